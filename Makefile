@@ -1,0 +1,44 @@
+# `make demo` and `make test` work from a fresh clone on a machine with Python, pip, git and make.
+# Another Python: make test PYTHON=python3.12
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint bench clean
+
+demo: $(INSTALLED)
+	$(BIN)/gpuwatch demo
+
+test: lint
+	$(BIN)/python -m pytest -m "not gpu"
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED)
+	$(BIN)/python -m tests.bench.probe_cost
+
+# A torch that is already there is reused (it is large, and it is the one that fits the driver);
+# then the machine's packages are visible in the environment. Without one, torch is installed in
+# the version of constraints.txt. The stamp is last, so that an interrupted install starts anew.
+$(INSTALLED): pyproject.toml constraints.txt
+	rm -rf $(VENV)
+	if $(PYTHON) -c 'import torch' 2>/dev/null; then \
+		$(PYTHON) -m venv --system-site-packages $(VENV) && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+			--editable '.[demo,test]'; \
+	else \
+		$(PYTHON) -m venv $(VENV) && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+			--constraint constraints.txt --editable '.[torch,demo,test]'; \
+	fi
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,110 @@
+"""The public API, and the one global there is: the installed probe."""
+
+import os
+from collections.abc import Iterable
+from contextlib import ContextDecorator
+from types import TracebackType
+from typing import TypeVar
+
+from probe.installed import Installed
+from probe.recorder import Recorder
+from probe.wire.marks import PHASE_ENTER, PHASE_LEAVE, STEP
+from probe.wrapped import Wrapped
+
+T = TypeVar("T")
+
+_installed: Installed | None = None
+
+
+def install() -> None:
+    """Watch this process. Twice is once; `GPUWATCH=0` in the environment makes it a no-op.
+
+    May stand above `import torch`: the hooks are put in when torch arrives.
+    """
+    global _installed
+    if os.environ.get("GPUWATCH") == "0":
+        return
+    if _installed is not None:
+        _installed.installs += 1
+        return
+    _watch_forks()
+    _installed = Installed()
+
+
+def uninstall() -> tuple[str, ...]:
+    """Undo `install()`, once for each time it was called: the last one puts the very objects back.
+
+    Returns the names of what somebody has patched over since, which were left as they are (our part
+    of them then does nothing).
+    """
+    global _installed
+    if _installed is None:
+        return ()
+    _installed.installs -= 1
+    if _installed.installs:
+        return ()
+    gone, _installed = _installed, None
+    return gone.uninstall()
+
+
+def wrap(iterable: Iterable[T]) -> Wrapped[T]:
+    """Time the fetches of an iterable that is no DataLoader: DALI, Ray Data, a generator.
+
+    Each `next` on it counts as the step's wait for data. Keeps length and attributes.
+    """
+    return Wrapped(iterable, _recorder)
+
+
+def step() -> None:
+    """A step of training ends here. Only for loops whose steps cannot be seen from the hooks: once
+    called, nothing else ends a step."""
+    recorder = _recorder()
+    if recorder is not None and recorder.on:
+        recorder.mark(STEP)
+
+
+class phase(ContextDecorator):
+    """Name a part of the step: `with probe.phase("augment"): …`, or as a decorator.
+
+    Its time is taken out of the phase it lies in. Around a fetch, a backward or an optimizer step
+    it names nothing, since those have names. "evaluation", "validation" and "checkpoint" are known.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = str(name)
+
+    def __enter__(self) -> "phase":
+        recorder = _recorder()
+        if recorder is not None and recorder.on:
+            recorder.mark(PHASE_ENTER, self._name)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        recorder = _recorder()
+        if recorder is not None and recorder.on:
+            recorder.mark(PHASE_LEAVE, self._name)
+
+
+def _recorder() -> Recorder | None:
+    return _installed.recorder if _installed is not None else None
+
+
+def _watch_forks() -> None:
+    """Once in a process: a fork handler cannot be taken back, so it asks what is installed."""
+    global _forks_watched
+    if not _forks_watched:
+        os.register_at_fork(after_in_child=_forked)
+        _forks_watched = True
+
+
+_forks_watched = False
+
+
+def _forked() -> None:
+    if _installed is not None:
+        _installed.after_fork_in_child()

@@ -1,0 +1,54 @@
+"""An armed process: its state page and its publisher, from the first mark to the end."""
+
+from probe.fuse import Fuse
+from probe.identity import Identity, identify, start_ticks
+from probe.publish import Publisher
+from probe.recorder import Recorder
+from probe.socket_directory import socket_path
+from probe.state_page import StatePage
+from probe.wire import page
+
+LAST_TURN_S = 0.5
+"""Longest that leaving may take; a publisher in the middle of a turn needs a hundredth of it."""
+
+
+class Armed:
+    """Raises OSError where no page can be made."""
+
+    def __init__(self, recorder: Recorder, fuse: Fuse) -> None:
+        self._fuse = fuse
+        self._identity = _identity(start_ticks())
+        self._page = StatePage(self._identity.as_json(page.HELLO_BYTES))
+        self._publisher = Publisher(recorder, self._page, fuse, self._identity)
+
+    @property
+    def pid(self) -> int:
+        """The process that was armed: a fork inherits this object, but not what it stands for."""
+        return self._identity.pid
+
+    def start(self) -> None:
+        """Begin to publish."""
+        self._publisher.start()
+
+    def tell_fault(self) -> None:
+        """The fuse has blown: say so on the page, which needs nobody's help."""
+        self._page.words[page.WORD_STATE] = page.STATE_DISARMED
+        identity = self._identity.but(self._identity.endpoint, self._fuse.fault)
+        self._page.say(identity.as_json(page.HELLO_BYTES))
+
+    def end(self, reason: str, state: int) -> None:
+        """Say good-bye, take the socket and the page away."""
+        ended = self._publisher.stop(reason, LAST_TURN_S)
+        if ended:
+            self._page.close(state)
+
+
+def _identity(ticks: int) -> Identity:
+    """This process; without a socket, and saying why, where no safe place for one is found."""
+    endpoint, fault = None, None
+    try:
+        identity = identify(endpoint, fault)
+        endpoint = f"ipc://{socket_path(identity.pid, ticks)}"
+    except OSError as error:
+        fault = f"no socket: {error}"
+    return identify(endpoint, fault)

@@ -1,0 +1,36 @@
+"""torch.compile: dynamo's callbacks around each compilation, once somebody has imported it."""
+
+import sys
+from typing import Any
+
+from probe.hooks import Detach
+from probe.recorder import Recorder
+from probe.wire.marks import COMPILE_ENTER, COMPILE_LEAVE
+
+MODULE = "torch._dynamo.callback"
+
+
+def attach(recorder: Recorder) -> Detach:
+    """Register with the callback handler; a torch without it has no compile phase."""
+    handler: Any = getattr(sys.modules[MODULE], "callback_handler", None)
+    if handler is None:
+        return lambda: ()
+    mark = recorder.mark
+
+    def started(*_: Any) -> None:
+        if recorder.on:
+            mark(COMPILE_ENTER)
+
+    def ended(*_: Any) -> None:
+        if recorder.on:
+            mark(COMPILE_LEAVE)
+
+    handler.register_start_callback(started)
+    handler.register_end_callback(ended)
+
+    def detach() -> tuple[str, ...]:
+        handler.remove_start_callback(started)
+        handler.remove_end_callback(ended)
+        return ()
+
+    return detach

@@ -1,0 +1,84 @@
+"""The DataLoader: one class patch sees every iterator of it, those already made included.
+
+`for` calls the type's slot, and assigning `__next__` on the base class updates the slot of all
+subclasses (torchdata's and litdata's too). `__init__` and `_reset` tell when a new epoch begins.
+"""
+
+import functools
+import sys
+from threading import get_ident
+from typing import Any
+
+from probe.hooks import Detach
+from probe.hooks.replaced import replace
+from probe.loaders import LOOK_EVERY, LoaderWatch, leading_dimension, ready_batches
+from probe.recorder import Recorder
+from probe.wire.marks import (
+    FETCH_END,
+    FETCH_ENTER,
+    FETCH_FAILED,
+    FETCH_LEAVE,
+    ITERATION,
+    LOADER,
+    READY,
+)
+
+MODULE = "torch"
+
+
+def attach(recorder: Recorder) -> Detach:
+    """Patch `_BaseDataLoaderIter`."""
+    base: Any = sys.modules["torch.utils.data.dataloader"]._BaseDataLoaderIter
+    watch = LoaderWatch()
+    undo = (
+        _patch_next(recorder, watch, base),
+        _patch_start(recorder, watch, base, "__init__"),
+        _patch_start(recorder, watch, base, "_reset"),
+    )
+    return lambda: sum((one() for one in undo), ())
+
+
+def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
+    original = base.__next__
+    put, number, now_ns, claim = recorder.put, recorder.number, recorder.now_ns, recorder.claim
+    known = watch.known
+
+    @functools.wraps(original)
+    def __next__(self: Any) -> Any:
+        if get_ident() != recorder.owner and not claim(FETCH_ENTER):
+            return original(self)
+        iterator = id(self)
+        if iterator not in known:
+            recorder.mark(LOADER, self, watch.describe)
+        if recorder.watched:
+            recorder.mark(READY, self, ready_batches)
+        entered = number()
+        put((entered, FETCH_ENTER, now_ns(), iterator))
+        try:
+            batch = original(self)
+        except StopIteration:
+            put((number(), FETCH_END, now_ns(), None))
+            raise
+        except BaseException:
+            put((number(), FETCH_FAILED, now_ns(), None))
+            raise
+        if entered % LOOK_EVERY:
+            put((number(), FETCH_LEAVE, now_ns(), None))
+        else:
+            recorder.mark(FETCH_LEAVE, batch, leading_dimension)
+        return batch
+
+    return replace(original, __next__, [(base, "__next__")])
+
+
+def _patch_start(recorder: Recorder, watch: LoaderWatch, base: Any, name: str) -> Detach:
+    original = getattr(base, name)
+    mark = recorder.mark
+
+    @functools.wraps(original)
+    def start(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if recorder.on:
+            mark(ITERATION, self, watch.restarted)
+        return original(self, *args, **kwargs)
+
+    return replace(original, start, [(base, name)])

@@ -1,0 +1,97 @@
+"""Who this process is: what the hello says."""
+
+import json
+import os
+import socket
+import sys
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+from probe import clock
+
+SCHEMA: Final = 1
+"""The same number as messages.SCHEMA, which needs the codec: a test holds them together."""
+VERSION: Final = "0.1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The fields of `messages.Hello`, made without the codec, which the training thread avoids."""
+
+    schema: int
+    pid: int
+    start_ticks: int
+    started_unix: float
+    argv: list[str]
+    cwd: str
+    executable: str
+    python: str
+    torch: str | None
+    probe: str
+    host: str
+    uid: int
+    rank: int | None
+    local_rank: int | None
+    world_size: int | None
+    restart_count: int | None
+    endpoint: str | None
+    fault: str | None
+
+    def but(self, endpoint: str | None, fault: str | None) -> "Identity":
+        """The same process with another endpoint or fault."""
+        return replace(self, endpoint=endpoint, fault=fault)
+
+    def as_json(self, limit_bytes: int) -> bytes:
+        """JSON of at most `limit_bytes`; a command line too long for that is cut."""
+        fields = asdict(self)
+        encoded = json.dumps(fields).encode()
+        while len(encoded) > limit_bytes and fields["argv"]:
+            fields["argv"] = fields["argv"][: len(fields["argv"]) // 2]
+            encoded = json.dumps(fields).encode()
+        return encoded
+
+
+def identify(endpoint: str | None, fault: str | None) -> Identity:
+    """This process, now. Ranks come from the environment that launchers set."""
+    torch = sys.modules.get("torch")
+    return Identity(
+        schema=SCHEMA,
+        pid=os.getpid(),
+        start_ticks=start_ticks(),
+        started_unix=clock.unix_seconds(),
+        argv=list(getattr(sys, "argv", [])),
+        cwd=_cwd(),
+        executable=sys.executable or "",
+        python=".".join(map(str, sys.version_info[:3])),
+        torch=str(torch.__version__) if torch and hasattr(torch, "__version__") else None,
+        probe=VERSION,
+        host=socket.gethostname(),
+        uid=os.getuid(),
+        rank=_number("RANK"),
+        local_rank=_number("LOCAL_RANK"),
+        world_size=_number("WORLD_SIZE"),
+        restart_count=_number("TORCHELASTIC_RESTART_COUNT"),
+        endpoint=endpoint,
+        fault=fault,
+    )
+
+
+def start_ticks() -> int:
+    """Field 22 of /proc/self/stat, clock ticks after boot; 0 where there is no /proc."""
+    try:
+        with open("/proc/self/stat", "rb") as stat:
+            return int(stat.read().rpartition(b")")[2].split()[19])
+    except OSError:
+        return 0
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # the directory is gone
+
+
+def _number(variable: str) -> int | None:
+    value = os.environ.get(variable, "")
+    return int(value) if value.isdigit() else None

@@ -1,0 +1,108 @@
+"""The one installed probe: hooks, arming, forks, and leaving without a trace."""
+
+import atexit
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from probe.armed import Armed
+from probe.fuse import Fuse
+from probe.hooks import Detach, backward, checkpoint, compilation, dataloader, optimizer
+from probe.hooks.arrival import ArrivalFinder
+from probe.recorder import Recorder
+from probe.wire import marks, page
+
+HOOKS: tuple[Any, ...] = (dataloader, backward, optimizer, checkpoint, compilation)
+
+
+class Installed:
+    """Hooks on torch, and what they feed. At most one lives in a process."""
+
+    def __init__(self) -> None:
+        self.installs = 1
+        """Nested `install()` calls; the last `uninstall()` undoes them."""
+        self._fuse = Fuse(self._blown)
+        self.recorder = Recorder(self._arm, self._fuse.trip)
+        self._armed: Armed | None = None
+        self._detach: list[Detach] = []
+        self._finder = ArrivalFinder()
+        for hook in HOOKS:
+            self._finder.when_imported(hook.MODULE, self._attacher(hook.attach))
+        atexit.register(self._leave)
+        with self._fuse:
+            if not _is_being_spawned():
+                self.recorder.armed = self._arm(marks.BACKWARD_ENTER)
+
+    def uninstall(self) -> tuple[str, ...]:
+        """Put everything back; returns what somebody has patched over and had to be left."""
+        self.recorder.stop()
+        self._finder.withdraw()
+        left = tuple(name for detach in self._detach for name in detach())
+        self._detach.clear()
+        atexit.unregister(self._leave)
+        self._end("uninstalled", page.STATE_UNINSTALLED)
+        return left
+
+    def after_fork_in_child(self) -> None:
+        """No publisher here, and the page is the parent's: dormant until this child trains."""
+        self._armed = None
+        self.recorder.forget()
+
+    def _attacher(self, attach: Callable[[Recorder], Detach]) -> Callable[[], None]:
+        def attach_now() -> None:
+            with self._fuse:
+                self._detach.append(attach(self.recorder))
+
+        return attach_now
+
+    def _arm(self, kind: int) -> bool:
+        """Whether this process is one to watch; if so, give it a page and a publisher.
+
+        A DataLoader worker never is. Other children become so with their first backward: a spawned
+        rank, a notebook's forked launcher.
+        """
+        if _is_loader_worker():
+            self.recorder.stop()
+            return False
+        if kind != marks.BACKWARD_ENTER:
+            return False
+        armed = Armed(self.recorder, self._fuse)
+        armed.start()
+        self._armed = armed
+        return True
+
+    def _blown(self) -> None:
+        self.recorder.stop()
+        if self._armed is not None:
+            self._armed.tell_fault()
+
+    def _leave(self) -> None:
+        """At the interpreter's end; a fork that runs our exit handler has nothing to end."""
+        self.recorder.stop()
+        self._end("exiting", page.STATE_ENDED)
+
+    def _end(self, reason: str, state: int) -> None:
+        if self._armed is not None and self._armed.pid == os.getpid():
+            self._armed.end(reason, state)
+        self._armed = None
+
+
+def _is_being_spawned() -> bool:
+    """Whether this is a spawned or forkserver child that re-imports its main module.
+
+    At that moment it does not know yet whether it will be a daemon (hooks.md 7).
+    """
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is None:
+        return False
+    inheriting = getattr(multiprocessing.current_process(), "_inheriting", False)
+    return inheriting or "__mp_main__" in sys.modules
+
+
+def _is_loader_worker() -> bool:
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None and multiprocessing.current_process().daemon:
+        return True
+    worker = sys.modules.get("torch.utils.data._utils.worker")
+    return worker is not None and worker.get_worker_info() is not None

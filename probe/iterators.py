@@ -1,0 +1,77 @@
+"""Which iterators feed training and which an evaluation: told by what follows their batches."""
+
+from typing import Final
+
+from probe.open_step import EVALUATION, PHASE_NAMES, OpenStep
+
+REMEMBERED: Final = 64
+"""Iterators kept in mind; more are alive at once in no loop we know."""
+
+
+class Iterators:
+    """What has been seen of each iterator since the last backward.
+
+    An iterator that is exhausted with no backward since its first batch was an evaluation's:
+    what was booked as waiting, start-up or other moves to evaluation then. One fetched from with
+    gradients off is an evaluation's at once, unless it has fed a backward (a prefetcher that
+    fetches under `no_grad`).
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[int, list[int]] = {}
+        """Time since the last backward of iterators not known to train, ns by phase."""
+        self._fresh: set[int] = set()
+        self._trained: set[int] = set()
+        self.current = 0
+        """The iterator fetched from last."""
+
+    def started(self, iterator: int) -> None:
+        """An iterator was made or reset: its first fetch is start-up."""
+        if len(self._fresh) >= REMEMBERED:
+            self._fresh.clear()
+        self._fresh.add(iterator)
+        self._trained.discard(iterator)
+
+    def trains(self, iterator: int) -> bool:
+        """Whether a backward has followed a batch of it."""
+        return iterator in self._trained
+
+    def is_first_fetch(self, iterator: int) -> bool:
+        """Whether this fetch is the iterator's first; asked once for each fetch."""
+        if iterator in self._fresh:
+            self._fresh.discard(iterator)
+            return True
+        return False
+
+    def book(self, phase: int, ns: int) -> None:
+        """Remember that `ns` of a phase belongs to the current iterator."""
+        if self.current in self._trained:
+            return
+        if len(self._pending) >= REMEMBERED:
+            self._pending.clear()
+        pending = self._pending.get(self.current)
+        if pending is None:
+            pending = self._pending[self.current] = [0] * len(PHASE_NAMES)
+        pending[phase] += ns
+
+    def backward(self) -> None:
+        """A backward: the current iterator trains, and nothing is pending any more."""
+        if self.current not in self._trained:
+            if len(self._trained) >= REMEMBERED:
+                self._trained.clear()
+            self._trained.add(self.current)
+        if self._pending:
+            self._pending.clear()
+
+    def exhausted(self, step: OpenStep) -> bool:
+        """The current iterator ended; True when it was an evaluation's, whose time then moves."""
+        pending = self._pending.pop(self.current, None)
+        self._fresh.discard(self.current)
+        if pending is None or self.current in self._trained:
+            self._trained.discard(self.current)
+            return False
+        for phase, pending_ns in enumerate(pending):
+            ns = min(pending_ns, step.ns[phase])
+            step.ns[phase] -= ns
+            step.ns[EVALUATION] += ns
+        return True

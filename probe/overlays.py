@@ -1,0 +1,100 @@
+"""Overlays: stretches that lie inside a phase and are named for themselves.
+
+A compilation happens inside a forward, a checkpoint inside "other", a user's phase wherever the
+user put it. Their time is taken out of the phase that encloses them, so that all still adds up.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from probe.open_step import CHECKPOINT, COMPILE, EVALUATION, PHASE_NAMES, OpenStep
+from probe.wire import marks
+
+OVERLAY_BEGINS: Final = {
+    marks.COMPILE_ENTER: COMPILE,
+    marks.CHECKPOINT_ENTER: CHECKPOINT,
+}
+OVERLAY_ENDS: Final = {
+    marks.COMPILE_LEAVE: COMPILE,
+    marks.CHECKPOINT_LEAVE: CHECKPOINT,
+}
+NAMED_PHASES: Final[dict[str, int]] = {
+    "eval": EVALUATION,
+    "evaluate": EVALUATION,
+    "evaluation": EVALUATION,
+    "validate": EVALUATION,
+    "validation": EVALUATION,
+    "test": EVALUATION,
+    "checkpoint": CHECKPOINT,
+    "save": CHECKPOINT,
+}
+"""User phases whose name says what they are: all that happens inside is that."""
+
+Name = int | str
+"""A phase of `OpenStep`, or a user's own name."""
+
+
+@dataclass(slots=True)
+class _Overlay:
+    name: Name
+    entered_ns: int
+    nested_ns: int = 0
+    """Taken out by overlays inside this one."""
+    holds_marks: bool = False
+    """A fetch, backward or optimizer lies inside: then a user's phase is a frame around a loop,
+    and not a part of a step."""
+
+
+class Overlays:
+    """The stack of overlays that are open."""
+
+    def __init__(self) -> None:
+        self._open: list[_Overlay] = []
+        self.taken_ns = 0
+        """Taken out of the interval that is running now."""
+        self.absorbing = 0
+        """Above 0 all marks belong to an overlay (an evaluation that the user named)."""
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    @property
+    def user_phase(self) -> str | None:
+        """The innermost named stretch that is open."""
+        if not self._open:
+            return None
+        name = self._open[-1].name
+        return name if isinstance(name, str) else PHASE_NAMES[name]
+
+    def enter(self, name: Name, t_ns: int) -> None:
+        """An overlay begins."""
+        self._open.append(_Overlay(name, t_ns))
+        self.absorbing += name in (EVALUATION, CHECKPOINT)
+
+    def leave(self, name: Name, t_ns: int, step: OpenStep) -> None:
+        """An overlay ends: its own time goes to its name. One never entered is ignored."""
+        for depth in range(len(self._open) - 1, -1, -1):
+            if self._open[depth].name == name:
+                break
+        else:
+            return
+        overlay = self._open[depth]
+        for closed in self._open[depth:]:
+            self.absorbing -= closed.name in (EVALUATION, CHECKPOINT)
+        del self._open[depth:]
+        whole_ns = t_ns - overlay.entered_ns
+        if self._open:
+            self._open[-1].nested_ns += whole_ns
+        if overlay.holds_marks:
+            return
+        own_ns = whole_ns - overlay.nested_ns
+        self.taken_ns += own_ns
+        if isinstance(name, str):
+            step.phases[name] = step.phases.get(name, 0) + own_ns
+        else:
+            step.ns[name] += own_ns
+
+    def passed(self) -> None:
+        """A fetch, backward or optimizer happens: user phases around it are frames."""
+        for overlay in self._open:
+            overlay.holds_marks = True

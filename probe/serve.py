@@ -1,0 +1,224 @@
+"""The publisher's work: marks into steps, steps to whoever watches. Runs on its own thread.
+
+Imports the codec and pyzmq, so only that thread imports this module. Never touches CUDA.
+"""
+
+import resource
+from collections import deque
+from collections.abc import Callable
+from threading import Event
+from time import sleep
+from typing import Final
+
+from probe import clock
+from probe.endpoint import Endpoint
+from probe.fuse import Fuse
+from probe.identity import Identity
+from probe.mark_cost import mark_cost_ns
+from probe.merging import merge_steps
+from probe.peers import Peer, Peers
+from probe.recorder import Recorder
+from probe.state_page import StatePage
+from probe.timeline import Timeline
+from probe.wire import page
+from probe.wire.messages import (
+    Batch,
+    Bye,
+    Greeting,
+    Hello,
+    Leave,
+    Step,
+    Subscribe,
+    decode_request,
+    encode_message,
+)
+
+TURN_S: Final = 0.1
+"""Ten wake-ups a second are not to be seen in a training loop (hooks.md 8.1)."""
+MARKS_A_BREATH: Final = 256
+"""Marks digested before the interpreter lock is offered to the training thread: about 0.3 ms."""
+ROWS_A_TURN: Final = 50
+RESTING_MARKS: Final = 96
+"""Marks a turn above which nobody's steps are worked out while nobody watches: 160 plain steps a
+second, which take 0.3 ms a turn."""
+MOST_MARKS: Final = 2_000
+"""Marks a turn beyond which a watched run is sampled: steps under 0.3 ms."""
+HISTORY_ROWS: Final = 2048
+"""Steps that a monitor is told of when it comes: minutes of them, about a megabyte here."""
+SLOW_LOOK_NS: Final = 1_000_000_000
+MEND_NS: Final = 5_000_000_000
+REQUESTS_A_TURN: Final = 64
+
+
+class Server:
+    """Everything the publisher's thread owns."""
+
+    def __init__(
+        self, recorder: Recorder, state_page: StatePage, fuse: Fuse, identity: Identity
+    ) -> None:
+        self._recorder = recorder
+        self._page = state_page
+        self._fuse = fuse
+        self._identity = identity
+        self._timeline = Timeline()
+        self._peers = Peers()
+        self._history: deque[Step] = deque(maxlen=HISTORY_ROWS)
+        self._endpoint: Endpoint | None = None
+        self._mark_cost_ns = mark_cost_ns()
+        self._marks = 0
+        self._newest = -1
+        """Number of the newest mark at the last turn."""
+        self._resting = False
+        self._rss_bytes: int | None = None
+        self._next_look_ns = 0
+        self._next_mend_ns = 0
+
+    def open(self) -> None:
+        """Bind the socket. Where that fails the page says why and goes on without one."""
+        if self._identity.endpoint is None:
+            return
+        endpoint = Endpoint(self._identity.endpoint.removeprefix("ipc://"))
+        try:
+            endpoint.open()
+        except OSError as error:
+            endpoint.close()
+            self._say(endpoint=None, fault=f"no socket: {error}")
+        else:
+            self._endpoint = endpoint
+
+    def turn(self) -> None:
+        """One wake-up: digest the marks, answer, publish."""
+        now_ns = clock.now_ns()
+        newest, kind, since_ns, _ = self._recorder.newest()
+        words = self._page.words
+        words[page.WORD_HEARTBEAT] = now_ns
+        words[page.WORD_OPEN] = page.pack_open(kind, since_ns)
+        rows = HISTORY_ROWS if self._resting else ROWS_A_TURN
+        fresh = merge_steps(self._digest(newest), rows)
+        for step in fresh[-page.RING_ROWS :]:
+            self._page.add_row(step)
+        self._history.extend(fresh)
+        words[page.WORD_STEPS] = self._timeline.steps_by(newest + 1)
+        words[page.WORD_LOST_MARKS] = self._timeline.lost_marks
+        if self._endpoint is None:
+            return
+        self._look(now_ns)
+        self._answer(now_ns)
+        self._peers.drop_silent(now_ns)
+        self._recorder.watched = bool(self._peers)
+        for identity, peer in self._peers.items():
+            self._send_batch(identity, peer, fresh, now_ns)
+        self._rss_bytes = None
+
+    def close(self, reason: str) -> None:
+        """Say good-bye to whoever watches and take the socket away."""
+        if self._endpoint is None:
+            return
+        bye = encode_message(Bye(reason, self._timeline.steps))
+        for identity, _ in self._peers.items():
+            self._endpoint.send(identity, bye)
+        if self._peers:
+            sleep(0.02)  # zmq's own thread has to write it before linger 0 throws it away
+        self._endpoint.close()
+
+    # ------------------------------------------------------------------------------------------
+
+    def _digest(self, newest: int) -> list[Step]:
+        """The steps that the ring's marks complete.
+
+        Unwatched, a run of very short steps is left alone: its marks stay in the ring, the oldest
+        fall out, and a monitor that comes is told of those that are there.
+        """
+        ring, feed = self._recorder.ring, self._timeline.feed
+        arriving, self._newest = newest - self._newest, newest
+        due = len(ring)
+        if not self._recorder.watched:
+            due = 0 if arriving > RESTING_MARKS else min(due, 2 * RESTING_MARKS)
+            self._resting |= due < len(ring)
+        else:
+            if self._resting and due:
+                self._timeline.pick_up(ring[0][0])
+            elif arriving > MOST_MARKS:
+                for _ in range(due - MOST_MARKS):
+                    self._recorder.last = ring.popleft()
+                due = min(due, MOST_MARKS)
+            self._resting = False
+        steps: list[Step] = []
+        for taken in range(1, due + 1):
+            self._recorder.last = mark = ring.popleft()
+            steps += feed(mark)
+            if taken % MARKS_A_BREATH == 0:
+                sleep(0)
+        self._recorder.trained = self._timeline.trained
+        self._marks = newest + 1
+        return steps
+
+    def _look(self, now_ns: int) -> None:
+        if now_ns >= self._next_look_ns:
+            self._next_look_ns = now_ns + SLOW_LOOK_NS
+            self._rss_bytes = resident_bytes()
+        if now_ns >= self._next_mend_ns:
+            self._next_mend_ns = now_ns + MEND_NS
+            assert self._endpoint is not None
+            self._endpoint.mend()
+
+    def _answer(self, now_ns: int) -> None:
+        assert self._endpoint is not None
+        for identity, frame in self._endpoint.receive(REQUESTS_A_TURN):
+            try:
+                request = decode_request(frame)
+            except ValueError:
+                continue  # not ours, or of a version that says things differently
+            if isinstance(request, Leave):
+                self._peers.left(identity)
+            elif isinstance(request, Subscribe):
+                peer = self._peers.heard(identity, now_ns)
+                if request.history or not peer.greeted:
+                    self._greet(identity, peer, request.history, now_ns)
+
+    def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
+        assert self._endpoint is not None
+        peer.greeted, peer.sequence, peer.told = True, 0, []
+        hello = Hello(**{name: getattr(self._identity, name) for name in Hello.__struct_fields__})
+        self._endpoint.send(identity, encode_message(Greeting(hello, now_ns)))
+        if history and self._history:
+            self._send_batch(identity, peer, list(self._history), now_ns)
+
+    def _send_batch(self, identity: bytes, peer: Peer, steps: list[Step], now_ns: int) -> None:
+        assert self._endpoint is not None
+        peer.sequence += 1
+        batch = Batch(
+            sequence=peer.sequence,
+            sent_ns=now_ns,
+            steps=steps,
+            open=self._timeline.open(),
+            loaders=peer.loaders_to_tell(self._timeline.loaders.all()),
+            lost_marks=self._timeline.lost_marks,
+            rss_bytes=self._rss_bytes,
+            mark_cost_ns=self._mark_cost_ns,
+            marks=self._marks,
+            fault=self._fuse.fault,
+        )
+        self._endpoint.send(identity, encode_message(batch))
+
+    def _say(self, endpoint: str | None, fault: str | None) -> None:
+        self._identity = self._identity.but(endpoint=endpoint, fault=fault)
+        self._page.say(self._identity.as_json(page.HELLO_BYTES))
+
+
+def resident_bytes() -> int | None:
+    """Resident memory of this process, bytes; None where there is no /proc."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return None
+
+
+def serve(server: Server, stop: Event, reason: Callable[[], str]) -> None:
+    """Take turns until `stop` is set."""
+    server.open()
+    while not stop.wait(TURN_S):
+        server.turn()
+    server.turn()
+    server.close(reason())

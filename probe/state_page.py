@@ -1,0 +1,64 @@
+"""The state page of this process: made when the probe is armed, gone with the process.
+
+`wire.page` has the layout. The training thread writes one word a mark; all else is the publisher's.
+"""
+
+import mmap
+import os
+from typing import TYPE_CHECKING
+
+from probe.wire import page
+
+if TYPE_CHECKING:
+    from probe.wire.messages import Step
+
+
+class StatePage:
+    """A memfd, mapped. Raises OSError where the system has none."""
+
+    def __init__(self, hello: bytes) -> None:
+        fd = os.memfd_create(page.NAME, os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(fd, page.SIZE)
+            self._map = mmap.mmap(fd, page.SIZE)
+        finally:
+            os.close(fd)  # the mapping holds a descriptor of its own, which is the one to be found
+        self.words: memoryview[int] = memoryview(self._map)[: page.WORDS * 8].cast("Q")
+        self._rows = 0
+        self.words[page.WORD_STATE] = page.STATE_ARMED
+        self.say(hello)
+
+    def say(self, hello: bytes) -> None:
+        """Replace the hello. Who reads it half done sees broken JSON and tries again."""
+        end = page.HELLO_OFFSET + len(hello)
+        self._map[page.HELLO_OFFSET : end] = hello
+        header_end = page.HEADER_OFFSET + page.HEADER.size
+        self._map[page.HEADER_OFFSET : header_end] = page.pack_header(len(hello))
+
+    def add_row(self, step: "Step") -> None:
+        """Add a step to the ring that outlives a hang and is read after a kill."""
+        offset = page.RING_OFFSET + self._rows % page.RING_ROWS * page.ROW.size
+        named = step.evaluation_ns + step.checkpoint_ns + step.compile_ns
+        page.ROW.pack_into(
+            self._map,
+            offset,
+            step.number,
+            step.start_ns,
+            step.end_ns,
+            step.data_ns + step.startup_ns,
+            step.forward_ns,
+            step.backward_ns,
+            step.optimizer_ns,
+            step.other_ns,
+            named + sum(step.phases.values()),
+            step.number,
+        )
+        self._rows += 1
+        self.words[page.WORD_ROWS] = self._rows
+        self.words[page.WORD_STEPS] = step.number
+
+    def close(self, state: int) -> None:
+        """Say how it ended and take the page away. Nobody may write words any more."""
+        self.words[page.WORD_STATE] = state
+        self.words.release()
+        self._map.close()

@@ -1,0 +1,332 @@
+"""Marks become steps: the state machine that gives every nanosecond to one phase.
+
+The time between two marks is told by both of them, so a gap is booked when its second mark comes:
+before a backward it was forward, between a backward and an optimizer it was other. So closures,
+accumulation, GANs and LBFGS need no case of their own (hooks.md 1.4 has the loops it was tried on).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from probe.boundary import Boundary
+from probe.iterators import Iterators
+from probe.loader_book import LoaderBook
+from probe.loaders import Description, LoaderRow
+from probe.open_step import (
+    BACKWARD,
+    DATA,
+    EVALUATION,
+    FORWARD,
+    OPTIMIZER,
+    OTHER,
+    STARTUP,
+    OpenStep,
+)
+from probe.overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, Name, Overlays
+from probe.recorder import Mark
+from probe.wire import marks
+from probe.wire.messages import Open, Step
+
+
+class Timeline:
+    """Fed with marks in order, it returns the steps they complete. One owner, no lock."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        """Completed since the start."""
+        self.lost_marks = 0
+        self.loaders = LoaderBook()
+        self._expected: int | None = None
+        """Number of the mark expected next; None before the first."""
+        self._step = OpenStep(0)
+        self._kind = 0
+        """The last mark that bounded an interval; 0 before the first."""
+        self._since_ns = 0
+        self._last: tuple[int, int] = (0, 0)
+        self._boundary = Boundary()
+        self._overlays = Overlays()
+        self._iterators = Iterators()
+        self._fetch_depth = 0
+        self._backward_depth = 0
+        self._optimizer_depth = 0
+        self._evaluating = False
+        self._spoiled = False
+        """Marks were lost inside the open step: it is not reported."""
+        self._batch_size: dict[int, int] = {}
+        self._without_grad: set[int] = set()
+        """Iterators that were first fetched from with gradients off."""
+        self._described: Description | None = None
+        self._ready: int | None = None
+        self._done: list[Step] = []
+        self._bounds: dict[int, Callable[[int, Any], None]] = {
+            marks.ITERATION: self._iteration,
+            marks.FETCH_ENTER: self._fetch_enter,
+            marks.FETCH_LEAVE: self._fetch_leave,
+            marks.FETCH_END: self._fetch_end,
+            marks.FETCH_FAILED: self._fetch_failed,
+            marks.BACKWARD_ENTER: self._backward_enter,
+            marks.BACKWARD_LEAVE: self._backward_leave,
+            marks.OPTIMIZER_ENTER: self._optimizer_enter,
+            marks.OPTIMIZER_LEAVE: self._optimizer_leave,
+            marks.OPTIMIZER_INSIDE: self._optimizer_inside,
+            marks.STEP: self._step_said,
+        }
+        self._asides: dict[int, Callable[[int, Any], None]] = {
+            marks.LOADER: self._loader,
+            marks.READY: self._batches_ready,
+            marks.PHASE_ENTER: self._phase_enter,
+            marks.PHASE_LEAVE: self._phase_leave,
+            **dict.fromkeys(OVERLAY_BEGINS, self._overlay_enter),
+            **dict.fromkeys(OVERLAY_ENDS, self._overlay_leave),
+        }
+
+    def feed(self, mark: Mark) -> list[Step]:
+        """Take one mark; returns the steps that it completed, usually none."""
+        number, kind, t_ns, detail = mark
+        if number != self._expected:
+            self._resume(number, t_ns)
+        self._expected = number + 1
+        self._last = (kind, t_ns)
+        if (aside := self._asides.get(kind)) is not None:
+            aside(t_ns, detail)
+        elif not self._overlays:
+            self._bounds[kind](t_ns, detail)
+        elif not self._overlays.absorbing:
+            self._overlays.passed()
+            self._bounds[kind](t_ns, detail)
+        if not self._done:
+            return []
+        done, self._done = self._done, []
+        return done
+
+    @property
+    def trained(self) -> bool:
+        """A backward has been seen."""
+        return self._boundary.trained
+
+    def steps_by(self, number: int) -> int:
+        """Steps completed by the mark of that number, if the loop went on as it did before."""
+        if not self._expected or number <= self._expected:
+            return self.steps
+        return self.steps * number // self._expected
+
+    def pick_up(self, number: int) -> None:
+        """Go on at a mark that is not the next: what lies between was left out on purpose."""
+        lost = self.lost_marks
+        if self._expected is not None and number != self._expected:
+            self._resume(number, self._since_ns)
+            self._expected = number
+        self.lost_marks = lost
+
+    def open(self) -> Open:
+        """The step that is running."""
+        kind, t_ns = self._last
+        return self._step.so_far(kind, t_ns, self._overlays.user_phase, self._evaluating)
+
+    # -- intervals ---------------------------------------------------------------------------
+
+    def _close(self, phase: int, t_ns: int, kind: int) -> int:
+        """Give the interval that ends now to a phase, less what overlays took; returns its ns."""
+        ns = max(0, t_ns - self._since_ns - self._overlays.taken_ns)
+        self._overlays.taken_ns = 0
+        self._step.ns[phase] += ns
+        self._since_ns = t_ns
+        self._kind = kind
+        return ns
+
+    def _end_step(self, count: int = 1) -> None:
+        """The open step ended where its last interval was closed."""
+        self.steps += count
+        if not self._spoiled:
+            inference = not self._boundary.trained
+            self._done.append(self._step.closed(self.steps, count, self._since_ns, inference))
+        self._spoiled = False
+        self._step = OpenStep(self._since_ns)
+
+    # -- fetches -----------------------------------------------------------------------------
+
+    def _iteration(self, t_ns: int, iterator: int) -> None:
+        if self._fetch_depth == 0:
+            self._close(self._gap_before_fetch(), t_ns, marks.ITERATION)
+            if count := self._boundary.steps_before_fetch(self._step, grad=True):
+                self._end_step(count)  # `iter(loader)` is the first part of its first fetch
+        self._iterators.started(iterator)
+
+    def _fetch_enter(self, t_ns: int, iterator: int) -> None:
+        self._fetch_depth += 1
+        if self._fetch_depth > 1:
+            return  # a wrapped loader's own fetch: the outer one is the wait
+        if self._described is not None:
+            self._know(iterator, *self._described)
+        grad = iterator not in self._without_grad
+        gap = self._gap_before_fetch()
+        ns = self._close(gap, t_ns, marks.FETCH_ENTER)
+        if gap == STARTUP:
+            self._iterators.current = iterator
+        if gap != EVALUATION and not self._step.backwards:
+            self._iterators.book(gap, ns)
+        self._optimizer_depth = 0
+        if count := self._boundary.steps_before_fetch(self._step, grad):
+            self._end_step(count)
+        self._iterators.current = iterator
+        self._evaluating = (
+            self._boundary.trained and not grad and not self._iterators.trains(iterator)
+        )
+        if self._step.fetches == 0:
+            self._step.ready = self._ready
+        self._ready = None
+
+    def _gap_before_fetch(self) -> int:
+        if self._kind == marks.ITERATION:
+            return STARTUP
+        if self._kind == marks.FETCH_LEAVE:
+            if self._evaluating:
+                return EVALUATION
+            if not self._boundary.trained:
+                return FORWARD  # inference: what follows a batch is the model
+        return OTHER
+
+    def _fetch_leave(self, t_ns: int, samples: int | None) -> None:
+        self._fetch_depth = max(0, self._fetch_depth - 1)
+        if self._fetch_depth:
+            return
+        iterator = self._iterators.current
+        if samples is not None:
+            if len(self._batch_size) >= 64:
+                self._batch_size.clear()
+            self._batch_size[iterator] = samples
+        first = self._iterators.is_first_fetch(iterator)
+        phase = EVALUATION if self._evaluating else STARTUP if first else DATA
+        ns = self._close(phase, t_ns, marks.FETCH_LEAVE)
+        if self._evaluating:
+            self.loaders.serves(iterator, evaluation=True)
+            return
+        step = self._step
+        step.fetches += 1
+        self._iterators.book(phase, ns)
+        if phase == DATA:
+            step.data_max_ns = max(step.data_max_ns, ns)
+        size = self._batch_size.get(iterator)
+        if size is None:
+            size = self.loaders.batch_size(iterator)
+        if size is not None:
+            step.samples = (step.samples or 0) + size
+
+    def _fetch_end(self, t_ns: int, _: None) -> None:
+        self._fetch_depth = max(0, self._fetch_depth - 1)
+        if self._fetch_depth:
+            return
+        self._close(EVALUATION if self._evaluating else OTHER, t_ns, marks.FETCH_END)
+        if self._boundary.trained and self._iterators.exhausted(self._step):
+            self.loaders.serves(self._iterators.current, evaluation=True)
+        self._evaluating = False
+
+    def _fetch_failed(self, t_ns: int, _: None) -> None:
+        self._fetch_depth = max(0, self._fetch_depth - 1)
+        if not self._fetch_depth:
+            self._close(OTHER, t_ns, marks.FETCH_FAILED)
+
+    # -- backward and optimizer --------------------------------------------------------------
+
+    def _backward_enter(self, t_ns: int, _: None) -> None:
+        self._backward_depth += 1
+        if self._backward_depth > 1:
+            return  # reentrant checkpointing
+        if self._boundary.ends_before_backward(self._step):
+            self._end_step()
+        self._close(FORWARD, t_ns, marks.BACKWARD_ENTER)
+        self._boundary.trained = True
+        self._fetch_depth = self._optimizer_depth = 0
+        self._evaluating = False
+
+    def _backward_leave(self, t_ns: int, _: None) -> None:
+        self._backward_depth = max(0, self._backward_depth - 1)
+        if self._backward_depth:
+            return
+        self._close(BACKWARD, t_ns, marks.BACKWARD_LEAVE)
+        self._step.backwards += 1
+        self._iterators.backward()
+        self.loaders.serves(self._iterators.current, evaluation=False)
+
+    def _optimizer_enter(self, t_ns: int, _: None) -> None:
+        if self._backward_depth:
+            return  # optimizer-in-backward: counted when it leaves, no phase of its own
+        self._optimizer_depth += 1
+        if self._optimizer_depth > 1:
+            return  # a subclass that calls its parent's step
+        unseen_backward = self._kind == marks.FETCH_LEAVE and not self._step.backwards
+        self._close(FORWARD if unseen_backward else OTHER, t_ns, marks.OPTIMIZER_ENTER)
+
+    def _optimizer_leave(self, t_ns: int, _: None) -> None:
+        if self._backward_depth:
+            self._optimizer_inside(t_ns, None)
+            return
+        self._optimizer_depth = max(0, self._optimizer_depth - 1)
+        if self._optimizer_depth:
+            return
+        counted = self._kind == marks.OPTIMIZER_LEAVE  # the outer half of a nested step
+        self._close(OPTIMIZER, t_ns, marks.OPTIMIZER_LEAVE)
+        self._step.optimized = self._boundary.trained = True
+        if not counted:
+            self._step.optimizer_steps += 1
+
+    def _optimizer_inside(self, t_ns: int, _: None) -> None:
+        self._step.optimized = True
+        self._step.optimizer_steps += 1
+
+    def _step_said(self, t_ns: int, _: None) -> None:
+        self._boundary.said()
+        phase = OTHER
+        if self._kind == marks.FETCH_LEAVE and not self._step.backwards:
+            phase = EVALUATION if self._evaluating else FORWARD
+        self._close(phase, t_ns, marks.STEP)
+        self._end_step()
+
+    # -- asides and losses -------------------------------------------------------------------
+
+    def _loader(self, t_ns: int, description: Description) -> None:
+        self._described = description
+
+    def _know(self, iterator: int, row: LoaderRow, grad: bool) -> None:
+        """The iterator fetched from now is the one that was just described."""
+        self.loaders.iterated(iterator, row)
+        self._described = None
+        self._batch_size.pop(iterator, None)
+        if len(self._without_grad) >= 64:
+            self._without_grad.clear()
+        if grad:
+            self._without_grad.discard(iterator)
+        else:
+            self._without_grad.add(iterator)
+
+    def _batches_ready(self, t_ns: int, ready: int | None) -> None:
+        self._ready = ready
+
+    def _overlay_enter(self, t_ns: int, _: None) -> None:
+        self._overlays.enter(OVERLAY_BEGINS[self._last[0]], t_ns)
+
+    def _overlay_leave(self, t_ns: int, _: None) -> None:
+        self._leave(OVERLAY_ENDS[self._last[0]], t_ns)
+
+    def _phase_enter(self, t_ns: int, name: str) -> None:
+        self._overlays.enter(NAMED_PHASES.get(name, name), t_ns)
+
+    def _phase_leave(self, t_ns: int, name: str) -> None:
+        self._leave(NAMED_PHASES.get(name, name), t_ns)
+
+    def _leave(self, name: Name, t_ns: int) -> None:
+        self._overlays.leave(name, t_ns, self._step)
+        if self._kind == marks.OPTIMIZER_LEAVE and self._overlays.user_phase is None:
+            # Without a loader a step ends where its last interval does: after what was named too.
+            self._close(OTHER, t_ns, marks.OPTIMIZER_LEAVE)
+
+    def _resume(self, number: int, t_ns: int) -> None:
+        """Marks are missing before this one, or it is the first: begin a step here."""
+        if self._expected is not None:
+            self.lost_marks += number - self._expected
+            self.steps = self.steps_by(number)
+            self._spoiled = True
+        self._step, self._since_ns = OpenStep(t_ns), t_ns
+        self._kind = 0
+        self._overlays = Overlays()
+        self._fetch_depth = self._backward_depth = self._optimizer_depth = 0

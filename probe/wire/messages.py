@@ -1,0 +1,204 @@
+"""The messages on the socket: versioned structs, decoded with validation.
+
+Codec: msgspec. Against msgpack, measured for this project: a typed tuple encodes in 0.12 us against
+0.31 us, 50 steps in 2.9 us against 13.2 us, and decoding validates field types without a line of
+ours, which is what keeps a malformed frame out of the monitor. It costs 2 MB more in the process.
+
+Every frame is one msgpack-encoded `Message`. Structs are tagged arrays: fields are only ever
+appended, with defaults, so an older reader skips what it does not know.
+"""
+
+from typing import Final
+
+import msgspec
+
+SCHEMA: Final = 1
+"""Version of these structs: raised when a field changes meaning, not when one is appended."""
+
+MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
+"""A reader refuses longer frames (a full history of 4,096 steps is under 1 MB)."""
+
+
+class Loader(msgspec.Struct, frozen=True, array_like=True):
+    """One DataLoader (or wrapped iterable) as its iterator was last made or reset."""
+
+    key: int
+    """Identity of the loader within the process."""
+    kind: str
+    """Class name of the loader's iterator, or "wrap"."""
+    num_workers: int | None
+    """0 loads in the training thread; None where nobody can know (a wrapped iterable)."""
+    prefetch_factor: int | None
+    pin_memory: bool
+    persistent_workers: bool
+    batch_size: int | None
+    batches: int | None
+    """Length of the loader where it has one."""
+    worker_pids: tuple[int, ...]
+    dataset: str
+    """Class name of the dataset."""
+    iterations: int = 1
+    """How often an iterator was made or reset: epochs, usually."""
+    evaluation: bool = False
+    """Its batches have been used for evaluation."""
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """A completed step, or `count` merged consecutive ones. All times perf_counter_ns or ns."""
+
+    number: int
+    """Number of the (last merged) step, from 1."""
+    count: int
+    start_ns: int
+    end_ns: int
+    data_ns: int
+    """Waiting in the loader, first fetches of an iterator excepted."""
+    startup_ns: int
+    """The first fetch of an iterator, and making it: worker start-up, epoch start."""
+    forward_ns: int
+    backward_ns: int
+    optimizer_ns: int
+    other_ns: int
+    """Python between the phases: clipping, logging, metrics, whatever nobody named."""
+    evaluation_ns: int
+    checkpoint_ns: int
+    compile_ns: int
+    phases: dict[str, int]
+    """User phases by name, ns; taken out of the phase they lie in."""
+    fetches: int
+    backwards: int
+    optimizer_steps: int
+    samples: int | None
+    """Leading dimension of the batches, summed over the fetches; None when none was seen."""
+    ready: int | None
+    """Batches that lay ready when the step's first fetch began (None: not looked at)."""
+    data_max_ns: int
+    """Longest single fetch: tells a burst from a steady wait."""
+    inference: bool
+    """Fetch to fetch, no backward ever seen."""
+
+
+class Open(msgspec.Struct, frozen=True, array_like=True):
+    """The step that is running: what the training thread did last and what it has spent so far."""
+
+    kind: int
+    """The last mark (marks.py)."""
+    since_ns: int
+    started_ns: int
+    """Start of the open step; 0 before the first mark."""
+    data_ns: int
+    forward_ns: int
+    backward_ns: int
+    optimizer_ns: int
+    other_ns: int
+    evaluation_ns: int
+    checkpoint_ns: int
+    compile_ns: int
+    user_phase: str | None
+    evaluating: bool
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the process is. Also the JSON on the state page."""
+
+    schema: int
+    pid: int
+    start_ticks: int
+    """Field 22 of /proc/PID/stat: with the pid it names the process for ever."""
+    started_unix: float
+    argv: list[str]
+    cwd: str
+    executable: str
+    python: str
+    torch: str | None
+    probe: str
+    host: str
+    uid: int
+    rank: int | None
+    local_rank: int | None
+    world_size: int | None
+    restart_count: int | None
+    endpoint: str | None
+    """`ipc://…`, or None with a `fault` where no socket could be had."""
+    fault: str | None
+    """Why the probe is disarmed or has no socket."""
+
+
+class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
+    """First answer to a new peer."""
+
+    hello: Hello
+    now_ns: int
+    """perf_counter_ns of the sender: the reader shares the clock on one host and checks it."""
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
+    """What happened since the last batch. Numbered per peer, so that a loss is counted."""
+
+    sequence: int
+    sent_ns: int
+    steps: list[Step]
+    open: Open
+    loaders: list[Loader]
+    """Loaders that changed since the last batch to this peer; all of them in the first."""
+    lost_marks: int
+    """Since the start of the process."""
+    rss_bytes: int | None
+    """Resident host memory of the training process; None when it was not looked at this time."""
+    mark_cost_ns: int | None
+    """Measured cost of one mark on the training thread."""
+    marks: int
+    """Marks recorded since the start."""
+    fault: str | None
+
+
+class Bye(msgspec.Struct, frozen=True, array_like=True, tag="bye"):
+    """The probe is leaving: `reason` is "uninstalled", "exiting" or "disarmed"."""
+
+    reason: str
+    steps: int
+
+
+class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"):
+    """A monitor's request; repeated every second, it is also the sign that somebody watches."""
+
+    schema: int
+    pid: int
+    """The monitor's pid, shown to the user and used for PR_SET_PTRACER."""
+    history: bool
+    """Send the last minutes of steps first."""
+
+
+class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
+    """A monitor goes away politely."""
+
+    pid: int
+
+
+Reply = Greeting | Batch | Bye
+Request = Subscribe | Leave
+
+encode_message = msgspec.msgpack.Encoder().encode
+"""Encode any message of this module to bytes."""
+_reply_decoder: Final[msgspec.msgpack.Decoder[Reply]] = msgspec.msgpack.Decoder(Reply)
+_request_decoder: Final[msgspec.msgpack.Decoder[Request]] = msgspec.msgpack.Decoder(Request)
+_hello_decoder: Final = msgspec.json.Decoder(Hello)
+
+
+def decode_reply(frame: bytes) -> Reply:
+    """What a probe said. Raises ValueError for a frame that is too long or malformed."""
+    if len(frame) > MAX_FRAME_BYTES:
+        raise ValueError(f"a frame of {len(frame)} bytes")
+    return _reply_decoder.decode(frame)
+
+
+def decode_request(frame: bytes) -> Request:
+    """What a monitor asked. Raises ValueError for a frame that is too long or malformed."""
+    if len(frame) > 4096:
+        raise ValueError(f"a request of {len(frame)} bytes")
+    return _request_decoder.decode(frame)
+
+
+def decode_hello(page_json: bytes) -> Hello:
+    """The hello of a state page. Raises ValueError when it is malformed."""
+    return _hello_decoder.decode(page_json)

@@ -1,0 +1,134 @@
+"""A training script in a process of its own, and a bare monitor's end of the wire."""
+
+import os
+import select
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import zmq
+
+from probe.wire import page
+from probe.wire.messages import (
+    SCHEMA,
+    Hello,
+    Reply,
+    Subscribe,
+    decode_hello,
+    decode_reply,
+    encode_message,
+)
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 30.0
+"""No answer within this is a failure; nothing here waits for it otherwise."""
+
+
+@dataclass
+class Run:
+    """A started script. `say` lines are read with `line()`."""
+
+    process: "subprocess.Popen[str]"
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def line(self) -> str:
+        """The next line of its stdout."""
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], LIMIT_S)
+        assert ready, "the script said nothing"
+        return self.process.stdout.readline().strip()
+
+    def tell(self, text: str = "") -> None:
+        """Send it a line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def finish(self) -> tuple[int, str, str]:
+        """Let it end: exit status, the rest of stdout, stderr."""
+        out, err = self.process.communicate(timeout=LIMIT_S)
+        return self.process.returncode, out, err
+
+
+@contextmanager
+def started(script: str, tmp_path: Path, **environment: str) -> Iterator[Run]:
+    """Run a script as a user would, from a file; killed at the end if it still lives."""
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(script))
+    with subprocess.Popen(
+        [sys.executable, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    ) as process:
+        try:
+            yield Run(process)
+        finally:
+            process.kill()
+
+
+def pages_of(pid: int) -> list[bytes]:
+    """The state pages that a process holds a descriptor of."""
+    found = []
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            if page.NAME in os.readlink(fd):
+                found.append(fd.read_bytes())
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def hello_of(pid: int) -> Hello:
+    """The hello of a process' one page; waits until there is one."""
+    pages = until(lambda: pages_of(pid))
+    assert len(pages) == 1
+    header = page.unpack_header(pages[0])
+    return decode_hello(pages[0][page.HELLO_OFFSET : page.HELLO_OFFSET + header.hello_bytes])
+
+
+def word_of(pid: int, index: int) -> int:
+    """One of the words of a process' page."""
+    return int.from_bytes(pages_of(pid)[0][index * 8 : index * 8 + 8], "little")
+
+
+@contextmanager
+def subscribed(endpoint: str, history: bool = True) -> Iterator[Callable[[], Reply]]:
+    """Subscribe; yields a function that waits for the next reply."""
+    context = zmq.Context()
+    socket = context.socket(zmq.DEALER)
+    socket.linger = 0
+    socket.connect(endpoint)
+    socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), history)))
+
+    def next_reply() -> Reply:
+        assert socket.poll(int(LIMIT_S * 1000)), "no reply"
+        return decode_reply(socket.recv())
+
+    try:
+        yield next_reply
+    finally:
+        context.destroy(linger=0)
+
+
+def until(look: Callable[[], object]) -> "list[bytes]":
+    """Wait for `look` to see something, which is returned."""
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        try:
+            if seen := look():
+                return seen  # type: ignore[return-value]
+        except FileNotFoundError:
+            pass
+        time.sleep(0.01)
+    raise AssertionError("never seen")

@@ -1,0 +1,226 @@
+"""The probe in real processes: it is found, it tells, and it leaves the run alone."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from probe.wire import page
+from probe.wire.messages import Batch, Bye, Greeting, Step
+from tests.integration.monitored import (
+    hello_of,
+    pages_of,
+    started,
+    subscribed,
+    until,
+    word_of,
+)
+
+TRAIN = """
+    import sys
+    import probe; probe.install()
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    def main(epochs=1, workers=0, context=None):
+        torch.manual_seed(0)
+        rows = TensorDataset(torch.randn(320, 8), torch.randn(320, 1))
+        net = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        losses = []
+        for _ in range(epochs):
+            loader = DataLoader(
+                rows, batch_size=32, num_workers=workers, multiprocessing_context=context
+            )
+            for x, y in loader:
+                loss = torch.nn.functional.mse_loss(net(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item().hex())
+        return losses
+"""
+
+
+def test_a_run_is_found_by_its_pid_and_tells_its_steps(tmp_path: Path) -> None:
+    script = TRAIN + "    main(); print('trained', flush=True); sys.stdin.readline()"
+    with started(script, tmp_path) as run:
+        assert run.line() == "trained"
+        hello = hello_of(run.pid)
+        assert hello.pid == run.pid
+        assert hello.argv[0].endswith("train.py")
+        assert hello.fault is None
+        assert hello.endpoint is not None
+        with subscribed(hello.endpoint) as next_reply:
+            assert isinstance(greeting := next_reply(), Greeting)
+            assert greeting.hello == hello
+            steps: list[Step] = []
+            sequence = 0
+            while sum(step.count for step in steps) < 10:
+                assert isinstance(batch := next_reply(), Batch)
+                assert batch.sequence == sequence + 1
+                sequence = batch.sequence
+                steps += batch.steps
+            assert [step.number for step in steps] == list(range(1, 11))
+            assert [step.samples for step in steps] == [32] * 10
+            run.tell()
+            while not isinstance(bye := next_reply(), Bye):
+                pass
+            assert bye.reason == "exiting"
+        status, _, err = run.finish()
+        assert (status, err) == (0, "")
+        assert not Path(hello.endpoint.removeprefix("ipc://")).exists()
+
+
+def test_it_can_be_watched_before_its_first_step(tmp_path: Path) -> None:
+    with started("import probe, sys; probe.install(); sys.stdin.readline()", tmp_path) as run:
+        endpoint = hello_of(run.pid).endpoint
+        assert endpoint is not None
+        with subscribed(endpoint) as next_reply:
+            assert isinstance(next_reply(), Greeting)
+            assert isinstance(batch := next_reply(), Batch)
+            assert (batch.steps, batch.open.kind) == ([], 0)
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_workers_are_inert(tmp_path: Path, context: str) -> None:
+    script = (
+        TRAIN
+        + f"""
+    if __name__ == "__main__":
+        from torch.utils.data import DataLoader
+        loader = DataLoader(range(64), num_workers=2, multiprocessing_context="{context}")
+        batches = iter(loader)
+        next(batches)
+        print(*(worker.pid for worker in batches._workers), flush=True)
+        sys.stdin.readline()
+    """
+    )
+    with started(script, tmp_path) as run:
+        pids = [int(pid) for pid in run.line().split()]
+        for pid in pids:
+            own = [found for found in pages_of(pid) if f'"pid": {pid},'.encode() in found]
+            assert own == []
+            names = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/comm")]
+            assert not [name for name in names if "gpuwatch" in name]
+
+
+def test_a_forked_child_that_trains_has_a_page_of_its_own(tmp_path: Path) -> None:
+    script = (
+        TRAIN
+        + """
+    import os
+    child = os.fork()
+    if child == 0:
+        main()
+        print(os.getpid(), flush=True)
+        sys.stdin.readline()
+        os._exit(0)
+    os.waitpid(child, 0)
+    """
+    )
+    with started(script, tmp_path) as run:
+        child = int(run.line())
+        own = [found for found in pages_of(child) if f'"pid": {child},'.encode() in found]
+        assert len(own) == 1
+        run.tell()
+        assert run.finish()[0] == 0
+
+
+def test_losses_are_the_same_bit_for_bit_with_and_without(tmp_path: Path) -> None:
+    script = TRAIN + "    print(main(epochs=3))"
+    losses = []
+    for switch in ("0", "1"):
+        with started(script, tmp_path, GPUWATCH=switch) as run:
+            status, out, err = run.finish()
+            assert (status, err) == (0, "")
+            losses.append(out)
+    assert losses[0] == losses[1]
+
+
+def test_switched_off_it_is_not_there(tmp_path: Path) -> None:
+    script = TRAIN + "    main(); print('trained', flush=True); sys.stdin.readline()"
+    with started(script, tmp_path, GPUWATCH="0") as run:
+        run.line()
+        assert pages_of(run.pid) == []
+
+
+def test_a_hook_that_fails_disarms_the_probe_and_the_run_goes_on(tmp_path: Path) -> None:
+    script = (
+        TRAIN
+        + """
+    from probe import loaders
+    def broken(iterator):
+        raise ValueError("broken on purpose")
+    loaders.describe_iterator = broken
+    print(len(main()), flush=True)
+    sys.stdin.readline()
+    """
+    )
+    with started(script, tmp_path) as run:
+        assert run.line() == "10"
+        until(lambda: word_of(run.pid, page.WORD_STATE) == page.STATE_DISARMED)
+        assert "broken on purpose" in (hello_of(run.pid).fault or "")
+        run.tell()
+        status, _, err = run.finish()
+        assert status == 0
+        assert len(err.splitlines()) == 1
+        assert "the run goes on" in err
+
+
+def test_the_page_names_the_phase_a_stuck_run_is_in(tmp_path: Path) -> None:
+    script = """
+    import probe; probe.install()
+    import sys
+    from torch.utils.data import DataLoader
+
+    class Stuck:
+        def __len__(self):
+            return 10
+        def __getitem__(self, index):
+            print("stuck", flush=True)
+            sys.stdin.readline()
+
+    next(iter(DataLoader(Stuck())))
+    """
+    with started(script, tmp_path) as run:
+        run.line()
+        until(lambda: page.unpack_open(word_of(run.pid, page.WORD_OPEN)).kind == 2)
+
+
+def test_ctrl_c_ends_the_run_as_it_would_without(tmp_path: Path) -> None:
+    script = TRAIN + "    print('go', flush=True)\n    main(epochs=10_000)"
+    with started(script, tmp_path) as run:
+        run.line()
+        run.process.send_signal(signal.SIGINT)
+        status, _, err = run.finish()
+        assert status == -signal.SIGINT
+        assert "KeyboardInterrupt" in err
+        assert "gpuwatch:" not in err
+
+
+def test_a_socket_directory_open_to_others_is_not_used(tmp_path: Path) -> None:
+    import os
+
+    (tmp_path / f"gpuwatch-{os.getuid()}").mkdir(mode=0o777)
+    (tmp_path / f"gpuwatch-{os.getuid()}").chmod(0o777)
+    script = TRAIN + "    main(); print('trained', flush=True); sys.stdin.readline()"
+    with started(script, tmp_path, TMPDIR=str(tmp_path)) as run:
+        run.line()
+        hello = hello_of(run.pid)
+        assert hello.endpoint is None
+        assert "can be entered by others" in (hello.fault or "")
+
+
+def test_a_removed_socket_is_bound_again(tmp_path: Path) -> None:
+    script = TRAIN + "    main(); print('trained', flush=True); sys.stdin.readline()"
+    with started(script, tmp_path) as run:
+        run.line()
+        endpoint = hello_of(run.pid).endpoint
+        assert endpoint is not None
+        path = Path(endpoint.removeprefix("ipc://"))
+        until(path.exists)
+        path.unlink()
+        until(path.exists)
+        with subscribed(endpoint) as next_reply:
+            assert isinstance(next_reply(), Greeting)

@@ -1,0 +1,148 @@
+"""A clock that stands still until the work of a loop moves it: phases become exact numbers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset
+
+from probe.hooks import backward, checkpoint, dataloader, optimizer
+from probe.recorder import Recorder
+from probe.timeline import Timeline
+from probe.wire.messages import Step
+
+MS = 1_000_000
+
+
+class HeldClock:
+    """Nanoseconds that only `work` advances."""
+
+    def __init__(self) -> None:
+        self.now_ns = 1_000 * MS
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+    def work(self, ms: float) -> None:
+        """Let `ms` milliseconds pass."""
+        self.now_ns += round(ms * MS)
+
+
+class Watched:
+    """A loop under the real hooks, on a held clock."""
+
+    def __init__(self, clock: HeldClock, recorder: Recorder) -> None:
+        self.clock = clock
+        self.recorder = recorder
+        self.timeline = Timeline()
+
+    def steps(self) -> list[Step]:
+        """The steps completed since the last call."""
+        done: list[Step] = []
+        while self.recorder.ring:
+            done += self.timeline.feed(self.recorder.ring.popleft())
+        for step in done:
+            assert partition_ns(step) == step.end_ns - step.start_ns, step
+        return done
+
+
+def partition_ns(step: Step) -> int:
+    """The sum of all phases, which must be the step's length."""
+    return (
+        step.data_ns
+        + step.startup_ns
+        + step.forward_ns
+        + step.backward_ns
+        + step.optimizer_ns
+        + step.other_ns
+        + step.evaluation_ns
+        + step.checkpoint_ns
+        + step.compile_ns
+        + sum(step.phases.values())
+    )
+
+
+def phases_ms(step: Step) -> dict[str, float]:
+    """The phases of a step that are not zero, ms."""
+    named = {
+        name.removesuffix("_ns"): getattr(step, name) / MS
+        for name in step.__struct_fields__
+        if name.endswith("_ns") and name not in ("start_ns", "end_ns", "data_max_ns")
+    }
+    named |= {name: ns / MS for name, ns in step.phases.items()}
+    return {name: ms for name, ms in named.items() if ms}
+
+
+@contextmanager
+def watched() -> Iterator[Watched]:
+    """The host-clock hooks on torch, and off again."""
+    clock = HeldClock()
+    failures: list[Exception] = []
+    recorder = Recorder(arm=lambda _: True, trip=failures.append, now_ns=clock)
+    detach = [hook.attach(recorder) for hook in (dataloader, backward, optimizer, checkpoint)]
+    try:
+        yield Watched(clock, recorder)
+    finally:
+        left = [name for undo in detach for name in undo()]
+    assert not failures, failures
+    assert not left, left
+
+
+class Rows(Dataset[torch.Tensor]):
+    """Rows that take `ms` a batch to load (the first row of each pair pays)."""
+
+    def __init__(self, clock: HeldClock, ms: float = 4, rows: int = 20) -> None:
+        self._clock = clock
+        self._ms = ms
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        self._clock.work(self._ms / 2)
+        return torch.ones(3)
+
+
+class _Work(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, clock: HeldClock, ms: tuple[float, float]) -> Any:
+        ctx.clock, ctx.ms = clock, ms
+        clock.work(ms[0])
+        return x * 1
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        ctx.clock.work(ctx.ms[1])
+        return grad, None, None
+
+
+class Model(torch.nn.Module):
+    """One weight; 6 ms forward, 9 ms backward."""
+
+    def __init__(self, clock: HeldClock, forward_ms: float = 6, backward_ms: float = 9) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+        self._clock = clock
+        self._ms = (forward_ms, backward_ms)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        work: Any = _Work.apply
+        worked: torch.Tensor = work(self.weight, self._clock, self._ms)
+        return (x * worked).sum()
+
+
+class SlowSGD(torch.optim.SGD):
+    """3 ms a step."""
+
+    def __init__(self, model: torch.nn.Module, clock: HeldClock, ms: float = 3) -> None:
+        super().__init__(model.parameters(), lr=0.1)
+        self._clock = clock
+        self._ms = ms
+
+    def step(self, closure: Any = None) -> Any:
+        """SGD's own step, nested as a subclass's is, with its time."""
+        loss = super().step(closure)
+        self._clock.work(self._ms)
+        return loss

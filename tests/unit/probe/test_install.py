@@ -1,0 +1,97 @@
+"""install, uninstall, nesting, and what others patched over."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import probe
+from probe import api
+
+BASE: Any = sys.modules["torch.utils.data.dataloader"]._BaseDataLoaderIter  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    yield
+    while api._installed is not None:
+        probe.uninstall()
+
+
+def held() -> dict[str, Any]:
+    """Every object that a hook replaces, and the registries it writes into."""
+    graph: Any = torch.autograd.graph
+    autograd: Any = torch.autograd
+    optimizers: Any = sys.modules["torch.optim.optimizer"]
+    return {
+        "next": BASE.__dict__["__next__"],
+        "init": BASE.__dict__["__init__"],
+        "reset": BASE.__dict__["_reset"],
+        "graph": graph._engine_run_backward,
+        "autograd": autograd._engine_run_backward,
+        "save": torch.save,
+        "serialization": torch.serialization.save,
+        "pre": dict(optimizers._global_optimizer_pre_hooks),
+        "post": dict(optimizers._global_optimizer_post_hooks),
+        "meta_path": list(sys.meta_path),
+    }
+
+
+def test_uninstall_puts_the_very_objects_back() -> None:
+    before = held()
+    probe.install()
+    during = held()
+    assert all(during[name] is not before[name] for name in ("next", "graph", "autograd", "save"))
+    assert probe.uninstall() == ()
+    after = held()
+    assert all(after[name] is before[name] for name in ("next", "init", "reset", "graph", "save"))
+    assert after == before
+
+
+def test_installed_twice_is_once() -> None:
+    probe.install()
+    once = held()
+    probe.install()
+    assert held()["next"] is once["next"]
+    probe.uninstall()
+    assert held()["next"] is once["next"]
+    probe.uninstall()
+    assert api._installed is None
+
+
+def test_a_patch_on_top_of_ours_is_left_and_named() -> None:
+    bare = torch.save
+    probe.install()
+    ours = torch.save
+
+    def theirs(*args: Any, **kwargs: Any) -> Any:
+        return ours(*args, **kwargs)
+
+    torch.save = theirs
+    try:
+        assert probe.uninstall() == ("torch.save",)
+        assert torch.save is theirs
+        assert torch.serialization.save is bare
+    finally:
+        torch.save = bare
+
+
+def test_wrap_keeps_length_attributes_and_items() -> None:
+    probe.install()
+    loader = DataLoader([1, 2, 3, 4], batch_size=2)
+    wrapped = probe.wrap(loader)
+    assert len(wrapped) == 2
+    assert wrapped.batch_size == 2
+    assert [batch.tolist() for batch in wrapped] == [[1, 2], [3, 4]]
+    assert list(probe.wrap(iter("ab"))) == ["a", "b"]
+    assert next(probe.wrap("xy")) == "x"
+
+
+def test_everything_works_without_install() -> None:
+    with probe.phase("named"):
+        probe.step()
+    assert list(probe.wrap([1, 2])) == [1, 2]
+    assert probe.uninstall() == ()

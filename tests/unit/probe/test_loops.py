@@ -1,0 +1,294 @@
+"""Every loop of hooks.md 1.4, by the real hooks: data 4, forward 6, backward 9, optimizer 3 ms."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from tests.unit.probe.held_clock import (
+    Model,
+    Rows,
+    SlowSGD,
+    Watched,
+    partition_ns,
+    phases_ms,
+    watched,
+)
+
+PLAIN: dict[str, float] = {"data": 4, "forward": 6, "backward": 9, "optimizer": 3}
+
+
+@pytest.fixture
+def run() -> Iterator[Watched]:
+    with watched() as one:
+        yield one
+
+
+def loader_of(run: Watched, rows: int = 20, ms: float = 4) -> DataLoader[torch.Tensor]:
+    return DataLoader(Rows(run.clock, ms, rows), batch_size=2)
+
+
+def steady(run: Watched) -> list[dict[str, float]]:
+    """Phases of all steps but the first, which holds start-up."""
+    return [phases_ms(step) for step in run.steps()][1:]
+
+
+def test_plain_loop_with_a_gap_after_backward(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for batch in loader_of(run):
+        model(batch).backward()
+        run.clock.work(2)
+        optimizer.step()
+    assert steady(run) == [{**PLAIN, "other": 2}] * 9
+
+
+def test_first_fetch_of_an_iterator_is_start_up_not_data_wait(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for _ in range(2):
+        for batch in loader_of(run, rows=4):
+            model(batch).backward()
+            optimizer.step()
+    first, second, third, last = run.steps()
+    rest = {"forward": 6, "backward": 9, "optimizer": 3}
+    assert phases_ms(first) == {"startup": 4, **rest}
+    assert phases_ms(second) == PLAIN
+    assert phases_ms(third) == {"startup": 4, **rest}
+    assert phases_ms(last) == PLAIN
+
+
+def test_gradient_accumulation_is_one_step(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for index, batch in enumerate(loader_of(run)):
+        model(batch).backward()
+        if index % 2:
+            optimizer.step()
+    assert steady(run) == [{"data": 8, "forward": 12, "backward": 18, "optimizer": 3}] * 4
+
+
+def test_accumulation_that_fetches_all_micro_batches_first(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    fetched = iter(loader_of(run))
+    for _ in range(5):
+        for batch in [next(fetched), next(fetched)]:
+            model(batch).backward()
+        optimizer.step()
+    assert steady(run) == [{"data": 8, "forward": 12, "backward": 18, "optimizer": 3}] * 3
+
+
+def test_closure_runs_forward_and_backward_inside_the_optimizer(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for batch in loader_of(run):
+
+        def closure(batch: torch.Tensor = batch) -> torch.Tensor:
+            loss: torch.Tensor = model(batch)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+    assert steady(run) == [PLAIN] * 9
+
+
+def test_lbfgs_calls_its_closure_many_times(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3, tolerance_grad=0)
+    for batch in loader_of(run):
+
+        def closure(batch: torch.Tensor = batch) -> torch.Tensor:
+            optimizer.zero_grad()
+            loss: torch.Tensor = (model(batch) ** 2).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+    steps = run.steps()
+    assert len(steps) == 10
+    assert all(step.optimizer_steps == 1 for step in steps)
+    assert all(step.backward_ns == 9_000_000 * step.backwards for step in steps)
+    assert max(step.backwards for step in steps) > 1
+
+
+def test_two_optimizers_of_a_gan_are_one_step(run: Watched) -> None:
+    one, two = Model(run.clock), Model(run.clock)
+    first, second = SlowSGD(one, run.clock), SlowSGD(two, run.clock)
+    for batch in loader_of(run):
+        one(batch).backward()
+        first.step()
+        two(batch).backward()
+        second.step()
+    assert steady(run) == [{"data": 4, "forward": 12, "backward": 18, "optimizer": 6}] * 9
+
+
+@pytest.mark.parametrize("no_grad_around_the_loader", [True, False])
+def test_nested_evaluation_is_named(run: Watched, no_grad_around_the_loader: bool) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    validation = loader_of(run, rows=4, ms=6)
+    for batch in loader_of(run):
+        model(batch).backward()
+        optimizer.step()
+        with torch.set_grad_enabled(not no_grad_around_the_loader):
+            for held_out in validation:
+                with torch.no_grad():
+                    model(held_out)
+    assert steady(run) == [{**PLAIN, "evaluation": 24}] * 9
+    assert [loader.evaluation for loader in run.timeline.loaders.all()] == [False, True]
+
+
+def test_two_zipped_loaders(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for batch, _ in zip(loader_of(run), loader_of(run), strict=True):
+        model(batch).backward()
+        optimizer.step()
+    assert steady(run) == [{**PLAIN, "data": 8}] * 9
+
+
+def test_no_loader_and_no_wrap_puts_data_into_forward(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    rows = Rows(run.clock)
+    for _ in range(6):
+        batch = torch.stack([rows[0], rows[1]])
+        model(batch).backward()
+        optimizer.step()
+    assert steady(run) == [{"forward": 10, "backward": 9, "optimizer": 3}] * 4
+
+
+def test_no_loader_with_a_checkpoint_between_steps_still_adds_up(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    batch = torch.ones(2, 3)
+
+    class Slow:
+        def write(self, data: bytes) -> int:
+            run.clock.work(1)
+            return len(data)
+
+        def flush(self) -> None: ...
+
+    for _ in range(4):
+        model(batch).backward()
+        optimizer.step()
+        torch.save({}, cast(Any, Slow()), _use_new_zipfile_serialization=False)
+    for step in run.steps()[1:]:
+        assert step.checkpoint_ns > 0
+        assert phases_ms(step)["forward"] == 6
+
+
+def test_early_break_starts_a_new_iterator_and_the_steps_go_on(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for _ in range(3):
+        for index, batch in enumerate(loader_of(run)):
+            model(batch).backward()
+            optimizer.step()
+            if index == 2:
+                break
+    steps = run.steps()
+    assert [step.number for step in steps] == list(range(1, 9))
+    assert [step.startup_ns > 0 for step in steps] == [True, False, False] * 2 + [True, False]
+
+
+@pytest.mark.parametrize("where", ["forward", "backward", "optimizer"])
+def test_an_exception_in_a_step_spoils_that_step_alone(run: Watched, where: str) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for index, batch in enumerate(loader_of(run)):
+        try:
+            if index == 4 and where == "forward":
+                raise RuntimeError(where)
+            loss = model(batch)
+            if index == 4 and where == "backward":
+                loss.sum().backward(torch.ones(7))
+            loss.backward()
+            if index == 4 and where == "optimizer":
+                optimizer.step(closure=lambda: [][1])
+            optimizer.step()
+        except (RuntimeError, IndexError):
+            continue
+    phases = steady(run)
+    assert phases.count(PLAIN) == 7
+    assert len(phases) == 8
+    assert all(partition_ns(step) for step in run.steps())
+
+
+def test_skipped_optimizer_of_a_grad_scaler_merges_two_steps(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for index, batch in enumerate(loader_of(run)):
+        model(batch).backward()
+        if index != 4:
+            optimizer.step()
+    phases = steady(run)
+    assert len(phases) == 8
+    assert {"data": 8, "forward": 12, "backward": 18, "optimizer": 3} in phases
+
+
+def test_without_an_optimizer_each_backward_becomes_a_step_after_patience(run: Watched) -> None:
+    model = Model(run.clock)
+    for batch in loader_of(run, rows=80):
+        model(batch).backward()
+    steps = run.steps()
+    assert steps[0].count == 16
+    assert [step.count for step in steps[1:]] == [1] * 24
+    assert phases_ms(steps[-1]) == {"data": 4, "forward": 6, "backward": 9}
+
+
+def test_accumulation_beyond_patience_is_learnt(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for index, batch in enumerate(loader_of(run, rows=240)):
+        model(batch).backward()
+        if index % 24 == 23:
+            optimizer.step()
+    assert [step.backwards for step in run.steps()][-3:] == [24, 24, 24]
+
+
+def test_inference_goes_from_fetch_to_fetch(run: Watched) -> None:
+    model = Model(run.clock)
+    with torch.no_grad():
+        for batch in loader_of(run):
+            model(batch)
+    steps = run.steps()
+    assert all(step.inference for step in steps)
+    assert [phases_ms(step) for step in steps][1:] == [{"data": 4, "forward": 6}] * 9
+
+
+def test_a_sanity_check_before_training_does_not_make_it_inference(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    with torch.no_grad():
+        for batch in loader_of(run, rows=6):
+            model(batch)
+    for batch in loader_of(run):
+        model(batch).backward()
+        optimizer.step()
+    trained = [step for step in run.steps() if not step.inference]
+    assert [phases_ms(step) for step in trained[1:]] == [PLAIN] * 9
+
+
+def test_samples_are_the_leading_dimension_of_the_batches(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for batch in DataLoader(Rows(run.clock), batch_size=4):
+        model(batch).backward()
+        optimizer.step()
+    assert [step.samples for step in run.steps()] == [4] * 5
+
+
+def test_optimizer_in_backward_is_counted_and_has_no_phase(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.weight.register_post_accumulate_grad_hook(lambda _: optimizer.step())
+    for batch in loader_of(run):
+        model(batch).backward()
+    steps = run.steps()
+    assert [step.optimizer_steps for step in steps] == [1] * 10
+    assert [phases_ms(step) for step in steps[1:]] == [{"data": 4, "forward": 6, "backward": 9}] * 9
