@@ -52,20 +52,23 @@ def test_a_run_is_found_by_its_pid_and_tells_its_steps(tmp_path: Path) -> None:
         assert hello.fault is None
         assert hello.endpoint is not None
         with subscribed(hello.endpoint) as next_reply:
-            assert isinstance(greeting := next_reply(), Greeting)
+            greeting = next_reply()
+            assert isinstance(greeting, Greeting)
             assert greeting.hello == hello
             steps: list[Step] = []
             sequence = 0
             while sum(step.count for step in steps) < 10:
-                assert isinstance(batch := next_reply(), Batch)
+                batch = next_reply()
+                assert isinstance(batch, Batch)
                 assert batch.sequence == sequence + 1
                 sequence = batch.sequence
                 steps += batch.steps
             assert [step.number for step in steps] == list(range(1, 11))
             assert [step.samples for step in steps] == [32] * 10
             run.tell()
-            while not isinstance(bye := next_reply(), Bye):
-                pass
+            bye = next_reply()
+            while not isinstance(bye, Bye):
+                bye = next_reply()
             assert bye.reason == "exiting"
         status, _, err = run.finish()
         assert (status, err) == (0, "")
@@ -78,7 +81,8 @@ def test_it_can_be_watched_before_its_first_step(tmp_path: Path) -> None:
         assert endpoint is not None
         with subscribed(endpoint) as next_reply:
             assert isinstance(next_reply(), Greeting)
-            assert isinstance(batch := next_reply(), Batch)
+            batch = next_reply()
+            assert isinstance(batch, Batch)
             assert (batch.steps, batch.open.kind) == ([], 0)
 
 

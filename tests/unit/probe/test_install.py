@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 import probe
 from probe import api
 
-BASE: Any = sys.modules["torch.utils.data.dataloader"]._BaseDataLoaderIter  # type: ignore[attr-defined]
+BASE: Any = sys.modules["torch.utils.data.dataloader"]._BaseDataLoaderIter
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,8 @@ def test_a_patch_on_top_of_ours_is_left_and_named() -> None:
 
 def test_wrap_keeps_length_attributes_and_items() -> None:
     probe.install()
-    loader = DataLoader([1, 2, 3, 4], batch_size=2)
+    rows: Any = [1, 2, 3, 4]
+    loader: DataLoader[Any] = DataLoader(rows, batch_size=2)
     wrapped = probe.wrap(loader)
     assert len(wrapped) == 2
     assert wrapped.batch_size == 2

@@ -1,0 +1,98 @@
+"""`gpuwatch` as a person starts it: a process of its own."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).parents[2]
+TOY = """
+import os, time
+import probe
+
+probe.install()
+print("armed", flush=True)
+for _ in range({steps}):
+    with probe.phase("load"):
+        time.sleep(0.015)
+    time.sleep(0.005)
+    probe.step()
+"""
+"""Training as far as the monitor can tell, in a process that starts in a moment."""
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Ours, without a terminal's size, with the packages of this tree."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    return {**kept, "PYTHONPATH": str(ROOT), **more}
+
+
+def gpuwatch(
+    *arguments: str, limit_s: float = 30.0, **more: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run it to its end, without a terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "tui.cli.main", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        env=environment(**more),
+        check=False,
+    )
+
+
+@contextmanager
+def started(
+    *arguments: str, stdout: "int | IO[Any]" = subprocess.PIPE
+) -> "Iterator[subprocess.Popen[str]]":
+    """Run it beside the test; killed at the end if it still lives."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tui.cli.main", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def toy(folder: Path, steps: int = 100_000) -> "Iterator[subprocess.Popen[str]]":
+    """A process with a probe that has begun to make steps of 20 ms."""
+    path = folder / "toy.py"
+    path.write_text(TOY.format(steps=steps))
+    with subprocess.Popen(
+        [sys.executable, str(path)], stdout=subprocess.PIPE, text=True, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "armed\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def wait_until_gone(pid: int, limit_s: float = 15.0) -> None:
+    """Raises AssertionError when it stays."""
+    end = time.monotonic() + limit_s
+    while is_running(pid):
+        assert time.monotonic() < end, f"{pid} still runs"
+        time.sleep(0.02)

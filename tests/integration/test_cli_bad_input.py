@@ -1,0 +1,157 @@
+"""Bad input: three short lines, the documented code, never a traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command_line import environment, gpuwatch, toy
+
+
+def gone_pid() -> int:
+    """A pid that was just given back."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["attach"], "PID"),
+        (["attach", "train.py"], "no process id"),
+        (["attach", "-5"], "PID"),
+        (["attach", "0"], "no process id"),
+        (["attach", "99999999999999999999"], "no process id"),
+        (["attach", "1", "--json", "--plain"], "not allowed with"),
+        (["attach", "1", "--duration", "0"], "no number of seconds"),
+        (["attach", "1", "--duration", "nan"], "no number of seconds"),
+        (["attach", "1", "--duration", "soon"], "no number of seconds"),
+        (["attach", "1", "--jso"], "unrecognized"),
+        (["watch"], "invalid choice"),
+        (["demo", "nonsense"], "there is no demonstration 'nonsense'"),
+    ],
+)
+def test_usage(arguments: list[str], said: str) -> None:
+    done = gpuwatch(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_no_such_process() -> None:
+    done = gpuwatch("attach", str(gone_pid()), "--json")
+    assert done.returncode == 3
+    assert done.stderr.startswith("gpuwatch: no process ")
+    assert len(done.stderr.splitlines()) <= 3
+    assert done.stdout == ""
+
+
+def test_a_process_that_is_not_python() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            done = gpuwatch("attach", str(process.pid), "--once")
+        finally:
+            process.kill()
+    assert done.returncode == 5
+    assert 'is "sleep", not Python' in done.stderr
+
+
+def test_python_without_a_probe(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        try:
+            done = gpuwatch("attach", str(process.pid))
+        finally:
+            process.kill()
+    assert done.returncode == 5
+    assert "probe.install()" in done.stderr
+    assert len(done.stderr.splitlines()) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs another user")
+def test_somebody_elses_process(tmp_path: Path) -> None:
+    nobody = 65534
+    with toy(tmp_path) as target:
+        done = subprocess.run(
+            [sys.executable, "-m", "tui.cli.main", "attach", str(target.pid), "--json"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            env=environment(PYTHONDONTWRITEBYTECODE="1"),
+            user=nobody,
+            check=False,
+        )
+    if "Permission denied" in done.stderr and "python" in done.stderr:
+        pytest.skip("the other user cannot even read the interpreter")
+    assert done.returncode == 4, done.stderr
+    assert "belongs to" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["demo", "--list"], ["ls", "--help"]]
+)
+def test_a_full_disk_under_what_is_quickly_said(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tui.cli.main", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            env=environment(),
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "gpuwatch: cannot write to standard output: No space left on device\n"
+
+
+def test_standard_output_that_was_closed_before_is_no_error() -> None:
+    command = f"{sys.executable} -m tui.cli.main demo --list >&-"
+    done = subprocess.run(
+        command, shell=True, stderr=subprocess.PIPE, text=True, env=environment(), check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_ascii_terminal_gets_ascii() -> None:
+    done = gpuwatch("demo", "--list", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+
+
+def test_version_names_what_a_bug_report_needs() -> None:
+    done = gpuwatch("--version")
+    assert done.returncode == 0
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    assert names[:2] == ["gpuwatch", "python"]
+    assert {"textual", "pyzmq", "py-spy", "torch"} <= set(names)
+
+
+def test_an_unexpected_error_is_one_line_and_a_traceback_when_asked(tmp_path: Path) -> None:
+    runner = tmp_path / "runner.py"
+    runner.write_text(
+        "import sys\n"
+        "import tui.cli.listing as listing\n"
+        "import tui.targets as targets\n"
+        "def broken():\n"
+        "    raise ZeroDivisionError('one\\ntwo')\n"
+        "targets.find_probes = broken\n"
+        "from tui.cli.main import main\n"
+        "sys.exit(main(['ls']))\n"
+    )
+    for debug, lines in (("", 2), ("1", None)):
+        done = subprocess.run(
+            [sys.executable, str(runner)],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            env=environment(GPUWATCH_DEBUG=debug),
+            check=False,
+        )
+        assert done.returncode == 1
+        assert ("Traceback" in done.stderr) == bool(debug)
+        assert "ZeroDivisionError: one" in done.stderr
+        assert lines is None or len(done.stderr.splitlines()) == lines

@@ -1,0 +1,41 @@
+"""The screen on the fake run with a real clock: a program for tests that need a real terminal.
+
+`python -m tests.tui.live_fake [hang]`: with `hang` the event loop blocks after the first frames.
+"""
+
+import os
+import sys
+import time
+from contextlib import suppress
+
+from tests.tui.fake_run import START, S, snapshot_at
+from tui.app import run_screen
+from tui.snapshot import Snapshot
+
+
+class LiveFake:
+    """The fake run, played now."""
+
+    def __init__(self, hang: bool) -> None:
+        self._began = time.perf_counter_ns()
+        self._hang = hang
+        self._frames = 0
+
+    def start(self) -> None:
+        """Nothing to open."""
+
+    def snapshot(self) -> Snapshot:
+        """The run, 400 s in and going on."""
+        self._frames += 1
+        if self._hang and self._frames > 5:
+            time.sleep(60)
+        return snapshot_at(START + 400 * S + time.perf_counter_ns() - self._began)
+
+    def close(self) -> None:
+        """Say that the way out was the orderly one."""
+        with suppress(OSError):  # the terminal may be gone
+            os.write(1, b"closed\n")
+
+
+if __name__ == "__main__":
+    sys.exit(run_screen(LiveFake("hang" in sys.argv[1:])))

@@ -1,0 +1,136 @@
+"""Keys do what the table says, and the table is the only place that says it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from textual.pilot import Pilot
+
+from tests.tui.fake_run import FakeRun, S
+from tests.tui.golden_text import screen_text
+from tui.app import GpuwatchApp
+from tui.screens.actions import ACTIONS
+from tui.screens.help import help_text
+from tui.widgets.charset import Charset
+
+
+def _session(do: Callable[[GpuwatchApp, Pilot[int], FakeRun], Awaitable[None]]) -> FakeRun:
+    run = FakeRun()
+
+    async def session() -> None:
+        app = GpuwatchApp(run)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await pilot.pause()
+            await do(app, pilot, run)
+
+    asyncio.run(session())
+    return run
+
+
+def test_every_key_is_bound_once_and_in_the_help() -> None:
+    keys = [key for action in ACTIONS for key in action.keys]
+    assert len(keys) == len(set(keys))
+    text = help_text(Charset.UNICODE)
+    for action in ACTIONS:
+        assert action.description in text
+        assert callable(getattr(GpuwatchApp, f"action_{action.handler}"))
+
+
+def test_quit_keys() -> None:
+    for key in ("q", "ctrl+c", "ctrl+q"):
+
+        async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun, key: str = key) -> None:
+            await pilot.press(key)
+            await pilot.pause()
+            assert app.return_value == 0
+
+        _session(do)
+
+
+def test_ctrl_c_leaves_from_the_help_too() -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        await pilot.press("question_mark", "ctrl+c")
+        await pilot.pause()
+        assert app.return_value == 0
+
+    _session(do)
+
+
+def test_pause_holds_the_view_and_goes_on() -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        app.frame()
+        await pilot.press("space")
+        run.now_ns += 37 * S
+        app.frame()
+        await pilot.pause()
+        held = screen_text(app)
+        assert "PAUSED +37 s behind" in held
+        assert "Step 18,204" in held
+        assert "go on" in held
+        await pilot.press("space")
+        await pilot.pause()
+        assert "PAUSED" not in screen_text(app)
+        assert "Step 18,234" in screen_text(app)
+
+    _session(do)
+
+
+def test_windows() -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        app.frame()
+        await pilot.pause()
+        assert "window 10 s" in screen_text(app)
+        for keys, said in (
+            (["minus"], "window 10 s"),
+            (["plus"], "window 30 s"),
+            (["plus", "plus"], "window 10 min"),
+            (["plus"], "window 10 min"),
+            (["minus"], "window 2 min"),
+        ):
+            await pilot.press(*keys)
+            await pilot.pause()
+            assert said in screen_text(app)
+
+    _session(do)
+
+
+def test_focus_zoom_and_back() -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        app.frame()
+        assert app.focused is None
+        await pilot.press("tab", "tab", "tab")
+        await pilot.pause()
+        assert "▸ Step" in screen_text(app)
+        await pilot.press("z")
+        await pilot.pause()
+        zoomed = screen_text(app)
+        assert "▸ Step" in zoomed
+        assert "Memory ──" not in zoomed
+        assert "INPUT-BOUND" in zoomed
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "Memory ──" in screen_text(app)
+
+    _session(do)
+
+
+def test_help_opens_and_closes() -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        for close in ("escape", "question_mark", "q"):
+            await pilot.press("question_mark")
+            await pilot.pause()
+            assert "How to read it" in screen_text(app)
+            await pilot.press(close)
+            await pilot.pause()
+            assert "How to read it" not in screen_text(app)
+            assert app.is_running
+
+    _session(do)
+
+
+def test_sources_begin_once_and_after_the_first_frame() -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        await pilot.pause()
+        assert run.started == 1
+        assert run.closed == 0
+
+    _session(do)

@@ -1,0 +1,101 @@
+"""The overview at every size and in every state, as golden text."""
+
+import asyncio
+import random
+
+import pytest
+from textual.geometry import Region
+
+from tests.tui import states
+from tests.tui.fake_run import FakeRun, S
+from tests.tui.golden_text import assert_golden, picture_of, screen_text
+from tui.app import GpuwatchApp
+from tui.widgets.charset import Charset
+from tui.widgets.panel import Panel
+
+SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
+
+
+@pytest.mark.parametrize("size", [*SIZES, (20, 5), (160, 45), (70, 50)])
+def test_a_data_bound_run(size: tuple[int, int]) -> None:
+    text = picture_of(size)
+    assert all(len(line) <= size[0] for line in text.splitlines())
+    assert_golden(f"data_bound_{size[0]}x{size[1]}", text)
+
+
+@pytest.mark.parametrize("size", [(50, 20), (100, 30)])
+@pytest.mark.parametrize(
+    "state",
+    ["connecting", "warming_up", "stalled", "ended", "incomplete", "healthy_without_gpu"],
+)
+def test_states(state: str, size: tuple[int, int]) -> None:
+    text = picture_of(size, getattr(states, state))
+    assert_golden(f"{state}_{size[0]}x{size[1]}", text)
+
+
+def test_paused() -> None:
+    text = picture_of((80, 24), keys=["space"], later_ns=37 * S)
+    assert "PAUSED +37 s behind" in text
+    assert_golden("paused_80x24", text)
+
+
+def test_ascii() -> None:
+    text = picture_of((80, 24), charset=Charset.ASCII)
+    assert text.isascii()
+    assert_golden("ascii_80x24", text)
+
+
+def test_help() -> None:
+    assert_golden("help_80x40", picture_of((80, 40), keys=["question_mark"]))
+
+
+def test_zoom() -> None:
+    assert_golden("zoomed_80x24", picture_of((80, 24), keys=["z"]))
+    step = picture_of((80, 30), keys=["tab", "tab", "tab", "z"])
+    assert_golden("zoomed_step_80x30", step)
+
+
+def test_the_verdict_is_never_dropped_and_no_size_breaks() -> None:
+    sizes = [(1, 1), (5, 2), (20, 5), (39, 30), (40, 12), (45, 11), (300, 90), (60, 200)]
+    chance = random.Random(7)
+    sizes += [(chance.randrange(1, 220), chance.randrange(1, 70)) for _ in range(25)]
+    run = FakeRun()
+
+    async def session() -> None:
+        app = GpuwatchApp(run)
+        async with app.run_test(size=(100, 30)) as pilot:
+            for width, height in sizes:
+                await pilot.resize_terminal(width, height)
+                await pilot.pause()
+                run.now_ns += S // 4
+                app.frame()
+                await pilot.pause()
+                text = screen_text(app)
+                assert "INPUT-BOUND"[: max(0, width - 4)] in text, (width, height)
+
+    asyncio.run(session())
+
+
+def test_only_rows_that_changed_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = FakeRun()
+
+    async def session() -> None:
+        app = GpuwatchApp(run, frames_s=0.001)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await pilot.pause()
+            app.frame()
+            await pilot.pause()
+            painted: list[Region] = []
+
+            def refresh(panel: Panel, *regions: Region, **_: bool) -> Panel:
+                painted.extend(regions)
+                return panel
+
+            monkeypatch.setattr(Panel, "refresh", refresh)
+            app.frame()
+            assert painted == []
+            run.now_ns += S
+            app.frame()
+            assert 0 < len(painted) < 30
+
+    asyncio.run(session())

@@ -1,0 +1,59 @@
+"""The stacked bar and its legend."""
+
+import pytest
+
+from tests.tui.fake_run import PHASES, STEP_MS
+from tui.snapshot import Phase
+from tui.widgets.phases import allot, bar_row, legend_row
+from tui.widgets.spans import length, text_of
+
+STEP = tuple(Phase(name, ms, ms / STEP_MS) for name, ms in PHASES)
+
+
+def test_a_bar_fills_its_width_in_the_order_of_a_step() -> None:
+    #      57 %                14 %   23 %      4 % 2 %
+    assert text_of(bar_row(STEP, 42)) == " ░░░░░░░░░░░░░░░░░░░░░░░▒▒▒▒▒▒█████████▓·"
+
+
+def test_phases_that_took_no_time_leave_no_trace() -> None:
+    phases = (Phase("data", 0.0, 0.0), Phase("forward", 10.0, 1.0), Phase("other", 0.0, 0.0))
+    assert text_of(bar_row(phases, 12)) == " ▒▒▒▒▒▒▒▒▒▒"
+    assert text_of(legend_row(phases, 40)) == " ▒ forward 10.0 100%"
+
+
+def test_other_is_last_and_a_users_own_phases_stand_before_it() -> None:
+    phases = (
+        Phase("other", 10.0, 0.1),
+        Phase("augment", 30.0, 0.3),
+        Phase("ema", 20.0, 0.2),
+        Phase("data", 40.0, 0.4),
+    )
+    assert text_of(bar_row(phases, 22)) == " ░░░░░░░░▚▚▚▚▚▚▞▞▞▞··"
+
+
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [
+        (
+            100,
+            " ░ data wait 706 57%   ▒ forward 172 14%   █ backward 288 23%   "
+            "▓ optimizer 46 4%   · other 28 2%",
+        ),
+        (80, " ░ wait 706 57%  ▒ fwd 172 14%  █ bwd 288 23%  ▓ opt 46 4%  · other 28 2%"),
+        (50, " ░ wait 57%  ▒ fwd 14%  █ bwd 23%  ▓ opt 4%  +1"),
+        (30, " ░ wait 57%  █ bwd 23%  +3"),
+        (12, " ░ wait 57%"),
+    ],
+)
+def test_the_legend_gets_shorter_but_stays_true(width: int, text: str) -> None:
+    assert text_of(legend_row(STEP, width)) == text
+
+
+def test_cells_add_up() -> None:
+    assert allot((0.57, 0.14, 0.23, 0.04, 0.02), 100) == [57, 14, 23, 4, 2]
+    assert allot((1.0, 1.0, 1.0), 10) in ([4, 3, 3], [3, 4, 3], [3, 3, 4])
+    assert allot((), 10) == []
+    assert allot((0.0, 0.0), 10) == [0, 0]
+    for width in range(1, 60):
+        assert sum(allot((0.571, 0.139, 0.233, 0.036, 0.021), width)) == width
+        assert length(bar_row(STEP, width)) == max(1, width - 1)

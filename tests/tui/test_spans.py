@@ -1,0 +1,106 @@
+"""Rows of text: whatever is put in, the widths are right."""
+
+import pytest
+
+from tui.widgets.charset import Charset
+from tui.widgets.numbers import (
+    digits,
+    duration,
+    grain,
+    growth,
+    milliseconds,
+    percent,
+    scale_size,
+    size,
+    span,
+)
+from tui.widgets.spans import Span, clip, ends, fit, joined, length, row, rule, text_of, wrap
+
+GIB = 1024**3
+
+
+def test_numbers_as_people_read_them() -> None:
+    assert [digits(v) for v in (18_204, 706.4, 99.96, 56.21, 9.996, 0.814)] == [
+        "18,204",
+        "706",
+        "100",
+        "56.2",
+        "10.0",
+        "0.81",
+    ]
+    assert [duration(s) for s in (-1, 4.2, 372, 3_780, 180_000)] == [
+        "0s",
+        "4s",
+        "6m12s",
+        "1h03m",
+        "2d02h",
+    ]
+    assert [span(s) for s in (9.6, 9, 30, 120, 234)] == ["9.6 s", "9 s", "30 s", "2 min", "3.9 min"]
+    assert [percent(s) for s in (0.0, 0.001, 0.574, 1.0)] == ["0%", "<1%", "57%", "100%"]
+    assert [size(b) for b in (0, 5e8, 4.1 * GIB, 503 * GIB)] == [
+        "0 MiB",
+        "477 MiB",
+        "4.1 GiB",
+        "503 GiB",
+    ]
+    assert [milliseconds(ms) for ms in (0.84, 1_240, 12_400)] == ["0.84 ms", "1,240 ms", "12.4 s"]
+    assert [grain(ns) for ns in (106_382_978, 6_382_978_723)] == ["106 ms", "6.38 s"]
+    assert growth(38 * 1024**2) == "+38 MiB/100 steps"
+    assert growth(-1.5 * 1024**2) == "-1.5 MiB/100 steps"
+
+
+def test_a_scale_tells_its_ends_apart() -> None:
+    low, high = 4.0 * GIB, 4.012 * GIB
+    assert scale_size(low, high - low) != scale_size(high, high - low)
+
+
+def test_what_is_cut_says_so_after_a_whole_word() -> None:
+    text = "num_workers 4 → 10 (16 cores, 11 idle), then decode on the GPU"
+    assert clip(text, 70) == text
+    assert clip(text, 45) == "num_workers 4 → 10 (16 cores, 11 idle), then…"
+    assert clip(text, 40) == "num_workers 4 → 10 (16 cores, 11 idle)…"
+    assert clip(text, 1) == "…"
+    assert clip(text, 0) == ""
+
+
+def test_lines_break_between_words() -> None:
+    text = "data wait is 57% of every step"
+    assert wrap(text, 17, 3) == ["data wait is 57%", "of every step"]
+    assert wrap(text, 17, 1) == ["data wait is 57%…"]
+    assert wrap("", 17, 2) == []
+
+
+@pytest.mark.parametrize("width", range(1, 120, 7))
+def test_every_row_is_exactly_as_wide_as_asked(width: int) -> None:
+    hostile = "trän\x1b[31m.py 日本語のファイル名 \t tab"
+    for spans in (
+        row(hostile),
+        ends(row("left" * 9), row("right"), width),
+        rule("A long title of a panel", ("a note", "another note", "a third"), width, True),
+        (),
+    ):
+        fitted = fit(spans, width)
+        assert length(fitted) == width
+    assert all(length(fit(row("日本語"), w)) == w for w in range(1, 9))
+
+
+def test_a_rule_gives_up_its_last_notes_first() -> None:
+    notes = ("p50 12 ms", "9 steps/s")
+    assert text_of(rule("Step", notes, 40)) == "── Step ─────── p50 12 ms · 9 steps/s ──"
+    assert text_of(rule("Step", notes, 28)) == "── Step ─────── p50 12 ms ──"
+    assert text_of(rule("Step", notes, 20)) == "── Step ────────────"
+    assert joined(("p50 12 ms", "9 steps/s"), 12) == "p50 12 ms"
+    assert joined(("p50 12 ms", "9 steps/s"), 3) == ""
+
+
+def test_escape_sequences_never_reach_the_terminal() -> None:
+    for charset in Charset:
+        text = charset.translate("a\x1b]52;c;eA==\x07b\n")
+        assert text.isprintable()
+        assert len(text) == 15
+
+
+def test_ascii_is_ascii() -> None:
+    text = Charset.ASCII.translate("▲ 4 → 10 ≤ 2.3x · ░▒█▓ ┴ 日")
+    assert text == "! 4 > 10 < 2.3x - :+#= + ?"
+    assert Span("x").role == "text"

@@ -1,0 +1,143 @@
+"""A snapshot with everything on it, and variations of it."""
+
+from dataclasses import replace
+from typing import Any
+
+from tests.unit.session.making import HELLO, MS, S, finding, loader
+from tui.snapshot import (
+    Event,
+    MemoryView,
+    Phase,
+    Sample,
+    Sawtooth,
+    Snapshot,
+    Status,
+    StepStats,
+)
+from tui.verdict.findings import Evidence, Finding, Verdict
+from tui.verdict.window import FrameShare, OpenStep, Stacks
+
+GIB = 1024**3
+MIB = 1024**2
+
+INPUT: Finding = finding(
+    "input",
+    sub="workers",
+    severity="critical",
+    share=0.57,
+    share_low=0.52,
+    share_high=0.61,
+    speedup=2.3,
+    speedup_is="bound",
+    headline="data wait is 57% of every step",
+    evidence=(
+        Evidence("706 of 1,240 ms/step is spent waiting for the loader", "hook", 706.0, "ms"),
+        Evidence("4/4 workers busy on CPU; 81% of their samples decode JPEGs", "py-spy"),
+    ),
+    advice=("num_workers 4 → 10 (16 cores, 11 idle)", "decode on the GPU"),
+)
+GROWTH: Finding = finding(
+    "memory-growth", sub="growth", severity="warning", headline="host memory grows 38 MiB/100 steps"
+)
+STATUS = Status(
+    mode="hooks",
+    state="live",
+    ended=None,
+    freshness_s=0.1,
+    lost_messages=0,
+    lost_marks=0,
+    cost_share=0.0004,
+    monitor_cpu_percent=3.5,
+    missing=("nvml: no NVIDIA driver. CPU, data wait and stacks still work",),
+)
+STEPS = StepStats(
+    total=18204,
+    in_window=48,
+    window_s=59.6,
+    p50_ms=1240.0,
+    p95_ms=1410.2,
+    max_ms=1502.0,
+    steps_s=0.8101,
+    samples_s=25.9,
+    inference=False,
+    phases=(
+        Phase("data", 706.0, 0.57),
+        Phase("forward", 172.0, 0.14),
+        Phase("backward", 288.0, 0.23),
+        Phase("optimizer", 46.0, 0.04),
+        Phase("other", 24.8, 0.02),
+    ),
+)
+
+
+def picture(**fields: Any) -> Snapshot:
+    """The whole picture, with `fields` replaced."""
+    whole = Snapshot(
+        t_ns=401 * S,
+        t_unix=1_700_000_401.0,
+        attached_s=401.0,
+        hello=HELLO,
+        script="train.py",
+        pid=48213,
+        status=STATUS,
+        verdict=Verdict(INPUT, 0.92, 240, 30 * S, (GROWTH,), ("nvml: no NVIDIA driver",)),
+        steps=STEPS,
+        recent=(),
+        open_step=OpenStep("data", 0.3, 0.4, False, "_get_data (dataloader.py:1275)"),
+        loaders=(loader(),),
+        sawtooth=Sawtooth(
+            title="process computes %",
+            source="hook, 20 ms",
+            note="no GPU here: the share of each moment the process computes rather than waits",
+            interval_ns=20 * MS,
+            samples=(Sample(400 * S, 0.0), Sample(401 * S, 86.0)),
+            step_starts_ns=(),
+        ),
+        memory=MemoryView(
+            host=(),
+            host_rss_bytes=int(6.1 * GIB),
+            workers_bytes=900 * MIB,
+            total_bytes=64 * GIB,
+            available_bytes=40 * GIB,
+            slope_bytes_per_100_steps=38.0 * MIB,
+            growing=True,
+        ),
+        stacks=Stacks(
+            main_samples=312,
+            main=(FrameShare(0.94, "_get_data (dataloader.py:1275)", "train.py:88"),),
+            worker_samples=300,
+            workers=(
+                FrameShare(0.81, "load (PIL/ImageFile.py:300)", "dataset.py:41"),
+                FrameShare(0.11, "resize (functional.py:468)", None),
+            ),
+            worker_idle_share=0.02,
+        ),
+        processes=(),
+        cores=16.0,
+        gpus=(),
+        events=(
+            Event(300 * S, 18000, "checkpoint 4.1 s"),
+            Event(301 * S, None, "the probe has gone silent"),
+        ),
+    )
+    return replace(whole, **fields)
+
+
+def young() -> Snapshot:
+    """Attached just now: nothing is known yet."""
+    warming = finding("warming-up", headline="0 of 15 steps")
+    return picture(
+        t_ns=S,
+        attached_s=0.5,
+        hello=None,
+        status=replace(STATUS, state="connecting", freshness_s=None, cost_share=None, missing=()),
+        verdict=Verdict(warming, 0.0, None, None, (), ()),
+        steps=None,
+        open_step=None,
+        loaders=(),
+        sawtooth=None,
+        memory=MemoryView((), None, None, None, None, None, False),
+        stacks=None,
+        cores=None,
+        events=(),
+    )

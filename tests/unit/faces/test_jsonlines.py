@@ -1,0 +1,111 @@
+"""The JSON contract."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+
+from tests.unit.faces.pictures import INPUT, STATUS, STEPS, picture, young
+from tests.unit.faces.strict_schema import shipped, strict
+from tests.unit.session.making import verdict
+from tui.jsonlines import line, record
+from tui.observations import GpuUse
+from tui.verdict.findings import Kind, Severity, Source
+
+GPU = GpuUse(
+    uuid="GPU-1",
+    index=0,
+    name="H200",
+    utilization_percent=None,
+    memory_used_bytes=1,
+    memory_total_bytes=2,
+    target_memory_bytes=None,
+    power_w=301.5,
+    sm_clock_mhz=1980,
+    temperature_c=41,
+)
+
+
+def check(one: dict[str, Any]) -> None:
+    jsonschema.Draft202012Validator(strict()).validate(one)
+
+
+def test_the_schema_is_a_schema_and_describes_every_field() -> None:
+    schema = shipped()
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+    def walk(node: dict[str, Any]) -> None:
+        for name, child in node.get("properties", {}).items():
+            assert "description" in child or "$ref" in child or name == "schema", name
+            walk(child)
+            walk(child.get("items", {}))
+
+    walk(schema)
+
+
+def test_the_schemas_words_are_the_codes_words() -> None:
+    schema = shipped()
+    assert schema["$defs"]["kind"]["enum"] == list(get_args(Kind))
+    assert schema["$defs"]["severity"]["enum"] == list(get_args(Severity))
+    evidence = schema["properties"]["verdict"]["properties"]["evidence"]["items"]
+    assert evidence["properties"]["source"]["enum"] == list(get_args(Source))
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_whole_and_young_pictures_follow_the_contract(final: bool) -> None:
+    for snapshot in (picture(), young(), picture(gpus=(GPU,))):
+        one = record(snapshot, final)
+        check(one)
+        assert one["final"] is final
+
+
+def test_absent_is_null_and_never_zero() -> None:
+    one = record(young(), False)
+    assert one["steps"] is one["gpu"] is one["open"] is one["busy"] is None
+    assert set(one["memory"].values()) == {None}
+    assert one["status"]["cost_share"] is None
+    assert one["target"]["cores"] is None
+    assert one["verdict"]["share"] is None
+
+
+def test_the_verdict_is_what_the_architecture_promises() -> None:
+    said = record(picture(), False)["verdict"]
+    assert said["kind"], said["sub"] == ("input", "workers")
+    assert (said["severity"], said["confidence"], said["since_step"]) == ("critical", 0.92, 240)
+    assert (said["share"], said["speedup"], said["speedup_is"]) == (0.57, 2.3, "bound")
+    assert said["evidence"][0] == {
+        "text": "706 of 1,240 ms/step is spent waiting for the loader",
+        "source": "hook",
+        "value": 706.0,
+        "unit": "ms",
+    }
+    assert said["advice"][0].startswith("num_workers")
+    assert said["contributors"][0]["kind"] == "memory-growth"
+    assert said["missing"] == ["nvml: no NVIDIA driver", *STATUS.missing]
+
+
+def test_phases_add_up_to_one() -> None:
+    phases = record(picture(), False)["steps"]["phases"]
+    assert sum(phase["share"] for phase in phases.values()) == pytest.approx(1.0)
+
+
+def test_what_is_no_number_is_absent() -> None:
+    broken = replace(INPUT, share=math.nan, speedup=math.inf)
+    one = record(picture(verdict=replace(verdict("input"), finding=broken)), False)
+    assert one["verdict"]["share"] is one["verdict"]["speedup"] is None
+
+
+def test_a_line_is_one_line_whatever_a_script_is_called() -> None:
+    text = line(picture(script="tra\nin\u2028.py"), True)
+    assert len(text.splitlines()) == 1
+    assert json.loads(text)["target"]["script"] == "tra\nin\u2028.py"
+
+
+def test_inference_is_said() -> None:
+    one = record(picture(steps=replace(STEPS, inference=True, samples_s=None)), False)
+    check(one)
+    assert one["steps"]["inference"] is True
+    assert one["steps"]["samples_s"] is None

@@ -1,0 +1,68 @@
+"""The plain view: a block when the verdict is another, a heartbeat in between."""
+
+from dataclasses import replace
+
+from tests.unit.faces.pictures import STATUS, STEPS, picture, young
+from tests.unit.session.making import S, verdict
+from tui.plain import PlainView, heartbeat
+from tui.verdict.window import OpenStep
+
+
+def test_a_heartbeat_says_how_far_how_fast_where_and_what() -> None:
+    assert heartbeat(picture()) == (
+        "step 18,204 · 0.81 steps/s · data wait 57%, forward 14%, backward 23%, optimizer 4%, "
+        "other 2% · INPUT-BOUND"
+    )
+
+
+def test_a_heartbeat_before_the_first_step() -> None:
+    assert heartbeat(young()) == "connecting · WARMING UP"
+    waiting = replace(young(), open_step=OpenStep("loader start-up", 4.2, None, False, None))
+    assert heartbeat(waiting) == "connecting · in loader start-up for 4s · WARMING UP"
+
+
+def test_a_heartbeat_names_silence_and_what_lasts_unusually_long() -> None:
+    silent = replace(STATUS, state="silent", freshness_s=12.0)
+    stuck = OpenStep("optimizer", 12.4, 13.0, False, None)
+    line = heartbeat(picture(status=silent, open_step=stuck))
+    assert " · no message for 12s · in optimizer for 12s · " in line
+
+
+def test_a_heartbeat_after_the_end() -> None:
+    ended = replace(STATUS, state="ended", ended="exited 2 s ago")
+    assert heartbeat(picture(status=ended)) == "the process exited 2 s ago · INPUT-BOUND"
+
+
+def test_the_stream_writes_blocks_on_change_and_heartbeats_every_two_seconds() -> None:
+    view = PlainView(100)
+    said: list[tuple[float, str]] = []
+    for tick in range(0, 60, 2):
+        warm = tick >= 30
+        one = picture(
+            t_ns=tick * S // 10 + S,
+            verdict=verdict("input" if warm else "warming-up"),
+            status=replace(STATUS, missing=()),
+            steps=STEPS if warm else None,
+        )
+        said += [(tick / 10, line.split(" · ")[-1]) for line in view.lines(one) if line]
+    assert said == [
+        (0.0, "WARMING UP"),
+        (0.0, "  it is warming-up"),
+        (2.0, "WARMING UP"),
+        (3.0, "high confidence (0.90)"),
+        (3.0, "  it is input"),
+        (5.0, "INPUT-BOUND"),
+    ]
+
+
+def test_a_missing_signal_is_said_once() -> None:
+    view = PlainView(100)
+    first = view.lines(picture())
+    assert first[0] == "without nvml: no NVIDIA driver. CPU, data wait and stacks still work"
+    assert not any(line.startswith("without") for line in view.lines(picture()))
+
+
+def test_the_closing_is_the_report_below_a_rule() -> None:
+    lines = PlainView(100).closing(picture())
+    assert lines[:2] == ["", "-" * 40]
+    assert lines[4].startswith("INPUT-BOUND")

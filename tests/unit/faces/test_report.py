@@ -1,0 +1,66 @@
+"""The report as golden text."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.faces.pictures import STATUS, picture, young
+from tests.unit.session.making import verdict
+from tui.report import report_lines
+
+WHOLE = """\
+gpuwatch   train.py   pid 48213 · attached 6m41s · hooks · cost 0.04%
+
+INPUT-BOUND   critical · high confidence (0.92) · since step 240
+  data wait is 57% of every step
+    706 of 1,240 ms/step is spent waiting for the loader   [hook]
+    4/4 workers busy on CPU; 81% of their samples decode JPEGs   [py-spy]
+  NEXT   num_workers 4 → 10 (16 cores, 11 idle)   ≤ 2.3x faster
+         decode on the GPU
+  ALSO   MEMORY GROWS: host memory grows 38 MiB/100 steps
+
+steps    18,204 steps · 0.81 steps/s · 25.9 samples/s · p50 1,240 ms · p95 1,410 ms · max 1,502 ms ·
+         over 48 steps, 60 s
+phases   data wait 706 ms 57% · forward 172 ms 14% · backward 288 ms 23% · optimizer 46.0 ms 4% ·
+         other 24.8 ms 2%
+use      process computes % mean 43   [hook, 20 ms]
+         no GPU here: the share of each moment the process computes rather than waits
+memory   process 6.1 GiB · workers 900 MiB · 40.0 GiB of 64.0 GiB available · +38 MiB/100 steps ·
+         growing
+loader   Photographs · num_workers 4 · prefetch_factor 2 · batch size 32
+stacks   main 94% _get_data (dataloader.py:1275) ← train.py:88
+         workers 81% load (PIL/ImageFile.py:300) ← dataset.py:41
+         workers 11% resize (functional.py:468)
+events   step 18,000: checkpoint 4.1 s
+         the probe has gone silent
+missing  nvml: no NVIDIA driver. CPU, data wait and stacks still work"""
+
+YOUNG = """\
+gpuwatch   train.py   pid 48213 · attached 0s · hooks · connecting
+
+WARMING UP
+  0 of 15 steps
+"""
+
+
+def test_everything_is_said_in_a_hundred_columns() -> None:
+    assert "\n".join(report_lines(picture(), 100)) == WHOLE
+
+
+def test_before_anything_is_known_nothing_is_invented() -> None:
+    assert "\n".join(report_lines(young(), 80)) == YOUNG
+
+
+@pytest.mark.parametrize("width", [40, 50, 80, 200])
+def test_no_line_is_wider_than_asked(width: int) -> None:
+    assert all(len(line) <= width for line in report_lines(picture(), width))
+
+
+def test_the_end_stands_in_the_first_lines() -> None:
+    ended = replace(STATUS, state="ended", ended="exited 2 s ago")
+    assert "the process exited 2 s ago" in report_lines(picture(status=ended), 100)[0]
+
+
+def test_every_kind_of_verdict_has_a_word() -> None:
+    for kind in ("incomplete", "stalled", "healthy", "checkpoint", "straggler"):
+        assert report_lines(picture(verdict=verdict(kind)), 100)[2][:4].isupper()

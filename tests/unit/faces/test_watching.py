@@ -1,0 +1,103 @@
+"""Watching without a screen: when it ends, and what is said last."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.faces.pictures import STATUS, picture, young
+from tests.unit.session.making import MS, verdict
+from tui.cli import watching
+from tui.snapshot import Snapshot
+
+
+class FakePicture:
+    """Pictures from a function of how many were asked for, 200 ms apart."""
+
+    def __init__(self, at: Callable[[int], Snapshot]) -> None:
+        self._at = at
+        self.asked = 0
+        self.calls: list[str] = []
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def snapshot(self) -> Snapshot:
+        self.asked += 1
+        shown = self._at(self.asked)
+        return replace(shown, t_ns=200 * MS * self.asked, attached_s=0.2 * self.asked)
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "LOOK_S", 0.0)
+
+
+def json_lines(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_json_has_a_line_a_second_and_a_final_one(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = FakePicture(lambda _: picture())
+    watching.watch(shown, watching.JsonFace(), watching.for_duration(10.0))
+    lines = json_lines(capsys.readouterr().out)
+    assert [line["final"] for line in lines] == [False] * (len(lines) - 1) + [True]
+    assert len(lines) >= 11
+    assert shown.calls == ["start", "close"]
+
+
+def test_the_end_of_the_process_ends_the_watch_after_its_last_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ended = replace(STATUS, state="ended", ended="exited 0 s ago")
+    shown = FakePicture(lambda n: picture(status=ended) if n >= 5 else picture())
+    watching.watch(shown, watching.PlainFace(), watching.for_duration(None))
+    assert shown.asked == 7
+    assert "the process exited 0 s ago" in capsys.readouterr().out.split("-" * 40)[1]
+
+
+def test_once_waits_for_a_verdict_and_prints_one_report(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = FakePicture(lambda n: picture() if n >= 8 else young())
+    watching.watch(shown, watching.OnceFace(), watching.until_verdict(None))
+    assert shown.asked == 8
+    assert capsys.readouterr().out.count("INPUT-BOUND") == 1
+
+
+@pytest.mark.parametrize(("duration_s", "looks"), [(2.0, 10), (None, 150)])
+def test_once_gives_up_after_a_while_and_says_what_it_has(
+    duration_s: float | None, looks: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = FakePicture(lambda _: picture(verdict=verdict("incomplete")))
+    watching.watch(shown, watching.OnceFace(), watching.until_verdict(duration_s))
+    assert shown.asked == looks
+    assert "INCOMPLETE DATA" in capsys.readouterr().out
+
+
+def test_an_interrupt_still_gets_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def at(n: int) -> Snapshot:
+        if n == 4:
+            raise KeyboardInterrupt
+        return picture()
+
+    shown = FakePicture(at)
+    with pytest.raises(KeyboardInterrupt):
+        watching.watch(shown, watching.JsonFace(), watching.for_duration(None))
+    assert json_lines(capsys.readouterr().out)[-1]["final"] is True
+    assert shown.calls == ["start", "close"]
+
+
+def test_a_demo_runs_on_until_there_is_a_verdict() -> None:
+    from tui.cli.demo import long_enough
+
+    over = long_enough()
+    assert not over(young())
+    first = picture(attached_s=5.0)
+    assert not over(first)
+    assert not over(replace(first, attached_s=24.9))
+    assert over(replace(first, attached_s=25.1))
+    assert not over(picture(attached_s=25.1, verdict=verdict("warming-up")))
+    assert over(picture(attached_s=65.1, verdict=verdict("warming-up")))

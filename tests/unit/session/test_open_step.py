@@ -1,0 +1,89 @@
+"""What runs now: the fresher of the message and the page."""
+
+import pytest
+
+from probe.wire import marks
+from probe.wire.page import STATE_ARMED, STATE_DISARMED, STATE_UNINSTALLED
+from tests.unit.session.making import MS, delivered, open_at
+from tui.observations import PageSeen
+from tui.session.open_step import OpenStepBook
+
+
+def page(kind: int, since_ms: float, steps: int = 3, state: int = STATE_ARMED) -> PageSeen:
+    return PageSeen(
+        t_ns=0,
+        open_kind=kind,
+        open_since_ns=round(since_ms * MS),
+        steps=steps,
+        heartbeat_ns=0,
+        state=state,
+    )
+
+
+def told(since_ms: float, **fields: object) -> OpenStepBook:
+    book = OpenStepBook()
+    message = delivered([], since_ms, open=open_at(since_ms, **fields))  # type: ignore[arg-type]
+    book.delivered(message.batch, steps=3)
+    return book
+
+
+def test_nothing_before_the_first_mark() -> None:
+    book = OpenStepBook()
+    assert book.at(5 * MS, None) is None
+    book.page_seen(page(0, 0))
+    assert book.at(5 * MS, None) is None
+
+
+def test_a_message_says_the_phase_and_both_ages() -> None:
+    step = told(1000, kind=marks.BACKWARD_ENTER, started_ns=400 * MS).at(1600 * MS, "f (a.py:1)")
+    assert step is not None
+    assert (step.phase, step.frame) == ("backward", "f (a.py:1)")
+    assert step.age_s == pytest.approx(0.6)
+    assert step.step_age_s == pytest.approx(1.2)
+
+
+def test_the_page_is_fresher_while_the_interpreter_lock_is_held() -> None:
+    book = told(1000, kind=marks.FETCH_LEAVE)
+    book.page_seen(page(marks.OPTIMIZER_ENTER, 1400))
+    step = book.at(9000 * MS, None)
+    assert step is not None
+    assert step.phase == "optimizer"
+    assert step.age_s == pytest.approx(7.6)
+
+
+def test_a_page_that_counts_more_steps_says_nothing_of_the_steps_start() -> None:
+    book = told(1000)
+    book.page_seen(page(marks.FETCH_ENTER, 1400, steps=4))
+    step = book.at(1500 * MS, None)
+    assert step is not None
+    assert step.step_age_s is None
+
+
+def test_an_old_page_does_not_win() -> None:
+    book = told(1000, kind=marks.BACKWARD_ENTER)
+    book.page_seen(page(marks.FETCH_LEAVE, 900))
+    step = book.at(1100 * MS, None)
+    assert step is not None
+    assert step.phase == "backward"
+
+
+@pytest.mark.parametrize("state", [STATE_DISARMED, STATE_UNINSTALLED])
+def test_a_probe_that_stopped_says_nothing_of_now(state: int) -> None:
+    book = told(1000, kind=marks.BACKWARD_ENTER)
+    book.page_seen(page(marks.BACKWARD_ENTER, 1000, state=state))
+    assert book.at(9000 * MS, None) is None
+    assert book.spans(9000 * MS) == ()
+
+
+def test_a_users_phase_has_its_name_and_evaluation_its_own() -> None:
+    named = told(1000, kind=marks.PHASE_ENTER, user_phase="augment").at(1001 * MS, None)
+    assert named is not None
+    assert named.phase == "augment"
+    evaluated = told(1000, kind=marks.FETCH_ENTER, evaluating=True).at(1001 * MS, None)
+    assert evaluated is not None
+    assert evaluated.phase == "evaluation"
+
+
+def test_spans_end_with_what_is_going_on_now() -> None:
+    book = told(1000, kind=marks.FETCH_ENTER, started_ns=600 * MS)
+    assert book.spans(1500 * MS) == ((600 * MS, 1000 * MS, True), (1000 * MS, 1500 * MS, False))

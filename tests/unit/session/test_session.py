@@ -1,0 +1,372 @@
+"""The store as a whole: observations in, pictures out."""
+
+import threading
+
+import pytest
+
+from probe.wire.page import STATE_ARMED, STATE_ENDED
+from tests.unit.session.making import (
+    HELLO,
+    MS,
+    S,
+    delivered,
+    finding,
+    loader,
+    process,
+    processes,
+    session,
+    step,
+    steps,
+    verdict,
+)
+from tui.observations import (
+    AnyObservation,
+    GpusSeen,
+    GpuUse,
+    Greeted,
+    Link,
+    Missing,
+    PageSeen,
+    TargetEnded,
+)
+from tui.snapshot import Snapshot
+
+
+def picture(of: object, at_ms: float) -> Snapshot:
+    return of.snapshot(round(at_ms * MS), 1_700_000_000.0)  # type: ignore[attr-defined,no-any-return]
+
+
+def page(state: int) -> PageSeen:
+    return PageSeen(t_ns=0, open_kind=0, open_since_ns=0, steps=0, heartbeat_ns=0, state=state)
+
+
+def texts(snapshot: Snapshot) -> list[str]:
+    return [event.text for event in snapshot.events]
+
+
+def test_an_empty_session_has_a_picture_in_which_nothing_is_zero() -> None:
+    store, _ = session()
+    seen = picture(store, 500)
+    assert (seen.pid, seen.script) == (48213, "train.py")
+    assert seen.steps is None
+    assert seen.sawtooth is None
+    assert seen.memory.host_rss_bytes is None
+    assert seen.status.state == "connecting"
+    assert seen.status.freshness_s is None
+    assert seen.attached_s == pytest.approx(0.5)
+
+
+def test_the_hello_names_the_script_by_its_command_line() -> None:
+    store, _ = session()
+    store.ingest(Greeted(t_ns=0, hello=HELLO))
+    assert picture(store, 0).script == "train.py"
+    assert picture(store, 0).hello == HELLO
+
+
+def test_history_that_comes_again_after_a_reconnection_counts_once() -> None:
+    store, _ = session()
+    made = steps(30, data_ms=50, forward_ms=50)
+    store.ingest(delivered(made))
+    store.ingest(delivered(made[10:] + steps(2, 31, 3000, data_ms=50, forward_ms=50)))
+    seen = picture(store, 3200)
+    assert [row.number for row in seen.recent] == list(range(1, 33))
+    assert seen.steps is not None
+    assert seen.steps.total == 32
+
+
+def test_steps_that_count_from_one_again_are_taken_after_a_second_install() -> None:
+    store, _ = session()
+    store.ingest(delivered(steps(30, forward_ms=10)))
+    store.ingest(delivered(steps(3, 1, 5000, forward_ms=10)))
+    assert picture(store, 6000).recent[-1].number == 3
+
+
+def test_the_verdict_is_asked_for_at_most_once_a_second() -> None:
+    store, engine = session()
+    for at_ms in range(0, 3001, 250):
+        picture(store, at_ms)
+    assert [window.now_ns // MS for window in engine.windows] == [0, 1000, 2000, 3000]
+
+
+def test_the_window_leaves_the_warm_up_out() -> None:
+    store, engine = session()
+    store.ingest(delivered(steps(12, data_ms=5, forward_ms=5)))
+    picture(store, 200)
+    window = engine.windows[-1]
+    assert [row.number for row in window.steps] == list(range(6, 13))
+    assert window.warmup_left == 3
+    store.ingest(delivered(steps(3, 13, 120, data_ms=5, forward_ms=5)))
+    picture(store, 1500)
+    assert engine.windows[-1].warmup_left == 0
+
+
+def test_a_compilation_at_the_start_belongs_to_the_warm_up_and_a_late_one_is_news() -> None:
+    store, engine = session()
+    made = steps(8, forward_ms=10)
+    made.append(step(9, 80, forward_ms=10, compile_ms=500))
+    made += steps(30, 10, 600, forward_ms=10)
+    made.append(step(40, 900, forward_ms=10, compile_ms=1200))
+    store.ingest(delivered(made))
+    seen = picture(store, 3000)
+    assert engine.windows[-1].steps[0].number == 12
+    assert texts(seen) == ["recompile 1.2 s"]
+
+
+def test_a_change_of_pace_cuts_the_window_and_is_told_once() -> None:
+    store, engine = session()
+    slow = [step(n, 1000 * n, forward_ms=100 + n % 7) for n in range(1, 61)]
+    store.ingest(delivered(slow))
+    picture(store, 70_000)
+    assert len(engine.windows[-1].steps) == 55
+    fast = [step(n, 1000 * n, forward_ms=50 + n % 5) for n in range(61, 81)]
+    store.ingest(delivered(fast))
+    picture(store, 90_000)
+    picture(store, 92_000)
+    assert [row.number for row in engine.windows[-1].steps] == list(range(61, 81))
+    assert [text for text in texts(picture(store, 93_000)) if "step time" in text] == [
+        "step time -50% (was 103 ms)"
+    ]
+
+
+def test_slow_batches_now_and_then_are_no_change_of_pace() -> None:
+    store, engine = session()
+    made = [
+        step(n, 1000 * n, data_ms=600 if n % 12 == 0 else 1, forward_ms=90 + n * 7 % 10)
+        for n in range(1, 100)
+    ]
+    store.ingest(delivered(made))
+    picture(store, 100_000)
+    assert engine.windows[-1].steps[0].number == 6
+
+
+def test_events_of_one_kind_do_not_push_out_the_others() -> None:
+    store, _ = session(verdict("warming-up"), verdict("input", sub="workers"))
+    picture(store, 0)
+    picture(store, 1000)
+    store.ingest(delivered([step(n, 1000 + n, checkpoint_ms=1) for n in range(1, 100)]))
+    seen = picture(store, 3000)
+    assert texts(seen)[0] == "verdict: input/workers (was warming-up)"
+    assert len(seen.events) == 21
+
+
+def test_new_worker_processes_are_told_and_the_first_ones_are_not() -> None:
+    store, _ = session()
+    store.ingest(delivered([], 1, loaders=[loader()]))
+    store.ingest(delivered([], 2, loaders=[loader(worker_pids=(21, 22, 23, 24), iterations=2)]))
+    assert texts(picture(store, 10)) == ["4 loader workers started again (iteration 2)"]
+
+
+def test_training_loaders_come_first_by_last_use_and_evaluation_is_left_out() -> None:
+    store, engine = session()
+    store.ingest(delivered([], 1, loaders=[loader(key=1), loader(key=2), loader(key=3)]))
+    store.ingest(delivered([], 2, loaders=[loader(key=1), loader(key=3, evaluation=True)]))
+    seen = picture(store, 10)
+    assert [one.key for one in engine.windows[-1].loaders] == [1, 2]
+    assert {one.key for one in seen.loaders} == {1, 2, 3}
+
+
+def test_cost_is_marks_times_their_price_over_the_time() -> None:
+    store, _ = session()
+    store.ingest(delivered([], 0, marks=0))
+    store.ingest(delivered([], 1000, marks=6000, mark_cost_ns=1000))
+    assert picture(store, 1000).status.cost_share == pytest.approx(0.006)
+
+
+def test_losses_add_up_and_freshness_is_the_age_of_the_last_message() -> None:
+    store, _ = session()
+    store.ingest(delivered([], 100, lost=2))
+    store.ingest(delivered([], 200, lost=3, lost_marks=7))
+    status = picture(store, 1200).status
+    assert (status.lost_messages, status.lost_marks) == (5, 7)
+    assert status.freshness_s == pytest.approx(1.0)
+    assert status.state == "live"
+    assert picture(store, 4000).status.state == "silent"
+
+
+def test_a_silent_link_is_said_and_comes_back() -> None:
+    store, _ = session()
+    store.ingest(delivered([], 100))
+    store.ingest(Link(t_ns=200 * MS, state="silent"))
+    assert picture(store, 300).status.state == "silent"
+    store.ingest(delivered([], 400))
+    assert picture(store, 500).status.state == "live"
+
+
+def test_missing_sources_are_lines_until_they_are_taken_back() -> None:
+    store, engine = session()
+    fix = "install the driver"
+    store.ingest(Missing(t_ns=0, source="nvml", reason="no NVIDIA driver", fix=fix))
+    assert picture(store, 0).status.missing == ("nvml: no NVIDIA driver. install the driver",)
+    assert engine.windows[-1].missing == ("nvml: no NVIDIA driver. install the driver",)
+    store.ingest(Missing(t_ns=1, source="nvml", reason=""))
+    assert picture(store, 10).status.missing == ()
+
+
+def test_a_probe_that_gave_up_is_missing_by_its_own_words() -> None:
+    store, _ = session()
+    store.ingest(delivered([], 1, fault="a hook failed: KeyError('x')"))
+    assert picture(store, 2).status.missing == ("probe: a hook failed: KeyError('x')",)
+
+
+def test_memory_points_lie_a_second_apart_whoever_looks() -> None:
+    store, engine = session()
+    for at_ms in range(0, 10_000, 500):
+        store.ingest(delivered([], at_ms, rss_bytes=50 * 1024**2))
+        store.ingest(processes(at_ms, process(48213)))
+    seen = picture(store, 10_000)
+    assert len(seen.memory.host) == 10
+    assert seen.memory.available_bytes == 20 * 1024**3
+    assert engine.windows[-1].memory_limit_bytes == 100 * 1024**2 + 20 * 1024**3
+
+
+def test_memory_that_grows_has_a_slope_and_the_verdict_says_whether_it_matters() -> None:
+    store, _ = session(verdict("healthy", finding("memory-growth")))
+    start = 0.0
+    for number in range(1, 121):
+        made = [step(number, start, forward_ms=1000)]
+        store.ingest(delivered(made, rss_bytes=(1000 + number) * 1024**2))
+        start += 1000
+    memory = picture(store, start).memory
+    assert memory.growing
+    assert memory.slope_bytes_per_100_steps == pytest.approx(100 * 1024**2)
+
+
+def test_flat_memory_has_no_slope() -> None:
+    store, _ = session()
+    for second in range(120):
+        store.ingest(delivered([], 1000 * second, rss_bytes=(1000 + second % 3) * 1024**2))
+    memory = picture(store, 120_000).memory
+    assert memory.slope_bytes_per_100_steps is None
+    assert not memory.growing
+
+
+def test_worker_memory_is_proportional_once_every_worker_has_told() -> None:
+    store, engine = session()
+    store.ingest(processes(0, process(1), process(11, "worker"), process(12, "worker")))
+    assert picture(store, 0).memory.workers_bytes == 200 * 1024**2
+    for at_ms, pss in ((1000, 30), (11_000, 40)):
+        workers = [process(pid, "worker", pss_bytes=pss * 1024**2) for pid in (11, 12)]
+        store.ingest(processes(at_ms, process(1), *workers))
+    assert picture(store, 12_000).memory.workers_bytes == 80 * 1024**2
+    assert [p.bytes // 1024**2 for p in engine.windows[-1].worker_memory] == [60, 80]
+
+
+def test_workers_are_judged_over_the_window() -> None:
+    store, engine = session()
+    for at_ms, cpu, state in ((0, None, "R"), (1000, 80.0, "D"), (2000, 100.0, "R")):
+        worker = process(11, "worker", cpu_percent=cpu, status=state, read_bytes_s=cpu)
+        store.ingest(processes(at_ms, process(1), worker))
+    picture(store, 2500)
+    use = engine.windows[-1].workers
+    assert use is not None
+    assert (use.count, use.cpu_percent, use.read_bytes_s) == (1, 90.0, 90.0)
+    assert use.disk_wait_share == pytest.approx(1 / 3)
+
+
+def test_without_a_gpu_the_sawtooth_is_computing_and_says_so() -> None:
+    store, _ = session()
+    store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
+    sawtooth = picture(store, 4000).sawtooth
+    assert sawtooth is not None
+    assert (sawtooth.title, sawtooth.source) == ("process computes %", "hook, 20 ms")
+    assert "no GPU here" in sawtooth.note
+    assert {sample.value for sample in sawtooth.samples} == {0.0, 100.0}
+    assert len(sawtooth.step_starts_ns) == 20
+
+
+def gpu(percent: float | None) -> GpuUse:
+    return GpuUse(
+        uuid="GPU-1",
+        index=0,
+        name="H200",
+        utilization_percent=percent,
+        memory_used_bytes=1,
+        memory_total_bytes=2,
+        target_memory_bytes=None,
+        power_w=None,
+        sm_clock_mhz=None,
+        temperature_c=None,
+    )
+
+
+def test_with_a_gpu_the_sawtooth_is_its_use_at_the_grain_it_was_read() -> None:
+    store, engine = session()
+    store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
+    for i in range(10):
+        store.ingest(GpusSeen(t_ns=200 * MS * i, gpus=(gpu(30.0), gpu(50.0))))
+    sawtooth = picture(store, 4000).sawtooth
+    assert sawtooth is not None
+    assert (sawtooth.title, sawtooth.source) == ("GPU busy %", "nvml 200 ms")
+    assert sawtooth.interval_ns == 200 * MS
+    assert {sample.value for sample in sawtooth.samples} == {40.0}
+    assert engine.windows[-1].gpu_present
+
+
+def test_a_gpu_that_does_not_tell_its_use_is_no_zero() -> None:
+    store, _ = session()
+    store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
+    store.ingest(GpusSeen(t_ns=MS, gpus=(gpu(None),)))
+    sawtooth = picture(store, 4000).sawtooth
+    assert sawtooth is not None
+    assert sawtooth.title == "process computes %"
+    assert "does not tell" in sawtooth.note
+
+
+def test_the_end_stops_the_picture_and_keeps_it() -> None:
+    store, engine = session(verdict("input"))
+    store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
+    picture(store, 4900)
+    store.ingest(TargetEnded(t_ns=5 * S, how="was killed by SIGKILL"))
+    at_once = picture(store, 5000)
+    later = picture(store, 65_000)
+    assert at_once.status.state == later.status.state == "ended"
+    assert later.status.ended == "was killed by SIGKILL 60 s ago"
+    assert later.open_step == at_once.open_step
+    assert later.sawtooth == at_once.sawtooth
+    assert later.attached_s == pytest.approx(5.0)
+    assert texts(later)[-1] == "the process was killed by SIGKILL"
+    assert [window.ended for window in engine.windows] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("last", "how"),
+    [
+        ([], "ended 2 s ago"),
+        ([Link(t_ns=4 * S, state="left", detail="exiting")], "ended 2 s ago: its interpreter left"),
+        ([page(STATE_ENDED)], "ended 2 s ago: its interpreter left in order"),
+        ([page(STATE_ARMED)], "ended 2 s ago: without a good-bye, so it was killed or it crashed"),
+    ],
+)
+def test_the_probes_last_word_tells_how_it_ended(last: list[AnyObservation], how: str) -> None:
+    store, _ = session()
+    for observation in [*last, TargetEnded(t_ns=5 * S, how="ended")]:
+        store.ingest(observation)
+    assert (picture(store, 7000).status.ended or "").startswith(how)
+
+
+def test_memory_is_bounded_whatever_comes() -> None:
+    store, _ = session()
+    for i in range(300):
+        store.ingest(delivered(steps(50, 50 * i + 1, 50 * i, forward_ms=1)))
+    assert len(picture(store, 20_000).recent) == 200
+    assert len(store._steps._rows) == 8192
+
+
+def test_ingest_and_snapshot_from_two_threads() -> None:
+    store, _ = session()
+    failures: list[BaseException] = []
+
+    def feed() -> None:
+        try:
+            for i in range(300):
+                store.ingest(delivered(steps(5, 5 * i + 1, 50 * i, data_ms=5, forward_ms=5)))
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    while thread.is_alive():
+        picture(store, 20_000)
+    thread.join()
+    assert not failures
+    assert picture(store, 20_000).recent[-1].number == 1500

@@ -1,0 +1,103 @@
+"""NVML through a stand-in for the driver's library."""
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tui.observations import GpusSeen, Missing
+from tui.sources.nvml import NvmlSource, visible
+
+UUIDS = ["GPU-aaaa", "GPU-bbbb", "GPU-bbcc"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "chosen"),
+    [
+        (None, [0, 1, 2]),
+        ("", []),
+        ("1", [1]),
+        ("2,0", [2, 0]),
+        ("GPU-bbbb", [1]),
+        ("GPU-a", [0]),
+        ("GPU-bb", []),
+        ("0,-1,1", [0]),
+        ("7", []),
+    ],
+)
+def test_visible_devices(variable: str | None, chosen: list[int]) -> None:
+    assert visible(variable, UUIDS) == chosen
+
+
+class NVMLError(Exception):
+    """As pynvml's."""
+
+
+class LibraryNotFound(NVMLError):
+    """As pynvml's NVMLError_LibraryNotFound."""
+
+
+def driver(processes: dict[int, list[Any]]) -> Any:
+    """A pynvml with three devices; `processes` run on them. Power cannot be asked."""
+
+    def refuse(*_: Any) -> Any:
+        raise NVMLError("not supported")
+
+    return SimpleNamespace(
+        NVMLError=NVMLError,
+        NVMLError_LibraryNotFound=LibraryNotFound,
+        NVML_CLOCK_SM=1,
+        NVML_TEMPERATURE_GPU=0,
+        nvmlClocksThrottleReasonSwPowerCap=4,
+        nvmlClocksThrottleReasonHwSlowdown=8,
+        nvmlClocksThrottleReasonHwThermalSlowdown=64,
+        nvmlClocksThrottleReasonSwThermalSlowdown=32,
+        nvmlClocksThrottleReasonHwPowerBrakeSlowdown=128,
+        nvmlInit=lambda: None,
+        nvmlShutdown=lambda: None,
+        nvmlDeviceGetCount=lambda: 3,
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetUUID=lambda device: UUIDS[device].encode(),
+        nvmlDeviceGetName=lambda device: "NVIDIA H200",
+        nvmlDeviceGetComputeRunningProcesses=lambda device: processes.get(device, []),
+        nvmlDeviceGetUtilizationRates=lambda device: SimpleNamespace(gpu=40 + device),
+        nvmlDeviceGetMemoryInfo=lambda device: SimpleNamespace(used=10, total=100),
+        nvmlDeviceGetPowerUsage=refuse,
+        nvmlDeviceGetCurrentClocksThrottleReasons=lambda device: 4 | 32 | 64,
+        nvmlDeviceGetClockInfo=lambda device, kind: 1980,
+        nvmlDeviceGetTemperature=lambda device, kind: 51,
+    )
+
+
+def test_the_devices_that_hold_a_context_of_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    mine = SimpleNamespace(pid=os.getpid(), usedGpuMemory=7)
+    monkeypatch.setitem(sys.modules, "pynvml", driver({1: [mine]}))
+    source = NvmlSource(os.getpid())
+    source.open()
+    (seen,) = source.poll(0)
+    source.close()
+    assert isinstance(seen, GpusSeen)
+    (gpu,) = seen.gpus
+    assert (gpu.index, gpu.uuid, gpu.utilization_percent) == (1, "GPU-bbbb", 41.0)
+    assert gpu.target_memory_bytes == 7
+    assert gpu.power_w is None
+    assert gpu.throttle_reasons == ("power cap", "too hot")
+
+
+def test_no_driver_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise LibraryNotFound("library not found")
+
+    library = driver({})
+    library.nvmlInit = fail
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    source = NvmlSource(1)
+    source.open()
+    (missing,) = source.poll(0)
+    assert isinstance(missing, Missing)
+    assert "no NVIDIA driver" in missing.reason
+    assert source.poll(1) == []
+    source.close()

@@ -1,0 +1,194 @@
+"""Hand-made runs and windows: what a session would have seen."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from probe.wire.messages import Loader, Step
+from tui.verdict.engine import Engine
+from tui.verdict.findings import Verdict
+from tui.verdict.selection import choose_window
+from tui.verdict.window import (
+    FrameShare,
+    MemoryPoint,
+    OpenStep,
+    Stacks,
+    Window,
+    WorkerUse,
+)
+
+MS = 1_000_000
+S = 1_000_000_000
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+
+PartsOf = Callable[[int], dict[str, Any]]
+"""The parts of step number n: `data_ms=…`, `forward_ms=…`, and fields of Step as they are."""
+
+_PHASES = ("data", "startup", "forward", "backward", "optimizer", "other")
+_PHASES += ("evaluation", "checkpoint", "compile")
+
+
+def step(number: int, start_ns: int, **parts: Any) -> Step:
+    """A step whose `*_ms` parts follow each other; other fields as they are."""
+    ns = {name: round(parts.pop(f"{name}_ms", 0.0) * MS) for name in _PHASES}
+    phases = {name: round(ms * MS) for name, ms in parts.pop("phases_ms", {}).items()}
+    unknown_ns = round(parts.pop("unknown_ms", 0.0) * MS)
+    count = parts.get("count", 1)
+    fields: dict[str, Any] = {
+        "count": 1,
+        "fetches": count,
+        "backwards": count,
+        "optimizer_steps": count,
+        "samples": None,
+        "ready": None,
+        "data_max_ns": ns["data"],
+        "inference": False,
+        **parts,
+    }
+    wall_ns = sum(ns.values()) + sum(phases.values()) + unknown_ns
+    return Step(
+        number=number,
+        start_ns=start_ns,
+        end_ns=start_ns + wall_ns,
+        phases=phases,
+        **{f"{name}_ns": ns[name] for name in _PHASES},
+        **fields,
+    )
+
+
+def run(count: int, parts_of: PartsOf) -> list[Step]:
+    """`count` steps, one after the other, from number 1 at 1 s."""
+    made: list[Step] = []
+    at_ns, number = S, 0
+    for index in range(1, count + 1):
+        parts = parts_of(index)
+        number += parts.get("count", 1)
+        made.append(step(number, at_ns, **parts))
+        at_ns = made[-1].end_ns
+    return made
+
+
+def even(count: int, **parts: Any) -> list[Step]:
+    """Equal steps."""
+    return run(count, lambda _: dict(parts))
+
+
+def loader(workers: int | None = 1, **fields: Any) -> Loader:
+    """The training loader."""
+    given: dict[str, Any] = {
+        "key": 1,
+        "kind": "_MultiProcessingDataLoaderIter" if workers else "_SingleProcessDataLoaderIter",
+        "num_workers": workers,
+        "prefetch_factor": 2 if workers else None,
+        "pin_memory": False,
+        "persistent_workers": False,
+        "batch_size": 12,
+        "batches": 1_000,
+        "worker_pids": tuple(range(100, 100 + (workers or 0))),
+        "dataset": "PhotographFiles",
+        **fields,
+    }
+    return Loader(**given)
+
+
+def stacks(
+    main: Sequence[tuple[float, str, str | None]] = (),
+    workers: Sequence[tuple[float, str, str | None]] = (),
+    idle: float | None = None,
+) -> Stacks:
+    """Samples: (share, frame, caller), 200 of each role that has any."""
+    return Stacks(
+        main_samples=200,
+        main=tuple(FrameShare(*place) for place in main),
+        worker_samples=200 if workers or idle is not None else 0,
+        workers=tuple(FrameShare(*place) for place in workers),
+        worker_idle_share=idle,
+    )
+
+
+def worker_use(count: int, cpu: float, disk: float = 0.0, read: float = 0.0) -> WorkerUse:
+    """Workers that use `cpu` percent of a core each."""
+    return WorkerUse(count, cpu, disk, read)
+
+
+def window(seen: Iterable[Step], /, **fields: Any) -> Window:
+    """What a session hands over after these steps, oldest first, from the very first."""
+    rows = tuple(seen)
+    chosen = choose_window(rows)
+    given: dict[str, Any] = {
+        "now_ns": rows[-1].end_ns if rows else S,
+        "steps": chosen.steps,
+        "steps_seen": rows[-1].number if rows else 0,
+        "warmup_left": chosen.warmup_left,
+        "all_recent": rows[-500:],
+        "loaders": (loader(),),
+        "cores": 2.0,
+        "machine_cpu_percent": None,
+        "main_cpu_percent": None,
+        "workers": None,
+        "stacks": None,
+        "memory": (),
+        "worker_memory": (),
+        "memory_limit_bytes": None,
+        "open_step": None,
+        "gpu_present": False,
+        "ended": False,
+        "missing": (),
+        **fields,
+    }
+    return Window(**given)
+
+
+def open_step(phase: str, age_s: float, **fields: Any) -> OpenStep:
+    """What the training thread does now."""
+    given: dict[str, Any] = {
+        "step_age_s": age_s,
+        "evaluating": phase == "evaluation",
+        "frame": None,
+        **fields,
+    }
+    return OpenStep(phase=phase, age_s=age_s, **given)
+
+
+def memory(bytes_of: Callable[[int], float], seconds: int, steps_s: float) -> list[MemoryPoint]:
+    """A point a second, the first after the warm-up."""
+    return [
+        MemoryPoint(
+            20 + int(second * steps_s), second * S, int(bytes_of(20 + int(second * steps_s)))
+        )
+        for second in range(seconds)
+    ]
+
+
+def watch(steps: Sequence[Step], every_ns: int = S, **fields: Any) -> list[tuple[int, Verdict]]:
+    """Look at a run once a second, as a session does: (steps seen, verdict) of each look."""
+    engine = Engine()
+    cut_ns, seen = 0, 0
+    said: list[tuple[int, Verdict]] = []
+    look_ns = steps[0].start_ns + every_ns
+    while look_ns <= steps[-1].end_ns:
+        while seen < len(steps) and steps[seen].end_ns <= look_ns:
+            seen += 1
+        rows = steps[max(0, seen - 1_000) : seen]
+        chosen = choose_window(rows, cut_ns)
+        cut_ns = chosen.cut_ns
+        given = {
+            "now_ns": look_ns,
+            "steps": chosen.steps,
+            "warmup_left": chosen.warmup_left,
+            **fields,
+        }
+        said.append((seen, engine.judge(window(rows, **given))))
+        look_ns += every_ns
+    return said
+
+
+def kinds(said: Iterable[tuple[int, Verdict]]) -> list[str]:
+    """The kind of each look."""
+    return [verdict.finding.kind for _, verdict in said]
+
+
+def flips(names: Sequence[str]) -> int:
+    """How often the verdict became another one, after the first."""
+    settled = [name for name in names if name != "warming-up"]
+    return sum(after != before for before, after in zip(settled, settled[1:], strict=False))

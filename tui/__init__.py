@@ -1,0 +1,1 @@
+"""The monitor: sources, session, verdict, faces. Only app, screens and widgets import textual."""

@@ -1,0 +1,189 @@
+"""The screen's program: frames, keys, and a way out that always gives the terminal back."""
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+from textual.app import App
+from textual.screen import Screen
+
+from tui.picture import Picture
+from tui.screens.actions import bindings
+from tui.screens.help import HelpScreen
+from tui.screens.overview import OverviewScreen
+from tui.snapshot import Snapshot
+from tui.terminal import (
+    NoScreenError,
+    TerminalGuard,
+    charset_name,
+    colour_count,
+    output_state,
+    why_no_screen,
+)
+from tui.widgets.charset import Charset
+from tui.widgets.view import View
+from tui.widgets.windows import DEFAULT_S, automatic, beside
+
+FRAMES_S = 4.0
+FRAMES_S_REMOTE = 2.0
+"""Over SSH every frame is bytes on the link."""
+TERMINAL_GONE = 129
+"""As a shell reports a program that SIGHUP ended."""
+
+
+class GpuwatchApp(App[int]):
+    """Shows a picture until somebody leaves. Reads it every frame and never waits for it."""
+
+    TITLE = "gpuwatch"
+    CSS_PATH = "gpuwatch.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS = bindings()
+
+    def __init__(
+        self,
+        picture: Picture,
+        *,
+        charset: Charset = Charset.UNICODE,
+        colours: str = "many",
+        frames_s: float = FRAMES_S,
+        guard_fd: int | None = None,
+    ) -> None:
+        # Said before Textual looks at NO_COLOR: else it takes the colours of the terminal to grey.
+        super().__init__(ansi_color=None if colours == "many" else True)
+        self._picture = picture
+        self._charset = charset
+        self._colours = colours
+        self._frames_s = frames_s
+        self._guard_fd = guard_fd
+        """The terminal to look at before each frame; None in tests."""
+        self._held: Snapshot | None = None
+        """The picture that a paused view stays at."""
+        self._window_s = DEFAULT_S
+        self._chosen = False
+        """A person chose the window; until then it follows the steps."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._overview = OverviewScreen()
+        self.guard: TerminalGuard | None = None
+        self.animation_level = "none"
+
+    def get_default_screen(self) -> Screen[None]:
+        """The overview."""
+        return self._overview
+
+    def on_mount(self) -> None:
+        """Draw the first frame, then let the sources begin."""
+        self._loop = asyncio.get_running_loop()
+        if self._colours != "many":
+            self.theme = "ansi-dark"
+            self._overview.add_class("-named-colours")
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
+        self.set_interval(1 / self._frames_s, self.frame)
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self.frame()
+        self.call_after_refresh(self._picture.start)
+
+    def frame(self) -> None:
+        """One frame, if the terminal takes it."""
+        if self._guard_fd is not None:
+            state = output_state(self._guard_fd)
+            if state == "gone":
+                self.leave(TERMINAL_GONE)
+            if state != "ready":
+                return
+        self._overview.show(self._view())
+
+    def _view(self) -> View:
+        now = self._picture.snapshot()
+        shown = self._held or now
+        if not self._chosen:
+            self._window_s = automatic(shown, self._overview.chart_columns, self._window_s)
+        behind_s = None if self._held is None else (now.t_ns - self._held.t_ns) / 1e9
+        return View(shown, self._window_s, self._charset, behind_s)
+
+    def leave(self, code: int) -> bool:
+        """End with a code, from any thread or signal handler; False before there is a loop."""
+        if self._loop is None or self._loop.is_closed():
+            return False
+        if self.guard is not None:
+            self.guard.deadline(code)
+        self._loop.call_soon_threadsafe(self.exit, code)
+        return True
+
+    def action_pause(self) -> None:
+        """Hold the view, or catch up."""
+        self._held = self._picture.snapshot() if self._held is None else None
+        self.frame()
+
+    def action_longer(self) -> None:
+        """The next longer window."""
+        self._choose_window(+1)
+
+    def action_shorter(self) -> None:
+        """The next shorter window."""
+        self._choose_window(-1)
+
+    def _choose_window(self, by: int) -> None:
+        shown = self._held or self._picture.snapshot()
+        self._window_s = beside(shown, self._overview.chart_columns, self._window_s, by)
+        self._chosen = True
+        self.frame()
+
+    def action_zoom(self) -> None:
+        """One panel alone, and back."""
+        self._overview.zoom()
+
+    async def action_back(self) -> None:
+        """Out of the innermost thing one is in."""
+        if self._overview.zoomed:
+            self._overview.zoom()
+        elif self._held is not None:
+            self.action_pause()
+        else:
+            self._overview.set_focus(None)
+
+    def action_help(self) -> None:
+        """Every key, and how to read the picture."""
+        self.push_screen(HelpScreen(self._charset))
+
+    def action_redraw(self) -> None:
+        """Everything again, for a terminal that lost some of it."""
+        self.screen.refresh(layout=True)
+
+    async def action_quit(self) -> None:
+        """Leave; the training goes on."""
+        self.exit(0)
+
+
+def run_screen(picture: Picture, *, ascii_only: bool = False, frames_s: float | None = None) -> int:
+    """Show the picture until somebody leaves, and give the terminal back. Returns the exit code.
+
+    Raises NoScreenError where there is no terminal for it; the picture is closed in every case.
+    """
+    try:
+        reason = why_no_screen()
+        if reason is not None:
+            raise NoScreenError(reason)
+        return _run(picture, ascii_only, frames_s)
+    finally:
+        picture.close()
+
+
+def _run(picture: Picture, ascii_only: bool, frames_s: float | None) -> int:
+    remote = "SSH_CONNECTION" in os.environ
+    stream: Any = sys.__stderr__
+    if "utf" not in str(stream.encoding).lower():
+        stream.reconfigure(encoding="utf-8", errors="replace")
+    app = GpuwatchApp(
+        picture,
+        charset=Charset.ASCII if ascii_only else Charset(charset_name()),
+        colours=colour_count(),
+        frames_s=frames_s or (FRAMES_S_REMOTE if remote else FRAMES_S),
+        guard_fd=stream.fileno(),
+    )
+    with TerminalGuard(app.leave) as guard:
+        app.guard = guard
+        code = app.run(mouse=False)
+    return (app.return_code or 0) if code is None else code

@@ -1,0 +1,154 @@
+"""`gpuwatch demo [NAME]`: start a real training run with a bottleneck, and watch it."""
+
+import argparse
+import shlex
+import tempfile
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tui import clock
+from tui.cli.attach import show_screen, why_no_screen
+from tui.cli.output import write_lines, write_notes
+
+if TYPE_CHECKING:
+    from tui.cli.catalogue import Catalogue, Demo
+    from tui.cli.training import Training
+    from tui.cli.watching import Until
+    from tui.session.live import LivePicture
+
+NEEDED: Final = {"torch": "torch", "PIL": "pillow", "numpy": "numpy"}
+"""Module and distribution of what the scripts import."""
+START_S: Final = 120.0
+"""Importing torch from a cold network disk takes that long; a script that dies is seen at once."""
+LOOK_S: Final = 0.05
+PLAIN_S: Final = 20.0
+"""After the first step, without a terminal."""
+LONGEST_S: Final = 60.0
+"""A run that is too slow for a verdict in PLAIN_S gets this long."""
+
+
+def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
+    """The command's part of the command line."""
+    command = commands.add_parser(
+        "demo",
+        help="a real training run with a bottleneck, watched",
+        description="Start a real training run with a bottleneck and watch it; it ends with the "
+        "monitor. Without a terminal it is watched for about 20 s.",
+        allow_abbrev=False,
+    )
+    command.add_argument("name", metavar="NAME", nargs="?", help="see --list; the first without")
+    command.add_argument("--list", action="store_true", help="which demonstrations there are")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Raises GpuwatchError where the demonstration cannot be started."""
+    from tui.cli.catalogue import read_catalogue, table
+    from tui.errors import UsageError
+
+    catalogue = read_catalogue()
+    if arguments.list:
+        write_lines(table(catalogue))
+        return 0
+    demo = catalogue.named(arguments.name)
+    if demo is None:
+        names = ", ".join(demo.name for demo in catalogue.demos)
+        raise UsageError(
+            f"there is no demonstration {arguments.name!r}",
+            f"there are: {names}",
+            "gpuwatch demo --list says what each shows",
+        )
+    _check_needs()
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-demo-") as folder:
+        return _show(catalogue, demo, Path(folder) / f"{demo.name}.log")
+
+
+def _check_needs() -> None:
+    from tui.errors import NothingToMeasureError
+
+    missing = [NEEDED[module] for module in NEEDED if find_spec(module) is None]
+    if missing:
+        raise NothingToMeasureError(
+            f"the demonstrations train, and {' and '.join(missing)} cannot be imported here",
+            "a monitor does without, so gpuwatch does not install it by itself",
+            f"install it beside gpuwatch: pip install {' '.join(missing)}",
+        )
+
+
+def _show(catalogue: "Catalogue", demo: "Demo", log: Path) -> int:
+    from tui.cli.target import picture_of
+    from tui.cli.training import Training, how_it_ended
+
+    script = catalogue.folder / demo.script
+    write_notes([f"gpuwatch demo {demo.name}: {demo.title}", f"  {demo.about}"])
+    training = Training(script, log, catalogue.import_root)
+    try:
+        write_notes([f"  {shlex.quote(str(script))}, pid {training.pid}, writes to {log}"])
+        _wait_for_probe(training)
+        status = training.exit_status
+        if status is None:
+            code = _watch(picture_of(training.pid, stacks=True))
+            status = training.exit_status
+            if status is None or status == 0:
+                return code
+        write_notes(
+            [
+                f"gpuwatch: the training script ended by itself: {how_it_ended(status)}",
+                "the last lines that it wrote:",
+                *(f"  {line}" for line in training.tail()),
+            ]
+        )
+        return 1
+    finally:
+        training.end()
+
+
+def _wait_for_probe(training: "Training") -> None:
+    """Until the process shows its state page, or has ended.
+
+    Raises NothingToMeasureError when it does neither.
+    """
+    from tui.cli.target import has_probe
+    from tui.errors import NothingToMeasureError
+
+    pause = threading.Event()
+    started_ns = clock.now_ns()
+    while training.exit_status is None and not has_probe(training.pid):
+        if (clock.now_ns() - started_ns) / 1e9 > START_S:
+            raise NothingToMeasureError(
+                "the training script has not installed its probe",
+                f"it has been running for {START_S:.0f} s",
+                "run it by hand and see what it waits for",
+            )
+        pause.wait(LOOK_S)
+
+
+def _watch(picture: "LivePicture") -> int:
+    why_not = why_no_screen()
+    if why_not is None:
+        return show_screen(picture)
+    from tui.cli.watching import PlainFace, watch
+
+    write_notes([f"  {why_not}: lines of text for about {PLAIN_S:.0f} s"])
+    watch(picture, PlainFace(), long_enough())
+    return 0
+
+
+def long_enough() -> "Until":
+    """Until PLAIN_S after the first step; longer while there is no verdict yet."""
+    from tui.cli.watching import has_verdict
+    from tui.snapshot import Snapshot
+
+    first_step_s: list[float] = []
+
+    def over(snapshot: Snapshot) -> bool:
+        if snapshot.steps is None:
+            return snapshot.attached_s >= LONGEST_S
+        if not first_step_s:
+            first_step_s.append(snapshot.attached_s)
+        since_s = snapshot.attached_s - first_step_s[0]
+        return since_s >= (PLAIN_S if has_verdict(snapshot) else LONGEST_S)
+
+    return over

@@ -1,0 +1,111 @@
+"""`gpuwatch`: reads the command line, runs one command, and turns every end into an exit code."""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+from tui.cli import attach, demo, listing
+from tui.cli.interruption import end_on_signals, exit_code
+from tui.cli.output import (
+    CannotWriteError,
+    ReaderGoneError,
+    discard_output,
+    write_lines,
+    write_notes,
+)
+
+INTERNAL: Final = 1
+DESCRIPTION: Final = "Why is my PyTorch training slow, right now?"
+EPILOG: Final = """\
+examples:
+  gpuwatch ls                   which processes can be watched
+  gpuwatch attach 48213         the live screen
+  gpuwatch attach 48213 --once  one report, then exit
+  gpuwatch demo                 a real training run with a bottleneck, watched
+
+exit codes: 0 fine, 1 ours to fix, 2 usage, 3 no such process, 4 not permitted,
+5 nothing to measure
+"""
+
+
+class _Version(argparse.Action):
+    """Prints the versions that matter, and reads them only when asked."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
+        from tui.cli.versions import version_lines
+
+        write_lines(version_lines())
+        parser.exit(0)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="gpuwatch",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action=_Version, nargs=0, help="the versions that matter")
+    top.set_defaults(run=listing.run_without_command)
+    commands = top.add_subparsers(title="commands", metavar="")
+    for command in (listing, attach, demo):
+        command.add_to(commands)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `gpuwatch` with these arguments (the process's own without); returns the exit code."""
+    try:
+        code = _run(argv)
+        write_lines(())  # what argparse wrote is flushed here, where a failure is ours to tell
+        return code
+    except ReaderGoneError:
+        discard_output()
+        return 0
+    except CannotWriteError as error:
+        discard_output()
+        write_notes([f"gpuwatch: cannot write to standard output: {error}"])
+        return INTERNAL
+    except KeyboardInterrupt as interrupt:
+        return exit_code(interrupt)
+    except Exception as error:
+        return _unexpected(error)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    from tui.errors import GpuwatchError
+
+    end_on_signals()
+    try:
+        arguments = parser().parse_args(argv)
+        code: int = arguments.run(arguments)
+    except SystemExit as leaving:  # argparse: usage, --help, --version
+        return leaving.code if isinstance(leaving.code, int) else INTERNAL
+    except GpuwatchError as error:
+        write_notes(str(error).splitlines())
+        return error.exit_code
+    return code
+
+
+def _unexpected(error: Exception) -> int:
+    """A mistake of ours: one line, and the traceback for who asks."""
+    if os.environ.get("GPUWATCH_DEBUG"):
+        traceback.print_exception(error)
+        return INTERNAL
+    said = " ".join(str(error).split())
+    write_notes(
+        [
+            f"gpuwatch: unexpected {type(error).__name__}{': ' if said else ''}{said}",
+            "This is a mistake in gpuwatch. GPUWATCH_DEBUG=1 shows where it happened.",
+        ]
+    )
+    return INTERNAL
+
+
+if __name__ == "__main__":
+    sys.exit(main())

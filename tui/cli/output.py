@@ -1,0 +1,80 @@
+"""Results go to standard output, everything else to standard error; and how either can fail."""
+
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+PLAIN_WIDTH: Final = 100
+"""Where there is no terminal that could say."""
+_ASCII: Final = str.maketrans(
+    {"·": "-", "→": "->", "←": "<-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "–": "-"}
+)
+
+
+class CannotWriteError(Exception):
+    """Standard output takes no more, and it was not closed on purpose (a full disk)."""
+
+
+class ReaderGoneError(Exception):
+    """Whoever read standard output has left, as `head` does: a normal end."""
+
+
+def write_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
+    """Write and flush, so that a reader sees each line when it is said.
+
+    Raises ReaderGoneError or CannotWriteError.
+    """
+    out: TextIO | None = sys.stdout if stream is None else stream
+    if out is None:
+        return  # closed before we began: nobody wants to read
+    try:
+        for line in lines:
+            out.write(_sayable(line, out.encoding) + "\n")
+        out.flush()
+    except BrokenPipeError:
+        raise ReaderGoneError from None
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise ReaderGoneError from None
+        raise CannotWriteError(os.strerror(error.errno or errno.EIO)) from None
+
+
+def write_notes(lines: Iterable[str]) -> None:
+    """Lines on standard error; lost without a word where nobody takes them."""
+    out: TextIO | None = sys.stderr
+    if out is None:
+        return
+    try:
+        for line in lines:
+            out.write(_sayable(line, out.encoding) + "\n")
+        out.flush()
+    except OSError:
+        pass
+
+
+def discard_output() -> None:
+    """Let nothing be flushed at exit into a pipe or a disk that has failed already."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):
+        pass  # it is no file, or it is closed
+    finally:
+        os.close(null)
+
+
+def width() -> int:
+    """Columns to write in."""
+    return shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+
+
+def _sayable(line: str, encoding: str | None) -> str:
+    """The line in the characters that the stream has."""
+    try:
+        line.encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return line.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return line

@@ -1,0 +1,134 @@
+"""Watching without a screen: the plain stream, one report, or JSON lines."""
+
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from tui.cli.output import width, write_lines
+from tui.picture import Picture
+from tui.snapshot import Snapshot
+
+LOOK_S: Final = 0.2
+JSON_EVERY_NS: Final = 750_000_000
+"""At least one line a second is promised; a look can be late by LOOK_S."""
+ONCE_S: Final = 30.0
+"""How long `--once` waits for a verdict."""
+LAST_WORDS_NS: Final = 300_000_000
+"""After the process has ended: what it said last is still on its way."""
+
+Until = Callable[[Snapshot], bool]
+
+
+class Face(Protocol):
+    """One way to say what is seen."""
+
+    def look(self, snapshot: Snapshot) -> None:
+        """A picture, five times a second."""
+
+    def last(self, snapshot: Snapshot) -> None:
+        """The last picture."""
+
+
+class PlainFace:
+    """A stream of lines and a report at the end."""
+
+    def __init__(self) -> None:
+        from tui.plain import PlainView
+
+        self._view = PlainView(width())
+
+    def look(self, snapshot: Snapshot) -> None:
+        """Write what is new."""
+        write_lines(self._view.lines(snapshot))
+
+    def last(self, snapshot: Snapshot) -> None:
+        """The closing report."""
+        write_lines(self._view.closing(snapshot))
+
+
+class OnceFace:
+    """Silence, then one report."""
+
+    def look(self, snapshot: Snapshot) -> None:
+        """Nothing yet."""
+
+    def last(self, snapshot: Snapshot) -> None:
+        """The report."""
+        from tui.report import report_lines
+
+        write_lines(report_lines(snapshot, width()))
+
+
+class JsonFace:
+    """One object a line."""
+
+    def __init__(self) -> None:
+        self._next_ns: int | None = None
+
+    def look(self, snapshot: Snapshot) -> None:
+        """A line when one is due."""
+        if self._next_ns is None or snapshot.t_ns >= self._next_ns:
+            # The promise is kept from line to line: a late one does not delay the others.
+            at_ns = snapshot.t_ns if self._next_ns is None else self._next_ns
+            self._next_ns = max(at_ns + JSON_EVERY_NS, snapshot.t_ns)
+            self._write(snapshot, final=False)
+
+    def last(self, snapshot: Snapshot) -> None:
+        """The line with `final`."""
+        self._write(snapshot, final=True)
+
+    def _write(self, snapshot: Snapshot, final: bool) -> None:
+        from tui.jsonlines import line
+
+        write_lines([line(snapshot, final)])
+
+
+def watch(picture: Picture, face: Face, until: Until) -> Snapshot:
+    """Show the picture until `until` says so or the process ends; returns the last picture.
+
+    Interrupted (KeyboardInterrupt), the face has its last word before the exception goes on.
+    The picture is closed in every case.
+    """
+    snapshot = picture.snapshot()
+    pause = threading.Event()
+    ended_ns: int | None = None
+    try:
+        picture.start()
+        while True:
+            try:
+                pause.wait(LOOK_S)
+                snapshot = picture.snapshot()
+                if ended_ns is None and snapshot.status.state == "ended":
+                    ended_ns = snapshot.t_ns
+                if ended_ns is not None and snapshot.t_ns - ended_ns >= LAST_WORDS_NS:
+                    break
+                if until(snapshot):
+                    break
+                face.look(snapshot)
+            except KeyboardInterrupt:
+                face.last(picture.snapshot())
+                raise
+        face.last(snapshot)
+        return snapshot
+    finally:
+        picture.close()
+
+
+def for_duration(duration_s: float | None) -> Until:
+    """Until so many seconds after attaching; for ever with None."""
+    return lambda snapshot: duration_s is not None and snapshot.attached_s >= duration_s
+
+
+def until_verdict(duration_s: float | None) -> Until:
+    """Until there is a verdict, or the time is over (ONCE_S unless told)."""
+    limit_s = ONCE_S if duration_s is None else duration_s
+
+    def over(snapshot: Snapshot) -> bool:
+        return has_verdict(snapshot) or snapshot.attached_s >= limit_s
+
+    return over
+
+
+def has_verdict(snapshot: Snapshot) -> bool:
+    """Whether the engine has made up its mind: neither warming up nor short of a signal."""
+    return snapshot.verdict.finding.kind not in ("warming-up", "incomplete")

@@ -1,0 +1,44 @@
+"""What can go wrong for a person: three short lines each (what, why, what to do), and a code."""
+
+from typing import Final
+
+USAGE: Final = 2
+NO_PROCESS: Final = 3
+NOT_PERMITTED: Final = 4
+NOTHING_TO_MEASURE: Final = 5
+
+
+class GpuwatchError(Exception):
+    """An end that is not ours to fix. `str` of it is its lines."""
+
+    exit_code: int = 1
+
+    def __init__(self, what: str, why: str = "", fix: str = "") -> None:
+        self.what = what
+        self.why = why
+        self.fix = fix
+        super().__init__("\n".join(line for line in (f"gpuwatch: {what}", why, fix) if line))
+
+
+class UsageError(GpuwatchError):
+    """The command line asks for something that is not there."""
+
+    exit_code = USAGE
+
+
+class NoProcessError(GpuwatchError):
+    """There is no such process."""
+
+    exit_code = NO_PROCESS
+
+
+class NotPermittedError(GpuwatchError):
+    """It is somebody else's."""
+
+    exit_code = NOT_PERMITTED
+
+
+class NothingToMeasureError(GpuwatchError):
+    """The process is there, and there is nothing in it to watch."""
+
+    exit_code = NOTHING_TO_MEASURE

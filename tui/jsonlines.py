@@ -1,0 +1,195 @@
+"""`--json`: one object a line. The contract is `jsonlines.schema.json`, which lies beside this.
+
+Absent is null, never 0. Fields are only ever added within a schema, so readers ignore those that
+they do not know.
+"""
+
+import json
+import math
+from typing import Any, Final
+
+from tui.observations import GpuUse
+from tui.snapshot import MemoryView, Sample, Snapshot, Status, StepStats
+from tui.verdict.findings import Evidence, Finding, Verdict
+from tui.verdict.window import OpenStep
+
+SCHEMA: Final = 1
+
+Record = dict[str, Any]
+
+
+def line(snapshot: Snapshot, final: bool) -> str:
+    """One line, without its end. All ASCII: some readers take U+2028 for the end of a line."""
+    return json.dumps(record(snapshot, final), ensure_ascii=True, allow_nan=False)
+
+
+def record(snapshot: Snapshot, final: bool) -> Record:
+    """The snapshot as the contract has it. `final`: nothing comes after it."""
+    return {
+        "schema": SCHEMA,
+        "t": round(snapshot.t_unix, 3),
+        "final": final,
+        "target": _target(snapshot),
+        "status": _status(snapshot.status, snapshot.attached_s),
+        "steps": _steps(snapshot.steps),
+        "open": _open(snapshot.open_step),
+        "busy": _busy(snapshot),
+        "gpu": _gpus(snapshot.gpus),
+        "memory": _memory(snapshot.memory),
+        "verdict": _verdict(snapshot.verdict, snapshot.status.missing),
+    }
+
+
+def _target(snapshot: Snapshot) -> Record:
+    hello = snapshot.hello
+    return {
+        "pid": snapshot.pid,
+        "script": snapshot.script or None,
+        "argv": list(hello.argv) if hello else None,
+        "host": hello.host if hello else None,
+        "rank": hello.rank if hello else None,
+        "world_size": hello.world_size if hello else None,
+        "python": hello.python if hello else None,
+        "torch": hello.torch if hello else None,
+        "cores": _number(snapshot.cores),
+    }
+
+
+def _status(status: Status, attached_s: float) -> Record:
+    return {
+        "mode": status.mode,
+        "state": status.state,
+        "ended": status.ended,
+        "attached_s": _number(attached_s),
+        "freshness_s": _number(status.freshness_s),
+        "lost_messages": status.lost_messages,
+        "lost_marks": status.lost_marks,
+        "cost_share": _number(status.cost_share),
+        "monitor_cpu_percent": _number(status.monitor_cpu_percent),
+    }
+
+
+def _steps(steps: StepStats | None) -> Record | None:
+    if steps is None:
+        return None
+    return {
+        "total": steps.total,
+        "in_window": steps.in_window,
+        "window_s": _number(steps.window_s),
+        "p50_ms": _number(steps.p50_ms),
+        "p95_ms": _number(steps.p95_ms),
+        "max_ms": _number(steps.max_ms),
+        "steps_s": _number(steps.steps_s),
+        "samples_s": _number(steps.samples_s),
+        "inference": steps.inference,
+        "phases": {
+            phase.name: {"mean_ms": _number(phase.mean_ms), "share": _number(phase.share)}
+            for phase in steps.phases
+        },
+    }
+
+
+def _open(step: OpenStep | None) -> Record | None:
+    if step is None:
+        return None
+    return {
+        "phase": step.phase,
+        "age_s": _number(step.age_s),
+        "step_age_s": _number(step.step_age_s),
+        "evaluating": step.evaluating,
+        "frame": step.frame,
+    }
+
+
+def _busy(snapshot: Snapshot) -> Record | None:
+    """The sawtooth's last second, as one number: its line is for eyes."""
+    sawtooth = snapshot.sawtooth
+    if sawtooth is None or not sawtooth.samples:
+        return None
+    newest_ns = sawtooth.samples[-1].t_ns
+    second: list[Sample] = [s for s in sawtooth.samples if newest_ns - s.t_ns < 1_000_000_000]
+    mean = sum(sample.value for sample in second) / len(second)
+    return {"what": sawtooth.title, "percent": _number(mean), "source": sawtooth.source}
+
+
+def _gpus(gpus: tuple[GpuUse, ...]) -> Record | None:
+    if not gpus:
+        return None
+    return {
+        "devices": [
+            {
+                "uuid": gpu.uuid,
+                "index": gpu.index,
+                "name": gpu.name,
+                "utilization_percent": _number(gpu.utilization_percent),
+                "memory_used_bytes": gpu.memory_used_bytes,
+                "memory_total_bytes": gpu.memory_total_bytes,
+                "target_memory_bytes": gpu.target_memory_bytes,
+                "power_w": _number(gpu.power_w),
+                "sm_clock_mhz": gpu.sm_clock_mhz,
+                "temperature_c": gpu.temperature_c,
+                "throttle_reasons": list(gpu.throttle_reasons),
+            }
+            for gpu in gpus
+        ]
+    }
+
+
+def _memory(memory: MemoryView) -> Record:
+    return {
+        "rss_bytes": memory.host_rss_bytes,
+        "workers_bytes": memory.workers_bytes,
+        "total_bytes": memory.total_bytes,
+        "available_bytes": memory.available_bytes,
+        "slope_bytes_per_100_steps": _number(memory.slope_bytes_per_100_steps),
+        "growing": None if memory.host_rss_bytes is None else memory.growing,
+    }
+
+
+def _verdict(verdict: Verdict, missing: tuple[str, ...]) -> Record:
+    finding = verdict.finding
+    return {
+        "kind": finding.kind,
+        "sub": finding.sub,
+        "severity": finding.severity,
+        "confidence": _number(verdict.confidence),
+        "since_step": verdict.since_step,
+        "share": _number(finding.share),
+        "share_low": _number(finding.share_low),
+        "share_high": _number(finding.share_high),
+        "speedup": _number(finding.speedup),
+        "speedup_is": finding.speedup_is,
+        "headline": finding.headline,
+        "evidence": [_evidence(evidence) for evidence in finding.evidence],
+        "advice": list(finding.advice),
+        "contributors": [_contributor(other) for other in verdict.contributors],
+        "missing": list(dict.fromkeys(verdict.missing + missing)),
+    }
+
+
+def _evidence(evidence: Evidence) -> Record:
+    return {
+        "text": evidence.text,
+        "source": evidence.source,
+        "value": _number(evidence.value),
+        "unit": evidence.unit,
+    }
+
+
+def _contributor(finding: Finding) -> Record:
+    return {
+        "kind": finding.kind,
+        "sub": finding.sub,
+        "severity": finding.severity,
+        "share": _number(finding.share),
+        "speedup": _number(finding.speedup),
+        "speedup_is": finding.speedup_is,
+        "headline": finding.headline,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    """Six digits that matter; what is no number is absent."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.6g}")

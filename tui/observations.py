@@ -1,0 +1,150 @@
+"""What sources deliver: the only way anything enters the session, and what a recording holds.
+
+Every observation carries `t_ns`, the monitor's `perf_counter_ns` when it was taken (on Linux the
+probe's clock too). Absent values are None with a reason elsewhere, never 0.
+"""
+
+import msgspec
+
+from probe.wire.messages import Batch, Hello
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """Base of all observations."""
+
+    t_ns: int
+
+
+class Greeted(Observation, frozen=True, kw_only=True, tag="greeted"):
+    """The probe answered (or its page was read): who the target is."""
+
+    hello: Hello
+
+
+class Delivered(Observation, frozen=True, kw_only=True, tag="delivered"):
+    """A batch of steps from the probe."""
+
+    batch: Batch
+    lost: int = 0
+    """Messages missing before this one."""
+
+
+class Link(Observation, frozen=True, kw_only=True, tag="link"):
+    """The feed's state changed: "connected", "silent", "left" or "malformed"."""
+
+    state: str
+    detail: str = ""
+
+
+class PageSeen(Observation, frozen=True, kw_only=True, tag="page"):
+    """The words of the state page: readable even while the process cannot answer."""
+
+    open_kind: int
+    open_since_ns: int
+    steps: int
+    heartbeat_ns: int
+    state: int
+
+
+class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One process over the last interval."""
+
+    pid: int
+    role: str
+    """"main", "worker" or "child"."""
+    name: str
+    cpu_percent: float | None
+    """Of one core, over the interval; None in the first."""
+    rss_bytes: int
+    pss_bytes: int | None
+    """Proportional set size, where it was read (workers, every tenth time)."""
+    read_bytes_s: float | None
+    write_bytes_s: float | None
+    status: str
+    """Kernel state: R running, S sleeping, D waiting for a disk, T stopped, Z zombie."""
+    threads: int
+
+
+class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
+    """The target, its workers and its other children, and the machine around them."""
+
+    processes: tuple[ProcessUse, ...]
+    cores: float
+    """Cores that the target may use: affinity and cgroup quota, the smaller."""
+    machine_cpu_percent: float | None
+    """Of all its cores together, 0 to 100."""
+    memory_total_bytes: int
+    memory_available_bytes: int
+
+
+class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One distinct stack and how often it was seen."""
+
+    role: str
+    """"main", "worker", "pin" or "other"."""
+    pid: int
+    thread: str
+    frames: tuple[str, ...]
+    """Outermost first, "function (file:line)"."""
+    count: int
+    idle_count: int = 0
+    """How many of them found the thread off the CPU (None known: 0 with `count` samples)."""
+
+
+class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
+    """Samples of one py-spy chunk."""
+
+    started_ns: int
+    samples: int
+    """Moments sampled in the chunk."""
+    stacks: tuple[StackCount, ...]
+
+
+class GpuUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One GPU at one moment, by NVML."""
+
+    uuid: str
+    index: int
+    name: str
+    utilization_percent: float | None
+    memory_used_bytes: int
+    memory_total_bytes: int
+    target_memory_bytes: int | None
+    power_w: float | None
+    sm_clock_mhz: int | None
+    temperature_c: int | None
+    throttle_reasons: tuple[str, ...] = ()
+
+
+class GpusSeen(Observation, frozen=True, kw_only=True, tag="gpus"):
+    """All the GPUs that the target uses."""
+
+    gpus: tuple[GpuUse, ...]
+
+
+class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
+    """A source cannot deliver, and why; `fix` is what to do. `reason` "" takes it back."""
+
+    source: str
+    """"feed", "nvml", "stacks", "process", "page"."""
+    reason: str
+    fix: str = ""
+
+
+class TargetEnded(Observation, frozen=True, kw_only=True, tag="ended"):
+    """The target is gone: "exited", "killed by SIGKILL", "exited (the probe was told)"…"""
+
+    how: str
+
+
+AnyObservation = (
+    Greeted
+    | Delivered
+    | Link
+    | PageSeen
+    | ProcessesSeen
+    | StacksSeen
+    | GpusSeen
+    | Missing
+    | TargetEnded
+)

@@ -1,0 +1,95 @@
+"""What the training thread is doing now: the newest of the probe's message and its state page.
+
+The page's last mark is one word that the training thread writes itself, so it is fresh while a C
+call holds the interpreter lock and the publisher cannot run. The message knows more.
+"""
+
+from probe.wire import marks
+from probe.wire.messages import Batch, Open
+from probe.wire.page import STATE_DISARMED, STATE_UNINSTALLED
+from tui.observations import PageSeen
+from tui.session.computing import Span
+from tui.verdict.window import OpenStep
+
+WAITING = frozenset({marks.FETCH_ENTER, marks.ITERATION, marks.LOADER})
+"""Last marks after which the training thread waits for a batch."""
+NOT_MARKING = frozenset({STATE_DISARMED, STATE_UNINSTALLED})
+"""States in which the last mark says nothing any more: the run goes on without us."""
+
+
+class OpenStepBook:
+    """The last word on the open step."""
+
+    def __init__(self) -> None:
+        self._open: Open | None = None
+        self._sent_ns = 0
+        self._steps = 0
+        """Steps done when the message was sent."""
+        self._page: PageSeen | None = None
+
+    def delivered(self, batch: Batch, steps: int) -> None:
+        """A message came; `steps` are done by now."""
+        self._open = batch.open
+        self._sent_ns = batch.sent_ns
+        self._steps = steps
+
+    def page_seen(self, page: PageSeen) -> None:
+        """The page was read."""
+        self._page = page
+
+    def at(self, now_ns: int, frame: str | None) -> OpenStep | None:
+        """The open step at a moment; None before the first mark."""
+        mark = self._last_mark()
+        if mark is None:
+            return None
+        kind, since_ns = mark
+        told = self._open
+        evaluating = told is not None and told.evaluating
+        phase = marks.OPEN_PHASE.get(kind, "other")
+        if kind == marks.PHASE_ENTER and told and told.since_ns == since_ns and told.user_phase:
+            phase = told.user_phase
+        elif evaluating and phase in ("data", "forward", "other"):
+            phase = "evaluation"
+        started_ns = self._started_ns()
+        return OpenStep(
+            phase=phase,
+            age_s=max(0, now_ns - since_ns) / 1e9,
+            step_age_s=max(0, now_ns - started_ns) / 1e9 if started_ns else None,
+            evaluating=evaluating,
+            frame=frame,
+        )
+
+    def spans(self, now_ns: int) -> tuple[Span, ...]:
+        """The waits and the work of the open step until now, as far as they are known."""
+        told, mark = self._open, self._last_mark()
+        if told is None or mark is None or not told.started_ns:
+            return ()
+        kind, since_ns = mark
+        waits = kind in WAITING and not told.evaluating
+        known_ns = told.since_ns
+        middle_ns = min(known_ns, told.started_ns + told.data_ns)
+        spans = [(told.started_ns, middle_ns, False), (middle_ns, known_ns, True)]
+        if since_ns == told.since_ns or since_ns > self._sent_ns:
+            # Between the message's mark and a newer one on the page lies what nobody has told yet.
+            spans.append((since_ns, now_ns, not waits))
+        return tuple(span for span in spans if span[0] < span[1])
+
+    def _last_mark(self) -> tuple[int, int] | None:
+        """Kind and time of the newest mark that is known."""
+        told, page = self._open, self._page
+        if page is not None and page.state in NOT_MARKING:
+            return None
+        seen = [(told.since_ns, told.kind)] if told and told.kind else []
+        if page is not None and page.open_kind:
+            seen.append((page.open_since_ns, page.open_kind))
+        if not seen:
+            return None
+        since_ns, kind = max(seen)
+        return kind, since_ns
+
+    def _started_ns(self) -> int:
+        """Start of the open step; 0 when the message that would say it has not come."""
+        told, page = self._open, self._page
+        if told is None or (page is not None and page.steps > self._steps):
+            return 0
+        return told.started_ns

@@ -1,0 +1,90 @@
+"""The picture of use over time: of the GPU where there is one, else of the process."""
+
+from collections import deque
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from tui.observations import GpusSeen, GpuUse
+from tui.session.computing import MOMENTS, Computing, Span, grain_for
+from tui.session.computing import spans_of as spans_of_step
+from tui.session.step_book import StepBook
+from tui.snapshot import Sample, Sawtooth
+
+NO_GPU: Final = "no GPU here: the share of each moment the process computes rather than waits"
+GPU_SILENT: Final = (
+    "the GPU does not tell its use: the share of each moment the process computes rather than waits"
+)
+REGRAIN_ROWS: Final = 64
+"""Steps between two looks at whether the grain still fits them."""
+
+
+class GpuSeries:
+    """Utilisation as NVML gives it, the mean over the GPUs that the process uses."""
+
+    def __init__(self) -> None:
+        self.gpus: tuple[GpuUse, ...] = ()
+        self._samples: deque[Sample] = deque(maxlen=MOMENTS)
+
+    def seen(self, seen: GpusSeen) -> None:
+        """Take one reading."""
+        self.gpus = seen.gpus
+        told = [gpu.utilization_percent for gpu in seen.gpus if gpu.utilization_percent is not None]
+        if told:
+            self._samples.append(Sample(seen.t_ns, sum(told) / len(told)))
+
+    def sawtooth(self, step_starts_ns: tuple[int, ...]) -> Sawtooth | None:
+        """The picture; None until there are two readings."""
+        samples = tuple(self._samples)
+        if len(samples) < 2:
+            return None
+        recent = samples[-21:]
+        spacing_ns = median(b.t_ns - a.t_ns for a, b in pairwise(recent))
+        interval_ns = max(1, round(spacing_ns / 10e6)) * 10_000_000
+        return Sawtooth(
+            title="GPU busy %",
+            source=f"nvml {interval_ns // 1_000_000} ms",
+            note="",
+            interval_ns=interval_ns,
+            samples=samples,
+            step_starts_ns=tuple(t for t in step_starts_ns if t >= samples[0].t_ns),
+        )
+
+
+class ComputingSeries:
+    """The stand-in without a GPU, at a grain that fits the steps."""
+
+    def __init__(self, steps: StepBook) -> None:
+        self._steps = steps
+        self._computing = Computing(grain_for(0))
+        self._until_look = 0
+
+    def added(self, rows: int) -> None:
+        """The newest `rows` rows of the step book are new."""
+        self._until_look -= rows
+        if self._until_look <= 0 and (row := self._steps.newest):
+            self._until_look = REGRAIN_ROWS if row.number > REGRAIN_ROWS else 1
+            held = self._steps.last(REGRAIN_ROWS)
+            grain_ns = grain_for(median((s.end_ns - s.start_ns) / s.count for s in held))
+            if grain_ns != self._computing.grain_ns:
+                self._computing = Computing(grain_ns)
+                rows = MOMENTS * 2
+        for step in self._steps.last(rows):
+            self._computing.add(spans_of_step(step))
+
+    def sawtooth(
+        self, open_spans: tuple[Span, ...], step_starts_ns: tuple[int, ...], gpu_present: bool
+    ) -> Sawtooth | None:
+        """The picture; None before the first moment."""
+        samples = self._computing.samples(open_spans)
+        if not samples:
+            return None
+        grain_ns = self._computing.grain_ns
+        return Sawtooth(
+            title="process computes %",
+            source=f"hook, {grain_ns // 1_000_000} ms",
+            note=GPU_SILENT if gpu_present else NO_GPU,
+            interval_ns=grain_ns,
+            samples=samples,
+            step_starts_ns=tuple(t for t in step_starts_ns if t >= samples[0].t_ns - grain_ns),
+        )

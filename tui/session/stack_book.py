@@ -1,0 +1,43 @@
+"""Stack samples of the last minute, and where the main thread was last."""
+
+from collections import deque
+from typing import Final
+
+from tui.observations import StacksSeen
+from tui.sources.frames import summarise, worth_naming
+from tui.verdict.window import Stacks
+
+SPAN_NS: Final = 60_000_000_000
+"""The window of the verdict; a chunk is a second or so."""
+HELD_CHUNKS: Final = 240
+"""Bounds the memory when chunks come faster than that: some hundred stacks each."""
+FRESH_NS: Final = 10_000_000_000
+"""An older sample does not say where the thread is now."""
+
+
+class StackBook:
+    """Chunks in time order."""
+
+    def __init__(self) -> None:
+        self._chunks: deque[StacksSeen] = deque(maxlen=HELD_CHUNKS)
+
+    def seen(self, seen: StacksSeen) -> None:
+        """Take a chunk."""
+        self._chunks.append(seen)
+        while seen.t_ns - self._chunks[0].t_ns > SPAN_NS:
+            self._chunks.popleft()
+
+    def summary(self) -> Stacks | None:
+        """Shares by role; None without a sample."""
+        stacks = [stack for chunk in self._chunks for stack in chunk.stacks]
+        return summarise(stacks) if stacks else None
+
+    def main_frame(self, now_ns: int) -> str | None:
+        """Where the main thread was last seen most: the innermost frame worth naming."""
+        if not self._chunks or now_ns - self._chunks[-1].t_ns > FRESH_NS:
+            return None
+        main = [s for s in self._chunks[-1].stacks if s.role == "main"]
+        if not main:
+            return None
+        frames = max(main, key=lambda stack: stack.count).frames
+        return worth_naming(frames) if frames else None

@@ -1,0 +1,50 @@
+"""Numbers about a run of steps. Merged rows count as often as they say."""
+
+from collections.abc import Sequence
+
+from probe.wire.messages import Step
+from tui.session.phases import phases_of
+from tui.snapshot import StepStats
+
+
+def step_stats(steps: Sequence[Step], total: int) -> StepStats | None:
+    """The statistics of `steps`; None without any. `total`: steps since the probe was armed."""
+    count = sum(step.count for step in steps)
+    wall_ns = sum(step.end_ns - step.start_ns for step in steps)
+    if not count or wall_ns <= 0:
+        return None
+    # A merged row knows its sum only, so its steps all get its mean.
+    means = sorted(((step.end_ns - step.start_ns) / step.count, step.count) for step in steps)
+    inference = steps[-1].inference
+    return StepStats(
+        total=total,
+        in_window=count,
+        window_s=(steps[-1].end_ns - steps[0].start_ns) / 1e9,
+        p50_ms=_percentile(means, count, 0.50) / 1e6,
+        p95_ms=_percentile(means, count, 0.95) / 1e6,
+        max_ms=means[-1][0] / 1e6,
+        steps_s=count / (wall_ns / 1e9),
+        samples_s=_samples_a_second(steps),
+        inference=inference,
+        phases=phases_of(steps, count, inference),
+    )
+
+
+def _percentile(means: list[tuple[float, int]], count: int, part: float) -> float:
+    """The smallest duration that at least `part` of the steps do not exceed (nearest rank)."""
+    wanted = part * count
+    seen = 0
+    for mean, times in means:
+        seen += times
+        if seen >= wanted:
+            return mean
+    return means[-1][0]
+
+
+def _samples_a_second(steps: Sequence[Step]) -> float | None:
+    """Over the steps whose batches were looked at; None when none was."""
+    looked = [(step.samples, step.end_ns - step.start_ns) for step in steps if step.samples]
+    wall_ns = sum(ns for _, ns in looked)
+    if not wall_ns:
+        return None
+    return sum(samples for samples, _ in looked) / (wall_ns / 1e9)

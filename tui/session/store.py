@@ -1,0 +1,221 @@
+"""One lock around everything that is known about a run."""
+
+import os
+from threading import Lock
+
+from probe.wire.messages import Hello, Loader, Step
+from tui.observations import (
+    AnyObservation,
+    Delivered,
+    GpusSeen,
+    Greeted,
+    Link,
+    Missing,
+    PageSeen,
+    ProcessesSeen,
+    StacksSeen,
+    TargetEnded,
+)
+from tui.session.event_book import EventBook
+from tui.session.judge import Engine, Judge
+from tui.session.link_book import LinkBook
+from tui.session.memory_book import MemoryBook
+from tui.session.open_step import OpenStepBook
+from tui.session.process_book import ProcessBook
+from tui.session.sawtooth import ComputingSeries, GpuSeries
+from tui.session.stack_book import StackBook
+from tui.session.step_book import RECENT_ROWS, SHOWN_ROWS, TICKS, StepBook
+from tui.session.step_stats import step_stats
+from tui.snapshot import Sawtooth, Snapshot
+from tui.verdict.selection import Choice, choose_window
+from tui.verdict.window import OpenStep, Stacks, Window
+
+
+class Session:
+    """Observations in, pictures out. Both may be called from any thread.
+
+    It never reads a clock and never waits for anything but its own lock. `engine` judges inside
+    `snapshot`, at most once a second of the `now_ns` it is given.
+    """
+
+    def __init__(self, pid: int, script: str, started_ns: int, engine: Engine) -> None:
+        self._lock = Lock()
+        self._pid = pid
+        self._script = script
+        self._started_ns = started_ns
+        self._hello: Hello | None = None
+        self._loaders: dict[int, Loader] = {}
+        """The one that changed last is last."""
+        self._steps = StepBook()
+        self._choice: Choice = choose_window(())
+        """The verdict's window, as of the last look."""
+        self._computing = ComputingSeries(self._steps)
+        self._gpus = GpuSeries()
+        self._open = OpenStepBook()
+        self._memory = MemoryBook()
+        self._processes = ProcessBook()
+        self._stacks = StackBook()
+        self._events = EventBook()
+        self._link = LinkBook()
+        self._judge = Judge(engine)
+        self._summary: Stacks | None = None
+
+    def ingest(self, observation: AnyObservation) -> None:
+        """Take what a source saw. Does bookkeeping only."""
+        with self._lock:
+            self._take(observation)
+
+    def monitor_used(self, cpu_percent: float) -> None:
+        """The monitor's own CPU over the last second or so, of one core."""
+        with self._lock:
+            self._link.monitor_used(cpu_percent)
+
+    def snapshot(self, now_ns: int, now_unix: float) -> Snapshot:
+        """The picture at this moment."""
+        with self._lock:
+            return self._picture(now_ns, now_unix)
+
+    # -- in ----------------------------------------------------------------------------------
+
+    def _take(self, seen: AnyObservation) -> None:
+        match seen:
+            case Delivered():
+                self._delivered(seen)
+            case PageSeen():
+                self._link.page_seen(seen)
+                self._open.page_seen(seen)
+            case Greeted():
+                self._greeted(seen.hello)
+            case ProcessesSeen():
+                self._processes.seen(seen)
+                self._memory.processes(seen, self._steps.total)
+            case StacksSeen():
+                self._stacks.seen(seen)
+            case GpusSeen():
+                self._gpus.seen(seen)
+            case Link():
+                self._linked(seen)
+            case Missing():
+                self._link.missed(seen)
+            case TargetEnded():
+                self._ended(seen)
+
+    def _greeted(self, hello: Hello) -> None:
+        self._link.hooked = True
+        self._link.fault = hello.fault
+        self._hello = hello
+        self._script = script_name(hello) or self._script
+
+    def _delivered(self, seen: Delivered) -> None:
+        batch = seen.batch
+        self._link.delivered(seen.t_ns, batch, seen.lost)
+        fresh = self._steps.add(batch.steps)
+        for step in fresh:
+            self._events.step_ended(step)
+        self._computing.added(len(fresh))
+        self._open.delivered(batch, self._steps.total)
+        if batch.rss_bytes is not None:
+            self._memory.resident(seen.t_ns, self._steps.total, batch.rss_bytes)
+        for loader in batch.loaders:
+            self._loaders.pop(loader.key, None)
+            self._loaders[loader.key] = loader
+            self._events.loader_told(seen.t_ns, self._steps.total or None, loader)
+
+    def _linked(self, link: Link) -> None:
+        self._link.linked(link)
+        if link.state != "connected":
+            text = {"silent": "the probe has gone silent", "left": "the probe has left"}
+            said = text.get(link.state, f"a {link.state} message")
+            detail = f": {link.detail}" if link.detail else ""
+            self._events.say("link", link.t_ns, self._steps.total or None, said + detail)
+
+    def _ended(self, ended: TargetEnded) -> None:
+        if self._link.ended is None:
+            self._link.ended = ended
+            step = self._steps.total or None
+            self._events.say("ended", ended.t_ns, step, f"the process {ended.how}")
+
+    # -- out ---------------------------------------------------------------------------------
+
+    def _picture(self, now_ns: int, now_unix: float) -> Snapshot:
+        ended = self._link.ended
+        run_ns = min(now_ns, ended.t_ns) if ended else now_ns
+        """What was open when the process ended stays as old as it was then."""
+        open_step = self._open.at(run_ns, self._stacks.main_frame(run_ns))
+        if self._judge.due(run_ns, ended is not None):
+            self._look(run_ns, open_step)
+        return Snapshot(
+            t_ns=now_ns,
+            t_unix=now_unix,
+            attached_s=max(0, run_ns - self._started_ns) / 1e9,
+            hello=self._hello,
+            script=self._script,
+            pid=self._pid,
+            status=self._link.status(now_ns),
+            verdict=self._judge.verdict,
+            steps=step_stats(self._counted(), self._steps.total),
+            recent=self._steps.last(SHOWN_ROWS),
+            open_step=open_step,
+            loaders=tuple(self._loaders.values()),
+            sawtooth=self._sawtooth(run_ns),
+            memory=self._memory.view(self._judge.memory_grows),
+            stacks=self._summary,
+            processes=self._processes.processes,
+            cores=self._processes.cores,
+            gpus=self._gpus.gpus,
+            events=self._events.newest(),
+        )
+
+    def _counted(self) -> tuple[Step, ...]:
+        """The steps that the numbers speak of: the verdict's, and those since its last look."""
+        chosen = self._choice.steps
+        if not chosen:
+            return self._steps.last(RECENT_ROWS)
+        return chosen + self._steps.after(chosen[-1].end_ns)
+
+    def _look(self, now_ns: int, open_step: OpenStep | None) -> None:
+        """The slow part, once a second: stacks summed up, pace looked at, verdict judged."""
+        self._summary = self._stacks.summary()
+        self._choice = choose_window(self._steps.all(), self._choice.cut_ns)
+        if self._choice.change is not None and self._choice.steps:
+            self._events.pace_changed(self._choice.steps[0], self._choice.change)
+        said = self._judge.look(self._window(now_ns, open_step))
+        if said:
+            self._events.say("verdict", now_ns, self._steps.total or None, said)
+
+    def _window(self, now_ns: int, open_step: OpenStep | None) -> Window:
+        newest_first = tuple(reversed(self._loaders.values()))
+        training = tuple(loader for loader in newest_first if not loader.evaluation)
+        return Window(
+            now_ns=now_ns,
+            steps=self._choice.steps,
+            steps_seen=self._steps.total,
+            warmup_left=self._choice.warmup_left,
+            all_recent=self._steps.last(RECENT_ROWS),
+            loaders=training or newest_first,
+            cores=self._processes.cores,
+            machine_cpu_percent=self._processes.machine_cpu_percent,
+            main_cpu_percent=self._processes.main_cpu_percent,
+            workers=self._processes.worker_use(),
+            stacks=self._summary,
+            memory=tuple(self._memory.main),
+            worker_memory=tuple(self._memory.workers),
+            memory_limit_bytes=self._memory.limit_bytes,
+            open_step=open_step,
+            gpu_present=bool(self._gpus.gpus),
+            ended=self._link.ended is not None,
+            missing=self._link.missing,
+        )
+
+    def _sawtooth(self, now_ns: int) -> Sawtooth | None:
+        starts_ns = tuple(step.start_ns for step in self._steps.last(TICKS))
+        gpu = self._gpus.sawtooth(starts_ns)
+        if gpu is not None:
+            return gpu
+        spans = self._open.spans(now_ns)
+        return self._computing.sawtooth(spans, starts_ns, bool(self._gpus.gpus))
+
+
+def script_name(hello: Hello) -> str:
+    """Base name of the training script; "" where the command line does not say."""
+    return os.path.basename(hello.argv[0]) if hello.argv else ""

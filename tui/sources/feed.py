@@ -1,0 +1,169 @@
+"""The monitor's end of the socket: subscribes, decodes, counts what is missing."""
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from probe.wire.messages import (
+    SCHEMA,
+    Batch,
+    Bye,
+    Greeting,
+    Hello,
+    Leave,
+    Reply,
+    Subscribe,
+    decode_reply,
+    encode_message,
+)
+from tui.observations import AnyObservation, Delivered, Greeted, Link, Missing
+
+if TYPE_CHECKING:
+    import zmq
+
+POLL_NS: Final = 50_000_000
+WATCHING_NS: Final = 1_000_000_000
+"""How often the probe is told that somebody watches."""
+GREETING_NS: Final = 1_000_000_000
+"""No greeting within this is a dead end (attach.md 3: a forked worker may hold the socket)."""
+SILENT_NS: Final = 3_000_000_000
+"""Batches come ten times a second; this long without one, the link is called silent."""
+FRAMES_A_POLL: Final = 1_000
+
+
+class FeedSource:
+    """A DEALER to the probe's ROUTER. Opened, polled and closed on one thread."""
+
+    name = "feed"
+    interval_ns = POLL_NS
+
+    def __init__(self, hello: Hello) -> None:
+        self._hello = hello
+        self._context: zmq.Context[Any] | None = None
+        self._socket: zmq.Socket[bytes] | None = None
+        self._sequence = 0
+        self._greeted = False
+        self._opened_ns: int | None = None
+        self._heard_ns = 0
+        self._told_ns: int | None = None
+        self._silent = False
+        self._left = False
+        self._malformed = 0
+
+    def open(self) -> None:
+        """Connect; nothing is waited for."""
+        if self._hello.endpoint is None:
+            return
+        import zmq
+
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.DEALER)
+        self._socket.linger = 0
+        self._socket.rcvhwm = 10_000
+        self._socket.connect(reachable(self._hello.endpoint, self._hello.pid))
+
+    def poll(self, now_ns: int) -> list[AnyObservation]:
+        """Everything that has arrived."""
+        if self._opened_ns is None:
+            self._opened_ns = self._heard_ns = now_ns
+            if self._socket is None:
+                reason = self._hello.fault or "the probe has no socket"
+                return [Missing(t_ns=now_ns, source=self.name, reason=reason)]
+        if self._socket is None:
+            return []
+        seen: list[AnyObservation] = []
+        self._say_watching(now_ns)
+        for frame in self._arrived():
+            try:
+                reply = decode_reply(frame)
+            except ValueError as error:
+                self._malformed += 1
+                if self._malformed == 1:
+                    seen.append(Link(t_ns=now_ns, state="malformed", detail=str(error)))
+                continue
+            seen += self._take(reply, now_ns)
+        seen += self._judge_silence(now_ns)
+        return seen
+
+    def close(self) -> None:
+        """Say good-bye and disconnect."""
+        if self._socket is not None and self._context is not None:
+            self._send(encode_message(Leave(os.getpid())))
+            self._socket.close(linger=100)
+            self._context.term()
+        self._socket = None
+
+    # ------------------------------------------------------------------------------------------
+
+    def _say_watching(self, now_ns: int) -> None:
+        if self._told_ns is None or now_ns - self._told_ns >= WATCHING_NS:
+            first = self._told_ns is None
+            self._told_ns = now_ns
+            self._send(encode_message(Subscribe(SCHEMA, os.getpid(), history=first)))
+
+    def _send(self, frame: bytes) -> None:
+        import zmq
+
+        assert self._socket is not None
+        try:
+            self._socket.send(frame, zmq.NOBLOCK)
+        except zmq.Again:
+            return  # nobody at the other end yet; the silence will be told
+
+    def _arrived(self) -> list[bytes]:
+        import zmq
+
+        assert self._socket is not None
+        frames = []
+        for _ in range(FRAMES_A_POLL):
+            try:
+                frames.append(self._socket.recv(zmq.NOBLOCK))
+            except zmq.Again:
+                break
+        return frames
+
+    def _take(self, reply: Reply, now_ns: int) -> list[AnyObservation]:
+        self._heard_ns = now_ns
+        seen: list[AnyObservation] = []
+        if self._silent:
+            self._silent = False
+            seen.append(Missing(t_ns=now_ns, source=self.name, reason=""))
+        if isinstance(reply, Greeting):
+            self._sequence = 0
+            self._greeted = True
+            seen.append(Greeted(t_ns=now_ns, hello=reply.hello))
+            seen.append(Link(t_ns=now_ns, state="connected"))
+            if reply.hello.schema > SCHEMA:
+                reason = f"the probe speaks version {reply.hello.schema}, this gpuwatch {SCHEMA}"
+                fix = "install the same gpuwatch-torch here as in the training environment"
+                seen.append(Missing(t_ns=now_ns, source=self.name, reason=reason, fix=fix))
+        elif isinstance(reply, Batch):
+            lost = max(0, reply.sequence - self._sequence - 1)
+            self._sequence = reply.sequence
+            seen.append(Delivered(t_ns=now_ns, batch=reply, lost=lost))
+        elif isinstance(reply, Bye):
+            self._left = True
+            seen.append(Link(t_ns=now_ns, state="left", detail=reply.reason))
+        return seen
+
+    def _judge_silence(self, now_ns: int) -> list[AnyObservation]:
+        limit_ns = SILENT_NS if self._greeted else GREETING_NS
+        if self._silent or self._left or now_ns - self._heard_ns < limit_ns:
+            return []
+        self._silent = True
+        if self._greeted:
+            reason = f"no message for {limit_ns / 1e9:.0f} s: the process is held up in one call"
+        else:
+            reason = "the probe's socket does not answer"
+        return [
+            Link(t_ns=now_ns, state="silent", detail=reason),
+            Missing(t_ns=now_ns, source=self.name, reason=reason),
+        ]
+
+
+def reachable(endpoint: str, pid: int) -> str:
+    """The endpoint as seen from here: through the target's root where it lives in a container."""
+    path = endpoint.removeprefix("ipc://")
+    inside = f"/proc/{pid}/root{path}"
+    if not os.path.exists(path) and os.path.exists(inside):
+        return f"ipc://{inside}"
+    return endpoint

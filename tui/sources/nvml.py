@@ -1,0 +1,153 @@
+"""The GPUs that the target uses, by NVML: utilisation, memory, power, clocks, throttling."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from tui.observations import AnyObservation, GpusSeen, GpuUse, Missing
+from tui.targets import pids_inside
+
+LOOK_NS: Final = 200_000_000
+"""NVML's utilisation changes every 200 ms (h200-facts.md)."""
+FIND_NS: Final = 5_000_000_000
+"""A process gets its first CUDA context some seconds after its start."""
+
+THROTTLES: Final = {
+    "nvmlClocksThrottleReasonSwPowerCap": "power cap",
+    "nvmlClocksThrottleReasonHwSlowdown": "hardware slowdown",
+    "nvmlClocksThrottleReasonHwThermalSlowdown": "too hot",
+    "nvmlClocksThrottleReasonSwThermalSlowdown": "too hot",
+    "nvmlClocksThrottleReasonHwPowerBrakeSlowdown": "power brake",
+}
+
+
+class NvmlSource:
+    """One NVML session. Without a driver it says so once and is silent."""
+
+    name = "nvml"
+    interval_ns = LOOK_NS
+
+    def __init__(self, pid: int) -> None:
+        self._pids = set(pids_inside(pid))
+        self._visible = environ_of(pid).get("CUDA_VISIBLE_DEVICES")
+        self._nvml: Any = None
+        self._why = ""
+        self._told = False
+        self._devices: list[Any] = []
+        self._find_ns = 0
+
+    def open(self) -> None:
+        """Load the driver's library."""
+        import pynvml
+
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError as error:
+            missing = isinstance(error, pynvml.NVMLError_LibraryNotFound)
+            self._why = "no NVIDIA driver (libnvidia-ml.so.1)" if missing else f"NVML: {error}"
+        else:
+            self._nvml = pynvml
+
+    def poll(self, now_ns: int) -> list[AnyObservation]:
+        """The GPUs as they are now."""
+        if self._nvml is None:
+            if self._told:
+                return []
+            self._told = True
+            return [Missing(t_ns=now_ns, source=self.name, reason=self._why)]
+        if now_ns >= self._find_ns:
+            self._find_ns = now_ns + FIND_NS
+            self._devices = self._used_devices()
+        uses = tuple(self._use(index, device) for index, device in self._devices)
+        return [GpusSeen(t_ns=now_ns, gpus=uses)] if uses else []
+
+    def close(self) -> None:
+        """End the session."""
+        if self._nvml is not None:
+            self._nvml.nvmlShutdown()
+            self._nvml = None
+
+    def _used_devices(self) -> list[tuple[int, Any]]:
+        """Devices that hold a context of the target; before it has one, those it can see."""
+        nvml = self._nvml
+        every = [
+            (index, nvml.nvmlDeviceGetHandleByIndex(index))
+            for index in range(nvml.nvmlDeviceGetCount())
+        ]
+        held = [(index, device) for index, device in every if self._memory(device) is not None]
+        if held:
+            return held
+        uuids = [_text(nvml.nvmlDeviceGetUUID(device)) for _, device in every]
+        chosen = visible(self._visible, uuids)
+        return [every[position] for position in chosen]
+
+    def _memory(self, device: Any) -> int | None:
+        """Bytes that the target holds on a device; None when it holds no context there."""
+        running = self._try(self._nvml.nvmlDeviceGetComputeRunningProcesses, device) or []
+        held = [entry.usedGpuMemory for entry in running if entry.pid in self._pids]
+        return sum(used or 0 for used in held) if held else None
+
+    def _use(self, index: int, device: Any) -> GpuUse:
+        nvml = self._nvml
+        utilization = self._try(nvml.nvmlDeviceGetUtilizationRates, device)
+        memory = nvml.nvmlDeviceGetMemoryInfo(device)
+        power_mw = self._try(nvml.nvmlDeviceGetPowerUsage, device)
+        throttles = self._try(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, device) or 0
+        return GpuUse(
+            uuid=_text(nvml.nvmlDeviceGetUUID(device)),
+            index=index,
+            name=_text(nvml.nvmlDeviceGetName(device)),
+            utilization_percent=None if utilization is None else float(utilization.gpu),
+            memory_used_bytes=memory.used,
+            memory_total_bytes=memory.total,
+            target_memory_bytes=self._memory(device),
+            power_w=None if power_mw is None else power_mw / 1000,
+            sm_clock_mhz=self._try(nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_SM),
+            temperature_c=self._try(
+                nvml.nvmlDeviceGetTemperature, device, nvml.NVML_TEMPERATURE_GPU
+            ),
+            throttle_reasons=tuple(
+                sorted({said for bit, said in THROTTLES.items() if throttles & getattr(nvml, bit)})
+            ),
+        )
+
+    def _try(self, call: Any, *arguments: Any) -> Any:
+        """What a device answers, or None where it does not support the question."""
+        try:
+            return call(*arguments)
+        except self._nvml.NVMLError:
+            return None
+
+
+def visible(variable: str | None, uuids: list[str]) -> list[int]:
+    """Positions of the devices that CUDA_VISIBLE_DEVICES names, in NVML's order (by PCI bus).
+
+    Numbers are taken as positions in that order, which is CUDA's own only with
+    CUDA_DEVICE_ORDER=PCI_BUS_ID or on a machine of equal GPUs; UUIDs (and their prefixes, as CUDA
+    allows) are exact. Like CUDA, the first entry that names nothing ends the list.
+    """
+    if variable is None:
+        return list(range(len(uuids)))
+    chosen: list[int] = []
+    for entry in (part.strip() for part in variable.split(",")):
+        if entry.isdigit() and int(entry) < len(uuids):
+            chosen.append(int(entry))
+            continue
+        named = [at for at, uuid in enumerate(uuids) if entry and uuid.startswith(entry)]
+        if len(named) != 1:
+            break
+        chosen += named
+    return chosen
+
+
+def environ_of(pid: int) -> dict[str, str]:
+    """The environment that a process was started with; empty when it may not be read."""
+    try:
+        raw = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (entry.partition("=") for entry in raw.decode(errors="replace").split("\0"))
+    return {name: value for name, _, value in pairs if name}
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,167 @@
+"""The target's processes: CPU, memory, I/O and state, by psutil, once a second."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import psutil
+
+from tui.observations import AnyObservation, ProcessesSeen, ProcessUse, TargetEnded
+from tui.sources.cores import MemoryLimit, cores_of, memory_of
+
+LOOK_NS: Final = 1_000_000_000
+PSS_EVERY: Final = 10
+"""Looks between two readings of a worker's proportional set size, which walks its page table."""
+WORKER_NAME: Final = "pt_data_worker"
+"""What torch calls its DataLoader workers."""
+DEAD: Final = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+LETTER: Final = {
+    psutil.STATUS_RUNNING: "R",
+    psutil.STATUS_SLEEPING: "S",
+    psutil.STATUS_IDLE: "S",
+    psutil.STATUS_DISK_SLEEP: "D",
+    psutil.STATUS_STOPPED: "T",
+    psutil.STATUS_TRACING_STOP: "T",
+    psutil.STATUS_ZOMBIE: "Z",
+}
+
+
+@dataclass(slots=True)
+class _Before:
+    """Counters of one process at the last look."""
+
+    process: psutil.Process
+    t_ns: int
+    cpu_s: float | None = None
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+    pss_bytes: int | None = None
+
+
+class ProcessSource:
+    """Reads the target, its workers and its other children. A target that is gone ends it."""
+
+    name = "process"
+    interval_ns = LOOK_NS
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._before: dict[int, _Before] = {}
+        self._looks = 0
+        self._ended = False
+
+    def open(self) -> None:
+        """Remember who the target is: its pid can be given to somebody else."""
+        self._target = psutil.Process(self._pid)
+        psutil.cpu_percent(None)
+
+    def poll(self, now_ns: int) -> list[AnyObservation]:
+        """One look, or how the target ended."""
+        if self._ended:
+            return []
+        try:
+            alive = self._target.is_running() and self._target.status() not in DEAD
+            seen = self._look(now_ns) if alive else None
+        except psutil.NoSuchProcess:
+            seen = None
+        if seen is None:
+            self._ended = True
+            return [TargetEnded(t_ns=now_ns, how=how_it_ended(self._target))]
+        return [seen]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _look(self, now_ns: int) -> ProcessesSeen:
+        children = self._target.children(recursive=True)
+        alive = {self._pid, *(child.pid for child in children)}
+        self._before = {pid: before for pid, before in self._before.items() if pid in alive}
+        uses = [self._use(self._target, "main", now_ns)]
+        for child in children:
+            try:
+                role = "worker" if is_worker(child, self._target) else "child"
+                uses.append(self._use(child, role, now_ns))
+            except psutil.Error:
+                continue  # it ended while we looked
+        self._looks += 1
+        machine = psutil.virtual_memory()
+        limit = memory_of(self._pid, MemoryLimit(machine.total, machine.available))
+        return ProcessesSeen(
+            t_ns=now_ns,
+            processes=tuple(uses),
+            cores=cores_of(self._pid),
+            machine_cpu_percent=psutil.cpu_percent(None) if self._looks > 1 else None,
+            memory_total_bytes=limit.total_bytes,
+            memory_available_bytes=limit.available_bytes,
+        )
+
+    def _use(self, process: psutil.Process, role: str, now_ns: int) -> ProcessUse:
+        before = self._before.setdefault(process.pid, _Before(process, now_ns))
+        with process.oneshot():
+            times = process.cpu_times()
+            cpu_s = times.user + times.system
+            read_bytes, written_bytes = _io(process)
+            span_s = (now_ns - before.t_ns) / 1e9
+            if role == "worker" and self._looks % PSS_EVERY == 0:
+                before.pss_bytes = _pss(process)
+            use = ProcessUse(
+                pid=process.pid,
+                role=role,
+                name=process.name(),
+                cpu_percent=_rate(cpu_s, before.cpu_s, span_s, 100.0),
+                rss_bytes=process.memory_info().rss,
+                pss_bytes=before.pss_bytes,
+                read_bytes_s=_rate(read_bytes, before.read_bytes, span_s),
+                write_bytes_s=_rate(written_bytes, before.written_bytes, span_s),
+                status=LETTER.get(process.status(), "?"),
+                threads=process.num_threads(),
+            )
+        before.t_ns, before.cpu_s = now_ns, cpu_s
+        before.read_bytes, before.written_bytes = read_bytes, written_bytes
+        return use
+
+
+def is_worker(child: psutil.Process, target: psutil.Process) -> bool:
+    """Whether a child loads data: torch names its workers; older ones are told by their kind.
+
+    A forked worker has its parent's command line; a spawned one says `spawn_main`.
+    """
+    if child.name() == WORKER_NAME:
+        return True
+    line = child.cmdline()
+    return child.ppid() == target.pid and (
+        line == target.cmdline() or any("spawn_main" in part for part in line)
+    )
+
+
+def how_it_ended(process: psutil.Process) -> str:
+    """As well as it can be known: the exit status is the parent's to read, not ours."""
+    try:
+        status = process.status()
+    except psutil.NoSuchProcess:
+        return "ended"
+    return "ended (its parent has not noticed yet)" if status in DEAD else "ended"
+
+
+def _io(process: psutil.Process) -> tuple[int | None, int | None]:
+    """Bytes through read and write calls. Not `read_bytes`, which is the disk's alone: a network
+    file system and the page cache do not show there."""
+    try:
+        counters = process.io_counters()
+    except (psutil.AccessDenied, NotImplementedError, FileNotFoundError):
+        return None, None
+    return counters.read_chars, counters.write_chars
+
+
+def _pss(process: psutil.Process) -> int | None:
+    try:
+        return int(process.memory_full_info().pss)
+    except (psutil.AccessDenied, FileNotFoundError):
+        return None
+
+
+def _rate(
+    now: float | None, before: float | None, span_s: float, scale: float = 1.0
+) -> float | None:
+    if now is None or before is None or span_s <= 0:
+        return None
+    return max(0.0, now - before) / span_s * scale

@@ -1,0 +1,195 @@
+"""Finding what can be watched, and telling why something cannot."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from probe.wire.messages import Hello
+from tui.errors import (
+    GpuwatchError,
+    NoProcessError,
+    NothingToMeasureError,
+    NotPermittedError,
+)
+from tui.state_page import OpenPage, Words, pages_of
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A process with a probe, for `gpuwatch ls`."""
+
+    pid: int
+    hello: Hello
+    words: Words
+    user: str
+
+    @property
+    def script(self) -> str:
+        """What it runs."""
+        return script_of(self.hello.argv)
+
+
+def script_of(argv: list[str]) -> str:
+    """The name of what a process runs: its script, or the module behind `-c` and `-m`."""
+    return os.path.basename(argv[0]) if argv and argv[0] else "python"
+
+
+def find_probes() -> list[Found]:
+    """Every process with a probe that we may look at, by pid."""
+    found = []
+    for pid in psutil.pids():
+        try:
+            pages = pages_of(pid)
+        except OSError:
+            continue  # gone, or somebody else's
+        for opened in pages:
+            if is_own(opened.hello, pid):
+                found.append(Found(pid, opened.hello, opened.words(), user_of(pid)))
+            opened.close()
+    return sorted(found, key=lambda one: one.pid)
+
+
+def is_own(hello: Hello, pid: int) -> bool:
+    """Whether a page is the process's own: a fork inherits the descriptor of its parent's."""
+    return hello.pid in pids_inside(pid) and hello.start_ticks == start_ticks(pid)
+
+
+def pids_inside(pid: int) -> list[int]:
+    """A process's pid in every pid namespace it is in, ours first."""
+    try:
+        status = (PROC / str(pid) / "status").read_text()
+    except OSError:
+        return [pid]
+    for line in status.splitlines():
+        if line.startswith("NSpid:"):
+            return [int(field) for field in line.split()[1:]]
+    return [pid]
+
+
+def start_ticks(pid: int) -> int | None:
+    """Field 22 of its stat, clock ticks after boot; None when it is gone."""
+    try:
+        text = (PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    return int(text.rpartition(b")")[2].split()[19])
+
+
+def user_of(pid: int) -> str:
+    """Whose process it is."""
+    try:
+        return psutil.Process(pid).username()
+    except psutil.Error:
+        return "?"
+
+
+def open_target(pid: int) -> OpenPage:
+    """The state page of a process that is to be watched.
+
+    Raises a GpuwatchError that says why where there is none: no such process, somebody else's, not
+    Python, a DataLoader worker, a launcher, or a Python process without a probe.
+    """
+    try:
+        process = psutil.Process(pid)
+        name = process.name()
+    except psutil.NoSuchProcess:
+        raise _no_process(pid) from None
+    try:
+        pages = pages_of(pid)
+    except PermissionError:
+        raise NotPermittedError(
+            f"process {pid} ({name}) belongs to {user_of(pid)}",
+            "Only its owner and root may look into it.",
+            f"Try: sudo gpuwatch attach {pid}",
+        ) from None
+    except FileNotFoundError:
+        raise _no_process(pid) from None
+    own = [opened for opened in pages if is_own(opened.hello, pid)]
+    for opened in pages:
+        if opened not in own:
+            opened.close()
+    if own:
+        check_socket_directory(own[0].hello, process.uids().real)
+        return own[0]
+    raise _why_not(process, [opened.hello.pid for opened in pages])
+
+
+def check_socket_directory(hello: Hello, uid: int) -> None:
+    """Refuse a socket that somebody else could have put there. Raises NotPermittedError."""
+    if hello.endpoint is None:
+        return
+    directory = os.path.dirname(hello.endpoint.removeprefix("ipc://"))
+    try:
+        found = os.lstat(directory)
+    except FileNotFoundError:
+        return  # in another mount namespace, or removed: the probe binds again
+    if (
+        stat.S_ISDIR(found.st_mode)
+        and found.st_uid == uid
+        and not stat.S_IMODE(found.st_mode) & 0o077
+    ):
+        return
+    raise NotPermittedError(
+        f"{directory} cannot be trusted",
+        f"It has to be a directory of user {uid} that nobody else can enter.",
+        "Remove it; the probe makes it anew within seconds.",
+    )
+
+
+def _no_process(pid: int) -> NoProcessError:
+    running = ", ".join(f"{one.pid} ({one.script})" for one in find_probes()[:5])
+    why = f"Processes that can be watched now: {running}" if running else ""
+    return NoProcessError(f"no process {pid}", why, "See: gpuwatch ls")
+
+
+def _why_not(process: psutil.Process, owners: list[int]) -> GpuwatchError:
+    pid, name = process.pid, process.name()
+    if owners and owners[0] != pid and psutil.pid_exists(owners[0]):
+        return NothingToMeasureError(
+            f"{pid} is a worker of the training process {owners[0]}",
+            "A worker has no steps of its own.",
+            f"Try: gpuwatch attach {owners[0]}",
+        )
+    below = [one for one in find_probes() if _is_below(one.pid, pid)]
+    if below:
+        said = ", ".join(f"{one.pid} ({one.script})" for one in below[:8])
+        return NothingToMeasureError(
+            f"{pid} ({name}) does not train itself; processes below it do",
+            f"Below it: {said}",
+            f"Try: gpuwatch attach {below[0].pid}",
+        )
+    if process.status() == psutil.STATUS_ZOMBIE:
+        return NoProcessError(f"process {pid} has ended", "Its parent has not noticed yet.")
+    if not is_python(process):
+        return NothingToMeasureError(
+            f'{pid} is "{name}", not Python',
+            "gpuwatch watches Python processes that train with PyTorch.",
+            "See: gpuwatch ls",
+        )
+    return NothingToMeasureError(
+        f"{pid} ({name}) has no probe in it",
+        "gpuwatch sees the steps of a process that has these lines at its top:",
+        "    import probe; probe.install()",
+    )
+
+
+def _is_below(pid: int, ancestor: int) -> bool:
+    try:
+        return ancestor in (parent.pid for parent in psutil.Process(pid).parents())
+    except psutil.Error:
+        return False
+
+
+def is_python(process: psutil.Process) -> bool:
+    """Whether a process is a Python interpreter, by its executable or what it has mapped."""
+    try:
+        if "python" in os.path.basename(process.exe()):
+            return True
+        return any("libpython" in row.path for row in process.memory_maps())
+    except (psutil.Error, OSError):
+        return "python" in process.name()

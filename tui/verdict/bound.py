@@ -1,0 +1,82 @@
+"""How a cause becomes a finding: severity, recoverable share, speed-up."""
+
+from typing import Final
+
+from tui.verdict import policy
+from tui.verdict.findings import Evidence, Finding, Kind, Severity
+from tui.verdict.ratio import Share
+
+LEAST_LEFT: Final = 0.01
+"""A speed-up beyond 100 says nothing more."""
+
+
+def speedup_of(share: float, floor: float = 0.0) -> float:
+    """Steps a second after over before: P / max(P - cause, S/W), all as shares of P."""
+    return 1.0 / min(1.0, max(LEAST_LEFT, 1.0 - share, floor))
+
+
+def recoverable(finding: Finding) -> float:
+    """R = 1 - P'/P (diagnosis 2.5); the share itself where no speed-up is known."""
+    if finding.speedup is not None and finding.speedup >= 1.0:
+        return 1.0 - 1.0 / finding.speedup
+    return finding.share or 0.0
+
+
+def severity_of(share: float) -> Severity:
+    """By the part of the time that is lost."""
+    if share >= policy.CRITICAL_SHARE:
+        return "critical"
+    return "warning" if share >= policy.WARNING_SHARE else "info"
+
+
+def bound(
+    kind: Kind,
+    sub: str | None,
+    share: Share,
+    headline: str,
+    evidence: tuple[Evidence, ...],
+    advice: tuple[str, ...],
+    floor: float = 0.0,
+) -> Finding:
+    """A cause that holds `share` of the time and whose removal can give that back at most.
+
+    A bound, not an estimate: what runs beside it may become the limit. `floor` is the part of the
+    step below which the loader would be (diagnosis 2.4, the loader cap).
+    """
+    return Finding(
+        kind=kind,
+        sub=sub,
+        severity=severity_of(share.mean),
+        share=share.mean,
+        share_low=share.low,
+        share_high=share.high,
+        speedup=speedup_of(share.mean, floor),
+        speedup_is="bound",
+        headline=headline,
+        evidence=evidence,
+        advice=advice,
+    )
+
+
+def plain(
+    kind: Kind,
+    sub: str | None,
+    severity: Severity,
+    headline: str,
+    evidence: tuple[Evidence, ...] = (),
+    advice: tuple[str, ...] = (),
+) -> Finding:
+    """A finding that has no share of the time."""
+    return Finding(
+        kind=kind,
+        sub=sub,
+        severity=severity,
+        share=None,
+        share_low=None,
+        share_high=None,
+        speedup=None,
+        speedup_is=None,
+        headline=headline,
+        evidence=evidence,
+        advice=advice,
+    )

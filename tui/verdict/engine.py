@@ -1,0 +1,197 @@
+"""The verdict on a run: rules over one window, and memory of what was said before."""
+
+from dataclasses import replace
+from typing import Final
+
+from tui.verdict import policy
+from tui.verdict.bound import recoverable
+from tui.verdict.confidence import beats, missing_of, of_cause, of_nothing
+from tui.verdict.findings import Finding, Kind, Verdict
+from tui.verdict.past import Past
+from tui.verdict.rules import Rule
+from tui.verdict.rules.checkpoint import checkpoint
+from tui.verdict.rules.compute import compute
+from tui.verdict.rules.evaluation import evaluation
+from tui.verdict.rules.healthy import healthy
+from tui.verdict.rules.host import host
+from tui.verdict.rules.incomplete import incomplete
+from tui.verdict.rules.input import input_bound
+from tui.verdict.rules.memory_growth import memory_growth
+from tui.verdict.rules.optimizer import optimizer
+from tui.verdict.rules.recompile import recompile
+from tui.verdict.rules.stalled import stalled
+from tui.verdict.rules.warming_up import warming_up
+from tui.verdict.spent import spent
+from tui.verdict.standing import Standing
+from tui.verdict.window import Window
+
+CAUSES: Final[dict[Kind, Rule]] = {
+    "input": input_bound,
+    "host": host,
+    "optimizer": optimizer,
+    "checkpoint": checkpoint,
+    "evaluation": evaluation,
+    "recompile": recompile,
+}
+"""What can hold a share of the time."""
+NOTHING_BOUND: Final[tuple[Rule, ...]] = (incomplete, healthy, compute)
+"""The first that speaks when no cause holds and memory does not grow."""
+
+
+class Engine:
+    """Judges windows one after the other, about once a second. No clock: time is the window's."""
+
+    def __init__(self) -> None:
+        self._standings: dict[Kind, Standing] = {kind: Standing() for kind in CAUSES}
+        self._top: Kind | None = None
+        self._rival: tuple[Kind, int] | None = None
+        """A cause that would take the headline, and how often in a row."""
+        self._growth: Finding | None = None
+        self._growth_looks = 0
+        self._growth_seen_ns = 0
+        self._judged: tuple[int, int] | None = None
+        """Start and number of rows of the last window that had something to judge."""
+        self._newest = -1
+        self._settled: Verdict | None = None
+        """The last verdict on the steps, while warm-up and stalls pass."""
+        self._said: Verdict | None = None
+        self._past = Past()
+
+    def judge(self, window: Window) -> Verdict:
+        """The verdict on one window."""
+        said = self._say(window)
+        before = self._said
+        if before is not None and _name(before) == _name(said):
+            said = replace(said, since_step=before.since_step, since_ns=before.since_ns)
+        self._said = said
+        self._past.said(said.finding.kind, window.now_ns)
+        return said
+
+    def summary(self) -> tuple[tuple[Kind, float], ...]:
+        """All that was said, by its share of the time: for the end of a run."""
+        return self._past.summary()
+
+    def _say(self, window: Window) -> Verdict:
+        grows = self._look_at_memory(window)
+        if (stuck := stalled(window)) is not None:
+            return _begun(stuck, 1.0, grows, window)
+        early = warming_up(window)
+        if early is not None and self._settled is None:
+            return _begun(early, 0.0, (), window)
+        newest = window.steps[-1].end_ns if window.steps else -1
+        if self._settled is not None and (early is not None or newest == self._newest):
+            # Nothing new to weigh: looks must not count the same steps twice.
+            return replace(self._settled, contributors=_with_memory(self._settled, grows))
+        self._newest = newest
+        self._settled = self._weigh(window, grows)
+        return self._settled
+
+    def _weigh(self, window: Window, grows: tuple[Finding, ...]) -> Verdict:
+        fresh = self._is_fresh(window)
+        seen: list[Finding] = []
+        for kind, rule in CAUSES.items():
+            found = rule(window)
+            self._standings[kind].look(found, fresh)
+            if found is not None:
+                seen.append(found)
+        self._top = self._choose_top(fresh)
+        top = self._standings[self._top].finding if self._top else None
+        unknown = incomplete(window)
+        gap = unknown if unknown is not None and unknown.sub == "unattributed" else None
+        unexplained = 1.0 - spent(window.steps).attributed if gap is not None else 0.0
+        if top is not None and (top.share or 0.0) >= unexplained:
+            return self._verdict(top, of_cause(top, seen, window), seen, grows, window, fresh)
+        if gap is None and grows:
+            return self._verdict(grows[0], of_nothing(seen, window), seen, (), window, fresh)
+        rest = gap or next(found for rule in NOTHING_BOUND if (found := rule(window)) is not None)
+        sure = 0.0 if rest.kind == "incomplete" else of_nothing(seen, window)
+        return self._verdict(rest, sure, seen, grows, window, fresh)
+
+    def _choose_top(self, fresh: bool) -> Kind | None:
+        """The cause that recovers most; a new one must win for sure, twice."""
+        holding = [s.finding for s in self._standings.values() if s.holds and s.finding]
+        if not holding:
+            self._rival = None
+            return None
+        best = max(holding, key=recoverable)
+        now = next((finding for finding in holding if finding.kind == self._top), None)
+        if now is None or fresh or best.kind == now.kind:
+            self._rival = None
+            return best.kind
+        if beats(best, now) < policy.SWAP_PROBABILITY:
+            self._rival = None
+            return now.kind
+        looks = self._rival[1] + 1 if self._rival and self._rival[0] == best.kind else 1
+        self._rival = (best.kind, looks)
+        return best.kind if looks >= policy.SWAP_TIMES else now.kind
+
+    def _is_fresh(self, window: Window) -> bool:
+        """Nothing was known, or the window was cut at a change of pace."""
+        start, rows = window.steps[0].start_ns, len(window.steps)
+        before, self._judged = self._judged, (start, rows)
+        if before is None:
+            return True
+        return start > before[0] and rows < policy.FRESH_SHRINK * before[1]
+
+    def _look_at_memory(self, window: Window) -> tuple[Finding, ...]:
+        """Growth that was seen three times running, each time with a new point."""
+        newest = window.memory[-1].t_ns if window.memory else 0
+        if newest > self._growth_seen_ns:
+            self._growth_seen_ns = newest
+            found = memory_growth(window)
+            rising = found is not None
+            if rising == (self._growth is not None):
+                self._growth_looks = 0
+                self._growth = found
+            else:
+                self._growth_looks += 1
+                if self._growth_looks >= policy.MEMORY_TIMES:
+                    self._growth_looks = 0
+                    self._growth = found
+        return (self._growth,) if self._growth else ()
+
+    def _verdict(
+        self,
+        finding: Finding,
+        confidence: float,
+        seen: list[Finding],
+        grows: tuple[Finding, ...],
+        window: Window,
+        fresh: bool,
+    ) -> Verdict:
+        """`since` is where the window begins if that is all that is known of this pace."""
+        others = sorted((f for f in seen if f.kind != finding.kind), key=recoverable, reverse=True)
+        first = window.steps[0] if fresh else window.steps[-1]
+        return Verdict(
+            finding=finding,
+            confidence=min(1.0, max(0.0, confidence)),
+            since_step=max(1, first.number - first.count + 1),
+            since_ns=first.start_ns,
+            contributors=(*others, *(f for f in grows if f.kind != finding.kind)),
+            missing=missing_of(window),
+        )
+
+
+def _begun(
+    finding: Finding, confidence: float, contributors: tuple[Finding, ...], window: Window
+) -> Verdict:
+    """A verdict that is not about the window's steps."""
+    return Verdict(
+        finding=finding,
+        confidence=confidence,
+        since_step=window.steps_seen or None,
+        since_ns=window.now_ns,
+        contributors=contributors,
+        missing=missing_of(window),
+    )
+
+
+def _with_memory(verdict: Verdict, grows: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The contributors with memory growth as it is now."""
+    if verdict.finding.kind == "memory-growth":
+        return verdict.contributors
+    return (*(f for f in verdict.contributors if f.kind != "memory-growth"), *grows)
+
+
+def _name(verdict: Verdict) -> tuple[str, str | None]:
+    return verdict.finding.kind, verdict.finding.sub

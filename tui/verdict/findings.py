@@ -1,0 +1,85 @@
+"""What the verdict says: findings with their evidence, as immutable values."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal[
+    "warming-up",
+    "incomplete",
+    "stalled",
+    "healthy",
+    "input",
+    "h2d",
+    "communication",
+    "launch",
+    "sync",
+    "compute",
+    "memory-bandwidth",
+    "optimizer",
+    "host",
+    "checkpoint",
+    "evaluation",
+    "recompile",
+    "allocator",
+    "straggler",
+    "contention",
+    "throttled",
+    "memory-growth",
+]
+Severity = Literal["info", "warning", "critical"]
+Source = Literal["hook", "event", "gpm", "nvml", "py-spy", "proc", "burst"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One number that a finding rests on, so that it can be checked rather than believed."""
+
+    text: str
+    source: Source
+    value: float | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause, as one rule sees it."""
+
+    kind: Kind
+    sub: str | None
+    severity: Severity
+    share: float | None
+    """Part of the wall time of the window's steps that this cause holds, 0 to 1."""
+    share_low: float | None
+    """Lower end of its 90 % interval (batch means)."""
+    share_high: float | None
+    speedup: float | None
+    """What removing it alone would give: steps a second after over before."""
+    speedup_is: Literal["estimate", "bound"] | None
+    headline: str
+    """One clause for people: "data wait is 57 % of every step"."""
+    evidence: tuple[Evidence, ...]
+    advice: tuple[str, ...]
+    """First actions, the first first, concrete for this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What holds the run back now."""
+
+    finding: Finding
+    confidence: float
+    """0 to 1."""
+    since_step: int | None
+    since_ns: int | None
+    """When this verdict began to hold (monitor's perf_counter_ns)."""
+    contributors: tuple[Finding, ...]
+    """Other findings worth saying, the largest first; memory growth is among them."""
+    missing: tuple[str, ...]
+    """Signals that were not there, and why: "nvml: no NVIDIA driver"."""
+
+    @property
+    def confidence_word(self) -> str:
+        """high from 0.8, medium from 0.5, low below (diagnosis.md 5)."""
+        if self.confidence >= 0.8:
+            return "high"
+        return "medium" if self.confidence >= 0.5 else "low"

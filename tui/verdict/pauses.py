@@ -1,0 +1,127 @@
+"""What stops the training now and then: checkpoints and evaluations, with what clings to them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from statistics import median
+
+from probe.wire.messages import Step
+from tui.verdict import policy
+from tui.verdict.ratio import Share, share_of
+from tui.verdict.spent import spent, wall_of
+from tui.verdict.warmup import warm_after
+from tui.verdict.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """All pauses of one kind."""
+
+    share: Share
+    events: int
+    each_ns: float
+    longest_ns: int
+    every_steps: float
+    """Steps between two of them, on average."""
+    step_ns: float
+    """Time of a step without them."""
+
+    @property
+    def affordable_steps(self) -> int:
+        """Steps between two that would cost 2 % of the time, rounded up to two digits."""
+        if self.step_ns <= 0:
+            return ceil(self.every_steps)
+        steps = self.each_ns * (1 - policy.TARGET_BUDGET) / policy.TARGET_BUDGET / self.step_ns
+        unit = int(10 ** max(0, len(str(int(steps))) - 2))
+        return ceil(steps / unit) * unit
+
+
+def warm_recent(window: Window) -> tuple[Step, ...]:
+    """All recent rows after the warm-up, whatever the pace was since."""
+    warm = warm_after(window.all_recent)
+    return tuple(row for row in window.all_recent if row.number - row.count >= warm)
+
+
+def checkpoints(window: Window) -> Pauses | None:
+    """Checkpoints, with the extra Python of the steps that hold one: a copy, an fsync."""
+    return _pauses(window, lambda row: row.checkpoint_ns, _with_other)
+
+
+def evaluations(window: Window) -> Pauses | None:
+    """Evaluations, with their own loader's start and the extra Python around them."""
+    clinging = _with_other if _training_restarts(window) else _with_other_and_startup
+    return _pauses(window, lambda row: row.evaluation_ns, clinging)
+
+
+def host_parts(rows: Sequence[Step]) -> list[int]:
+    """Python between the phases in each row, ns, without what clings to a pause."""
+    usual = _usual_other(rows)
+    return [
+        min(row.other_ns, round(usual * row.count)) if _paused(row) else row.other_ns
+        for row in rows
+    ]
+
+
+def startup_parts(window: Window) -> list[int]:
+    """Loader start-up of the training in each row of the window, ns."""
+    training = _training_restarts(window)
+    return [0 if row.evaluation_ns and not training else row.startup_ns for row in window.steps]
+
+
+def _pauses(
+    window: Window,
+    length: Callable[[Step], int],
+    clinging: Callable[[Step, float], int],
+) -> Pauses | None:
+    rows: Sequence[Step] = window.steps
+    if sum(length(row) > 0 for row in rows) < policy.EVENTS_IN_WINDOW:
+        recent = warm_recent(window)
+        if sum(map(wall_of, recent)) > sum(map(wall_of, rows)):
+            rows = recent
+    paused = [row for row in rows if length(row) > 0]
+    if not paused:
+        return None
+    usual = _usual_other(rows)
+    parts = [length(row) + clinging(row, usual) if length(row) > 0 else 0 for row in rows]
+    walls = [wall_of(row) for row in rows]
+    total = spent(rows)
+    return Pauses(
+        share=share_of(parts, walls),
+        events=len(paused),
+        each_ns=sum(parts) / len(paused),
+        longest_ns=max(parts),
+        every_steps=total.steps / len(paused),
+        step_ns=max(0, total.wall_ns - sum(parts)) / max(1, total.steps),
+    )
+
+
+def _paused(row: Step) -> bool:
+    return bool(row.checkpoint_ns or row.evaluation_ns)
+
+
+def _usual_other(rows: Sequence[Step]) -> float:
+    """Python between the phases of an ordinary step, ns. Without one, all of it is ordinary."""
+    ordinary = [row.other_ns / max(1, row.count) for row in rows if not _paused(row)]
+    return median(ordinary) if ordinary else float(max((row.other_ns for row in rows), default=0))
+
+
+def _with_other(row: Step, usual: float) -> int:
+    return max(0, row.other_ns - round(usual * row.count))
+
+
+def _with_other_and_startup(row: Step, usual: float) -> int:
+    return _with_other(row, usual) + row.startup_ns
+
+
+def _training_restarts(window: Window) -> bool:
+    """The training loader starts its workers anew each epoch, so a start-up in a step that also
+    holds an evaluation is the training's, as far as anybody can tell."""
+    if not window.loaders:
+        return False
+    loader = window.loaders[0]
+    if not loader.num_workers or loader.persistent_workers or loader.iterations < 2:
+        return False
+    # Evaluations that come more often than epochs start workers of their own.
+    rows = [row for row in window.all_recent if row.evaluation_ns]
+    fetches = sum(row.fetches for row in window.all_recent)
+    return not (loader.batches and rows and fetches / len(rows) < 0.8 * loader.batches)

@@ -1,0 +1,89 @@
+"""Places in the code that samples name, and what kind of place each is."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from tui.verdict import policy
+from tui.verdict.figures import percent
+from tui.verdict.findings import Evidence
+from tui.verdict.window import FrameShare, Stacks, Window
+
+_FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
+_PYTORCH_FILES: Final = frozenset(
+    {
+        *("conv.py", "linear.py", "module.py", "container.py", "functional.py", "_tensor.py"),
+        *("graph.py", "dataloader.py", "queues.py", "connection.py", "selectors.py"),
+        *("optimizer.py", "sgd.py", "adam.py", "adamw.py", "adagrad.py", "rmsprop.py"),
+        *("batchnorm.py", "activation.py", "pooling.py", "normalization.py", "rnn.py"),
+        *("sparse.py", "loss.py", "dropout.py", "transformer.py", "_ops.py"),
+    }
+)
+"""Base names: frames name files shortly. What runs in them is a phase of its own."""
+
+
+def function_of(frame: str) -> str:
+    """ "load (PIL/ImageFile.py:300)" -> "load"."""
+    match = _FRAME.match(frame)
+    return (match["function"] if match else frame).rpartition(".")[2].strip()
+
+
+def file_of(frame: str) -> str:
+    """ "load (PIL/ImageFile.py:300)" -> "ImageFile.py"; "" where there is none."""
+    match = _FRAME.match(frame)
+    return match["file"].rpartition("/")[2] if match else ""
+
+
+def reads(place: FrameShare) -> bool:
+    """Bytes are awaited there."""
+    names = [function_of(place.frame)]
+    if names[0] in ("sleep", "wait", "poll", "select") and place.caller:
+        names.append(function_of(place.caller))
+    return any(name in policy.READ_FRAMES for name in names)
+
+
+def waits_for_gpu(place: FrameShare) -> bool:
+    """The thread waits for the GPU there, if there is one."""
+    return function_of(place.frame) in policy.SYNC_FRAMES
+
+
+def is_users(place: FrameShare) -> bool:
+    """Python that is no phase's: not PyTorch's modules, loader, backward or optimizers."""
+    return file_of(place.frame) not in _PYTORCH_FILES
+
+
+def share_where(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) -> float:
+    """Sum of the shares of the places for which `which(place)` holds."""
+    return min(1.0, sum(place.share for place in places if which(place)))
+
+
+def told(place: FrameShare, whose: str) -> Evidence:
+    """ "81% of worker samples are in load (PIL/ImageFile.py:300), called from …"."""
+    text = f"{percent(place.share)} of {whose} samples are in {spot(place)}"
+    return Evidence(text, "py-spy", place.share)
+
+
+def spot(place: FrameShare) -> str:
+    """The place, and the user's own line above it."""
+    if place.caller and place.caller != place.frame:
+        return f"{place.frame}, called from {place.caller}"
+    return place.frame
+
+
+def main_places(window: Window) -> tuple[FrameShare, ...]:
+    """Where the training thread was, if samples are enough to say."""
+    return _enough(window.stacks, main=True)
+
+
+def worker_places(window: Window) -> tuple[FrameShare, ...]:
+    """Where the workers were, if samples are enough to say."""
+    return _enough(window.stacks, main=False)
+
+
+def _enough(stacks: Stacks | None, main: bool) -> tuple[FrameShare, ...]:
+    if stacks is None:
+        return ()
+    samples = stacks.main_samples if main else stacks.worker_samples
+    if samples < policy.LEAST_STACKS:
+        return ()
+    return stacks.main if main else stacks.workers

@@ -1,0 +1,208 @@
+"""Every threshold of the verdict, each beside its reason.
+
+"diagnosis N" is section N of the project's diagnosis notes; "simulated" figures come from
+tests/unit/verdict (test_flapping, test_changes, test_memory_null), which keep them honest.
+"""
+
+from typing import Final
+
+# -- intervals ---------------------------------------------------------------------------------
+
+BATCHES: Final = 10
+"""Batch means per window (diagnosis 5): waits are bursty and autocorrelated, so the standard error
+of single steps is too small."""
+Z90: Final = 1.83
+"""Two-sided 90 % of Student's t with 9 degrees of freedom (diagnosis 5)."""
+
+# -- window ------------------------------------------------------------------------------------
+
+LEAST_STEPS: Final = 10
+"""Before this many warm steps there is no verdict (diagnosis 2.5)."""
+WINDOW_ROWS: Final = 100
+"""Grown from 10 to 100 steps (diagnosis 5): flips fall from 36 to 1.6 per 1,000 steps."""
+FAST_WINDOW_NS: Final = 5_000_000_000
+"""Steps below 20 ms are windowed by time (diagnosis 5): a hundred of 2 ms are a blink."""
+
+# -- warm-up -----------------------------------------------------------------------------------
+
+WARMUP_STEPS: Final = 5
+WARMUP_STEPS_COMPILING: Final = 10
+"""Least steps left out, without and with a compilation among the first (diagnosis 2.7)."""
+STABLE_STEPS: Final = 5
+STABLE_WITHIN: Final = 0.15
+"""Warm once this many consecutive steps lie this close to their median (diagnosis 2.7)."""
+WARMUP_GIVE_UP: Final = 10
+"""Steps after which an unsteady run counts as warm: a bursty loader never becomes stable and must
+still have a verdict within 20 steps, 10 of which are the window."""
+COMPILE_HORIZON: Final = 20
+"""A compilation among the first steps is warm-up; a later one is a recompilation."""
+COMPILE_SETTLES: Final = 2
+"""Steps left out after the last compilation of the warm-up."""
+
+# -- change points -----------------------------------------------------------------------------
+
+CHANGE_ROWS: Final = 200
+"""Rows looked at; a change further back has left the window of 100 anyway."""
+CHANGE_BLOCK: Final = 5
+"""Rows a block: its median ignores a burst of up to two steps in five."""
+CHANGE_LEAST_STEPS: Final = 10
+"""A shorter segment is no regime (diagnosis 5, Greyhound's validation)."""
+CHANGE_LEAST: Final = 0.10
+"""Change of the median step time worth a cut (diagnosis 5)."""
+CHANGE_CUSUM: Final = 4.0
+"""Height of the scaled CUSUM, in standard deviations. It is looked for every second, so far above
+an ordinary 2; simulated: cuts in steady and bursty runs stay below 2 per 1,000 steps, and a
+slow-down by 30 % is found within 15 steps."""
+CHANGE_NOISE_FLOOR: Final = 0.01
+"""Least spread of block medians of log time: equal steps would make every jitter a change."""
+
+# -- entering, leaving, swapping ---------------------------------------------------------------
+
+ENTER_SHARE: Final = 0.10
+ENTER_LOW: Final = 0.05
+"""A cause is "bound" when its share is above the first and its lower bound above the second
+(diagnosis 2.5; 10 % is also TensorBoard's, TraceML's and MLPerf Storage's line)."""
+ENTER_TIMES: Final = 2
+LEAVE_SHARE: Final = 0.07
+LEAVE_HIGH: Final = 0.10
+LEAVE_SURELY: Final = 0.08
+"""Leaves when (mean < 7 % and upper < 10 %) or upper < 8 % (diagnosis 5)…"""
+LEAVE_TIMES: Final = 3
+"""…three looks in a row."""
+CONTRIBUTOR: Final = 0.05
+"""From here on a cause is worth saying beside the headline (diagnosis 2.5)."""
+SWAP_PROBABILITY: Final = 0.80
+SWAP_TIMES: Final = 2
+"""A new top takes the headline when it wins in 80 % of resamples, twice (diagnosis 5)."""
+SUB_TIMES: Final = 3
+"""Looks in a row before the headline's sub changes: CPU shares of processes jitter."""
+FRESH_SHRINK: Final = 0.5
+"""A window that fell to less than half its rows was cut at a change: it is judged anew, without
+the persistence that guards against jitter."""
+
+# -- severity ----------------------------------------------------------------------------------
+
+CRITICAL_SHARE: Final = 0.20
+WARNING_SHARE: Final = 0.10
+"""A fifth and a tenth of the time: TraceML's levels, which people know, and diagnosis 2.6."""
+
+# -- confidence --------------------------------------------------------------------------------
+
+EVIDENCE_HOST_ONLY_ON_GPU: Final = 0.6
+EVIDENCE_NO_STACKS: Final = 0.9
+"""Factors of diagnosis 5."""
+EVIDENCE_NO_LOADER: Final = 0.8
+"""Nobody saw a fetch, so a wait hides in another phase."""
+ATTRIBUTED: Final = 0.90
+"""Below, the time is "unattributed" (diagnosis 2.5)."""
+
+# -- input -------------------------------------------------------------------------------------
+
+LEAST_STACKS: Final = 20
+"""Fewer samples name a frame by chance: 20 give ±11 points at 50 %."""
+WORKER_HEADROOM: Final = 1.2
+"""W* = ceil(1.2 S / P_other) (diagnosis 3, D5)."""
+WORKER_CPU_BOUND: Final = 85.0
+WORKER_CPU_WAITS: Final = 50.0
+"""Percent of a core a worker uses: above, it computes; below, it waits (diagnosis 2.6)."""
+READ_SHARE: Final = 0.30
+"""Part of the busy moments in a read or in state D from which waiting is called storage."""
+MACHINE_FULL: Final = 90.0
+"""Percent of all cores: above, a worker's low CPU is a queue for a core, not a wait for a disk."""
+OVERSUBSCRIBED: Final = 1.5
+"""Workers per core (diagnosis 2.6, D6)."""
+STORAGE_WORKERS_PER_CORE: Final = 4
+"""Workers that only wait may outnumber the cores (diagnosis 2.6: 2 to 4)."""
+WORTH_DOING: Final = 0.10
+"""More workers are advised when they give at least this; else "will not help"."""
+NEAR_BEST: Final = 0.05
+"""The smallest number of workers this close to the best one is advised."""
+BURST_BUSY: Final = 0.90
+"""Workers busy for less than this while the training waits: they fall behind in bursts
+(diagnosis 2.6: S/W < 0.9 P)."""
+BURST_MASS: Final = 0.80
+BURST_STEPS: Final = 0.15
+"""A burst: 80 % of the wait in at most 15 % of the steps."""
+
+# -- other rules -------------------------------------------------------------------------------
+
+SYNC_FRAMES: Final = frozenset(
+    {"item", "tolist", "cpu", "numpy", "synchronize", "__bool__", "__float__", "nonzero"}
+)
+"""Where the training thread waits for the GPU: time there is not the host's (diagnosis, 5th
+finding)."""
+READ_FRAMES: Final = frozenset(
+    {
+        *("read", "readinto", "readline", "readlines", "read_bytes", "read_text", "pread", "_read"),
+        *("recv", "recv_into", "recv_bytes", "download", "get_object", "urlopen", "request"),
+        *("open", "read_file", "fetch", "getresponse", "readall"),
+    }
+)
+"""Functions in which bytes are awaited, by name."""
+COMPUTE_PHASES: Final = ("forward", "backward", "model", "loss", "optim", "train", "infer")
+DATA_PHASES: Final = ("data", "load", "fetch", "batch")
+"""What is in the name of a user's phase that is no Python between the steps."""
+RECOMPILES: Final = 3
+RECOMPILE_STEPS: Final = 200
+"""Recompiling: at least 3 in 200 steps (diagnosis 2.7)."""
+EVENTS_IN_WINDOW: Final = 3
+"""Checkpoints or evaluations needed for the window to speak for them; else all recent steps do."""
+LONG_PAUSE_NS: Final = 30_000_000_000
+"""One checkpoint of this length is worth saying however rare it is (diagnosis 2.6)."""
+TARGET_BUDGET: Final = 0.02
+"""Advice for checkpoints and evaluations: as often as costs this share."""
+
+# -- stalled -----------------------------------------------------------------------------------
+
+STALL_S: Final = 10.0
+STALL_STEPS: Final = 10.0
+"""Nothing for 10 s and 10 times the 95th percentile of a step."""
+STALL_FIRST_S: Final = 120.0
+"""While fewer than 5 steps are known: the first may choose kernels, fetch weights, compile."""
+STALL_STARTUP_S: Final = 60.0
+"""Workers that import a heavy dataset take tens of seconds to start."""
+STALL_NAMED_S: Final = 60.0
+"""A phase that the user named is known to be long."""
+STALL_CHECKPOINT_S: Final = 300.0
+"""Tens of GB to a network disk take minutes."""
+STALL_COMPILE_S: Final = 1800.0
+"""max-autotune of a large model takes a quarter of an hour and more."""
+STALL_LONGEST: Final = 3.0
+"""Times the longest that this run has taken for the same thing before."""
+
+# -- memory growth (diagnosis 4) ---------------------------------------------------------------
+
+MEMORY_BLOCKS: Final = 12
+MEMORY_BLOCK_STEPS: Final = 25
+"""Block minima: what is low between the peaks. Mann-Kendall on peaks raises false alarms in
+69-100 % of healthy runs."""
+MEMORY_Z: Final = 3.0
+MEMORY_RISING: Final = 0.80
+MEMORY_JUMP: Final = 0.50
+"""A single step up that makes half of the rise is an allocation, not growth."""
+MEMORY_LEAST_RISE: Final = 16 * 1024 * 1024
+MEMORY_BENDS: Final = 0.5
+"""The second half must rise at least half as fast as the first: a cache that fills does not."""
+MEMORY_TIMES: Final = 3
+EARLY_POINTS: Final = 8
+EARLY_STEPS: Final = 50
+EARLY_RISE: Final = 64 * 1024 * 1024
+EARLY_BENDS: Final = 0.8
+"""Host memory is looked at once a second, so 12 blocks of 25 steps may take minutes. Growth is said
+on 8 points, the fewest for which Mann-Kendall can reach 3, if it is four times as large and goes on
+at an even pace."""
+LEAK_Z: Final = 4.0
+LEAK_SPAN: Final = 4
+"""Confirmed: the same at four times the span…"""
+LEAK_EVEN: Final = (0.8, 1.5)
+"""…with the slope of the last quarter over that of the whole in this range…"""
+LEAK_JUMP: Final = 0.30
+URGENT_STEPS: Final = 600
+"""…or memory that is full within this many steps."""
+URGENT_HOURS: Final = 24.0
+"""Severity critical: before the end of a day."""
+
+# -- nothing wrong -----------------------------------------------------------------------------
+
+IDLE_CORES: Final = 0.5
+"""A CPU training that leaves half of its cores idle may have been given too few threads."""

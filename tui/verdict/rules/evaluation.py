@@ -1,0 +1,32 @@
+"""Evaluation inside training: its budget, apart from every cause of slow steps."""
+
+from tui.verdict import policy
+from tui.verdict.bound import bound
+from tui.verdict.figures import ms, percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.pauses import evaluations
+from tui.verdict.window import Window
+
+
+def evaluation(window: Window) -> Finding | None:
+    """The amortised share of evaluations. A slow validation loader is part of it, and no reason to
+    blame the training loader."""
+    found = evaluations(window)
+    if found is None or found.share.mean < policy.CONTRIBUTOR:
+        return None
+    every = f"every {found.every_steps:.0f} steps"
+    evidence = (
+        Evidence(
+            f"an evaluation {every}, {ms(found.each_ns)} each", "hook", found.each_ns / 1e6, "ms"
+        ),
+        Evidence(
+            f"a step without one takes {ms(found.step_ns)}", "hook", found.step_ns / 1e6, "ms"
+        ),
+    )
+    advice = (
+        f"evaluate every {found.affordable_steps:,} steps: it would cost "
+        f"{percent(policy.TARGET_BUDGET)}",
+        "evaluate on a part of the held-out set, with a larger batch under torch.inference_mode()",
+    )
+    headline = f"evaluation takes {percent(found.share.mean)} of the time"
+    return bound("evaluation", None, found.share, headline, evidence, advice)

@@ -1,0 +1,50 @@
+"""Nothing wrong, and what the limit is then."""
+
+from tui.verdict import policy
+from tui.verdict.bound import plain
+from tui.verdict.figures import cores, percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.spent import aside_of, wall_of
+from tui.verdict.window import Window
+
+
+def healthy(window: Window) -> Finding | None:
+    """For runs without a GPU: no cause is above the threshold.
+
+    Always `healthy`, never `compute`. On a CPU a run with nothing wrong *is* one whose step is
+    forward and backward: no clock here can tell a net that is as fast as it can be from one that
+    could be smaller, so a second name would only be a guess. The evidence says what the limit is.
+    """
+    if window.gpu_present:
+        return None
+    rows = window.steps
+    wall = max(1, sum(map(wall_of, rows)))
+    compute = min(1.0, sum(row.forward_ns + row.backward_ns for row in rows) / wall)
+    waits = min(1.0, sum(row.data_ns for row in rows) / wall)
+    aside = min(1.0, sum(map(aside_of, rows)) / wall)
+    inference = bool(rows) and rows[-1].inference
+    model = "the forward pass" if inference else "forward and backward"
+    evidence = [
+        Evidence(f"{model} take {percent(compute)} of the time", "hook", compute),
+        Evidence(f"{percent(waits)} waits for data", "hook", waits),
+    ]
+    if aside >= 0.005:
+        text = f"evaluation, checkpoints and compilation take {percent(aside)}"
+        evidence.append(Evidence(text, "hook", aside))
+    advice: list[str] = []
+    if window.main_cpu_percent is not None:
+        used = window.main_cpu_percent / 100
+        of = f" of {cores(window.cores)}" if window.cores else ""
+        text = f"the training process uses {used:.1f}{of}"
+        evidence.append(Evidence(text, "proc", window.main_cpu_percent, "%"))
+        if window.cores and used < policy.IDLE_CORES * window.cores and window.cores >= 2:
+            advice.append(
+                f"cores are idle: torch.set_num_threads({int(window.cores)}) or OMP_NUM_THREADS "
+                "may help, if the net is large enough for them"
+            )
+    headline = f"nothing above {percent(policy.ENTER_SHARE)}: {model} are the limit"
+    if inference:
+        headline = headline.replace(" are ", " is ")
+    if compute < 0.5:
+        headline = f"nothing above {percent(policy.ENTER_SHARE)}"
+    return plain("healthy", None, "info", headline, tuple(evidence), tuple(advice))

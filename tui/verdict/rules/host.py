@@ -1,0 +1,69 @@
+"""Python between the phases: metrics, logging, whatever nobody named."""
+
+from collections.abc import Sequence
+
+from probe.wire.messages import Step
+from tui.verdict import policy
+from tui.verdict.bound import bound
+from tui.verdict.feeding import loader_floor
+from tui.verdict.figures import ms, percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.pauses import host_parts
+from tui.verdict.places import is_users, main_places, share_where, spot, told, waits_for_gpu
+from tui.verdict.ratio import Share, share_of
+from tui.verdict.spent import spent, wall_of
+from tui.verdict.window import Window
+
+
+def host(window: Window) -> Finding | None:
+    """`other` and the user's own phases that are neither data nor compute."""
+    rows = window.steps
+    named = host_phases(rows)
+    parts = [
+        other + sum(row.phases.get(name, 0) for name in named)
+        for other, row in zip(host_parts(rows), rows, strict=True)
+    ]
+    share = share_of(parts, [wall_of(row) for row in rows])
+    places = main_places(window)
+    if window.gpu_present:
+        # With a GPU this is also where `loss.item()` waits for it, and only stacks can tell.
+        if not places:
+            return None
+        waits = share_where(places, waits_for_gpu)
+        share = Share(*(max(0.0, part - waits) for part in (share.mean, share.low, share.high)))
+    if share.mean < policy.CONTRIBUTOR:
+        return None
+    total = spent(rows)
+    steps = max(1, total.steps)
+    part_ns, step_ns = sum(parts) / steps, total.wall_ns / steps
+    where = "in Python between the phases"
+    evidence = [
+        Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step {where}", "hook", part_ns / 1e6, "ms")
+    ]
+    largest = max(named, key=named.__getitem__, default=None)
+    if largest is not None and named[largest] >= sum(parts) / 2:
+        where = f'in your phase "{largest}"'
+        evidence = [
+            Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step {where}", "hook", part_ns / 1e6, "ms")
+        ]
+    mine = [place for place in places if is_users(place) and not waits_for_gpu(place)]
+    evidence += [told(place, "main-thread") for place in mine[:2]]
+    floor = loader_floor(window)
+    if floor > 1 - share.mean:
+        text = f"the loader is busy {percent(floor)} of the time: it would be the limit next"
+        evidence.append(Evidence(text, "py-spy", floor))
+    advice = ["do it less often, or on another thread, or in one tensor expression"]
+    if mine:
+        advice.insert(0, f"look at {spot(mine[0])}")
+    headline = f"{percent(share.mean)} of every step is {where}"
+    return bound("host", None, share, headline, tuple(evidence), tuple(advice), floor)
+
+
+def host_phases(rows: Sequence[Step]) -> dict[str, int]:
+    """The user's phases that are Python between the steps, by name, ns."""
+    sums: dict[str, int] = {}
+    for row in rows:
+        for name, ns in row.phases.items():
+            sums[name] = sums.get(name, 0) + ns
+    known = (*policy.COMPUTE_PHASES, *policy.DATA_PHASES)
+    return {name: ns for name, ns in sums.items() if not any(w in name.lower() for w in known)}

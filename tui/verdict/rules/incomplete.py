@@ -1,0 +1,49 @@
+"""A signal is missing that the verdict would rest on: say which, rather than guess."""
+
+from tui.verdict import policy
+from tui.verdict.bound import plain
+from tui.verdict.figures import percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.places import main_places, told
+from tui.verdict.ratio import share_of
+from tui.verdict.spent import spent, wall_of
+from tui.verdict.window import Window
+
+
+def incomplete(window: Window) -> Finding | None:
+    """Time nobody claims, a loop whose fetches nobody sees, or a GPU that Python may wait for."""
+    total = spent(window.steps)
+    if total.attributed < policy.ATTRIBUTED:
+        text = f"{percent(1 - total.attributed)} of the time belongs to no phase"
+        return plain(
+            "incomplete",
+            "unattributed",
+            "info",
+            text,
+            (Evidence(text, "hook", 1 - total.attributed),),
+            ('name what the loop does: with probe.phase("…")',),
+        )
+    frames = tuple(told(place, "main-thread") for place in main_places(window)[:2])
+    if not total.fetches:
+        return plain(
+            "incomplete",
+            "loader",
+            "info",
+            "no loader seen: waiting for data cannot be told from the forward pass",
+            frames,
+            ("wrap what the loop iterates over: for batch in probe.wrap(batches)",),
+        )
+    rows = window.steps
+    other = share_of([row.other_ns for row in rows], [wall_of(row) for row in rows])
+    blind = window.gpu_present and not main_places(window)
+    if blind and other.low > policy.ENTER_LOW and other.mean > policy.ENTER_SHARE:
+        return plain(
+            "incomplete",
+            "stacks",
+            "info",
+            f"{percent(other.mean)} of every step lies between the phases: Python, or a wait "
+            "for the GPU",
+            (Evidence("stacks would tell them apart", "hook", other.mean),),
+            ("let py-spy look: see `gpuwatch doctor`",),
+        )
+    return None

@@ -1,0 +1,68 @@
+"""The step waits for data."""
+
+from typing import Final
+
+from tui.verdict import policy
+from tui.verdict.bound import bound
+from tui.verdict.feeding import Feeding, feeding
+from tui.verdict.figures import ms, percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.pauses import startup_parts
+from tui.verdict.places import main_places
+from tui.verdict.ratio import share_of
+from tui.verdict.rules.input_burst import burst
+from tui.verdict.rules.input_epoch_start import epoch_start
+from tui.verdict.rules.input_explained import Explained, Explanation, cheaper, named
+from tui.verdict.rules.input_oversubscribed import oversubscribed
+from tui.verdict.rules.input_serial import serial
+from tui.verdict.rules.input_storage import storage
+from tui.verdict.rules.input_workers import too_few_workers
+from tui.verdict.spent import spent, wall_of
+from tui.verdict.window import Window
+
+EXPLANATIONS: Final[tuple[Explanation, ...]] = (
+    epoch_start,
+    serial,
+    storage,
+    oversubscribed,
+    burst,
+    too_few_workers,
+)
+"""The first that applies. Waiting at epoch starts comes first because more workers make it worse;
+the cores come before the number of workers because they limit it."""
+
+
+def input_bound(window: Window) -> Finding | None:
+    """Data wait and loader start-up, part of the wall time.
+
+    With a GPU this is what the *host* waits, an upper bound of what the GPU does: a batch that is
+    late on the host may still be in time for a GPU that is behind (diagnosis, 2nd finding).
+    """
+    rows = window.steps
+    starts = startup_parts(window)
+    parts = [row.data_ns + start for row, start in zip(rows, starts, strict=True)]
+    share = share_of(parts, [wall_of(row) for row in rows])
+    fed = feeding(window)
+    if share.mean < policy.CONTRIBUTOR or fed is None:
+        return None
+    total = spent(rows)
+    steps = max(1, total.steps)
+    wait_ns, step_ns = sum(parts) / steps, total.wall_ns / steps
+    text = f"{ms(wait_ns)} of {ms(step_ns)} a step wait for the loader"
+    waited = Evidence(text, "hook", wait_ns / 1e6, "ms")
+    why = explained(window, fed)
+    headline = f"data wait is {percent(share.mean)} of every step"
+    if why.sub == "epoch-start":
+        headline = f"starting epochs takes {percent(share.mean)} of the time"
+    if window.gpu_present:
+        headline += ", by the host's clock"
+    return bound("input", why.sub, share, headline, (waited, *why.evidence), why.advice)
+
+
+def explained(window: Window, fed: Feeding) -> Explained:
+    """The first explanation that applies; what the main thread does where none does."""
+    for explanation in EXPLANATIONS:
+        if (found := explanation(window, fed)) is not None:
+            return found
+    places = main_places(window)
+    return Explained(None, named(places, "main-thread"), (cheaper(places[0] if places else None),))

@@ -1,0 +1,36 @@
+"""The wait is at the start of epochs: workers are started anew, or the first batch is late."""
+
+from tui.verdict.feeding import Feeding
+from tui.verdict.figures import ms
+from tui.verdict.findings import Evidence
+from tui.verdict.pauses import startup_parts
+from tui.verdict.rules.input_explained import Explained
+from tui.verdict.window import Window
+
+
+def epoch_start(window: Window, feeding: Feeding) -> Explained | None:
+    """More time goes to loader start-up than to waiting for the batches after it. More workers
+    would make it worse."""
+    parts = startup_parts(window)
+    waits = sum(row.data_ns for row in window.steps)
+    starts = [part for part in parts if part > 0]
+    if not starts or sum(starts) <= waits:
+        return None
+    each_ns = sum(starts) / len(starts)
+    steps = sum(row.count for row in window.steps) / len(starts)
+    text = f"{ms(each_ns)} until the first batch of an epoch, every {steps:.0f} steps"
+    evidence = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
+    loader = window.loaders[0] if window.loaders else None
+    if loader is None or not loader.num_workers:
+        advice: tuple[str, ...] = ("make the first batch of an epoch cheap: see what iter() does",)
+    elif loader.persistent_workers:
+        advice = (
+            "the workers persist, so the first batch itself is late: see what the dataset does "
+            "when an epoch begins",
+        )
+    else:
+        advice = (
+            "persistent_workers=True: the workers are started again for every epoch",
+            "longer epochs: a sampler that goes through the data several times",
+        )
+    return Explained("epoch-start", evidence, advice)

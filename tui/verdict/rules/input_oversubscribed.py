@@ -1,0 +1,35 @@
+"""More workers than cores: they take turns, and take the training's cores."""
+
+from math import floor
+
+from tui.verdict import policy
+from tui.verdict.feeding import Feeding
+from tui.verdict.figures import cores
+from tui.verdict.findings import Evidence
+from tui.verdict.places import worker_places
+from tui.verdict.rules.input_explained import Explained, cheaper, named
+from tui.verdict.window import Window
+
+
+def oversubscribed(window: Window, feeding: Feeding) -> Explained | None:
+    """W > 1.5 cores, and the cores are full: by the machine's figure, else by the processes'."""
+    workers, have = feeding.workers, feeding.cores
+    if not workers or not have or workers <= policy.OVERSUBSCRIBED * have:
+        return None
+    used = window.machine_cpu_percent
+    if used is None and window.workers is not None and window.workers.cpu_percent is not None:
+        used = (workers * window.workers.cpu_percent + (window.main_cpu_percent or 0.0)) / have
+    if used is None or used < policy.WORKER_CPU_BOUND:
+        return None
+    evidence = [
+        Evidence(f"{workers} workers on {cores(have)}", "proc", workers / have, "workers a core"),
+        Evidence(f"the cores are {used:.0f}% used", "proc", used, "%"),
+    ]
+    places = worker_places(window)
+    evidence += named(places, "worker")
+    advice = (
+        f"num_workers {workers} → {max(1, floor(have))}: more than one a core only adds switches "
+        "and memory",
+        cheaper(places[0] if places else None),
+    )
+    return Explained("oversubscribed", tuple(evidence), advice)

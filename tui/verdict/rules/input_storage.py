@@ -1,0 +1,56 @@
+"""The workers wait: for a disk, a network share, a server; their cores are idle."""
+
+from tui.verdict import policy
+from tui.verdict.feeding import Feeding
+from tui.verdict.figures import cores, mib, ms, percent
+from tui.verdict.findings import Evidence
+from tui.verdict.places import reads, share_where, worker_places
+from tui.verdict.rules.input_explained import Explained, cheaper, gain, named
+from tui.verdict.window import Window
+
+
+def storage(window: Window, feeding: Feeding) -> Explained | None:
+    """Worker CPU below 50 %. In state D or in a read: `storage`. Else a lock, a server, a database:
+    `waiting`, and the stacks name it."""
+    use = window.workers
+    if not feeding.workers or use is None or use.cpu_percent is None:
+        return None
+    busy = feeding.busy if feeding.busy else 1.0
+    if use.cpu_percent >= policy.WORKER_CPU_WAITS * busy:
+        return None
+    if window.machine_cpu_percent is not None and window.machine_cpu_percent > policy.MACHINE_FULL:
+        return None  # they queue for a core
+    text = (
+        f"workers make a batch {percent(busy)} of the time and use {use.cpu_percent:.0f}% of a core"
+    )
+    evidence = [Evidence(text, "proc", use.cpu_percent, "%")]
+    places = worker_places(window)
+    disk = use.disk_wait_share or 0.0
+    reading = share_where(places, reads)
+    if disk >= policy.READ_SHARE * busy:
+        evidence.append(
+            Evidence(f"in {percent(disk)} of the looks they wait for a disk", "proc", disk)
+        )
+    if use.read_bytes_s:
+        text = f"they read {mib(use.read_bytes_s)} a second"
+        evidence.append(Evidence(text, "proc", use.read_bytes_s / 1024 / 1024, "MiB/s"))
+    readers = tuple(place for place in places if reads(place))
+    advice = []
+    more = feeding.plan(policy.STORAGE_WORKERS_PER_CORE)
+    if max(disk, reading) >= policy.READ_SHARE * busy:
+        sub = "storage"
+        evidence += named(readers or places, "worker")
+        advice = [
+            "keep a copy on a local disk or in memory, or pack many small files into a few large",
+        ]
+    else:
+        sub = "waiting"
+        evidence += named(places, "worker")
+        advice = [cheaper(places[0] if places else None)]
+    if more is not None and more.workers > feeding.workers and feeding.make_ns is not None:
+        have = f" of {cores(feeding.cores)}" if feeding.cores else ""
+        advice.append(
+            f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: they "
+            f"wait {ms(feeding.make_ns)} a batch and use little{have}"
+        )
+    return Explained(sub, tuple(evidence), tuple(advice))

@@ -1,0 +1,40 @@
+"""The optimizer's own share of the step, amortised over accumulated micro-steps."""
+
+from tui.verdict import policy
+from tui.verdict.bound import bound
+from tui.verdict.feeding import loader_floor
+from tui.verdict.figures import ms, percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.places import function_of, main_places, told
+from tui.verdict.ratio import share_of
+from tui.verdict.spent import spent, wall_of
+from tui.verdict.window import Window
+
+
+def optimizer(window: Window) -> Finding | None:
+    """Time in `optimizer.step()` (diagnosis 2.6). A step with 8 backwards has one of them, so the
+    ratio of sums is the amortised share."""
+    rows = window.steps
+    share = share_of([row.optimizer_ns for row in rows], [wall_of(row) for row in rows])
+    if share.mean < policy.CONTRIBUTOR:
+        return None
+    total = spent(rows)
+    calls = max(1, sum(row.optimizer_steps for row in rows))
+    each_ns = sum(row.optimizer_ns for row in rows) / calls
+    step_ns = total.wall_ns / max(1, total.steps)
+    text = f"{ms(each_ns)} for each optimizer step, steps take {ms(step_ns)}"
+    evidence = [Evidence(text, "hook", each_ns / 1e6, "ms")]
+    looped = [p for p in main_places(window) if "single_tensor" in function_of(p.frame)]
+    evidence += [told(place, "main-thread") for place in looped[:1]]
+    advice = [
+        "a large embedding: sparse=True with SparseAdam updates only the rows that were used",
+        "accumulate gradients over several batches: fewer optimizer steps",
+    ]
+    if looped:
+        advice.insert(0, "one parameter at a time: foreach=True, or fused=True")
+    elif window.gpu_present:
+        advice.insert(0, "fused=True, where the optimizer has it")
+    headline = f"the optimizer takes {percent(share.mean)} of every step"
+    return bound(
+        "optimizer", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)
+    )

@@ -1,0 +1,31 @@
+"""torch.compile compiles again and again."""
+
+from tui.verdict import policy
+from tui.verdict.bound import bound
+from tui.verdict.figures import ms, percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.pauses import warm_recent
+from tui.verdict.ratio import share_of
+from tui.verdict.spent import wall_of
+from tui.verdict.window import Window
+
+
+def recompile(window: Window) -> Finding | None:
+    """At least 3 steps with a compilation in the last 200 after the warm-up (diagnosis 2.7)."""
+    recent = warm_recent(window)
+    newest = recent[-1].number if recent else 0
+    rows = [row for row in recent if row.number > newest - policy.RECOMPILE_STEPS]
+    compiled = [row for row in rows if row.compile_ns]
+    share = share_of([row.compile_ns for row in rows], [wall_of(row) for row in rows])
+    if len(compiled) < policy.RECOMPILES:
+        return None
+    each_ns = sum(row.compile_ns for row in compiled) / len(compiled)
+    steps = sum(row.count for row in rows)
+    text = f"{len(compiled)} of the last {steps} steps compiled, {ms(each_ns)} each"
+    evidence = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
+    advice = (
+        "TORCH_LOGS=recompiles names the guard that failed",
+        "shapes that vary: torch.compile(dynamic=True), or pad to a few sizes",
+    )
+    headline = f"recompilation takes {percent(share.mean)} of the time"
+    return bound("recompile", None, share, headline, evidence, advice)

@@ -1,0 +1,97 @@
+"""The window: everything a rule may look at. Plain values, no clock, no device, no thread."""
+
+from dataclasses import dataclass
+
+from probe.wire.messages import Loader, Step
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerUse:
+    """DataLoader workers over the window."""
+
+    count: int
+    cpu_percent: float | None
+    """Mean of one worker, of one core."""
+    disk_wait_share: float | None
+    """Part of the moments in which a worker was in state D."""
+    read_bytes_s: float | None
+    """All workers together."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameShare:
+    """How much of a role's samples a place in the code holds."""
+
+    share: float
+    """0 to 1 of the role's samples."""
+    frame: str
+    """"function (file:line)", the innermost frame worth naming."""
+    caller: str | None
+    """The innermost frame of the user's own code above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """Samples over the window, by role."""
+
+    main_samples: int
+    main: tuple[FrameShare, ...]
+    worker_samples: int
+    workers: tuple[FrameShare, ...]
+    worker_idle_share: float | None
+    """Part of the workers' samples that wait for work (index queue) rather than make a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPoint:
+    """Host memory at a step."""
+
+    step: int
+    t_ns: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStep:
+    """What the training thread is doing now."""
+
+    phase: str
+    """One of marks.OPEN_PHASE's values, "evaluation", or a user phase's name."""
+    age_s: float
+    """Since the last mark, seconds."""
+    step_age_s: float | None
+    """Since the open step began."""
+    evaluating: bool
+    frame: str | None
+    """Where the main thread is, if stacks know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One look at a run. Steps are the recent ones, oldest first, warm-up excluded."""
+
+    now_ns: int
+    steps: tuple[Step, ...]
+    """At most policy.WINDOW_STEPS, all after the warm-up and after the last change point."""
+    steps_seen: int
+    """Steps since the probe was armed."""
+    warmup_left: int
+    """Steps still needed before there is a verdict; 0 once warm."""
+    all_recent: tuple[Step, ...]
+    """Recent steps with nothing excluded: for checkpoint, evaluation and recompile budgets."""
+    loaders: tuple[Loader, ...]
+    """Training loaders, the one fetched from most lately first."""
+    cores: float | None
+    machine_cpu_percent: float | None
+    main_cpu_percent: float | None
+    workers: WorkerUse | None
+    stacks: Stacks | None
+    memory: tuple[MemoryPoint, ...]
+    """Resident memory of the main process (workers' apart), one point at least a second apart."""
+    worker_memory: tuple[MemoryPoint, ...]
+    memory_limit_bytes: int | None
+    """What the process could still grow to: its resident memory plus what the machine has free."""
+    open_step: OpenStep | None
+    gpu_present: bool
+    ended: bool
+    missing: tuple[str, ...]

@@ -1,0 +1,1 @@
+"""The panels, and the pure arithmetic and texts that they draw."""

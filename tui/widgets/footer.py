@@ -1,0 +1,48 @@
+"""The last line: the keys that matter."""
+
+from collections.abc import Sequence
+
+from tui.widgets.numbers import span
+from tui.widgets.panel import Panel
+from tui.widgets.spans import Row, Span, ends, length
+from tui.widgets.view import View
+
+Key = tuple[str, str]
+"""A key as people call it, and its word."""
+
+
+class Footer(Panel):
+    """One row, never focused; keys are given by whoever knows the actions."""
+
+    can_focus = False
+
+    def __init__(self, id: str, keys: Sequence[Key]) -> None:
+        super().__init__(id)
+        self._keys = keys
+
+    def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
+        """The line."""
+        return [footer_row(self._keys, view, width)]
+
+
+def footer_row(keys: Sequence[Key], view: View, width: int) -> Row:
+    """Keys at the left, the way out at the right; the middle ones leave first."""
+    entries = [_entry(key, _word(word, view)) for key, word in keys]
+    last = (*entries[-1], Span(" "))
+    for keep in range(len(entries) - 1, -1, -1):
+        left = tuple(piece for entry in entries[:keep] for piece in (Span(" "), *entry, Span(" ")))
+        if length(left) + length(last) <= width:
+            return ends(left, last, width, gap=0)
+    return last
+
+
+def _word(word: str, view: View) -> str:
+    if word == "window":
+        return f"window {span(view.window_s)}"
+    if word == "pause" and view.behind_s is not None:
+        return "go on"
+    return word
+
+
+def _entry(key: str, word: str) -> Row:
+    return (Span(key, "key"), Span(f" {word}", "dim"))

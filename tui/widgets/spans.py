@@ -1,0 +1,122 @@
+"""Rows of text with roles: what panels are made of before there is any colour.
+
+A role ("critical", "dim", "data") is a meaning; gpuwatch.tcss says what it looks like.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len as cell_len
+from rich.cells import set_cell_size
+
+
+class Span(NamedTuple):
+    """A piece of text with one meaning."""
+
+    text: str
+    role: str = "text"
+
+
+Row = tuple[Span, ...]
+
+EMPTY: Row = ()
+NEAR = 12
+"""A cut goes back to the end of a word over at most this many cells."""
+
+
+def row(text: str, role: str = "text") -> Row:
+    """A row of one piece."""
+    return (Span(text, role),)
+
+
+def text_of(spans: Row) -> str:
+    """The row's text alone."""
+    return "".join(span.text for span in spans)
+
+
+def length(spans: Row) -> int:
+    """Cells that the row takes."""
+    return sum(cell_len(span.text) for span in spans)
+
+
+def clip(text: str, width: int) -> str:
+    """The text in at most `width` cells; a cut shows as "…", after a whole word if near."""
+    if cell_len(text) <= width:
+        return text
+    if width <= 1:
+        return "…"[:width]
+    head = set_cell_size(text, width - 1)
+    blank = head.rfind(" ")
+    if text[len(head)] != " " and blank >= len(head) - NEAR and blank > len(head) // 2:
+        head = head[:blank]
+    return head.rstrip(" ,;:(·") + "…"
+
+
+def wrap(text: str, width: int, lines: int) -> list[str]:
+    """The text over at most `lines` lines, broken between words; the last one is clipped."""
+    out: list[str] = []
+    rest = text.strip()
+    while rest and len(out) < lines - 1 and cell_len(rest) > width:
+        head = set_cell_size(rest, width + 1)
+        blank = head.rfind(" ")
+        cut = blank if blank > width // 3 else width
+        out.append(rest[:cut].rstrip())
+        rest = rest[cut:].lstrip()
+    return [*out, clip(rest, width)] if rest else out
+
+
+def fit(spans: Row, width: int) -> Row:
+    """The row in exactly `width` cells: the end clipped or filled with blanks."""
+    out: list[Span] = []
+    left = width
+    for text, role in spans:
+        if left <= 0:
+            break
+        cells = cell_len(text)
+        if cells > left:
+            text, cells = clip(text, left), left
+            text = set_cell_size(text, left)
+        out.append(Span(text, role))
+        left -= cells
+    if left > 0:
+        out.append(Span(" " * left))
+    return tuple(out)
+
+
+def ends(left: Row, right: Row, width: int, gap: int = 2) -> Row:
+    """`left` at the start of the row and `right` at its end, or `left` alone if both do not fit."""
+    space = width - length(left) - length(right)
+    if not right or space < gap:
+        return left
+    return (*left, Span(" " * space), *right)
+
+
+def first_that_fits(candidates: Sequence[Row], width: int) -> Row:
+    """The first of the candidates, fullest first, that fits; else the last."""
+    for candidate in candidates:
+        if length(candidate) <= width:
+            return candidate
+    return candidates[-1]
+
+
+def joined(parts: Iterable[str], width: int, separator: str = " · ") -> str:
+    """The parts in one line, the last ones left out where they do not fit."""
+    kept = [part for part in parts if part]
+    while kept and cell_len(separator.join(kept)) > width:
+        kept.pop()
+    return separator.join(kept)
+
+
+def rule(title: str, notes: Iterable[str], width: int, focused: bool = False) -> Row:
+    """A panel's heading: "── Title ───────────── note · note ──"."""
+    title = clip(title, max(1, width - 6))
+    role = "focus" if focused else "title"
+    mark = "▸ " if focused else ""
+    room = width - cell_len(title) - len(mark) - 4
+    note = joined(notes, room - 6)
+    tail = f" {note} ──" if note else ""
+    line = "─" * max(0, room - cell_len(tail))
+    spans = [Span("── ", "rule"), Span(mark + title, role), Span(f" {line}", "rule")]
+    if note:
+        spans += [Span(f" {note} ", "dim"), Span("──", "rule")]
+    return tuple(spans)

@@ -1,0 +1,101 @@
+"""Stacks: where the training thread and the loader's workers are, most often first."""
+
+from collections.abc import Sequence
+
+from tui.snapshot import Snapshot
+from tui.verdict.window import FrameShare, Stacks
+from tui.widgets.numbers import count, percent
+from tui.widgets.panel import Panel
+from tui.widgets.spans import EMPTY, Row, Span, clip, first_that_fits, row, rule
+from tui.widgets.view import View
+
+BAR = 12
+BAR_FROM = 90
+"""Cells of width from which shares get a bar."""
+
+
+class StacksPanel(Panel):
+    """Shares with the frame that holds them and the line of the user's code above it."""
+
+    def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
+        """The main thread first, then the workers."""
+        stacks = view.snapshot.stacks
+        if stacks is None or not (stacks.main_samples or stacks.worker_samples):
+            head = rule("Stacks", (), width, self.has_focus)
+            return [head, row(f"   {clip(_why_not(view.snapshot), width - 4)}", "dim")]
+        head = rule("Stacks", _notes(stacks), width, self.has_focus)
+        room = height - 1
+        main, workers = shared_out(len(stacks.main), len(stacks.workers), room)
+        gap = [EMPTY] if room > main + workers and room > 8 and main and workers else []
+        return [
+            head,
+            *_lines("main", stacks.main[:main], width),
+            *gap,
+            *_lines("workers", stacks.workers[:workers], width),
+        ]
+
+
+def shared_out(main: int, workers: int, room: int) -> tuple[int, int]:
+    """Rows for each role: the workers get the larger half, and what one leaves the other takes."""
+    mine = min(main, max(room - workers, room // 2, 1 if main else 0))
+    return mine, min(workers, room - mine)
+
+
+def _notes(stacks: Stacks) -> list[str]:
+    notes = [f"main {count(stacks.main_samples)}"]
+    if stacks.worker_samples:
+        notes.append(f"workers {count(stacks.worker_samples)} samples")
+    else:
+        notes[0] += " samples"
+    if stacks.worker_idle_share is not None and stacks.worker_idle_share >= 0.05:
+        notes.append(f"workers idle {percent(stacks.worker_idle_share)}")
+    return [*notes, "py-spy"]
+
+
+def _why_not(snapshot: Snapshot) -> str:
+    for text in snapshot.status.missing:
+        if text.startswith("stacks"):
+            return text
+    return "no samples yet"
+
+
+def _lines(role: str, frames: Sequence[FrameShare], width: int) -> list[Row]:
+    wide = width >= 60
+    label = f" {role:<8}" if wide else f" {role[:4]:<5}"
+    return [
+        _line(label if i == 0 else " " * len(label), frame, width) for i, frame in enumerate(frames)
+    ]
+
+
+def _line(label: str, share: FrameShare, width: int) -> Row:
+    spans = [Span(label, "dim")]
+    if width >= BAR_FROM:
+        spans.append(Span(f"{_bar(share.share, BAR):<{BAR}} ", "area"))
+    spans.append(Span(f"{percent(share.share):>4} ", "strong"))
+    room = width - sum(len(s.text) for s in spans) - 1
+    return (*spans, *first_that_fits(_placed(share), room))
+
+
+def _placed(share: FrameShare) -> list[Row]:
+    """The frame and its caller, ever shorter: the path first, then the class, then the caller."""
+    caller = f"  ← {share.caller}" if share.caller else ""
+    short = short_frame(share.frame)
+    bare = short_frame(share.frame, with_class=False)
+    pairs = ((share.frame, caller), (short, caller), (bare, caller), (short, ""), (bare, ""))
+    return [(Span(frame), Span(by, "dim")) for frame, by in pairs]
+
+
+def short_frame(frame: str, with_class: bool = True) -> str:
+    """"Image.load (PIL/Image.py:3)" as "Image.load (Image.py:3)", or "load (Image.py:3)"."""
+    function, bracket, place = frame.rpartition(" (")
+    if not bracket:
+        return frame
+    if not with_class:
+        function = function.rpartition(".")[2] or function
+    return f"{function} ({place.rpartition('/')[2]}"
+
+
+def _bar(share: float, cells: int) -> str:
+    """A horizontal bar in eighths of a cell."""
+    eighths = max(1, round(share * cells * 8))
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

@@ -1,0 +1,157 @@
+"""The verdict: what holds the run back, on what evidence, and what to do next."""
+
+from collections.abc import Sequence
+
+from tui.snapshot import Snapshot
+from tui.verdict.findings import Evidence, Finding
+from tui.widgets.header import ended_line
+from tui.widgets.headline import headline_rows
+from tui.widgets.numbers import count, span
+from tui.widgets.panel import Panel
+from tui.widgets.spans import EMPTY, Row, Span, clip, ends, length, rule, wrap
+from tui.widgets.view import View
+from tui.widgets.words import WORDS, gain_of, glyph_of, role_of
+
+INDENT = 10
+"""Cells before an evidence line's text, below the label "   NEXT   "."""
+NARROW, NARROW_INDENT = 60, 8
+"""Below this width sources give way to the text, and labels take fewer cells."""
+TINY = 40
+EVIDENCE = 3
+SIDE_BY_SIDE = 72
+"""From this many cells each, findings stand side by side."""
+
+
+class VerdictPanel(Panel):
+    """From one row (the headline alone) to all findings side by side."""
+
+    def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
+        """Headline, then next action and evidence as far as there is room."""
+        if height < 6:
+            return verdict_rows(view, width, height)
+        head = rule("Verdict", _window_notes(view.snapshot), width, self.has_focus)
+        others = view.snapshot.verdict.contributors
+        if height >= 8 and others and width >= 2 * SIDE_BY_SIDE:
+            left = width // 2 - 1
+            mine = verdict_rows(view, left, height - 1, alone=False)
+            theirs = _contributors(others, width - left - 2, height - 1)
+            return [head, *_beside(mine, theirs, left, height - 1)]
+        return [head, *verdict_rows(view, width, height - 1)]
+
+
+def _window_notes(snapshot: Snapshot) -> list[str]:
+    steps = snapshot.steps
+    if steps is None or not steps.in_window:
+        return []
+    return [f"last {span(steps.window_s)}", f"{count(steps.in_window)} steps"]
+
+
+def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> list[Row]:
+    """The verdict in `height` rows. The headline is always there, then comes what to do."""
+    if width < TINY:
+        return _tiny_rows(view, width, height)
+    verdict = view.snapshot.verdict
+    finding = verdict.finding
+    out = [ended_line(view, width)] if view.ended and height > 1 else []
+    out += headline_rows(view.snapshot, width, height - len(out))
+    room = height - len(out)
+    if room <= 0:
+        return out[:height]
+    action = _action("NEXT", finding, width, 2 if room >= 4 else 1)
+    shown = finding.evidence[: min(EVIDENCE, room - len(action))]
+    out += evidence_rows(shown, width)
+    out += action
+    if alone:
+        out += [_also(f, width) for f in verdict.contributors]
+    if len(finding.advice) > 1:
+        out.append(_line("then", finding.advice[1], width, "text"))
+    out += [_line("n/a", text, width, "dim") for text in verdict.missing]
+    return out[:height]
+
+
+def evidence_rows(evidence: Sequence[Evidence], width: int) -> list[Row]:
+    """What the verdict rests on, each number with its source."""
+    return [_evidence("WHY" if i == 0 else "", e, width) for i, e in enumerate(evidence)]
+
+
+def _evidence(word: str, evidence: Evidence, width: int) -> Row:
+    label = _label(word, width) if width >= NARROW else Span("   ")
+    tag = Span(f"[{evidence.source}] ", "dim")
+    room = width - len(label.text) - 1
+    if len(evidence.text) <= room - len(tag.text) - 1 or width >= NARROW:
+        room -= len(tag.text) + 1
+        return ends((label, Span(clip(evidence.text, room))), (tag,), width, gap=1)
+    return (label, Span(clip(evidence.text, room)))
+
+
+def _label(word: str, width: int, role: str = "dim") -> Span:
+    indent = INDENT if width >= NARROW else NARROW_INDENT
+    return Span(f"   {word:<{indent - 3}}", role)
+
+
+def _action(word: str, finding: Finding, width: int, lines: int) -> list[Row]:
+    """What to do, and what it would gain."""
+    if not finding.advice:
+        return []
+    gain = gain_of(finding)
+    if width < NARROW:
+        gain = gain.removesuffix(" faster")
+    tail = Span(f"{gain} ", role_of(finding)) if gain else Span(" ")
+    label = _label(word, width, "key")
+    room = width - len(label.text) - len(tail.text) - 1
+    first, *more = wrap(finding.advice[0], room, lines)
+    blank = Span(" " * len(label.text))
+    return [
+        ends((label, Span(first, "strong")), (tail,), width, gap=1),
+        *((blank, Span(text, "strong")) for text in more),
+    ]
+
+
+def _also(finding: Finding, width: int) -> Row:
+    label = _label("also", width, role_of(finding))
+    gain = gain_of(finding)
+    tail = Span(f"{gain} " if gain else " ", "dim")
+    room = width - len(label.text) - len(tail.text) - 1
+    text = f"{WORDS[finding.kind].lower()}: {finding.headline}"
+    return ends((label, Span(clip(text, room))), (tail,), width, gap=1)
+
+
+def _line(word: str, text: str, width: int, role: str) -> Row:
+    label = _label(word, width)
+    return (label, Span(clip(text, width - len(label.text) - 1), role))
+
+
+def _tiny_rows(view: View, width: int, height: int) -> list[Row]:
+    """Below forty cells: the word, the clause, and what to do, broken into lines."""
+    finding = view.snapshot.verdict.finding
+    out: list[Row] = headline_rows(view.snapshot, width, height)
+    if finding.advice and len(out) < height:
+        lines = wrap(finding.advice[0], width - 2, height - len(out))
+        out += [(Span("→ " if i == 0 else "  ", "key"), Span(t)) for i, t in enumerate(lines)]
+    return out[:height]
+
+
+def _contributors(findings: Sequence[Finding], width: int, height: int) -> list[Row]:
+    out: list[Row] = []
+    for finding in findings:
+        if height - len(out) < 2:
+            break
+        if out:
+            out.append(EMPTY)
+        role = role_of(finding)
+        head = (Span(f" {glyph_of(finding)} {WORDS[finding.kind]}", role), Span("   also", "dim"))
+        clause = clip(finding.headline, width - length(head) - 3)
+        out.append(ends(head, (Span(clause, "strong"), Span(" ")), width))
+        out += evidence_rows(finding.evidence[:EVIDENCE], width)
+        out += _action("NEXT", finding, width, 1)
+    return out[:height]
+
+
+def _beside(left: list[Row], right: list[Row], width: int, height: int) -> list[Row]:
+    out: list[Row] = []
+    for y in range(height):
+        mine = left[y] if y < len(left) else EMPTY
+        theirs = right[y] if y < len(right) else EMPTY
+        gap = max(0, width - length(mine)) + 2
+        out.append((*mine, Span(" " * gap), *theirs))
+    return out
