@@ -38,8 +38,8 @@ class Identity:
     fault: str | None
 
     def but(self, endpoint: str | None, fault: str | None) -> "Identity":
-        """The same process with another endpoint or fault."""
-        return replace(self, endpoint=endpoint, fault=fault)
+        """The same process with another endpoint or fault, and the torch that is there by now."""
+        return replace(self, endpoint=endpoint, fault=fault, torch=torch_version())
 
     def as_json(self, limit_bytes: int) -> bytes:
         """JSON of at most `limit_bytes`; a command line too long for that is cut."""
@@ -53,7 +53,6 @@ class Identity:
 
 def identify(endpoint: str | None, fault: str | None) -> Identity:
     """This process, now. Ranks come from the environment that launchers set."""
-    torch = sys.modules.get("torch")
     return Identity(
         schema=SCHEMA,
         pid=os.getpid(),
@@ -63,7 +62,7 @@ def identify(endpoint: str | None, fault: str | None) -> Identity:
         cwd=_cwd(),
         executable=sys.executable or "",
         python=".".join(map(str, sys.version_info[:3])),
-        torch=str(torch.__version__) if torch and hasattr(torch, "__version__") else None,
+        torch=torch_version(),
         probe=VERSION,
         host=socket.gethostname(),
         uid=os.getuid(),
@@ -74,6 +73,13 @@ def identify(endpoint: str | None, fault: str | None) -> Identity:
         endpoint=endpoint,
         fault=fault,
     )
+
+
+def torch_version() -> str | None:
+    """The version of the user's torch (a plain string: its own class is no codec's); None before
+    it is imported."""
+    version = getattr(sys.modules.get("torch"), "__version__", None)
+    return None if version is None else str(version)
 
 
 def start_ticks() -> int:

@@ -13,7 +13,7 @@ from typing import Final
 from probe import clock
 from probe.endpoint import Endpoint
 from probe.fuse import Fuse
-from probe.identity import Identity
+from probe.identity import Identity, torch_version
 from probe.mark_cost import mark_cost_ns
 from probe.merging import merge_steps
 from probe.peers import Peer, Peers
@@ -157,6 +157,8 @@ class Server:
         if now_ns >= self._next_look_ns:
             self._next_look_ns = now_ns + SLOW_LOOK_NS
             self._rss_bytes = resident_bytes()
+            if self._identity.torch is None and torch_version() is not None:
+                self._say(self._identity.endpoint, self._identity.fault)
         if now_ns >= self._next_mend_ns:
             self._next_mend_ns = now_ns + MEND_NS
             assert self._endpoint is not None

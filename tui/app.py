@@ -162,16 +162,17 @@ def run_screen(picture: Picture, *, ascii_only: bool = False, frames_s: float | 
 
     Raises NoScreenError where there is no terminal for it; the picture is closed in every case.
     """
-    try:
-        reason = why_no_screen()
-        if reason is not None:
-            raise NoScreenError(reason)
-        return _run(picture, ascii_only, frames_s)
-    finally:
-        picture.close()
+    with TerminalGuard() as guard:
+        try:
+            reason = why_no_screen()
+            if reason is not None:
+                raise NoScreenError(reason)
+            return _run(picture, guard, ascii_only, frames_s)
+        finally:
+            picture.close()
 
 
-def _run(picture: Picture, ascii_only: bool, frames_s: float | None) -> int:
+def _run(picture: Picture, guard: TerminalGuard, ascii_only: bool, frames_s: float | None) -> int:
     remote = "SSH_CONNECTION" in os.environ
     stream: Any = sys.__stderr__
     if "utf" not in str(stream.encoding).lower():
@@ -183,7 +184,7 @@ def _run(picture: Picture, ascii_only: bool, frames_s: float | None) -> int:
         frames_s=frames_s or (FRAMES_S_REMOTE if remote else FRAMES_S),
         guard_fd=stream.fileno(),
     )
-    with TerminalGuard(app.leave) as guard:
-        app.guard = guard
-        code = app.run(mouse=False)
+    app.guard = guard
+    guard.leave = app.leave
+    code = app.run(mouse=False)
     return (app.return_code or 0) if code is None else code

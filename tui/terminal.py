@@ -88,6 +88,10 @@ def output_state(fd: int) -> Literal["ready", "full", "gone"]:
     return "full"
 
 
+def _nothing_to_leave(code: int) -> bool:
+    return False
+
+
 class TerminalGuard:
     """Gives the terminal back whatever ends the program.
 
@@ -95,9 +99,9 @@ class TerminalGuard:
     that nobody reads) is cut off after HARD_DEADLINE_S with the terminal restored by hand.
     """
 
-    def __init__(self, leave: Callable[[int], bool]) -> None:
-        self._leave = leave
-        """Called with the exit code; False when there is nothing yet that could leave."""
+    def __init__(self) -> None:
+        self.leave: Callable[[int], bool] = _nothing_to_leave
+        """Called with the exit code; False when there is nothing that could leave."""
         self._code = 1
         self._modes: list[Any] | None = None
         self._former: dict[int, Any] = {}
@@ -148,5 +152,5 @@ class TerminalGuard:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.deadline(128 + number)
-        if not self._leave(128 + number):
+        if not self.leave(128 + number):
             self.cut_off()

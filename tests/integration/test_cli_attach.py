@@ -3,14 +3,16 @@
 import json
 import signal
 import subprocess
+import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from tests.integration.command_line import gpuwatch, started, toy
+from tests.integration.command_line import environment, gpuwatch, started, toy
 from tests.unit.faces.strict_schema import strict
 
 
@@ -28,7 +30,7 @@ def test_json_lines_follow_the_contract(tmp_path: Path) -> None:
     for line in lines:
         validator.validate(line)
     assert [line["final"] for line in lines] == [False] * (len(lines) - 1) + [True]
-    gaps = [after["t"] - before["t"] for before, after in zip(lines, lines[1:], strict=False)]
+    gaps = [after["t"] - before["t"] for before, after in pairwise(lines)]
     assert max(gaps) <= 1.2, "a line a second, and what a busy machine adds"
     last = lines[-1]
     assert last["target"]["pid"] == target.pid
@@ -75,13 +77,13 @@ def test_without_a_terminal_the_screen_becomes_plain_and_says_why(tmp_path: Path
 def test_the_end_of_the_process_is_told_and_is_a_normal_end(
     tmp_path: Path, face: str, kill: bool, how: str
 ) -> None:
-    with toy(tmp_path, steps=100_000 if kill else 150) as target:
-        with started("attach", str(target.pid), face) as monitor:
-            time.sleep(1.5)
-            if kill:
-                target.kill()
-            target.wait(20)
-            out, err = monitor.communicate(timeout=20)
+    steps = 100_000 if kill else 150
+    with toy(tmp_path, steps) as target, started("attach", str(target.pid), face) as monitor:
+        time.sleep(1.5)
+        if kill:
+            target.kill()
+        target.wait(20)
+        out, err = monitor.communicate(timeout=20)
     assert monitor.returncode == 0, err
     assert how in out
     if face == "--json":
@@ -112,11 +114,14 @@ def test_a_closed_pipe_is_a_quiet_end(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_said(tmp_path: Path) -> None:
-    with toy(tmp_path) as target, Path("/dev/full").open("w") as full:
-        with started("attach", str(target.pid), "--json", stdout=full) as monitor:
-            assert monitor.wait(10) == 1
-            assert monitor.stderr is not None
-            said = monitor.stderr.read()
+    with (
+        toy(tmp_path) as target,
+        Path("/dev/full").open("w") as full,
+        started("attach", str(target.pid), "--json", stdout=full) as monitor,
+    ):
+        assert monitor.wait(10) == 1
+        assert monitor.stderr is not None
+        said = monitor.stderr.read()
     assert said == "gpuwatch: cannot write to standard output: No space left on device\n"
 
 
@@ -154,12 +159,8 @@ def test_no_screen_is_imported_by_what_needs_none(tmp_path: Path) -> None:
     )
     runner = tmp_path / "runner.py"
     runner.write_text(script)
-    from tests.integration.command_line import environment
-
     with toy(tmp_path) as target:
         for arguments in (["ls"], ["attach", str(target.pid), "--plain", "--duration", "1"]):
-            import sys
-
             done = subprocess.run(
                 [sys.executable, str(runner), *arguments],
                 capture_output=True,

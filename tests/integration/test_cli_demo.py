@@ -83,11 +83,14 @@ def run_in(clone: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
+DIES = "print('one')\nraise SystemExit(3)"
+
+
 @pytest.mark.parametrize(
     "script",
     [
-        "print('one')\nraise SystemExit(3)",
-        "import probe, time\nprobe.install()\nprobe.step()\ntime.sleep(2)\nprint('one')\nraise SystemExit(3)",
+        DIES,
+        f"import probe, time\nprobe.install()\nprobe.step()\ntime.sleep(2)\n{DIES}",
     ],
     ids=["before the probe", "while watched"],
 )

@@ -1,6 +1,6 @@
 """Stacks: names get shorter before they get cut."""
 
-from tests.tui.fake_run import FrameShare
+from tui.verdict.window import FrameShare
 from tui.widgets.spans import text_of
 from tui.widgets.stacks import _line, shared_out, short_frame
 

@@ -22,6 +22,8 @@ class Demo(msgspec.Struct, frozen=True):
     sub: str | None
     title: str
     about: str
+    kind_without_gpu: str | None = None
+    """The verdict where there is no GPU, if that is another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ def table(catalogue: Catalogue) -> list[str]:
     rows = [("NAME", "VERDICT", "WHAT")]
     for demo in catalogue.demos:
         verdict = f"{demo.kind}/{demo.sub}" if demo.sub else demo.kind
+        if demo.kind_without_gpu:
+            verdict += f" ({demo.kind_without_gpu} without a GPU)"
         rows.append((demo.name, verdict, demo.title))
     first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
     return [f"{name:{first}}  {verdict:{second}}  {what}" for name, verdict, what in rows]

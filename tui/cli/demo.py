@@ -26,7 +26,7 @@ LOOK_S: Final = 0.05
 PLAIN_S: Final = 20.0
 """After the first step, without a terminal."""
 LONGEST_S: Final = 60.0
-"""A run that is too slow for a verdict in PLAIN_S gets this long."""
+"""A run that takes longer to show its bottleneck gets this long."""
 
 
 def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -89,7 +89,7 @@ def _show(catalogue: "Catalogue", demo: "Demo", log: Path) -> int:
         _wait_for_probe(training)
         status = training.exit_status
         if status is None:
-            code = _watch(picture_of(training.pid, stacks=True))
+            code = _watch(picture_of(training.pid, stacks=True), demo)
             status = training.exit_status
             if status is None or status == 0:
                 return code
@@ -125,21 +125,22 @@ def _wait_for_probe(training: "Training") -> None:
         pause.wait(LOOK_S)
 
 
-def _watch(picture: "LivePicture") -> int:
+def _watch(picture: "LivePicture", demo: "Demo") -> int:
     why_not = why_no_screen()
     if why_not is None:
         return show_screen(picture)
     from tui.cli.watching import PlainFace, watch
 
     write_notes([f"  {why_not}: lines of text for about {PLAIN_S:.0f} s"])
-    watch(picture, PlainFace(), long_enough())
+    watch(picture, PlainFace(), long_enough(demo))
     return 0
 
 
-def long_enough() -> "Until":
-    """Until PLAIN_S after the first step; longer while there is no verdict yet."""
-    from tui.cli.watching import has_verdict
+def long_enough(demo: "Demo") -> "Until":
+    """Until PLAIN_S after the first step; longer while the bottleneck has not shown itself yet."""
     from tui.snapshot import Snapshot
+
+    promised = {demo.kind, demo.kind_without_gpu}
 
     first_step_s: list[float] = []
 
@@ -149,6 +150,8 @@ def long_enough() -> "Until":
         if not first_step_s:
             first_step_s.append(snapshot.attached_s)
         since_s = snapshot.attached_s - first_step_s[0]
-        return since_s >= (PLAIN_S if has_verdict(snapshot) else LONGEST_S)
+        verdict = snapshot.verdict
+        found = {verdict.finding.kind, *(other.kind for other in verdict.contributors)}
+        return since_s >= (PLAIN_S if promised & found else LONGEST_S)
 
     return over

@@ -41,9 +41,19 @@ class _Version(argparse.Action):
         parser.exit(0)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Writes like everything else here does: argparse's own way hides that a disk is full."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stdout:
+            write_lines(message.splitlines())
+        else:
+            write_notes(message.splitlines())
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="gpuwatch",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -61,9 +71,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `gpuwatch` with these arguments (the process's own without); returns the exit code."""
     try:
-        code = _run(argv)
-        write_lines(())  # what argparse wrote is flushed here, where a failure is ours to tell
-        return code
+        return _run(argv)
     except ReaderGoneError:
         discard_output()
         return 0

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -36,6 +37,8 @@ class Training:
                 preexec_fn=_follower(),
             )
         self.pid = self._process.pid
+        # Whoever looks at it from outside then sees it gone when it is, and no zombie.
+        threading.Thread(target=self._process.wait, name="reaper", daemon=True).start()
 
     @property
     def exit_status(self) -> int | None:

@@ -13,6 +13,8 @@ JSON_EVERY_NS: Final = 750_000_000
 """At least one line a second is promised; a look can be late by LOOK_S."""
 ONCE_S: Final = 30.0
 """How long `--once` waits for a verdict."""
+RIPE_S: Final = 5.0
+"""Steps of before lie ready, so a verdict is there at once; stacks and CPU shares are not."""
 LAST_WORDS_NS: Final = 300_000_000
 """After the process has ended: what it said last is still on its way."""
 
@@ -124,7 +126,8 @@ def until_verdict(duration_s: float | None) -> Until:
     limit_s = ONCE_S if duration_s is None else duration_s
 
     def over(snapshot: Snapshot) -> bool:
-        return has_verdict(snapshot) or snapshot.attached_s >= limit_s
+        ripe = has_verdict(snapshot) and snapshot.attached_s >= RIPE_S
+        return ripe or snapshot.attached_s >= limit_s
 
     return over
 

@@ -10,6 +10,8 @@ from tui.snapshot import Status
 
 COST_LOOKS: Final = 600
 """A minute of messages: the probe's cost is a mean over it."""
+DYING_NS: Final = 1_500_000_000
+"""The end is seen within a second; what fails from a little before it fails because of it."""
 SILENT_S: Final = 3.0
 """Messages come ten times a second; thirty missing in a row are no jitter."""
 
@@ -33,7 +35,8 @@ class LinkBook:
         """(sent_ns, marks)"""
         self._mark_cost_ns: int | None = None
         self._monitor_cpu_percent: float | None = None
-        self._missing: dict[str, str] = {}
+        self._missing: dict[str, tuple[int, str]] = {}
+        """(since when, the line) by source."""
 
     def delivered(self, t_ns: int, batch: Batch, lost: int) -> None:
         """A message came."""
@@ -65,7 +68,8 @@ class LinkBook:
             self._missing.pop(missing.source, None)
             return
         fix = f". {missing.fix}" if missing.fix else ""
-        self._missing[missing.source] = f"{missing.source}: {missing.reason}{fix}"
+        line = f"{missing.source}: {missing.reason}{fix}"
+        self._missing[missing.source] = (missing.t_ns, line)
 
     def monitor_used(self, cpu_percent: float) -> None:
         """The monitor's own CPU, of one core."""
@@ -74,7 +78,12 @@ class LinkBook:
     @property
     def missing(self) -> tuple[str, ...]:
         """One line for every signal that is not there."""
-        lines = list(self._missing.values())
+        until_ns = None if self.ended is None else self.ended.t_ns - DYING_NS
+        lines = [
+            line
+            for since_ns, line in self._missing.values()
+            if until_ns is None or since_ns < until_ns
+        ]
         if self.fault and not any(self.fault in line for line in lines):
             lines.append(f"probe: {self.fault}")
         return tuple(lines)

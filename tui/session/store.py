@@ -123,7 +123,7 @@ class Session:
 
     def _linked(self, link: Link) -> None:
         self._link.linked(link)
-        if link.state != "connected":
+        if link.state != "connected" and self._link.ended is None:
             text = {"silent": "the probe has gone silent", "left": "the probe has left"}
             said = text.get(link.state, f"a {link.state} message")
             detail = f": {link.detail}" if link.detail else ""

@@ -1,18 +1,13 @@
 """How a cause becomes a finding: severity, recoverable share, speed-up."""
 
-from typing import Final
-
 from tui.verdict import policy
 from tui.verdict.findings import Evidence, Finding, Kind, Severity
 from tui.verdict.ratio import Share
 
-LEAST_LEFT: Final = 0.01
-"""A speed-up beyond 100 says nothing more."""
-
 
 def speedup_of(share: float, floor: float = 0.0) -> float:
     """Steps a second after over before: P / max(P - cause, S/W), all as shares of P."""
-    return 1.0 / min(1.0, max(LEAST_LEFT, 1.0 - share, floor))
+    return 1.0 / min(1.0, max(policy.LEAST_LEFT, 1.0 - share, floor))
 
 
 def recoverable(finding: Finding) -> float:

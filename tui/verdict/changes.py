@@ -80,13 +80,9 @@ def _validated(paces_ns: Sequence[float], near: int) -> Change | None:
     if abs(after / before - 1) < policy.CHANGE_LEAST:
         return None
     middle = (log(before) + log(after)) / 2
-    low, high = (
-        max(least, near - policy.CHANGE_BLOCK),
-        min(count - least, near + policy.CHANGE_BLOCK),
-    )
-    if low > high:
-        return None
+    low, high = max(least, near - policy.CHANGE_BLOCK), min(count - 1, near + policy.CHANGE_BLOCK)
     sides = [1 if (log(pace) > middle) == (after > before) else -1 for pace in paces_ns]
     # Each candidate is scored by the rows near it that lie on the right side.
     best = max(range(low, high + 1), key=lambda at: sum(sides[at:high]) - sum(sides[low:at]))
-    return Change(best, before, after)
+    # A cut is for ever: rather wait for the tenth step than keep some of the old pace.
+    return Change(best, before, after) if best <= count - least else None

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from tui.verdict import policy
-from tui.verdict.bound import recoverable
+from tui.verdict.bound import plain, recoverable
 from tui.verdict.confidence import beats, missing_of, of_cause, of_nothing
 from tui.verdict.findings import Finding, Kind, Verdict
 from tui.verdict.past import Past
@@ -83,8 +83,10 @@ class Engine:
             # Nothing new to weigh: looks must not count the same steps twice.
             return replace(self._settled, contributors=_with_memory(self._settled, grows))
         self._newest = newest
-        self._settled = self._weigh(window, grows)
-        return self._settled
+        said = self._weigh(window, grows)
+        if said.finding.kind != "warming-up":
+            self._settled = said
+        return said
 
     def _weigh(self, window: Window, grows: tuple[Finding, ...]) -> Verdict:
         fresh = self._is_fresh(window)
@@ -95,6 +97,9 @@ class Engine:
             if found is not None:
                 seen.append(found)
         self._top = self._choose_top(fresh)
+        if self._top is None and self._settled is None and _too_young(window, seen):
+            self._judged = None  # the next look begins anew
+            return _begun(_so_far(seen), 0.0, grows, window)
         top = self._standings[self._top].finding if self._top else None
         unknown = incomplete(window)
         gap = unknown if unknown is not None and unknown.sub == "unattributed" else None
@@ -118,7 +123,10 @@ class Engine:
         if now is None or fresh or best.kind == now.kind:
             self._rival = None
             return best.kind
-        if beats(best, now) < policy.SWAP_PROBABILITY:
+        if (
+            recoverable(best) - recoverable(now) < policy.SWAP_MARGIN
+            or beats(best, now) < policy.SWAP_PROBABILITY
+        ):
             self._rival = None
             return now.kind
         looks = self._rival[1] + 1 if self._rival and self._rival[0] == best.kind else 1
@@ -164,7 +172,7 @@ class Engine:
         first = window.steps[0] if fresh else window.steps[-1]
         return Verdict(
             finding=finding,
-            confidence=min(1.0, max(0.0, confidence)),
+            confidence=min(policy.MOST_CONFIDENT, max(0.0, confidence)),
             since_step=max(1, first.number - first.count + 1),
             since_ns=first.start_ns,
             contributors=(*others, *(f for f in grows if f.kind != finding.kind)),
@@ -184,6 +192,22 @@ def _begun(
         contributors=contributors,
         missing=missing_of(window),
     )
+
+
+def _too_young(window: Window, seen: list[Finding]) -> bool:
+    """ "Nothing wrong" would be a guess: a cause seems to hold 10 %, and time is left to see it
+    more often. A verdict is due within 20 steps or 10 s of training, whichever is later."""
+    rows = window.steps
+    steps, span_ns = sum(row.count for row in rows), rows[-1].end_ns - rows[0].start_ns
+    if steps >= policy.DUE_STEPS and span_ns >= policy.DUE_NS:
+        return False
+    return any((finding.share or 0.0) > policy.ENTER_SHARE for finding in seen)
+
+
+def _so_far(seen: list[Finding]) -> Finding:
+    """ "Warming up", with what it looks like."""
+    top = max(seen, key=recoverable)
+    return plain("warming-up", None, "info", f"not sure yet: {top.headline} so far", top.evidence)
 
 
 def _with_memory(verdict: Verdict, grows: tuple[Finding, ...]) -> tuple[Finding, ...]:

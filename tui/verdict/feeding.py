@@ -59,7 +59,7 @@ class Feeding:
         """The fewest workers within 5 % of the best, at most `per_core` for each core."""
         if not self.make_ns:
             return None
-        wanted = 64
+        wanted = policy.MOST_WORKERS
         if self.other_ns > 0:
             wanted = min(wanted, ceil(policy.WORKER_HEADROOM * self.make_ns / self.other_ns))
         most = wanted

@@ -124,4 +124,4 @@ def _training_restarts(window: Window) -> bool:
     # Evaluations that come more often than epochs start workers of their own.
     rows = [row for row in window.all_recent if row.evaluation_ns]
     fetches = sum(row.fetches for row in window.all_recent)
-    return not (loader.batches and rows and fetches / len(rows) < 0.8 * loader.batches)
+    return not (loader.batches and rows and fetches / len(rows) < policy.MID_EPOCH * loader.batches)

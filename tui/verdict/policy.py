@@ -1,7 +1,7 @@
 """Every threshold of the verdict, each beside its reason.
 
 "diagnosis N" is section N of the project's diagnosis notes; "simulated" figures come from
-tests/unit/verdict (test_flapping, test_changes, test_memory_null), which keep them honest.
+tests/unit/verdict (test_engine, test_selection, test_memory), which keep them honest.
 """
 
 from typing import Final
@@ -49,10 +49,10 @@ CHANGE_LEAST_STEPS: Final = 10
 """A shorter segment is no regime (diagnosis 5, Greyhound's validation)."""
 CHANGE_LEAST: Final = 0.10
 """Change of the median step time worth a cut (diagnosis 5)."""
-CHANGE_CUSUM: Final = 4.0
+CHANGE_CUSUM: Final = 5.0
 """Height of the scaled CUSUM, in standard deviations. It is looked for every second, so far above
-an ordinary 2; simulated: cuts in steady and bursty runs stay below 2 per 1,000 steps, and a
-slow-down by 30 % is found within 15 steps."""
+an ordinary 2. Simulated: no cut in steady runs, one per 1,000 steps in bursty and heavy-tailed
+ones, a slow-down by 30 % found after 5 to 10 steps; 4 cuts a fifth more, 6 misses heavy tails."""
 CHANGE_NOISE_FLOOR: Final = 0.01
 """Least spread of block medians of log time: equal steps would make every jitter a change."""
 
@@ -74,14 +74,25 @@ CONTRIBUTOR: Final = 0.05
 SWAP_PROBABILITY: Final = 0.80
 SWAP_TIMES: Final = 2
 """A new top takes the headline when it wins in 80 % of resamples, twice (diagnosis 5)."""
+SWAP_MARGIN: Final = 0.03
+"""…and by three points of the step: two equal causes took turns 6 times in 1,000 steps without it
+(simulated), because looks share most of their steps."""
 SUB_TIMES: Final = 3
 """Looks in a row before the headline's sub changes: CPU shares of processes jitter."""
 FRESH_SHRINK: Final = 0.5
 """A window that fell to less than half its rows was cut at a change: it is judged anew, without
 the persistence that guards against jitter."""
 
-# -- severity ----------------------------------------------------------------------------------
+DUE_STEPS: Final = 10
+DUE_NS: Final = 9_000_000_000
+"""A window of this much must answer: a verdict is due 20 steps or 10 s after training began,
+whichever is later, and the warm-up takes up to 10 steps. Before, a cause that seems to hold 10 %
+but may be chance is "not sure yet", not "nothing wrong"."""
 
+# -- speed-up and severity -----------------------------------------------------------------------
+
+LEAST_LEFT: Final = 0.01
+"""A speed-up beyond 100 says nothing more."""
 CRITICAL_SHARE: Final = 0.20
 WARNING_SHARE: Final = 0.10
 """A fifth and a tenth of the time: TraceML's levels, which people know, and diagnosis 2.6."""
@@ -96,6 +107,9 @@ EVIDENCE_NO_LOADER: Final = 0.8
 ATTRIBUTED: Final = 0.90
 """Below, the time is "unattributed" (diagnosis 2.5)."""
 
+MOST_CONFIDENT: Final = 0.99
+"""Nothing that is measured from outside is certain."""
+
 # -- input -------------------------------------------------------------------------------------
 
 LEAST_STACKS: Final = 20
@@ -107,12 +121,21 @@ WORKER_CPU_WAITS: Final = 50.0
 """Percent of a core a worker uses: above, it computes; below, it waits (diagnosis 2.6)."""
 READ_SHARE: Final = 0.30
 """Part of the busy moments in a read or in state D from which waiting is called storage."""
+READ_BYTES_S: Final = 1024 * 1024
+"""Without stacks, workers that are idle and read this much are taken to wait for it."""
 MACHINE_FULL: Final = 90.0
 """Percent of all cores: above, a worker's low CPU is a queue for a core, not a wait for a disk."""
 OVERSUBSCRIBED: Final = 1.5
 """Workers per core (diagnosis 2.6, D6)."""
 STORAGE_WORKERS_PER_CORE: Final = 4
 """Workers that only wait may outnumber the cores (diagnosis 2.6: 2 to 4)."""
+MOST_WORKERS: Final = 64
+"""No number beyond this is advised, whatever the model says."""
+MOST_PREFETCH: Final = 8
+"""Every prefetched batch is memory in each worker."""
+OTHERS_USE: Final = 0.25
+"""Part of the machine that other processes use and that is worth a word: figures of a shared
+machine change with its neighbours."""
 WORTH_DOING: Final = 0.10
 """More workers are advised when they give at least this; else "will not help"."""
 NEAR_BEST: Final = 0.05
@@ -147,6 +170,8 @@ RECOMPILE_STEPS: Final = 200
 """Recompiling: at least 3 in 200 steps (diagnosis 2.7)."""
 EVENTS_IN_WINDOW: Final = 3
 """Checkpoints or evaluations needed for the window to speak for them; else all recent steps do."""
+MID_EPOCH: Final = 0.8
+"""Evaluations closer together than this part of an epoch do not mark its end."""
 LONG_PAUSE_NS: Final = 30_000_000_000
 """One checkpoint of this length is worth saying however rare it is (diagnosis 2.6)."""
 TARGET_BUDGET: Final = 0.02
@@ -157,8 +182,9 @@ TARGET_BUDGET: Final = 0.02
 STALL_S: Final = 10.0
 STALL_STEPS: Final = 10.0
 """Nothing for 10 s and 10 times the 95th percentile of a step."""
+STALL_KNOWN_STEPS: Final = 5
 STALL_FIRST_S: Final = 120.0
-"""While fewer than 5 steps are known: the first may choose kernels, fetch weights, compile."""
+"""While fewer steps are known: the first may choose kernels, fetch weights, compile."""
 STALL_STARTUP_S: Final = 60.0
 """Workers that import a heavy dataset take tens of seconds to start."""
 STALL_NAMED_S: Final = 60.0
@@ -204,5 +230,7 @@ URGENT_HOURS: Final = 24.0
 
 # -- nothing wrong -----------------------------------------------------------------------------
 
+MOST_OF_IT: Final = 0.5
+"""The net is called the limit from half of the time on."""
 IDLE_CORES: Final = 0.5
 """A CPU training that leaves half of its cores idle may have been given too few threads."""

@@ -86,7 +86,7 @@ def _placed(share: FrameShare) -> list[Row]:
 
 
 def short_frame(frame: str, with_class: bool = True) -> str:
-    """"Image.load (PIL/Image.py:3)" as "Image.load (Image.py:3)", or "load (Image.py:3)"."""
+    """ "Image.load (PIL/Image.py:3)" as "Image.load (Image.py:3)", or "load (Image.py:3)"."""
     function, bracket, place = frame.rpartition(" (")
     if not bracket:
         return frame

@@ -57,7 +57,7 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
     room = height - len(out)
     if room <= 0:
         return out[:height]
-    action = _action("NEXT", finding, width, 2 if room >= 4 else 1)
+    action = _action("NEXT", finding, width, 2 if room >= min(4, len(finding.evidence) + 2) else 1)
     shown = finding.evidence[: min(EVIDENCE, room - len(action))]
     out += evidence_rows(shown, width)
     out += action

@@ -75,9 +75,9 @@ def size(value: float) -> str:
 def scale_size(value: float, span: float) -> str:
     """Bytes at the end of a scale: as many places as the scale's span needs."""
     places = 1 if span >= 0.3 * _GIB else 2 if span >= 0.03 * _GIB else 3
-    return (
-        f"{value / _GIB:.{places}f} GiB" if value >= _GIB else f"{value / _MIB:.{places - 1}f} MiB"
-    )
+    if value >= _GIB:
+        return f"{value / _GIB:.{places}f} GiB"
+    return f"{value / _MIB:.{0 if span >= 10 * _MIB else 1}f} MiB"
 
 
 def growth(bytes_per_100_steps: float) -> str:

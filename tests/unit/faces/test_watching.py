@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.faces.pictures import STATUS, picture, young
-from tests.unit.session.making import MS, verdict
+from tests.unit.session.making import MS, finding, verdict
 from tui.cli import watching
+from tui.cli.catalogue import Demo
+from tui.cli.demo import long_enough
 from tui.snapshot import Snapshot
 
 
@@ -61,10 +63,16 @@ def test_the_end_of_the_process_ends_the_watch_after_its_last_words(
 
 
 def test_once_waits_for_a_verdict_and_prints_one_report(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = FakePicture(lambda n: picture() if n >= 8 else young())
+    shown = FakePicture(lambda n: picture() if n >= 40 else young())
     watching.watch(shown, watching.OnceFace(), watching.until_verdict(None))
-    assert shown.asked == 8
+    assert shown.asked == 40
     assert capsys.readouterr().out.count("INPUT-BOUND") == 1
+
+
+def test_once_lets_the_evidence_of_an_instant_verdict_come_in() -> None:
+    shown = FakePicture(lambda _: picture())
+    watching.watch(shown, watching.OnceFace(), watching.until_verdict(None))
+    assert shown.asked == 25
 
 
 @pytest.mark.parametrize(("duration_s", "looks"), [(2.0, 10), (None, 150)])
@@ -90,14 +98,21 @@ def test_an_interrupt_still_gets_the_last_line(capsys: pytest.CaptureFixture[str
     assert shown.calls == ["start", "close"]
 
 
-def test_a_demo_runs_on_until_there_is_a_verdict() -> None:
-    from tui.cli.demo import long_enough
-
-    over = long_enough()
+def test_a_demo_runs_on_until_it_has_shown_its_bottleneck() -> None:
+    over = long_enough(Demo("workers", "a.py", "input", "workers", "", "", None))
     assert not over(young())
     first = picture(attached_s=5.0)
     assert not over(first)
     assert not over(replace(first, attached_s=24.9))
     assert over(replace(first, attached_s=25.1))
-    assert not over(picture(attached_s=25.1, verdict=verdict("warming-up")))
-    assert over(picture(attached_s=65.1, verdict=verdict("warming-up")))
+    healthy = picture(attached_s=25.1, verdict=verdict("healthy"))
+    assert not over(healthy)
+    assert over(replace(healthy, attached_s=65.1))
+    beside = verdict("healthy", finding("input"))
+    assert over(replace(healthy, verdict=beside))
+
+
+def test_a_demo_whose_gpu_is_not_there_shows_something_else() -> None:
+    over = long_enough(Demo("compute", "a.py", "compute", None, "", "", "healthy"))
+    assert not over(picture(attached_s=1.0))
+    assert over(picture(attached_s=22.0, verdict=verdict("healthy")))

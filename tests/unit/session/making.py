@@ -52,7 +52,8 @@ def step(number: int, start_ms: float, **parts: Any) -> Step:
         "inference": False,
         **rest,
     }
-    names = ["data", "startup", "forward", "backward", "optimizer", "other", "evaluation", "checkpoint", "compile"]
+    names = [field[:-3] for field in Step.__struct_fields__ if field.endswith("_ns")]
+    names = [name for name in names if name not in ("start", "end", "data_max")]
     return Step(
         number=number,
         start_ns=start_ns,

@@ -202,6 +202,18 @@ def test_missing_sources_are_lines_until_they_are_taken_back() -> None:
     assert picture(store, 10).status.missing == ()
 
 
+def test_what_fails_because_the_process_ended_is_not_missing() -> None:
+    store, _ = session()
+    store.ingest(Missing(t_ns=0, source="nvml", reason="no NVIDIA driver"))
+    store.ingest(Missing(t_ns=9 * S, source="stacks", reason="no such process"))
+    store.ingest(TargetEnded(t_ns=10 * S, how="ended"))
+    store.ingest(Missing(t_ns=12 * S, source="feed", reason="no message"))
+    store.ingest(Link(t_ns=12 * S, state="silent"))
+    seen = picture(store, 13_000)
+    assert seen.status.missing == ("nvml: no NVIDIA driver",)
+    assert texts(seen)[-1] == "the process ended"
+
+
 def test_a_probe_that_gave_up_is_missing_by_its_own_words() -> None:
     store, _ = session()
     store.ingest(delivered([], 1, fault="a hook failed: KeyError('x')"))

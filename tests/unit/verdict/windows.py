@@ -1,6 +1,7 @@
 """Hand-made runs and windows: what a session would have seen."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from probe.wire.messages import Loader, Step
@@ -24,8 +25,10 @@ GIB = 1024 * MIB
 PartsOf = Callable[[int], dict[str, Any]]
 """The parts of step number n: `data_ms=…`, `forward_ms=…`, and fields of Step as they are."""
 
-_PHASES = ("data", "startup", "forward", "backward", "optimizer", "other")
-_PHASES += ("evaluation", "checkpoint", "compile")
+_PHASES = (
+    *("data", "startup", "forward", "backward", "optimizer", "other"),
+    *("evaluation", "checkpoint", "compile"),
+)
 
 
 def step(number: int, start_ns: int, **parts: Any) -> Step:
@@ -68,9 +71,9 @@ def run(count: int, parts_of: PartsOf) -> list[Step]:
     return made
 
 
-def even(count: int, **parts: Any) -> list[Step]:
+def even(rows: int, /, **parts: Any) -> list[Step]:
     """Equal steps."""
-    return run(count, lambda _: dict(parts))
+    return run(rows, lambda _: dict(parts))
 
 
 def loader(workers: int | None = 1, **fields: Any) -> Loader:
@@ -191,4 +194,4 @@ def kinds(said: Iterable[tuple[int, Verdict]]) -> list[str]:
 def flips(names: Sequence[str]) -> int:
     """How often the verdict became another one, after the first."""
     settled = [name for name in names if name != "warming-up"]
-    return sum(after != before for before, after in zip(settled, settled[1:], strict=False))
+    return sum(after != before for before, after in pairwise(settled))

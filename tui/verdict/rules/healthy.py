@@ -23,9 +23,9 @@ def healthy(window: Window) -> Finding | None:
     waits = min(1.0, sum(row.data_ns for row in rows) / wall)
     aside = min(1.0, sum(map(aside_of, rows)) / wall)
     inference = bool(rows) and rows[-1].inference
-    model = "the forward pass" if inference else "forward and backward"
+    model, takes = ("the forward pass", "takes") if inference else ("forward and backward", "take")
     evidence = [
-        Evidence(f"{model} take {percent(compute)} of the time", "hook", compute),
+        Evidence(f"{model} {takes} {percent(compute)} of the time", "hook", compute),
         Evidence(f"{percent(waits)} waits for data", "hook", waits),
     ]
     if aside >= 0.005:
@@ -37,14 +37,14 @@ def healthy(window: Window) -> Finding | None:
         of = f" of {cores(window.cores)}" if window.cores else ""
         text = f"the training process uses {used:.1f}{of}"
         evidence.append(Evidence(text, "proc", window.main_cpu_percent, "%"))
-        if window.cores and used < policy.IDLE_CORES * window.cores and window.cores >= 2:
+        machine = window.machine_cpu_percent
+        idle = machine is not None and machine < 100 * policy.IDLE_CORES
+        if idle and window.cores and window.cores >= 2 and used < policy.IDLE_CORES * window.cores:
             advice.append(
                 f"cores are idle: torch.set_num_threads({int(window.cores)}) or OMP_NUM_THREADS "
                 "may help, if the net is large enough for them"
             )
-    headline = f"nothing above {percent(policy.ENTER_SHARE)}: {model} are the limit"
-    if inference:
-        headline = headline.replace(" are ", " is ")
-    if compute < 0.5:
-        headline = f"nothing above {percent(policy.ENTER_SHARE)}"
+    headline = f"nothing above {percent(policy.ENTER_SHARE)}"
+    if compute >= policy.MOST_OF_IT:
+        headline += f": {model} {'is' if inference else 'are'} the limit"
     return plain("healthy", None, "info", headline, tuple(evidence), tuple(advice))

@@ -9,7 +9,15 @@ from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
 from tui.verdict.pauses import host_parts
-from tui.verdict.places import is_users, main_places, share_where, spot, told, waits_for_gpu
+from tui.verdict.places import (
+    by_user_function,
+    is_users,
+    main_places,
+    share_where,
+    spot,
+    told,
+    waits_for_gpu,
+)
 from tui.verdict.ratio import Share, share_of
 from tui.verdict.spent import spent, wall_of
 from tui.verdict.window import Window
@@ -46,7 +54,7 @@ def host(window: Window) -> Finding | None:
         evidence = [
             Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step {where}", "hook", part_ns / 1e6, "ms")
         ]
-    mine = [place for place in places if is_users(place) and not waits_for_gpu(place)]
+    mine = by_user_function(p for p in places if is_users(p) and not waits_for_gpu(p))
     evidence += [told(place, "main-thread") for place in mine[:2]]
     floor = loader_floor(window)
     if floor > 1 - share.mean:

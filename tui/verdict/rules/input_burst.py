@@ -9,9 +9,6 @@ from tui.verdict.findings import Evidence
 from tui.verdict.rules.input_explained import Explained
 from tui.verdict.window import Window
 
-_MOST_PREFETCH = 8
-"""Every prefetched batch is memory in each worker."""
-
 
 def burst(window: Window, feeding: Feeding) -> Explained | None:
     """80 % of the wait in 15 % of the steps, while workers have time to spare (diagnosis 2.6).
@@ -54,12 +51,12 @@ def _advice(window: Window, feeding: Feeding, longest_ns: int) -> tuple[str, ...
     needed = ceil(policy.WORKER_HEADROOM * longest_ns / feeding.other_ns / feeding.workers)
     if needed <= have:
         return (find,)
-    if needed <= _MOST_PREFETCH:
+    if needed <= policy.MOST_PREFETCH:
         return (
             f"prefetch_factor {have} → {needed}: the queue then outlasts {ms(longest_ns)}",
             find,
         )
-    return (find, f"prefetch_factor {have} → {_MOST_PREFETCH} would help, but not hide it")
+    return (find, f"prefetch_factor {have} → {policy.MOST_PREFETCH} would help, but not hide it")
 
 
 def _concentration(waits_ns: list[int]) -> float:

@@ -37,7 +37,8 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
     readers = tuple(place for place in places if reads(place))
     advice = []
     more = feeding.plan(policy.STORAGE_WORKERS_PER_CORE)
-    if max(disk, reading) >= policy.READ_SHARE * busy:
+    unseen = not places and (use.read_bytes_s or 0.0) >= policy.READ_BYTES_S
+    if unseen or max(disk, reading) >= policy.READ_SHARE * busy:
         sub = "storage"
         evidence += named(readers or places, "worker")
         advice = [

@@ -22,6 +22,7 @@ def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
         if feeding.cores:
             text += f", {cores(feeding.cores)} here"
         evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
+    evidence += _others(window)
     places = worker_places(window)
     evidence += named(places, "worker")
     less = cheaper(places[0] if places else None)
@@ -32,7 +33,22 @@ def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
         return Explained("workers", tuple(evidence), (more, less))
     limit = f"the {cores(feeding.cores)} are" if feeding.cores else "the cores are"
     wont = f"more workers will not help: {limit} taken by {workers} workers and the training"
-    return Explained("cpu-bound", tuple(evidence), (less, wont))
+    return Explained("cpu-bound", tuple(evidence), (less, wont + limited_by(feeding, plan.wanted)))
+
+
+def _others(window: Window) -> tuple[Evidence, ...]:
+    """Other processes on these cores: they make each batch dearer than it need be."""
+    machine, cores_here, use = window.machine_cpu_percent, window.cores, window.workers
+    if machine is None or not cores_here or use is None or use.cpu_percent is None:
+        return ()
+    own = (use.count * use.cpu_percent + (window.main_cpu_percent or 0.0)) / cores_here
+    others = machine - own
+    if others < 100 * policy.OTHERS_USE:
+        return ()
+    used = others * cores_here / 100
+    return (
+        Evidence(f"other processes use {used:.1f} of {cores(cores_here)}", "proc", others, "%"),
+    )
 
 
 def _cost(feeding: Feeding) -> Evidence:

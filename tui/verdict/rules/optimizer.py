@@ -22,18 +22,21 @@ def optimizer(window: Window) -> Finding | None:
     calls = max(1, sum(row.optimizer_steps for row in rows))
     each_ns = sum(row.optimizer_ns for row in rows) / calls
     step_ns = total.wall_ns / max(1, total.steps)
-    text = f"{ms(each_ns)} for each optimizer step, steps take {ms(step_ns)}"
-    evidence = [Evidence(text, "hook", each_ns / 1e6, "ms")]
+    part_ns = sum(row.optimizer_ns for row in rows) / max(1, total.steps)
+    evidence = [
+        Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step", "hook", part_ns / 1e6, "ms"),
+        Evidence(f"{ms(each_ns)} for each call of step()", "hook", each_ns / 1e6, "ms"),
+    ]
     looped = [p for p in main_places(window) if "single_tensor" in function_of(p.frame)]
     evidence += [told(place, "main-thread") for place in looped[:1]]
     advice = [
         "a large embedding: sparse=True with SparseAdam updates only the rows that were used",
         "accumulate gradients over several batches: fewer optimizer steps",
     ]
-    if looped:
+    if looped and window.gpu_present:
         advice.insert(0, "one parameter at a time: foreach=True, or fused=True")
-    elif window.gpu_present:
-        advice.insert(0, "fused=True, where the optimizer has it")
+    else:
+        advice.append("fused=True, where the optimizer has it")
     headline = f"the optimizer takes {percent(share.mean)} of every step"
     return bound(
         "optimizer", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)

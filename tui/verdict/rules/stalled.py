@@ -49,7 +49,7 @@ def stalled(window: Window) -> Finding | None:
 
 def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:
     """Seconds in the open phase from which the run counts as stalled."""
-    known = sum(row.count for row in recent) >= 5
+    known = sum(row.count for row in recent) >= policy.STALL_KNOWN_STEPS
     limit_s = policy.STALL_FIRST_S
     if known:
         limit_s = max(policy.STALL_S, policy.STALL_STEPS * _percentile_95(recent) / 1e9)

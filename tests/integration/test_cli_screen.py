@@ -1,0 +1,50 @@
+"""`gpuwatch attach PID` and `demo` on a terminal: the screen opens; leaving it leaves the run."""
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command_line import toy, wait_until_gone
+from tests.tui.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
+
+
+def test_the_screen_is_live_within_a_moment_and_q_leaves_the_run(tmp_path: Path) -> None:
+    with toy(tmp_path) as target:
+        began = time.monotonic()
+        with PseudoTerminal("tui.cli.main", "attach", str(target.pid), size=(100, 30)) as terminal:
+            terminal.read_until(lambda: terminal.shows("toy.py"))
+            opened_s = time.monotonic() - began
+            terminal.read_until(lambda: terminal.shows("HOST-BOUND"), seconds=20)
+            os.write(terminal.master, b"q")
+            assert terminal.wait(5) == 0
+            assert MAIN_SCREEN in terminal.output
+        assert target.poll() is None
+    assert opened_s < 3, "1 s here, on a machine that does other things too"
+
+
+def test_a_terminal_that_cannot_place_text_gets_lines(tmp_path: Path) -> None:
+    environ = {"TERM": "dumb"}
+    with toy(tmp_path) as target:
+        arguments = ("attach", str(target.pid), "--duration", "2")
+        with PseudoTerminal("tui.cli.main", *arguments, environ=environ) as terminal:
+            terminal.read_until(lambda: terminal.shows("gpuwatch   toy.py"))
+            assert terminal.wait(10) == 0
+            assert b"\x1b" not in terminal.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("leave", ["q", "SIGTERM", "SIGKILL"])
+def test_a_demo_on_a_terminal_ends_its_training(leave: str) -> None:
+    with PseudoTerminal("tui.cli.main", "demo", "compute", size=(100, 30)) as terminal:
+        terminal.read_until(lambda: terminal.shows("NOTHING WRONG"), seconds=40)
+        pid = int(re.findall(rb"pid (\d+)", terminal.output)[0])
+        if leave == "q":
+            os.write(terminal.master, b"q")
+        else:
+            os.kill(terminal.process.pid, getattr(signal, leave))
+        assert terminal.wait(20) == {"q": 0, "SIGTERM": 143, "SIGKILL": -9}[leave]
+    wait_until_gone(pid)

@@ -1,0 +1,77 @@
+"""Whatever a session hands over, a verdict comes back and its figures are figures."""
+
+import math
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.verdict.windows import loader, run, stacks, window, worker_use
+from tui.verdict.engine import Engine
+from tui.verdict.spent import spent
+from tui.verdict.window import Window
+
+MS = st.one_of(st.just(0.0), st.floats(0, 20_000))
+PARTS = st.fixed_dictionaries(
+    {f"{name}_ms": MS for name in ("data", "forward", "backward", "optimizer", "other")},
+    optional={
+        **{f"{name}_ms": MS for name in ("startup", "evaluation", "checkpoint", "compile")},
+        "unknown_ms": MS,
+        "count": st.integers(1, 50),
+        "fetches": st.integers(0, 8),
+        "inference": st.booleans(),
+        "phases_ms": st.dictionaries(st.sampled_from(["logging", "model", "data"]), MS),
+    },
+)
+PERCENT = st.one_of(st.none(), st.floats(0, 800))
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Window:
+    kinds = draw(st.lists(PARTS, min_size=1, max_size=4))
+    rows = run(draw(st.integers(0, 60)), lambda n: dict(kinds[n % len(kinds)]))
+    workers = draw(st.one_of(st.none(), st.integers(0, 64)))
+    fields: dict[str, Any] = {
+        "loaders": draw(st.sampled_from([(), (loader(workers),)])),
+        "cores": draw(st.one_of(st.none(), st.floats(0.1, 256))),
+        "main_cpu_percent": draw(PERCENT),
+        "machine_cpu_percent": draw(PERCENT),
+        "gpu_present": draw(st.booleans()),
+    }
+    if draw(st.booleans()):
+        fields["workers"] = worker_use(workers or 0, draw(st.floats(0, 100)), draw(st.floats(0, 1)))
+    if draw(st.booleans()):
+        place = (draw(st.floats(0, 1)), draw(st.sampled_from(["read (a.py:1)", "x", ""])), None)
+        fields["stacks"] = stacks([place], [place], draw(st.one_of(st.none(), st.floats(0, 1))))
+    return window(rows, **fields)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(windows(), windows())
+def test_a_verdict_comes_back(first: Window, second: Window) -> None:
+    engine = Engine()
+    for seen in (first, second, second):
+        said = engine.judge(seen)
+        assert 0 <= said.confidence <= 1
+        for finding in (said.finding, *said.contributors):
+            assert finding.headline
+            if finding.share is not None:
+                assert finding.share_low is not None
+                assert finding.share_high is not None
+                assert 0 <= finding.share_low <= finding.share <= finding.share_high <= 1
+            if finding.speedup is not None:
+                assert finding.speedup >= 1
+                assert math.isfinite(finding.speedup)
+            for evidence in finding.evidence:
+                assert evidence.value is None or math.isfinite(evidence.value)
+        shares = sum(share for _, share in engine.summary())
+        assert math.isclose(shares, 1.0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(PARTS, min_size=1, max_size=4))
+def test_phases_add_up_to_the_wall_time(kinds: list[dict[str, Any]]) -> None:
+    for parts in kinds:
+        parts.pop("unknown_ms", None)
+    total = spent(run(20, lambda n: dict(kinds[n % len(kinds)])))
+    assert total.attributed_ns == total.wall_ns

@@ -1,0 +1,101 @@
+"""How verdicts follow each other."""
+
+import random
+
+import pytest
+
+from tests.unit.verdict.runs import bursty_wait, steady_wait
+from tests.unit.verdict.windows import even, flips, kinds, run, watch, window
+from tui.verdict.engine import Engine
+
+
+@pytest.mark.parametrize("share", [0.15, 0.3, 0.6])
+def test_a_steady_wait_has_its_verdict_in_twenty_steps_or_ten_seconds(share: float) -> None:
+    for work_ms in (10.0, 100.0, 1_000.0):
+        rows = run(60 if work_ms > 100 else 1_200, steady_wait(share, 1, work_ms))
+        said = watch(rows)
+        ten_s = next(
+            (seen for seen, _ in said if rows[seen - 1].end_ns - rows[0].start_ns > 10**10), 20
+        )
+        first = next(seen for seen, verdict in said if verdict.finding.kind == "input")
+        assert first <= max(21, ten_s)
+        assert set(kinds(said)) <= {"warming-up", "input"}
+
+
+def test_a_bursty_wait_has_its_verdict_within_a_hundred_steps() -> None:
+    """Diagnosis 6.2: median at most 100 steps."""
+    firsts = []
+    for seed in range(9):
+        said = watch(run(300, bursty_wait(0.3, seed)))
+        firsts.append(next(seen for seen, v in said if v.finding.kind == "input"))
+    assert sorted(firsts)[4] <= 60
+
+
+@pytest.mark.parametrize(("share", "most"), [(0.3, 1.5), (0.6, 0.5)])
+def test_bursts_do_not_make_the_verdict_flap(share: float, most: float) -> None:
+    """Flips per 1,000 steps. The first verdict becoming another one counts."""
+    total = sum(flips(kinds(watch(run(1_000, bursty_wait(share, seed))))) for seed in range(4))
+    assert total / 4 <= most
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.05])
+def test_a_small_wait_is_no_verdict(share: float) -> None:
+    for seed in range(3):
+        for wait in (steady_wait, bursty_wait):
+            said = watch(run(500, wait(share, seed)))
+            assert set(kinds(said)) <= {"warming-up", "healthy"}
+
+
+def test_between_the_thresholds_it_is_a_contributor() -> None:
+    said = watch(even(200, data_ms=7, forward_ms=93))[-1][1]
+    assert said.finding.kind == "healthy"
+    assert [finding.kind for finding in said.contributors] == ["input"]
+
+
+def test_two_causes_of_a_size_do_not_take_turns() -> None:
+    chance = random.Random(5)
+    rows = run(
+        800,
+        lambda _: {
+            "data_ms": 30 * chance.gauss(1, 0.3),
+            "other_ms": 30 * chance.gauss(1, 0.3),
+            "forward_ms": 60,
+        },
+    )
+    said = watch(rows, loaders=())
+    assert flips(kinds(said)) == 0
+    last = said[-1][1]
+    assert {last.finding.kind, *(f.kind for f in last.contributors)} == {"input", "host"}
+    assert last.confidence < 0.9, "which of them is first is not sure"
+
+
+def test_a_change_of_pace_gets_a_new_verdict_soon() -> None:
+    rows = run(160, lambda n: {"data_ms": 1 if n <= 100 else 80, "forward_ms": 60})
+    said = watch(rows)
+    assert kinds(said)[5] == "healthy"
+    first = next(seen for seen, v in said if v.finding.kind == "input")
+    assert first <= 120
+    last = said[-1][1]
+    assert last.since_step is not None
+    assert 100 <= last.since_step <= 120
+    assert flips(kinds(said)) == 1
+
+
+def test_the_past_is_weighed_by_time() -> None:
+    engine = Engine()
+    rows = even(200, data_ms=50, forward_ms=50)
+    engine.judge(window(rows[:5]))
+    for done in range(30, 201, 10):
+        engine.judge(window(rows[:done]))
+    shares = dict(engine.summary())
+    assert shares["input"] == pytest.approx(170 / 195, abs=0.01)
+    assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_looking_twice_at_the_same_steps_counts_once() -> None:
+    engine = Engine()
+    rows = run(200, lambda n: {"data_ms": 1 if n <= 190 else 30, "forward_ms": 100})
+    engine.judge(window(rows[:190]))
+    for _ in range(5):
+        said = engine.judge(window(rows, steps=tuple(rows[90:])))
+    assert said.finding.kind == "healthy"

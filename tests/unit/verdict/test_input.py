@@ -1,0 +1,176 @@
+"""Why the step waits for data, and what to do about it here."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.unit.verdict.windows import (
+    even,
+    loader,
+    run,
+    stacks,
+    window,
+    worker_use,
+)
+from tui.verdict.findings import Finding
+from tui.verdict.rules.input import input_bound
+from tui.verdict.window import Window
+
+DECODE = (0.81, "load (PIL/ImageFile.py:300)", "__getitem__ (dataset.py:41)")
+RESIZE = (0.19, "resize (functional.py:468)", "__getitem__ (dataset.py:43)")
+
+
+def found(seen: Window) -> Finding:
+    finding = input_bound(seen)
+    assert finding is not None
+    return finding
+
+
+def waiting(have: int, wait_ms: float, /, **fields: Any) -> Window:
+    """A step of 14 ms beside its wait."""
+    rows = even(60, data_ms=wait_ms, forward_ms=6, backward_ms=7, optimizer_ms=1)
+    return window(rows, **{"loaders": (loader(have),), **fields})
+
+
+def test_one_worker_too_few_names_the_decoding_and_a_number() -> None:
+    finding = found(
+        waiting(
+            1,
+            82,
+            workers=worker_use(1, 97),
+            main_cpu_percent=25.0,
+            stacks=stacks(workers=[DECODE, RESIZE], idle=0.0),
+        )
+    )
+    assert (finding.kind, finding.sub, finding.severity) == ("input", "workers", "critical")
+    assert finding.share == pytest.approx(82 / 96)
+    assert finding.speedup == pytest.approx(96 / 14)
+    assert finding.speedup_is == "bound"
+    assert finding.advice[0] == (
+        "num_workers 1 → 2, at best 1.6x (each batch costs a worker 96 ms, the rest of the step "
+        "14 ms; 9 workers would hide it, you have 2 cores)"
+    )
+    told = " ".join(evidence.text for evidence in finding.evidence)
+    assert (
+        "81% of worker samples are in load (PIL/ImageFile.py:300), called from "
+        "__getitem__ (dataset.py:41)" in told
+    )
+    assert "decode less" in finding.advice[1]
+
+
+def test_cores_enough_means_workers_enough() -> None:
+    finding = found(waiting(1, 82, cores=16.0, workers=worker_use(1, 97), main_cpu_percent=100.0))
+    assert finding.advice[0].startswith("num_workers 1 → 7, at best 6.9x")
+
+
+def test_the_advice_depends_on_the_workers_and_the_cores() -> None:
+    """0, 2 and 4 workers on 2 cores: three different problems."""
+    serial = found(waiting(0, 96, main_cpu_percent=100.0))
+    full = found(waiting(2, 40, workers=worker_use(2, 92), main_cpu_percent=16.0))
+    crowd = found(
+        waiting(4, 40, workers=worker_use(4, 46), main_cpu_percent=16.0, machine_cpu_percent=99.0)
+    )
+    assert [finding.sub for finding in (serial, full, crowd)] == [
+        "serial",
+        "cpu-bound",
+        "oversubscribed",
+    ]
+    assert "num_workers 0 → 2" in serial.advice[0]
+    assert any("more workers will not help" in advice for advice in full.advice)
+    assert "num_workers 4 → 2" in crowd.advice[0]
+    more = re.compile(r"num_workers (\d+) → (\d+)")
+    for finding in (full, crowd):
+        numbers = [match for advice in finding.advice if (match := more.search(advice))]
+        assert all(int(match[2]) < int(match[1]) for match in numbers)
+
+
+def test_a_serial_loader_on_one_core_is_not_told_to_fork() -> None:
+    finding = found(waiting(0, 96, cores=1.0))
+    assert finding.sub == "serial"
+    assert "num_workers" not in " ".join(finding.advice)
+
+
+def test_workers_that_wait_for_a_read_are_slow_storage() -> None:
+    read = (0.9, "read (slow_storage.py:31)", "__getitem__ (photographs.py:60)")
+    finding = found(
+        waiting(
+            2, 86, workers=worker_use(2, 12, read=3e6), stacks=stacks(workers=[read], idle=0.02)
+        )
+    )
+    assert finding.sub == "storage"
+    assert "local" in finding.advice[0]
+    assert "num_workers 2 → 8" in finding.advice[1], "they need no core to wait"
+
+
+def test_state_d_is_slow_storage_without_stacks() -> None:
+    finding = found(waiting(2, 86, workers=worker_use(2, 20, disk=0.7)))
+    assert finding.sub == "storage"
+
+
+def test_workers_that_wait_for_something_else_are_said_to_wait() -> None:
+    lock = (0.9, "acquire (locks.py:12)", "__getitem__ (dataset.py:9)")
+    finding = found(
+        waiting(2, 86, workers=worker_use(2, 8), stacks=stacks(workers=[lock], idle=0.0))
+    )
+    assert finding.sub == "waiting"
+    assert "acquire (locks.py:12)" in finding.advice[0]
+
+
+def test_workers_that_queue_for_a_core_do_not_wait_for_a_disk() -> None:
+    finding = found(waiting(2, 86, workers=worker_use(2, 40), machine_cpu_percent=99.0))
+    assert finding.sub != "storage"
+
+
+def test_a_late_batch_now_and_then_is_a_burst() -> None:
+    rows = run(100, lambda n: {"data_ms": 600 if n % 12 == 0 else 0, "forward_ms": 100})
+    busy = stacks(workers=[DECODE], idle=0.4)
+    finding = found(window(rows, loaders=(loader(4),), cores=16.0, stacks=busy))
+    assert finding.sub == "burst"
+    assert "up to 600 ms" in " ".join(evidence.text for evidence in finding.evidence)
+
+
+def test_workers_that_are_too_slow_together_are_no_burst() -> None:
+    """Batches come in order: of 8 equal workers one step in eight waits for all of them."""
+    rows = run(96, lambda n: {"data_ms": 400 if n % 8 == 0 else 0, "forward_ms": 20})
+    busy = stacks(workers=[DECODE], idle=0.0)
+    finding = found(window(rows, loaders=(loader(8),), cores=32.0, stacks=busy))
+    assert finding.sub == "workers"
+    assert finding.advice[0].startswith("num_workers 8 → ")
+
+
+def test_workers_restarting_each_epoch_are_not_too_few() -> None:
+    rows = run(60, lambda n: {"startup_ms": 2_000 if n % 10 == 1 else 0, "forward_ms": 40})
+    finding = found(window(rows, loaders=(loader(4, iterations=6, batches=10),)))
+    assert finding.sub == "epoch-start"
+    assert "persistent_workers=True" in finding.advice[0]
+    assert "num_workers" not in " ".join(finding.advice)
+
+
+def test_a_gpu_makes_the_wait_an_upper_bound() -> None:
+    finding = found(waiting(1, 82, gpu_present=True, workers=worker_use(1, 97)))
+    assert finding.speedup_is == "bound"
+    assert "host's clock" in finding.headline
+
+
+def test_a_wrapped_iterable_is_judged_without_a_word_on_workers() -> None:
+    finding = found(waiting(0, 82, loaders=(loader(None, kind="wrap"),)))
+    assert finding.sub is None
+    assert "num_workers" not in " ".join(finding.advice)
+
+
+def test_a_fast_loader_is_no_finding() -> None:
+    assert input_bound(waiting(1, 0.3)) is None
+
+
+def test_idle_workers_that_read_are_slow_storage_before_there_are_stacks() -> None:
+    finding = found(waiting(2, 86, workers=worker_use(2, 12, 0.0, 14e6)))
+    assert finding.sub == "storage"
+
+
+def test_neighbours_on_the_machine_are_said() -> None:
+    finding = found(
+        waiting(1, 82, workers=worker_use(1, 50), main_cpu_percent=30.0, machine_cpu_percent=100.0)
+    )
+    told = [evidence.text for evidence in finding.evidence]
+    assert "other processes use 1.2 of 2 cores" in told

@@ -1,0 +1,102 @@
+"""Which steps speak: warm-up, window, change of pace."""
+
+import random
+
+import pytest
+
+from tests.unit.verdict.runs import bursty_wait
+from tests.unit.verdict.windows import even, run
+from tui.verdict.changes import last_change
+from tui.verdict.selection import choose_window, recent_window_steps
+from tui.verdict.warmup import warm_after
+
+
+def test_a_steady_run_is_warm_after_five_steps() -> None:
+    assert warm_after(even(30, forward_ms=50)) == 5
+
+
+def test_slow_first_steps_are_left_out() -> None:
+    rows = run(40, lambda n: {"forward_ms": 500 / n if n <= 7 else 50})
+    assert warm_after(rows) == 7
+
+
+def test_a_bursty_run_is_not_waited_for() -> None:
+    chance = random.Random(3)
+    rows = run(40, lambda n: {"forward_ms": chance.choice([10, 100])})
+    assert warm_after(rows) == 10
+
+
+def test_compilation_belongs_to_the_warm_up() -> None:
+    rows = run(40, lambda n: {"forward_ms": 50, "compile_ms": 9_000 if n in (1, 11) else 0})
+    assert warm_after(rows) == 13
+    late = run(60, lambda n: {"forward_ms": 50, "compile_ms": 9_000 if n in (1, 30) else 0})
+    assert warm_after(late) == 10
+
+
+def test_a_run_joined_late_has_no_warm_up() -> None:
+    assert warm_after(even(200, forward_ms=50)[100:]) == 0
+
+
+@pytest.mark.parametrize(
+    ("done", "left", "have"), [(0, 15, 0), (3, 17, 0), (15, 0, 10), (19, 0, 14)]
+)
+def test_steps_that_are_still_needed(done: int, left: int, have: int) -> None:
+    choice = choose_window(even(done, forward_ms=50))
+    assert len(choice.steps) == have
+    assert choice.warmup_left == left
+
+
+def test_a_first_verdict_needs_twenty_steps_at_most() -> None:
+    rows = run(20, bursty_wait(0.5, seed=1))
+    assert choose_window(rows).warmup_left == 0
+
+
+def test_the_window_grows_to_a_hundred_steps() -> None:
+    assert len(recent_window_steps(even(60, forward_ms=80))) == 55
+    assert len(recent_window_steps(even(500, forward_ms=80))) == 100
+
+
+def test_fast_steps_are_windowed_by_time() -> None:
+    rows = even(2_000, forward_ms=10, count=2)
+    kept = recent_window_steps(rows)
+    assert len(kept) == 500
+    assert kept[-1].end_ns - kept[0].start_ns == 5_000_000_000
+
+
+def test_the_window_is_cut_where_the_pace_changes_and_stays_cut() -> None:
+    rows = run(150, lambda n: {"forward_ms": 50 if n <= 100 else 80})
+    found = choose_window(rows[:115])
+    assert found.change is not None
+    assert found.change.factor == pytest.approx(1.6)
+    assert found.steps[0].number == 101
+    again = choose_window(rows, found.cut_ns)
+    assert again.change is None
+    assert again.steps[0].number == 101
+
+
+@pytest.mark.parametrize("factor", [1.3, 3.0])
+def test_a_change_is_found_within_fifteen_steps(factor: float) -> None:
+    late = 0
+    for seed in range(20):
+        chance = random.Random(seed)
+        paces = [100 * chance.gauss(1, 0.05) * (factor if n >= 100 else 1) for n in range(115)]
+        change = last_change(paces)
+        late += change is None or abs(change.index - 100) > 2
+    assert late <= 1
+
+
+def test_bursts_and_noise_are_no_change_of_pace() -> None:
+    """Looked for every five steps, as often as in ten minutes of a run."""
+    cuts = 0
+    for seed in range(4):
+        chance = random.Random(seed)
+        paces = [
+            100 * chance.gauss(1, 0.05) + (chance.expovariate(1 / 300) if n % 8 == seed else 0)
+            for n in range(1_000)
+        ]
+        start = 0
+        for now in range(20, 1_000, 5):
+            first = max(start, now - 200)
+            if (change := last_change(paces[first:now])) is not None:
+                start, cuts = first + change.index, cuts + 1
+    assert cuts <= 4, "one per 1,000 steps"

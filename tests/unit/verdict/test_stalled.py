@@ -1,0 +1,74 @@
+"""Nothing moves, or only seems to."""
+
+import pytest
+
+from tests.unit.verdict.windows import even, open_step, run, stacks, window
+from tui.verdict.engine import Engine
+from tui.verdict.rules.stalled import stalled
+
+
+def test_a_run_that_stops_names_the_phase_and_the_frame() -> None:
+    seen = window(
+        even(300, data_ms=2, forward_ms=40),
+        open_step=open_step("data", 12.0, frame="get (queues.py:113)"),
+        stacks=stacks(workers=[(1.0, "wait (connection.py:9)", "read (stalled.py:60)")], idle=0.0),
+    )
+    said = Engine().judge(seen)
+    assert (said.finding.kind, said.finding.severity) == ("stalled", "critical")
+    assert said.finding.headline == "nothing for 12 s: data in get (queues.py:113)"
+    assert "read (stalled.py:60)" in said.finding.evidence[-1].text
+
+
+@pytest.mark.parametrize(
+    ("phase", "age_s", "stuck"),
+    [
+        ("data", 9.0, False),
+        ("forward", 11.0, True),
+        ("compile", 600.0, False),
+        ("checkpoint", 200.0, False),
+        ("checkpoint", 400.0, True),
+        ("loader start-up", 50.0, False),
+        ("export", 50.0, False),
+        ("starting", 500.0, False),
+    ],
+)
+def test_how_long_is_too_long(phase: str, age_s: float, stuck: bool) -> None:
+    seen = window(even(300, forward_ms=40), open_step=open_step(phase, age_s))
+    assert (stalled(seen) is not None) == stuck
+
+
+def test_a_long_evaluation_that_makes_progress_is_no_stall() -> None:
+    rows = even(300, forward_ms=40)
+    moving = open_step("evaluation", 0.4, step_age_s=900.0)
+    assert stalled(window(rows, open_step=moving)) is None
+
+
+def test_what_took_long_before_may_take_long_again() -> None:
+    rows = run(300, lambda n: {"forward_ms": 40, "other_ms": 20_000 if n == 250 else 0})
+    assert stalled(window(rows, open_step=open_step("other", 30.0))) is None
+
+
+def test_slow_steps_are_given_ten_of_them() -> None:
+    rows = even(30, forward_ms=8_000)
+    assert stalled(window(rows, open_step=open_step("forward", 70.0))) is None
+    assert stalled(window(rows, open_step=open_step("forward", 90.0))) is not None
+
+
+def test_the_first_step_may_take_two_minutes() -> None:
+    assert stalled(window([], open_step=open_step("forward", 100.0))) is None
+
+
+def test_a_run_that_has_ended_is_not_stalled() -> None:
+    rows = even(300, forward_ms=40)
+    assert stalled(window(rows, open_step=open_step("data", 99.0), ended=True)) is None
+
+
+def test_the_verdict_comes_back_with_the_next_step() -> None:
+    engine = Engine()
+    rows = even(301, data_ms=60, forward_ms=40)
+    assert engine.judge(window(rows[:300])).finding.kind == "input"
+    stuck = engine.judge(window(rows[:300], open_step=open_step("data", 30.0)))
+    assert stuck.finding.kind == "stalled"
+    again = engine.judge(window(rows, open_step=open_step("data", 0.1)))
+    assert again.finding.kind == "input"
+    assert [kind for kind, _ in engine.summary()]
