@@ -88,7 +88,8 @@ def leading_dimension(batch: Any, depth: int = 3) -> int | None:
     Only tensors and plain containers are looked into: an attribute of a user's class could do
     anything.
     """
-    if isinstance(batch, sys.modules["torch"].Tensor):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(batch, torch.Tensor):
         return int(batch.shape[0]) if batch.dim() else None
     if depth == 0:
         return None

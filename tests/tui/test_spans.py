@@ -3,7 +3,8 @@
 import pytest
 
 from tui.widgets.charset import Charset
-from tui.widgets.numbers import (
+from tui.widgets.spans import Span, clip, ends, fit, joined, length, row, rule, text_of, wrap
+from tui.wording.numbers import (
     digits,
     duration,
     grain,
@@ -14,7 +15,6 @@ from tui.widgets.numbers import (
     size,
     span,
 )
-from tui.widgets.spans import Span, clip, ends, fit, joined, length, row, rule, text_of, wrap
 
 GIB = 1024**3
 

@@ -1,5 +1,7 @@
 """The overview: verdict, the picture that proves it, then detail."""
 
+from functools import cached_property
+
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
@@ -51,9 +53,10 @@ class OverviewScreen(Screen[None]):
             yield EventsPanel("events")
         yield Footer("footer", footer_keys())
 
-    def on_mount(self) -> None:
-        """The panels never change: look them up once."""
-        self._panels = list(self.query(Panel))
+    @cached_property
+    def _panels(self) -> list[Panel]:
+        """The panels never change: they are looked up once."""
+        return list(self.query(Panel))
 
     def show(self, view: View) -> None:
         """Draw a frame."""

@@ -1,7 +1,8 @@
 """What the training thread is doing now: the newest of the probe's message and its state page.
 
-The page's last mark is one word that the training thread writes itself, so it is fresh while a C
-call holds the interpreter lock and the publisher cannot run. The message knows more.
+The page's last mark is one word, a tenth of a second old at most, and it can be read when no
+message comes any more: the process is held up in one call, or has been killed. The message knows
+more.
 """
 
 from probe.wire import marks
@@ -13,6 +14,8 @@ from tui.verdict.window import OpenStep
 
 WAITING = frozenset({marks.FETCH_ENTER, marks.ITERATION, marks.LOADER})
 """Last marks after which the training thread waits for a batch."""
+FRAME_AGE_NS = 5_000_000_000
+"""Stacks come in chunks of seconds: of a younger mark they tell what was before it."""
 NOT_MARKING = frozenset({STATE_DISARMED, STATE_UNINSTALLED})
 """States in which the last mark says nothing any more: the run goes on without us."""
 
@@ -56,7 +59,7 @@ class OpenStepBook:
             age_s=max(0, now_ns - since_ns) / 1e9,
             step_age_s=max(0, now_ns - started_ns) / 1e9 if started_ns else None,
             evaluating=evaluating,
-            frame=frame,
+            frame=frame if now_ns - since_ns >= FRAME_AGE_NS else None,
         )
 
     def spans(self, now_ns: int) -> tuple[Span, ...]:

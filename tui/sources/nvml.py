@@ -1,5 +1,6 @@
 """The GPUs that the target uses, by NVML: utilisation, memory, power, clocks, throttling."""
 
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ class NvmlSource:
     interval_ns = LOOK_NS
 
     def __init__(self, pid: int) -> None:
+        self._pid = pid
         self._pids = set(pids_inside(pid))
         self._visible = environ_of(pid).get("CUDA_VISIBLE_DEVICES")
         self._nvml: Any = None
@@ -67,7 +69,13 @@ class NvmlSource:
             self._nvml = None
 
     def _used_devices(self) -> list[tuple[int, Any]]:
-        """Devices that hold a context of the target; before it has one, those it can see."""
+        """Devices that hold a context of the target.
+
+        In a container NVML names processes by pids that nobody in there knows: then those that it
+        can see, once it has opened the driver. A process that never did uses no GPU.
+        """
+        if not has_opened_driver(self._pid):
+            return []
         nvml = self._nvml
         every = [
             (index, nvml.nvmlDeviceGetHandleByIndex(index))
@@ -137,6 +145,14 @@ def visible(variable: str | None, uuids: list[str]) -> list[int]:
             break
         chosen += named
     return chosen
+
+
+def has_opened_driver(pid: int, proc: Path = Path("/proc")) -> bool:
+    """Whether a process holds NVIDIA's memory driver open, as all with a CUDA context do."""
+    try:
+        return any("nvidia-uvm" in os.readlink(fd) for fd in (proc / str(pid) / "fd").iterdir())
+    except OSError:
+        return False
 
 
 def environ_of(pid: int) -> dict[str, str]:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from tui.snapshot import Event, Snapshot
-from tui.widgets.numbers import count, duration
 from tui.widgets.panel import Panel
 from tui.widgets.spans import Row, Span, clip, row, rule
 from tui.widgets.view import View
+from tui.wording.numbers import count, duration
 
 
 class EventsPanel(Panel):

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from tui.widgets.numbers import span
 from tui.widgets.panel import Panel
 from tui.widgets.spans import Row, Span, ends, length
 from tui.widgets.view import View
+from tui.wording.numbers import span
 
 Key = tuple[str, str]
 """A key as people call it, and its word."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from tui.snapshot import Snapshot, Status
-from tui.widgets.numbers import count, duration
 from tui.widgets.panel import Panel
 from tui.widgets.spans import Row, Span, clip, ends, length, text_of
 from tui.widgets.view import View
+from tui.wording.numbers import count, duration
 
 STALE_S = 2.0
 """Silence for longer than this shows as stale: the probe speaks ten times a second."""

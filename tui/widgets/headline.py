@@ -2,10 +2,10 @@
 
 from tui.snapshot import Snapshot
 from tui.verdict.findings import Finding
-from tui.widgets.numbers import duration
 from tui.widgets.spans import Row, Span, clip, ends, length, wrap
 from tui.widgets.view import shown_at_ns
-from tui.widgets.words import WORDS, abstains, glyph_of, role_of
+from tui.wording.numbers import duration
+from tui.wording.words import WORDS, abstains, glyph_of, role_of
 
 LEGIBLE = 12
 """A clause clipped to less than this says nothing."""

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from tui.snapshot import MemoryView, Snapshot
 from tui.verdict.window import MemoryPoint
 from tui.widgets.columns import Column, area_rows
-from tui.widgets.numbers import count, growth, scale_size, size
 from tui.widgets.panel import Panel
 from tui.widgets.spans import Row, Span, cell_len, ends, length, row, rule
 from tui.widgets.view import View
+from tui.wording.numbers import count, growth, scale_size, size
 
 LEAST_SPAN = 0.10
 LEAST_SPAN_GROWING = 0.02

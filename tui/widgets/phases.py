@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tui.snapshot import Phase
-from tui.widgets.numbers import like, percent
 from tui.widgets.spans import Row, Span, length
+from tui.wording.numbers import like, percent
 
 
 class Look(NamedTuple):

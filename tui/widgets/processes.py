@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from tui.observations import ProcessUse
-from tui.widgets.numbers import size
 from tui.widgets.panel import Panel
 from tui.widgets.spans import Row, Span, clip, row, rule
 from tui.widgets.view import View
+from tui.wording.numbers import size
 
 _STATES = {
     "R": "running",

@@ -13,10 +13,10 @@ from tui.widgets.columns import (
     stretches,
     tick_row,
 )
-from tui.widgets.numbers import grain, span
 from tui.widgets.panel import Panel
 from tui.widgets.spans import EMPTY, Row, Span, cell_len, clip, joined, rule
 from tui.widgets.view import View, shown_at_ns
+from tui.wording.numbers import grain, span
 
 GUTTER = 5
 """Cells of the scale: " 100┤"."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from tui.snapshot import Snapshot
 from tui.verdict.window import FrameShare, Stacks
-from tui.widgets.numbers import count, percent
 from tui.widgets.panel import Panel
 from tui.widgets.spans import EMPTY, Row, Span, clip, first_that_fits, row, rule
 from tui.widgets.view import View
+from tui.wording.numbers import count, percent
 
 BAR = 12
 BAR_FROM = 90

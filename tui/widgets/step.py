@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from probe.wire.messages import Step
 from tui.snapshot import Phase, StepStats
 from tui.widgets.columns import Column, area_rows
-from tui.widgets.numbers import count, digits, like, milliseconds, percent
 from tui.widgets.panel import Panel
 from tui.widgets.phases import bar_row, legend_row, looks_of
 from tui.widgets.spans import EMPTY, Row, Span, clip, ends, row, rule
 from tui.widgets.view import View
+from tui.wording.numbers import count, digits, like, milliseconds, percent
 
 TABLE_FROM = 12
 """Rows from which the phases get a table and the recent steps a picture."""

@@ -6,11 +6,11 @@ from tui.snapshot import Snapshot
 from tui.verdict.findings import Evidence, Finding
 from tui.widgets.header import ended_line
 from tui.widgets.headline import headline_rows
-from tui.widgets.numbers import count, span
 from tui.widgets.panel import Panel
 from tui.widgets.spans import EMPTY, Row, Span, clip, ends, length, rule, wrap
 from tui.widgets.view import View
-from tui.widgets.words import WORDS, gain_of, glyph_of, role_of
+from tui.wording.numbers import count, span
+from tui.wording.words import WORDS, gain_of, glyph_of, role_of
 
 INDENT = 10
 """Cells before an evidence line's text, below the label "   NEXT   "."""

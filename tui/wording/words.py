@@ -49,8 +49,14 @@ def role_of(finding: Finding) -> str:
 
 
 def gain_of(finding: Finding) -> str:
-    """ "≤ 2.3x faster" for a bound, "~2.3x faster" for an estimate, "" where nobody can say."""
+    """ "≤ 2.3x faster" for a bound, "~2.3x faster" for an estimate, "" where nobody can say.
+
+    Also "" where the advice states its own gain: removing the whole cause would give more than the
+    action that stands there, and two numbers side by side read as a contradiction.
+    """
     if finding.speedup is None or finding.speedup < 1.005:
+        return ""
+    if finding.advice and "at best" in finding.advice[0]:
         return ""
     text = f"{finding.speedup:.1f}x" if finding.speedup >= 1.095 else f"{finding.speedup:.2f}x"
     return f"≤ {text} faster" if finding.speedup_is == "bound" else f"~{text} faster"

@@ -1,13 +1,16 @@
 """NVML through a stand-in for the driver's library."""
 
+import os
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tui.observations import GpusSeen, Missing
-from tui.sources.nvml import NvmlSource, visible
+from tui.sources import nvml
+from tui.sources.nvml import NvmlSource, has_opened_driver, visible
 
 UUIDS = ["GPU-aaaa", "GPU-bbbb", "GPU-bbcc"]
 
@@ -71,8 +74,7 @@ def driver(processes: dict[int, list[Any]]) -> Any:
 
 
 def test_the_devices_that_hold_a_context_of_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
+    monkeypatch.setattr(nvml, "has_opened_driver", lambda pid: True)
     mine = SimpleNamespace(pid=os.getpid(), usedGpuMemory=7)
     monkeypatch.setitem(sys.modules, "pynvml", driver({1: [mine]}))
     source = NvmlSource(os.getpid())
@@ -101,3 +103,18 @@ def test_no_driver_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no NVIDIA driver" in missing.reason
     assert source.poll(1) == []
     source.close()
+
+
+def test_a_process_that_never_opened_the_driver_uses_no_gpu(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", driver({}))
+    source = NvmlSource(os.getpid())
+    source.open()
+    assert source.poll(0) == []
+    source.close()
+    folder = tmp_path / "7/fd"
+    folder.mkdir(parents=True)
+    (folder / "3").symlink_to("/dev/nvidia-uvm")
+    assert has_opened_driver(7, tmp_path)
+    assert not has_opened_driver(8, tmp_path)

@@ -18,7 +18,9 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
     busy = feeding.busy if feeding.busy else 1.0
     if use.cpu_percent >= policy.WORKER_CPU_WAITS * busy:
         return None
-    if window.machine_cpu_percent is not None and window.machine_cpu_percent > policy.MACHINE_FULL:
+    reading = share_where(worker_places(window), reads)
+    full = (window.machine_cpu_percent or 0.0) > policy.MACHINE_FULL
+    if full and reading < policy.READ_SHARE * busy:
         return None  # they queue for a core
     text = (
         f"workers make a batch {percent(busy)} of the time and use {use.cpu_percent:.0f}% of a core"
@@ -26,7 +28,6 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
     evidence = [Evidence(text, "proc", use.cpu_percent, "%")]
     places = worker_places(window)
     disk = use.disk_wait_share or 0.0
-    reading = share_where(places, reads)
     if disk >= policy.READ_SHARE * busy:
         evidence.append(
             Evidence(f"in {percent(disk)} of the looks they wait for a disk", "proc", disk)

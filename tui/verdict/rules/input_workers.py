@@ -15,16 +15,16 @@ def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
     workers, plan = feeding.workers, feeding.plan()
     if not workers or plan is None or feeding.make_ns is None:
         return None
-    evidence = [_cost(feeding)]
+    places = worker_places(window)
+    evidence = [_cost(feeding), *named(places, "worker")]
     use = window.workers
     if use is not None and use.cpu_percent is not None:
-        text = f"{workers} workers use {use.cpu_percent:.0f}% of a core each"
+        text = f"{workers} worker{'s use' if workers > 1 else ' uses'} {use.cpu_percent:.0f}% "
+        text += "of a core each" if workers > 1 else "of a core"
         if feeding.cores:
             text += f", {cores(feeding.cores)} here"
         evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
     evidence += _others(window)
-    places = worker_places(window)
-    evidence += named(places, "worker")
     less = cheaper(places[0] if places else None)
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - policy.WORTH_DOING):
         costs = f"each batch costs a worker {ms(feeding.make_ns)}, the rest of the step "
