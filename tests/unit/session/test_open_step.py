@@ -37,9 +37,17 @@ def test_nothing_before_the_first_mark() -> None:
 def test_a_message_says_the_phase_and_both_ages() -> None:
     step = told(1000, kind=marks.BACKWARD_ENTER, started_ns=400 * MS).at(1600 * MS, "f (a.py:1)")
     assert step is not None
-    assert (step.phase, step.frame) == ("backward", "f (a.py:1)")
+    assert step.phase == "backward"
     assert step.age_s == pytest.approx(0.6)
     assert step.step_age_s == pytest.approx(1.2)
+
+
+def test_a_frame_is_told_only_of_a_mark_that_is_older_than_the_samples() -> None:
+    book = told(1000, kind=marks.BACKWARD_ENTER)
+    young, old = book.at(1600 * MS, "f (a.py:1)"), book.at(9000 * MS, "f (a.py:1)")
+    assert young is not None
+    assert old is not None
+    assert (young.frame, old.frame) == (None, "f (a.py:1)")
 
 
 def test_the_page_is_fresher_while_the_interpreter_lock_is_held() -> None:
