@@ -149,7 +149,13 @@ def _no_process(pid: int) -> NoProcessError:
 
 def _why_not(process: psutil.Process, owners: list[int]) -> GpuwatchError:
     pid, name = process.pid, process.name()
-    if owners and owners[0] != pid and psutil.pid_exists(owners[0]):
+    if owners and owners[0] != pid and not psutil.pid_exists(owners[0]):
+        return NothingToMeasureError(
+            f"{pid} is left over from the training process {owners[0]}, which has died",
+            "A worker that outlived it still holds its files; there are no steps any more.",
+            f"To be rid of it: kill {pid}",
+        )
+    if owners and owners[0] != pid:
         return NothingToMeasureError(
             f"{pid} is a worker of the training process {owners[0]}",
             "A worker has no steps of its own.",
