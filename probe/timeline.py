@@ -58,6 +58,10 @@ class Timeline:
         self._described: Description | None = None
         self._ready: int | None = None
         self._done: list[Step] = []
+        self._leaves = 0
+        """Optimizer leaves in the open step, nested ones too, as a rest counts them."""
+        self._told_leaves = self._told_steps = self._told_ns = 0
+        """Since the start, and the steps they were: tells how many steps passed in a rest."""
         self._bounds: dict[int, Callable[[int, Any], None]] = {
             marks.ITERATION: self._iteration,
             marks.FETCH_ENTER: self._fetch_enter,
@@ -70,6 +74,7 @@ class Timeline:
             marks.OPTIMIZER_LEAVE: self._optimizer_leave,
             marks.OPTIMIZER_INSIDE: self._optimizer_inside,
             marks.STEP: self._step_said,
+            marks.RESTED: self._rested,
         }
         self._asides: dict[int, Callable[[int, Any], None]] = {
             marks.LOADER: self._loader,
@@ -140,7 +145,11 @@ class Timeline:
         if not self._spoiled:
             inference = not self._boundary.trained
             self._done.append(self._step.closed(self.steps, count, self._since_ns, inference))
+            self._told_leaves += self._leaves
+            self._told_steps += count
+            self._told_ns += self._since_ns - self._step.started_ns
         self._spoiled = False
+        self._leaves = 0
         self._step = OpenStep(self._since_ns)
 
     # -- fetches -----------------------------------------------------------------------------
@@ -258,6 +267,7 @@ class Timeline:
         self._close(FORWARD if unseen_backward else OTHER, t_ns, marks.OPTIMIZER_ENTER)
 
     def _optimizer_leave(self, t_ns: int, _: None) -> None:
+        self._leaves += 1
         if self._backward_depth:
             self._optimizer_inside(t_ns, None)
             return
@@ -281,6 +291,16 @@ class Timeline:
             phase = EVALUATION if self._evaluating else FORWARD
         self._close(phase, t_ns, marks.STEP)
         self._end_step()
+
+    def _rested(self, t_ns: int, leaves: int) -> None:
+        """Steps passed unmarked: count them (by the clock where there is no optimizer), and begin
+        anew here."""
+        if self._told_leaves:
+            self.steps += leaves * self._told_steps // self._told_leaves
+        elif self._told_ns:
+            self.steps += (t_ns - self._since_ns) * self._told_steps // self._told_ns
+        self._begin_at(t_ns)
+        self._spoiled = True
 
     # -- asides and losses -------------------------------------------------------------------
 
@@ -326,7 +346,11 @@ class Timeline:
             self.lost_marks += number - self._expected
             self.steps = self.steps_by(number)
             self._spoiled = True
+        self._begin_at(t_ns)
+
+    def _begin_at(self, t_ns: int) -> None:
+        """What came before is not known, or not to be told: a step begins here."""
         self._step, self._since_ns = OpenStep(t_ns), t_ns
-        self._kind = 0
+        self._kind = self._leaves = 0
         self._overlays = Overlays()
         self._fetch_depth = self._backward_depth = self._optimizer_depth = 0

@@ -38,7 +38,7 @@ def _attach(
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
-        if not (always or kwargs.get("accumulate_grad")):
+        if recorder.resting or not (always or kwargs.get("accumulate_grad")):
             return original(*args, **kwargs)
         if get_ident() != recorder.owner and not claim(BACKWARD_ENTER):
             return original(*args, **kwargs)

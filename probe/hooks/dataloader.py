@@ -45,6 +45,8 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:
+        if recorder.resting:
+            return original(self)
         if get_ident() != recorder.owner and not claim(FETCH_ENTER):
             return original(self)
         iterator = id(self)
@@ -78,7 +80,7 @@ def _patch_start(recorder: Recorder, watch: LoaderWatch, base: Any, name: str) -
     @functools.wraps(original)
     def start(self: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.on:
-            mark(ITERATION, self, watch.restarted)
+            mark(ITERATION, watch.restarted(self))
         return original(self, *args, **kwargs)
 
     return replace(original, start, [(base, name)])

@@ -25,7 +25,7 @@ def attach(recorder: Recorder) -> Detach:
     put, number, now_ns, claim = recorder.put, recorder.number, recorder.now_ns, recorder.claim
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if is_compiling():
+        if is_compiling() or recorder.resting:
             return
         if get_ident() == recorder.owner or claim(OPTIMIZER_ENTER):
             put((number(), OPTIMIZER_ENTER, now_ns(), None))
@@ -33,7 +33,9 @@ def attach(recorder: Recorder) -> Detach:
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling():
             return
-        if get_ident() == recorder.owner or claim(OPTIMIZER_LEAVE):
+        if recorder.resting:
+            recorder.rested += 1
+        elif get_ident() == recorder.owner or claim(OPTIMIZER_LEAVE):
             put((number(), OPTIMIZER_LEAVE, now_ns(), None))
 
     handles = (

@@ -31,6 +31,8 @@ LOADER: Final = 18
 """What a loader looks like, told before the first fetch of each of its iterators."""
 READY: Final = 19
 """How many batches lie ready, told before a fetch while somebody watches."""
+RESTED: Final = 20
+"""The hooks have rested (nobody watches, and the steps are short) and begin to mark again."""
 
 OPEN_PHASE: Final[dict[int, str]] = {
     0: "starting",
@@ -53,5 +55,6 @@ OPEN_PHASE: Final[dict[int, str]] = {
     CHECKPOINT_LEAVE: "other",
     LOADER: "loader start-up",
     READY: "data",
+    RESTED: "not known",
 }
 """What the training thread is doing, judged from its last mark alone."""

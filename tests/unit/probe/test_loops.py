@@ -292,3 +292,41 @@ def test_optimizer_in_backward_is_counted_and_has_no_phase(run: Watched) -> None
     steps = run.steps()
     assert [step.optimizer_steps for step in steps] == [1] * 10
     assert [phases_ms(step) for step in steps[1:]] == [{"data": 4, "forward": 6, "backward": 9}] * 9
+
+
+def test_a_rest_counts_its_steps_and_tells_none_of_them(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+
+    def train(rows: int) -> None:
+        for batch in loader_of(run, rows=rows):
+            model(batch).backward()
+            optimizer.step()
+
+    train(20)
+    assert len(run.steps()) == 10
+    run.recorder.rest()
+    train(80)
+    run.recorder.wake()
+    assert run.steps() == []
+    assert run.timeline.steps == 10 + 40
+    train(20)
+    told = run.steps()
+    assert [step.number for step in told] == list(range(52, 61))
+    assert [phases_ms(step) for step in told] == [PLAIN] * 9
+    assert run.timeline.lost_marks == 0
+
+
+def test_a_rest_of_an_inference_is_counted_by_the_clock(run: Watched) -> None:
+    model = Model(run.clock)
+    with torch.no_grad():
+        for batch in loader_of(run):
+            model(batch)
+        before = run.steps()
+        run.recorder.rest()
+        for batch in loader_of(run, rows=80):
+            model(batch)
+        run.recorder.wake()
+    run.steps()
+    assert len(before) == 10
+    assert run.timeline.steps == pytest.approx(10 + 40, abs=1)
