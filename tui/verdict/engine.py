@@ -109,6 +109,8 @@ class Engine:
         if gap is None and grows:
             return self._verdict(grows[0], of_nothing(seen, window), seen, (), window, fresh)
         rest = gap or next(found for rule in NOTHING_BOUND if (found := rule(window)) is not None)
+        if rest.kind == "incomplete" and gap is None:
+            self._judged = None  # once the signal is there, what it shows is not "nothing wrong"
         sure = 0.0 if rest.kind == "incomplete" else of_nothing(seen, window)
         return self._verdict(rest, sure, seen, grows, window, fresh)
 

@@ -61,6 +61,15 @@ def test_waiting_for_the_gpu_is_not_python() -> None:
     assert (blind.kind, blind.sub) == ("incomplete", "stacks")
 
 
+def test_a_cause_is_named_by_the_first_look_that_has_its_signal() -> None:
+    rows = even(60, forward_ms=1.4, backward_ms=1.5, optimizer_ms=0.2, other_ms=32)
+    blind = window(rows[:59], gpu_present=True, stacks=None)
+    seen = window(rows, gpu_present=True, stacks=stacks(main=[METRICS]))
+    engine = Engine()
+    assert engine.judge(blind).finding.kind == "incomplete"
+    assert engine.judge(seen).finding.kind == "host"
+
+
 def test_a_cause_is_worth_no_more_than_the_loader_leaves() -> None:
     """Diagnosis 2.4, the loader cap: workers that are busy 90 % of the time are next."""
     rows = even(60, **WORK, other_ms=10)
