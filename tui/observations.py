@@ -87,8 +87,6 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     frames: tuple[str, ...]
     """Outermost first, "function (file:line)"."""
     count: int
-    idle_count: int = 0
-    """How many of them found the thread off the CPU (None known: 0 with `count` samples)."""
 
 
 class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):

@@ -41,11 +41,6 @@ def why_no_screen(environ: Mapping[str, str] = os.environ) -> str | None:
     return None
 
 
-def terminal_fits(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the screen can be shown; if not, the plain view is the face to use."""
-    return why_no_screen(environ) is None
-
-
 def _is_tty(stream: Any) -> bool:
     try:
         return stream is not None and bool(stream.isatty())

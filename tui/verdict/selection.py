@@ -49,11 +49,6 @@ def choose_window(all_steps: Sequence[Step], cut_ns: int = 0) -> Choice:
     return Choice(tuple(kept), left, cut_ns, change)
 
 
-def recent_window_steps(all_steps: Sequence[Step], cut_ns: int = 0) -> tuple[Step, ...]:
-    """`choose_window(…).steps`, for a caller that needs nothing else."""
-    return choose_window(all_steps, cut_ns).steps
-
-
 def _present(rows: Sequence[Step], warm: int, cut_ns: int) -> list[Step]:
     return [row for row in rows if row.start_ns >= cut_ns and row.number - row.count >= warm]
 

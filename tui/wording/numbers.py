@@ -1,5 +1,7 @@
 """Numbers as people read them: few digits, always a unit, never a false precision."""
 
+from tui.verdict.figures import percent as percent  # the screen and the verdict agree
+
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
 
@@ -28,13 +30,6 @@ def like(value: float, whole: float) -> str:
     """A part with the precision of its whole, so that numbers beside each other match."""
     places = 0 if whole >= 99.95 else 1 if whole >= 9.995 else 2
     return f"{value:,.{places}f}"
-
-
-def percent(share: float) -> str:
-    """0.574 -> "57%"; what is there but rounds to nothing is "<1%"."""
-    if 0 < share < 0.005:
-        return "<1%"
-    return f"{100 * share:.0f}%"
 
 
 def duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tui.verdict.figures import times
 from tui.verdict.findings import Finding
 
 WORDS: Final = {
@@ -58,5 +59,5 @@ def gain_of(finding: Finding) -> str:
         return ""
     if finding.advice and "at best" in finding.advice[0]:
         return ""
-    text = f"{finding.speedup:.1f}x" if finding.speedup >= 1.095 else f"{finding.speedup:.2f}x"
+    text = times(finding.speedup)
     return f"≤ {text} faster" if finding.speedup_is == "bound" else f"~{text} faster"

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.verdict.runs import bursty_wait
 from tests.unit.verdict.windows import even, run
 from tui.verdict.changes import last_change
-from tui.verdict.selection import choose_window, recent_window_steps
+from tui.verdict.selection import choose_window
 from tui.verdict.warmup import warm_after
 
 
@@ -52,13 +52,13 @@ def test_a_first_verdict_needs_twenty_steps_at_most() -> None:
 
 
 def test_the_window_grows_to_a_hundred_steps() -> None:
-    assert len(recent_window_steps(even(60, forward_ms=80))) == 55
-    assert len(recent_window_steps(even(500, forward_ms=80))) == 100
+    assert len(choose_window(even(60, forward_ms=80)).steps) == 55
+    assert len(choose_window(even(500, forward_ms=80)).steps) == 100
 
 
 def test_fast_steps_are_windowed_by_time() -> None:
     rows = even(2_000, forward_ms=10, count=2)
-    kept = recent_window_steps(rows)
+    kept = choose_window(rows).steps
     assert len(kept) == 500
     assert kept[-1].end_ns - kept[0].start_ns == 5_000_000_000
 
