@@ -84,7 +84,7 @@ def is_users(path: str) -> bool:
     """Whether a file is the user's own: neither a library's nor the standard library's."""
     if path.startswith(MACHINERY) or path.startswith("<") or "-packages/" in path:
         return False
-    top = path.split("/", 1)[0].removesuffix(".py")
+    top = path.partition(":")[0].split("/", 1)[0].removesuffix(".py")
     return top not in LIBRARIES and top not in sys.stdlib_module_names
 
 

@@ -77,6 +77,7 @@ def test_other_lines_are_passed_over(text: str) -> None:
         ("torch/nn/modules/conv.py:3", False),
         ("PIL/ImageFile.py:3", False),
         ("threading.py:3", False),
+        ("random.py:243", False),
         ("json/decoder.py:3", False),
         ("/usr/lib/python3/dist-packages/x.py:3", False),
         ("<string>:1", False),
