@@ -98,6 +98,43 @@ class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
     stacks: tuple[StackCount, ...]
 
 
+class OtherProcess(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A process on the device that is not the target."""
+
+    pid: int
+    name: str
+    """Its command, or "" where it lives in another pid namespace."""
+    memory_bytes: int | None
+    sm_percent: float | None
+    """Its share of the device's time by NVML; None where that is not told."""
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What one GPU did over one interval, which ended at the observation's `t_ns`.
+
+    Percent of the interval, 0 to 100; None where the source does not tell.
+    """
+
+    index: int
+    """NVML's, as in `GpuUse`."""
+    source: str
+    """"gpm" (100 ms, Hopper and newer), "samples" or "utilization" (200 ms)."""
+    interval_ns: int
+    busy: float | None
+    """Anything at all ran: GPM's graphics utilisation, or NVML's."""
+    sm: float | None = None
+    """Streaming multiprocessors with work: what the sawtooth shows."""
+    occupancy: float | None = None
+    tensor: float | None = None
+    fp32: float | None = None
+    dram: float | None = None
+    pcie_rx_mb_s: float | None = None
+    """Towards the device."""
+    pcie_tx_mb_s: float | None = None
+    nvlink_rx_mb_s: float | None = None
+    nvlink_tx_mb_s: float | None = None
+
+
 class GpuUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One GPU at one moment, by NVML."""
 
@@ -112,12 +149,23 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     sm_clock_mhz: int | None
     temperature_c: int | None
     throttle_reasons: tuple[str, ...] = ()
+    memory_clock_mhz: int | None = None
+    power_limit_w: float | None = None
+    others: tuple[OtherProcess, ...] = ()
+    """Processes other than the target that hold a context on the device."""
 
 
 class GpusSeen(Observation, frozen=True, kw_only=True, tag="gpus"):
     """All the GPUs that the target uses."""
 
     gpus: tuple[GpuUse, ...]
+
+
+class ActivitySeen(Observation, frozen=True, kw_only=True, tag="activity"):
+    """One reading of every GPU that the target uses. A reading that the device had not refreshed
+    is not delivered at all."""
+
+    gpus: tuple[Activity, ...]
 
 
 class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
@@ -143,6 +191,7 @@ AnyObservation = (
     | ProcessesSeen
     | StacksSeen
     | GpusSeen
+    | ActivitySeen
     | Missing
     | TargetEnded
 )

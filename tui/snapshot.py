@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from probe.wire.messages import Hello, Loader, Step
-from tui.observations import GpuUse, ProcessUse
+from probe.wire.messages import GpuMemory, Hello, Loader, Step
+from tui.observations import Activity, GpuUse, ProcessUse
 from tui.verdict.findings import Verdict
 from tui.verdict.window import MemoryPoint, OpenStep, Stacks
 
@@ -59,6 +59,44 @@ class Sawtooth:
     samples: tuple[Sample, ...]
     """Values 0 to 100, oldest first; each holds for `interval_ns` before its time."""
     step_starts_ns: tuple[int, ...]
+    tensor: tuple[Sample, ...] = ()
+    """Tensor-core activity at the same moments; empty where it is not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One step as an oscilloscope shows it: samples of many steps folded on the step starts."""
+
+    step_ns: int
+    """Length that the profile is drawn for: the median step."""
+    steps: int
+    """Steps folded."""
+    source: str
+    """"gpm 100 ms"."""
+    mean: tuple[float | None, ...]
+    """SM activity by equal parts of the step, 0 to 100; None where no sample fell."""
+    low: tuple[float | None, ...]
+    """10th and 90th percentile of the same."""
+    high: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPhases:
+    """The window's steps on the GPU's own clock."""
+
+    steps: int
+    phases: tuple[Phase, ...]
+    """Shares of the GPU's wall time."""
+    exposed_ms: float
+    """A step's wait for data that the GPU felt, and the part that it did not."""
+    hidden_ms: float
+    lag_ms: tuple[float | None, float | None, float | None, float | None]
+    """Median lag at the fetch's end, the forward's, the backward's, the optimizer's."""
+    uncertain_ms: float | None
+    every: int
+    """One step in so many is measured."""
+    cost_us: float | None
+    """Measured cost of the device marks of one such step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +142,10 @@ class Status:
     monitor_cpu_percent: float | None
     missing: tuple[str, ...]
     """"source: reason. fix", one line each."""
+    replay: str | None = None
+    """What is replayed ("recorded on an NVIDIA H200, 2026-11-21"); None while live."""
+    recording: str | None = None
+    """The file that is being written; None while none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +174,9 @@ class Snapshot:
     gpus: tuple[GpuUse, ...]
     events: tuple[Event, ...]
     """Newest last, at most 50."""
+    activity: tuple[Activity, ...] = ()
+    """The newest reading of each GPU."""
+    scope: Scope | None = None
+    gpu_phases: GpuPhases | None = None
+    gpu_memory: tuple[GpuMemory, ...] = ()
+    """The allocator over time, oldest first."""

@@ -78,6 +78,101 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     """Fetch to fetch, no backward ever seen."""
 
 
+class GpuStep(msgspec.Struct, frozen=True, array_like=True):
+    """A step on the clock of its GPU: the same marks, when the device reached them.
+
+    The phases partition `gpu_end_ns - gpu_start_ns`. It comes later than its `Step`, when the
+    device has caught up, and only for the steps that were sampled; so it stands alone. A row of
+    several merged steps has their sums; its lags are means.
+    """
+
+    number: int
+    """As `Step.number`."""
+    count: int
+    start_ns: int
+    """The step's start and end on the host, perf_counter_ns, as in its `Step`."""
+    end_ns: int
+    device: int
+    """CUDA index in the process."""
+    gpu_start_ns: int
+    """When the device reached the step's first mark, on the host's clock (± `uncertain_ns`)."""
+    gpu_end_ns: int
+    data_ns: int
+    """The device between the marks of the fetches: nothing was launched, so it had run dry. This
+    is the exposed wait."""
+    startup_ns: int
+    forward_ns: int
+    backward_ns: int
+    optimizer_ns: int
+    other_ns: int
+    evaluation_ns: int
+    checkpoint_ns: int
+    compile_ns: int
+    phases: dict[str, int]
+    host_wait_ns: int
+    """What the host waited in the same fetches: the exposed wait and the hidden one."""
+    lag_start_ns: int | None
+    """How long after the host the device reached the step's first mark; None for unknown, as
+    while the two clocks are not aligned. The others: the last fetch, the end of the forward, of
+    the backward, of the optimizer."""
+    lag_data_ns: int | None
+    lag_forward_ns: int | None
+    lag_backward_ns: int | None
+    lag_optimizer_ns: int | None
+    uncertain_ns: int | None
+    """Half the width of what the alignment of the two clocks leaves open; None: not aligned."""
+
+    @property
+    def wall_ns(self) -> int:
+        """Length of the step on the device's clock."""
+        return self.gpu_end_ns - self.gpu_start_ns
+
+    @property
+    def exposed_ns(self) -> int:
+        """What the device itself waited for data, loader start-up included."""
+        return self.data_ns + self.startup_ns
+
+    @property
+    def hidden_ns(self) -> int:
+        """What the host waited while the device was still busy with earlier work."""
+        return max(0, self.host_wait_ns - self.exposed_ns)
+
+
+class GpuMemory(msgspec.Struct, frozen=True, array_like=True):
+    """The caching allocator of one device, read about once a second. Bytes since the start."""
+
+    t_ns: int
+    step: int
+    """Steps completed by then."""
+    device: int
+    allocated: int
+    """At the end of a step."""
+    reserved: int
+    active: int
+    peak_allocated: int
+    """The user's own running maximum: read, never reset. It may fall when the user resets it."""
+    peak_reserved: int
+    at_backward: int | None
+    """Allocated as the last backward began: near the height of a step."""
+    retries: int
+    """Allocations that had to empty the cache first."""
+    ooms: int
+
+
+class GpuClock(msgspec.Struct, frozen=True, array_like=True):
+    """How the device's clock is read, and what that costs."""
+
+    device: int
+    uncertain_ns: int | None
+    """Of the alignment with the host's clock; None while there is none."""
+    every: int
+    """One step in so many is marked on the device."""
+    cost_ns: int
+    """Measured on the training thread: device marks of one such step and their resolving."""
+    dropped: int
+    """Device marks given up since the start: the device was too far behind, or a capture ran."""
+
+
 class Open(msgspec.Struct, frozen=True, array_like=True):
     """The step that is running: what the training thread did last and what it has spent so far."""
 
@@ -150,6 +245,11 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
     marks: int
     """Marks recorded since the start."""
     fault: str | None
+    gpu_steps: list[GpuStep] = []
+    """Steps whose device times became known since the last batch, oldest first."""
+    gpu_memory: list[GpuMemory] = []
+    gpu_clocks: list[GpuClock] = []
+    """One a device, about once a second."""
 
 
 class Bye(msgspec.Struct, frozen=True, array_like=True, tag="bye"):

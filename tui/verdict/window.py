@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from probe.wire.messages import Loader, Step
+from probe.wire.messages import GpuMemory, GpuStep, Loader, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,28 @@ class OpenStep:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuActivity:
+    """Means over the window's time of what the counters told, percent or MB/s; None: not told."""
+
+    source: str
+    """"gpm", "samples" or "utilization"."""
+    seconds: float
+    """How much of the window they cover."""
+    busy: float | None
+    sm: float | None
+    occupancy: float | None
+    tensor: float | None
+    fp32: float | None
+    dram: float | None
+    pcie_rx_mb_s: float | None
+    pcie_tx_mb_s: float | None
+    throttled: float
+    """Part of the readings with a reason to throttle, 0 to 1."""
+    others: int
+    """Other processes on the device."""
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """One look at a run. Steps are the recent ones, oldest first, warm-up excluded."""
 
@@ -95,3 +117,8 @@ class Window:
     gpu_present: bool
     ended: bool
     missing: tuple[str, ...]
+    gpu_steps: tuple[GpuStep, ...] = ()
+    """The window's steps on the GPU's clock, those that were measured; oldest first."""
+    activity: GpuActivity | None = None
+    """What the GPU's counters told over the window; None without counters."""
+    gpu_memory: tuple[GpuMemory, ...] = ()
