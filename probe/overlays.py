@@ -66,6 +66,13 @@ class Overlays:
         name = self._open[-1].name
         return name if isinstance(name, str) else PHASE_NAMES[name]
 
+    @property
+    def innermost(self) -> Name | None:
+        """What the time that passes now will be given to; None: to the phase around it."""
+        if not self._open or self._open[-1].holds_marks:
+            return None
+        return self._open[-1].name
+
     def enter(self, name: Name, t_ns: int) -> None:
         """An overlay begins."""
         self._open.append(_Overlay(name, t_ns))

@@ -6,11 +6,12 @@ The three hooks of every step write the tuple themselves::
 
     if recorder.resting: return original(...)
     if get_ident() != recorder.owner and not recorder.claim(KIND): return original(...)
-    put((number(), KIND, now_ns(), detail))
+    put((n := number(), KIND, now_ns(), detail))
+    if (stamp := recorder.stamp) is not None: stamp(n, KIND)
 
 In a real loop, whose caches are cold, a call of `mark` costs 2 us more than that (and one store
 into the state page 0.5 us, so the publisher does that ten times a second instead). Nothing in those
-three lines can fail; whatever can goes through `mark`, which is the training thread's one guard.
+lines can fail; whatever can goes through `mark` or the stamper, the training thread's guards.
 """
 
 import itertools
@@ -40,7 +41,7 @@ class Recorder:
     """
 
     __slots__ = ("_arm", "_trip", "armed", "last", "now_ns", "number", "on", "owner", "put",
-                 "rested", "resting", "ring", "trained", "watched")  # fmt: skip
+                 "rested", "resting", "ring", "stamp", "trained", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -67,6 +68,8 @@ class Recorder:
         self.ring: deque[Mark] = deque(maxlen=RING_MARKS)
         self.last: Mark = (-1, 0, 0, None)
         """The newest mark that has left the ring."""
+        self.stamp: Callable[[int, int], None] | None = None
+        """Puts a device's event behind a mark just put; None while no step is to have them."""
         self.put = self.ring.append
         self.number = itertools.count().__next__
 
@@ -82,7 +85,10 @@ class Recorder:
                 return
             if sight is not None:
                 detail = sight(detail)
-            self.put((self.number(), kind, self.now_ns(), detail))
+            number = self.number()
+            self.put((number, kind, self.now_ns(), detail))
+            if (stamp := self.stamp) is not None and kind not in marks.ASIDES:
+                stamp(number, kind)
         except Exception as error:
             self._trip(error)
 
@@ -127,11 +133,13 @@ class Recorder:
         """Take no marks any more."""
         self.on = False
         self.owner = 0
+        self.stamp = None
 
     def forget(self) -> None:
         """Start over, as a forked child must: what was recorded is the parent's."""
         self.armed = self.watched = self.trained = self.resting = False
         self.owner = 0
+        self.stamp = None
         self.ring.clear()
 
     def _may_be_taken_over(self) -> bool:

@@ -11,11 +11,13 @@ from time import sleep
 from typing import Final
 
 from probe import clock
+from probe.device.governor import Governor
+from probe.device.sampling import Sampling
 from probe.endpoint import Endpoint
 from probe.fuse import Fuse
 from probe.identity import Identity, torch_version
 from probe.mark_cost import mark_cost_ns
-from probe.merging import merge_steps
+from probe.merging import merge_gpu_steps, merge_steps
 from probe.peers import Peer, Peers
 from probe.recorder import Recorder
 from probe.state_page import StatePage
@@ -24,6 +26,9 @@ from probe.wire import page
 from probe.wire.messages import (
     Batch,
     Bye,
+    GpuClock,
+    GpuMemory,
+    GpuStep,
     Greeting,
     Hello,
     Leave,
@@ -62,8 +67,11 @@ class Server:
         self._fuse = fuse
         self._identity = identity
         self._timeline = Timeline()
+        self._governor = Governor(recorder, fuse.trip)
+        self._sampling = Sampling()
         self._peers = Peers()
         self._history: deque[Step] = deque(maxlen=HISTORY_ROWS)
+        self._gpu_history: deque[GpuStep] = deque(maxlen=HISTORY_ROWS)
         self._endpoint: Endpoint | None = None
         self._mark_cost_ns = mark_cost_ns()
         self._marks = 0
@@ -73,6 +81,8 @@ class Server:
         """Marks were left in the ring, and some may have fallen out: nobody was to be told."""
         self._rest_turns = 0
         self._rss_bytes: int | None = None
+        self._gpu_memory: list[GpuMemory] = []
+        self._gpu_clocks: list[GpuClock] = []
         self._next_look_ns = 0
         self._next_mend_ns = 0
 
@@ -101,6 +111,8 @@ class Server:
         for step in fresh[-page.RING_ROWS :]:
             self._page.add_row(step)
         self._history.extend(fresh)
+        gpu = self._take_device(now_ns)
+        self._gpu_history.extend(gpu)
         words[page.WORD_STEPS] = self._timeline.steps_by(newest + 1)
         words[page.WORD_LOST_MARKS] = self._timeline.lost_marks
         if self._endpoint is None:
@@ -112,8 +124,9 @@ class Server:
         if self._recorder.watched:
             self._recorder.wake()
         for identity, peer in self._peers.items():
-            self._send_batch(identity, peer, fresh, now_ns)
+            self._send_batch(identity, peer, fresh, gpu, now_ns)
         self._rss_bytes = None
+        self._gpu_memory, self._gpu_clocks = [], []
 
     def close(self, reason: str) -> None:
         """Say good-bye to whoever watches and take the socket away."""
@@ -158,6 +171,24 @@ class Server:
         self._marks = newest + 1
         return steps
 
+    def _take_device(self, now_ns: int) -> list[GpuStep]:
+        """What the device marks have told since the last turn; and the next turn's grant."""
+        ledger = self._timeline.ledger
+        for told in self._governor.told():
+            ledger.take(told, self._timeline.steps)
+        rows = ledger.steps()
+        self._gpu_memory += ledger.memory
+        ledger.memory = []
+        self._governor.turn(now_ns, round(TURN_S * 1e9))
+        stamper = self._governor.stamper
+        ledger.on = stamper is not None
+        if stamper is not None and self._recorder.watched:
+            measured = sum(row.count for row in rows)
+            self._gpu_clocks = self._sampling.clocks(
+                now_ns, self._timeline.steps, measured, ledger, stamper
+            )
+        return merge_gpu_steps(rows, ROWS_A_TURN)
+
     def _pace(self, arriving: int) -> None:
         """Unwatched, a run of short steps is marked in one turn of ten."""
         recorder = self._recorder
@@ -200,9 +231,12 @@ class Server:
         hello = Hello(**{name: getattr(self._identity, name) for name in Hello.__struct_fields__})
         self._endpoint.send(identity, encode_message(Greeting(hello, now_ns)))
         if history and self._history:
-            self._send_batch(identity, peer, list(self._history), now_ns)
+            steps, gpu = list(self._history), list(self._gpu_history)
+            self._send_batch(identity, peer, steps, gpu, now_ns)
 
-    def _send_batch(self, identity: bytes, peer: Peer, steps: list[Step], now_ns: int) -> None:
+    def _send_batch(
+        self, identity: bytes, peer: Peer, steps: list[Step], gpu: list[GpuStep], now_ns: int
+    ) -> None:
         assert self._endpoint is not None
         peer.sequence += 1
         batch = Batch(
@@ -216,6 +250,9 @@ class Server:
             mark_cost_ns=self._mark_cost_ns,
             marks=self._marks,
             fault=self._fuse.fault,
+            gpu_steps=gpu,
+            gpu_memory=self._gpu_memory,
+            gpu_clocks=self._gpu_clocks,
         )
         self._endpoint.send(identity, encode_message(batch))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from probe.boundary import Boundary
 from probe.iterators import Iterators
+from probe.ledger import Ledger
 from probe.loader_book import LoaderBook
 from probe.loaders import Description, LoaderRow
 from probe.open_step import (
@@ -36,8 +37,12 @@ class Timeline:
         """Completed since the start."""
         self.lost_marks = 0
         self.loaders = LoaderBook()
+        self.ledger = Ledger()
+        """The same steps on the device's clock."""
         self._expected: int | None = None
         """Number of the mark expected next; None before the first."""
+        self._number = 0
+        """Of the mark that is being taken."""
         self._step = OpenStep(0)
         self._kind = 0
         """The last mark that bounded an interval; 0 before the first."""
@@ -87,10 +92,10 @@ class Timeline:
 
     def feed(self, mark: Mark) -> list[Step]:
         """Take one mark; returns the steps that it completed, usually none."""
-        number, kind, t_ns, detail = mark
-        if number != self._expected:
-            self._resume(number, t_ns)
-        self._expected = number + 1
+        self._number, kind, t_ns, detail = mark
+        if self._number != self._expected:
+            self._resume(self._number, t_ns)
+        self._expected = self._number + 1
         self._last = (kind, t_ns)
         if (aside := self._asides.get(kind)) is not None:
             aside(t_ns, detail)
@@ -135,6 +140,8 @@ class Timeline:
         ns = max(0, t_ns - self._since_ns - self._overlays.taken_ns)
         self._overlays.taken_ns = 0
         self._step.ns[phase] += ns
+        if self.ledger.on:
+            self.ledger.close(self._number, t_ns, phase)
         self._since_ns = t_ns
         self._kind = kind
         return ns
@@ -148,6 +155,9 @@ class Timeline:
             self._told_leaves += self._leaves
             self._told_steps += count
             self._told_ns += self._since_ns - self._step.started_ns
+        if self.ledger.on:
+            step = None if self._spoiled else self._step
+            self.ledger.end(step, self.steps, count, self._since_ns)
         self._spoiled = False
         self._leaves = 0
         self._step = OpenStep(self._since_ns)
@@ -323,18 +333,25 @@ class Timeline:
         self._ready = ready
 
     def _overlay_enter(self, t_ns: int, _: None) -> None:
-        self._overlays.enter(OVERLAY_BEGINS[self._last[0]], t_ns)
+        self._enter(OVERLAY_BEGINS[self._last[0]], t_ns)
 
     def _overlay_leave(self, t_ns: int, _: None) -> None:
         self._leave(OVERLAY_ENDS[self._last[0]], t_ns)
 
     def _phase_enter(self, t_ns: int, name: str) -> None:
-        self._overlays.enter(NAMED_PHASES.get(name, name), t_ns)
+        self._enter(NAMED_PHASES.get(name, name), t_ns)
 
     def _phase_leave(self, t_ns: int, name: str) -> None:
         self._leave(NAMED_PHASES.get(name, name), t_ns)
 
+    def _enter(self, name: Name, t_ns: int) -> None:
+        if self.ledger.on:
+            self.ledger.piece(self._number, t_ns, self._overlays.innermost)
+        self._overlays.enter(name, t_ns)
+
     def _leave(self, name: Name, t_ns: int) -> None:
+        if self.ledger.on:
+            self.ledger.piece(self._number, t_ns, self._overlays.innermost)
         self._overlays.leave(name, t_ns, self._step)
         if self._kind == marks.OPTIMIZER_LEAVE and self._overlays.user_phase is None:
             # Without a loader a step ends where its last interval does: after what was named too.
@@ -351,6 +368,7 @@ class Timeline:
     def _begin_at(self, t_ns: int) -> None:
         """What came before is not known, or not to be told: a step begins here."""
         self._step, self._since_ns = OpenStep(t_ns), t_ns
+        self.ledger.begin(self._number, t_ns)
         self._kind = self._leaves = 0
         self._overlays = Overlays()
         self._fetch_depth = self._backward_depth = self._optimizer_depth = 0

@@ -42,10 +42,14 @@ def _attach(
             return original(*args, **kwargs)
         if get_ident() != recorder.owner and not claim(BACKWARD_ENTER):
             return original(*args, **kwargs)
-        put((number(), BACKWARD_ENTER, now_ns(), None))
+        put((n := number(), BACKWARD_ENTER, now_ns(), None))
+        if (stamp := recorder.stamp) is not None:
+            stamp(n, BACKWARD_ENTER)
         try:
             return original(*args, **kwargs)
         finally:
-            put((number(), BACKWARD_LEAVE, now_ns(), None))
+            put((n := number(), BACKWARD_LEAVE, now_ns(), None))
+            if (stamp := recorder.stamp) is not None:
+                stamp(n, BACKWARD_LEAVE)
 
     return replace(original, backward, places)

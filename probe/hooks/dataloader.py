@@ -56,16 +56,20 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
             recorder.mark(READY, self, ready_batches)
         entered = number()
         put((entered, FETCH_ENTER, now_ns(), iterator))
+        if (stamp := recorder.stamp) is not None:
+            stamp(entered, FETCH_ENTER)
         try:
             batch = original(self)
         except StopIteration:
-            put((number(), FETCH_END, now_ns(), None))
+            recorder.mark(FETCH_END)
             raise
         except BaseException:
-            put((number(), FETCH_FAILED, now_ns(), None))
+            recorder.mark(FETCH_FAILED)
             raise
         if entered % LOOK_EVERY:
-            put((number(), FETCH_LEAVE, now_ns(), None))
+            put((n := number(), FETCH_LEAVE, now_ns(), None))
+            if (stamp := recorder.stamp) is not None:
+                stamp(n, FETCH_LEAVE)
         else:
             recorder.mark(FETCH_LEAVE, batch, leading_dimension)
         return batch

@@ -28,7 +28,9 @@ def attach(recorder: Recorder) -> Detach:
         if is_compiling() or recorder.resting:
             return
         if get_ident() == recorder.owner or claim(OPTIMIZER_ENTER):
-            put((number(), OPTIMIZER_ENTER, now_ns(), None))
+            put((n := number(), OPTIMIZER_ENTER, now_ns(), None))
+            if (stamp := recorder.stamp) is not None:
+                stamp(n, OPTIMIZER_ENTER)
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling():
@@ -36,7 +38,9 @@ def attach(recorder: Recorder) -> Detach:
         if recorder.resting:
             recorder.rested += 1
         elif get_ident() == recorder.owner or claim(OPTIMIZER_LEAVE):
-            put((number(), OPTIMIZER_LEAVE, now_ns(), None))
+            put((n := number(), OPTIMIZER_LEAVE, now_ns(), None))
+            if (stamp := recorder.stamp) is not None:
+                stamp(n, OPTIMIZER_LEAVE)
 
     handles = (
         module.register_optimizer_step_pre_hook(before),

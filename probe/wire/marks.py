@@ -34,6 +34,9 @@ READY: Final = 19
 RESTED: Final = 20
 """The hooks have rested (nobody watches, and the steps are short) and begin to mark again."""
 
+ASIDES: Final = frozenset({LOADER, READY})
+"""Marks that tell something and bound nothing."""
+
 OPEN_PHASE: Final[dict[int, str]] = {
     0: "starting",
     ITERATION: "loader start-up",

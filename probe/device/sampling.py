@@ -1,0 +1,38 @@
+"""How the device's clock is read, told once a second: one step in how many, at what cost."""
+
+from typing import Final
+
+from probe.device.stamper import Stamper
+from probe.ledger import Ledger
+from probe.wire.messages import GpuClock
+
+TOLD_NS: Final = 1_000_000_000
+
+
+class Sampling:
+    """Counts the steps of the last second, and those of them that the device told."""
+
+    def __init__(self) -> None:
+        self._next_ns = 0
+        self._steps = 0
+        self._measured = 0
+
+    def clocks(
+        self, now_ns: int, steps: int, measured: int, ledger: Ledger, stamper: Stamper
+    ) -> list[GpuClock]:
+        """One row a device when a second has passed, else none.
+
+        `steps` were completed since the start, `measured` of them told since the last call.
+        """
+        self._measured += measured
+        if now_ns < self._next_ns:
+            return []
+        self._next_ns = now_ns + TOLD_NS
+        every = max(1, round((steps - self._steps) / max(1, self._measured)))
+        self._steps, self._measured = steps, 0
+        return [
+            GpuClock(
+                device, ledger.uncertain_ns(device, now_ns), every, stamper.cost_ns, stamper.dropped
+            )
+            for device in ledger.devices
+        ]

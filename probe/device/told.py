@@ -1,0 +1,36 @@
+"""What the training thread tells the publisher of its devices."""
+
+from typing import NamedTuple
+
+from probe.device.allocator import Row
+
+
+class Passed(NamedTuple):
+    """A device has passed these marks; the last of them at `t_ns` of the host at the latest."""
+
+    t_ns: int
+    device: int
+    times: list[tuple[int, int]]
+    """(number of the mark, ns on the device's clock), in order of the marks."""
+
+
+class Aligned(NamedTuple):
+    """An idle stream passed an event between two moments of the host."""
+
+    device: int
+    before_ns: int
+    device_ns: int
+    after_ns: int
+
+
+class Allocated(NamedTuple):
+    """What a device's allocator holds at a step's end."""
+
+    t_ns: int
+    device: int
+    at_backward: int | None
+    """Bytes allocated as a backward of the last second began."""
+    row: Row
+
+
+Told = Passed | Aligned | Allocated

@@ -1,0 +1,255 @@
+"""The device's clock against a device whose truth is known, through the real hooks."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+import torch
+
+from probe.device.governor import Governor
+from probe.wire.messages import GpuStep
+from tests.unit.probe.fake_device import REACH_NS, FakeDevice, FakeStream
+from tests.unit.probe.held_clock import MS, Rows, Watched, watched
+
+
+@dataclass
+class Run:
+    """A loop under the hooks, with a device behind it."""
+
+    host: Watched
+    device: FakeDevice
+    governor: Governor
+    turn_ns: int = 0
+    turning: bool = True
+    """The publisher takes its turns, ten times a second."""
+
+    def told(self) -> list[GpuStep]:
+        """What the publisher would send now."""
+        self.host.steps()
+        ledger = self.host.timeline.ledger
+        for told in self.governor.told():
+            ledger.take(told, self.host.timeline.steps)
+        return ledger.steps()
+
+    def work(self, host_ms: float, device_ms: float) -> None:
+        """The host issues a kernel in that time."""
+        self.device.launch(device_ms)
+        self.host.clock.work(host_ms)
+        if self.turning and self.host.clock.now_ns >= self.turn_ns:
+            self.turn_ns = self.host.clock.now_ns + 100 * MS
+            self.governor.turn(self.host.clock.now_ns, 100 * MS)
+
+
+@contextmanager
+def on_a_device(**device: object) -> Iterator[Run]:
+    with watched() as host:
+        fake = FakeDevice(host.clock, **device)  # type: ignore[arg-type]
+        failures: list[Exception] = []
+        governor = Governor(host.recorder, failures.append, lambda: fake)
+        host.recorder.watched = True
+        governor.turn(host.clock.now_ns, 100 * MS)
+        host.timeline.ledger.on = True
+        yield Run(host, fake, governor)
+        assert not failures, failures
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    with on_a_device() as one:
+        yield one
+
+
+def train(
+    run: Run,
+    steps: int,
+    wait_ms: float,
+    forward: tuple[float, float],
+    backward: tuple[float, float],
+    update: tuple[float, float] = (1, 2),
+    after: Callable[[], None] = lambda: None,
+) -> None:
+    """A plain loop; each pair is (host ms, device ms)."""
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    class Kernels(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
+            run.work(*forward)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: object, grad: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+            run.work(*backward)
+            return grad
+
+    class Update(torch.optim.SGD):
+        def step(self, closure: object = None) -> None:  # type: ignore[override]
+            run.work(*update)
+
+    optimizer = Update([weight], lr=0.1)
+    loader = torch.utils.data.DataLoader(
+        Rows(run.host.clock, wait_ms, rows=2 * steps), batch_size=2
+    )
+    for batch in loader:
+        Kernels.apply((weight * batch).sum()).backward()
+        optimizer.step()
+        after()
+
+
+def ms(ns: int | None) -> float:
+    assert ns is not None
+    return ns / MS
+
+
+def test_a_loader_bound_run_feels_all_of_its_wait(run: Run) -> None:
+    train(run, 12, wait_ms=50, forward=(2, 5), backward=(2, 10))
+    steps = run.told()
+    assert len(steps) >= 8
+    for step in steps[2:]:
+        # 5 ms of host work after the fetch, 17 ms of device work: 12 ms of the wait are hidden.
+        assert ms(step.exposed_ns) == pytest.approx(50 - 12, abs=0.1)
+        assert ms(step.hidden_ns) == pytest.approx(12, abs=0.1)
+        assert ms(step.wall_ns) == pytest.approx(55, abs=0.1)
+        assert ms(step.lag_data_ns) == pytest.approx(0, abs=0.05)
+
+
+def test_a_wait_behind_a_busy_device_is_hidden(run: Run) -> None:
+    train(run, 30, wait_ms=50, forward=(2, 40), backward=(2, 80))
+    steps = run.told()
+    assert len(steps) >= 8
+    for step in steps[2:]:
+        assert ms(step.exposed_ns) == pytest.approx(0, abs=0.05)
+        assert ms(step.hidden_ns) == pytest.approx(50, abs=0.1)
+        assert ms(step.wall_ns) == pytest.approx(122, abs=0.1)
+        assert ms(step.forward_ns) == pytest.approx(40, abs=0.1)
+        assert ms(step.backward_ns) == pytest.approx(80, abs=0.1)
+    assert ms(steps[-1].lag_data_ns) > 300
+
+
+def test_a_launch_bound_run_has_no_lag_anywhere(run: Run) -> None:
+    train(run, 12, wait_ms=0, forward=(10, 1), backward=(20, 1), update=(5, 1))
+    for step in run.told()[2:]:
+        lags = (step.lag_data_ns, step.lag_forward_ns, step.lag_backward_ns, step.lag_optimizer_ns)
+        assert max(ms(lag) for lag in lags) < 0.05
+        assert step.uncertain_ns is not None
+        assert step.uncertain_ns < 20_000
+
+
+def test_a_synchronisation_empties_the_queue(run: Run) -> None:
+    train(run, 12, wait_ms=1, forward=(2, 40), backward=(2, 80), after=run.device.synchronize)
+    for step in run.told()[2:]:
+        assert ms(step.lag_data_ns) == pytest.approx(0, abs=0.05)
+        assert ms(step.lag_backward_ns) == pytest.approx(116, abs=0.2)
+        assert ms(step.exposed_ns) == pytest.approx(1, abs=0.05)
+
+
+def test_phases_partition_every_step_and_steps_follow_each_other(run: Run) -> None:
+    train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
+    steps = run.told()
+    for step in steps:
+        parts = (step.data_ns, step.startup_ns, step.forward_ns, step.backward_ns,
+                 step.optimizer_ns, step.other_ns, step.evaluation_ns, step.checkpoint_ns,
+                 step.compile_ns)  # fmt: skip
+        assert sum(parts) + sum(step.phases.values()) == step.wall_ns
+    offsets = {step.gpu_start_ns - before.gpu_end_ns for before, step in pairwise(steps)}
+    assert max(abs(offset) for offset in offsets) < 20_000
+
+
+def test_the_clock_keeps_its_resolution_for_a_week(run: Run) -> None:
+    train(run, 3, wait_ms=7, forward=(2, 3), backward=(2, 8))
+    for _ in range(3):
+        run.host.clock.work(2 * 24 * 3600 * 1000)
+        train(run, 8, wait_ms=7, forward=(2, 3), backward=(2, 4))
+        for step in run.told()[-3:]:
+            # 5 ms of host work and the fetch; the device is faster
+            assert step.wall_ns == pytest.approx(12 * MS, abs=2_000)
+
+
+def test_events_are_pooled(run: Run) -> None:
+    train(run, 60, wait_ms=7, forward=(2, 3), backward=(2, 8))
+    assert run.device.made < 80
+
+
+def test_nothing_touches_the_device_in_a_capture(run: Run) -> None:
+    train(run, 4, wait_ms=7, forward=(2, 3), backward=(2, 8))
+    run.told()
+    before = run.device.current
+    run.device.current = FakeStream(7, capturing=True)
+    train(run, 3, wait_ms=7, forward=(2, 3), backward=(2, 8))
+    run.device.current = before
+    assert run.told() == []
+    train(run, 6, wait_ms=7, forward=(2, 3), backward=(2, 8))
+    assert len(run.told()) >= 3
+    assert run.governor.stamper is not None
+    assert run.governor.stamper.dropped >= 3 * 6
+
+
+def test_a_device_that_hangs_costs_a_bounded_number_of_events(run: Run) -> None:
+    train(run, 2, wait_ms=1, forward=(1, 1), backward=(1, 1))
+    run.device.launch(10_000_000)
+    train(run, 400, wait_ms=1, forward=(1, 0), backward=(1, 0))
+    assert run.told()[2:] == []
+    assert run.device.made <= 530
+
+
+def test_without_an_answer_from_the_side_stream_the_marks_align_the_clocks() -> None:
+    with on_a_device(slow_side=True) as run:
+        train(run, 30, wait_ms=50, forward=(2, 5), backward=(2, 10))
+        for step in run.told():
+            assert step.lag_data_ns is not None
+            assert step.uncertain_ns is not None
+            assert abs(step.lag_data_ns - REACH_NS) <= step.uncertain_ns
+
+
+def test_a_grant_that_is_used_up_takes_the_stamper_away(run: Run) -> None:
+    run.turning = False
+    assert run.governor.stamper is not None
+    run.governor.stamper.grant(4)
+    train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
+    assert run.host.recorder.stamp is None
+    assert len(run.told()) == 3
+    run.governor.stamper.grant(4)
+    train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
+    assert len(run.told()) == 3
+
+
+def test_several_streams(run: Run) -> None:
+    one, other = run.device.current, FakeStream(3)
+
+    def swap() -> None:
+        run.device.current = other if run.device.current is one else one
+
+    train(run, 12, wait_ms=20, forward=(2, 3), backward=(2, 8), after=swap)
+    steps = run.told()
+    assert len(steps) >= 8
+    for step in steps[2:]:
+        assert ms(step.wall_ns) == pytest.approx(25, abs=0.1)
+
+
+def test_the_allocator_is_read_once_a_second(run: Run) -> None:
+    gib = 2**30
+    run.device.stats = {
+        "allocated_bytes": {"all": {"current": 3 * gib, "peak": 5 * gib}},
+        "reserved_bytes": {"all": {"current": 6 * gib, "peak": 7 * gib}},
+        "active_bytes": {"all": {"current": 4 * gib}},
+        "num_alloc_retries": 1,
+        "num_ooms": 0,
+    }
+    train(run, 500, wait_ms=15, forward=(2, 3), backward=(2, 8))
+    run.told()
+    rows = run.host.timeline.ledger.memory
+    assert len(rows) == pytest.approx(500 * 0.020, abs=2)
+    assert rows[-1].allocated == 3 * gib
+    assert rows[-1].at_backward == 3 * gib
+    assert rows[-1].retries == 1
+
+
+def test_an_idle_device_answers_within_its_uncertainty(run: Run) -> None:
+    train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 4))
+    step = run.told()[-1]
+    # Loader-bound and idle at the fetch: the device passes the mark REACH_NS after the host.
+    assert step.lag_data_ns is not None
+    assert step.uncertain_ns is not None
+    assert abs(step.lag_data_ns - REACH_NS) <= step.uncertain_ns
