@@ -173,8 +173,11 @@ class Ledger:
         seen = [one for one in passed if one is not None]
         if len(seen) < len(passed):
             return None
-        for (device, device_ns), t_ns in zip(seen, step.times_ns, strict=True):
-            self._alignment(device).at_least(t_ns - device_ns, t_ns)
+        before = None
+        for one, t_ns in zip(seen, step.times_ns, strict=True):
+            if one != before:  # else it shares the event of the mark before, which came earlier
+                self._alignment(one[0]).at_least(t_ns - one[1], t_ns)
+            before = one
         offsets = {device: self._alignment(device).at(step.end_ns) for device, _ in seen}
         if len(offsets) > 1 and None in offsets.values():
             return None

@@ -179,13 +179,12 @@ class Server:
         rows = ledger.steps()
         self._gpu_memory += ledger.memory
         ledger.memory = []
-        self._governor.turn(now_ns, round(TURN_S * 1e9))
-        stamper = self._governor.stamper
-        ledger.on = stamper is not None
-        if stamper is not None and self._recorder.watched:
+        self._governor.turn(now_ns, self._timeline.steps)
+        ledger.on = self._governor.stamper is not None
+        if ledger.on and self._recorder.watched:
             measured = sum(row.count for row in rows)
             self._gpu_clocks = self._sampling.clocks(
-                now_ns, self._timeline.steps, measured, ledger, stamper
+                now_ns, self._timeline.steps, measured, ledger, self._governor
             )
         return merge_gpu_steps(rows, ROWS_A_TURN)
 

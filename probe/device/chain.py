@@ -18,6 +18,8 @@ SPINS: Final = 60
 
 Times = list[tuple[int, int]]
 """(number of the mark, ns on the device's clock)."""
+Flight = list[tuple[int, Event | None]]
+"""Marks and their events; None shares the event before it."""
 
 
 class Chain:
@@ -32,12 +34,12 @@ class Chain:
         self.streams: dict[int, Stream] = {}
         """Streams by their handle: looking one up costs 4.5 us."""
         self.pool: list[Event] = []
-        self.flight: list[tuple[int, Event]] = []
-        """Marks since the last boundary."""
+        self.flight: Flight = []
+        """Marks since the last boundary was landed."""
         self.handle: int | None = None
         """Handle of the flight's stream; -1: several."""
         self.pending = 0
-        self._flights: deque[tuple[bool, list[tuple[int, Event]]]] = deque()
+        self._flights: deque[tuple[bool, Flight]] = deque()
         self._anchor: Event | None = None
         self._anchor_ns = 0
         self._side: Stream | None = None
@@ -56,7 +58,7 @@ class Chain:
         return stream
 
     def land(self) -> None:
-        """The flight is complete: a step boundary comes next."""
+        """The flight is complete: a step boundary."""
         if self.flight:
             self._flights.append((self.handle == -1, self.flight))
             self.pending += len(self.flight)
@@ -69,15 +71,21 @@ class Chain:
         On one stream events are passed in order, so one query answers for a whole flight.
         """
         known: Times = []
-        query = self._events.query
-        while self._flights and len(known) < most:
-            mixed, flight = self._flights[0]
-            if not (all(query(e) for _, e in flight) if mixed else query(flight[-1][1])):
-                break
-            self._flights.popleft()
+        while self._flights and len(known) < most and self._has_passed(*self._flights[0]):
+            _, flight = self._flights.popleft()
             self.pending -= len(flight)
             self._measure(flight, known)
         return known
+
+    def _has_passed(self, mixed: bool, flight: Flight) -> bool:
+        query = self._events.query
+        for _, event in reversed(flight):
+            if event is not None:
+                if not query(event):
+                    return False
+                if not mixed:
+                    return True
+        return True
 
     def align(self, now_ns: Callable[[], int]) -> tuple[int, int, int] | None:
         """Ask an idle stream what time it is: (host ns before, device ns, host ns after).
@@ -99,18 +107,20 @@ class Chain:
                 return before_ns, self._since_anchor(event), after_ns
         return None
 
-    def _measure(self, flight: list[tuple[int, Event]], known: Times) -> None:
-        retired = []
-        if self._anchor is None:
-            number, self._anchor = flight[0]
-            known.append((number, self._anchor_ns))
-            flight = flight[1:]
+    def _measure(self, flight: Flight, known: Times) -> None:
+        ns = self._anchor_ns
+        retired: list[Event] = []
         for number, event in flight:
-            known.append((number, self._since_anchor(event)))
-            retired.append(event)
+            if event is not None:
+                if self._anchor is None:
+                    self._anchor = event
+                else:
+                    ns = self._since_anchor(event)
+                    retired.append(event)
+            known.append((number, ns))
         if retired:
             self.pool.append(self._anchor)
-            self._anchor, self._anchor_ns = retired.pop(), known[-1][1]
+            self._anchor, self._anchor_ns = retired.pop(), ns
             self.pool.extend(retired)
 
     def _since_anchor(self, event: Event) -> int:

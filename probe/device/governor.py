@@ -6,13 +6,15 @@ Touches no device: it asks torch whether the program has begun to use one, and t
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from probe.device.budget import LEAST, UNWATCHED_NS, boundaries_for
+from probe.device.budget import Budget, near_ns
 from probe.device.events import Events, find_events
 from probe.device.stamper import Stamper
 from probe.device.told import Told
 from probe.recorder import Recorder
 
 FIND_NS: Final = 500_000_000
+UNWATCHED_NS: Final = 1_000_000_000
+"""Nobody looks: one step a second, so that a monitor that comes finds some."""
 
 
 class Governor:
@@ -27,28 +29,41 @@ class Governor:
         self._recorder = recorder
         self._trip = trip
         self._find = find
+        self._budget = Budget()
         self._next_ns = 0
+        self._turned_ns = 0
+        self._steps = 0
+        self._spent: tuple[int, int] = (0, 0)
+        """(spent_ns, stamped) of the stamper at the last turn."""
         self.stamper: Stamper | None = None
         """None until an accelerator is in use."""
 
-    def turn(self, now_ns: int, turn_ns: int) -> None:
-        """Grant what the budget allows for the next turn."""
-        if self.stamper is None:
+    @property
+    def cost_ns(self) -> int:
+        """Measured cost of one stamped step."""
+        return self._budget.cost_ns
+
+    def turn(self, now_ns: int, steps: int) -> None:
+        """Grant what the budget allows until the next turn; `steps` were completed by now."""
+        stamper = self.stamper
+        if stamper is None:
             if now_ns < self._next_ns:
                 return
             self._next_ns = now_ns + FIND_NS
             events = self._find()
             if events is None:
                 return
-            self.stamper = Stamper(self._recorder, events, self._trip)
-            self._next_ns = 0
+            self.stamper = stamper = Stamper(self._recorder, events, self._trip)
+            self._next_ns, self._turned_ns, self._steps = 0, now_ns, steps
+        self._account(stamper, now_ns, steps)
         if not self._recorder.on:
             return
         if self._recorder.watched:
-            self.stamper.grant(boundaries_for(self.stamper.cost_ns, turn_ns))
+            if granted := self._budget.affordable():
+                stamper.grant(granted)
         elif now_ns >= self._next_ns:
             self._next_ns = now_ns + UNWATCHED_NS
-            self.stamper.grant(LEAST)
+            stamper.grant(1)
 
     def told(self) -> Iterator[Told]:
         """What the training thread has told since the last call."""
@@ -57,3 +72,13 @@ class Governor:
         told = self.stamper.told
         while told:
             yield told.popleft()
+
+    def _account(self, stamper: Stamper, now_ns: int, steps: int) -> None:
+        spent_ns, stamped = stamper.spent_ns, stamper.stamped
+        self._budget.spend(spent_ns - self._spent[0], stamped - self._spent[1])
+        self._spent = spent_ns, stamped
+        passed_ns, completed = now_ns - self._turned_ns, steps - self._steps
+        self._turned_ns, self._steps = now_ns, steps
+        self._budget.earn(passed_ns, completed)
+        if completed > 0:
+            stamper.near_ns = near_ns(passed_ns // completed)

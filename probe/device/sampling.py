@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from probe.device.stamper import Stamper
+from probe.device.governor import Governor
 from probe.ledger import Ledger
 from probe.wire.messages import GpuClock
 
@@ -18,7 +18,7 @@ class Sampling:
         self._measured = 0
 
     def clocks(
-        self, now_ns: int, steps: int, measured: int, ledger: Ledger, stamper: Stamper
+        self, now_ns: int, steps: int, measured: int, ledger: Ledger, governor: Governor
     ) -> list[GpuClock]:
         """One row a device when a second has passed, else none.
 
@@ -28,11 +28,10 @@ class Sampling:
         if now_ns < self._next_ns:
             return []
         self._next_ns = now_ns + TOLD_NS
+        dropped = governor.stamper.dropped if governor.stamper else 0
         every = max(1, round((steps - self._steps) / max(1, self._measured)))
         self._steps, self._measured = steps, 0
         return [
-            GpuClock(
-                device, ledger.uncertain_ns(device, now_ns), every, stamper.cost_ns, stamper.dropped
-            )
+            GpuClock(device, ledger.uncertain_ns(device, now_ns), every, governor.cost_ns, dropped)
             for device in ledger.devices
         ]

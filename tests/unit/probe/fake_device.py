@@ -38,8 +38,8 @@ class FakeDevice:
     current: FakeStream = field(default_factory=lambda: FakeStream(0))
     index: int = 0
     stats: dict[str, Any] | None = None
-    made: int = 0
-    queries_while_capturing: int = 0
+    events: list[FakeEvent] = field(default_factory=list)
+    """All that were made."""
     query_ns: int = 400
     slow_side: bool = False
     """The side stream shares a hardware queue with busy ones."""
@@ -69,8 +69,8 @@ class FakeDevice:
         return FakeStream(99)
 
     def make(self) -> FakeEvent:
-        self.made += 1
-        return FakeEvent()
+        self.events.append(FakeEvent())
+        return self.events[-1]
 
     def record(self, event: FakeEvent, stream: FakeStream) -> None:
         assert not stream.capturing, "an event was recorded into a capture"

@@ -23,7 +23,7 @@ class Run:
     governor: Governor
     turn_ns: int = 0
     turning: bool = True
-    """The publisher takes its turns, ten times a second."""
+    """The publisher takes its turns, ten times a second, and may spend what it likes."""
 
     def told(self) -> list[GpuStep]:
         """What the publisher would send now."""
@@ -39,7 +39,9 @@ class Run:
         self.host.clock.work(host_ms)
         if self.turning and self.host.clock.now_ns >= self.turn_ns:
             self.turn_ns = self.host.clock.now_ns + 100 * MS
-            self.governor.turn(self.host.clock.now_ns, 100 * MS)
+            self.governor.turn(self.host.clock.now_ns, 0)
+            assert self.governor.stamper is not None
+            self.governor.stamper.grant(10_000)
 
 
 @contextmanager
@@ -49,7 +51,7 @@ def on_a_device(**device: object) -> Iterator[Run]:
         failures: list[Exception] = []
         governor = Governor(host.recorder, failures.append, lambda: fake)
         host.recorder.watched = True
-        governor.turn(host.clock.now_ns, 100 * MS)
+        governor.turn(host.clock.now_ns, 0)
         host.timeline.ledger.on = True
         yield Run(host, fake, governor)
         assert not failures, failures
@@ -169,7 +171,7 @@ def test_the_clock_keeps_its_resolution_for_a_week(run: Run) -> None:
 
 def test_events_are_pooled(run: Run) -> None:
     train(run, 60, wait_ms=7, forward=(2, 3), backward=(2, 8))
-    assert run.device.made < 80
+    assert len(run.device.events) < 80
 
 
 def test_nothing_touches_the_device_in_a_capture(run: Run) -> None:
@@ -191,7 +193,7 @@ def test_a_device_that_hangs_costs_a_bounded_number_of_events(run: Run) -> None:
     run.device.launch(10_000_000)
     train(run, 400, wait_ms=1, forward=(1, 0), backward=(1, 0))
     assert run.told()[2:] == []
-    assert run.device.made <= 530
+    assert len(run.device.events) <= 530
 
 
 def test_without_an_answer_from_the_side_stream_the_marks_align_the_clocks() -> None:
@@ -205,14 +207,14 @@ def test_without_an_answer_from_the_side_stream_the_marks_align_the_clocks() -> 
 
 def test_a_grant_that_is_used_up_takes_the_stamper_away(run: Run) -> None:
     run.turning = False
+    train(run, 2, wait_ms=7, forward=(2, 3), backward=(2, 8))
+    run.told()
     assert run.governor.stamper is not None
-    run.governor.stamper.grant(4)
-    train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
-    assert run.host.recorder.stamp is None
-    assert len(run.told()) == 3
-    run.governor.stamper.grant(4)
-    train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
-    assert len(run.told()) == 3
+    for granted in (3, 1, 7):
+        run.governor.stamper.grant(granted)
+        train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
+        assert run.host.recorder.stamp is None
+        assert len(run.told()) == granted
 
 
 def test_several_streams(run: Run) -> None:
@@ -253,3 +255,21 @@ def test_an_idle_device_answers_within_its_uncertainty(run: Run) -> None:
     assert step.lag_data_ns is not None
     assert step.uncertain_ns is not None
     assert abs(step.lag_data_ns - REACH_NS) <= step.uncertain_ns
+
+
+def test_marks_close_to_each_other_share_an_event(run: Run) -> None:
+    assert run.governor.stamper is not None
+    train(run, 6, wait_ms=7, forward=(2, 3), backward=(2, 4))
+    run.told()
+    run.governor.stamper.near_ns = 20_000
+    run.governor.turn = lambda now_ns, steps: None  # type: ignore[method-assign]
+    before = [event.recorded for event in run.device.events]
+    train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 4))
+    recorded = sum(event.recorded for event in run.device.events) - sum(before)
+    assert recorded <= 20 * 4 + 12
+    for step in run.told()[-5:]:
+        assert step.wall_ns == pytest.approx(12 * MS, abs=2_000)
+        assert ms(step.data_ns) == pytest.approx(7 - 4, abs=0.05)
+        assert step.other_ns == pytest.approx(0, abs=30_000)
+        assert step.uncertain_ns is not None
+        assert step.uncertain_ns < 20_000

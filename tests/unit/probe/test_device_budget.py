@@ -1,0 +1,42 @@
+"""What the device marks may cost, and that they stay within it."""
+
+import pytest
+
+from probe.device.budget import SHARE, STEP_NS, Budget, near_ns
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize("step_ms", [1, 2, 5, 20, 100, 3000])
+@pytest.mark.parametrize("cost_us", [10, 40, 60, 200])
+def test_the_average_stays_within_both_limits(step_ms: int, cost_us: int) -> None:
+    budget, spent_ns, stamped, owed = Budget(), 0, 0, 0.0
+    turns = 2_000
+    for _ in range(turns):
+        owed += 100 / step_ms
+        steps, owed = int(owed), owed - int(owed)
+        done = min(steps, budget.affordable())
+        stamped += done
+        spent_ns += done * cost_us * 1000
+        budget.spend(done * cost_us * 1000, done)
+        budget.earn(100 * MS, steps)
+    total = turns * 100 // step_ms
+    allowed_ns = min(SHARE * turns * 100 * MS, STEP_NS * total)
+    assert spent_ns <= 1.05 * allowed_ns + 4 * 200_000
+    wanted = total * cost_us * 1000
+    assert spent_ns >= 0.85 * min(wanted, allowed_ns)
+
+
+def test_the_first_steps_are_stamped_at_once() -> None:
+    assert Budget().affordable() >= 3
+
+
+def test_a_long_pause_earns_no_burst() -> None:
+    budget = Budget()
+    budget.earn(3600 * 1000 * MS, 1)
+    assert budget.affordable() <= 4
+
+
+def test_marks_are_near_by_the_length_of_the_step() -> None:
+    assert near_ns(1 * MS) == 2_000
+    assert near_ns(100 * MS) == 30_000
