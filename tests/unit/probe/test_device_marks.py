@@ -207,7 +207,7 @@ def test_without_an_answer_from_the_side_stream_the_marks_align_the_clocks() -> 
 
 def test_a_grant_that_is_used_up_takes_the_stamper_away(run: Run) -> None:
     run.turning = False
-    train(run, 2, wait_ms=7, forward=(2, 3), backward=(2, 8))
+    train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
     run.told()
     assert run.governor.stamper is not None
     for granted in (3, 1, 7):
