@@ -1,9 +1,10 @@
 """One lock around everything that is known about a run."""
 
 import os
+from dataclasses import replace
 from threading import Lock
 
-from probe.wire.messages import Hello, Loader, Step
+from probe.wire.messages import GpuStep, Hello, Loader, Step
 from tui.observations import (
     AnyObservation,
     Delivered,
@@ -17,6 +18,7 @@ from tui.observations import (
     TargetEnded,
 )
 from tui.session.event_book import EventBook
+from tui.session.gpu_step_book import GpuStepBook
 from tui.session.judge import Engine, Judge
 from tui.session.link_book import LinkBook
 from tui.session.memory_book import MemoryBook
@@ -26,7 +28,7 @@ from tui.session.sawtooth import ComputingSeries, GpuSeries
 from tui.session.stack_book import StackBook
 from tui.session.step_book import RECENT_ROWS, SHOWN_ROWS, TICKS, StepBook
 from tui.session.step_stats import step_stats
-from tui.snapshot import Sawtooth, Snapshot
+from tui.snapshot import Sawtooth, Snapshot, Status, StepStats
 from tui.verdict.selection import Choice, choose_window
 from tui.verdict.window import OpenStep, Stacks, Window
 
@@ -49,8 +51,11 @@ class Session:
         self._steps = StepBook()
         self._choice: Choice = choose_window(())
         """The verdict's window, as of the last look."""
+        self._gpu_rows: tuple[GpuStep, ...] = ()
+        """Of the same window, those that were measured on the GPU's clock."""
         self._computing = ComputingSeries(self._steps)
         self._gpus = GpuSeries()
+        self._gpu_steps = GpuStepBook()
         self._open = OpenStepBook()
         self._memory = MemoryBook()
         self._processes = ProcessBook()
@@ -113,6 +118,7 @@ class Session:
         for step in fresh:
             self._events.step_ended(step)
         self._computing.added(len(fresh))
+        self._gpu_steps.delivered(batch)
         self._open.delivered(batch, self._steps.total)
         if batch.rss_bytes is not None:
             self._memory.resident(seen.t_ns, self._steps.total, batch.rss_bytes)
@@ -144,6 +150,7 @@ class Session:
         open_step = self._open.at(run_ns, self._stacks.main_frame(run_ns))
         if self._judge.due(run_ns, ended is not None):
             self._look(run_ns, open_step)
+        stats = step_stats(self._counted(), self._steps.total)
         return Snapshot(
             t_ns=now_ns,
             t_unix=now_unix,
@@ -151,9 +158,9 @@ class Session:
             hello=self._hello,
             script=self._script,
             pid=self._pid,
-            status=self._link.status(now_ns),
+            status=self._status(now_ns, stats),
             verdict=self._judge.verdict,
-            steps=step_stats(self._counted(), self._steps.total),
+            steps=stats,
             recent=self._steps.last(SHOWN_ROWS),
             open_step=open_step,
             loaders=tuple(self._loaders.values()),
@@ -164,7 +171,18 @@ class Session:
             cores=self._processes.cores,
             gpus=self._gpus.gpus,
             events=self._events.newest(),
+            gpu_phases=self._gpu_steps.phases(self._gpu_rows),
+            gpu_memory=self._gpu_steps.memory,
         )
+
+    def _status(self, now_ns: int, stats: StepStats | None) -> Status:
+        """The link's, with the cost of the device marks added to that of the host's."""
+        status = self._link.status(now_ns)
+        on_device_ns = self._gpu_steps.cost_ns_a_step
+        if stats is None or on_device_ns is None or stats.p50_ms <= 0:
+            return status
+        share = (status.cost_share or 0.0) + on_device_ns / 1e6 / stats.p50_ms
+        return replace(status, cost_share=share)
 
     def _counted(self) -> tuple[Step, ...]:
         """The steps that the numbers speak of: the verdict's, and those since its last look."""
@@ -177,6 +195,10 @@ class Session:
         """The slow part, once a second: stacks summed up, pace looked at, verdict judged."""
         self._summary = self._stacks.summary()
         self._choice = choose_window(self._steps.all(), self._choice.cut_ns)
+        chosen = self._choice.steps
+        self._gpu_rows = (
+            self._gpu_steps.between(chosen[0].start_ns, chosen[-1].end_ns) if chosen else ()
+        )
         if self._choice.change is not None and self._choice.steps:
             self._events.pace_changed(self._choice.steps[0], self._choice.change)
         said = self._judge.look(self._window(now_ns, open_step))
@@ -205,6 +227,8 @@ class Session:
             gpu_present=bool(self._gpus.gpus),
             ended=self._link.ended is not None,
             missing=self._link.missing,
+            gpu_steps=self._gpu_rows,
+            gpu_memory=self._gpu_steps.memory,
         )
 
     def _sawtooth(self, now_ns: int) -> Sawtooth | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from tui.verdict import policy
 from tui.verdict.bound import recoverable
+from tui.verdict.device import on_device
 from tui.verdict.findings import Finding
 from tui.verdict.ratio import error_of, probability_above
 from tui.verdict.spent import spent
@@ -43,7 +44,8 @@ def of_nothing(others: Iterable[Finding], window: Window) -> float:
 
 def evidence_factor(window: Window) -> float:
     """What the missing signals cost. On a CPU-only run the host clock is the truth."""
-    factor = policy.EVIDENCE_HOST_ONLY_ON_GPU if window.gpu_present else 1.0
+    blind = window.gpu_present and on_device(window) is None
+    factor = policy.EVIDENCE_HOST_ONLY_ON_GPU if blind else 1.0
     if window.stacks is None or window.stacks.main_samples < policy.LEAST_STACKS:
         factor *= policy.EVIDENCE_NO_STACKS
     if not any(row.fetches for row in window.steps):
@@ -54,8 +56,11 @@ def evidence_factor(window: Window) -> float:
 def missing_of(window: Window) -> tuple[str, ...]:
     """Signals that were not there, and why."""
     told = list(window.missing)
-    if window.gpu_present:
+    device = on_device(window)
+    if window.gpu_present and device is None:
         told.append("gpu clock: not measured, waits are the host's")
+    if device is not None and device.abstains:
+        told.append("gpu lag: the clocks are not aligned well enough to tell launch from compute")
     if window.stacks is None and not any(line.startswith("stacks") for line in told):
         told.append("stacks: none yet")
     return tuple(dict.fromkeys(told))

@@ -16,6 +16,7 @@ from tui.verdict.rules.healthy import healthy
 from tui.verdict.rules.host import host
 from tui.verdict.rules.incomplete import incomplete
 from tui.verdict.rules.input import input_bound
+from tui.verdict.rules.launch import launch
 from tui.verdict.rules.memory_growth import memory_growth
 from tui.verdict.rules.optimizer import optimizer
 from tui.verdict.rules.recompile import recompile
@@ -27,6 +28,7 @@ from tui.verdict.window import Window
 
 CAUSES: Final[dict[Kind, Rule]] = {
     "input": input_bound,
+    "launch": launch,
     "host": host,
     "optimizer": optimizer,
     "checkpoint": checkpoint,

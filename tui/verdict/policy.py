@@ -147,6 +147,25 @@ BURST_MASS: Final = 0.80
 BURST_STEPS: Final = 0.15
 """A burst: 80 % of the wait in at most 15 % of the steps."""
 
+# -- the GPU's clock -----------------------------------------------------------------------------
+
+LEAST_GPU_STEPS: Final = 5
+"""Measured steps before the GPU's clock speaks for the window; the host's may be twice as many."""
+CAUGHT_UP_NS: Final = 50_000
+CAUGHT_UP_SHARE: Final = 0.01
+"""Lag at which the GPU has caught up: tau = max(50 us, 1 % of the step) (diagnosis 2.3). Measured
+on an H200: 9 to 30 us in launch-bound loops, milliseconds to seconds in others."""
+CAUGHT_UP_STEPS: Final = 0.80
+"""…in at least this part of the steps (diagnosis 2.6)."""
+LAG_UNCERTAIN: Final = 0.5
+"""Part of tau that the alignment may leave open. Diagnosis 2.2 says 20 %; on an H200 9 to 16 us of
+50 are open all the time, while the two kinds of run lie a factor of a hundred apart."""
+LAUNCH_BUSY: Final = 0.80
+"""A GPU that is busy for more is not waiting for launches (diagnosis 2.6)."""
+
+HIDDEN_WORTH: Final = 0.05
+"""A hidden wait of this part of the step is said beside the exposed one."""
+
 # -- other rules -------------------------------------------------------------------------------
 
 SYNC_FRAMES: Final = frozenset(

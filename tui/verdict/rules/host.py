@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from probe.wire.messages import Step
 from tui.verdict import policy
 from tui.verdict.bound import bound
+from tui.verdict.device import on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
@@ -24,7 +25,8 @@ from tui.verdict.window import Window
 
 
 def host(window: Window) -> Finding | None:
-    """`other` and the user's own phases that are neither data nor compute."""
+    """`other` and the user's own phases that are neither data nor compute; on the GPU's clock where
+    that is read: there a wait for the GPU itself, as in `loss.item()`, is no loss."""
     rows = window.steps
     named = host_phases(rows)
     parts = [
@@ -33,7 +35,13 @@ def host(window: Window) -> Finding | None:
     ]
     share = share_of(parts, [wall_of(row) for row in rows])
     places = main_places(window)
-    if window.gpu_present:
+    device = on_device(window)
+    if device is not None:
+        gaps = [
+            row.other_ns + sum(row.phases.get(name, 0) for name in named) for row in device.rows
+        ]
+        share = share_of(gaps, [row.wall_ns for row in device.rows])
+    elif window.gpu_present:
         # With a GPU this is also where `loss.item()` waits for it, and only stacks can tell.
         if not places:
             return None
@@ -43,7 +51,8 @@ def host(window: Window) -> Finding | None:
         return None
     total = spent(rows)
     steps = max(1, total.steps)
-    part_ns, step_ns = sum(parts) / steps, total.wall_ns / steps
+    step_ns = total.wall_ns / steps
+    part_ns = share.mean * step_ns
     where = "in Python between the phases"
     evidence = [
         Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step {where}", "hook", part_ns / 1e6, "ms")

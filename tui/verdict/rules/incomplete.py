@@ -2,6 +2,7 @@
 
 from tui.verdict import policy
 from tui.verdict.bound import plain
+from tui.verdict.device import on_device
 from tui.verdict.figures import percent
 from tui.verdict.findings import Evidence, Finding
 from tui.verdict.places import main_places, told
@@ -35,7 +36,7 @@ def incomplete(window: Window) -> Finding | None:
         )
     rows = window.steps
     other = share_of([row.other_ns for row in rows], [wall_of(row) for row in rows])
-    blind = window.gpu_present and not main_places(window)
+    blind = window.gpu_present and on_device(window) is None and not main_places(window)
     if blind and other.low > policy.ENTER_LOW and other.mean > policy.ENTER_SHARE:
         return plain(
             "incomplete",

@@ -4,6 +4,7 @@ from typing import Final
 
 from tui.verdict import policy
 from tui.verdict.bound import bound
+from tui.verdict.device import OnDevice, on_device
 from tui.verdict.feeding import Feeding, feeding
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
@@ -35,12 +36,17 @@ the cores come before the number of workers because they limit it."""
 def input_bound(window: Window) -> Finding | None:
     """Data wait and loader start-up, part of the wall time.
 
-    With a GPU this is what the *host* waits, an upper bound of what the GPU does: a batch that is
-    late on the host may still be in time for a GPU that is behind (diagnosis, 2nd finding).
+    With a GPU only what it felt counts: a batch that is late on the host may still be in time for
+    a GPU that is behind (diagnosis, 2nd finding). The part it felt is measured on its own clock, on
+    the steps that were sampled, and taken of every step's wait. Where its clock is not read, this
+    is what the *host* waits, an upper bound.
     """
     rows = window.steps
+    device = on_device(window)
+    felt = 1.0 if device is None else device.felt
     starts = startup_parts(window)
-    parts = [row.data_ns + start for row, start in zip(rows, starts, strict=True)]
+    waits = [row.data_ns + start for row, start in zip(rows, starts, strict=True)]
+    parts = [round(felt * wait) for wait in waits]
     share = share_of(parts, [wall_of(row) for row in rows])
     fed = feeding(window)
     if share.mean < policy.CONTRIBUTOR or fed is None:
@@ -48,15 +54,26 @@ def input_bound(window: Window) -> Finding | None:
     total = spent(rows)
     steps = max(1, total.steps)
     wait_ns, step_ns = sum(parts) / steps, total.wall_ns / steps
-    text = f"{ms(wait_ns)} of {ms(step_ns)} a step wait for the loader"
-    waited = Evidence(text, "hook", wait_ns / 1e6, "ms")
+    waited = _waited(wait_ns, step_ns, sum(waits) / steps, device)
     why = explained(window, fed)
     headline = f"data wait is {percent(share.mean)} of every step"
     if why.sub == "epoch-start":
         headline = f"starting epochs takes {percent(share.mean)} of the time"
-    if window.gpu_present:
+    if window.gpu_present and device is None:
         headline += ", by the host's clock"
-    return bound("input", why.sub, share, headline, (waited, *why.evidence), why.advice)
+    return bound("input", why.sub, share, headline, (*waited, *why.evidence), why.advice)
+
+
+def _waited(
+    felt_ns: float, step_ns: float, host_ns: float, device: OnDevice | None
+) -> tuple[Evidence, ...]:
+    if device is None:
+        text = f"{ms(felt_ns)} of {ms(step_ns)} a step wait for the loader"
+        return (Evidence(text, "hook", felt_ns / 1e6, "ms"),)
+    text = f"the GPU stands idle {ms(felt_ns)} of {ms(step_ns)} a step for its batch"
+    if host_ns - felt_ns >= policy.HIDDEN_WORTH * step_ns:
+        text += f"; {ms(host_ns - felt_ns)} more of the host's wait are hidden behind its work"
+    return (Evidence(text, "event", felt_ns / 1e6, "ms"),)
 
 
 def explained(window: Window, fed: Feeding) -> Explained:

@@ -2,9 +2,10 @@
 
 from tui.verdict import policy
 from tui.verdict.bound import bound
+from tui.verdict.device import on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding
+from tui.verdict.findings import Evidence, Finding, Source
 from tui.verdict.places import function_of, main_places, told
 from tui.verdict.ratio import share_of
 from tui.verdict.spent import spent, wall_of
@@ -13,19 +14,24 @@ from tui.verdict.window import Window
 
 def optimizer(window: Window) -> Finding | None:
     """Time in `optimizer.step()` (diagnosis 2.6). A step with 8 backwards has one of them, so the
-    ratio of sums is the amortised share."""
+    ratio of sums is the amortised share. On the GPU's clock where that is read."""
     rows = window.steps
     share = share_of([row.optimizer_ns for row in rows], [wall_of(row) for row in rows])
+    device = on_device(window)
+    if device is not None:
+        measured = device.rows
+        share = share_of([row.optimizer_ns for row in measured], [row.wall_ns for row in measured])
     if share.mean < policy.CONTRIBUTOR:
         return None
     total = spent(rows)
     calls = max(1, sum(row.optimizer_steps for row in rows))
-    each_ns = sum(row.optimizer_ns for row in rows) / calls
     step_ns = total.wall_ns / max(1, total.steps)
-    part_ns = sum(row.optimizer_ns for row in rows) / max(1, total.steps)
+    part_ns = share.mean * step_ns
+    each_ns = part_ns * total.steps / calls
+    source: Source = "hook" if device is None else "event"
     evidence = [
-        Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step", "hook", part_ns / 1e6, "ms"),
-        Evidence(f"{ms(each_ns)} for each call of step()", "hook", each_ns / 1e6, "ms"),
+        Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step", source, part_ns / 1e6, "ms"),
+        Evidence(f"{ms(each_ns)} for each call of step()", source, each_ns / 1e6, "ms"),
     ]
     looped = [p for p in main_places(window) if "single_tensor" in function_of(p.frame)]
     evidence += [told(place, "main-thread") for place in looped[:1]]

@@ -1,0 +1,52 @@
+"""The steps on the GPU's clock, as a session holds them."""
+
+import pytest
+
+from probe.wire.messages import Batch, GpuClock, GpuStep, Open
+from tests.unit.verdict.on_gpu import gpu_step
+from tests.unit.verdict.windows import even
+from tui.session.gpu_step_book import GpuStepBook
+
+STEPS = even(20, data_ms=10, forward_ms=5, backward_ms=5)
+ROWS = [
+    gpu_step(step, data_ms=6, forward_ms=5, backward_ms=9, wait_ms=10, lag_ms=0.5) for step in STEPS
+]
+
+
+def batch(rows: list[GpuStep]) -> Batch:
+    idle = Open(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, False)
+    clocks = [GpuClock(0, 10_000, 2, 40_000, 0)]
+    return Batch(1, 0, [], idle, [], 0, None, None, 0, None, rows, [], clocks)
+
+
+def test_rows_are_kept_once() -> None:
+    book = GpuStepBook()
+    book.delivered(batch(ROWS[:12]))
+    book.delivered(batch(ROWS))
+    assert book.between(0, STEPS[-1].end_ns) == tuple(ROWS)
+
+
+def test_rows_of_a_stretch_of_time() -> None:
+    book = GpuStepBook()
+    book.delivered(batch(ROWS))
+    assert book.between(STEPS[5].start_ns, STEPS[8].end_ns) == tuple(ROWS[5:9])
+    assert book.between(STEPS[5].start_ns, STEPS[8].end_ns - 1) == tuple(ROWS[5:8])
+
+
+def test_the_rows_in_numbers() -> None:
+    book = GpuStepBook()
+    book.delivered(batch(ROWS))
+    told = book.phases(ROWS)
+    assert told is not None
+    assert told.steps == 20
+    assert told.exposed_ms == pytest.approx(6)
+    assert told.hidden_ms == pytest.approx(4)
+    assert told.lag_ms == (0.5, 0.5, 0.5, 0.5)
+    assert sum(phase.share for phase in told.phases) == pytest.approx(1)
+    assert (told.every, told.cost_us) == (2, 40.0)
+    assert book.cost_ns_a_step == 20_000
+
+
+def test_without_rows_there_is_nothing_to_tell() -> None:
+    assert GpuStepBook().phases(()) is None
+    assert GpuStepBook().cost_ns_a_step is None

@@ -1,0 +1,72 @@
+"""The GPU waits for the host to launch its kernels."""
+
+from probe.wire.messages import GpuStep
+from tui.verdict import policy
+from tui.verdict.bound import bound
+from tui.verdict.device import on_device
+from tui.verdict.feeding import loader_floor
+from tui.verdict.figures import ms, percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.ratio import Share, share_of
+from tui.verdict.window import Window
+
+
+def launch(window: Window) -> Finding | None:
+    """The GPU has caught up with the host at the end of every phase, and is busy for part of them
+    (diagnosis 2.6). What is not busy is the bubble; without a counter that tells how busy, the
+    rule abstains. Removing it is bounded by the GPU's busy time and by the loader.
+    """
+    device, told = on_device(window), window.activity
+    if device is None or device.caught_up is None or told is None or told.busy is None:
+        return None
+    if device.caught_up < policy.CAUGHT_UP_STEPS or told.busy >= 100 * policy.LAUNCH_BUSY:
+        return None
+    rows = device.rows
+    issued = share_of([_issued(row) for row in rows], [row.wall_ns for row in rows])
+    busy = told.busy / 100
+    share = Share(*(max(0.0, part - busy) for part in (issued.mean, issued.low, issued.high)))
+    if share.mean < policy.CONTRIBUTOR:
+        return None
+    evidence = [
+        Evidence(
+            f"the GPU had caught up with the host in {percent(device.caught_up)} of the steps, at "
+            "the end of forward, backward and optimizer",
+            "event",
+            device.caught_up,
+        ),
+        Evidence(
+            f"it was busy {told.busy:.0f}% of the time",
+            "gpm" if told.source == "gpm" else "nvml",
+            told.busy,
+            "%",
+        ),
+        Evidence(
+            f"issuing the work takes {ms(issued.mean * device.step_ns)} of "
+            f"{ms(device.step_ns)} a step",
+            "event",
+            issued.mean * device.step_ns / 1e6,
+            "ms",
+        ),
+    ]
+    if told.sm is not None:
+        evidence.append(
+            Evidence(f"its multiprocessors were busy {told.sm:.0f}% of it", "gpm", told.sm, "%")
+        )
+    advice = (
+        'fewer, larger kernels: torch.compile(model, mode="reduce-overhead"), or a CUDA graph of '
+        "the step",
+        "a larger batch: the launches stay the same, the work behind each grows",
+    )
+    return bound(
+        "launch",
+        None,
+        share,
+        f"the GPU waits for the next kernel {percent(share.mean)} of every step",
+        tuple(evidence),
+        advice,
+        loader_floor(window),
+    )
+
+
+def _issued(row: GpuStep) -> int:
+    return row.forward_ns + row.backward_ns + row.optimizer_ns
