@@ -81,6 +81,8 @@ class Server:
         """Marks were left in the ring, and some may have fallen out: nobody was to be told."""
         self._rest_turns = 0
         self._rss_bytes: int | None = None
+        self._behind_ns: int | None = None
+        """How far the device was behind the host at the last step that it told of."""
         self._gpu_memory: list[GpuMemory] = []
         self._gpu_clocks: list[GpuClock] = []
         self._next_look_ns = 0
@@ -179,7 +181,9 @@ class Server:
         rows = ledger.steps()
         self._gpu_memory += ledger.memory
         ledger.memory = []
-        self._governor.turn(now_ns, self._timeline.steps)
+        if rows:
+            self._behind_ns = rows[-1].lag_start_ns
+        self._governor.turn(now_ns, self._timeline.steps, self._behind_ns)
         ledger.on = self._governor.stamper is not None
         if ledger.on and self._recorder.watched:
             measured = sum(row.count for row in rows)

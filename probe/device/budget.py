@@ -6,12 +6,21 @@ SHARE: Final = 0.003
 """Part of the training thread's time that device marks may take (diagnosis.md 2.1: 0.3 %). With
 the host's marks that leaves a 20 ms step below 0.5 %, and a 5 ms step below 1 %."""
 STEP_NS: Final = 18_000
-"""What they may take of a step on average, however long it is: with the host's marks less than the
-promised 30 us. Measured on an H200: 35 to 60 us a stamped step, so every second or third is."""
-GUESSED_NS: Final = 40_000
+STEP_SHARE: Final = 0.0002
+"""What they may take of a step on average: the larger of these. With the host's marks that is less
+than the promised 30 us, and steps over half a second are stamped all. Measured on an H200: 50 to
+160 us a stamped step (reading an event fetches what the device wrote, 3 us each; caches are cold
+after a wait), so in short steps one of three to eight is stamped."""
+BEHIND_NS: Final = 1_000_000
+BEHIND_SHARE: Final = 0.02
+"""A device that is this far behind does not wait for the host: then its marks delay nothing, and
+may take this part of the host's time."""
+GUESSED_NS: Final = 80_000
 """Cost of a stamped step before one was measured."""
-KEPT_STEPS: Final = 4
-"""Unspent budget that is kept, in stamped steps: a pause must not be followed by a burst."""
+BURST_STEPS: Final = 3
+"""Steps stamped in a row: to begin and to end costs something too."""
+KEPT_STEPS: Final = 6
+"""Unspent budget that is kept, in stamped steps: a pause must not be followed by a long burst."""
 SMOOTHING: Final = 0.25
 """Weight of the newest turn in the published cost."""
 NEAR_NS: Final = 30_000
@@ -33,14 +42,19 @@ class Budget:
         if stamped:
             self.cost_ns += round(SMOOTHING * (spent_ns // stamped - self.cost_ns))
 
-    def earn(self, turn_ns: int, steps: int) -> None:
-        """So much time passed, in so many steps."""
-        earned_ns = min(round(SHARE * turn_ns), STEP_NS * steps)
+    def earn(self, turn_ns: int, steps: int, behind_ns: int | None) -> None:
+        """So much time passed, in so many steps, with the device so far behind the host."""
+        if behind_ns is not None and behind_ns >= BEHIND_NS:
+            earned_ns = round(BEHIND_SHARE * turn_ns)
+        else:
+            each_ns = max(STEP_NS * steps, round(STEP_SHARE * turn_ns))
+            earned_ns = min(round(SHARE * turn_ns), each_ns)
         self._purse_ns = min(self._purse_ns + earned_ns, self._most_ns(earned_ns))
 
     def affordable(self) -> int:
-        """Steps that may be stamped now."""
-        return max(0, self._purse_ns // max(1, self.cost_ns))
+        """Steps that may be stamped now; 0 while there are not enough for a burst."""
+        steps = self._purse_ns // max(1, self.cost_ns)
+        return steps if steps >= BURST_STEPS else 0
 
     def _most_ns(self, earned_ns: int) -> int:
         return max(KEPT_STEPS * self.cost_ns, 2 * earned_ns)

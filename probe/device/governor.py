@@ -43,8 +43,9 @@ class Governor:
         """Measured cost of one stamped step."""
         return self._budget.cost_ns
 
-    def turn(self, now_ns: int, steps: int) -> None:
-        """Grant what the budget allows until the next turn; `steps` were completed by now."""
+    def turn(self, now_ns: int, steps: int, behind_ns: int | None) -> None:
+        """Grant what the budget allows until the next turn; `steps` were completed by now, and the
+        device was so far behind the host when it was last heard of."""
         stamper = self.stamper
         if stamper is None:
             if now_ns < self._next_ns:
@@ -55,7 +56,7 @@ class Governor:
                 return
             self.stamper = stamper = Stamper(self._recorder, events, self._trip)
             self._next_ns, self._turned_ns, self._steps = 0, now_ns, steps
-        self._account(stamper, now_ns, steps)
+        self._account(stamper, now_ns, steps, behind_ns)
         if not self._recorder.on:
             return
         if self._recorder.watched:
@@ -73,12 +74,12 @@ class Governor:
         while told:
             yield told.popleft()
 
-    def _account(self, stamper: Stamper, now_ns: int, steps: int) -> None:
+    def _account(self, stamper: Stamper, now_ns: int, steps: int, behind_ns: int | None) -> None:
         spent_ns, stamped = stamper.spent_ns, stamper.stamped
         self._budget.spend(spent_ns - self._spent[0], stamped - self._spent[1])
         self._spent = spent_ns, stamped
         passed_ns, completed = now_ns - self._turned_ns, steps - self._steps
         self._turned_ns, self._steps = now_ns, steps
-        self._budget.earn(passed_ns, completed)
+        self._budget.earn(passed_ns, completed, behind_ns)
         if completed > 0:
             stamper.near_ns = near_ns(passed_ns // completed)

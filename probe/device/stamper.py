@@ -14,7 +14,7 @@ from probe.device.chain import MOST_PENDING, Chain
 from probe.device.events import Events
 from probe.device.told import Aligned, Allocated, Passed, Told
 from probe.recorder import Recorder
-from probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER, OPTIMIZER_LEAVE, STEP
+from probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER, FETCH_LEAVE, OPTIMIZER_LEAVE, STEP
 
 READ_A_BOUNDARY: Final = 24
 """Marks read at a step boundary: more than a step has, so that what is behind catches up."""
@@ -23,6 +23,8 @@ SLOW_NS: Final = 1_000_000_000
 WAITED_NS: Final = 40_000
 """A call that takes longer waited in a full launch queue, as the user's next launch would have (28
 ms were seen on an H200): counted as this much."""
+PATIENT_NS: Final = 500_000
+"""A fetch that takes longer hid the reading that was done before it."""
 TOLD: Final = 4096
 """Rows that wait for the publisher, who comes ten times a second."""
 
@@ -58,6 +60,8 @@ class Stamper:
         """An optimizer was seen at all, and since the last boundary."""
         self._put_ns = 0
         """When the last event was recorded."""
+        self._read_ns = (0, 0)
+        """When the last boundary was done with, and what it cost."""
         self._slow_ns = 0
         self._look = False
         """The allocator is to be read before the next backward."""
@@ -74,7 +78,11 @@ class Stamper:
             began_ns = self._now_ns()
             if self._ends_step(kind):
                 self._boundary(number, began_ns)
+                done_ns = self._now_ns()
+                self._read_ns = done_ns, min(WAITED_NS, done_ns - began_ns)
             elif self._on:
+                if kind == FETCH_LEAVE and began_ns - self._read_ns[0] > PATIENT_NS:
+                    self.spent_ns -= self._read_ns[1]
                 self._put(number, began_ns)
                 if self._look and kind == BACKWARD_ENTER:
                     self._look = False

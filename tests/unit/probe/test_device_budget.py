@@ -2,7 +2,7 @@
 
 import pytest
 
-from probe.device.budget import SHARE, STEP_NS, Budget, near_ns
+from probe.device.budget import KEPT_STEPS, SHARE, STEP_NS, STEP_SHARE, Budget, near_ns
 
 MS = 1_000_000
 
@@ -19,10 +19,11 @@ def test_the_average_stays_within_both_limits(step_ms: int, cost_us: int) -> Non
         stamped += done
         spent_ns += done * cost_us * 1000
         budget.spend(done * cost_us * 1000, done)
-        budget.earn(100 * MS, steps)
+        budget.earn(100 * MS, steps, behind_ns=None)
     total = turns * 100 // step_ms
-    allowed_ns = min(SHARE * turns * 100 * MS, STEP_NS * total)
-    assert spent_ns <= 1.05 * allowed_ns + 4 * 200_000
+    each_ns = max(STEP_NS, STEP_SHARE * step_ms * MS)
+    allowed_ns = min(SHARE * turns * 100 * MS, each_ns * total)
+    assert spent_ns <= 1.05 * allowed_ns + KEPT_STEPS * 200_000
     wanted = total * cost_us * 1000
     assert spent_ns >= 0.85 * min(wanted, allowed_ns)
 
@@ -31,10 +32,21 @@ def test_the_first_steps_are_stamped_at_once() -> None:
     assert Budget().affordable() >= 3
 
 
-def test_a_long_pause_earns_no_burst() -> None:
+def test_a_long_pause_earns_no_long_burst() -> None:
     budget = Budget()
-    budget.earn(3600 * 1000 * MS, 1)
-    assert budget.affordable() <= 4
+    budget.earn(3600 * 1000 * MS, 1, behind_ns=None)
+    budget.earn(100 * MS, 5, behind_ns=None)
+    assert budget.affordable() <= KEPT_STEPS
+
+
+def test_a_device_that_is_behind_waits_for_nobody() -> None:
+    budget, stamped = Budget(), 0
+    for _ in range(100):
+        done = min(5, budget.affordable())
+        stamped += done
+        budget.spend(done * 160_000, done)
+        budget.earn(100 * MS, 5, behind_ns=150 * MS)
+    assert stamped > 450
 
 
 def test_marks_are_near_by_the_length_of_the_step() -> None:

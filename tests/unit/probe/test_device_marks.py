@@ -39,7 +39,7 @@ class Run:
         self.host.clock.work(host_ms)
         if self.turning and self.host.clock.now_ns >= self.turn_ns:
             self.turn_ns = self.host.clock.now_ns + 100 * MS
-            self.governor.turn(self.host.clock.now_ns, 0)
+            self.governor.turn(self.host.clock.now_ns, 0, None)
             assert self.governor.stamper is not None
             self.governor.stamper.grant(10_000)
 
@@ -51,7 +51,7 @@ def on_a_device(**device: object) -> Iterator[Run]:
         failures: list[Exception] = []
         governor = Governor(host.recorder, failures.append, lambda: fake)
         host.recorder.watched = True
-        governor.turn(host.clock.now_ns, 0)
+        governor.turn(host.clock.now_ns, 0, None)
         host.timeline.ledger.on = True
         yield Run(host, fake, governor)
         assert not failures, failures
@@ -262,7 +262,7 @@ def test_marks_close_to_each_other_share_an_event(run: Run) -> None:
     train(run, 6, wait_ms=7, forward=(2, 3), backward=(2, 4))
     run.told()
     run.governor.stamper.near_ns = 20_000
-    run.governor.turn = lambda now_ns, steps: None  # type: ignore[method-assign]
+    run.governor.turn = lambda now_ns, steps, behind_ns: None  # type: ignore[method-assign]
     before = [event.recorded for event in run.device.events]
     train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 4))
     recorded = sum(event.recorded for event in run.device.events) - sum(before)
