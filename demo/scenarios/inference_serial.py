@@ -1,0 +1,59 @@
+"""Inference that waits for its pictures: the process that infers unpacks and scales them itself.
+
+No gradients and no optimizer. `--without-cause` lets twelve workers do it.
+"""
+
+import probe
+
+probe.install()
+
+import itertools
+import zlib
+from collections.abc import Sequence
+
+import torch
+from nets import ViT
+from scenario import DEVICE, ON_GPU, Options, Report, Run, play
+from torch.utils.data import DataLoader, Dataset
+
+
+class PackedPictures(Dataset[torch.Tensor]):
+    """Pictures that lie packed in memory, twice as large as they are needed."""
+
+    def __init__(self, side: int) -> None:
+        self.side = side
+        pixels = torch.randint(64, (3, 2 * side, 2 * side), dtype=torch.uint8)
+        self.packed = zlib.compress(pixels.numpy().tobytes())
+
+    def __len__(self) -> int:
+        return 1_000_000
+
+    def __getitem__(self, _index: int) -> torch.Tensor:
+        pixels = torch.frombuffer(bytearray(zlib.decompress(self.packed)), dtype=torch.uint8)
+        picture = pixels.view(1, 3, 2 * self.side, 2 * self.side).float().div(255)
+        return torch.nn.functional.avg_pool2d(picture, 2)[0]
+
+
+def train(options: Options, run: Run) -> None:
+    """Infer until the run is over."""
+    batch, side, width, layers = (2, 16, 16, 1) if options.tiny else (64, 224, 512, 8)
+    workers = 0 if options.cause else 1 if options.tiny else 12
+    loader = DataLoader(PackedPictures(side), batch, num_workers=workers, pin_memory=ON_GPU)
+    net = ViT(side, patch=8, width=width, layers=layers, heads=8).to(DEVICE).eval()
+    found = torch.zeros(10, dtype=torch.int64, device=DEVICE)
+    with torch.inference_mode(), torch.autocast(DEVICE.type, torch.bfloat16):
+        for _epoch in itertools.count():
+            for images in loader:
+                guesses = net(images.to(DEVICE, non_blocking=True)).argmax(dim=1)
+                found.scatter_add_(0, guesses, torch.ones_like(guesses))
+                if run.finished(len(images)):
+                    return
+
+
+def main(argv: Sequence[str] | None = None) -> Report:
+    """One run with these options."""
+    return play(train, __doc__, argv)
+
+
+if __name__ == "__main__":
+    main()

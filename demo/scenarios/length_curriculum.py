@@ -1,0 +1,48 @@
+"""Memory that grows and is no leak: sequences get longer until they reach their full length.
+
+`--without-cause` has full length from the start.
+"""
+
+import probe
+
+probe.install()
+
+import itertools
+from collections.abc import Sequence
+
+import torch
+from nets import GPT
+from samples import ReadyBatches, tokens
+from scenario import DEVICE, Options, Report, Run, play
+from torch.utils.data import DataLoader
+
+VOCABULARY = 16_384
+LONGER_EVERY = 20
+"""Steps until sequences get longer by an eighth of their full length."""
+
+
+def train(options: Options, run: Run) -> None:
+    """Train until the run is over."""
+    batch, full, width, layers = (2, 16, 16, 1) if options.tiny else (16, 1_024, 1_024, 8)
+    loader = DataLoader(ReadyBatches(tokens(batch, full, VOCABULARY, DEVICE)), batch_size=None)
+    net = GPT(VOCABULARY, full, width, layers, heads=8).to(DEVICE)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4, fused=True)
+    for _epoch in itertools.count():
+        for (text,) in loader:
+            eighths = min(8, 1 + run.steps // LONGER_EVERY) if options.cause else 8
+            with torch.autocast(DEVICE.type, torch.bfloat16):
+                loss = net(text[:, : eighths * full // 8 + 1])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if run.finished(batch):
+                return
+
+
+def main(argv: Sequence[str] | None = None) -> Report:
+    """One run with these options."""
+    return play(train, __doc__, argv)
+
+
+if __name__ == "__main__":
+    main()
