@@ -1,6 +1,8 @@
 """The loaders of a run, as the marks tell of them."""
 
-from probe.loaders import LoaderRow
+from msgspec.structs import replace
+
+from probe.loaders import BatchSeen, LoaderRow
 from probe.wire.messages import Loader
 
 
@@ -17,11 +19,18 @@ class LoaderBook:
         before = self._loaders.pop(key, None)
         if len(self._loaders) >= 32:
             self._loaders.pop(next(iter(self._loaders)))
-        self._loaders[key] = Loader(
-            *row,
-            iterations=before.iterations + 1 if before else 1,
-            evaluation=before.evaluation if before else False,
-        )
+        told = Loader(*row)
+        if before is not None:
+            told = replace(
+                told,
+                iterations=before.iterations + 1,
+                evaluation=before.evaluation,
+                batch_bytes=before.batch_bytes,
+                batch_tensors=before.batch_tensors,
+                batch_device=before.batch_device,
+                pinned=before.pinned,
+            )
+        self._loaders[key] = told
         if len(self._key_of) >= 64:
             self._key_of.clear()
         self._key_of[iterator] = key
@@ -36,8 +45,24 @@ class LoaderBook:
         key = self._key_of.get(iterator, 0)
         loader = self._loaders.get(key)
         if loader is not None and loader.evaluation != evaluation:
-            fields = {name: getattr(loader, name) for name in Loader.__struct_fields__}
-            self._loaders[key] = Loader(**{**fields, "evaluation": evaluation})
+            self._loaders[key] = replace(loader, evaluation=evaluation)
+
+    def seen(self, iterator: int, batch: BatchSeen) -> None:
+        """A batch of an iterator was looked at. Its size is told when it changes by a quarter."""
+        key = self._key_of.get(iterator, 0)
+        loader = self._loaders.get(key)
+        if loader is None:
+            return
+        same = (loader.batch_device, loader.pinned) == (batch.device, batch.pinned)
+        if same and abs(batch.bytes - (loader.batch_bytes or 0)) * 4 <= batch.bytes:
+            return
+        self._loaders[key] = replace(
+            loader,
+            batch_bytes=batch.bytes,
+            batch_tensors=batch.tensors,
+            batch_device=batch.device,
+            pinned=batch.pinned,
+        )
 
     def all(self) -> list[Loader]:
         """Every loader known, the one described longest ago first."""

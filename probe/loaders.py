@@ -5,12 +5,14 @@ Everything read here is private to torch and may be missing: then it is None, an
 
 import itertools
 import sys
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 LOOK_EVERY: Final = 61
 """A batch is looked at when the number of its mark divides by this: prime, so that loops with any
 number of marks a step come round to it. Batch sizes change rarely."""
+MOST_TENSORS: Final = 64
+"""Of a batch that is looked at: a list of thousands is told by its first."""
 KNOWN_ITERATORS: Final = 64
 """Iterators remembered as described; beyond that all are described again, which is harmless."""
 
@@ -82,24 +84,47 @@ def ready_batches(iterator: Any) -> int | None:
     return waiting + sum(len(task) == 2 for task in tasks.values())
 
 
-def leading_dimension(batch: Any, depth: int = 3) -> int | None:
-    """The first dimension of the first tensor in a batch; None where there is none near by.
+class BatchSeen(NamedTuple):
+    """What a batch looks like."""
 
-    Only tensors and plain containers are looked into: an attribute of a user's class could do
-    anything.
-    """
+    samples: int | None
+    """First dimension of its first tensor that has one."""
+    tensors: int
+    bytes: int
+    device: str | None
+    """Type of the first tensor's device."""
+    pinned: bool | None
+    """Whether the first tensor lies in pinned memory; None where it is not on the CPU."""
+
+
+def look_at(batch: Any) -> BatchSeen | None:
+    """A batch as it came out of its loader; None where no tensor is near by."""
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(batch, torch.Tensor):
-        return int(batch.shape[0]) if batch.dim() else None
-    if depth == 0:
+    if torch is None:
         return None
-    if isinstance(batch, Mapping):
-        items = iter(batch.values())
-    elif isinstance(batch, (tuple, list)):
-        items = iter(batch)
-    else:
+    tensors = list(itertools.islice(_tensors(batch, torch.Tensor, 3), MOST_TENSORS))
+    if not tensors:
         return None
-    for item in itertools.islice(items, 4):
-        if (found := leading_dimension(item, depth - 1)) is not None:
-            return found
-    return None
+    first = tensors[0]
+    return BatchSeen(
+        next((int(tensor.shape[0]) for tensor in tensors if tensor.dim()), None),
+        len(tensors),
+        sum(tensor.numel() * tensor.element_size() for tensor in tensors),
+        first.device.type,
+        bool(first.is_pinned()) if first.device.type == "cpu" else None,
+    )
+
+
+def _tensors(batch: Any, tensor_type: Any, depth: int) -> Iterator[Any]:
+    """The tensors of a batch. Only plain containers are looked into: an attribute of a user's
+    class could do anything."""
+    if isinstance(batch, tensor_type):
+        yield batch
+    elif depth:
+        items: Iterable[Any] = ()
+        if isinstance(batch, Mapping):
+            items = batch.values()
+        elif isinstance(batch, (tuple, list)):
+            items = batch
+        for item in itertools.islice(items, MOST_TENSORS):
+            yield from _tensors(item, tensor_type, depth - 1)

@@ -12,7 +12,7 @@ from probe.boundary import Boundary
 from probe.iterators import Iterators
 from probe.ledger import Ledger
 from probe.loader_book import LoaderBook
-from probe.loaders import Description, LoaderRow
+from probe.loaders import BatchSeen, Description, LoaderRow
 from probe.open_step import (
     BACKWARD,
     DATA,
@@ -205,15 +205,17 @@ class Timeline:
                 return FORWARD  # inference: what follows a batch is the model
         return OTHER
 
-    def _fetch_leave(self, t_ns: int, samples: int | None) -> None:
+    def _fetch_leave(self, t_ns: int, seen: BatchSeen | None) -> None:
         self._fetch_depth = max(0, self._fetch_depth - 1)
         if self._fetch_depth:
             return
         iterator = self._iterators.current
-        if samples is not None:
-            if len(self._batch_size) >= 64:
-                self._batch_size.clear()
-            self._batch_size[iterator] = samples
+        if seen is not None:
+            self.loaders.seen(iterator, seen)
+            if seen.samples is not None:
+                if len(self._batch_size) >= 64:
+                    self._batch_size.clear()
+                self._batch_size[iterator] = seen.samples
         first = self._iterators.is_first_fetch(iterator)
         phase = EVALUATION if self._evaluating else STARTUP if first else DATA
         ns = self._close(phase, t_ns, marks.FETCH_LEAVE)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from probe.loaders import Description, leading_dimension
+from probe.loaders import Description, look_at
 from probe.recorder import Recorder
 from probe.wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE, ITERATION, LOADER
 
@@ -46,7 +46,7 @@ class Wrapped(Generic[T]):
         except BaseException:
             recorder.mark(FETCH_FAILED)
             raise
-        recorder.mark(FETCH_LEAVE, batch, leading_dimension)
+        recorder.mark(FETCH_LEAVE, batch, look_at)
         return batch
 
     def __len__(self) -> int:

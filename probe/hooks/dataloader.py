@@ -11,7 +11,7 @@ from typing import Any
 
 from probe.hooks import Detach
 from probe.hooks.replaced import replace
-from probe.loaders import LOOK_EVERY, LoaderWatch, leading_dimension, ready_batches
+from probe.loaders import LOOK_EVERY, LoaderWatch, look_at, ready_batches
 from probe.recorder import Recorder
 from probe.wire.marks import (
     FETCH_END,
@@ -71,7 +71,7 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
             if (stamp := recorder.stamp) is not None:
                 stamp(n, FETCH_LEAVE)
         else:
-            recorder.mark(FETCH_LEAVE, batch, leading_dimension)
+            recorder.mark(FETCH_LEAVE, batch, look_at)
         return batch
 
     return replace(original, __next__, [(base, "__next__")])

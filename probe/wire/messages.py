@@ -41,6 +41,13 @@ class Loader(msgspec.Struct, frozen=True, array_like=True):
     """How often an iterator was made or reset: epochs, usually."""
     evaluation: bool = False
     """Its batches have been used for evaluation."""
+    batch_bytes: int | None = None
+    """Of the tensors of a batch that was looked at; None while none was."""
+    batch_tensors: int | None = None
+    batch_device: str | None = None
+    """Where its first tensor lies: "cpu", "cuda"."""
+    pinned: bool | None = None
+    """Whether that lies in pinned memory; None where it is not on the CPU."""
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True):

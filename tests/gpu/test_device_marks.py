@@ -38,7 +38,8 @@ class Rows(Dataset[torch.Tensor]):
 
 
 def cycles_a_ms() -> int:
-    """Length of `torch.cuda._sleep`'s cycles, measured."""
+    """Length of `torch.cuda._sleep`'s cycles, measured once the device is at its full clock."""
+    torch.cuda._sleep(1_000_000_000)
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     torch.cuda._sleep(20_000_000)

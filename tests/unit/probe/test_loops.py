@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from probe.loaders import look_at
 from tests.unit.probe.held_clock import (
     Model,
     Rows,
@@ -330,3 +331,25 @@ def test_a_rest_of_an_inference_is_counted_by_the_clock(run: Watched) -> None:
     run.steps()
     assert len(before) == 10
     assert run.timeline.steps == pytest.approx(10 + 40, abs=1)
+
+
+def test_a_loader_tells_what_its_batches_look_like(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    rows = loader_of(run, rows=40)
+    for _ in range(6):
+        for batch in rows:
+            model(batch).backward()
+            optimizer.step()
+    run.steps()
+    (loader,) = run.timeline.loaders.all()
+    assert loader.batch_bytes == 2 * 3 * 4
+    assert (loader.batch_tensors, loader.batch_device, loader.pinned) == (1, "cpu", False)
+
+
+def test_a_batch_is_looked_into_as_far_as_it_is_plain() -> None:
+    x = torch.zeros(4, 5)
+    assert look_at({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", False)
+    assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", False)
+    assert look_at("text") is None
+    assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", False)
