@@ -166,6 +166,32 @@ LAUNCH_BUSY: Final = 0.80
 HIDDEN_WORTH: Final = 0.05
 """A hidden wait of this part of the step is said beside the exposed one."""
 
+# -- what a busy GPU is busy with (diagnosis 2.6; figures of one H200 in h200-facts) ---------------
+
+GPU_BUSY: Final = 0.80
+"""From here on the counters say what limits the GPU; below, it is not the limit all the time."""
+TENSOR_HEALTHY: Final = 0.40
+"""Tensor cores active for this part of the busy time: as good as large trainings get (Llama 3 at 38
+to 43 % of the peak)."""
+TENSOR_ABSENT: Final = 0.10
+FP32_HEAVY: Final = 0.25
+"""fp32 units this active while the tensor cores rest: products run in the wrong precision."""
+FP32_FULL: Final = 0.77
+"""What a pure fp32 product reads on an H200."""
+PRECISION_RATIO: Final = 6.0
+"""tf32 or bf16 over fp32 for the products themselves: an 8192 product on an H200 gave 7 to 15, a
+whole net 6.4."""
+DRAM_HEAVY: Final = 0.60
+DRAM_FULL: Final = 0.88
+"""What a pure pointwise kernel reads on an H200: memory is the limit from two thirds of that on."""
+FUSION_RATIO: Final = 2.0
+"""Bytes that fusing a chain of pointwise kernels saves, at least: each kernel in the middle reads
+and writes what the next reads again. 24 of them gave 2.0 for the whole step."""
+UNDERFILLED_SM: Final = 0.50
+UNDERFILLED_DRAM: Final = 0.40
+UNDERFILLED_TENSOR: Final = 0.25
+"""All below: kernels run all the time, and none fills the device."""
+
 # -- other rules -------------------------------------------------------------------------------
 
 SYNC_FRAMES: Final = frozenset(

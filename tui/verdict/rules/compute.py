@@ -1,10 +1,13 @@
 """With a GPU: nothing on the host holds the run back, so the GPU does."""
 
+from dataclasses import replace
+
 from tui.verdict import policy
 from tui.verdict.bound import plain
 from tui.verdict.device import OnDevice, on_device
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding, Source
+from tui.verdict.rules.busy_with import KINDS_OF_WORK, work_of
 from tui.verdict.spent import wall_of
 from tui.verdict.window import GpuActivity, Window
 
@@ -12,11 +15,16 @@ from tui.verdict.window import GpuActivity, Window
 def compute(window: Window) -> Finding | None:
     """The GPU is the limit (diagnosis 2.5, 4); on the host's clock alone, it or launching to it.
 
-    No sub yet: `saturated`, `precision` and `underfilled` need the counters read together.
+    What it is busy with, the counters say; without them there is no sub.
     """
     if not window.gpu_present:
         return None
     device = on_device(window)
+    work = work_of(window.activity)
+    if work is not None:
+        for judge in KINDS_OF_WORK:
+            if (found := judge(work)) is not None:
+                return replace(found, evidence=(*found.evidence, *_lag(device)))
     evidence = (*_lag(device), *_busy(window.activity))
     least = percent(policy.ENTER_SHARE)
     if device is None or device.caught_up is None or _starved(device, window.activity):

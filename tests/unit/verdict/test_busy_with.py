@@ -1,0 +1,55 @@
+"""What a busy GPU is busy with: the six loads of an H200, and the borders between them."""
+
+import pytest
+
+from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.windows import even
+from tui.verdict.engine import Engine
+from tui.verdict.rules.busy_with import work_of
+from tui.verdict.rules.compute import compute
+
+STEPS = even(60, data_ms=0.1, forward_ms=3, backward_ms=5, optimizer_ms=1)
+BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60}
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "sub"),
+    [
+        ({"busy": 99, "sm": 96, "tensor": 93, "fp32": 0, "dram": 17}, "compute", "saturated"),
+        ({"busy": 100, "sm": 97, "tensor": 0, "fp32": 77, "dram": 5}, "compute", "precision"),
+        ({"busy": 99, "sm": 96, "tensor": 93, "fp32": 0, "dram": 18}, "compute", "saturated"),
+        ({"busy": 100, "sm": 99, "tensor": 0, "fp32": 2, "dram": 88}, "memory-bandwidth", None),
+        ({"busy": 97, "sm": 12, "tensor": 3, "fp32": 2, "dram": 9}, "compute", "underfilled"),
+        ({"busy": 96, "sm": 85, "tensor": 25, "fp32": 8, "dram": 45}, "compute", None),
+    ],
+    ids=["bf16", "fp32", "tf32", "pointwise", "small kernels", "mixed"],
+)
+def test_the_loads_of_an_h200(told: dict[str, float], kind: str, sub: str | None) -> None:
+    verdict = Engine().judge(gpu_window(STEPS, BEHIND, activity=activity(**told)))
+    assert (verdict.finding.kind, verdict.finding.sub) == (kind, sub)
+
+
+def test_nothing_is_said_of_a_gpu_that_idles() -> None:
+    assert work_of(activity(27, sm=24, tensor=24, fp32=0, dram=6)) is None
+
+
+def test_without_the_counters_there_is_no_sub() -> None:
+    found = compute(gpu_window(STEPS, BEHIND, activity=activity(99, source="utilization")))
+    assert found is not None
+    assert (found.kind, found.sub) == ("compute", None)
+
+
+def test_what_a_lower_precision_would_give_is_an_estimate() -> None:
+    told = activity(100, sm=97, tensor=0, fp32=77, dram=5)
+    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    assert found is not None
+    assert found.speedup == pytest.approx(6.0, rel=0.05)
+    assert found.speedup_is == "estimate"
+    assert found.severity == "critical"
+
+
+def test_a_run_that_is_saturated_has_nothing_to_fix() -> None:
+    told = activity(99, sm=96, tensor=60, fp32=2, dram=30)
+    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    assert found is not None
+    assert (found.severity, found.speedup, found.advice) == ("info", None, ())

@@ -1,0 +1,163 @@
+"""What a busy GPU is busy with: each kind of work, judged from the counters over the busy time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tui.verdict import policy
+from tui.verdict.bound import severity_of, speedup_of
+from tui.verdict.figures import percent
+from tui.verdict.findings import Evidence, Finding, Kind
+from tui.verdict.window import GpuActivity
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Activity as parts of the time in which the GPU was busy at all, 0 to 1."""
+
+    busy: float
+    sm: float
+    tensor: float
+    fp32: float
+    dram: float
+
+    def told(self) -> tuple[Evidence, ...]:
+        """The counters, as they were read."""
+        return (
+            Evidence(f"the GPU is busy {percent(self.busy)} of the time", "gpm", self.busy),
+            Evidence(
+                f"of that, tensor cores {percent(self.tensor)}, fp32 units {percent(self.fp32)}, "
+                f"memory {percent(self.dram)}",
+                "gpm",
+                self.tensor,
+            ),
+        )
+
+
+def work_of(told: GpuActivity | None) -> Work | None:
+    """None where a counter is missing, or the GPU is idle too often for them to say what limits."""
+    if told is None or told.busy is None or told.busy < 100 * policy.GPU_BUSY:
+        return None
+    if told.sm is None or told.tensor is None or told.fp32 is None or told.dram is None:
+        return None
+    busy = told.busy / 100
+    parts = (part / 100 / busy for part in (told.sm, told.tensor, told.fp32, told.dram))
+    sm, tensor, fp32, dram = (min(1.0, part) for part in parts)
+    return Work(min(1.0, busy), sm, tensor, fp32, dram)
+
+
+def precision(work: Work) -> Finding | None:
+    """Matrix products in fp32 while the tensor cores rest."""
+    if work.tensor >= policy.TENSOR_ABSENT or work.fp32 < policy.FP32_HEAVY:
+        return None
+    products = min(1.0, work.fp32 / policy.FP32_FULL) * work.busy
+    saved = products * (1 - 1 / policy.PRECISION_RATIO)
+    return _estimate(
+        "compute",
+        "precision",
+        saved,
+        f"matrix products run in fp32: about {percent(products)} of the time",
+        work,
+        (
+            'let them use tf32: torch.set_float32_matmul_precision("high")',
+            'or bf16: with torch.autocast("cuda", torch.bfloat16)',
+        ),
+    )
+
+
+def bandwidth(work: Work) -> Finding | None:
+    """The device's memory is the limit."""
+    if work.dram < policy.DRAM_HEAVY or work.tensor >= 0.30:
+        return None
+    moving = min(1.0, work.dram / policy.DRAM_FULL) * work.busy
+    saved = moving * (1 - 1 / policy.FUSION_RATIO)
+    return _estimate(
+        "memory-bandwidth",
+        None,
+        saved,
+        f"the GPU's memory is busy {percent(work.dram)} of the time, its tensor cores "
+        f"{percent(work.tensor)}",
+        work,
+        (
+            "fuse the pointwise work: torch.compile(model)",
+            "move fewer bytes: bf16 activations, channels_last, a fused norm or optimizer",
+        ),
+    )
+
+
+def saturated(work: Work) -> Finding | None:
+    """Tensor cores as busy as large trainings get: nothing to fix."""
+    if work.tensor < policy.TENSOR_HEALTHY:
+        return None
+    return Finding(
+        kind="compute",
+        sub="saturated",
+        severity="info",
+        share=None,
+        share_low=None,
+        share_high=None,
+        speedup=None,
+        speedup_is=None,
+        headline=f"the GPU is the limit and well used: tensor cores {percent(work.tensor)}",
+        evidence=work.told(),
+        advice=(),
+    )
+
+
+def underfilled(work: Work) -> Finding | None:
+    """Kernels run all the time, and none of them fills the device."""
+    if (
+        work.sm >= policy.UNDERFILLED_SM
+        or work.dram >= policy.UNDERFILLED_DRAM
+        or work.tensor >= policy.UNDERFILLED_TENSOR
+    ):
+        return None
+    empty = (1 - work.sm) * work.busy
+    return _estimate(
+        "compute",
+        "underfilled",
+        empty,
+        f"the GPU is busy, but only {percent(work.sm)} of its multiprocessors are",
+        work,
+        (
+            "a larger batch: each kernel then has work for more of the GPU",
+            "fuse small kernels (torch.compile); CUDA graphs will not help, nothing waits for "
+            "launches",
+        ),
+        is_bound=True,
+    )
+
+
+KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
+    saturated,
+    precision,
+    bandwidth,
+    underfilled,
+)
+"""The first that applies."""
+
+
+def _estimate(
+    kind: Kind,
+    sub: str | None,
+    saved: float,
+    headline: str,
+    work: Work,
+    advice: tuple[str, ...],
+    is_bound: bool = False,
+) -> Finding:
+    """A finding about the GPU's own work, by the roofline: `saved` is the part of the step that
+    goes."""
+    return Finding(
+        kind=kind,
+        sub=sub,
+        severity=severity_of(saved),
+        share=saved,
+        share_low=None,
+        share_high=None,
+        speedup=speedup_of(saved),
+        speedup_is="bound" if is_bound else "estimate",
+        headline=headline,
+        evidence=work.told(),
+        advice=advice,
+    )
