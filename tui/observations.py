@@ -87,6 +87,8 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     frames: tuple[str, ...]
     """Outermost first, "function (file:line)"."""
     count: int
+    line: str = ""
+    """Text of the innermost line of the user's own code in it, where that could be read."""
 
 
 class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):

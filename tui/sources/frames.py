@@ -8,8 +8,8 @@ from typing import Final
 from tui.observations import StackCount
 from tui.verdict.window import FrameShare, Stacks
 
-TOP: Final = 6
-"""Places named for each role; the rest is too little to act on."""
+TOP: Final = 12
+"""Places told for each role; the rest is too little to act on."""
 
 # fmt: off
 LIBRARIES: Final = frozenset((
@@ -88,6 +88,12 @@ def is_users(path: str) -> bool:
     return top not in LIBRARIES and top not in sys.stdlib_module_names
 
 
+def place_of(frame: str) -> tuple[str, int]:
+    """("conv.py", 12) of "forward (conv.py:12)"; number 0 where there is none."""
+    path, _, number = _file(frame).rpartition(":")
+    return (path, int(number)) if number.isdigit() else (_file(frame), 0)
+
+
 def _file(frame: str) -> str:
     """ "conv.py:12" of "forward (conv.py:12)"."""
     return frame.rpartition("(")[2].rstrip(")")
@@ -98,12 +104,12 @@ def _samples(stacks: list[StackCount]) -> int:
 
 
 def _shares(stacks: list[StackCount]) -> tuple[FrameShare, ...]:
-    places: Counter[tuple[str, str | None]] = Counter()
+    places: Counter[tuple[str, str | None, str]] = Counter()
     for stack in stacks:
         named = worth_naming(stack.frames)
-        places[named, caller_of(stack.frames, named)] += stack.count
+        places[named, caller_of(stack.frames, named), stack.line] += stack.count
     total = sum(places.values())
     return tuple(
-        FrameShare(share=count / total, frame=frame, caller=caller)
-        for (frame, caller), count in places.most_common(TOP)
+        FrameShare(share=count / total, frame=frame, caller=caller, line=line)
+        for (frame, caller, line), count in places.most_common(TOP)
     )

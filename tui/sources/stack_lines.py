@@ -1,8 +1,11 @@
 """py-spy's raw lines: `process 1:"cmd";thread (2): MainThread;f (a.py:1);g (b.py:2) 17`."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from msgspec import structs
 
 from tui.observations import StackCount
 
@@ -10,6 +13,8 @@ _LINE: Final = re.compile(r"^(?P<stack>.*) (?P<count>\d+)$")
 _THREAD: Final = re.compile(r"(?:^|;)thread \((?P<tid>\w+)\)(?:: (?P<name>[^;]*))?")
 _PROCESS: Final = re.compile(r'(?:^|;)process (?P<pid>\d+):"')
 _ERRORS: Final = re.compile(r"Samples: (?P<samples>\d+)")
+
+LineOf = Callable[[Sequence[str]], str]
 
 OWN_THREAD: Final = "gpuwatch"
 """The probe's publisher: ours, and no part of the run."""
@@ -25,12 +30,17 @@ class Chunk:
     stacks: tuple[StackCount, ...]
 
 
-def parse(text: str, target: int) -> Chunk:
+def parse(text: str, target: int, line_of: LineOf = lambda frames: "") -> Chunk:
     """The stacks of the target's main and pinning threads and of its workers.
 
-    Lines that are no stacks (py-spy mixes its messages in) are passed over.
+    Lines that are no stacks (py-spy mixes its messages in) are passed over. `line_of` gives the
+    text of a stack's innermost line of the user's own.
     """
-    stacks = [stack for line in text.splitlines() if (stack := _stack(line, target)) is not None]
+    stacks = [
+        structs.replace(stack, line=line_of(stack.frames)) if stack.role == "main" else stack
+        for line in text.splitlines()
+        if (stack := _stack(line, target)) is not None
+    ]
     main = sum(stack.count for stack in stacks if stack.role == "main")
     return Chunk(main, tuple(stacks))
 

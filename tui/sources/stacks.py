@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.observations import AnyObservation, Missing, StacksSeen
+from tui.sources.source_lines import SourceLines, roots_of
 from tui.sources.stack_lines import parse
 
 POLL_NS: Final = 250_000_000
@@ -41,6 +42,7 @@ class StacksSource:
         self._not_before_ns = 0
         self._chunks = 0
         self._refused = False
+        self._lines = SourceLines(roots_of(pid))
 
     def open(self) -> None:
         """Nothing to do: the first chunk starts with the first poll."""
@@ -109,7 +111,7 @@ class StacksSource:
         spent_s = _children_cpu_s() - self._cpu_before_s
         if self._chunks >= EAGER_CHUNKS:
             self._not_before_ns = self._started_ns + round(spent_s / BUDGET * 1e9)
-        chunk = parse(text, self._pid)
+        chunk = parse(text, self._pid, self._lines.of)
         return [
             StacksSeen(
                 t_ns=now_ns,

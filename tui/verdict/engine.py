@@ -12,6 +12,7 @@ from tui.verdict.rules import Rule
 from tui.verdict.rules.checkpoint import checkpoint
 from tui.verdict.rules.compute import compute
 from tui.verdict.rules.evaluation import evaluation
+from tui.verdict.rules.h2d import h2d
 from tui.verdict.rules.healthy import healthy
 from tui.verdict.rules.host import host
 from tui.verdict.rules.incomplete import incomplete
@@ -21,6 +22,7 @@ from tui.verdict.rules.memory_growth import memory_growth
 from tui.verdict.rules.optimizer import optimizer
 from tui.verdict.rules.recompile import recompile
 from tui.verdict.rules.stalled import stalled
+from tui.verdict.rules.sync import sync
 from tui.verdict.rules.warming_up import warming_up
 from tui.verdict.spent import spent
 from tui.verdict.standing import Standing
@@ -28,6 +30,8 @@ from tui.verdict.window import Window
 
 CAUSES: Final[dict[Kind, Rule]] = {
     "input": input_bound,
+    "h2d": h2d,
+    "sync": sync,
     "launch": launch,
     "host": host,
     "optimizer": optimizer,

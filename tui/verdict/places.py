@@ -10,6 +10,8 @@ from tui.verdict.findings import Evidence
 from tui.verdict.window import FrameShare, Stacks, Window
 
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
+_SYNC_LINE: Final = re.compile("|".join(policy.SYNC_LINES))
+_COPY_LINE: Final = re.compile("|".join(policy.COPY_LINES))
 _PYTORCH_FILES: Final = frozenset(
     {
         *("conv.py", "linear.py", "module.py", "container.py", "functional.py", "_tensor.py"),
@@ -43,8 +45,14 @@ def reads(place: FrameShare) -> bool:
 
 
 def waits_for_gpu(place: FrameShare) -> bool:
-    """The thread waits for the GPU there, if there is one."""
-    return function_of(place.frame) in policy.SYNC_FRAMES
+    """The thread waits for the GPU there, if there is one: by the function, or by what the user's
+    line says (a call into C leaves no frame)."""
+    return function_of(place.frame) in policy.SYNC_FRAMES or bool(_SYNC_LINE.search(place.line))
+
+
+def copies_to_gpu(place: FrameShare) -> bool:
+    """A batch goes to the GPU there."""
+    return bool(_COPY_LINE.search(place.line))
 
 
 def is_users(place: FrameShare) -> bool:

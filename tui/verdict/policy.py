@@ -210,6 +210,28 @@ READ_FRAMES: Final = frozenset(
 COMPUTE_PHASES: Final = ("forward", "backward", "model", "loss", "optim", "train", "infer")
 DATA_PHASES: Final = ("data", "load", "fetch", "batch")
 """What is in the name of a user's phase that is no Python between the steps."""
+SYNC_LINES: Final = (
+    r"\.(item|tolist|cpu|numpy|nonzero|any|all|unique|masked_select)\(",
+    r"\b(float|int|bool|print)\(",
+    r"\bsynchronize\(",
+    r"\bisnan\(|\bisfinite\(|\bisinf\(",
+    r"\[[^\]]*\bmask\b[^\]]*\]",
+)
+"""What a line says on which the training thread may wait for the GPU (hooks.md 10). A line alone
+proves nothing: many samples on it do."""
+SYNC_EXPLAINS: Final = 0.10
+"""Samples on such lines above which idle gaps are no launch overhead."""
+COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
+"""What a line says on which a batch goes to the GPU."""
+PAGEABLE_MB_S: Final = 5_900.0
+PINNED_MB_S: Final = 26_800.0
+"""Rates over PCIe that copies alone reached on an H200 (h200-facts.md): the share of the time that
+copies hold is the rate that is read over the rate they can have."""
+COPY_LEAST_MB_S: Final = 400.0
+"""Launching tiny kernels alone reads 50 to 200 MB/s."""
+TINY_COPY_BYTES: Final = 64 * 1024
+TINY_COPIES: Final = 64
+"""Many tiny copies: at least so many tensors a batch, smaller than this (diagnosis 2.6)."""
 RECOMPILES: Final = 3
 RECOMPILE_STEPS: Final = 200
 """Recompiling: at least 3 in 200 steps (diagnosis 2.7)."""

@@ -28,6 +28,8 @@ class FrameShare:
     """"function (file:line)", the innermost frame worth naming."""
     caller: str | None
     """The innermost frame of the user's own code above it."""
+    line: str = ""
+    """Text of the innermost line of the user's own code, where that could be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,12 @@
 from probe.wire.messages import GpuStep
 from tui.verdict import policy
 from tui.verdict.bound import bound
+from tui.verdict.copies import copies
 from tui.verdict.device import on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
+from tui.verdict.places import main_places, share_where, waits_for_gpu
 from tui.verdict.ratio import Share, share_of
 from tui.verdict.window import Window
 
@@ -24,7 +26,11 @@ def launch(window: Window) -> Finding | None:
     rows = device.rows
     issued = share_of([_issued(row) for row in rows], [row.wall_ns for row in rows])
     busy = told.busy / 100
-    share = Share(*(max(0.0, part - busy) for part in (issued.mean, issued.low, issued.high)))
+    if share_where(main_places(window), waits_for_gpu) >= policy.SYNC_EXPLAINS:
+        return None  # the idle gaps follow the waits
+    moved = copies(window)
+    taken = busy + (moved.share if moved is not None else 0.0)
+    share = Share(*(max(0.0, part - taken) for part in (issued.mean, issued.low, issued.high)))
     if share.mean < policy.CONTRIBUTOR:
         return None
     evidence = [
