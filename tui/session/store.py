@@ -9,6 +9,7 @@ from tui.observations import (
     AnyObservation,
     Delivered,
     GpusSeen,
+    GpuUse,
     Greeted,
     Link,
     Missing,
@@ -229,6 +230,7 @@ class Session:
             missing=self._link.missing,
             gpu_steps=self._gpu_rows,
             gpu_memory=self._gpu_steps.memory,
+            gpu_memory_limit_bytes=_room_of(self._gpus.gpus),
         )
 
     def _sawtooth(self, now_ns: int) -> Sawtooth | None:
@@ -238,6 +240,16 @@ class Session:
             return gpu
         spans = self._open.spans(now_ns)
         return self._computing.sawtooth(spans, starts_ns, bool(self._gpus.gpus))
+
+
+def _room_of(gpus: tuple[GpuUse, ...]) -> int | None:
+    """Memory of the target's first GPU less what others hold there; None without one."""
+    if not gpus:
+        return None
+    gpu = gpus[0]
+    if gpu.target_memory_bytes is None:
+        return gpu.memory_total_bytes
+    return gpu.memory_total_bytes - max(0, gpu.memory_used_bytes - gpu.target_memory_bytes)
 
 
 def script_name(hello: Hello) -> str:

@@ -9,6 +9,7 @@ from tui.verdict.confidence import beats, missing_of, of_cause, of_nothing
 from tui.verdict.findings import Finding, Kind, Verdict
 from tui.verdict.past import Past
 from tui.verdict.rules import Rule
+from tui.verdict.rules.allocator import allocator
 from tui.verdict.rules.checkpoint import checkpoint
 from tui.verdict.rules.compute import compute
 from tui.verdict.rules.evaluation import evaluation
@@ -18,7 +19,7 @@ from tui.verdict.rules.host import host
 from tui.verdict.rules.incomplete import incomplete
 from tui.verdict.rules.input import input_bound
 from tui.verdict.rules.launch import launch
-from tui.verdict.rules.memory_growth import memory_growth
+from tui.verdict.rules.memory_growth import memory_growth, newest_ns
 from tui.verdict.rules.optimizer import optimizer
 from tui.verdict.rules.recompile import recompile
 from tui.verdict.rules.stalled import stalled
@@ -32,6 +33,7 @@ CAUSES: Final[dict[Kind, Rule]] = {
     "input": input_bound,
     "h2d": h2d,
     "sync": sync,
+    "allocator": allocator,
     "launch": launch,
     "host": host,
     "optimizer": optimizer,
@@ -151,7 +153,7 @@ class Engine:
 
     def _look_at_memory(self, window: Window) -> tuple[Finding, ...]:
         """Growth that was seen three times running, each time with a new point."""
-        newest = window.memory[-1].t_ns if window.memory else 0
+        newest = newest_ns(window)
         if newest > self._growth_seen_ns:
             self._growth_seen_ns = newest
             found = memory_growth(window)

@@ -12,6 +12,7 @@ from tui.verdict.window import FrameShare, Stacks, Window
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
 _SYNC_LINE: Final = re.compile("|".join(policy.SYNC_LINES))
 _COPY_LINE: Final = re.compile("|".join(policy.COPY_LINES))
+_EMPTYING_LINE: Final = re.compile("|".join(policy.EMPTYING_LINES))
 _PYTORCH_FILES: Final = frozenset(
     {
         *("conv.py", "linear.py", "module.py", "container.py", "functional.py", "_tensor.py"),
@@ -53,6 +54,12 @@ def waits_for_gpu(place: FrameShare) -> bool:
 def copies_to_gpu(place: FrameShare) -> bool:
     """A batch goes to the GPU there."""
     return bool(_COPY_LINE.search(place.line))
+
+
+def empties_cache(place: FrameShare) -> bool:
+    """The allocator's cache is emptied there."""
+    named = function_of(place.frame) in ("empty_cache", "ipc_collect")
+    return named or bool(_EMPTYING_LINE.search(place.line))
 
 
 def is_users(place: FrameShare) -> bool:

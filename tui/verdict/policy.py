@@ -223,6 +223,8 @@ SYNC_EXPLAINS: Final = 0.10
 """Samples on such lines above which idle gaps are no launch overhead."""
 COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
 """What a line says on which a batch goes to the GPU."""
+EMPTYING_LINES: Final = (r"\bempty_cache\(", r"\bipc_collect\(")
+"""What a line says on which the allocator gives its cache back."""
 PAGEABLE_MB_S: Final = 5_900.0
 PINNED_MB_S: Final = 26_800.0
 """Rates over PCIe that copies alone reached on an H200 (h200-facts.md): the share of the time that

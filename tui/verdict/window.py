@@ -124,3 +124,5 @@ class Window:
     activity: GpuActivity | None = None
     """What the GPU's counters told over the window; None without counters."""
     gpu_memory: tuple[GpuMemory, ...] = ()
+    gpu_memory_limit_bytes: int | None = None
+    """What the process could grow to on its GPU: the device's memory less what others hold."""

@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from probe.wire.messages import GpuMemory
 from tests.unit.verdict.windows import GIB, MIB, S, even, memory, window
 from tui.verdict.engine import Engine
 from tui.verdict.growth import growth, mann_kendall
@@ -133,3 +134,34 @@ def test_growth_is_the_headline_only_if_nothing_else_holds() -> None:
                 break
         assert said.finding.kind == headline
         assert ("memory-growth" in [f.kind for f in said.contributors]) == (headline == "input")
+
+
+def on_device(series: Series, seconds: int) -> tuple[GpuMemory, ...]:
+    """The allocator's readings, one a second of 10 steps; its cache holds a fifth more."""
+    chance = random.Random(7)
+    rows = []
+    for second in range(seconds):
+        held = round(series(10 * second, chance) * MIB)
+        reserved = held * 6 // 5
+        rows.append(
+            GpuMemory(
+                S * (second + 1), 10 * second, 0, held, reserved, held, held, reserved, None, 0, 0
+            )
+        )
+    return tuple(rows)
+
+
+def test_memory_that_grows_on_the_device() -> None:
+    readings = on_device(leaking(5.0), 60)
+    steps = even(600, forward_ms=40, backward_ms=60)
+    seen = window(steps, gpu_present=True, gpu_memory=readings, gpu_memory_limit_bytes=80 * GIB)
+    found = memory_growth(seen)
+    assert found is not None
+    assert found.headline.startswith("GPU memory grows")
+    assert found.evidence[0].source == "hook"
+
+
+def test_memory_that_is_constant_on_the_device() -> None:
+    readings = on_device(lengths_that_vary, 60)
+    seen = window(even(600, forward_ms=40, backward_ms=60), gpu_memory=readings)
+    assert memory_growth(seen) is None

@@ -6,6 +6,7 @@ from probe.wire.messages import Loader
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, loader
 from tui.verdict.engine import Engine
+from tui.verdict.rules.allocator import allocator
 from tui.verdict.rules.h2d import h2d
 from tui.verdict.rules.launch import launch
 from tui.verdict.rules.sync import sync
@@ -121,3 +122,14 @@ def test_many_tiny_copies() -> None:
 )
 def test_no_copies_are_claimed(loaders: tuple[Loader], told: object) -> None:
     assert h2d(gpu_window(STEPS, ON_GPU, loaders=loaders, activity=told)) is None
+
+
+def test_a_cache_that_is_emptied_in_the_loop() -> None:
+    line = "torch.cuda.empty_cache()"
+    seen = gpu_window(STEPS, ON_GPU, stacks=on_line(0.3, line), activity=activity(60))
+    found = allocator(seen)
+    assert found is not None
+    assert found.share == pytest.approx(0.3, abs=0.001)
+    assert Engine().judge(seen).finding.kind == "allocator"
+    hidden = gpu_window(STEPS, ON_GPU, stacks=on_line(0.3, line), activity=activity(98))
+    assert allocator(hidden) is None

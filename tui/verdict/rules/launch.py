@@ -8,7 +8,7 @@ from tui.verdict.device import on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.places import main_places, share_where, waits_for_gpu
+from tui.verdict.places import empties_cache, main_places, share_where, waits_for_gpu
 from tui.verdict.ratio import Share, share_of
 from tui.verdict.window import Window
 
@@ -29,7 +29,8 @@ def launch(window: Window) -> Finding | None:
     if share_where(main_places(window), waits_for_gpu) >= policy.SYNC_EXPLAINS:
         return None  # the idle gaps follow the waits
     moved = copies(window)
-    taken = busy + (moved.share if moved is not None else 0.0)
+    taken = busy + share_where(main_places(window), empties_cache)
+    taken += moved.share if moved is not None else 0.0
     share = Share(*(max(0.0, part - taken) for part in (issued.mean, issued.low, issued.high)))
     if share.mean < policy.CONTRIBUTOR:
         return None

@@ -1,0 +1,48 @@
+"""The allocator works in the loop: its cache is emptied, or it has to be emptied to go on."""
+
+from tui.verdict import policy
+from tui.verdict.bound import bound
+from tui.verdict.device import on_device
+from tui.verdict.feeding import loader_floor
+from tui.verdict.figures import percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.places import empties_cache, main_places, share_where, told
+from tui.verdict.ratio import Share
+from tui.verdict.window import Window
+
+
+def allocator(window: Window) -> Finding | None:
+    """Time on lines that empty the cache, as far as the GPU stands idle then: each call waits for
+    the GPU and gives back memory that the next step asks for again."""
+    known = window.activity
+    if known is None or known.busy is None or on_device(window) is None:
+        return None
+    places = main_places(window)
+    spent = share_where(places, empties_cache)
+    mean = min(spent, max(0.0, 1 - known.busy / 100))
+    if mean < policy.CONTRIBUTOR:
+        return None
+    where = [told(place, "main-thread") for place in places if empties_cache(place)]
+    retries = _retries(window)
+    if retries:
+        text = f"{retries} allocations had to empty the cache first"
+        where.append(Evidence(text, "hook", float(retries)))
+    spread = min(mean, policy.ENTER_LOW)
+    return bound(
+        "allocator",
+        None,
+        Share(mean, mean - spread, min(1.0, mean + spread)),
+        f"emptying the allocator's cache takes {percent(mean)} of every step",
+        tuple(where[:3]),
+        (
+            "take torch.cuda.empty_cache() out of the loop: PyTorch reuses what it holds",
+            "short of memory: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        ),
+        loader_floor(window),
+    )
+
+
+def _retries(window: Window) -> int:
+    first_ns = window.steps[0].start_ns if window.steps else 0
+    seen = [row.retries for row in window.gpu_memory if row.t_ns >= first_ns]
+    return seen[-1] - seen[0] if seen else 0
