@@ -63,6 +63,8 @@ class Stamper:
         self._read_ns = (0, 0)
         """When the last boundary was done with, and what it cost."""
         self._slow_ns = 0
+        self._aside_ns = 0
+        """What the slow looks of this call have taken."""
         self._look = False
         """The allocator is to be read before the next backward."""
         self._at_backward: int | None = None
@@ -79,7 +81,7 @@ class Stamper:
             if self._ends_step(kind):
                 self._boundary(number, began_ns)
                 done_ns = self._now_ns()
-                self._read_ns = done_ns, min(WAITED_NS, done_ns - began_ns)
+                self._read_ns = done_ns, min(WAITED_NS, done_ns - began_ns - self._aside_ns)
             elif self._on:
                 if kind == FETCH_LEAVE and began_ns - self._read_ns[0] > PATIENT_NS:
                     self.spent_ns -= self._read_ns[1]
@@ -88,7 +90,8 @@ class Stamper:
                     self._look = False
                     row = allocator_row(self.events.allocator(self.events.device()))
                     self._at_backward = row[0] if row else None
-            took_ns = self._now_ns() - began_ns
+            took_ns = self._now_ns() - began_ns - self._aside_ns
+            self._aside_ns = 0
             self.spent_ns += took_ns if took_ns < WAITED_NS else WAITED_NS
         except Exception as error:
             self._trip(error)
@@ -164,4 +167,4 @@ class Stamper:
         if (row := allocator_row(self.events.allocator(device))) is not None:
             self.told.append(Allocated(began_ns, device, self._at_backward, row))
         self._look = True
-        self.spent_ns -= self._now_ns() - began_ns
+        self._aside_ns = self._now_ns() - began_ns

@@ -273,3 +273,21 @@ def test_marks_close_to_each_other_share_an_event(run: Run) -> None:
         assert step.other_ns == pytest.approx(0, abs=30_000)
         assert step.uncertain_ns is not None
         assert step.uncertain_ns < 20_000
+
+
+def test_what_is_spent_is_never_less_than_nothing(run: Run) -> None:
+    """The first look at the clocks makes torch create its side streams, which takes milliseconds."""
+    made = run.device.side_stream
+
+    def slowly(device: int) -> FakeStream:
+        run.host.clock.work(3)
+        return made(device)
+
+    run.device.side_stream = slowly  # type: ignore[method-assign]
+    assert run.governor.stamper is not None
+    spent = [0]
+    for _ in range(30):
+        train(run, 2, wait_ms=7, forward=(2, 3), backward=(2, 4))
+        spent.append(run.governor.stamper.spent_ns)
+    assert all(later >= before for before, later in pairwise(spent))
+    assert 0 < spent[-1] < 30 * 2 * 7 * 40_000
