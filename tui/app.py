@@ -12,6 +12,7 @@ from tui.picture import Picture
 from tui.screens.actions import bindings
 from tui.screens.help import HelpScreen
 from tui.screens.overview import OverviewScreen
+from tui.session.recordable import RecordablePicture
 from tui.snapshot import Snapshot
 from tui.terminal import (
     NoScreenError,
@@ -60,6 +61,8 @@ class GpuwatchApp(App[int]):
         self._held: Snapshot | None = None
         """The picture that a paused view stays at."""
         self._window_s = DEFAULT_S
+        self._told = ""
+        """The last news of a recording."""
         self._chosen = False
         """A person chose the window; until then it follows the steps."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -94,6 +97,14 @@ class GpuwatchApp(App[int]):
             if state != "ready":
                 return
         self._overview.show(self._view())
+        self._tell_news()
+
+    def _tell_news(self) -> None:
+        """What became of a recording, on any screen: the smaller ones have no events."""
+        picture = self._picture
+        if isinstance(picture, RecordablePicture) and picture.news != self._told:
+            self._told = picture.news
+            self.notify(picture.news, markup=False)
 
     def _view(self) -> View:
         now = self._picture.snapshot()
@@ -130,6 +141,14 @@ class GpuwatchApp(App[int]):
         self._window_s = beside(shown, self._overview.chart_columns, self._window_s, by)
         self._chosen = True
         self.frame()
+
+    def action_record(self) -> None:
+        """Begin a recording, or end it. Whether that went well is in the next frames."""
+        if isinstance(self._picture, RecordablePicture):
+            self._picture.toggle_recording()
+            self.frame()
+        else:
+            self.bell()
 
     def action_zoom(self) -> None:
         """One panel alone, and back."""

@@ -2,14 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 
 from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import screen_text
+from tests.unit.recording.files import HEADER
 from tui.app import GpuwatchApp
+from tui.recording.tape import Tape
 from tui.screens.actions import ACTIONS
 from tui.screens.help import help_text
+from tui.session.recordable import RecordablePicture
 from tui.widgets.charset import Charset
 
 
@@ -109,6 +115,57 @@ def test_focus_zoom_and_back() -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert "Memory ──" in screen_text(app)
+
+    _session(do)
+
+
+def test_a_key_records_and_the_header_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    picture = RecordablePicture(FakeRun(), Tape(), lambda _: HEADER)
+
+    async def session() -> None:
+        app = GpuwatchApp(picture)
+        async with app.run_test(size=(160, 30)) as pilot:
+            await pilot.press("R")
+            await pilot.pause()
+            header = screen_text(app).splitlines()[0]
+            assert "● REC" in header
+            assert "gpuwatch-train-48213-" in header
+            await pilot.press("R")
+            while picture.snapshot().status.recording is not None:
+                await pilot.pause()
+            app.frame()
+            await pilot.pause()
+            assert "● REC" not in screen_text(app)
+            assert "recorded gpuwatch-train-48213-" in screen_text(app)
+
+    asyncio.run(session())
+    assert [path.suffix for path in tmp_path.iterdir()] == [".gpuwatch"]
+
+
+def test_a_key_that_records_leaves_other_pictures_alone() -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        await pilot.press("R")
+        await pilot.pause()
+        assert app.is_running
+        assert "REC" not in screen_text(app)
+
+    _session(do)
+
+
+def test_the_header_says_that_it_is_a_replay() -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        for told in ("12s of 30s", "over: the rest of the file is damaged"):
+            run.change = lambda now, told=told: replace(  # type: ignore[misc]
+                now, status=replace(now.status, replay=told)
+            )
+            app.frame()
+            await pilot.pause()
+            header = screen_text(app).splitlines()[0]
+            assert f"REPLAY {told}" in header
+            assert "train.py" in header
 
     _session(do)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tui.cli.output import write_notes
 
 if TYPE_CHECKING:
-    from tui.session.live import LivePicture
+    from tui.picture import Picture
 
 
 def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -18,7 +18,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         description="Watch a process that trains. Reading only: the run is never changed.",
         allow_abbrev=False,
     )
-    command.add_argument("pid", metavar="PID", type=_pid, help="as `gpuwatch ls` shows it")
+    command.add_argument("pid", metavar="PID", type=process_id, help="as `gpuwatch ls` shows it")
     face = command.add_mutually_exclusive_group()
     face.add_argument("--plain", action="store_true", help="lines of text instead of a screen")
     face.add_argument("--once", action="store_true", help="wait for a verdict, print one report")
@@ -26,7 +26,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "--json", action="store_true", help="one JSON object a line, at least one a s"
     )
     command.add_argument(
-        "--duration", type=_seconds, metavar="S", help="stop after S seconds (without a screen)"
+        "--duration", type=seconds, metavar="S", help="stop after S seconds (without a screen)"
     )
     command.add_argument("--no-stacks", action="store_true", help="do not sample stacks (py-spy)")
     command.set_defaults(run=run)
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     return show_screen(picture)
 
 
-def _without_screen(arguments: argparse.Namespace, picture: "LivePicture") -> int:
+def _without_screen(arguments: argparse.Namespace, picture: "Picture") -> int:
     from tui.cli import watching
 
     if arguments.json:
@@ -65,26 +65,26 @@ def why_no_screen() -> str | None:
     return why()
 
 
-def show_screen(picture: "LivePicture") -> int:
+def show_screen(picture: "Picture") -> int:
     """Open the screen. The only place from which the command line reaches textual."""
     from tui.app import run_screen
 
     return run_screen(picture)
 
 
-def _pid(text: str) -> int:
+def process_id(text: str) -> int:
     """A process id. Raises ArgumentTypeError for anything else."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**31:
         raise argparse.ArgumentTypeError(f"{text!r} is no process id; `gpuwatch ls` shows them")
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     """A duration, more than 0. Raises ArgumentTypeError for anything else."""
     try:
-        seconds = float(text)
+        given = float(text)
     except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
+        given = math.nan
+    if not 0 < given < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
-    return seconds
+    return given

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from tui.cli.catalogue import Catalogue, Demo
     from tui.cli.training import Training
     from tui.cli.watching import Until
-    from tui.session.live import LivePicture
+    from tui.errors import UsageError
+    from tui.picture import Picture
 
 NEEDED: Final = {"torch": "torch", "PIL": "pillow", "numpy": "numpy"}
 """Module and distribution of what the scripts import."""
@@ -35,18 +36,23 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "demo",
         help="a real training run with a bottleneck, watched",
         description="Start a real training run with a bottleneck and watch it; it ends with the "
-        "monitor. Without a terminal it is watched for about 20 s.",
+        "monitor. Without a terminal it is watched for about 20 s. With --gpu nothing is started: "
+        "it plays what was recorded on a GPU.",
         allow_abbrev=False,
     )
     command.add_argument("name", metavar="NAME", nargs="?", help="see --list; the first without")
+    command.add_argument(
+        "--gpu", action="store_true", help="replay a recording that was made on a GPU"
+    )
     command.add_argument("--list", action="store_true", help="which demonstrations there are")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the demonstration cannot be started."""
+    if arguments.gpu:
+        return _run_recorded(arguments)
     from tui.cli.catalogue import read_catalogue, table
-    from tui.errors import UsageError
 
     catalogue = read_catalogue()
     if arguments.list:
@@ -54,15 +60,50 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     demo = catalogue.named(arguments.name)
     if demo is None:
-        names = ", ".join(demo.name for demo in catalogue.demos)
-        raise UsageError(
-            f"there is no demonstration {arguments.name!r}",
-            f"there are: {names}",
-            "gpuwatch demo --list says what each shows",
-        )
+        raise _unknown(arguments.name, [demo.name for demo in catalogue.demos], "demo")
     _check_needs()
     with tempfile.TemporaryDirectory(prefix="gpuwatch-demo-") as folder:
         return _show(catalogue, demo, Path(folder) / f"{demo.name}.log")
+
+
+def _run_recorded(arguments: argparse.Namespace) -> int:
+    from tui.cli.recorded_demos import read_recorded, recorded_table
+    from tui.cli.replay import show
+    from tui.errors import NothingToMeasureError
+    from tui.recording.reader import Recording
+
+    catalogue = read_recorded()
+    if not catalogue.demos:
+        raise NothingToMeasureError(
+            "no recordings came with this gpuwatch",
+            f"there is no catalogue in {catalogue.folder}",
+            "gpuwatch demo starts a real run, and needs no GPU either",
+        )
+    if arguments.list:
+        write_lines(recorded_table(catalogue))
+        return 0
+    demo = catalogue.named(arguments.name)
+    if demo is None:
+        raise _unknown(arguments.name, [demo.name for demo in catalogue.demos], "demo --gpu")
+    write_notes(
+        [
+            f"gpuwatch demo --gpu {demo.name}: {demo.title}",
+            f"  {demo.about}",
+            f"  A recording: it ran on an {demo.gpu} with torch {demo.torch} on {demo.recorded}, "
+            "and nothing runs here.",
+        ]
+    )
+    return show(Recording(catalogue.folder / demo.file))
+
+
+def _unknown(name: str, names: list[str], command: str) -> "UsageError":
+    from tui.errors import UsageError
+
+    return UsageError(
+        f"there is no demonstration {name!r}",
+        f"there are: {', '.join(names)}",
+        f"gpuwatch {command} --list says what each shows",
+    )
 
 
 def _check_needs() -> None:
@@ -125,7 +166,7 @@ def _wait_for_probe(training: "Training") -> None:
         pause.wait(LOOK_S)
 
 
-def _watch(picture: "LivePicture", demo: "Demo") -> int:
+def _watch(picture: "Picture", demo: "Demo") -> int:
     why_not = why_no_screen()
     if why_not is None:
         return show_screen(picture)

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from tui.cli import attach, demo, listing
+from tui.cli import attach, demo, listing, record, replay
 from tui.cli.interruption import end_on_signals, exit_code
 from tui.cli.output import (
     CannotWriteError,
@@ -24,7 +24,10 @@ examples:
   gpuwatch ls                   which processes can be watched
   gpuwatch attach 48213         the live screen
   gpuwatch attach 48213 --once  one report, then exit
+  gpuwatch record 48213 -o run.gpuwatch
+  gpuwatch replay run.gpuwatch  what was seen then, on the same screen
   gpuwatch demo                 a real training run with a bottleneck, watched
+  gpuwatch demo --gpu           a recording of one on a GPU, for who has none
 
 exit codes: 0 fine, 1 ours to fix, 2 usage, 3 no such process, 4 not permitted,
 5 nothing to measure
@@ -63,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action=_Version, nargs=0, help="the versions that matter")
     top.set_defaults(run=listing.run_without_command)
     commands = top.add_subparsers(title="commands", metavar="")
-    for command in (listing, attach, demo):
+    for command in (listing, attach, record, replay, demo):
         command.add_to(commands)
     return top
 

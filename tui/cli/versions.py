@@ -9,12 +9,13 @@ PACKAGES = ("textual", "pyzmq", "msgspec", "psutil", "py-spy", "nvidia-ml-py", "
 
 def version_lines() -> list[str]:
     """One "name version" a line. Reads the packages' metadata and imports none of them."""
-    rows = [("gpuwatch", _version(DISTRIBUTION)), ("python", platform.python_version())]
-    rows += [(name, _version(name)) for name in PACKAGES]
+    rows = [("gpuwatch", version_of(DISTRIBUTION)), ("python", platform.python_version())]
+    rows += [(name, version_of(name)) for name in PACKAGES]
     return [f"{name} {said}" for name, said in rows]
 
 
-def _version(distribution: str) -> str:
+def version_of(distribution: str) -> str:
+    """Of an installed distribution, by its metadata; "not installed" for another."""
     try:
         return version(distribution)
     except PackageNotFoundError:

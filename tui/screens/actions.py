@@ -28,6 +28,7 @@ ACTIONS = (
     Action(("tab",), "tab", "focus_next", "the next panel"),
     Action(("shift+tab",), "shift+tab", "focus_previous", "the previous panel"),
     Action(("z", "enter"), "z enter", "zoom", "the focused panel alone, and back", "zoom"),
+    Action(("R",), "R", "record", "write a recording, with the 2 min before; R ends it"),
     Action(("escape",), "esc", "back", "out of zoom, pause or help"),
     Action(("ctrl+l",), "ctrl+l", "redraw", "draw the whole screen again"),
     Action(("ctrl+z",), "ctrl+z", "suspend_process", "to the shell; fg comes back"),

@@ -1,15 +1,12 @@
-"""The picture of use over time: of the GPU where there is one, else of the process."""
+"""The picture of use over time of a process without a GPU that tells its own."""
 
-from collections import deque
-from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from tui.observations import GpusSeen, GpuUse
 from tui.session.computing import MOMENTS, Computing, Span, grain_for
 from tui.session.computing import spans_of as spans_of_step
 from tui.session.step_book import StepBook
-from tui.snapshot import Sample, Sawtooth
+from tui.snapshot import Sawtooth
 
 NO_GPU: Final = "no GPU here: the share of each moment the process computes rather than waits"
 GPU_SILENT: Final = (
@@ -17,38 +14,6 @@ GPU_SILENT: Final = (
 )
 REGRAIN_ROWS: Final = 64
 """Steps between two looks at whether the grain still fits them."""
-
-
-class GpuSeries:
-    """Utilisation as NVML gives it, the mean over the GPUs that the process uses."""
-
-    def __init__(self) -> None:
-        self.gpus: tuple[GpuUse, ...] = ()
-        self._samples: deque[Sample] = deque(maxlen=MOMENTS)
-
-    def seen(self, seen: GpusSeen) -> None:
-        """Take one reading."""
-        self.gpus = seen.gpus
-        told = [gpu.utilization_percent for gpu in seen.gpus if gpu.utilization_percent is not None]
-        if told:
-            self._samples.append(Sample(seen.t_ns, sum(told) / len(told)))
-
-    def sawtooth(self, step_starts_ns: tuple[int, ...]) -> Sawtooth | None:
-        """The picture; None until there are two readings."""
-        samples = tuple(self._samples)
-        if len(samples) < 2:
-            return None
-        recent = samples[-21:]
-        spacing_ns = median(b.t_ns - a.t_ns for a, b in pairwise(recent))
-        interval_ns = max(1, round(spacing_ns / 10e6)) * 10_000_000
-        return Sawtooth(
-            title="GPU busy %",
-            source=f"nvml {interval_ns // 1_000_000} ms",
-            note="",
-            interval_ns=interval_ns,
-            samples=samples,
-            step_starts_ns=tuple(t for t in step_starts_ns if t >= samples[0].t_ns),
-        )
 
 
 class ComputingSeries:

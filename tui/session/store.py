@@ -6,6 +6,7 @@ from threading import Lock
 
 from probe.wire.messages import GpuStep, Hello, Loader, Step
 from tui.observations import (
+    ActivitySeen,
     AnyObservation,
     Delivered,
     GpusSeen,
@@ -18,6 +19,7 @@ from tui.observations import (
     StacksSeen,
     TargetEnded,
 )
+from tui.session.activity_book import ActivityBook
 from tui.session.event_book import EventBook
 from tui.session.gpu_step_book import GpuStepBook
 from tui.session.judge import Engine, Judge
@@ -25,24 +27,37 @@ from tui.session.link_book import LinkBook
 from tui.session.memory_book import MemoryBook
 from tui.session.open_step import OpenStepBook
 from tui.session.process_book import ProcessBook
-from tui.session.sawtooth import ComputingSeries, GpuSeries
+from tui.session.sawtooth import ComputingSeries
 from tui.session.stack_book import StackBook
 from tui.session.step_book import RECENT_ROWS, SHOWN_ROWS, TICKS, StepBook
 from tui.session.step_stats import step_stats
+from tui.session.taped import Tape
 from tui.snapshot import Sawtooth, Snapshot, Status, StepStats
 from tui.verdict.selection import Choice, choose_window
-from tui.verdict.window import OpenStep, Stacks, Window
+from tui.verdict.window import GpuActivity, OpenStep, Stacks, Window
 
 
 class Session:
     """Observations in, pictures out. Both may be called from any thread.
 
     It never reads a clock and never waits for anything but its own lock. `engine` judges inside
-    `snapshot`, at most once a second of the `now_ns` it is given.
+    `snapshot`, at most once a second of the `now_ns` it is given. With `replayed` it judges only in
+    `look`, where the session that was recorded did.
     """
 
-    def __init__(self, pid: int, script: str, started_ns: int, engine: Engine) -> None:
+    def __init__(
+        self,
+        pid: int,
+        script: str,
+        started_ns: int,
+        engine: Engine,
+        *,
+        tape: Tape | None = None,
+        replayed: bool = False,
+    ) -> None:
         self._lock = Lock()
+        self._tape = tape
+        self._replayed = replayed
         self._pid = pid
         self._script = script
         self._started_ns = started_ns
@@ -55,7 +70,7 @@ class Session:
         self._gpu_rows: tuple[GpuStep, ...] = ()
         """Of the same window, those that were measured on the GPU's clock."""
         self._computing = ComputingSeries(self._steps)
-        self._gpus = GpuSeries()
+        self._gpus = ActivityBook()
         self._gpu_steps = GpuStepBook()
         self._open = OpenStepBook()
         self._memory = MemoryBook()
@@ -69,6 +84,8 @@ class Session:
     def ingest(self, observation: AnyObservation) -> None:
         """Take what a source saw. Does bookkeeping only."""
         with self._lock:
+            if self._tape is not None:
+                observation = self._tape.keep(observation)
             self._take(observation)
 
     def monitor_used(self, cpu_percent: float) -> None:
@@ -80,6 +97,12 @@ class Session:
         """The picture at this moment."""
         with self._lock:
             return self._picture(now_ns, now_unix)
+
+    def look(self, now_ns: int) -> None:
+        """Judge at this moment: for a replay."""
+        with self._lock:
+            run_ns = self._run_ns(now_ns)
+            self._look(run_ns, self._open_step(run_ns))
 
     # -- in ----------------------------------------------------------------------------------
 
@@ -98,6 +121,8 @@ class Session:
             case StacksSeen():
                 self._stacks.seen(seen)
             case GpusSeen():
+                self._gpus.used(seen)
+            case ActivitySeen():
                 self._gpus.seen(seen)
             case Link():
                 self._linked(seen)
@@ -145,11 +170,11 @@ class Session:
     # -- out ---------------------------------------------------------------------------------
 
     def _picture(self, now_ns: int, now_unix: float) -> Snapshot:
-        ended = self._link.ended
-        run_ns = min(now_ns, ended.t_ns) if ended else now_ns
-        """What was open when the process ended stays as old as it was then."""
-        open_step = self._open.at(run_ns, self._stacks.main_frame(run_ns))
-        if self._judge.due(run_ns, ended is not None):
+        run_ns = self._run_ns(now_ns)
+        open_step = self._open_step(run_ns)
+        if not self._replayed and self._judge.due(run_ns, self._link.ended is not None):
+            if self._tape is not None:
+                self._tape.looked(now_ns)
             self._look(run_ns, open_step)
         stats = step_stats(self._counted(), self._steps.total)
         return Snapshot(
@@ -171,10 +196,19 @@ class Session:
             processes=self._processes.processes,
             cores=self._processes.cores,
             gpus=self._gpus.gpus,
+            activity=self._gpus.newest,
             events=self._events.newest(),
             gpu_phases=self._gpu_steps.phases(self._gpu_rows),
             gpu_memory=self._gpu_steps.memory,
         )
+
+    def _run_ns(self, now_ns: int) -> int:
+        """What was open when the process ended stays as old as it was then."""
+        ended = self._link.ended
+        return min(now_ns, ended.t_ns) if ended else now_ns
+
+    def _open_step(self, run_ns: int) -> OpenStep | None:
+        return self._open.at(run_ns, self._stacks.main_frame(run_ns))
 
     def _status(self, now_ns: int, stats: StepStats | None) -> Status:
         """The link's, with the cost of the device marks added to that of the host's."""
@@ -229,9 +263,15 @@ class Session:
             ended=self._link.ended is not None,
             missing=self._link.missing,
             gpu_steps=self._gpu_rows,
+            activity=self._activity(),
             gpu_memory=self._gpu_steps.memory,
             gpu_memory_limit_bytes=_room_of(self._gpus.gpus),
         )
+
+    def _activity(self) -> GpuActivity | None:
+        """What the GPUs did while the window's steps ran."""
+        steps = self._choice.steps
+        return self._gpus.between(steps[0].start_ns, steps[-1].end_ns) if steps else None
 
     def _sawtooth(self, now_ns: int) -> Sawtooth | None:
         starts_ns = tuple(step.start_ns for step in self._steps.last(TICKS))

@@ -1,16 +1,23 @@
-"""The GPUs that the target uses, by NVML: utilisation, memory, power, clocks, throttling."""
+"""The GPUs that the target uses, by NVML: what they do every 100 ms, how they are every second."""
 
 import os
 from pathlib import Path
 from typing import Any, Final
 
-from tui.observations import AnyObservation, GpusSeen, GpuUse, Missing
+from tui.observations import Activity, ActivitySeen, AnyObservation, GpusSeen, GpuUse, Missing
+from tui.sources.dcgm import host_engine
+from tui.sources.gpu_processes import others_on
+from tui.sources.ladder import Ladder
 from tui.targets import pids_inside
 
-LOOK_NS: Final = 200_000_000
-"""NVML's utilisation changes every 200 ms (h200-facts.md)."""
+POLL_NS: Final = 50_000_000
+"""Twice as often as GPM refreshes: a reading is late by half of that at most."""
+USE_NS: Final = 1_000_000_000
+"""Memory, clocks, power and temperature move slowly."""
 FIND_NS: Final = 5_000_000_000
 """A process gets its first CUDA context some seconds after its start."""
+FIRST_FIND_NS: Final = 500_000_000
+"""…and until then is asked more often."""
 
 THROTTLES: Final = {
     "nvmlClocksThrottleReasonSwPowerCap": "power cap",
@@ -22,32 +29,42 @@ THROTTLES: Final = {
 
 
 class NvmlSource:
-    """One NVML session. Without a driver it says so once and is silent."""
+    """One NVML session. Without a driver it says so once and is silent.
+
+    `nvml` stands in for the library in tests.
+    """
 
     name = "nvml"
-    interval_ns = LOOK_NS
+    interval_ns = POLL_NS
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, nvml: Any = None) -> None:
         self._pid = pid
         self._pids = set(pids_inside(pid))
         self._visible = environ_of(pid).get("CUDA_VISIBLE_DEVICES")
+        self._given = nvml
         self._nvml: Any = None
         self._why = ""
         self._told = False
-        self._devices: list[Any] = []
+        self._told_gpm: set[str] = set()
+        self._devices: list[tuple[int, Any]] = []
+        self._ladders: dict[int, Ladder] = {}
         self._find_ns = 0
+        self._use_ns = 0
 
     def open(self) -> None:
         """Load the driver's library."""
-        import pynvml
+        if self._given is None:
+            import pynvml
 
+            self._given = pynvml
+        nvml = self._given
         try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError as error:
-            missing = isinstance(error, pynvml.NVMLError_LibraryNotFound)
+            nvml.nvmlInit()
+        except nvml.NVMLError as error:
+            missing = isinstance(error, nvml.NVMLError_LibraryNotFound)
             self._why = "no NVIDIA driver (libnvidia-ml.so.1)" if missing else f"NVML: {error}"
         else:
-            self._nvml = pynvml
+            self._nvml = nvml
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """The GPUs as they are now."""
@@ -57,16 +74,48 @@ class NvmlSource:
             self._told = True
             return [Missing(t_ns=now_ns, source=self.name, reason=self._why)]
         if now_ns >= self._find_ns:
-            self._find_ns = now_ns + FIND_NS
             self._devices = self._used_devices()
-        uses = tuple(self._use(index, device) for index, device in self._devices)
-        return [GpusSeen(t_ns=now_ns, gpus=uses)] if uses else []
+            self._find_ns = now_ns + (FIND_NS if self._devices else FIRST_FIND_NS)
+            self._meet()
+        seen: list[AnyObservation] = []
+        if read := self._read(now_ns):
+            seen.append(ActivitySeen(t_ns=now_ns, gpus=read))
+        seen += self._without_gpm(now_ns)
+        if self._devices and now_ns >= self._use_ns:
+            self._use_ns = now_ns + USE_NS
+            uses = tuple(self._use(index, device) for index, device in self._devices)
+            seen.append(GpusSeen(t_ns=now_ns, gpus=uses))
+        return seen
 
     def close(self) -> None:
         """End the session."""
+        for ladder in self._ladders.values():
+            ladder.close()
+        self._ladders.clear()
         if self._nvml is not None:
             self._nvml.nvmlShutdown()
             self._nvml = None
+
+    def _meet(self) -> None:
+        for index, device in self._devices:
+            if index not in self._ladders:
+                self._ladders[index] = Ladder(self._nvml, device, index)
+
+    def _read(self, now_ns: int) -> tuple[Activity, ...]:
+        read = (self._ladders[index].read(now_ns) for index, _ in self._devices)
+        return tuple(one for one in read if one is not None)
+
+    def _without_gpm(self, now_ns: int) -> list[AnyObservation]:
+        """Why there is no GPM, once; and who else reads the counters."""
+        reasons = {ladder.why for ladder in self._ladders.values() if ladder.why}
+        fresh = reasons - self._told_gpm
+        self._told_gpm |= fresh
+        told: list[AnyObservation] = []
+        for reason in fresh:
+            engine = host_engine()
+            fix = f"{engine[0]} (pid {engine[1]}) may hold the counters" if engine else ""
+            told.append(Missing(t_ns=now_ns, source="gpm", reason=reason, fix=fix))
+        return told
 
     def _used_devices(self) -> list[tuple[int, Any]]:
         """Devices that hold a context of the target.
@@ -99,6 +148,7 @@ class NvmlSource:
         utilization = self._try(nvml.nvmlDeviceGetUtilizationRates, device)
         memory = nvml.nvmlDeviceGetMemoryInfo(device)
         power_mw = self._try(nvml.nvmlDeviceGetPowerUsage, device)
+        limit_mw = self._try(nvml.nvmlDeviceGetEnforcedPowerLimit, device)
         throttles = self._try(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, device) or 0
         return GpuUse(
             uuid=_text(nvml.nvmlDeviceGetUUID(device)),
@@ -116,6 +166,9 @@ class NvmlSource:
             throttle_reasons=tuple(
                 sorted({said for bit, said in THROTTLES.items() if throttles & getattr(nvml, bit)})
             ),
+            memory_clock_mhz=self._try(nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_MEM),
+            power_limit_w=None if limit_mw is None else limit_mw / 1000,
+            others=others_on(nvml, device, self._pids),
         )
 
     def _try(self, call: Any, *arguments: Any) -> Any:

@@ -78,6 +78,8 @@ def _notes(snapshot: Snapshot) -> list[str]:
     if status.cost_share is not None:
         least = 0 < status.cost_share < LEAST_COST
         notes.append("cost <0.1%" if least else f"cost {100 * status.cost_share:.1f}%")
+    if status.recording is not None:
+        notes.append(status.recording)
     notes.append(f"attached {duration(snapshot.attached_s)}")
     if status.monitor_cpu_percent is not None:
         notes.append(f"monitor {status.monitor_cpu_percent:.0f}%")
@@ -88,6 +90,14 @@ def _state(view: View) -> Row:
     if view.behind_s is not None:
         return (Span(f" PAUSED +{view.behind_s:.0f} s behind ", "paused"),)
     status = view.snapshot.status
+    if status.replay is not None:
+        return (Span(f"REPLAY {status.replay}", "warning"),)
+    if status.recording is not None:
+        return (Span("● REC ", "critical"), *_health(status))
+    return _health(status)
+
+
+def _health(status: Status) -> Row:
     if status.state == "connecting":
         return (Span("○ connecting", "warning"),)
     if status.state == "ended":

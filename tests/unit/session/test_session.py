@@ -20,6 +20,8 @@ from tests.unit.session.making import (
     verdict,
 )
 from tui.observations import (
+    Activity,
+    ActivitySeen,
     AnyObservation,
     GpusSeen,
     GpuUse,
@@ -286,7 +288,7 @@ def test_without_a_gpu_the_sawtooth_is_computing_and_says_so() -> None:
     assert len(sawtooth.step_starts_ns) == 20
 
 
-def gpu(percent: float | None) -> GpuUse:
+def gpu(percent: float | None, throttles: tuple[str, ...] = ()) -> GpuUse:
     return GpuUse(
         uuid="GPU-1",
         index=0,
@@ -298,6 +300,7 @@ def gpu(percent: float | None) -> GpuUse:
         power_w=None,
         sm_clock_mhz=None,
         temperature_c=None,
+        throttle_reasons=throttles,
     )
 
 
@@ -305,7 +308,10 @@ def test_with_a_gpu_the_sawtooth_is_its_use_at_the_grain_it_was_read() -> None:
     store, engine = session()
     store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
     for i in range(10):
-        store.ingest(GpusSeen(t_ns=200 * MS * i, gpus=(gpu(30.0), gpu(50.0))))
+        read = [Activity(index=n, source="samples", interval_ns=200 * MS, busy=b)
+                for n, b in enumerate((30.0, 50.0))]  # fmt: skip
+        store.ingest(ActivitySeen(t_ns=200 * MS * i, gpus=tuple(read)))
+    store.ingest(GpusSeen(t_ns=2000 * MS, gpus=(gpu(30.0), gpu(50.0))))
     sawtooth = picture(store, 4000).sawtooth
     assert sawtooth is not None
     assert (sawtooth.title, sawtooth.source) == ("GPU busy %", "nvml 200 ms")

@@ -51,6 +51,7 @@ def driver(processes: dict[int, list[Any]]) -> Any:
         NVMLError=NVMLError,
         NVMLError_LibraryNotFound=LibraryNotFound,
         NVML_CLOCK_SM=1,
+        NVML_CLOCK_MEM=2,
         NVML_TEMPERATURE_GPU=0,
         nvmlClocksThrottleReasonSwPowerCap=4,
         nvmlClocksThrottleReasonHwSlowdown=8,
@@ -67,6 +68,10 @@ def driver(processes: dict[int, list[Any]]) -> Any:
         nvmlDeviceGetUtilizationRates=lambda device: SimpleNamespace(gpu=40 + device),
         nvmlDeviceGetMemoryInfo=lambda device: SimpleNamespace(used=10, total=100),
         nvmlDeviceGetPowerUsage=refuse,
+        nvmlDeviceGetEnforcedPowerLimit=refuse,
+        nvmlDeviceGetSamples=refuse,
+        nvmlDeviceGetProcessUtilization=refuse,
+        NVML_GPU_UTILIZATION_SAMPLES=1,
         nvmlDeviceGetCurrentClocksThrottleReasons=lambda device: 4 | 32 | 64,
         nvmlDeviceGetClockInfo=lambda device, kind: 1980,
         nvmlDeviceGetTemperature=lambda device, kind: 51,
@@ -79,9 +84,8 @@ def test_the_devices_that_hold_a_context_of_the_target(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "pynvml", driver({1: [mine]}))
     source = NvmlSource(os.getpid())
     source.open()
-    (seen,) = source.poll(0)
+    (seen,) = [one for one in source.poll(0) if isinstance(one, GpusSeen)]
     source.close()
-    assert isinstance(seen, GpusSeen)
     (gpu,) = seen.gpus
     assert (gpu.index, gpu.uuid, gpu.utilization_percent) == (1, "GPU-bbbb", 41.0)
     assert gpu.target_memory_bytes == 7

@@ -1,0 +1,101 @@
+"""The table's arithmetic: partition, exposure, lag and cost."""
+
+import pytest
+
+from tests.gpu.cost_figures import ARMS, BARE, WATCHED, allowed_us, block, cost
+from tests.gpu.exposed_figures import by_number, exposure
+from tests.gpu.lag_figures import allowed_ns, host_of, lags, true_lag
+from tests.gpu.partition_figures import partition
+from tests.unit.gpu_table.steps import gpu_step
+
+MS = 1_000_000
+
+
+def test_a_partition_of_all_steps() -> None:
+    told = [gpu_step(at * 10 * MS, 10 * MS) for at in range(-3, 8)]
+    found = partition(told, 0, 50 * MS, 5)
+    assert (found.told, found.error, found.gap_ns) == (5, 0.0, 0)
+
+
+def test_a_partition_of_some_steps_is_scaled() -> None:
+    told = [gpu_step(at * 10 * MS, 11 * MS) for at in (0, 3)]
+    assert partition(told, 0, 50 * MS, 5).error == pytest.approx(0.1)
+
+
+def test_a_window_of_which_nothing_was_told_is_no_partition() -> None:
+    assert partition([], 0, 50 * MS, 5).error == -1
+
+
+def test_steps_are_numbered_by_the_scripts_own_times() -> None:
+    told = [gpu_step(start_ns, 5) for start_ns in (3, 12, 21, 500)]
+    found = by_number(told, [10, 20, 30])
+    assert {number: step.start_ns for number, step in found.items()} == {0: 12, 1: 21, 2: 500}
+
+
+def test_errors_are_points_of_the_step() -> None:
+    told = {n: gpu_step(n * 10 * MS, 10 * MS, data_ns=2 * MS) for n in range(6)}
+    truth = {n: 2.0 * MS for n in range(6)} | {3: 2.3 * MS}
+    found = exposure(told, truth, skip=1)
+    assert found is not None
+    assert (found.steps, found.worst_step) == (4, 3)
+    assert found.median_points == 0
+    assert found.worst_points == pytest.approx(3.0)
+    assert found.probe_share == pytest.approx(20.0)
+
+
+def test_no_common_step_is_no_exposure() -> None:
+    assert exposure({}, {0: 1.0, 1: 1.0}, skip=0) is None
+
+
+LOOKS = [(1000 * MS, 0.0, 5e3), (2000 * MS, 1000.1 * MS, 5e3)]
+"""The device's clock runs 100 us a second ahead."""
+
+
+def test_a_drifting_clock_is_followed() -> None:
+    assert host_of(500.05 * MS, LOOKS) == pytest.approx(1500 * MS)
+
+
+def test_a_busy_device_passes_the_event_when_it_is_done() -> None:
+    mark = (0, "data", 1400 * MS, 1420 * MS, 500.05 * MS)
+    assert true_lag(mark, LOOKS) == pytest.approx(100 * MS)
+
+
+def test_an_idle_device_passes_the_event_as_it_is_put() -> None:
+    own_ns = 1500 * MS - 10_000
+    mark = (0, "data", own_ns - 30_000, own_ns, 500.05 * MS)
+    assert true_lag(mark, LOOKS) == pytest.approx(10_000)
+
+
+def test_lags_of_the_steps_that_were_told() -> None:
+    told = {0: gpu_step(0, 5, lag_ns=101 * MS), 1: gpu_step(0, 5)}
+    marks = [(step, "backward", 1400 * MS, 1400 * MS, 500.05 * MS) for step in (0, 1, 2)]
+    (found,) = lags(told, marks, LOOKS)
+    assert (found.boundary, found.steps) == ("backward", 1)
+    assert found.worst_error_ns == pytest.approx(1 * MS)
+
+
+@pytest.mark.parametrize(("lag_ns", "allowed"), [(0, 50_000), (-9, 50_000), (100 * MS, 2 * MS)])
+def test_the_bar_on_a_lag(lag_ns: float, allowed: float) -> None:
+    assert allowed_ns(lag_ns) == allowed
+
+
+def test_a_block_is_without_the_machines_own_pauses() -> None:
+    mean_us, median_us = block([2_000_000] * 98 + [90_000_000] * 2)
+    assert (mean_us, median_us) == (2000, 2000)
+
+
+def test_stamped_steps_show_in_the_mean() -> None:
+    bare, watched = (
+        block([2_000_000] * 100),
+        block([2_000_000, 2_000_000, 2_090_000, 2_000_000] * 25),
+    )
+    rounds = [{**dict.fromkeys(ARMS, bare), WATCHED: watched}] * 5
+    found = cost(WATCHED, rounds)
+    assert found.cost_us == pytest.approx(22.5, abs=2)
+    assert found.median_cost_us == 0
+    assert cost(BARE, rounds).cost_us == 0
+
+
+@pytest.mark.parametrize(("step_us", "allowed"), [(2e3, 30), (5e3, 30), (2e4, 100), (1e5, 500)])
+def test_the_bar_on_cost(step_us: float, allowed: float) -> None:
+    assert allowed_us(step_us) == allowed

@@ -1,0 +1,43 @@
+"""The table's rows, and what makes one fail."""
+
+from typing import Any
+
+from tests.gpu.claims import Claim, broken
+from tests.gpu.cost import rows
+from tests.gpu.cost_figures import ARMS, WATCHED
+from tests.gpu.graphs import compared
+
+
+def test_a_row() -> None:
+    line = Claim("partition", "GPU-bound", "0.1 %", "1 %", True).line()
+    assert line == "| partition | GPU-bound | 0.1 % | 1 % | PASS |"
+
+
+def test_a_row_for_comparison_has_no_word() -> None:
+    assert Claim("cost, A/A", "2 ms", "+1 us", "", None).line().endswith("|  |  |")
+
+
+def test_what_could_not_be_measured_fails_and_names_the_error() -> None:
+    said = "Traceback\n  File x\nValueError: no device\n\nfrom user code:\n  step()"
+    claim = broken("lag", "fp32", said)
+    assert claim.met is False
+    assert claim.measured == "not measured: ValueError: no device"
+
+
+def test_only_the_watched_cost_is_barred() -> None:
+    one: dict[str, Any] = dict.fromkeys(ARMS, (2000.0, 2000.0)) | {WATCHED: (2045.0, 2001.0)}
+    seen = {"target_ms": 2.0, "layers": 9, "steps": 350, "rounds": [one] * 4}
+    assert [claim.met for claim in rows(seen)] == [None, None, False]
+
+
+def test_captures_that_are_the_same() -> None:
+    bare = {"losses": ["0x1p-1", "0x1p-2"], "counts": {"stats": {"unique_graphs": 1}}}
+    assert compared(bare, dict(bare)) == []
+
+
+def test_captures_that_differ() -> None:
+    bare = {"losses": ["0x1p-1", "0x1p-2"], "counts": {"stats": {"unique_graphs": 1}}}
+    probed = {"losses": ["0x1p-1", "0x1p-3"], "counts": {"stats": {"unique_graphs": 2}}}
+    losses, counts = compared(bare, probed)
+    assert losses == "losses from step 2 of 2 on"
+    assert "'unique_graphs': 2" in counts

@@ -1,0 +1,146 @@
+"""The file: all of it comes back, little of it is needed, and no bytes do harm."""
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from tests.unit.recording.a_run import START, a_run
+from tests.unit.recording.files import HEADER, opened, read, recorded
+from tests.unit.session.making import S, delivered, steps
+from tui.errors import GpuwatchError
+from tui.observations import AnyObservation
+from tui.recording.chunks import MOST_VALUES, Chunk, ChunkReader, ChunkWriter, TooLargeError
+from tui.recording.format import Entry, Looked, MalformedError
+from tui.recording.reader import CRASHED, DAMAGED, Recording
+from tui.recording.rounding import kept
+
+MOST_KB_A_MINUTE = 60
+
+
+def entries_of(seconds: float) -> list[Entry]:
+    """A run as a recording has it, with a look a second."""
+    seen: list[AnyObservation] = [kept(one) for one in a_run(seconds)]
+    looks: list[Entry] = [Looked(t_ns=START + at * S + 123_457) for at in range(int(seconds))]
+    return sorted([*seen, *looks], key=lambda entry: entry.t_ns)
+
+
+def test_a_minute_is_small_and_comes_back_whole(tmp_path: Path) -> None:
+    entries = entries_of(60)
+    data = recorded(entries)
+    assert len(data) < MOST_KB_A_MINUTE * 1_000
+    assert read(tmp_path, data) == (entries, None)
+
+
+def test_the_length_is_known_without_unpacking(tmp_path: Path) -> None:
+    entries = entries_of(5)
+    recording = opened(tmp_path, recorded(entries))
+    assert (recording.header, recording.ends_early) == (HEADER, None)
+    assert recording.until_ns == max(entry.t_ns for entry in entries)
+    recording.close()
+
+
+def test_what_was_not_rounded_comes_back_as_well(tmp_path: Path) -> None:
+    entries: list[Entry] = list(a_run(2))
+    assert read(tmp_path, recorded(entries))[0] == entries
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cut=some.floats(0, 1))
+def test_a_file_that_ends_anywhere_is_readable_until_there(tmp_path: Path, cut: float) -> None:
+    entries = entries_of(3)
+    data = recorded(entries)
+    first = len(recorded([])) - struct.calcsize("<IIq")
+    data = data[: first + int(cut * (len(data) - first - 1))]
+    seen, early = read(tmp_path, data)
+    assert seen == entries[: len(seen)]
+    assert early == CRASHED
+    lost_s = (entries[-1].t_ns - (seen[-1].t_ns if seen else START)) / S
+    assert lost_s < 3 * (1 - cut) + 1.5
+
+
+def test_a_recorder_that_was_killed_loses_only_the_mark(tmp_path: Path) -> None:
+    entries = entries_of(3)
+    assert read(tmp_path, recorded(entries, ended=False)) == (entries, CRASHED)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=some.lists(some.tuples(some.floats(0, 1), some.integers(0, 255)), min_size=1))
+def test_changed_bytes_are_an_error_or_an_early_end(
+    tmp_path: Path, changes: list[tuple[float, int]]
+) -> None:
+    entries = entries_of(2)
+    data = bytearray(recorded(entries))
+    for place, byte in changes:
+        data[int(place * (len(data) - 1))] = byte
+    try:
+        seen, early = read(tmp_path, bytes(data))
+    except GpuwatchError:
+        return
+    assert seen == entries[: len(seen)]
+    assert early in (CRASHED, DAMAGED) or len(seen) == len(entries)
+
+
+@settings(max_examples=150)
+@given(
+    changes=some.lists(some.tuples(some.floats(0, 1), some.integers(0, 255)), min_size=1),
+    in_noise=some.booleans(),
+)
+def test_a_chunk_that_was_made_up_is_malformed_at_worst(
+    changes: list[tuple[float, int]], in_noise: bool
+) -> None:
+    told, noise = (bytearray(part) for part in ChunkWriter().chunk(entries_of(0.5)))
+    changed = noise if in_noise else told
+    for place, byte in changes:
+        changed[int(place * (len(changed) - 1))] = byte
+    try:
+        seen = ChunkReader().entries(Chunk(bytes(told), bytes(noise)))
+    except MalformedError:
+        return
+    assert len(seen) <= MOST_VALUES
+
+
+@given(told=some.binary(max_size=200), noise=some.binary(max_size=50))
+def test_any_bytes_at_all_are_malformed_at_worst(told: bytes, noise: bytes) -> None:
+    try:
+        ChunkReader().entries(Chunk(told, noise))
+    except MalformedError:
+        pass
+
+
+def test_what_no_reader_would_take_is_not_written() -> None:
+    with pytest.raises(TooLargeError):
+        ChunkWriter().chunk([delivered(steps(MOST_VALUES // 20, forward_ms=1))])
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "empty"),
+        (b"GPUW", "first line"),
+        (b"import torch\n", "does not begin"),
+        (recorded([])[:40], "header"),
+        (recorded([])[:60] + b"!!" + recorded([])[62:], "header"),
+    ],
+)
+def test_what_is_no_recording_is_told_in_three_lines(tmp_path: Path, data: bytes, why: str) -> None:
+    with pytest.raises(GpuwatchError) as caught:
+        opened(tmp_path, data)
+    assert len(str(caught.value).splitlines()) == 3
+    assert why in caught.value.why
+    assert caught.value.exit_code == 2
+
+
+def test_a_newer_recording_asks_for_a_newer_gpuwatch(tmp_path: Path) -> None:
+    data = bytearray(recorded([]))
+    data[8] = 9
+    with pytest.raises(GpuwatchError, match="newer gpuwatch") as caught:
+        opened(tmp_path, bytes(data))
+    assert "version 9" in caught.value.why
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(GpuwatchError, match="No such file"):
+        Recording(tmp_path / "missing.gpuwatch")

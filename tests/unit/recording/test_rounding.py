@@ -1,0 +1,40 @@
+"""What is kept: order, equality and sums survive the rounding; twice is once."""
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from tests.unit.recording.a_run import a_run
+from tests.unit.session.making import delivered, step
+from tui.observations import Delivered
+from tui.recording.rounding import kept
+
+NS = some.integers(0, 10**9)
+
+
+def test_rounding_twice_changes_nothing_more() -> None:
+    once = [kept(seen) for seen in a_run(5)]
+    assert [kept(seen) for seen in once] == once
+
+
+@given(some.integers(0, 10**12), some.lists(NS, min_size=4, max_size=4), NS)
+def test_phases_still_add_up_to_the_step(start_ns: int, parts: list[int], own_ns: int) -> None:
+    names = ("data_ms", "forward_ms", "backward_ms", "other_ms")
+    given_parts = {name: ns / 1e6 for name, ns in zip(names, parts, strict=True)}
+    row = step(1, start_ns / 1e6, phases={"augment": own_ns}, **given_parts)
+    seen = kept(delivered([row]))
+    assert isinstance(seen, Delivered)
+    rounded = seen.batch.steps[0]
+    told = rounded.data_ns + rounded.forward_ns + rounded.backward_ns + rounded.other_ns
+    assert told + rounded.phases["augment"] == rounded.end_ns - rounded.start_ns
+    assert 0 <= row.start_ns - rounded.start_ns < 1_000
+    assert abs(row.data_ns - rounded.data_ns) < 1_000
+    assert rounded.data_max_ns == rounded.data_ns
+
+
+def test_steps_that_touch_still_touch() -> None:
+    first = step(1, 0.0001234, forward_ms=3.3333337)
+    second = step(2, first.end_ns / 1e6, forward_ms=1.0)
+    seen = kept(delivered([first, second]))
+    assert isinstance(seen, Delivered)
+    rounded = seen.batch.steps
+    assert rounded[0].end_ns == rounded[1].start_ns

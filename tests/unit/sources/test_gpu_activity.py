@@ -1,0 +1,125 @@
+"""The ladder of sources of what a GPU does: GPM, NVML's samples, NVML's utilization."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from tests.unit.sources.fake_nvml import FakeNvml
+from tui.observations import Activity, ActivitySeen, AnyObservation, GpusSeen, Missing
+from tui.sources import nvml as nvml_source
+from tui.sources.nvml import NvmlSource
+
+MS = 1_000_000
+
+
+@contextmanager
+def polled(fake: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[AnyObservation]]:
+    """Two seconds of polls, 50 ms apart."""
+    monkeypatch.setattr(nvml_source, "has_opened_driver", lambda pid: True)
+    source = NvmlSource(os.getpid(), fake)
+    source.open()
+    seen: list[AnyObservation] = []
+    for at in range(41):
+        fake.now_ns = at * 50 * MS + 7
+        seen += source.poll(fake.now_ns)
+    yield seen
+    source.close()
+    assert not fake.open
+    assert all(sample.freed for sample in fake.samples)
+
+
+def activities(seen: list[AnyObservation]) -> list[Activity]:
+    return [gpu for one in seen if isinstance(one, ActivitySeen) for gpu in one.gpus]
+
+
+def test_gpm_every_100_ms(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeNvml()
+    with polled(fake, monkeypatch) as seen:
+        told = activities(seen)
+        assert len(told) == 20
+        assert {gpu.interval_ns for gpu in told} == {100 * MS}
+        first = told[0]
+        assert (first.source, first.busy, first.sm, first.tensor) == ("gpm", 90.0, 80.0, 60.0)
+        assert (first.dram, first.fp32, first.nvlink_rx_mb_s) == (30.0, 0.0, None)
+        assert len(fake.samples) == 2
+        assert not [one for one in seen if isinstance(one, Missing)]
+
+
+def test_an_idle_gpu_is_told_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    with polled(FakeNvml(values={}), monkeypatch) as seen:
+        assert [gpu.sm for gpu in activities(seen)] == [0.0] * 20
+
+
+def test_a_pair_that_was_not_refreshed_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.unit.sources.fake_nvml.REFRESH_NS", 250 * MS)
+    with polled(FakeNvml(), monkeypatch) as seen:
+        told = activities(seen)
+        assert {gpu.sm for gpu in told} == {80.0}
+        assert sum(gpu.interval_ns for gpu in told) >= 1_750 * MS
+        assert max(gpu.interval_ns for gpu in told) >= 250 * MS
+
+
+def test_a_metric_that_the_device_does_not_tell_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    with polled(FakeNvml(refused={5}), monkeypatch) as seen:
+        assert {gpu.tensor for gpu in activities(seen)} == {None}
+
+
+def test_without_gpm_the_samples_of_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = [(200_000 * at, 50 + at) for at in range(1, 30)]
+    fake = FakeNvml(gpm=False, buffer=buffer[:4])
+    with polled(fake, monkeypatch) as seen:
+        assert activities(seen) == []  # the past tells no pace
+        (missing,) = [one for one in seen if isinstance(one, Missing)]
+        assert (missing.source, "Hopper" in missing.reason) == ("gpm", True)
+    fake = FakeNvml(gpm=False, buffer=buffer[:4])
+    monkeypatch.setattr(nvml_source, "has_opened_driver", lambda pid: True)
+    source = NvmlSource(os.getpid(), fake)
+    source.open()
+    source.poll(0)
+    fake.buffer = buffer[:7]
+    (told,) = activities(source.poll(600 * MS))
+    source.close()
+    assert (told.source, told.busy, told.interval_ns) == ("samples", 56.0, 600 * MS)
+
+
+def test_without_samples_the_utilization(monkeypatch: pytest.MonkeyPatch) -> None:
+    with polled(FakeNvml(gpm=False, fails="nvmlDeviceGetSamples"), monkeypatch) as seen:
+        told = activities(seen)
+        assert len(told) == 10
+        assert {(gpu.source, gpu.busy, gpu.sm) for gpu in told} == {("utilization", 40.0, None)}
+
+
+def test_counters_that_are_refused_are_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml_source, "host_engine", lambda: ("nv-hostengine", 812))
+    fake = FakeNvml(fails="nvmlGpmSampleGet", buffer=[(200_000, 50), (400_000, 51)])
+    with polled(fake, monkeypatch) as seen:
+        (missing,) = [one for one in seen if isinstance(one, Missing)]
+        assert "cannot be read" in missing.reason
+        assert missing.fix == "nv-hostengine (pid 812) may hold the counters"
+
+
+def test_how_the_gpu_is_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = SimpleNamespace(pid=os.getpid(), usedGpuMemory=7)
+    other = SimpleNamespace(pid=999_999_999, usedGpuMemory=3)
+    fake = FakeNvml(running=[own, other])
+    fake.used = [SimpleNamespace(pid=999_999_999, timeStamp=10, smUtil=35)]
+    with polled(fake, monkeypatch) as seen:
+        uses = [one for one in seen if isinstance(one, GpusSeen)]
+        assert len(uses) == 3
+        (gpu,) = uses[-1].gpus
+        assert (gpu.power_w, gpu.power_limit_w, gpu.memory_clock_mhz) == (693.0, 700.0, 3201)
+        assert gpu.target_memory_bytes == 7
+        (found,) = gpu.others
+        assert (found.pid, found.memory_bytes, found.sm_percent) == (999_999_999, 3, 35.0)
+
+
+def test_where_nobody_can_be_told_from_the_target_nobody_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = FakeNvml(running=[SimpleNamespace(pid=1234567, usedGpuMemory=3)])
+    with polled(fake, monkeypatch) as seen:
+        uses = [one for one in seen if isinstance(one, GpusSeen)]
+        assert uses[-1].gpus[0].others == ()

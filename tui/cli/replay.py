@@ -1,0 +1,120 @@
+"""`gpuwatch replay FILE`: look at a recording as if it were happening."""
+
+import argparse
+import math
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.cli.attach import show_screen, why_no_screen
+from tui.cli.output import write_notes
+
+if TYPE_CHECKING:
+    from tui.cli.watching import Face
+    from tui.recording.reader import Recording
+
+LOOK_NS: Final = 200_000_000
+"""As often as a process is looked at, in the time of the recording."""
+
+
+def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
+    """The command's part of the command line."""
+    command = commands.add_parser(
+        "replay",
+        help="look at a recording as if it were happening",
+        description="Play a recording on the screen, or say in text what there is to see in it.",
+        allow_abbrev=False,
+    )
+    command.add_argument("file", metavar="FILE", type=Path, help="as `gpuwatch record` wrote it")
+    face = command.add_mutually_exclusive_group()
+    face.add_argument("--plain", action="store_true", help="lines of text instead of a screen")
+    face.add_argument("--once", action="store_true", help="one report: how it stands at the end")
+    face.add_argument("--json", action="store_true", help="one JSON object a line")
+    command.add_argument(
+        "--speed",
+        type=_speed,
+        metavar="N",
+        help="times as fast as it was (the screen: 1; text: at once)",
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Raises GpuwatchError where the file cannot be replayed."""
+    from tui.recording.reader import Recording
+
+    recording = Recording(arguments.file)
+    if not (arguments.plain or arguments.once or arguments.json):
+        return show(recording, arguments.speed)
+    from tui.cli import watching
+
+    if arguments.json:
+        return tell(recording, watching.JsonFace(), arguments.speed)
+    face = watching.OnceFace() if arguments.once else watching.PlainFace()
+    return tell(recording, face, arguments.speed)
+
+
+def show(recording: "Recording", speed: float | None = None) -> int:
+    """Play a recording on the screen, or in lines where there is none; then it is closed."""
+    why_not = why_no_screen()
+    if why_not is not None:
+        from tui.cli.watching import PlainFace
+
+        write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
+        return tell(recording, PlainFace(), speed)
+    from tui import clock
+    from tui.session.replayed import ReplayedPicture
+    from tui.verdict.engine import Engine
+
+    return show_screen(ReplayedPicture(recording, Engine(), clock, speed or 1.0))
+
+
+def tell(recording: "Recording", face: "Face", speed: float | None) -> int:
+    """Play it to a face, `speed` times as fast as it was; with None as fast as can be.
+
+    Interrupted (KeyboardInterrupt), the face has its last word before the exception goes on.
+    """
+    from tui.session.replayed import ReplayedPicture
+    from tui.verdict.engine import Engine
+
+    pause = threading.Event()
+    hand = _Hand()
+    picture = ReplayedPicture(recording, Engine(), hand)
+    picture.start()
+    try:
+        picture.snapshot()
+        while not picture.is_over:
+            hand.ns += LOOK_NS
+            if speed is not None:
+                pause.wait(LOOK_NS / 1e9 / speed)
+            snapshot = picture.snapshot()
+            if not picture.is_over:
+                face.look(snapshot)
+    finally:
+        face.last(picture.snapshot())
+        picture.close()
+    if recording.ends_early:
+        write_notes([f"gpuwatch: {recording.path.name} ends early: {recording.ends_early}"])
+    return 0
+
+
+class _Hand:
+    """A clock that is moved on by hand."""
+
+    def __init__(self) -> None:
+        self.ns = 0
+
+    def now_ns(self) -> int:
+        """Where it was moved to."""
+        return self.ns
+
+
+def _speed(text: str) -> float:
+    """How many times as fast. Raises ArgumentTypeError for anything but a number above 0."""
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = math.nan
+    if not 0 < speed < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return speed

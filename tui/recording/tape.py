@@ -1,0 +1,95 @@
+"""The last minutes of a session, so that a recording can begin before somebody asked for it."""
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Final
+
+from msgspec.structs import replace
+
+from probe.wire.messages import Loader
+from tui.observations import AnyObservation, Delivered, Missing
+from tui.recording.format import Entry, Looked
+from tui.recording.rounding import kept
+from tui.recording.writer import rows_of
+
+SPAN_NS: Final = 120_000_000_000
+"""A person who sees something odd wants to keep what led to it."""
+MOST_ROWS: Final = 20_000
+"""Some 20 MB. At the 500 rows a second of the fastest loop, with device times, 20 s."""
+
+Sink = Callable[[Entry], None]
+
+
+class Tape:
+    """Keeps what reaches a session (`tui.session.taped.Tape`) and hands it on.
+
+    What is older than the span is forgotten, except for what everything later builds on: who the
+    process is, its loaders, and the last word of every source. All methods may be called from any
+    thread; a sink must not wait.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._held: deque[Entry] = deque()
+        self._rows = 0
+        self._standing: dict[Hashable, Entry] = {}
+        """The last of what was forgotten, of each kind."""
+        self._loaders: dict[int, Loader] = {}
+        """Of what was forgotten; the one that changed last is last."""
+        self._sink: Sink | None = None
+
+    def keep(self, observation: AnyObservation) -> AnyObservation:
+        """Take what a source saw; returns it as a recording has it."""
+        entry = kept(observation)
+        self._add(entry)
+        return entry
+
+    def looked(self, now_ns: int) -> None:
+        """The session judges at this moment."""
+        self._add(Looked(t_ns=now_ns))
+
+    def hand_over(self, sink: Sink) -> int | None:
+        """From now on everything goes to `sink` too, beginning with what is held.
+
+        Returns the time at which what is held begins, ns; None where nothing is.
+        """
+        with self._lock:
+            self._sink = sink
+            for entry in (*self._standing.values(), *self._held):
+                sink(entry)
+            return self._held[0].t_ns if self._held else None
+
+    def let_go(self) -> None:
+        """Nothing goes to the sink any more."""
+        with self._lock:
+            self._sink = None
+
+    def _add(self, entry: Entry) -> None:
+        with self._lock:
+            self._held.append(entry)
+            self._rows += rows_of(entry)
+            while len(self._held) > 1 and (
+                self._rows > MOST_ROWS or self._held[0].t_ns < entry.t_ns - SPAN_NS
+            ):
+                self._forget(self._held.popleft())
+            if self._sink is not None:
+                self._sink(entry)
+
+    def _forget(self, entry: Entry) -> None:
+        self._rows -= rows_of(entry)
+        if isinstance(entry, Looked):
+            return
+        if isinstance(entry, Delivered):
+            entry = self._with_loaders(entry)
+        key = (type(entry), entry.source if isinstance(entry, Missing) else "")
+        self._standing.pop(key, None)  # so that they stand in the order in which they came
+        self._standing[key] = entry
+
+    def _with_loaders(self, delivered: Delivered) -> Delivered:
+        """The message, telling of every loader that was told of so far."""
+        for loader in delivered.batch.loaders:
+            self._loaders.pop(loader.key, None)
+            self._loaders[loader.key] = loader
+        batch = replace(delivered.batch, loaders=list(self._loaders.values()))
+        return replace(delivered, batch=batch)

@@ -1,0 +1,120 @@
+"""What the GPUs did: the picture's series, and the means that the verdict looks at."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Final
+
+from tui.observations import Activity, ActivitySeen, GpusSeen, GpuUse
+from tui.snapshot import Sample, Sawtooth
+from tui.verdict.window import GpuActivity
+
+HELD: Final = 36_000
+"""An hour at ten readings a second."""
+HELD_USES: Final = 3_600
+SHOWN: Final = 6_000
+"""Samples of the picture: its longest window is ten minutes."""
+BEFORE_FIRST_NS: Final = 300_000_000
+NAMES: Final = {"gpm": "gpm", "samples": "nvml", "utilization": "nvml"}
+
+
+class ActivityBook:
+    """Readings in time order; of several GPUs the mean."""
+
+    def __init__(self) -> None:
+        self.newest: tuple[Activity, ...] = ()
+        self.gpus: tuple[GpuUse, ...] = ()
+        """The slow figures as they were last."""
+        self._readings: deque[ActivitySeen] = deque(maxlen=HELD)
+        self._uses: deque[GpusSeen] = deque(maxlen=HELD_USES)
+        self._shown: deque[Sample] = deque(maxlen=SHOWN)
+        self._tensor: deque[Sample] = deque(maxlen=SHOWN)
+
+    def seen(self, seen: ActivitySeen) -> None:
+        """Take one reading of what the GPUs did."""
+        self._readings.append(seen)
+        self.newest = seen.gpus
+        if (value := _mean(seen.gpus, _shown)) is not None:
+            self._shown.append(Sample(seen.t_ns, value))
+        if (value := _mean(seen.gpus, lambda gpu: gpu.tensor)) is not None:
+            self._tensor.append(Sample(seen.t_ns, value))
+
+    def used(self, seen: GpusSeen) -> None:
+        """Take one reading of how the GPUs are."""
+        self.gpus = seen.gpus
+        self._uses.append(seen)
+
+    def sawtooth(self, step_starts_ns: tuple[int, ...]) -> Sawtooth | None:
+        """The picture; None until there are two readings."""
+        samples = tuple(self._shown)
+        if len(samples) < 2 or not self.newest:
+            return None
+        recent = [gpu.interval_ns for seen in _last(self._readings, 21) for gpu in seen.gpus]
+        interval_ns = max(1, round(median(recent) / 10e6)) * 10_000_000
+        of_sms = self.newest[0].sm is not None
+        source = NAMES.get(self.newest[0].source, self.newest[0].source)
+        return Sawtooth(
+            title="GPU SM active %" if of_sms else "GPU busy %",
+            source=f"{source} {interval_ns // 1_000_000} ms",
+            note="",
+            interval_ns=interval_ns,
+            samples=samples,
+            step_starts_ns=tuple(t for t in step_starts_ns if t >= samples[0].t_ns),
+            tensor=tuple(self._tensor),
+        )
+
+    def between(self, start_ns: int, end_ns: int) -> GpuActivity | None:
+        """Means over a stretch of time, weighted by the readings' lengths; None without any."""
+        rows: list[Activity] = []
+        for seen in reversed(self._readings):
+            if seen.t_ns <= start_ns:
+                break
+            if seen.t_ns <= end_ns + BEFORE_FIRST_NS:
+                rows += seen.gpus
+        if not rows:
+            return None
+        devices = max(1, len({row.index for row in rows}))
+        uses = [gpu for seen in self._uses if start_ns < seen.t_ns <= end_ns for gpu in seen.gpus]
+        latest = self._uses[-1].gpus if self._uses else ()
+        throttled = sum(bool(_slowed(gpu)) for gpu in uses)
+        return GpuActivity(
+            source=rows[0].source,
+            seconds=sum(row.interval_ns for row in rows) / 1e9 / devices,
+            busy=_weighted(rows, lambda row: row.busy),
+            sm=_weighted(rows, lambda row: row.sm),
+            occupancy=_weighted(rows, lambda row: row.occupancy),
+            tensor=_weighted(rows, lambda row: row.tensor),
+            fp32=_weighted(rows, lambda row: row.fp32),
+            dram=_weighted(rows, lambda row: row.dram),
+            pcie_rx_mb_s=_weighted(rows, lambda row: row.pcie_rx_mb_s),
+            pcie_tx_mb_s=_weighted(rows, lambda row: row.pcie_tx_mb_s),
+            throttled=throttled / len(uses) if uses else 0.0,
+            others=max((len(gpu.others) for gpu in latest), default=0),
+        )
+
+
+def _shown(gpu: Activity) -> float | None:
+    return gpu.busy if gpu.sm is None else gpu.sm
+
+
+def _slowed(gpu: GpuUse) -> set[str]:
+    """Reasons that slow a GPU down; a power cap is how large GPUs run at full load."""
+    return set(gpu.throttle_reasons) - {"power cap"}
+
+
+def _mean(gpus: Sequence[Activity], of: Callable[[Activity], float | None]) -> float | None:
+    known = [value for gpu in gpus if (value := of(gpu)) is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _weighted(rows: Sequence[Activity], of: Callable[[Activity], float | None]) -> float | None:
+    total, weight = 0.0, 0
+    for row in rows:
+        if (value := of(row)) is not None:
+            total += value * row.interval_ns
+            weight += row.interval_ns
+    return total / weight if weight else None
+
+
+def _last(readings: deque[ActivitySeen], count: int) -> list[ActivitySeen]:
+    return [readings[at] for at in range(max(0, len(readings) - count), len(readings))]

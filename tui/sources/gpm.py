@@ -1,0 +1,109 @@
+"""GPM: a GPU's own performance counters, without privileges or a daemon (Hopper and newer).
+
+A reading is made from two samples. The device refreshes its counters about every 100 ms; a pair
+that lies closer reads 0 everywhere and NaN for the memory, which says nothing about the GPU
+(h200-facts.md).
+"""
+
+from math import isnan
+from typing import Any, Final
+
+from tui.observations import Activity
+
+LEAST_NS: Final = 100_000_000
+"""Between the two samples of a pair."""
+
+METRICS: Final = {
+    "busy": "NVML_GPM_METRIC_GRAPHICS_UTIL",
+    "sm": "NVML_GPM_METRIC_SM_UTIL",
+    "occupancy": "NVML_GPM_METRIC_SM_OCCUPANCY",
+    "tensor": "NVML_GPM_METRIC_ANY_TENSOR_UTIL",
+    "fp32": "NVML_GPM_METRIC_FP32_UTIL",
+    "dram": "NVML_GPM_METRIC_DRAM_BW_UTIL",
+    "pcie_rx_mb_s": "NVML_GPM_METRIC_PCIE_RX_PER_SEC",
+    "pcie_tx_mb_s": "NVML_GPM_METRIC_PCIE_TX_PER_SEC",
+    "nvlink_rx_mb_s": "NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC",
+    "nvlink_tx_mb_s": "NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC",
+}
+"""Fields of `Activity`, and NVML's names."""
+
+
+class GpmReader:
+    """The counters of one device. Raises NVML's error where they cannot be read."""
+
+    source = "gpm"
+
+    def __init__(self, nvml: Any, device: Any, index: int) -> None:
+        self._nvml = nvml
+        self._device = device
+        self._index = index
+        self._names = [name for name in METRICS if hasattr(nvml, METRICS[name])]
+        self._before: tuple[int, Any] | None = None
+        """The older sample and when it was taken."""
+        self._spare: Any = None
+
+    @staticmethod
+    def supported(nvml: Any, device: Any) -> bool:
+        """Whether the device has the counters, and the driver the calls."""
+        try:
+            return bool(nvml.nvmlGpmQueryDeviceSupport(device).isSupportedDevice)
+        except (nvml.NVMLError, AttributeError):
+            return False
+
+    def read(self, now_ns: int) -> Activity | None:
+        """What the device did since the last reading; None while there is no pair, or when the
+        counters were not refreshed in between: the next reading then covers both."""
+        if self._before is not None and now_ns - self._before[0] < LEAST_NS:
+            return None
+        sample = self._spare = self._spare or self._nvml.nvmlGpmSampleAlloc()
+        self._nvml.nvmlGpmSampleGet(self._device, sample)
+        self._spare = None
+        if self._before is None:
+            self._before = now_ns, sample
+            return None
+        began_ns, older = self._before
+        values = self._between(older, sample)
+        if not was_refreshed(values):
+            self._spare = sample
+            return None
+        self._before, self._spare = (now_ns, sample), older
+        known = {name: None if isnan(value) else value for name, value in values.items()}
+        return Activity(
+            index=self._index,
+            source=self.source,
+            interval_ns=now_ns - began_ns,
+            busy=known.pop("busy", None),
+            **known,
+        )
+
+    def close(self) -> None:
+        """Give the samples back."""
+        held = [self._spare, self._before[1] if self._before else None]
+        self._spare = self._before = None
+        for sample in held:
+            if sample is not None:
+                self._nvml.nvmlGpmSampleFree(sample)
+
+    def _between(self, older: Any, newer: Any) -> dict[str, float]:
+        """Every metric over the pair, NaN where the device does not tell it."""
+        nvml = self._nvml
+        asked = nvml.c_nvmlGpmMetricsGet_t()
+        asked.version = nvml.NVML_GPM_METRICS_GET_VERSION
+        asked.sample1, asked.sample2 = older, newer
+        asked.numMetrics = len(self._names)
+        for at, name in enumerate(self._names):
+            asked.metrics[at].metricId = getattr(nvml, METRICS[name])
+        nvml.nvmlGpmMetricsGet(asked)
+        told = {}
+        for at, name in enumerate(self._names):
+            metric = asked.metrics[at]
+            told[name] = metric.value if metric.nvmlReturn == 0 else float("nan")
+        return told
+
+
+def was_refreshed(values: dict[str, float]) -> bool:
+    """Whether a pair says anything: one that was not refreshed is 0 throughout, with a NaN. Real
+    idleness has no NaN."""
+    percents = [values[name] for name in ("busy", "sm", "tensor", "fp32", "dram") if name in values]
+    nothing = all(isnan(value) or value == 0 for value in percents)
+    return not (nothing and isnan(values.get("dram", 0.0)))
