@@ -8,12 +8,19 @@ from typing import Any
 
 from probe.armed import Armed
 from probe.fuse import Fuse
-from probe.hooks import Detach, backward, checkpoint, compilation, dataloader, optimizer
+from probe.hooks import Detach, backward, checkpoint, compilation, dataloader, optimizer, tracing
 from probe.hooks.arrival import ArrivalFinder
 from probe.recorder import Recorder
 from probe.wire import marks, page
 
-HOOKS: tuple[Any, ...] = (dataloader, backward, optimizer, checkpoint, compilation)
+HOOKS: tuple[Any, ...] = (
+    tracing,
+    dataloader,
+    backward,
+    optimizer,
+    checkpoint,
+    compilation,
+)
 
 
 class Installed:
@@ -91,13 +98,15 @@ class Installed:
 def _is_being_spawned() -> bool:
     """Whether this is a spawned or forkserver child that re-imports its main module.
 
-    At that moment it does not know yet whether it will be a daemon (hooks.md 7).
+    At that moment it does not know yet whether it will be a daemon (hooks.md 7). Every process that
+    has imported multiprocessing holds `__mp_main__`; in a spawned one the main module is called so.
     """
     multiprocessing = sys.modules.get("multiprocessing.process")
     if multiprocessing is None:
         return False
     inheriting = getattr(multiprocessing.current_process(), "_inheriting", False)
-    return inheriting or "__mp_main__" in sys.modules
+    main_module = sys.modules.get("__main__")
+    return inheriting or getattr(main_module, "__name__", "") == "__mp_main__"
 
 
 def _is_loader_worker() -> bool:

@@ -228,3 +228,9 @@ def test_a_removed_socket_is_bound_again(tmp_path: Path) -> None:
         until(path.exists)
         with subscribed(endpoint) as next_reply:
             assert isinstance(next_reply(), Greeting)
+
+
+def test_it_is_there_at_once_when_torch_was_imported_before(tmp_path: Path) -> None:
+    script = "import torch, probe, sys; probe.install(); sys.stdin.readline()"
+    with started(script, tmp_path) as run:
+        assert hello_of(run.pid).torch is not None

@@ -1,0 +1,42 @@
+"""torch.compile must not trace into the probe: dynamo is told to skip the files of our wrappers.
+
+After the graph break at a `backward()` inside a compiled step, dynamo would go on in our wrapper:
+it would guard on the ring's length, which changes while it compiles, and the user's step would
+fail. The optimizer's hooks are left out: inlined, they ask `is_compiling` first and cost no break.
+"""
+
+import sys
+from typing import Any, Final
+
+from probe.hooks import Detach
+from probe.recorder import Recorder
+
+MODULE = "torch._dynamo.trace_rules"
+SKIPPED: Final = (
+    "probe.hooks.backward",
+    "probe.hooks.dataloader",
+    "probe.hooks.checkpoint",
+    "probe.recorder",
+    "probe.device",
+)
+
+
+def attach(recorder: Recorder) -> Detach:
+    """Add the files to dynamo's list; nothing where this torch keeps none."""
+    rules: Any = sys.modules[MODULE]
+    skipped, add = getattr(rules, "SKIP_DIRS", None), getattr(rules, "add", None)
+    if not isinstance(skipped, list) or add is None:
+        return lambda: ()
+    before = len(skipped)
+    for name in SKIPPED:
+        add(name)
+    ours = skipped[before:]
+
+    def detach() -> tuple[str, ...]:
+        for path in ours:
+            if path in skipped:
+                skipped.remove(path)
+        rules._recompile_re()
+        return ()
+
+    return detach
