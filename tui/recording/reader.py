@@ -9,7 +9,8 @@ from typing import IO, Final
 import msgspec
 
 from tui.errors import GpuwatchError, UsageError
-from tui.recording.chunks import Chunk, ChunkReader
+from tui.recording.chunk_reader import ChunkReader
+from tui.recording.chunks import Chunk
 from tui.recording.format import (
     FRAME,
     HEADER_CHECK,

@@ -10,7 +10,8 @@ from typing import Final
 from tui.recording.chunks import TooLargeError
 from tui.recording.format import Entry, Header
 from tui.recording.tape import Tape
-from tui.recording.writer import RecordingWriter, rows_of
+from tui.recording.weight import rows_of
+from tui.recording.writer import RecordingWriter
 
 EVERY_S: Final = 1.0
 """What a crash may cost."""

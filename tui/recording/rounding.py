@@ -6,6 +6,7 @@ for bit. Rounding keeps what rules rely on: order, equality, and phases that add
 """
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -211,4 +212,6 @@ def _tenths(value: float | None) -> float | None:
 
 
 def _kib(bytes_s: float | None) -> float | None:
-    return None if bytes_s is None else float(round(bytes_s / _KIB) * _KIB)
+    if bytes_s is None or not isfinite(bytes_s):
+        return bytes_s
+    return float(round(bytes_s / _KIB) * _KIB)

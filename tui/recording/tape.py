@@ -11,7 +11,7 @@ from probe.wire.messages import Loader
 from tui.observations import AnyObservation, Delivered, Missing
 from tui.recording.format import Entry, Looked
 from tui.recording.rounding import kept
-from tui.recording.writer import rows_of
+from tui.recording.weight import rows_of
 
 SPAN_NS: Final = 120_000_000_000
 """A person who sees something odd wants to keep what led to it."""

@@ -6,8 +6,8 @@ from typing import IO, Final
 
 import msgspec
 
-from tui.observations import Delivered, StacksSeen
-from tui.recording.chunks import ChunkWriter, TooLargeError
+from tui.recording.chunk_writer import ChunkWriter
+from tui.recording.chunks import TooLargeError
 from tui.recording.format import (
     FRAME,
     HEADER_CHECK,
@@ -21,6 +21,7 @@ from tui.recording.format import (
     Entry,
     Header,
 )
+from tui.recording.weight import rows_of
 
 ROWS_A_CHUNK: Final = 5_000
 """Steps and the like: some 200,000 values. Keeps what a reader unpacks at once small."""
@@ -98,12 +99,3 @@ def _portions(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
             portion, rows = [], 0
     if portion:
         yield portion
-
-
-def rows_of(entry: Entry) -> int:
-    """How much an entry weighs: the rows in it, at least 1."""
-    if isinstance(entry, Delivered):
-        return 1 + len(entry.batch.steps) + len(entry.batch.gpu_steps)
-    if isinstance(entry, StacksSeen):
-        return 1 + len(entry.stacks)
-    return 1

@@ -5,15 +5,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui import clock as real_clock
 from tui.collect import Clock
 from tui.picture import Picture
 from tui.recording.format import SUFFIX, Header
-from tui.recording.recorder import Recorder
 from tui.recording.tape import Tape
 from tui.snapshot import Event, Snapshot
+
+if TYPE_CHECKING:
+    from tui.recording.recorder import Recorder
 
 MOST_SCRIPT: Final = 60
 MOST_EVENTS: Final = 50
@@ -67,6 +69,8 @@ class RecordablePicture:
 
     def record_to(self, path: Path, overwrite: bool) -> None:
         """Begin a recording. What goes wrong is said in the events and by `fault`."""
+        from tui.recording.recorder import Recorder  # what most sessions never need
+
         self._recorder = Recorder(path, self._tape, self._header, overwrite)
         self._recorder.start()
         self._say(f"recording to {path}")

@@ -11,8 +11,10 @@ from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import HEADER, opened, read, recorded
 from tests.unit.session.making import S, delivered, steps
 from tui.errors import GpuwatchError
-from tui.observations import AnyObservation
-from tui.recording.chunks import MOST_VALUES, Chunk, ChunkReader, ChunkWriter, TooLargeError
+from tui.observations import AnyObservation, Delivered
+from tui.recording.chunk_reader import ChunkReader
+from tui.recording.chunk_writer import ChunkWriter
+from tui.recording.chunks import MOST_VALUES, Chunk, TooLargeError
 from tui.recording.format import Entry, Looked, MalformedError
 from tui.recording.reader import CRASHED, DAMAGED, Recording
 from tui.recording.rounding import kept
@@ -144,3 +146,15 @@ def test_a_newer_recording_asks_for_a_newer_gpuwatch(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(GpuwatchError, match="No such file"):
         Recording(tmp_path / "missing.gpuwatch")
+
+
+def test_a_recording_of_the_first_version_stays_readable() -> None:
+    recording = Recording(Path(__file__).parent / "golden" / "version_1.recording")
+    entries = list(recording.entries())
+    recording.close()
+    assert (recording.header, recording.ends_early) == (HEADER, None)
+    assert sum(isinstance(entry, Looked) for entry in entries) == 4
+    batches = [entry.batch for entry in entries if isinstance(entry, Delivered)]
+    steps_told = [row.number for batch in batches for row in batch.steps]
+    assert steps_told == list(range(1, len(steps_told) + 1))
+    assert all(row.exposed_ns > 0 for batch in batches for row in batch.gpu_steps)

@@ -1,0 +1,138 @@
+"""Bytes become entries again, if they ever were."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from tui.recording.chunks import (
+    MOST_COLUMNS,
+    MOST_DEPTH,
+    MOST_PLACES,
+    MOST_VALUES,
+    Chunk,
+    Node,
+)
+from tui.recording.columns import ColumnReader
+from tui.recording.differences import Differences
+from tui.recording.format import LATEST_NS, Entry, MalformedError
+from tui.recording.kinds import Kind, float_of
+from tui.recording.texts import TextReader
+from tui.recording.varints import Varints
+
+_FLOATS: Final = frozenset({Kind.TENTHS, Kind.KIB_FLOAT, Kind.FLOAT})
+_INTS: Final = frozenset({Kind.INT, Kind.THOUSANDS, Kind.KIB})
+
+
+class ChunkReader:
+    """Bytes in, entries out, in the order in which they were written."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._differences = Differences(packing=False)
+        self._texts = TextReader()
+        self._nodes: list[Node[ColumnReader]] = []
+        self._fed: dict[int, tuple[Varints, bytes]] = {}
+        self._root = self._node()
+        self._values = 0
+
+    def entries(self, chunk: Chunk) -> list[Entry]:
+        """Raises MalformedError for bytes that no writer of this version has written."""
+        try:
+            return [self._checked(entry) for entry in self._walked(chunk)]
+        except msgspec.ValidationError as error:
+            raise MalformedError(str(error)) from None
+
+    def _checked(self, entry: Any) -> Entry:
+        differences = msgspec.convert(entry, Entry)
+        whole: Entry = self._differences.through(differences)
+        if not 0 <= whole.t_ns < LATEST_NS:
+            raise MalformedError("a time that there is not")
+        return whole
+
+    def _walked(self, chunk: Chunk) -> Iterable[Any]:
+        data, noise = Varints(chunk.told), Varints(chunk.noise)
+        if data.next():
+            self._begin()
+        count = data.next()
+        self._texts.read(data)
+        self._fed = {}
+        number = -1
+        while not data.is_over:
+            number += data.next()
+            names_bytes, differences_bytes = data.next(), data.next()
+            names = Varints(data.bytes(names_bytes))
+            self._fed[number] = names, noise.bytes(differences_bytes)
+        for node in self._nodes:
+            self._feed(node)
+        self._values = 0
+        for _ in range(count):
+            yield self._value(self._root, 0)
+
+    def _node(self) -> Node[ColumnReader]:
+        number = len(self._nodes)
+        if number >= MOST_COLUMNS:
+            raise MalformedError("too many columns")
+        node: Node[ColumnReader] = Node(number, ColumnReader())
+        self._feed(node)
+        self._nodes.append(node)
+        return node
+
+    def _feed(self, node: Node[ColumnReader]) -> None:
+        names, differences = self._fed.get(node.number, (Varints(b""), b""))
+        node.column.feed(names, differences)
+
+    def _part(self, node: Node[ColumnReader], position: int) -> Node[ColumnReader]:
+        if position == len(node.parts):
+            node.parts.append(self._node())
+        return node.parts[position]
+
+    def _value(self, node: Node[ColumnReader], depth: int) -> Any:
+        self._values += 1
+        if self._values > MOST_VALUES or depth > MOST_DEPTH:
+            raise MalformedError("more values than a chunk can hold")
+        kind, number = node.column.next()
+        if kind in _INTS:
+            return number
+        if kind in _FLOATS:
+            return float_of(kind, number)
+        if kind is Kind.NONE:
+            return None
+        if kind is Kind.BOOL:
+            return number != 0
+        if kind is Kind.TEXT:
+            return self._texts.text(number)
+        if kind is Kind.TEXTS:
+            return self._texts.texts(number)
+        if kind is Kind.ROWS:
+            self._check_room(number)
+            return [self._value(self._part(node, 0), depth + 1) for _ in range(number)]
+        if kind is Kind.PLACES:
+            self._check_room(number)
+            places = (min(place, MOST_PLACES) for place in range(number))
+            return [self._value(self._part(node, place), depth + 1) for place in places]
+        if kind is Kind.PAIRS:
+            keys = enumerate(self._texts.texts(number))
+            return {key: self._value(self._part(node, at), depth + 1) for at, key in keys}
+        return self._record(node, kind, number, depth)
+
+    def _record(self, node: Node[ColumnReader], kind: Kind, number: int, depth: int) -> list[Any]:
+        fields: list[Any] = []
+        if kind is Kind.TAGGED:
+            fields.append(self._texts.text(number))
+            if number not in node.tagged:
+                node.tagged[number] = self._node()
+            node = node.tagged[number]
+            kind, number = node.column.next()
+        if kind is not Kind.RECORD:
+            raise MalformedError("a kind of record without a record")
+        self._check_room(number)
+        for position in range(number):
+            fields.append(self._value(self._part(node, position), depth + 1))
+        return fields
+
+    def _check_room(self, number: int) -> None:
+        if not 0 <= number <= MOST_VALUES - self._values:
+            raise MalformedError("more values than a chunk can hold")
