@@ -89,7 +89,8 @@ class Launched:
         self.job = job
         self.output = folder / f"{job.scenario.name}.{job.purpose}.log"
         command = [sys.executable, str(SCENARIOS / job.scenario.script), "--wait"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        paths = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         environment.pop("GPUWATCH", None)
         if job.purpose != "recording":
             command += ["--seconds", str(seconds)]

@@ -20,7 +20,6 @@ from tui.sources.nvml import NvmlSource
 BAR_POINTS: Final = 5.0
 SETTLE_S: Final = 1.5
 MEASURE_S: Final = 3.0
-POLL_S: Final = 0.05
 
 LOADS: Final[dict[str, dict[str, float]]] = {
     "bf16 8192^3 matmul": {"busy": 99, "sm": 96, "tensor": 93, "fp32": 0, "dram": 17},
@@ -80,7 +79,7 @@ def sampled(pid: int) -> tuple[list[Activity], float]:
                 read += seen.gpus
             elif isinstance(seen, GpusSeen) and now_s > SETTLE_S:
                 percents += [gpu.utilization_percent or 0.0 for gpu in seen.gpus]
-        sleep(POLL_S)
+        sleep(source.interval_ns / 1e9)
     source.close()
     return read, statistics.mean(percents) if percents else 0.0
 

@@ -2,7 +2,9 @@
 
 A reading is made from two samples. The device refreshes its counters about every 100 ms; a pair
 that lies closer reads 0 everywhere and NaN for the memory, which says nothing about the GPU
-(h200-facts.md).
+(h200-facts.md). A sample holds the counters of the last refresh, so its time is right only when it
+is taken just after one: the reader comes a little early now and then, and where that was too early
+it knows the moment of the refresh.
 """
 
 from math import isnan
@@ -10,8 +12,17 @@ from typing import Any, Final
 
 from tui.observations import Activity
 
-LEAST_NS: Final = 100_000_000
-"""Between the two samples of a pair."""
+REFRESH_NS: Final = 100_000_000
+"""How often the device refreshes its counters (h200-facts.md)."""
+EARLY_NS: Final = 10_000_000
+"""A sample's time is right to this."""
+TRIES: Final = 3
+"""After as many in a row that were too early, it is not the moment that is wrong."""
+READINGS_A_LOOK: Final = 10
+"""Once a second the reader looks again when the refresh comes: clocks drift, and a look costs a
+call that reads nothing."""
+STALE_NS: Final = 5_000_000_000
+"""Fifty refreshes: after as long without one, there will be none soon."""
 
 METRICS: Final = {
     "busy": "NVML_GPM_METRIC_GRAPHICS_UTIL",
@@ -41,6 +52,12 @@ class GpmReader:
         self._before: tuple[int, Any] | None = None
         """The older sample and when it was taken."""
         self._spare: Any = None
+        self._since_look = READINGS_A_LOOK
+        """Readings since the moment of the refresh was known."""
+        self.due_ns = 0
+        """When the next sample is worth taking."""
+        self.is_stale = False
+        """The device has not refreshed its counters for long."""
 
     @staticmethod
     def supported(nvml: Any, device: Any) -> bool:
@@ -53,19 +70,26 @@ class GpmReader:
     def read(self, now_ns: int) -> Activity | None:
         """What the device did since the last reading; None while there is no pair, or when the
         counters were not refreshed in between: the next reading then covers both."""
-        if self._before is not None and now_ns - self._before[0] < LEAST_NS:
+        if now_ns < self.due_ns:
             return None
         sample = self._spare = self._spare or self._nvml.nvmlGpmSampleAlloc()
         self._nvml.nvmlGpmSampleGet(self._device, sample)
-        self._spare = None
         if self._before is None:
-            self._before = now_ns, sample
+            self._before, self._spare = (now_ns, sample), None
+            self.due_ns = now_ns + REFRESH_NS
             return None
         began_ns, older = self._before
         values = self._between(older, sample)
         if not was_refreshed(values):
-            self._spare = sample
+            self.is_stale = now_ns - began_ns >= STALE_NS
+            self._since_look = 0
+            soon = now_ns - began_ns < REFRESH_NS + TRIES * EARLY_NS
+            self.due_ns = now_ns + (EARLY_NS if soon else REFRESH_NS)
             return None
+        self.is_stale = False
+        self._since_look += 1
+        early_ns = EARLY_NS if self._since_look >= READINGS_A_LOOK else 0
+        self.due_ns = now_ns + REFRESH_NS - early_ns
         self._before, self._spare = (now_ns, sample), older
         known = {name: None if isnan(value) else value for name, value in values.items()}
         return Activity(

@@ -8,6 +8,7 @@ from tui.sources.utilization import SamplesReader, UtilizationReader
 
 Reader = GpmReader | SamplesReader | UtilizationReader
 NO_GPM: Final = "needs Hopper or newer; utilization stands in, blind to how much is at work"
+STALE: Final = "the device does not refresh its counters"
 
 
 class Ladder:
@@ -18,12 +19,22 @@ class Ladder:
         self._device = device
         self._index = index
         self._rungs: list[type[Reader]] = [GpmReader, SamplesReader, UtilizationReader]
-        self.why = ""
-        """Why there is no GPM; "" while there is."""
+        self._why = ""
         if not GpmReader.supported(nvml, device):
             self._rungs.pop(0)
-            self.why = NO_GPM
+            self._why = NO_GPM
         self._reader: Reader = self._rungs[0](nvml, device, index)
+
+    @property
+    def why(self) -> str:
+        """Why there is no GPM; "" while there is."""
+        stale = isinstance(self._reader, GpmReader) and self._reader.is_stale
+        return STALE if stale else self._why
+
+    @property
+    def due_ns(self) -> int:
+        """When to read next."""
+        return self._reader.due_ns
 
     def read(self, now_ns: int) -> Activity | None:
         """What the device did since the last reading; None when nothing new is known."""
@@ -44,6 +55,6 @@ class Ladder:
     def _step_down(self, error: Exception) -> None:
         self.close()
         if self._rungs.pop(0) is GpmReader:
-            self.why = f"the counters cannot be read ({error}); utilization stands in"
+            self._why = f"the counters cannot be read ({error}); utilization stands in"
         if self._rungs:
             self._reader = self._rungs[0](self._nvml, self._device, self._index)

@@ -10,8 +10,9 @@ from tui.sources.gpu_processes import others_on
 from tui.sources.ladder import Ladder
 from tui.targets import pids_inside
 
-POLL_NS: Final = 50_000_000
-"""Twice as often as GPM refreshes: a reading is late by half of that at most."""
+SOONEST_NS: Final = 2_000_000
+LATEST_NS: Final = 50_000_000
+"""Between two polls: as its readers ask for it, within these."""
 USE_NS: Final = 1_000_000_000
 """Memory, clocks, power and temperature move slowly."""
 FIND_NS: Final = 5_000_000_000
@@ -35,7 +36,6 @@ class NvmlSource:
     """
 
     name = "nvml"
-    interval_ns = POLL_NS
 
     def __init__(self, pid: int, nvml: Any = None) -> None:
         self._pid = pid
@@ -45,11 +45,19 @@ class NvmlSource:
         self._nvml: Any = None
         self._why = ""
         self._told = False
-        self._told_gpm: set[str] = set()
+        self._told_gpm = ""
         self._devices: list[tuple[int, Any]] = []
         self._ladders: dict[int, Ladder] = {}
         self._find_ns = 0
         self._use_ns = 0
+        self._polled_ns = 0
+
+    @property
+    def interval_ns(self) -> int:
+        """Until the next reading is due."""
+        due_ns = min((self._ladders[index].due_ns for index, _ in self._devices), default=0)
+        wait_ns = due_ns - self._polled_ns if due_ns else LATEST_NS
+        return min(max(wait_ns, SOONEST_NS), LATEST_NS)
 
     def open(self) -> None:
         """Load the driver's library."""
@@ -68,18 +76,18 @@ class NvmlSource:
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """The GPUs as they are now."""
+        self._polled_ns = now_ns
         if self._nvml is None:
             if self._told:
                 return []
             self._told = True
             return [Missing(t_ns=now_ns, source=self.name, reason=self._why)]
-        if now_ns >= self._find_ns:
-            self._devices = self._used_devices()
-            self._find_ns = now_ns + (FIND_NS if self._devices else FIRST_FIND_NS)
-            self._meet()
+        if not self._devices:
+            self._find(now_ns)
         seen: list[AnyObservation] = []
         if read := self._read(now_ns):
             seen.append(ActivitySeen(t_ns=now_ns, gpus=read))
+        self._find(now_ns)  # after the reading, whose time would be wrong by what this takes
         seen += self._without_gpm(now_ns)
         if self._devices and now_ns >= self._use_ns:
             self._use_ns = now_ns + USE_NS
@@ -96,7 +104,11 @@ class NvmlSource:
             self._nvml.nvmlShutdown()
             self._nvml = None
 
-    def _meet(self) -> None:
+    def _find(self, now_ns: int) -> None:
+        if now_ns < self._find_ns:
+            return
+        self._devices = self._used_devices()
+        self._find_ns = now_ns + (FIND_NS if self._devices else FIRST_FIND_NS)
         for index, device in self._devices:
             if index not in self._ladders:
                 self._ladders[index] = Ladder(self._nvml, device, index)
@@ -106,16 +118,14 @@ class NvmlSource:
         return tuple(one for one in read if one is not None)
 
     def _without_gpm(self, now_ns: int) -> list[AnyObservation]:
-        """Why there is no GPM, once; and who else reads the counters."""
-        reasons = {ladder.why for ladder in self._ladders.values() if ladder.why}
-        fresh = reasons - self._told_gpm
-        self._told_gpm |= fresh
-        told: list[AnyObservation] = []
-        for reason in fresh:
-            engine = host_engine()
-            fix = f"{engine[0]} (pid {engine[1]}) may hold the counters" if engine else ""
-            told.append(Missing(t_ns=now_ns, source="gpm", reason=reason, fix=fix))
-        return told
+        """Why there is no GPM, once, and who else reads the counters; or that it is back."""
+        reason = "; ".join(sorted({one.why for one in self._ladders.values()} - {""}))
+        if reason == self._told_gpm:
+            return []
+        self._told_gpm = reason
+        engine = host_engine() if reason else None
+        fix = f"{engine[0]} (pid {engine[1]}) may hold the counters" if engine else ""
+        return [Missing(t_ns=now_ns, source="gpm", reason=reason, fix=fix)]
 
     def _used_devices(self) -> list[tuple[int, Any]]:
         """Devices that hold a context of the target.

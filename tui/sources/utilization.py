@@ -21,13 +21,13 @@ class SamplesReader:
         self._device = device
         self._index = index
         self._last_us = 0
-        self._due_ns = 0
+        self.due_ns = 0
 
     def read(self, now_ns: int) -> Activity | None:
         """The mean of the samples since the last reading; None when there is no new one."""
-        if now_ns < self._due_ns:
+        if now_ns < self.due_ns:
             return None
-        self._due_ns = now_ns + EVERY_NS
+        self.due_ns = now_ns + EVERY_NS
         nvml = self._nvml
         _, samples = nvml.nvmlDeviceGetSamples(
             self._device, nvml.NVML_GPU_UTILIZATION_SAMPLES, self._last_us
@@ -61,13 +61,14 @@ class UtilizationReader:
         self._device = device
         self._index = index
         self._before_ns: int | None = None
+        self.due_ns = 0
 
     def read(self, now_ns: int) -> Activity | None:
         """What NVML says now, of the time since the last reading."""
-        before_ns = self._before_ns
-        if before_ns is not None and now_ns - before_ns < EVERY_NS:
+        if now_ns < self.due_ns:
             return None
-        self._before_ns = now_ns
+        self.due_ns = now_ns + EVERY_NS
+        before_ns, self._before_ns = self._before_ns, now_ns
         told = self._nvml.nvmlDeviceGetUtilizationRates(self._device)
         if before_ns is None:
             return None

@@ -50,6 +50,8 @@ class FakeNvml:
     samples: list[Sample] = field(default_factory=list)
     buffer: list[tuple[int, int]] = field(default_factory=list)
     """(us, percent) of NVML's own utilization samples."""
+    metrics_read: int = 0
+    """Calls that are not free."""
     open: bool = False
 
     NVMLError = NVMLError
@@ -147,6 +149,7 @@ class FakeNvml:
         return SimpleNamespace(metrics=metrics)
 
     def nvmlGpmMetricsGet(self, asked: Any) -> Any:
+        self.metrics_read += 1
         refreshed = asked.sample2.at > asked.sample1.at
         for metric in asked.metrics[: asked.numMetrics]:
             metric.nvmlReturn = int(metric.metricId in self.refused)

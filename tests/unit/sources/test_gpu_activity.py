@@ -17,13 +17,13 @@ MS = 1_000_000
 
 @contextmanager
 def polled(fake: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[AnyObservation]]:
-    """Two seconds of polls, 50 ms apart."""
+    """Two seconds of polls, 10 ms apart."""
     monkeypatch.setattr(nvml_source, "has_opened_driver", lambda pid: True)
     source = NvmlSource(os.getpid(), fake)
     source.open()
     seen: list[AnyObservation] = []
-    for at in range(41):
-        fake.now_ns = at * 50 * MS + 7
+    for at in range(201):
+        fake.now_ns = at * 10 * MS + 7
         seen += source.poll(fake.now_ns)
     yield seen
     source.close()
@@ -40,7 +40,7 @@ def test_gpm_every_100_ms(monkeypatch: pytest.MonkeyPatch) -> None:
     with polled(fake, monkeypatch) as seen:
         told = activities(seen)
         assert len(told) == 20
-        assert {gpu.interval_ns for gpu in told} == {100 * MS}
+        assert sum(gpu.interval_ns for gpu in told) == 2_000 * MS
         first = told[0]
         assert (first.source, first.busy, first.sm, first.tensor) == ("gpm", 90.0, 80.0, 60.0)
         assert (first.dram, first.fp32, first.nvlink_rx_mb_s) == (30.0, 0.0, None)
@@ -60,6 +60,46 @@ def test_a_pair_that_was_not_refreshed_is_not_idle(monkeypatch: pytest.MonkeyPat
         assert {gpu.sm for gpu in told} == {80.0}
         assert sum(gpu.interval_ns for gpu in told) >= 1_750 * MS
         assert max(gpu.interval_ns for gpu in told) >= 250 * MS
+
+
+def test_a_sample_is_taken_just_after_a_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml_source, "has_opened_driver", lambda pid: True)
+    fake = FakeNvml()
+    source = NvmlSource(os.getpid(), fake)
+    source.open()
+    seen: list[AnyObservation] = []
+    fake.now_ns = 77 * MS
+    while fake.now_ns < 6_000 * MS:
+        seen += source.poll(fake.now_ns)
+        fake.now_ns += source.interval_ns
+    source.close()
+    locked = [one for one in seen if isinstance(one, ActivitySeen)][10:]
+    assert {one.t_ns // MS % 100 for one in locked} <= set(range(11))
+    told = activities(seen)[10:]
+    assert sum(gpu.interval_ns for gpu in told) == pytest.approx(100 * MS * len(told), rel=0.02)
+    assert {gpu.sm for gpu in told} == {80.0}
+    assert fake.metrics_read < 1.15 * len(activities(seen)) + 10
+
+
+def test_counters_that_nobody_refreshes_are_said_and_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nvml_source, "has_opened_driver", lambda pid: True)
+    monkeypatch.setattr(nvml_source, "host_engine", lambda: ("nv-hostengine", 812))
+    fake = FakeNvml()
+    source = NvmlSource(os.getpid(), fake)
+    source.open()
+    seen: list[AnyObservation] = []
+    for at in range(1_000):
+        fake.now_ns = 0 if at < 750 else at * 10 * MS
+        seen += source.poll(at * 10 * MS)
+    source.close()
+    missing = [one for one in seen if isinstance(one, Missing)]
+    assert [one.source for one in missing] == ["gpm", "gpm"]
+    assert "does not refresh" in missing[0].reason
+    assert "812" in missing[0].fix
+    assert missing[1].reason == ""
+    assert min(gpu.interval_ns for gpu in activities(seen)) < 110 * MS
 
 
 def test_a_metric_that_the_device_does_not_tell_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
