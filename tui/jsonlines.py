@@ -8,7 +8,7 @@ import json
 import math
 from typing import Any, Final
 
-from tui.observations import GpuUse
+from tui.observations import Activity, GpuUse, OtherProcess
 from tui.snapshot import MemoryView, Sample, Snapshot, Status, StepStats
 from tui.verdict.findings import Evidence, Finding, Verdict
 from tui.verdict.window import OpenStep
@@ -34,7 +34,7 @@ def record(snapshot: Snapshot, final: bool) -> Record:
         "steps": _steps(snapshot.steps),
         "open": _open(snapshot.open_step),
         "busy": _busy(snapshot),
-        "gpu": _gpus(snapshot.gpus),
+        "gpu": _gpus(snapshot),
         "memory": _memory(snapshot.memory),
         "verdict": _verdict(snapshot.verdict, snapshot.status.missing),
     }
@@ -112,26 +112,56 @@ def _busy(snapshot: Snapshot) -> Record | None:
     return {"what": sawtooth.title, "percent": _number(mean), "source": sawtooth.source}
 
 
-def _gpus(gpus: tuple[GpuUse, ...]) -> Record | None:
-    if not gpus:
+def _gpus(snapshot: Snapshot) -> Record | None:
+    if not snapshot.gpus:
         return None
+    does = {activity.index: activity for activity in snapshot.activity}
+    return {"devices": [_gpu(gpu, does.get(gpu.index)) for gpu in snapshot.gpus]}
+
+
+def _gpu(gpu: GpuUse, does: Activity | None) -> Record:
     return {
-        "devices": [
-            {
-                "uuid": gpu.uuid,
-                "index": gpu.index,
-                "name": gpu.name,
-                "utilization_percent": _number(gpu.utilization_percent),
-                "memory_used_bytes": gpu.memory_used_bytes,
-                "memory_total_bytes": gpu.memory_total_bytes,
-                "target_memory_bytes": gpu.target_memory_bytes,
-                "power_w": _number(gpu.power_w),
-                "sm_clock_mhz": gpu.sm_clock_mhz,
-                "temperature_c": gpu.temperature_c,
-                "throttle_reasons": list(gpu.throttle_reasons),
-            }
-            for gpu in gpus
-        ]
+        "uuid": gpu.uuid,
+        "index": gpu.index,
+        "name": gpu.name,
+        "utilization_percent": _number(gpu.utilization_percent),
+        "activity": _activity(does) if does else None,
+        "memory_used_bytes": gpu.memory_used_bytes,
+        "memory_total_bytes": gpu.memory_total_bytes,
+        "target_memory_bytes": gpu.target_memory_bytes,
+        "power_w": _number(gpu.power_w),
+        "power_limit_w": _number(gpu.power_limit_w),
+        "sm_clock_mhz": gpu.sm_clock_mhz,
+        "memory_clock_mhz": gpu.memory_clock_mhz,
+        "temperature_c": gpu.temperature_c,
+        "throttle_reasons": list(gpu.throttle_reasons),
+        "others": [_other(other) for other in gpu.others],
+    }
+
+
+def _activity(does: Activity) -> Record:
+    return {
+        "source": does.source,
+        "over_ms": _number(does.interval_ns / 1e6),
+        "busy_percent": _number(does.busy),
+        "sm_percent": _number(does.sm),
+        "occupancy_percent": _number(does.occupancy),
+        "tensor_percent": _number(does.tensor),
+        "fp32_percent": _number(does.fp32),
+        "dram_percent": _number(does.dram),
+        "pcie_rx_mb_s": _number(does.pcie_rx_mb_s),
+        "pcie_tx_mb_s": _number(does.pcie_tx_mb_s),
+        "nvlink_rx_mb_s": _number(does.nvlink_rx_mb_s),
+        "nvlink_tx_mb_s": _number(does.nvlink_tx_mb_s),
+    }
+
+
+def _other(other: OtherProcess) -> Record:
+    return {
+        "pid": other.pid,
+        "name": other.name or None,
+        "memory_bytes": other.memory_bytes,
+        "sm_percent": _number(other.sm_percent),
     }
 
 

@@ -5,10 +5,13 @@ from typing import Final
 from tui.report import phase_shares, report_lines, verdict_lines
 from tui.snapshot import Snapshot
 from tui.wording import numbers
+from tui.wording.gpu import does_words
 from tui.wording.words import WORDS
 
 HEARTBEAT_NS: Final = 2_000_000_000
 """Often enough to see that it lives, seldom enough to read."""
+HEARTBEAT_WORDS: Final = 2
+"""Of what a GPU does: multiprocessors and tensor cores, where those are told."""
 
 
 class PlainView:
@@ -57,6 +60,7 @@ def heartbeat(snapshot: Snapshot) -> str:
         said.append(f"step {numbers.count(steps.total)}")
         said.append(f"{numbers.digits(steps.steps_s)} steps/s")
         said.append(", ".join(phase_shares(steps)))
+        said += _gpus(snapshot)
     if status.state == "silent" and status.freshness_s is not None:
         said.append(f"no message for {numbers.duration(status.freshness_s)}")
     elif steps is None:
@@ -65,3 +69,13 @@ def heartbeat(snapshot: Snapshot) -> str:
     if now is not None and now.age_s >= unusual_s:
         said.append(f"in {now.phase} for {numbers.duration(now.age_s)}")
     return " · ".join([*said, word])
+
+
+def _gpus(snapshot: Snapshot) -> list[str]:
+    """What each GPU does, its name left out where there is one."""
+    several = len(snapshot.activity) > 1
+    return [
+        (f"GPU {one.index} " if several else "") + ", ".join(does_words(one)[:HEARTBEAT_WORDS])
+        for one in snapshot.activity
+        if does_words(one)
+    ]

@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from probe.wire.messages import Loader
+from tui.observations import GpuUse
 from tui.snapshot import MemoryView, Snapshot, StepStats
 from tui.verdict.findings import Evidence, Finding, Verdict
 from tui.verdict.window import FrameShare, Stacks
 from tui.wording import numbers
+from tui.wording.gpu import does_words, memory_words, state_words
 from tui.wording.words import WORDS, abstains, gain_of
 
 LABEL: Final = 9
@@ -127,11 +129,16 @@ def _use(snapshot: Snapshot, width: int) -> list[str]:
         rows.append(f"{sawtooth.title} mean {mean:.0f}   [{sawtooth.source}]")
         if sawtooth.note:
             rows.append(sawtooth.note)
-    for gpu in snapshot.gpus:
-        used = f"{numbers.size(gpu.memory_used_bytes)} of {numbers.size(gpu.memory_total_bytes)}"
-        held = ", ".join(gpu.throttle_reasons)
-        rows.append(f"GPU {gpu.index} {gpu.name}: memory {used}" + (f" · {held}" if held else ""))
+    rows += [_gpu(snapshot, gpu) for gpu in snapshot.gpus]
     return _rows("use", rows, width)
+
+
+def _gpu(snapshot: Snapshot, gpu: GpuUse) -> str:
+    said = [word for one in snapshot.activity if one.index == gpu.index for word in does_words(one)]
+    said += state_words(gpu)
+    said += [f"held down: {reason}" for reason in gpu.throttle_reasons]
+    said += [f"memory {' · '.join(memory_words(gpu))}"]
+    return f"GPU {gpu.index} {gpu.name}: " + " · ".join(said)
 
 
 def _memory(memory: MemoryView, width: int) -> list[str]:

@@ -50,9 +50,9 @@ class Sawtooth:
     """Utilisation over time, at the grain it was sampled."""
 
     title: str
-    """"GPU busy %" or, without one, "process computes %"."""
+    """"SM active %", "GPU busy %" or, without one, "process computes %"."""
     source: str
-    """"nvml 200 ms", "hook"."""
+    """"gpm 100 ms", "nvml 200 ms", "hook, 20 ms"."""
     note: str
     """Said once below the picture where it is not the GPU's: why, else ""."""
     interval_ns: int
@@ -76,7 +76,7 @@ class Scope:
     mean: tuple[float | None, ...]
     """SM activity by equal parts of the step, 0 to 100; None where no sample fell."""
     low: tuple[float | None, ...]
-    """10th and 90th percentile of the same."""
+    """The same by each quarter of the samples alone: the lowest, and the highest."""
     high: tuple[float | None, ...]
 
 
@@ -175,7 +175,7 @@ class Snapshot:
     events: tuple[Event, ...]
     """Newest last, at most 50."""
     activity: tuple[Activity, ...] = ()
-    """The newest reading of each GPU."""
+    """Of each GPU the mean over the last second."""
     scope: Scope | None = None
     gpu_phases: GpuPhases | None = None
     gpu_memory: tuple[GpuMemory, ...] = ()

@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
-from tests.tui.fake_run import NO_GPU_NOTE, S
-from tui.snapshot import MemoryView, Snapshot, Status
+import msgspec
+
+from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S
+from tui.observations import Activity, OtherProcess
+from tui.snapshot import MemoryView, Phase, Sample, Scope, Snapshot, Status
 from tui.verdict.findings import Evidence, Finding, Kind, Verdict
 
 NOTHING_KNOWN = MemoryView((), None, None, None, None, None, False)
@@ -122,4 +125,85 @@ def healthy_without_gpu(snapshot: Snapshot) -> Snapshot:
         sawtooth=own,
         memory=memory,
         verdict=Verdict(finding, 0.85, 10, snapshot.t_ns - 95 * S, (), missing),
+    )
+
+
+def on_gpm(snapshot: Snapshot) -> Snapshot:
+    """The same run where the GPU has counters, somebody else is on it, and it is hot."""
+    saw = snapshot.sawtooth
+    assert saw is not None
+    tensor = tuple(Sample(one.t_ns, max(0.0, one.value - 30.0)) for one in saw.samples)
+    does = Activity(
+        index=0,
+        source="gpm",
+        interval_ns=1000 * MS,
+        busy=42.0,
+        sm=34.2,
+        occupancy=11.0,
+        tensor=19.8,
+        fp32=2.1,
+        dram=16.9,
+        pcie_rx_mb_s=5_900.0,
+        pcie_tx_mb_s=70.0,
+        nvlink_rx_mb_s=0.0,
+        nvlink_tx_mb_s=0.0,
+    )
+    gpu = msgspec.structs.replace(
+        snapshot.gpus[0],
+        throttle_reasons=("too hot",),
+        memory_clock_mhz=3201,
+        power_limit_w=700.0,
+        others=(OtherProcess(pid=991, name="jupyter", memory_bytes=2 * GIB, sm_percent=3.0),),
+    )
+    own = replace(saw, title="SM active %", source="gpm 100 ms", tensor=tensor)
+    return replace(snapshot, sawtooth=own, activity=(does,), gpus=(gpu,))
+
+
+def short_steps(snapshot: Snapshot) -> Snapshot:
+    """Steps of 170 ms, which 100 ms samples show only folded."""
+    run = on_gpm(snapshot)
+    assert run.steps is not None
+    assert run.sawtooth is not None
+    shorter = {"p50_ms": 170.0, "p95_ms": 181.0, "max_ms": 203.0, "steps_s": 5.87}
+    phases = tuple(Phase(one.name, 0.137 * one.mean_ms, one.share) for one in run.steps.phases)
+    now_ns = snapshot.t_ns
+    starts_ns = tuple(now_ns - (400 - i) * 170 * MS for i in range(400))
+    samples = tuple(
+        Sample(one.t_ns, 38.0 + 25.0 * ((i * 59) % 100 / 100))
+        for i, one in enumerate(run.sawtooth.samples)
+    )
+    return replace(
+        run,
+        steps=replace(run.steps, phases=phases, **shorter),
+        recent=tuple(
+            msgspec.structs.replace(
+                one, end_ns=one.end_ns * 17 // 124, data_ns=one.data_ns * 17 // 124
+            )
+            for one in run.recent
+        ),
+        sawtooth=replace(run.sawtooth, samples=samples, step_starts_ns=starts_ns),
+        scope=Scope(
+            step_ns=170 * MS,
+            steps=141,
+            source="gpm 100 ms",
+            mean=(8.0, 0.0, 0.0, 0.0, 0.0, 0.0, 12.0, 71.0, 94.0, 92.0, 88.0, 61.0),
+            low=(3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 6.0, 64.0, 88.0, 90.0, 80.0, 50.0),
+            high=(15.0, 4.0, 2.0, 0.0, 1.0, 3.0, 20.0, 80.0, 99.0, 97.0, 95.0, 72.0),
+        ),
+    )
+
+
+def four_gpus(snapshot: Snapshot) -> Snapshot:
+    """A process on four of them, of which one does not tell everything."""
+    run = on_gpm(snapshot)
+    does, gpu = run.activity[0], run.gpus[0]
+    return replace(
+        run,
+        gpus=tuple(
+            msgspec.structs.replace(gpu, index=i, throttle_reasons=(), others=()) for i in range(4)
+        ),
+        activity=tuple(
+            msgspec.structs.replace(does, index=i, tensor=None if i == 2 else 20.0 + i)
+            for i in range(3)
+        ),
     )

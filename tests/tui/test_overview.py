@@ -33,6 +33,25 @@ def test_states(state: str, size: tuple[int, int]) -> None:
     assert_golden(f"{state}_{size[0]}x{size[1]}", text)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_counters_of_the_gpu(size: tuple[int, int]) -> None:
+    text = picture_of(size, states.on_gpm)
+    assert_golden(f"on_gpm_{size[0]}x{size[1]}", text)
+
+
+@pytest.mark.parametrize(
+    ("size", "keys"), [((200, 60), []), ((100, 36), ["tab", "tab", "tab", "z"])]
+)
+def test_steps_too_short_to_have_teeth(size: tuple[int, int], keys: list[str]) -> None:
+    text = picture_of(size, states.short_steps, keys)
+    assert "one step, folded (141 steps)" in text
+    assert_golden(f"short_steps_{size[0]}x{size[1]}", text)
+
+
+def test_four_gpus() -> None:
+    assert_golden("four_gpus_200x60", picture_of((200, 60), states.four_gpus))
+
+
 def test_paused() -> None:
     text = picture_of((80, 24), keys=["space"], later_ns=37 * S)
     assert "PAUSED +37 s behind" in text

@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Final
 
+from msgspec import structs
+
 from tui.observations import Activity, ActivitySeen, GpusSeen, GpuUse
+from tui.session.scope import MOST_SAMPLES, Reading
 from tui.snapshot import Sample, Sawtooth
 from tui.verdict.window import GpuActivity
 
@@ -15,6 +18,11 @@ HELD_USES: Final = 3_600
 SHOWN: Final = 6_000
 """Samples of the picture: its longest window is ten minutes."""
 BEFORE_FIRST_NS: Final = 300_000_000
+NEWEST_NS: Final = 1_000_000_000
+"""What a number on the screen speaks of: one that changed every 100 ms could not be read."""
+LATE_NS: Final = {"gpm": 30_000_000}
+"""A GPM sample holds the counters of the refresh before the last one. Measured on an H200: loads of
+known rhythm (130, 170, 310 ms) were seen 85 to 100 ms later than they ran."""
 NAMES: Final = {"gpm": "gpm", "samples": "nvml", "utilization": "nvml"}
 
 
@@ -22,7 +30,6 @@ class ActivityBook:
     """Readings in time order; of several GPUs the mean."""
 
     def __init__(self) -> None:
-        self.newest: tuple[Activity, ...] = ()
         self.gpus: tuple[GpuUse, ...] = ()
         """The slow figures as they were last."""
         self._readings: deque[ActivitySeen] = deque(maxlen=HELD)
@@ -31,9 +38,10 @@ class ActivityBook:
         self._tensor: deque[Sample] = deque(maxlen=SHOWN)
 
     def seen(self, seen: ActivitySeen) -> None:
-        """Take one reading of what the GPUs did."""
+        """Take one reading of what the GPUs did, at the time that it speaks of."""
+        if seen.gpus:
+            seen = structs.replace(seen, t_ns=seen.t_ns - LATE_NS.get(seen.gpus[0].source, 0))
         self._readings.append(seen)
-        self.newest = seen.gpus
         if (value := _mean(seen.gpus, _shown)) is not None:
             self._shown.append(Sample(seen.t_ns, value))
         if (value := _mean(seen.gpus, lambda gpu: gpu.tensor)) is not None:
@@ -47,14 +55,15 @@ class ActivityBook:
     def sawtooth(self, step_starts_ns: tuple[int, ...]) -> Sawtooth | None:
         """The picture; None until there are two readings."""
         samples = tuple(self._shown)
-        if len(samples) < 2 or not self.newest:
+        if len(samples) < 2:
             return None
+        newest = self._readings[-1].gpus[0]
         recent = [gpu.interval_ns for seen in _last(self._readings, 21) for gpu in seen.gpus]
         interval_ns = max(1, round(median(recent) / 10e6)) * 10_000_000
-        of_sms = self.newest[0].sm is not None
-        source = NAMES.get(self.newest[0].source, self.newest[0].source)
+        of_sms = newest.sm is not None
+        source = NAMES.get(newest.source, newest.source)
         return Sawtooth(
-            title="GPU SM active %" if of_sms else "GPU busy %",
+            title="SM active %" if of_sms else "GPU busy %",
             source=f"{source} {interval_ns // 1_000_000} ms",
             note="",
             interval_ns=interval_ns,
@@ -62,6 +71,28 @@ class ActivityBook:
             step_starts_ns=tuple(t for t in step_starts_ns if t >= samples[0].t_ns),
             tensor=tuple(self._tensor),
         )
+
+    def newest(self) -> tuple[Activity, ...]:
+        """Of each GPU the mean over the last second of its readings."""
+        if not self._readings:
+            return ()
+        since_ns = self._readings[-1].t_ns - NEWEST_NS
+        rows: dict[int, list[Activity]] = {}
+        for seen in reversed(self._readings):
+            if seen.t_ns <= since_ns:
+                break
+            for gpu in seen.gpus:
+                rows.setdefault(gpu.index, []).append(gpu)
+        return tuple(_together(rows[index]) for index in sorted(rows))
+
+    def readings(self) -> list[Reading]:
+        """The newest readings by GPM of how many multiprocessors were active, oldest first."""
+        told: list[Reading] = []
+        for seen in _last(self._readings, MOST_SAMPLES):
+            sm = _mean(seen.gpus, lambda gpu: gpu.sm if gpu.source == "gpm" else None)
+            if sm is not None:
+                told.append(Reading(seen.t_ns - seen.gpus[0].interval_ns, seen.t_ns, sm))
+        return told
 
     def between(self, start_ns: int, end_ns: int) -> GpuActivity | None:
         """Means over a stretch of time, weighted by the readings' lengths; None without any."""
@@ -77,20 +108,40 @@ class ActivityBook:
         uses = [gpu for seen in self._uses if start_ns < seen.t_ns <= end_ns for gpu in seen.gpus]
         latest = self._uses[-1].gpus if self._uses else ()
         throttled = sum(bool(_slowed(gpu)) for gpu in uses)
+        mean = _together(rows)
         return GpuActivity(
-            source=rows[0].source,
-            seconds=sum(row.interval_ns for row in rows) / 1e9 / devices,
-            busy=_weighted(rows, lambda row: row.busy),
-            sm=_weighted(rows, lambda row: row.sm),
-            occupancy=_weighted(rows, lambda row: row.occupancy),
-            tensor=_weighted(rows, lambda row: row.tensor),
-            fp32=_weighted(rows, lambda row: row.fp32),
-            dram=_weighted(rows, lambda row: row.dram),
-            pcie_rx_mb_s=_weighted(rows, lambda row: row.pcie_rx_mb_s),
-            pcie_tx_mb_s=_weighted(rows, lambda row: row.pcie_tx_mb_s),
+            source=mean.source,
+            seconds=mean.interval_ns / 1e9 / devices,
+            busy=mean.busy,
+            sm=mean.sm,
+            occupancy=mean.occupancy,
+            tensor=mean.tensor,
+            fp32=mean.fp32,
+            dram=mean.dram,
+            pcie_rx_mb_s=mean.pcie_rx_mb_s,
+            pcie_tx_mb_s=mean.pcie_tx_mb_s,
             throttled=throttled / len(uses) if uses else 0.0,
             others=max((len(gpu.others) for gpu in latest), default=0),
         )
+
+
+def _together(rows: Sequence[Activity]) -> Activity:
+    """Means weighted by the readings' lengths, over all of them; the first names them."""
+    return Activity(
+        index=rows[0].index,
+        source=rows[0].source,
+        interval_ns=sum(row.interval_ns for row in rows),
+        busy=_weighted(rows, lambda row: row.busy),
+        sm=_weighted(rows, lambda row: row.sm),
+        occupancy=_weighted(rows, lambda row: row.occupancy),
+        tensor=_weighted(rows, lambda row: row.tensor),
+        fp32=_weighted(rows, lambda row: row.fp32),
+        dram=_weighted(rows, lambda row: row.dram),
+        pcie_rx_mb_s=_weighted(rows, lambda row: row.pcie_rx_mb_s),
+        pcie_tx_mb_s=_weighted(rows, lambda row: row.pcie_tx_mb_s),
+        nvlink_rx_mb_s=_weighted(rows, lambda row: row.nvlink_rx_mb_s),
+        nvlink_tx_mb_s=_weighted(rows, lambda row: row.nvlink_tx_mb_s),
+    )
 
 
 def _shown(gpu: Activity) -> float | None:

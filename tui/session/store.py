@@ -28,6 +28,7 @@ from tui.session.memory_book import MemoryBook
 from tui.session.open_step import OpenStepBook
 from tui.session.process_book import ProcessBook
 from tui.session.sawtooth import ComputingSeries
+from tui.session.scope_book import ScopeBook
 from tui.session.stack_book import StackBook
 from tui.session.step_book import RECENT_ROWS, SHOWN_ROWS, TICKS, StepBook
 from tui.session.step_stats import step_stats
@@ -71,6 +72,7 @@ class Session:
         """Of the same window, those that were measured on the GPU's clock."""
         self._computing = ComputingSeries(self._steps)
         self._gpus = ActivityBook()
+        self._scope = ScopeBook(self._gpus, self._steps)
         self._gpu_steps = GpuStepBook()
         self._open = OpenStepBook()
         self._memory = MemoryBook()
@@ -196,7 +198,8 @@ class Session:
             processes=self._processes.processes,
             cores=self._processes.cores,
             gpus=self._gpus.gpus,
-            activity=self._gpus.newest,
+            activity=self._gpus.newest(),
+            scope=self._scope.at(run_ns),
             events=self._events.newest(),
             gpu_phases=self._gpu_steps.phases(self._gpu_rows),
             gpu_memory=self._gpu_steps.memory,

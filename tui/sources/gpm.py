@@ -91,7 +91,7 @@ class GpmReader:
         early_ns = EARLY_NS if self._since_look >= READINGS_A_LOOK else 0
         self.due_ns = now_ns + REFRESH_NS - early_ns
         self._before, self._spare = (now_ns, sample), older
-        known = {name: None if isnan(value) else value for name, value in values.items()}
+        known = {name: _told(name, value) for name, value in values.items()}
         return Activity(
             index=self._index,
             source=self.source,
@@ -123,6 +123,13 @@ class GpmReader:
             metric = asked.metrics[at]
             told[name] = metric.value if metric.nvmlReturn == 0 else float("nan")
         return told
+
+
+def _told(name: str, value: float) -> float | None:
+    """NaN is not told; a share that rounds to a little over 100 is 100."""
+    if isnan(value):
+        return None
+    return value if name.endswith("_mb_s") else min(max(value, 0.0), 100.0)
 
 
 def was_refreshed(values: dict[str, float]) -> bool:

@@ -1,12 +1,11 @@
 """The GPUs that the target uses, by NVML: what they do every 100 ms, how they are every second."""
 
-import os
-from pathlib import Path
 from typing import Any, Final
 
 from tui.observations import Activity, ActivitySeen, AnyObservation, GpusSeen, GpuUse, Missing
 from tui.sources.dcgm import host_engine
 from tui.sources.gpu_processes import others_on
+from tui.sources.gpu_target import environ_of, has_opened_driver, visible
 from tui.sources.ladder import Ladder
 from tui.targets import pids_inside
 
@@ -187,45 +186,6 @@ class NvmlSource:
             return call(*arguments)
         except self._nvml.NVMLError:
             return None
-
-
-def visible(variable: str | None, uuids: list[str]) -> list[int]:
-    """Positions of the devices that CUDA_VISIBLE_DEVICES names, in NVML's order (by PCI bus).
-
-    Numbers are taken as positions in that order, which is CUDA's own only with
-    CUDA_DEVICE_ORDER=PCI_BUS_ID or on a machine of equal GPUs; UUIDs (and their prefixes, as CUDA
-    allows) are exact. Like CUDA, the first entry that names nothing ends the list.
-    """
-    if variable is None:
-        return list(range(len(uuids)))
-    chosen: list[int] = []
-    for entry in (part.strip() for part in variable.split(",")):
-        if entry.isdigit() and int(entry) < len(uuids):
-            chosen.append(int(entry))
-            continue
-        named = [at for at, uuid in enumerate(uuids) if entry and uuid.startswith(entry)]
-        if len(named) != 1:
-            break
-        chosen += named
-    return chosen
-
-
-def has_opened_driver(pid: int, proc: Path = Path("/proc")) -> bool:
-    """Whether a process holds NVIDIA's memory driver open, as all with a CUDA context do."""
-    try:
-        return any("nvidia-uvm" in os.readlink(fd) for fd in (proc / str(pid) / "fd").iterdir())
-    except OSError:
-        return False
-
-
-def environ_of(pid: int) -> dict[str, str]:
-    """The environment that a process was started with; empty when it may not be read."""
-    try:
-        raw = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return {}
-    pairs = (entry.partition("=") for entry in raw.decode(errors="replace").split("\0"))
-    return {name: value for name, _, value in pairs if name}
 
 
 def _text(value: str | bytes) -> str:

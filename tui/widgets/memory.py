@@ -8,6 +8,7 @@ from tui.widgets.columns import Column, area_rows
 from tui.widgets.panel import Panel
 from tui.widgets.spans import Row, Span, cell_len, ends, length, row, rule
 from tui.widgets.view import View
+from tui.wording.gpu import memory_words
 from tui.wording.numbers import count, growth, scale_size, size
 
 LEAST_SPAN = 0.10
@@ -62,13 +63,10 @@ def _gpu_use(snapshot: Snapshot) -> str:
 
 
 def _gpus(snapshot: Snapshot) -> list[Row]:
-    out: list[Row] = []
-    for gpu in snapshot.gpus[:4]:
-        mine = gpu.target_memory_bytes
-        whose = "" if mine is None else f" · this process {size(mine)}"
-        used = f"{size(gpu.memory_used_bytes)} of {size(gpu.memory_total_bytes)}"
-        out.append(row(f"   GPU {gpu.index}  {used}{whose}", "dim"))
-    return out
+    return [
+        row(f"   GPU {gpu.index}  {' · '.join(memory_words(gpu))}", "dim")
+        for gpu in snapshot.gpus[:4]
+    ]
 
 
 def _slope(memory: MemoryView) -> Row:

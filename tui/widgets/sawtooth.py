@@ -1,6 +1,7 @@
 """The sawtooth: utilisation over time, with the steps marked under it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tui.snapshot import Sawtooth
 from tui.widgets.columns import (
@@ -13,6 +14,7 @@ from tui.widgets.columns import (
     stretches,
     tick_row,
 )
+from tui.widgets.gpu import gpu_rows
 from tui.widgets.panel import Panel
 from tui.widgets.spans import EMPTY, Row, Span, cell_len, clip, joined, rule
 from tui.widgets.view import View, shown_at_ns
@@ -20,6 +22,10 @@ from tui.wording.numbers import grain, span
 
 GUTTER = 5
 """Cells of the scale: " 100┤"."""
+TENSOR_FROM, GPUS_FROM = 9, 12
+"""Rows of the panel from which it has a strip for the tensor cores, and lines for the GPUs."""
+TALL = 16
+"""From here on the strip has two rows, and a second GPU gets a line for every three rows more."""
 TICK_COLUMNS = 3.0
 """Ticks closer than this many columns are a line, so they are left out."""
 
@@ -32,7 +38,7 @@ class SawtoothPanel(Panel):
         self._grid: Grid | None = None
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
-        """Heading, scale and area, axis with ticks, and the times where there is room."""
+        """Heading, GPUs, scale and area, axis with ticks, tensor cores, and the times."""
         saw = view.snapshot.sawtooth
         if saw is None or not saw.samples:
             return _empty(saw, width, height, self.has_focus)
@@ -45,19 +51,25 @@ class SawtoothPanel(Panel):
         end_ns = shown_at_ns(view.snapshot)
         times = stretches(self._grid, end_ns, count, saw.step_starts_ns)
         columns = columns_of(saw, times)
+        tensor = columns_of(replace(saw, samples=saw.tensor), times) if saw.tensor else []
+        out = [rule(saw.title, _notes(saw, columns), width, self.has_focus)]
+        if height >= GPUS_FROM:
+            out += gpu_rows(view.snapshot, width, 1 + max(0, height - TALL) // 3)
+        strip = _strip(tensor, 2 if height >= TALL else 1) if height >= TENSOR_FROM else []
         timed = height >= 8
-        body = area_rows(columns, max(1, height - (3 if timed else 2)))
-        notes = _notes(saw, columns)
-        out = [rule(saw.title, notes, width, self.has_focus)]
+        room = height - len(out) - len(strip) - (2 if timed else 1)
+        body = area_rows(columns, max(1, room))
         out += [
             (Span(label, "dim"), Span(text, "area"))
             for label, text in zip(scale(len(body)), body, strict=True)
         ]
         ticked = step_ns >= TICK_COLUMNS * self._grid.column_ns
-        out.append(_axis(times, saw.step_starts_ns if ticked else ()))
+        out += [_axis(times, saw.step_starts_ns if ticked else ()), *strip]
         if timed:
-            newest = "end" if view.ended else "now"
-            out.append(_times(self._grid, count, saw.note, ticked, newest, width))
+            said = [saw.note, _grain(self._grid), "┴ step start" if ticked else ""]
+            said.append(f"ten: tensor cores, mean {mean_of(tensor):.0f}" if strip else "")
+            back = f"-{span(self._grid.column_ns * count / 1e9)}"
+            out.append(_times(back, said, "end" if view.ended else "now", width))
         return out
 
 
@@ -80,27 +92,45 @@ def _axis(times: Sequence[Stretch], starts: Sequence[int]) -> Row:
     return (Span(" " * (GUTTER - 1) + "└", "dim"), Span(tick_row(times, starts), "dim"))
 
 
+def mean_of(columns: Sequence[Column | None]) -> float:
+    """Of those that were sampled; 0 of none."""
+    seen = [column.mean for column in columns if column is not None]
+    return sum(seen) / len(seen) if seen else 0.0
+
+
+def _strip(tensor: Sequence[Column | None], rows: int) -> list[Row]:
+    """The tensor cores on the same times; nothing where they are not measured."""
+    if not any(tensor):
+        return []
+    labels = [" " * (GUTTER - 1) + "┤"] * (rows - 1) + [" ten┤"]
+    body = area_rows(tensor, rows)
+    return [
+        (Span(label, "dim"), Span(text, "area")) for label, text in zip(labels, body, strict=True)
+    ]
+
+
 def _notes(saw: Sawtooth, columns: Sequence[Column | None]) -> list[str]:
     seen = [column for column in columns if column is not None]
     if not seen:
         return [saw.source]
-    mean = sum(column.mean for column in seen) / len(seen)
     peak = max(column.peak for column in seen)
-    return [saw.source, f"mean {mean:.0f}", f"peak {peak:.0f}"]
+    return [saw.source, f"mean {mean_of(columns):.0f}", f"peak {peak:.0f}"]
 
 
-def _times(grid: Grid, columns: int, note: str, ticked: bool, newest: str, width: int) -> Row:
+def _grain(grid: Grid) -> str:
+    if not grid.whole_steps:
+        return f"a column is {grain(grid.column_ns)}"
+    steps = "1 whole step" if grid.whole_steps == 1 else f"{grid.whole_steps} whole steps"
+    return f"a column is {steps}"
+
+
+def _times(back: str, said: Sequence[str], newest: str, width: int) -> Row:
     """The axis in words: how far back, what a column is, and whose time it is."""
-    left = f"-{span(grid.column_ns * columns / 1e9)}"
-    room = width - GUTTER - len(left) - len(newest) - 5
-    column = f"a column is {grain(grid.column_ns)}"
-    if grid.whole_steps:
-        steps = "1 whole step" if grid.whole_steps == 1 else f"{grid.whole_steps} whole steps"
-        column = f"a column is {steps}"
-    parts = [note, column, "┴ step start" if ticked else ""]
-    middle = joined(parts, room) or clip(note or column, room)
+    room = width - GUTTER - len(back) - len(newest) - 5
+    first = next(part for part in said if part)
+    middle = joined(said, room) or clip(first, room)
     pad = max(0, room - cell_len(middle)) // 2
-    lead = f"{'':{GUTTER}}{left}  {'':{pad}}"
+    lead = f"{'':{GUTTER}}{back}  {'':{pad}}"
     tail = width - 1 - len(lead) - cell_len(middle) - len(newest)
     return (Span(lead + middle, "dim"), Span(" " * max(1, tail) + newest, "dim"))
 

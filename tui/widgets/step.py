@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from probe.wire.messages import Step
-from tui.snapshot import Phase, StepStats
+from tui.snapshot import Phase, Scope, Snapshot, StepStats
 from tui.widgets.columns import Column, area_rows
 from tui.widgets.panel import Panel
 from tui.widgets.phases import bar_row, legend_row, looks_of
+from tui.widgets.scope import LEAST_HEIGHT, scope_rows
 from tui.widgets.spans import EMPTY, Row, Span, clip, ends, row, rule
 from tui.widgets.view import View
 from tui.wording.numbers import count, digits, like, milliseconds, percent
@@ -14,10 +15,14 @@ from tui.wording.numbers import count, digits, like, milliseconds, percent
 TABLE_FROM = 12
 """Rows from which the phases get a table and the recent steps a picture."""
 RECENT_ROWS = 8
+SCOPE_ROWS = 9
+TEETH = 3
+"""Samples a step from which the picture over time shows what happens within one."""
 
 
 class StepPanel(Panel):
-    """Heading, bar, legend; with room, a table of the phases and the recent steps."""
+    """Heading, bar, legend; with room, a table of the phases, the inside of one step where the
+    picture over time does not show it, and the recent steps."""
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """The last window's steps in numbers."""
@@ -34,6 +39,9 @@ class StepPanel(Panel):
         if height < TABLE_FROM:
             return [*out, legend_row(stats.phases, width)]
         out += [EMPTY, *_table(stats.phases, width)]
+        room = height - len(out) - 1
+        if room >= LEAST_HEIGHT and (scope := _hidden_inside(view.snapshot)):
+            out += [EMPTY, *scope_rows(scope, stats.phases, width, min(room, SCOPE_ROWS))]
         room = height - len(out) - 2
         if room >= 2:
             out += [EMPTY, *recent_rows(view.snapshot.recent, width, min(room, RECENT_ROWS))]
@@ -42,6 +50,14 @@ class StepPanel(Panel):
 
 def _connecting(view: View) -> bool:
     return view.snapshot.status.state == "connecting"
+
+
+def _hidden_inside(snapshot: Snapshot) -> Scope | None:
+    """The scope of steps that are too short to have teeth."""
+    scope, saw = snapshot.scope, snapshot.sawtooth
+    if scope is None or saw is None or scope.step_ns >= TEETH * saw.interval_ns:
+        return None
+    return scope
 
 
 def _notes(stats: StepStats) -> list[str]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.session.making import HELLO, MS, S, finding, loader
+from tui.observations import Activity, GpuUse, OtherProcess
 from tui.snapshot import (
     Event,
     MemoryView,
@@ -141,3 +142,35 @@ def young() -> Snapshot:
         cores=None,
         events=(),
     )
+
+
+GPU = GpuUse(
+    uuid="GPU-1",
+    index=0,
+    name="NVIDIA H200",
+    utilization_percent=41.0,
+    memory_used_bytes=80 * GIB,
+    memory_total_bytes=140 * GIB,
+    target_memory_bytes=60 * GIB,
+    power_w=301.5,
+    sm_clock_mhz=1980,
+    temperature_c=41,
+    throttle_reasons=("too hot",),
+    memory_clock_mhz=3201,
+    power_limit_w=700.0,
+    others=(OtherProcess(pid=991, name="", memory_bytes=20 * GIB, sm_percent=3.0),),
+)
+BY_GPM = Activity(
+    index=0,
+    source="gpm",
+    interval_ns=1000 * MS,
+    busy=42.0,
+    sm=34.2,
+    occupancy=11.0,
+    tensor=0.0,
+    fp32=None,
+    dram=16.9,
+    pcie_rx_mb_s=5_900.0,
+    pcie_tx_mb_s=70.0,
+)
+BY_NVML = Activity(index=0, source="utilization", interval_ns=1000 * MS, busy=42.0)

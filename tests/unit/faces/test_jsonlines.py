@@ -8,25 +8,11 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
-from tests.unit.faces.pictures import INPUT, STATUS, STEPS, picture, young
+from tests.unit.faces.pictures import BY_GPM, BY_NVML, GPU, INPUT, STATUS, STEPS, picture, young
 from tests.unit.faces.strict_schema import shipped, strict
 from tests.unit.session.making import verdict
 from tui.jsonlines import line, record
-from tui.observations import GpuUse
 from tui.verdict.findings import Kind, Severity, Source
-
-GPU = GpuUse(
-    uuid="GPU-1",
-    index=0,
-    name="H200",
-    utilization_percent=None,
-    memory_used_bytes=1,
-    memory_total_bytes=2,
-    target_memory_bytes=None,
-    power_w=301.5,
-    sm_clock_mhz=1980,
-    temperature_c=41,
-)
 
 
 def check(one: dict[str, Any]) -> None:
@@ -56,7 +42,9 @@ def test_the_schemas_words_are_the_codes_words() -> None:
 
 @pytest.mark.parametrize("final", [False, True])
 def test_whole_and_young_pictures_follow_the_contract(final: bool) -> None:
-    for snapshot in (picture(), young(), picture(gpus=(GPU,))):
+    by_gpm = picture(gpus=(GPU,), activity=(BY_GPM,))
+    by_nvml = picture(gpus=(GPU,), activity=(BY_NVML,))
+    for snapshot in (picture(), young(), picture(gpus=(GPU,)), by_gpm, by_nvml):
         one = record(snapshot, final)
         check(one)
         assert one["final"] is final
@@ -69,6 +57,20 @@ def test_absent_is_null_and_never_zero() -> None:
     assert one["status"]["cost_share"] is None
     assert one["target"]["cores"] is None
     assert one["verdict"]["share"] is None
+
+
+def test_what_a_gpu_does_and_what_nothing_tells() -> None:
+    (device,) = record(picture(gpus=(GPU,), activity=(BY_GPM,)), False)["gpu"]["devices"]
+    does = device["activity"]
+    assert (does["source"], does["over_ms"], does["sm_percent"]) == ("gpm", 1000.0, 34.2)
+    assert (does["tensor_percent"], does["fp32_percent"]) == (0.0, None)
+    assert (does["pcie_rx_mb_s"], does["nvlink_rx_mb_s"]) == (5900.0, None)
+    assert (device["power_limit_w"], device["memory_clock_mhz"]) == (700.0, 3201)
+    assert device["others"] == [
+        {"pid": 991, "name": None, "memory_bytes": 20 * 1024**3, "sm_percent": 3.0}
+    ]
+    (device,) = record(picture(gpus=(GPU,)), False)["gpu"]["devices"]
+    assert device["activity"] is None
 
 
 def test_the_verdict_is_what_the_architecture_promises() -> None:

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from tests.unit.faces.pictures import STATUS, STEPS, picture, young
+import msgspec
+
+from tests.unit.faces.pictures import BY_GPM, BY_NVML, STATUS, STEPS, picture, young
 from tests.unit.session.making import S, verdict
 from tui.plain import PlainView, heartbeat
 from tui.verdict.window import OpenStep
@@ -19,6 +21,13 @@ def test_a_heartbeat_before_the_first_step() -> None:
     assert heartbeat(young()) == "connecting · WARMING UP"
     waiting = replace(young(), open_step=OpenStep("loader start-up", 4.2, None, False, None))
     assert heartbeat(waiting) == "connecting · in loader start-up for 4s · WARMING UP"
+
+
+def test_a_heartbeat_says_what_the_gpus_do() -> None:
+    assert " · SM 34%, tensor 0% · INPUT-BOUND" in heartbeat(picture(activity=(BY_GPM,)))
+    assert " · busy 42% · INPUT-BOUND" in heartbeat(picture(activity=(BY_NVML,)))
+    both = heartbeat(picture(activity=(BY_GPM, msgspec.structs.replace(BY_NVML, index=1))))
+    assert " · GPU 0 SM 34%, tensor 0% · GPU 1 busy 42% · " in both
 
 
 def test_a_heartbeat_names_silence_and_what_lasts_unusually_long() -> None:

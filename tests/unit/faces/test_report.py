@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.faces.pictures import STATUS, picture, young
+from tests.unit.faces.pictures import BY_GPM, BY_NVML, GPU, STATUS, picture, young
 from tests.unit.session.making import verdict
 from tui.report import report_lines
 
@@ -64,3 +64,21 @@ def test_the_end_stands_in_the_first_lines() -> None:
 def test_every_kind_of_verdict_has_a_word() -> None:
     for kind in ("incomplete", "stalled", "healthy", "checkpoint", "straggler"):
         assert report_lines(picture(verdict=verdict(kind)), 100)[2][:4].isupper()
+
+
+def test_what_the_gpus_do_and_how_they_are() -> None:
+    lines = report_lines(picture(gpus=(GPU,), activity=(BY_GPM,), sawtooth=None), 200)
+    (said,) = [line for line in lines if line.startswith("use")]
+    assert said == (
+        "use      GPU 0 NVIDIA H200: SM 34% · tensor 0% · DRAM 17% · PCIe in 5.9 GB/s · "
+        "out 70 MB/s · "
+        "302 of 700 W · 1,980 MHz · 41 °C · held down: too hot · memory 80.0 GiB of 140 GiB · "
+        "this process 60.0 GiB"
+    )
+
+
+def test_without_counters_there_is_how_busy_a_gpu_is() -> None:
+    text = "\n".join(report_lines(picture(gpus=(GPU,), activity=(BY_NVML,)), 200))
+    assert "busy 42%" in text
+    assert "SM" not in text
+    assert "tensor" not in text

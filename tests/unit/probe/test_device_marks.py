@@ -276,7 +276,7 @@ def test_marks_close_to_each_other_share_an_event(run: Run) -> None:
 
 
 def test_what_is_spent_is_never_less_than_nothing(run: Run) -> None:
-    """The first look at the clocks makes torch create its side streams, which takes milliseconds."""
+    """The first look at the clocks makes torch create its side streams: milliseconds."""
     made = run.device.side_stream
 
     def slowly(device: int) -> FakeStream:

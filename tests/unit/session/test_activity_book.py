@@ -24,7 +24,7 @@ def test_the_picture_shows_the_multiprocessors_of_all_gpus() -> None:
         book.seen(reading(100 * at, 30.0, 50.0))
     saw = book.sawtooth((0, 250 * MS))
     assert saw is not None
-    assert (saw.title, saw.source, saw.interval_ns) == ("GPU SM active %", "gpm 100 ms", 100 * MS)
+    assert (saw.title, saw.source, saw.interval_ns) == ("SM active %", "gpm 100 ms", 100 * MS)
     assert {sample.value for sample in saw.samples} == {40.0}
     assert len(saw.tensor) == 30
 
@@ -37,6 +37,24 @@ def test_without_the_counters_it_shows_utilization() -> None:
     saw = book.sawtooth(())
     assert saw is not None
     assert (saw.title, saw.source, saw.tensor) == ("GPU busy %", "nvml 200 ms", ())
+
+
+def test_the_newest_second_in_one_number() -> None:
+    book = ActivityBook()
+    assert book.newest() == ()
+    for at in range(30):
+        book.seen(reading(100 * at, 10.0 if at < 20 else 30.0, 50.0))
+    first, second = book.newest()
+    assert (first.index, first.sm, first.tensor, first.fp32) == (0, 30.0, 10.0, None)
+    assert (second.index, second.sm, second.interval_ns) == (1, 50.0, 1_000 * MS)
+
+
+def test_readings_to_fold_are_gpms_alone() -> None:
+    book = ActivityBook()
+    row = Activity(index=0, source="utilization", interval_ns=200 * MS, busy=40.0)
+    book.seen(ActivitySeen(t_ns=200 * MS, gpus=(row,)))
+    book.seen(reading(300, 20.0, 40.0))
+    assert book.readings() == [(200 * MS, 300 * MS, 30.0)]
 
 
 def test_means_over_the_time_of_the_window() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from tui.observations import GpusSeen, Missing
 from tui.sources import nvml
-from tui.sources.nvml import NvmlSource, has_opened_driver, visible
+from tui.sources.gpu_target import has_opened_driver, visible
+from tui.sources.nvml import NvmlSource
 
 UUIDS = ["GPU-aaaa", "GPU-bbbb", "GPU-bbcc"]
 
