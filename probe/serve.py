@@ -40,14 +40,17 @@ from probe.wire.messages import (
 
 TURN_S: Final = 0.1
 """Ten wake-ups a second are not to be seen in a training loop (hooks.md 8.1)."""
+WATCHED_TURN_S: Final = 0.2
+"""A turn with a monitor to tell costs half a millisecond before the first step, with the caches
+cold and the interpreter lock held; a screen draws four frames a second."""
 MARKS_A_BREATH: Final = 256
 """Marks digested before the interpreter lock is offered to the training thread: about 0.3 ms."""
-ROWS_A_TURN: Final = 50
+ROWS_A_TURN: Final = 100
 RESTING_MARKS: Final = 96
 """Marks a turn above which the hooks rest while nobody watches: 160 plain steps a second. Below,
 all that they cost (8 us a step) is 0.13 % at most."""
 REST_TURNS: Final = 9
-MOST_MARKS: Final = 2_000
+MOST_MARKS: Final = 4_000
 """Marks a turn beyond which a watched run is sampled: steps under 0.3 ms."""
 HISTORY_ROWS: Final = 2048
 """Steps that a monitor is told of when it comes: minutes of them, about a megabyte here."""
@@ -100,6 +103,11 @@ class Server:
             self._say(endpoint=None, fault=f"no socket: {error}")
         else:
             self._endpoint = endpoint
+
+    @property
+    def pause_s(self) -> float:
+        """Until the next turn."""
+        return WATCHED_TURN_S if self._recorder.watched else TURN_S
 
     def turn(self) -> None:
         """One wake-up: digest the marks, answer, publish."""
@@ -276,7 +284,7 @@ def resident_bytes() -> int | None:
 def serve(server: Server, stop: Event, reason: Callable[[], str]) -> None:
     """Take turns until `stop` is set."""
     server.open()
-    while not stop.wait(TURN_S):
+    while not stop.wait(server.pause_s):
         server.turn()
     server.turn()
     server.close(reason())

@@ -8,8 +8,9 @@ import json
 import math
 from typing import Any, Final
 
+from probe.wire.messages import GpuMemory
 from tui.observations import Activity, GpuUse, OtherProcess
-from tui.snapshot import MemoryView, Sample, Snapshot, Status, StepStats
+from tui.snapshot import GpuPhases, MemoryView, Sample, Snapshot, Status, StepStats
 from tui.verdict.findings import Evidence, Finding, Verdict
 from tui.verdict.window import OpenStep
 
@@ -116,7 +117,48 @@ def _gpus(snapshot: Snapshot) -> Record | None:
     if not snapshot.gpus:
         return None
     does = {activity.index: activity for activity in snapshot.activity}
-    return {"devices": [_gpu(gpu, does.get(gpu.index)) for gpu in snapshot.gpus]}
+    return {
+        "devices": [_gpu(gpu, does.get(gpu.index)) for gpu in snapshot.gpus],
+        "clock": _clock(snapshot.gpu_phases),
+        "allocator": _allocator(snapshot.gpu_memory[-1]) if snapshot.gpu_memory else None,
+    }
+
+
+def _clock(phases: GpuPhases | None) -> Record | None:
+    if phases is None:
+        return None
+    data, forward, backward, optimizer = phases.lag_ms
+    return {
+        "steps": phases.steps,
+        "every": phases.every,
+        "phases": [
+            {"name": phase.name, "mean_ms": _number(phase.mean_ms), "share": _number(phase.share)}
+            for phase in phases.phases
+        ],
+        "exposed_wait_ms": _number(phases.exposed_ms),
+        "hidden_wait_ms": _number(phases.hidden_ms),
+        "lag_ms": {
+            "data": _number(data),
+            "forward": _number(forward),
+            "backward": _number(backward),
+            "optimizer": _number(optimizer),
+        },
+        "uncertain_ms": _number(phases.uncertain_ms),
+        "cost_us": _number(phases.cost_us),
+    }
+
+
+def _allocator(memory: GpuMemory) -> Record:
+    return {
+        "device": memory.device,
+        "allocated_bytes": memory.allocated,
+        "reserved_bytes": memory.reserved,
+        "peak_allocated_bytes": memory.peak_allocated,
+        "peak_reserved_bytes": memory.peak_reserved,
+        "at_backward_bytes": memory.at_backward,
+        "retries": memory.retries,
+        "ooms": memory.ooms,
+    }
 
 
 def _gpu(gpu: GpuUse, does: Activity | None) -> Record:

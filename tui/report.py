@@ -10,7 +10,7 @@ from tui.snapshot import MemoryView, Snapshot, StepStats
 from tui.verdict.findings import Evidence, Finding, Verdict
 from tui.verdict.window import FrameShare, Stacks
 from tui.wording import numbers
-from tui.wording.gpu import does_words, memory_words, state_words
+from tui.wording.gpu import allocator_words, clock_words, does_words, memory_words, state_words
 from tui.wording.words import WORDS, abstains, gain_of
 
 LABEL: Final = 9
@@ -130,6 +130,11 @@ def _use(snapshot: Snapshot, width: int) -> list[str]:
         if sawtooth.note:
             rows.append(sawtooth.note)
     rows += [_gpu(snapshot, gpu) for gpu in snapshot.gpus]
+    if snapshot.gpu_phases is not None:
+        rows.append(f"on the GPU's clock: {' · '.join(clock_words(snapshot.gpu_phases))}   [event]")
+    if snapshot.gpu_memory:
+        newest = snapshot.gpu_memory[-1]
+        rows.append(f"its allocator: {' · '.join(allocator_words(newest))}   [hook]")
     return _rows("use", rows, width)
 
 

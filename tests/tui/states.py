@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import msgspec
 
+from probe.wire.messages import GpuMemory
 from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S
 from tui.observations import Activity, OtherProcess
-from tui.snapshot import MemoryView, Phase, Sample, Scope, Snapshot, Status
+from tui.snapshot import GpuPhases, MemoryView, Phase, Sample, Scope, Snapshot, Status
 from tui.verdict.findings import Evidence, Finding, Kind, Verdict
 
 NOTHING_KNOWN = MemoryView((), None, None, None, None, None, False)
@@ -156,7 +157,43 @@ def on_gpm(snapshot: Snapshot) -> Snapshot:
         others=(OtherProcess(pid=991, name="jupyter", memory_bytes=2 * GIB, sm_percent=3.0),),
     )
     own = replace(saw, title="SM active %", source="gpm 100 ms", tensor=tensor)
-    return replace(snapshot, sawtooth=own, activity=(does,), gpus=(gpu,))
+    return replace(
+        snapshot,
+        sawtooth=own,
+        activity=(does,),
+        gpus=(gpu,),
+        gpu_phases=ON_GPU,
+        gpu_memory=(ALLOCATOR,),
+    )
+
+
+ON_GPU = GpuPhases(
+    steps=33,
+    phases=(
+        Phase("data", 410.0, 0.54),
+        Phase("forward", 120.0, 0.16),
+        Phase("backward", 230.0, 0.3),
+    ),
+    exposed_ms=410.0,
+    hidden_ms=18.0,
+    lag_ms=(0.02, 61.0, 118.0, 119.0),
+    uncertain_ms=0.011,
+    every=3,
+    cost_us=71.0,
+)
+ALLOCATOR = GpuMemory(
+    t_ns=0,
+    step=1207,
+    device=0,
+    allocated=41 * GIB,
+    reserved=66 * GIB,
+    active=43 * GIB,
+    peak_allocated=62 * GIB,
+    peak_reserved=66 * GIB,
+    at_backward=60 * GIB,
+    retries=2,
+    ooms=0,
+)
 
 
 def short_steps(snapshot: Snapshot) -> Snapshot:

@@ -8,7 +8,7 @@ from tui.widgets.columns import Column, area_rows
 from tui.widgets.panel import Panel
 from tui.widgets.spans import Row, Span, cell_len, ends, length, row, rule
 from tui.widgets.view import View
-from tui.wording.gpu import memory_words
+from tui.wording.gpu import allocator_words, memory_words
 from tui.wording.numbers import count, growth, scale_size, size
 
 LEAST_SPAN = 0.10
@@ -66,6 +66,9 @@ def _gpus(snapshot: Snapshot) -> list[Row]:
     return [
         row(f"   GPU {gpu.index}  {' · '.join(memory_words(gpu))}", "dim")
         for gpu in snapshot.gpus[:4]
+    ] + [
+        row(f"   torch  {' · '.join(allocator_words(newest))}", "dim")
+        for newest in snapshot.gpu_memory[-1:]
     ]
 
 

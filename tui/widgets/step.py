@@ -10,6 +10,7 @@ from tui.widgets.phases import bar_row, legend_row, looks_of
 from tui.widgets.scope import LEAST_HEIGHT, scope_rows
 from tui.widgets.spans import EMPTY, Row, Span, clip, ends, row, rule
 from tui.widgets.view import View
+from tui.wording.gpu import clock_words
 from tui.wording.numbers import count, digits, like, milliseconds, percent
 
 TABLE_FROM = 12
@@ -39,6 +40,9 @@ class StepPanel(Panel):
         if height < TABLE_FROM:
             return [*out, legend_row(stats.phases, width)]
         out += [EMPTY, *_table(stats.phases, width)]
+        if view.snapshot.gpu_phases is not None:
+            words = " · ".join(clock_words(view.snapshot.gpu_phases))
+            out.append(row(f" on the GPU: {words}", "dim"))
         room = height - len(out) - 1
         if room >= LEAST_HEIGHT and (scope := _hidden_inside(view.snapshot)):
             out += [EMPTY, *scope_rows(scope, stats.phases, width, min(room, SCOPE_ROWS))]

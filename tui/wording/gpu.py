@@ -1,7 +1,9 @@
 """What a GPU does and how it is, in words. What was not measured has none."""
 
+from probe.wire.messages import GpuMemory
 from tui.observations import Activity, GpuUse
-from tui.wording.numbers import count, size
+from tui.snapshot import GpuPhases
+from tui.wording.numbers import count, milliseconds, size
 
 LEAST_LINK_MB_S = 1.0
 """NVLink is worth a word where something goes over it."""
@@ -47,6 +49,27 @@ def memory_words(gpu: GpuUse) -> list[str]:
         held = "" if other.memory_bytes is None else f" {size(other.memory_bytes)}"
         used = "" if other.sm_percent is None else f", {other.sm_percent:.0f}% of its time"
         words.append(f"{other.name or 'another'} (pid {other.pid}){held}{used}")
+    return words
+
+
+def clock_words(phases: GpuPhases) -> list[str]:
+    """ "exposed wait 31 ms", "hidden 4.9 ms", "lag 71 ms", "1 step in 5"."""
+    words = [f"exposed wait {milliseconds(phases.exposed_ms)}"]
+    words.append(f"hidden {milliseconds(phases.hidden_ms)}")
+    lags = [lag for lag in phases.lag_ms if lag is not None]
+    if lags:
+        words.append(f"lag {milliseconds(max(0.0, lags[-1]))}")
+    return [*words, f"1 step in {phases.every}"] if phases.every > 1 else words
+
+
+def allocator_words(memory: GpuMemory) -> list[str]:
+    """ "allocated 2.1 GiB", "reserved 2.6 GiB", "peak 2.4 GiB", "3 retries"."""
+    words = [f"allocated {size(memory.allocated)}", f"reserved {size(memory.reserved)}"]
+    words.append(f"peak {size(memory.peak_allocated)}")
+    if memory.retries:
+        words.append(f"{memory.retries} retr{'y' if memory.retries == 1 else 'ies'}")
+    if memory.ooms:
+        words.append(f"{memory.ooms} out of memory")
     return words
 
 

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
+from tests.tui.states import ALLOCATOR, ON_GPU
 from tests.unit.faces.pictures import BY_GPM, BY_NVML, GPU, INPUT, STATUS, STEPS, picture, young
 from tests.unit.faces.strict_schema import shipped, strict
 from tests.unit.session.making import verdict
@@ -44,7 +45,8 @@ def test_the_schemas_words_are_the_codes_words() -> None:
 def test_whole_and_young_pictures_follow_the_contract(final: bool) -> None:
     by_gpm = picture(gpus=(GPU,), activity=(BY_GPM,))
     by_nvml = picture(gpus=(GPU,), activity=(BY_NVML,))
-    for snapshot in (picture(), young(), picture(gpus=(GPU,)), by_gpm, by_nvml):
+    clocked = picture(gpus=(GPU,), gpu_phases=ON_GPU, gpu_memory=(ALLOCATOR,))
+    for snapshot in (picture(), young(), picture(gpus=(GPU,)), by_gpm, by_nvml, clocked):
         one = record(snapshot, final)
         check(one)
         assert one["final"] is final
@@ -111,3 +113,12 @@ def test_inference_is_said() -> None:
     check(one)
     assert one["steps"]["inference"] is True
     assert one["steps"]["samples_s"] is None
+
+
+def test_the_gpus_own_clock_and_its_allocator() -> None:
+    told = record(picture(gpus=(GPU,), gpu_phases=ON_GPU, gpu_memory=(ALLOCATOR,)), False)["gpu"]
+    assert told["clock"]["exposed_wait_ms"] == 410.0
+    assert told["clock"]["lag_ms"]["optimizer"] == 119.0
+    assert told["clock"]["every"] == 3
+    assert told["allocator"]["reserved_bytes"] == 66 * 2**30
+    assert record(picture(gpus=(GPU,)), False)["gpu"]["clock"] is None
