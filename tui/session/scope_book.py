@@ -3,6 +3,8 @@
 from typing import Final
 
 from tui.session.activity_book import ActivityBook
+from tui.session.anchoring import anchored
+from tui.session.gpu_step_book import GpuStepBook
 from tui.session.scope import folded
 from tui.session.step_book import TICKS, StepBook
 from tui.snapshot import Scope
@@ -14,8 +16,9 @@ EVERY_NS: Final = 2_000_000_000
 class ScopeBook:
     """Folds what one book holds on what the other does."""
 
-    def __init__(self, gpus: ActivityBook, steps: StepBook) -> None:
+    def __init__(self, gpus: ActivityBook, steps: StepBook, on_gpu: GpuStepBook) -> None:
         self._gpus = gpus
+        self._on_gpu = on_gpu
         self._steps = steps
         self._due_ns = 0
         self._scope: Scope | None = None
@@ -32,4 +35,7 @@ class ScopeBook:
         if not steps or any(step.count > 1 for step in steps):
             return None  # merged steps are far too short
         edges_ns = [*(step.start_ns for step in steps), steps[-1].end_ns]
-        return folded(self._gpus.readings(), edges_ns, "gpm 100 ms")
+        scope = folded(self._gpus.readings(), edges_ns, "gpm 100 ms")
+        if scope is None:
+            return None
+        return anchored(scope, self._on_gpu.between(edges_ns[0], edges_ns[-1]))

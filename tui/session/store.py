@@ -72,8 +72,8 @@ class Session:
         """Of the same window, those that were measured on the GPU's clock."""
         self._computing = ComputingSeries(self._steps)
         self._gpus = ActivityBook()
-        self._scope = ScopeBook(self._gpus, self._steps)
         self._gpu_steps = GpuStepBook()
+        self._scope = ScopeBook(self._gpus, self._steps, self._gpu_steps)
         self._open = OpenStepBook()
         self._memory = MemoryBook()
         self._processes = ProcessBook()

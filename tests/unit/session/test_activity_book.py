@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.session.test_session import gpu
 from tui.observations import Activity, ActivitySeen, GpusSeen
-from tui.session.activity_book import ActivityBook
+from tui.session.activity_book import LATE_NS, ActivityBook
 
 MS = 1_000_000
 
@@ -54,7 +54,8 @@ def test_readings_to_fold_are_gpms_alone() -> None:
     row = Activity(index=0, source="utilization", interval_ns=200 * MS, busy=40.0)
     book.seen(ActivitySeen(t_ns=200 * MS, gpus=(row,)))
     book.seen(reading(300, 20.0, 40.0))
-    assert book.readings() == [(200 * MS, 300 * MS, 30.0)]
+    late_ns = LATE_NS["gpm"]
+    assert book.readings() == [(200 * MS - late_ns, 300 * MS - late_ns, 30.0)]
 
 
 def test_means_over_the_time_of_the_window() -> None:
