@@ -44,6 +44,11 @@ class GpuStepBook:
         return tuple(self._memory)
 
     @property
+    def clocked(self) -> bool:
+        """The probe reads the GPU's clock, whether or not a step was told by now."""
+        return bool(self._clocks)
+
+    @property
     def cost_ns_a_step(self) -> float | None:
         """What the device marks cost a step on average; None while nothing is measured."""
         clocks = self._clocks.values()

@@ -266,6 +266,7 @@ class Session:
             ended=self._link.ended is not None,
             missing=self._link.missing,
             gpu_steps=self._gpu_rows,
+            gpu_clocked=self._gpu_steps.clocked,
             activity=self._activity(),
             gpu_memory=self._gpu_steps.memory,
             gpu_memory_limit_bytes=_room_of(self._gpus.gpus),

@@ -54,6 +54,12 @@ def on_device(window: Window) -> OnDevice | None:
     )
 
 
+def idle_of(window: Window) -> float:
+    """Part of the time in which nothing ran on the GPU, by its counters; 0 where they do not say."""
+    told = window.activity
+    return 0.0 if told is None or told.busy is None else max(0.0, 1 - told.busy / 100)
+
+
 def keeps_up_ns(step_ns: float) -> float:
     """The lag below which the GPU has caught up with the host: tau of diagnosis 2.3."""
     return max(policy.CAUGHT_UP_NS, policy.CAUGHT_UP_SHARE * step_ns)

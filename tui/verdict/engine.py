@@ -6,6 +6,7 @@ from typing import Final
 from tui.verdict import policy
 from tui.verdict.bound import plain, recoverable
 from tui.verdict.confidence import beats, missing_of, of_cause, of_nothing
+from tui.verdict.device import on_device
 from tui.verdict.findings import Finding, Kind, Verdict
 from tui.verdict.past import Past
 from tui.verdict.rules import Rule
@@ -90,6 +91,11 @@ class Engine:
         if self._settled is not None and (early is not None or newest == self._newest):
             # Nothing new to weigh: looks must not count the same steps twice.
             return replace(self._settled, contributors=_with_memory(self._settled, grows))
+        if _clock_is_due(window):
+            if self._settled is not None:
+                return replace(self._settled, contributors=_with_memory(self._settled, grows))
+            waits = plain("warming-up", None, "info", "the GPU has not told its own time yet")
+            return _begun(waits, 0.0, grows, window)
         self._newest = newest
         said = self._weigh(window, grows)
         if said.finding.kind != "warming-up":
@@ -212,6 +218,13 @@ def _too_young(window: Window, seen: list[Finding]) -> bool:
     if steps >= policy.DUE_STEPS and span_ns >= policy.DUE_NS:
         return False
     return any((finding.share or 0.0) > policy.ENTER_SHARE for finding in seen)
+
+
+def _clock_is_due(window: Window) -> bool:
+    """The GPU's clock will speak for these steps, and has not yet."""
+    if not window.gpu_clocked or on_device(window) is not None or window.ended:
+        return False
+    return window.steps[-1].end_ns - window.steps[0].start_ns < policy.GPU_CLOCK_DUE_NS
 
 
 def _so_far(seen: list[Finding]) -> Finding:

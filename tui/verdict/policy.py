@@ -151,6 +151,9 @@ BURST_STEPS: Final = 0.15
 
 LEAST_GPU_STEPS: Final = 5
 """Measured steps before the GPU's clock speaks for the window; the host's may be twice as many."""
+GPU_CLOCK_DUE_NS: Final = 10_000_000_000
+"""So long a window waits for the GPU's clock before the host's speaks alone: a GPU that runs a
+second behind tells its steps a second late, and until then a hidden wait looks like a real one."""
 CAUGHT_UP_NS: Final = 50_000
 CAUGHT_UP_SHARE: Final = 0.01
 """Lag at which the GPU has caught up: tau = max(50 us, 1 % of the step) (diagnosis 2.3). Measured

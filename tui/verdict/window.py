@@ -121,6 +121,8 @@ class Window:
     missing: tuple[str, ...]
     gpu_steps: tuple[GpuStep, ...] = ()
     """The window's steps on the GPU's clock, those that were measured; oldest first."""
+    gpu_clocked: bool = False
+    """The probe reads the GPU's clock: steps on it will come, after the GPU has done them."""
     activity: GpuActivity | None = None
     """What the GPU's counters told over the window; None without counters."""
     gpu_memory: tuple[GpuMemory, ...] = ()

@@ -118,3 +118,30 @@ def test_too_few_measured_steps_leave_the_hosts_clock() -> None:
     seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),), gpu_steps=few)
     assert input_bound(seen) is not None
     assert any(line.startswith("gpu clock") for line in missing_of(seen))
+
+
+def test_before_the_gpus_clock_has_spoken_nothing_is_claimed() -> None:
+    engine = Engine()
+    early = window(HIDDEN[:40], gpu_present=True, gpu_clocked=True, loaders=(loader(0),))
+    assert engine.judge(early).finding.kind == "warming-up"
+    told = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),), activity=activity(99))
+    assert engine.judge(told).finding.kind == "compute"
+    cut = window(HIDDEN[:50], gpu_present=True, gpu_clocked=True, loaders=(loader(0),))
+    assert engine.judge(cut).finding.kind == "compute"
+
+
+def test_a_clock_that_stays_silent_does_not_hold_the_verdict_for_ever() -> None:
+    many = even(120, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
+    late = window(many, gpu_present=True, gpu_clocked=True, loaders=(loader(0),))
+    assert Engine().judge(late).finding.kind == "input"
+
+
+def test_an_idle_gpu_is_not_called_the_limit_before_stacks_are_there() -> None:
+    steps = even(60, data_ms=0.2, forward_ms=12, backward_ms=8, optimizer_ms=2)
+    on_gpu = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 8, "optimizer_ms": 2, "lag_ms": 3}
+    early = Engine().judge(gpu_window(steps, on_gpu, activity=activity(60))).finding
+    assert (early.kind, early.sub) == ("incomplete", "stacks")
+    main = stacks([(0.9, "forward (model.py:12)", None)])
+    later = Engine().judge(gpu_window(steps, on_gpu, activity=activity(60), stacks=main)).finding
+    assert later.kind == "compute"
+    assert "busy 60%" in later.headline

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tui.verdict import policy
 from tui.verdict.bound import plain
-from tui.verdict.device import OnDevice, on_device
+from tui.verdict.device import OnDevice, idle_of, on_device
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding, Source
 from tui.verdict.rules.busy_with import KINDS_OF_WORK, work_of
@@ -31,6 +31,9 @@ def compute(window: Window) -> Finding | None:
         headline = f"nothing on the host above {least}: the GPU is the limit, or launching to it"
         return plain("compute", None, "info", headline, (_issued(window), *evidence))
     headline = f"the GPU is the limit: nothing else holds {least} of a step"
+    if idle_of(window) >= 1 - policy.GPU_BUSY:
+        headline = f"the GPU is busy {percent(1 - idle_of(window))} of the time, and no single "
+        headline += f"cause holds {least} of a step"
     return plain("compute", None, "info", headline, evidence)
 
 

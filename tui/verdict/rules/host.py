@@ -36,15 +36,15 @@ def host(window: Window) -> Finding | None:
     share = share_of(parts, [wall_of(row) for row in rows])
     places = main_places(window)
     device = on_device(window)
+    if window.gpu_present and not places:
+        return None  # only stacks tell Python from a wait for the GPU
     if device is not None:
         gaps = [
             row.other_ns + sum(row.phases.get(name, 0) for name in named) for row in device.rows
         ]
         share = share_of(gaps, [row.wall_ns for row in device.rows])
     elif window.gpu_present:
-        # With a GPU this is also where `loss.item()` waits for it, and only stacks can tell.
-        if not places:
-            return None
+        # This is also where `loss.item()` waits for the GPU.
         waits = share_where(places, waits_for_gpu)
         share = Share(*(max(0.0, part - waits) for part in (share.mean, share.low, share.high)))
     if share.mean < policy.CONTRIBUTOR:

@@ -2,7 +2,7 @@
 
 from tui.verdict import policy
 from tui.verdict.bound import plain
-from tui.verdict.device import on_device
+from tui.verdict.device import idle_of, on_device
 from tui.verdict.figures import percent
 from tui.verdict.findings import Evidence, Finding
 from tui.verdict.places import main_places, told
@@ -45,6 +45,16 @@ def incomplete(window: Window) -> Finding | None:
             f"{percent(other.mean)} of every step lies between the phases: Python, or a wait "
             "for the GPU",
             (Evidence("stacks would tell them apart", "hook", other.mean),),
+            ("let py-spy look: see `gpuwatch doctor`",),
+        )
+    idle = idle_of(window)
+    if idle >= 1 - policy.GPU_BUSY and on_device(window) is not None and not main_places(window):
+        return plain(
+            "incomplete",
+            "stacks",
+            "info",
+            f"the GPU idles {percent(idle)} of the time, and what the host does then is not known",
+            (Evidence("stacks would tell", "gpm", idle),),
             ("let py-spy look: see `gpuwatch doctor`",),
         )
     return None
