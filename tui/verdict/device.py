@@ -55,7 +55,7 @@ def on_device(window: Window) -> OnDevice | None:
 
 
 def idle_of(window: Window) -> float:
-    """Part of the time in which nothing ran on the GPU, by its counters; 0 where they do not say."""
+    """Part of the time in which nothing ran on the GPU, by its counters; 0 where none says."""
     told = window.activity
     return 0.0 if told is None or told.busy is None else max(0.0, 1 - told.busy / 100)
 
