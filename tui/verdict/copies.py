@@ -7,7 +7,7 @@ looks like tell it together.
 from dataclasses import dataclass
 
 from tui.verdict import policy
-from tui.verdict.device import on_device
+from tui.verdict.device import idle_of, on_device
 from tui.verdict.places import copies_to_gpu, main_places, share_where
 from tui.verdict.window import Window
 
@@ -56,9 +56,8 @@ def copies(window: Window) -> Copies | None:
     moving = 0.0 if rx is None or rx < policy.COPY_LEAST_MB_S else min(1.0, rx / rate)
     if not moving and rx is not None and not _tiny(window):
         on_lines = 0.0  # nothing moves: such lines wait for the GPU, or copy what is there already
-    idle = max(0.0, 1 - told.busy / 100)
     return Copies(
-        share=min(idle, max(moving, on_lines)),
+        share=min(idle_of(window), max(moving, on_lines)),
         rx_mb_s=rx,
         on_lines=on_lines,
         pinned=pinned,

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from probe.wire.messages import GpuStep
 from tui.verdict import policy
-from tui.verdict.window import Window
+from tui.verdict.findings import Source
+from tui.verdict.window import GpuActivity, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,11 @@ def idle_of(window: Window) -> float:
     """Part of the time in which nothing ran on the GPU, by its counters; 0 where none says."""
     told = window.activity
     return 0.0 if told is None or told.busy is None else max(0.0, 1 - told.busy / 100)
+
+
+def counted_by(told: GpuActivity) -> Source:
+    """Who told what the GPU did, as evidence names it."""
+    return "gpm" if told.source == "gpm" else "nvml"
 
 
 def keeps_up_ns(step_ns: float) -> float:

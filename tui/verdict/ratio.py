@@ -43,6 +43,13 @@ def share_of(parts_ns: Sequence[int], walls_ns: Sequence[int]) -> Share:
     return Share(mean, max(0.0, mean - half), min(1.0, mean + half))
 
 
+def without_rows(mean: float) -> Share:
+    """A share that counters and samples tell as a whole, with no rows to take an interval from:
+    5 points to either side, the width at which a cause may still be chance."""
+    spread = min(mean, policy.ENTER_LOW)
+    return Share(mean, mean - spread, min(1.0, mean + spread))
+
+
 def error_of(mean: float, low: float, high: float) -> float:
     """The standard error behind an interval; the wider side, as one may be cut at 0 or 1."""
     return max(mean - low, high - mean) / policy.Z90

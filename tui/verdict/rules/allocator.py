@@ -2,12 +2,12 @@
 
 from tui.verdict import policy
 from tui.verdict.bound import bound
-from tui.verdict.device import on_device
+from tui.verdict.device import idle_of, on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import percent
 from tui.verdict.findings import Evidence, Finding
 from tui.verdict.places import empties_cache, main_places, share_where, told
-from tui.verdict.ratio import Share
+from tui.verdict.ratio import without_rows
 from tui.verdict.window import Window
 
 
@@ -19,7 +19,7 @@ def allocator(window: Window) -> Finding | None:
         return None
     places = main_places(window)
     spent = share_where(places, empties_cache)
-    mean = min(spent, max(0.0, 1 - known.busy / 100))
+    mean = min(spent, idle_of(window))
     if mean < policy.CONTRIBUTOR:
         return None
     where = [told(place, "main-thread") for place in places if empties_cache(place)]
@@ -27,11 +27,10 @@ def allocator(window: Window) -> Finding | None:
     if retries:
         text = f"{retries} allocations had to empty the cache first"
         where.append(Evidence(text, "hook", float(retries)))
-    spread = min(mean, policy.ENTER_LOW)
     return bound(
         "allocator",
         None,
-        Share(mean, mean - spread, min(1.0, mean + spread)),
+        without_rows(mean),
         f"emptying the allocator's cache takes {percent(mean)} of every step",
         tuple(where[:3]),
         (

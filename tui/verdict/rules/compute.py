@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tui.verdict import policy
 from tui.verdict.bound import plain
-from tui.verdict.device import OnDevice, idle_of, on_device
+from tui.verdict.device import OnDevice, counted_by, idle_of, on_device
 from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding, Source
+from tui.verdict.findings import Evidence, Finding
 from tui.verdict.rules.busy_with import KINDS_OF_WORK, work_of
 from tui.verdict.spent import wall_of
 from tui.verdict.window import GpuActivity, Window
@@ -65,7 +65,7 @@ def _lag(device: OnDevice | None) -> tuple[Evidence, ...]:
 def _busy(told: GpuActivity | None) -> tuple[Evidence, ...]:
     if told is None or told.busy is None:
         return ()
-    source: Source = "gpm" if told.source == "gpm" else "nvml"
+    source = counted_by(told)
     found = [Evidence(f"it is busy {told.busy:.0f}% of the time", source, told.busy, "%")]
     if told.tensor is not None:
         text = f"its tensor cores {told.tensor:.0f}%"

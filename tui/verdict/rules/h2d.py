@@ -7,7 +7,7 @@ from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import percent
 from tui.verdict.findings import Evidence, Finding
 from tui.verdict.places import copies_to_gpu, main_places, told
-from tui.verdict.ratio import Share
+from tui.verdict.ratio import without_rows
 from tui.verdict.window import Window
 
 
@@ -17,8 +17,7 @@ def h2d(window: Window) -> Finding | None:
     moved = copies(window)
     if moved is None or moved.share < policy.CONTRIBUTOR:
         return None
-    spread = min(moved.share, policy.ENTER_LOW)
-    share = Share(moved.share, moved.share - spread, min(1.0, moved.share + spread))
+    share = without_rows(moved.share)
     sub, advice = _advice(moved)
     lines = tuple(told(p, "main-thread") for p in main_places(window) if copies_to_gpu(p))
     return bound(

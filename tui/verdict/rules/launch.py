@@ -4,7 +4,7 @@ from probe.wire.messages import GpuStep
 from tui.verdict import policy
 from tui.verdict.bound import bound
 from tui.verdict.copies import copies
-from tui.verdict.device import on_device
+from tui.verdict.device import counted_by, on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
@@ -43,7 +43,7 @@ def launch(window: Window) -> Finding | None:
         ),
         Evidence(
             f"it was busy {told.busy:.0f}% of the time",
-            "gpm" if told.source == "gpm" else "nvml",
+            counted_by(told),
             told.busy,
             "%",
         ),
