@@ -63,6 +63,9 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     status: str
     """Kernel state: R running, S sleeping, D waiting for a disk, T stopped, Z zombie."""
     threads: int
+    run_delay_percent: float | None = None
+    """Part of the interval in which its main thread was ready to run and no core was free for it
+    (schedstat); None where the kernel does not tell."""
 
 
 class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
@@ -75,6 +78,8 @@ class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
     """Of all its cores together, 0 to 100."""
     memory_total_bytes: int
     memory_available_bytes: int
+    throttled_percent: float | None = None
+    """Part of the interval in which its CPU quota held it back; None without a quota."""
 
 
 class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

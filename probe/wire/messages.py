@@ -164,6 +164,45 @@ class GpuMemory(msgspec.Struct, frozen=True, array_like=True):
     retries: int
     """Allocations that had to empty the cache first."""
     ooms: int
+    inactive_split: int | None = None
+    """Free parts of blocks that are partly in use: held, and of no use to larger requests."""
+    device_allocs: int | None = None
+    """Times that memory was asked of the device itself, since the start."""
+    allocations: int | None = None
+    """Tensors alive at that moment: many small ones that stay are a graph that is kept."""
+
+
+class Settings(msgspec.Struct, frozen=True, array_like=True):
+    """How PyTorch is set up in the process and what the loop uses: read about once a second.
+
+    None: not known, or not there in this version.
+    """
+
+    threads: int | None = None
+    """torch.get_num_threads()."""
+    matmul_precision: str | None = None
+    """torch.get_float32_matmul_precision(): "highest" leaves tf32 off."""
+    cudnn_benchmark: bool | None = None
+    deterministic: bool | None = None
+    """Deterministic algorithms only: slower kernels."""
+    anomaly: bool | None = None
+    """Autograd's anomaly detection is on."""
+    autocast: str | None = None
+    """Type that autocast was seen to use in the loop, as "bfloat16"; "" where it was not on."""
+    scaler: bool | None = None
+    """A GradScaler that is enabled steps the optimizer."""
+    optimizer: str | None = None
+    """Class of the optimizer that stepped last."""
+    foreach: bool | None = None
+    fused: bool | None = None
+    """Its settings; None where PyTorch chooses."""
+    parameters: int | None = None
+    """Tensors that it updates, all groups."""
+    parameter_bytes: int | None = None
+    parameter_dtype: str | None = None
+    """Of most of those bytes, as "float32"."""
+    parameter_device: str | None = None
+    """"cpu", "cuda"."""
 
 
 class GpuClock(msgspec.Struct, frozen=True, array_like=True):
@@ -257,6 +296,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
     gpu_memory: list[GpuMemory] = []
     gpu_clocks: list[GpuClock] = []
     """One a device, about once a second."""
+    settings: Settings | None = None
+    """In the first batch to a peer, and when they have changed."""
 
 
 class Bye(msgspec.Struct, frozen=True, array_like=True, tag="bye"):

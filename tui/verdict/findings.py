@@ -63,6 +63,17 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """A setting that costs or could gain something, and is not what holds the run back."""
+
+    text: str
+    """What is set, and what to write instead."""
+    cost: str | None
+    """What it costs in this run as far as that was measured: "0.4 ms of every step"."""
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What holds the run back now."""
 
@@ -76,6 +87,11 @@ class Verdict:
     """Other findings worth saying, the largest first; memory growth is among them."""
     missing: tuple[str, ...]
     """Signals that were not there, and why: "nvml: no NVIDIA driver"."""
+    either: tuple[Kind, ...] = ()
+    """Causes that hide each other with the finding's own: removing any one of them gives what is
+    forecast, removing both hardly more."""
+    notes: tuple[Note, ...] = ()
+    """Settings worth a word; none of them is the verdict."""
 
     @property
     def confidence_word(self) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from probe.wire.messages import GpuMemory, GpuStep, Loader, Step
+from probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,10 @@ class GpuActivity:
     """Part of the readings with a reason to throttle, 0 to 1."""
     others: int
     """Other processes on the device."""
+    others_sm: float | None = None
+    """What they use of the device's time together, percent, where NVML tells."""
+    throttle_reasons: tuple[str, ...] = ()
+    """The reasons that were read, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +132,9 @@ class Window:
     gpu_memory: tuple[GpuMemory, ...] = ()
     gpu_memory_limit_bytes: int | None = None
     """What the process could grow to on its GPU: the device's memory less what others hold."""
+    settings: Settings | None = None
+    """How PyTorch is set up there; None while the probe has not told."""
+    run_delay: float | None = None
+    """Part of the time in which the training thread was ready to run and had no core, 0 to 1."""
+    cpu_throttled: float | None = None
+    """Part of the time in which a CPU quota held the process back, 0 to 1."""
