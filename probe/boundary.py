@@ -32,6 +32,10 @@ class Boundary:
         """`probe.step()` was called: from now on it alone ends steps."""
         self._explicit = True
 
+    def is_plain(self) -> bool:
+        """Steps end at the fetch after an optimizer step, and did so last time."""
+        return self.trained and not (self._explicit or self._unstepped or self._without_optimizer)
+
     def steps_before_fetch(self, step: OpenStep, grad: bool) -> int:
         """How many steps the open one is, if a fetch that begins now ends it; 0 if it goes on."""
         self._loader_seen = True

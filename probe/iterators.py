@@ -22,6 +22,10 @@ class Iterators:
         """Time since the last backward of iterators not known to train, ns by phase."""
         self._fresh: set[int] = set()
         self._trained: set[int] = set()
+        self._without_grad: set[int] = set()
+        """Those that were first fetched from with gradients off."""
+        self._samples: dict[int, int] = {}
+        """In a batch of each, where one was looked at."""
         self.current = 0
         """The iterator fetched from last."""
 
@@ -32,9 +36,40 @@ class Iterators:
         self._fresh.add(iterator)
         self._trained.discard(iterator)
 
+    def described(self, iterator: int, grad: bool) -> None:
+        """The loader of an iterator is known now; `grad`: gradients were on as it was made."""
+        self._samples.pop(iterator, None)
+        if len(self._without_grad) >= REMEMBERED:
+            self._without_grad.clear()
+        if grad:
+            self._without_grad.discard(iterator)
+        else:
+            self._without_grad.add(iterator)
+
+    def needs_grad(self, iterator: int) -> bool:
+        """Whether gradients were on when it was first fetched from, or nobody knows."""
+        return iterator not in self._without_grad
+
+    def saw(self, iterator: int, samples: int) -> None:
+        """A batch of it has so many samples."""
+        if len(self._samples) >= REMEMBERED:
+            self._samples.clear()
+        self._samples[iterator] = samples
+
+    def samples_of(self, iterator: int) -> int | None:
+        """Samples in a batch of it; None where none was looked at."""
+        return self._samples.get(iterator)
+
     def trains(self, iterator: int) -> bool:
         """Whether a backward has followed a batch of it."""
         return iterator in self._trained
+
+    def only_trains(self) -> bool:
+        """Whether nothing can be learnt of the current iterator: it has fed a backward, and no time
+        waits for one to come."""
+        return (
+            self.current in self._trained and self.current not in self._fresh and not self._pending
+        )
 
     def is_first_fetch(self, iterator: int) -> bool:
         """Whether this fetch is the iterator's first; asked once for each fetch."""

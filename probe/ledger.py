@@ -57,13 +57,17 @@ class Ledger:
     """Fed by the timeline with pieces, and with what the training thread told."""
 
     def __init__(self) -> None:
-        self.on = False
-        """An accelerator is in use: pieces are worth keeping."""
+        self.switched: deque[tuple[int, bool]] = deque()
+        """The stamper's: at which marks it began to ask a device, and ended; empty without one."""
+        self.sampling = False
+        """The open step's marks are stamped, from its first on."""
         self.memory: list[GpuMemory] = []
         """Taken by the publisher each turn."""
         self._open = _Step([0], [0])
-        self._known = False
-        """The open step's first mark is known."""
+        self._last = (0, 0)
+        """Number and time of the mark that ended the last phase."""
+        self._sampled = False
+        """As of the last mark that `samples` was asked about."""
         self._waiting: deque[_Step] = deque(maxlen=MOST_WAITING)
         self._passed: dict[int, tuple[int, int]] = {}
         """Mark: (device, ns on its clock)."""
@@ -72,17 +76,28 @@ class Ledger:
 
     # -- from the timeline -------------------------------------------------------------------
 
+    def samples(self, number: int) -> bool:
+        """Whether the device is asked for the times of a step that begins at this mark. Asked in
+        order of the marks."""
+        switched = self.switched
+        while switched and switched[0][0] <= number:
+            self._sampled = switched.popleft()[1]
+        return self._sampled
+
     def begin(self, number: int, t_ns: int) -> None:
         """A step begins at this mark; what was open is not told."""
-        self._open = _Step([number], [t_ns])
-        self._known = self.on
+        self._last = number, t_ns
+        self.sampling = self.samples(number)
+        if self.sampling:
+            self._open = _Step([number], [t_ns])
 
     def piece(self, number: int, t_ns: int, name: Name | None) -> None:
         """A piece ends at this mark; with a phase, so do those before it that had no name."""
+        if not self.sampling:
+            return
         step = self._open
         if len(step.names) >= MOST_PIECES:
-            step.numbers, step.times_ns, step.names, step.closed = [number], [t_ns], [], 0
-            self._known = False
+            self.sampling = False
             return
         step.numbers.append(number)
         step.times_ns.append(t_ns)
@@ -90,6 +105,9 @@ class Ledger:
 
     def close(self, number: int, t_ns: int, phase: int) -> None:
         """A phase ends at this mark: what was not named since the last belongs to it."""
+        self._last = number, t_ns
+        if not self.sampling:
+            return
         self.piece(number, t_ns, phase)
         step = self._open
         for at in range(step.closed, len(step.names)):
@@ -100,12 +118,12 @@ class Ledger:
     def end(self, closed: OpenStep | None, number: int, count: int, end_ns: int) -> None:
         """The open step ended with its last piece; the next begins there. None: not to be told."""
         step = self._open
-        if closed is not None and self._known and step.names:
+        if closed is not None and self.sampling and step.names:
             step.number, step.count = number, count
             step.start_ns, step.end_ns = closed.started_ns, end_ns
             step.wait_ns = closed.ns[DATA] + closed.ns[STARTUP]
             self._waiting.append(step)
-        self.begin(step.numbers[-1], step.times_ns[-1])
+        self.begin(*self._last)
 
     # -- from the device ---------------------------------------------------------------------
 

@@ -157,7 +157,7 @@ class Server:
         Unwatched, little is worked out: what is left stays in the ring, the oldest fall out, and a
         monitor that comes is told of those that are there.
         """
-        ring, feed = self._recorder.ring, self._timeline.feed
+        ring = self._recorder.ring
         arriving, self._newest = newest - self._newest, newest
         due = len(ring)
         if not self._recorder.watched:
@@ -172,10 +172,11 @@ class Server:
             self._timeline.pick_up(ring[0][0])
             self._behind = due < len(ring)
         steps: list[Step] = []
-        for taken in range(1, due + 1):
-            self._recorder.last = mark = ring.popleft()
-            steps += feed(mark)
-            if taken % MARKS_A_BREATH == 0:
+        while due:
+            breath = min(due, MARKS_A_BREATH)
+            self._recorder.last = ring[breath - 1]
+            steps += self._timeline.feed_all([ring.popleft() for _ in range(breath)])
+            if due := due - breath:
                 sleep(0)
         self._recorder.trained = self._timeline.trained
         self._marks = newest + 1
@@ -192,8 +193,10 @@ class Server:
         if rows:
             self._behind_ns = rows[-1].lag_start_ns
         self._governor.turn(now_ns, self._timeline.steps, self._behind_ns)
-        ledger.on = self._governor.stamper is not None
-        if ledger.on and self._recorder.watched:
+        stamper = self._governor.stamper
+        if stamper is not None:
+            ledger.switched = stamper.switched
+        if stamper is not None and self._recorder.watched:
             measured = sum(row.count for row in rows)
             self._gpu_clocks = self._sampling.clocks(
                 now_ns, self._timeline.steps, measured, ledger, self._governor

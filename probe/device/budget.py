@@ -5,12 +5,13 @@ from typing import Final
 SHARE: Final = 0.003
 """Part of the training thread's time that device marks may take (diagnosis.md 2.1: 0.3 %). With
 the host's marks that leaves a 20 ms step below 0.5 %, and a 5 ms step below 1 %."""
-STEP_NS: Final = 18_000
-STEP_SHARE: Final = 0.0002
-"""What they may take of a step on average: the larger of these. With the host's marks that is less
-than the promised 30 us, and steps over half a second are stamped all. Measured on an H200: 50 to
-160 us a stamped step (reading an event fetches what the device wrote, 3 us each; caches are cold
-after a wait), so in short steps one of three to eight is stamped."""
+STEP_NS: Final = 10_000
+STEP_SHARE: Final = 0.001
+"""What they may take of a step on average: the larger of these. The host's marks (10 us) and the
+publisher's turns, which hold the interpreter lock (14 us a step at 200 steps a second), leave so
+much of the promised 30 us; steps over 100 ms are stamped all. Measured on an H200: 50 to 160 us a
+stamped step (reading an event fetches what the device wrote, 3 us each; caches are cold after a
+wait), so in short steps one of five to sixteen is stamped."""
 BEHIND_NS: Final = 1_000_000
 BEHIND_SHARE: Final = 0.02
 """A device that is this far behind does not wait for the host: then its marks delay nothing, and

@@ -38,6 +38,8 @@ class Stamper:
         self.events = events
         self.told: deque[Told] = deque(maxlen=TOLD)
         """For the publisher, oldest first."""
+        self.switched: deque[tuple[int, bool]] = deque(maxlen=TOLD)
+        """Marks at which complete steps began to be stamped (True), or no more are."""
         self.near_ns = 0
         """A mark this soon after another shares its event: nothing was launched between them."""
         self.spent_ns = 0
@@ -141,7 +143,9 @@ class Stamper:
             self.stamped += 1
         if self._on or self._left > 0:
             self._put(number, now_ns)
-        self._on = self._left > 0
+        if self._on != (self._left > 0):
+            self._on = not self._on
+            self.switched.append((number, self._on))
         if capturing:
             return  # a query would break the capture
         waiting = 0

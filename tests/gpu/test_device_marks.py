@@ -71,11 +71,11 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
     detach = [hook.attach(recorder) for hook in (dataloader, backward, optimizer)]
     governor, timeline = Governor(recorder, failures.append, lambda: events), Timeline()
     governor.turn(perf_counter_ns(), 0, None)
-    timeline.ledger.on = True
     a_ms = cycles_a_ms()
     weight = torch.nn.Parameter(torch.ones(8, device="cuda"))
     update = torch.optim.SGD([weight], lr=0.1)
     assert governor.stamper is not None
+    timeline.ledger.switched = governor.stamper.switched
     try:
         for _ in DataLoader(Rows(wait_ms), batch_size=1):
             governor.stamper.grant(1_000)
@@ -87,8 +87,7 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
         for undo in detach:
             undo()
     assert not failures, failures
-    while recorder.ring:
-        timeline.feed(recorder.ring.popleft())
+    timeline.feed_all(list(recorder.ring))
     for told in governor.told():
         timeline.ledger.take(told, timeline.steps)
     return iter(timeline.ledger.steps()[20:])

@@ -36,12 +36,17 @@ class Watched:
         self.clock = clock
         self.recorder = recorder
         self.timeline = Timeline()
+        self._by_marks = Timeline()
+        """Fed mark by mark: what the other one takes in whole steps must be the same."""
 
     def steps(self) -> list[Step]:
         """The steps completed since the last call."""
-        done: list[Step] = []
-        while self.recorder.ring:
-            done += self.timeline.feed(self.recorder.ring.popleft())
+        some = list(self.recorder.ring)
+        self.recorder.ring.clear()
+        done = self.timeline.feed_all(some)
+        assert done == [step for mark in some for step in self._by_marks.feed(mark)]
+        assert self.timeline.open() == self._by_marks.open()
+        assert self.timeline.loaders.all() == self._by_marks.loaders.all()
         for step in done:
             assert partition_ns(step) == step.end_ns - step.start_ns, step
         return done

@@ -52,7 +52,8 @@ def on_a_device(**device: object) -> Iterator[Run]:
         governor = Governor(host.recorder, failures.append, lambda: fake)
         host.recorder.watched = True
         governor.turn(host.clock.now_ns, 0, None)
-        host.timeline.ledger.on = True
+        assert governor.stamper is not None
+        host.timeline.ledger.switched = governor.stamper.switched
         yield Run(host, fake, governor)
         assert not failures, failures
 
