@@ -89,7 +89,9 @@ class GpuwatchApp(App[int]):
         self.call_after_refresh(self._picture.start)
 
     def frame(self) -> None:
-        """One frame, if the terminal takes it."""
+        """One frame, if the terminal takes it, and the screen is not being taken down."""
+        if not self.is_running:
+            return
         if self._guard_fd is not None:
             state = output_state(self._guard_fd)
             if state == "gone":

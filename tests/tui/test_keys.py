@@ -52,6 +52,17 @@ def test_quit_keys() -> None:
         _session(do)
 
 
+def test_a_frame_that_comes_while_the_screen_is_taken_down_draws_nothing() -> None:
+    # The timer is the last to go: its frame must not ask for a panel that is no longer there.
+    late: list[GpuwatchApp] = []
+
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        late.append(app)
+
+    _session(do)
+    late[0].frame()
+
+
 def test_ctrl_c_leaves_from_the_help_too() -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
         await pilot.press("question_mark", "ctrl+c")
