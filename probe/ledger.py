@@ -136,20 +136,25 @@ class Ledger:
             alignment.at_least(told.before_ns - told.device_ns, told.before_ns)
             alignment.at_most(told.after_ns - told.device_ns, told.after_ns)
         elif isinstance(told, Allocated):
-            allocated, reserved, active, peak, peak_reserved, retries, ooms = told.row
+            row = told.row
             self.memory.append(
                 GpuMemory(
                     t_ns=told.t_ns,
                     step=steps,
                     device=told.device,
-                    allocated=allocated,
-                    reserved=reserved,
-                    active=active,
-                    peak_allocated=peak,
-                    peak_reserved=peak_reserved,
+                    allocated=row.allocated,
+                    reserved=row.reserved,
+                    active=row.active,
+                    peak_allocated=row.peak_allocated,
+                    peak_reserved=row.peak_reserved,
                     at_backward=told.at_backward,
-                    retries=retries,
-                    ooms=ooms,
+                    retries=row.retries,
+                    ooms=row.ooms,
+                    inactive_split=row.inactive_split,
+                    device_allocs=row.device_allocs,
+                    allocations=row.allocations,
+                    lowest=told.lowest,
+                    fraction=told.fraction,
                 )
             )
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from probe.wire.messages import Loader
+from probe.wire.messages import Loader, Settings
 
 PEER_TIMEOUT_NS: Final = 5_000_000_000
 """Monitors say every second that they watch; five silent seconds are a dead or stopped one."""
@@ -19,12 +19,20 @@ class Peer:
     greeted: bool = False
     told: list[Loader] = field(default_factory=list)
     """The loaders as it last heard of them."""
+    told_settings: Settings | None = None
 
     def loaders_to_tell(self, loaders: list[Loader]) -> list[Loader]:
         """Those that changed since it was last told."""
         changed = [loader for loader in loaders if loader not in self.told]
         self.told = loaders
         return changed
+
+    def settings_to_tell(self, settings: Settings) -> Settings | None:
+        """The settings, if it was not told just these; None as long as there is nothing to tell."""
+        if settings == (self.told_settings or Settings()):
+            return None
+        self.told_settings = settings
+        return settings
 
 
 class Peers:

@@ -40,8 +40,8 @@ class Recorder:
     one to watch.
     """
 
-    __slots__ = ("_arm", "_trip", "armed", "last", "now_ns", "number", "on", "owner", "put",
-                 "rested", "resting", "ring", "stamp", "trained", "watched")  # fmt: skip
+    __slots__ = ("_arm", "_trip", "armed", "glance", "last", "now_ns", "number", "on", "owner",
+                 "put", "rested", "resting", "ring", "stamp", "trained", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -70,6 +70,8 @@ class Recorder:
         """The newest mark that has left the ring."""
         self.stamp: Callable[[int, int], None] | None = None
         """Puts a device's event behind a mark just put; None while no step is to have them."""
+        self.glance: Callable[[int, Any], None] | None = None
+        """Looks at an optimizer and at a backward, for the settings; None while nobody asks."""
         self.put = self.ring.append
         self.number = itertools.count().__next__
 
@@ -133,13 +135,13 @@ class Recorder:
         """Take no marks any more."""
         self.on = False
         self.owner = 0
-        self.stamp = None
+        self.stamp = self.glance = None
 
     def forget(self) -> None:
         """Start over, as a forked child must: what was recorded is the parent's."""
         self.armed = self.watched = self.trained = self.resting = False
         self.owner = 0
-        self.stamp = None
+        self.stamp = self.glance = None
         self.ring.clear()
 
     def _may_be_taken_over(self) -> bool:

@@ -3,7 +3,6 @@
 Imports the codec and pyzmq, so only that thread imports this module. Never touches CUDA.
 """
 
-import resource
 from collections import deque
 from collections.abc import Callable
 from threading import Event
@@ -20,6 +19,8 @@ from probe.mark_cost import mark_cost_ns
 from probe.merging import merge_gpu_steps, merge_steps
 from probe.peers import Peer, Peers
 from probe.recorder import Recorder
+from probe.resident import resident_bytes
+from probe.settings.glance import Glance
 from probe.state_page import StatePage
 from probe.timeline import Timeline
 from probe.wire import page
@@ -32,6 +33,7 @@ from probe.wire.messages import (
     Greeting,
     Hello,
     Leave,
+    Settings,
     Step,
     Subscribe,
     decode_request,
@@ -72,6 +74,7 @@ class Server:
         self._timeline = Timeline()
         self._governor = Governor(recorder, fuse.trip)
         self._sampling = Sampling()
+        self._glance = Glance(recorder, fuse.trip)
         self._peers = Peers()
         self._history: deque[Step] = deque(maxlen=HISTORY_ROWS)
         self._gpu_history: deque[GpuStep] = deque(maxlen=HISTORY_ROWS)
@@ -84,6 +87,7 @@ class Server:
         """Marks were left in the ring, and some may have fallen out: nobody was to be told."""
         self._rest_turns = 0
         self._rss_bytes: int | None = None
+        self._file_bytes: int | None = None
         self._behind_ns: int | None = None
         """How far the device was behind the host at the last step that it told of."""
         self._gpu_memory: list[GpuMemory] = []
@@ -135,7 +139,7 @@ class Server:
             self._recorder.wake()
         for identity, peer in self._peers.items():
             self._send_batch(identity, peer, fresh, gpu, now_ns)
-        self._rss_bytes = None
+        self._rss_bytes = self._file_bytes = None
         self._gpu_memory, self._gpu_clocks = [], []
 
     def close(self, reason: str) -> None:
@@ -217,7 +221,9 @@ class Server:
     def _look(self, now_ns: int) -> None:
         if now_ns >= self._next_look_ns:
             self._next_look_ns = now_ns + SLOW_LOOK_NS
-            self._rss_bytes = resident_bytes()
+            self._rss_bytes, self._file_bytes = resident_bytes()
+            if self._recorder.watched:
+                self._glance.ask()
             if self._identity.torch is None and torch_version() is not None:
                 self._say(self._identity.endpoint, self._identity.fault)
         if now_ns >= self._next_mend_ns:
@@ -241,7 +247,7 @@ class Server:
 
     def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
         assert self._endpoint is not None
-        peer.greeted, peer.sequence, peer.told = True, 0, []
+        peer.greeted, peer.sequence, peer.told, peer.told_settings = True, 0, [], None
         hello = Hello(**{name: getattr(self._identity, name) for name in Hello.__struct_fields__})
         self._endpoint.send(identity, encode_message(Greeting(hello, now_ns)))
         if history and self._history:
@@ -267,21 +273,14 @@ class Server:
             gpu_steps=gpu,
             gpu_memory=self._gpu_memory,
             gpu_clocks=self._gpu_clocks,
+            settings=peer.settings_to_tell(Settings(*self._glance.reading)),
+            file_bytes=self._file_bytes,
         )
         self._endpoint.send(identity, encode_message(batch))
 
     def _say(self, endpoint: str | None, fault: str | None) -> None:
         self._identity = self._identity.but(endpoint=endpoint, fault=fault)
         self._page.say(self._identity.as_json(page.HELLO_BYTES))
-
-
-def resident_bytes() -> int | None:
-    """Resident memory of this process, bytes; None where there is no /proc."""
-    try:
-        with open("/proc/self/statm", "rb") as statm:
-            return int(statm.read().split()[1]) * resource.getpagesize()
-    except OSError:
-        return None
 
 
 def serve(server: Server, stop: Event, reason: Callable[[], str]) -> None:

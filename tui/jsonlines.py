@@ -11,7 +11,8 @@ from typing import Any, Final
 from probe.wire.messages import GpuMemory
 from tui.observations import Activity, GpuUse, OtherProcess
 from tui.snapshot import GpuPhases, MemoryView, Sample, Snapshot, Status, StepStats
-from tui.verdict.findings import Evidence, Finding, Verdict
+from tui.verdict.findings import Evidence, Finding, Note, Verdict
+from tui.verdict.said import Held, Said
 from tui.verdict.window import OpenStep
 
 SCHEMA: Final = 1
@@ -38,6 +39,8 @@ def record(snapshot: Snapshot, final: bool) -> Record:
         "gpu": _gpus(snapshot),
         "memory": _memory(snapshot.memory),
         "verdict": _verdict(snapshot.verdict, snapshot.status.missing),
+        "summary": [_held(held) for held in snapshot.summary] if final else None,
+        "timeline": _timeline(snapshot) if final else None,
     }
 
 
@@ -235,7 +238,41 @@ def _verdict(verdict: Verdict, missing: tuple[str, ...]) -> Record:
         "evidence": [_evidence(evidence) for evidence in finding.evidence],
         "advice": list(finding.advice),
         "contributors": [_contributor(other) for other in verdict.contributors],
+        "either": list(verdict.either),
         "missing": list(dict.fromkeys(verdict.missing + missing)),
+        "notes": [_note(note) for note in verdict.notes],
+    }
+
+
+def _held(held: Held) -> Record:
+    return {
+        "kind": held.kind,
+        "sub": held.sub,
+        "share_of_time": _number(held.share_of_time),
+        "seconds": _number(held.ns / 1e9),
+        "cost_seconds": None if held.cost_ns is None else _number(held.cost_ns / 1e9),
+    }
+
+
+def _timeline(snapshot: Snapshot) -> Record:
+    return {
+        "entries": [_said(said, snapshot) for said in snapshot.timeline.said],
+        "dropped": snapshot.timeline.dropped,
+    }
+
+
+def _said(said: Said, snapshot: Snapshot) -> Record:
+    begins_unix = snapshot.t_unix - snapshot.t_ns / 1e9
+    return {
+        "kind": said.kind,
+        "sub": said.sub,
+        "t": round(begins_unix + said.since_ns / 1e9, 3),
+        "seconds": _number((said.until_ns - said.since_ns) / 1e9),
+        "since_step": said.since_step,
+        "until_step": said.until_step,
+        "share": _number(said.share),
+        "speedup": _number(said.speedup),
+        "headline": said.headline,
     }
 
 
@@ -246,6 +283,10 @@ def _evidence(evidence: Evidence) -> Record:
         "value": _number(evidence.value),
         "unit": evidence.unit,
     }
+
+
+def _note(note: Note) -> Record:
+    return {"text": note.text, "cost": note.cost, "source": note.source}
 
 
 def _contributor(finding: Finding) -> Record:

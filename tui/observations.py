@@ -66,6 +66,9 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     run_delay_percent: float | None = None
     """Part of the interval in which its main thread was ready to run and no core was free for it
     (schedstat); None where the kernel does not tell."""
+    file_bytes: int | None = None
+    """Pages of files in it, which are let go when memory is short: of the main process in its
+    resident memory, of a worker in its proportional set size; None where that is not told."""
 
 
 class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
@@ -80,6 +83,9 @@ class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
     memory_available_bytes: int
     throttled_percent: float | None = None
     """Part of the interval in which its CPU quota held it back; None without a quota."""
+    others_cpu_percent: float | None = None
+    """What processes outside its tree use of the cores that it may run on, of one core; None while
+    one of its own has only just been found."""
 
 
 class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -160,6 +166,8 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     power_limit_w: float | None = None
     others: tuple[OtherProcess, ...] = ()
     """Processes other than the target that hold a context on the device."""
+    max_sm_clock_mhz: int | None = None
+    """The highest that the device goes to."""
 
 
 class GpusSeen(Observation, frozen=True, kw_only=True, tag="gpus"):

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tui.report import phase_shares, report_lines, verdict_lines
+from tui.report import note_line, phase_shares, report_lines, verdict_lines
 from tui.snapshot import Snapshot
 from tui.wording import numbers
 from tui.wording.gpu import does_words
@@ -23,6 +23,8 @@ class PlainView:
         """Kind, sub and severity of the verdict that was written last."""
         self._heartbeat_ns: int | None = None
         self._missing: set[str] = set()
+        self._noted: set[str] = set()
+        """Texts of the notes that were written."""
 
     def lines(self, snapshot: Snapshot) -> list[str]:
         """What to write now; often nothing."""
@@ -33,10 +35,11 @@ class PlainView:
             self._said = now
             lines += ["", *verdict_lines(snapshot.verdict, self._width), ""]
             self._heartbeat_ns = snapshot.t_ns
+            self._noted.update(note.text for note in snapshot.verdict.notes)
         elif self._heartbeat_ns is None or snapshot.t_ns - self._heartbeat_ns >= HEARTBEAT_NS:
             self._heartbeat_ns = snapshot.t_ns
             lines.append(heartbeat(snapshot))
-        return lines
+        return lines + self._new_notes(snapshot)
 
     def closing(self, snapshot: Snapshot) -> list[str]:
         """The report at the end."""
@@ -47,6 +50,12 @@ class PlainView:
         new = [line for line in snapshot.status.missing if line not in self._missing]
         self._missing.update(new)
         return [f"without {line}" for line in new]
+
+    def _new_notes(self, snapshot: Snapshot) -> list[str]:
+        """Settings are read, and costs known, after a verdict may have been written."""
+        new = [note for note in snapshot.verdict.notes if note.text not in self._noted]
+        self._noted.update(note.text for note in new)
+        return [f"note: {note_line(note)}" for note in new]
 
 
 def heartbeat(snapshot: Snapshot) -> str:

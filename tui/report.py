@@ -7,10 +7,11 @@ from typing import Final
 from probe.wire.messages import Loader
 from tui.observations import GpuUse
 from tui.snapshot import MemoryView, Snapshot, StepStats
-from tui.verdict.findings import Evidence, Finding, Verdict
+from tui.verdict.findings import Evidence, Finding, Note, Verdict
 from tui.verdict.window import FrameShare, Stacks
 from tui.wording import numbers
 from tui.wording.gpu import allocator_words, clock_words, does_words, memory_words, state_words
+from tui.wording.past import account, entry
 from tui.wording.words import WORDS, abstains, gain_of
 
 LABEL: Final = 9
@@ -18,6 +19,7 @@ LABEL: Final = 9
 LEAST_WIDTH: Final = 40
 STACK_ROWS: Final = 3
 EVENT_ROWS: Final = 8
+PAST_ROWS: Final = 6
 PHASE_WORDS: Final = {"data": "data wait"}
 
 
@@ -27,6 +29,7 @@ def report_lines(snapshot: Snapshot, width: int) -> list[str]:
     lines = [*_header(snapshot, width), ""]
     lines += verdict_lines(snapshot.verdict, width)
     lines.append("")
+    lines += _past(snapshot, width)
     if snapshot.steps is not None:
         lines += _steps(snapshot.steps, width)
     lines += _use(snapshot, width)
@@ -40,7 +43,7 @@ def report_lines(snapshot: Snapshot, width: int) -> list[str]:
 
 
 def verdict_lines(verdict: Verdict, width: int) -> list[str]:
-    """The verdict with its evidence, what to do next, and what else was found."""
+    """The verdict with its evidence, what to do next, what else was found, and the notes."""
     finding = verdict.finding
     head = WORDS[finding.kind]
     if not abstains(finding):
@@ -56,7 +59,14 @@ def verdict_lines(verdict: Verdict, width: int) -> list[str]:
         lines += _wrapped("    ", _evidence(evidence), width)
     lines += _next(finding, width)
     also = [f"{WORDS[other.kind]}: {other.headline}" for other in verdict.contributors]
-    return lines + _rows("  ALSO", also, width)
+    lines += _rows("  ALSO", also, width)
+    return lines + _rows("  NOTE", map(note_line, verdict.notes), width)
+
+
+def note_line(note: Note) -> str:
+    """ "anomaly detection was left on: … (it slows the backward, 34% of every step)   [event]"."""
+    cost = f" ({note.cost})" if note.cost else ""
+    return f"{note.text}{cost}   [{note.source}]"
 
 
 def phase_shares(steps: StepStats) -> list[str]:
@@ -188,6 +198,14 @@ def _role(role: str, places: tuple[FrameShare, ...]) -> list[str]:
         + (f" ← {place.caller}" if place.caller else "")
         for place in places[:STACK_ROWS]
     ]
+
+
+def _past(snapshot: Snapshot, width: int) -> list[str]:
+    """The account of the run's time, and what was said, where that changed."""
+    whole = account(snapshot.summary)
+    said = snapshot.timeline.said
+    rows = [entry(one) for one in said[-PAST_ROWS:]] if len(said) > 1 else []
+    return _rows("past", [whole, *rows] if whole else [], width)
 
 
 def _events(snapshot: Snapshot, width: int) -> list[str]:

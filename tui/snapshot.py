@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from probe.wire.messages import GpuMemory, Hello, Loader, Step
 from tui.observations import Activity, GpuUse, ProcessUse
 from tui.verdict.findings import Verdict
+from tui.verdict.said import NOTHING_SAID, Held, Timeline
 from tui.verdict.window import MemoryPoint, OpenStep, Stacks
 
 
@@ -104,9 +105,10 @@ class MemoryView:
     """Host memory (and the GPUs' where there are any)."""
 
     host: tuple[MemoryPoint, ...]
+    """The training process's without pages of files, which are let go when memory is short."""
     host_rss_bytes: int | None
     workers_bytes: int | None
-    """Proportional set size where it is known, else resident."""
+    """Proportional set size without pages of files where it is known, else resident."""
     total_bytes: int | None
     available_bytes: int | None
     slope_bytes_per_100_steps: float | None
@@ -180,3 +182,7 @@ class Snapshot:
     gpu_phases: GpuPhases | None = None
     gpu_memory: tuple[GpuMemory, ...] = ()
     """The allocator over time, oldest first."""
+    timeline: Timeline = NOTHING_SAID
+    """The verdicts of the run so far."""
+    summary: tuple[Held, ...] = ()
+    """The same by the time that each held, the longest first."""

@@ -45,6 +45,9 @@ class Events(Protocol):
     def allocator(self, device: int) -> dict[str, Any] | None:
         """The caching allocator's counters, nested; None where there are none."""
 
+    def fraction(self, device: int) -> float | None:
+        """Part of the device's memory that it may take; None where that is not told."""
+
 
 class CudaEvents:
     """CUDA and ROCm. Private names that a torch lacks are replaced by the public ones."""
@@ -63,6 +66,7 @@ class CudaEvents:
         self.query = base.query
         self.elapsed_ms = base.elapsed_time
         self.allocator = getattr(c, "_cuda_memoryStats", None) or (lambda device: None)
+        self.fraction = getattr(c, "_cuda_getMemoryFraction", None) or (lambda device: None)
         self._stream_type = cuda.Stream
 
     def side_stream(self, device: int) -> Stream:
@@ -101,6 +105,10 @@ class AcceleratorEvents:
 
     def allocator(self, device: int) -> dict[str, Any] | None:
         """Not read: the generic call is a flat dictionary that costs 0.1 ms."""
+        return None
+
+    def fraction(self, device: int) -> float | None:
+        """Not told by the generic interface."""
         return None
 
 

@@ -9,17 +9,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from probe.device.allocator import allocator_row
 from probe.device.chain import MOST_PENDING, Chain
 from probe.device.events import Events
-from probe.device.told import Aligned, Allocated, Passed, Told
+from probe.device.memory_look import MemoryLook
+from probe.device.told import Aligned, Passed, Told
 from probe.recorder import Recorder
 from probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER, FETCH_LEAVE, OPTIMIZER_LEAVE, STEP
 
 READ_A_BOUNDARY: Final = 24
 """Marks read at a step boundary: more than a step has, so that what is behind catches up."""
 SLOW_NS: Final = 1_000_000_000
-"""Between two alignments of the clocks (20 us) and two looks at the allocator (20 us)."""
+"""Between two alignments of the clocks (20 us)."""
 WAITED_NS: Final = 40_000
 """A call that takes longer waited in a full launch queue, as the user's next launch would have (28
 ms were seen on an H200): counted as this much."""
@@ -67,9 +67,7 @@ class Stamper:
         self._slow_ns = 0
         self._aside_ns = 0
         """What the slow looks of this call have taken."""
-        self._look = False
-        """The allocator is to be read before the next backward."""
-        self._at_backward: int | None = None
+        self._memory = MemoryLook(events)
 
     def grant(self, steps: int) -> None:
         """Stamp that many complete steps from the next boundary on. Called by the publisher."""
@@ -88,10 +86,8 @@ class Stamper:
                 if kind == FETCH_LEAVE and began_ns - self._read_ns[0] > PATIENT_NS:
                     self.spent_ns -= self._read_ns[1]
                 self._put(number, began_ns)
-                if self._look and kind == BACKWARD_ENTER:
-                    self._look = False
-                    row = allocator_row(self.events.allocator(self.events.device()))
-                    self._at_backward = row[0] if row else None
+                if kind == BACKWARD_ENTER and self._memory.wants_backward:
+                    self._memory.at_backward()
             took_ns = self._now_ns() - began_ns - self._aside_ns
             self._aside_ns = 0
             self.spent_ns += took_ns if took_ns < WAITED_NS else WAITED_NS
@@ -156,19 +152,17 @@ class Stamper:
             waiting += chain.pending
         if not self._on and not waiting:
             self._recorder.stamp = None
-        if self._now_ns() - self._slow_ns >= SLOW_NS:
-            self._slowly()
-
-    def _slowly(self) -> None:
-        """Once a second, from the first times on: the clocks side by side, and the allocator."""
         began_ns = self._now_ns()
+        if self._memory.due(began_ns) and (seen := self._memory.at_end(began_ns)) is not None:
+            self.told.append(seen)
+        if began_ns - self._slow_ns >= SLOW_NS:
+            self._align(began_ns)
+        self._aside_ns = self._now_ns() - began_ns
+
+    def _align(self, began_ns: int) -> None:
+        """Once a second, from the first times on: the clocks side by side."""
         for chain in self._chains.values():
             if chain.anchored:
                 self._slow_ns = began_ns
             if (seen := chain.align(self._now_ns)) is not None:
                 self.told.append(Aligned(chain.device, *seen))
-        device = self.events.device()
-        if (row := allocator_row(self.events.allocator(device))) is not None:
-            self.told.append(Allocated(began_ns, device, self._at_backward, row))
-        self._look = True
-        self._aside_ns = self._now_ns() - began_ns

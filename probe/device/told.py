@@ -31,6 +31,10 @@ class Allocated(NamedTuple):
     at_backward: int | None
     """Bytes allocated as a backward of the last second began."""
     row: Row
+    lowest: int
+    """Bytes allocated: the least at the ends of steps since the last time."""
+    fraction: float | None
+    """Part of the device's memory that PyTorch may take; None: all of it, or not known."""
 
 
 Told = Passed | Aligned | Allocated

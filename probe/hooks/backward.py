@@ -45,6 +45,8 @@ def _attach(
         put((n := number(), BACKWARD_ENTER, now_ns(), None))
         if (stamp := recorder.stamp) is not None:
             stamp(n, BACKWARD_ENTER)
+        if (glance := recorder.glance) is not None and args:
+            glance(BACKWARD_ENTER, args[0])
         try:
             return original(*args, **kwargs)
         finally:

@@ -31,6 +31,8 @@ def attach(recorder: Recorder) -> Detach:
             put((n := number(), OPTIMIZER_ENTER, now_ns(), None))
             if (stamp := recorder.stamp) is not None:
                 stamp(n, OPTIMIZER_ENTER)
+            if (glance := recorder.glance) is not None:
+                glance(OPTIMIZER_ENTER, optimizer)
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling():

@@ -18,6 +18,7 @@ SKIPPED: Final = (
     "probe.hooks.checkpoint",
     "probe.recorder",
     "probe.device",
+    "probe.settings",
 )
 
 

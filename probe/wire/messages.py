@@ -170,12 +170,18 @@ class GpuMemory(msgspec.Struct, frozen=True, array_like=True):
     """Times that memory was asked of the device itself, since the start."""
     allocations: int | None = None
     """Tensors alive at that moment: many small ones that stay are a graph that is kept."""
+    lowest: int | None = None
+    """The least that was allocated at the ends of steps since the reading before: batches that
+    differ in length leave more or less behind."""
+    fraction: float | None = None
+    """Part of the device's memory that PyTorch may take; None: all of it, or not known."""
 
 
 class Settings(msgspec.Struct, frozen=True, array_like=True):
     """How PyTorch is set up in the process and what the loop uses: read about once a second.
 
-    None: not known, or not there in this version.
+    None: not known, or not there in this version. A loop without a backward tells nothing, one
+    whose optimizer is compiled nothing of its optimizer.
     """
 
     threads: int | None = None
@@ -188,11 +194,12 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     anomaly: bool | None = None
     """Autograd's anomaly detection is on."""
     autocast: str | None = None
-    """Type that autocast was seen to use in the loop, as "bfloat16"; "" where it was not on."""
+    """Type that autocast was seen to use in the loop, as "bfloat16"; "" where products were seen to
+    run without it, None where the graph does not tell (a compiled forward)."""
     scaler: bool | None = None
     """A GradScaler that is enabled steps the optimizer."""
     optimizer: str | None = None
-    """Class of the optimizer that stepped last."""
+    """Class of the optimizer; of several that of the one that updates most bytes."""
     foreach: bool | None = None
     fused: bool | None = None
     """Its settings; None where PyTorch chooses."""
@@ -203,6 +210,13 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """Of most of those bytes, as "float32"."""
     parameter_device: str | None = None
     """"cpu", "cuda"."""
+    cudnn_tf32: bool | None = None
+    """fp32 convolutions may use tf32."""
+    capability: int | None = None
+    """Of the CUDA device that the parameters lie on, 90 for 9.0; None on others."""
+    set_to_none: bool | None = None
+    """`zero_grad` drops gradients; False where they live on from step to step, filled with
+    zeros."""
 
 
 class GpuClock(msgspec.Struct, frozen=True, array_like=True):
@@ -298,6 +312,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
     """One a device, about once a second."""
     settings: Settings | None = None
     """In the first batch to a peer, and when they have changed."""
+    file_bytes: int | None = None
+    """Pages of files in `rss_bytes`: they are let go when memory is short."""
 
 
 class Bye(msgspec.Struct, frozen=True, array_like=True, tag="bye"):

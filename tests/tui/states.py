@@ -8,7 +8,8 @@ from probe.wire.messages import GpuMemory
 from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S
 from tui.observations import Activity, OtherProcess
 from tui.snapshot import GpuPhases, MemoryView, Phase, Sample, Scope, Snapshot, Status
-from tui.verdict.findings import Evidence, Finding, Kind, Verdict
+from tui.verdict.findings import Evidence, Finding, Kind, Note, Verdict
+from tui.verdict.said import Said, Timeline
 
 NOTHING_KNOWN = MemoryView((), None, None, None, None, None, False)
 
@@ -244,3 +245,34 @@ def four_gpus(snapshot: Snapshot) -> Snapshot:
             for i in range(3)
         ),
     )
+
+
+def after_others(snapshot: Snapshot) -> Snapshot:
+    """The same verdict, after two others."""
+    now_ns = snapshot.t_ns
+    said = (
+        Said("warming-up", None, now_ns - 700 * S, now_ns - 690 * S, 0, 15, None, None, ""),
+        Said("compute", "precision", now_ns - 690 * S, now_ns - 420 * S, 15, 9_000, 0.4, 1.7, ""),
+        Said("host", None, now_ns - 420 * S, now_ns - 372 * S, 9_000, 17_900, 0.2, 1.2, ""),
+        Said("input", "workers", now_ns - 372 * S, now_ns, 17_900, 18_204, 0.57, 2.3, ""),
+    )
+    return replace(snapshot, timeline=Timeline(said, 0))
+
+
+NOTES = (
+    Note(
+        "anomaly detection was left on: torch.autograd.set_detect_anomaly(False)",
+        "it slows the backward, 23% of every step",
+        "hook",
+    ),
+    Note(
+        "a GradScaler with bfloat16, which needs none: GradScaler(enabled=False)",
+        "3% of main-thread samples are in it",
+        "py-spy",
+    ),
+)
+
+
+def noted(snapshot: Snapshot) -> Snapshot:
+    """The same run, with two settings worth a word."""
+    return replace(snapshot, verdict=replace(snapshot.verdict, notes=NOTES))

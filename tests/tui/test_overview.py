@@ -48,6 +48,29 @@ def test_steps_too_short_to_have_teeth(size: tuple[int, int], keys: list[str]) -
     assert_golden(f"short_steps_{size[0]}x{size[1]}", text)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_what_was_said_before_stands_in_the_heading_where_there_is_room(
+    size: tuple[int, int],
+) -> None:
+    text = picture_of(size, states.after_others)
+    assert ("before: compute/precision 4m30s → host 48s" in text) is (size[0] >= 100)
+    if size == (100, 30):
+        assert_golden("after_others_100x30", text)
+
+
+@pytest.mark.parametrize("size", [(100, 30), (160, 45), (200, 60)])
+def test_notes_stand_below_the_verdict_where_there_is_room(size: tuple[int, int]) -> None:
+    text = picture_of(size, states.noted)
+    assert "note   anomaly detection was left on" in text
+    assert "+1 more" in text
+    assert_golden(f"noted_{size[0]}x{size[1]}", text)
+
+
+@pytest.mark.parametrize("size", [(50, 20), (80, 24)])
+def test_notes_take_no_room_from_a_small_screen(size: tuple[int, int]) -> None:
+    assert picture_of(size, states.noted) == picture_of(size)
+
+
 def test_four_gpus() -> None:
     assert_golden("four_gpus_200x60", picture_of((200, 60), states.four_gpus))
 

@@ -52,6 +52,8 @@ def kept(seen: AnyObservation) -> AnyObservation:
                 t_ns=t_ns,
                 processes=tuple(map(_process, seen.processes)),
                 machine_cpu_percent=_tenths(seen.machine_cpu_percent),
+                throttled_percent=_tenths(seen.throttled_percent),
+                others_cpu_percent=_tenths(seen.others_cpu_percent),
             )
         case StacksSeen():
             return replace(seen, t_ns=t_ns, started_ns=_down(seen.started_ns))
@@ -164,6 +166,7 @@ def _process(process: ProcessUse) -> ProcessUse:
     return replace(
         process,
         cpu_percent=_tenths(process.cpu_percent),
+        run_delay_percent=_tenths(process.run_delay_percent),
         read_bytes_s=_kib(process.read_bytes_s),
         write_bytes_s=_kib(process.write_bytes_s),
     )

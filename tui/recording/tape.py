@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from probe.wire.messages import Loader
+from probe.wire.messages import Loader, Settings
 from tui.observations import AnyObservation, Delivered, Missing
 from tui.recording.format import Entry, Looked
 from tui.recording.rounding import kept
@@ -25,8 +25,8 @@ class Tape:
     """Keeps what reaches a session (`tui.session.taped.Tape`) and hands it on.
 
     What is older than the span is forgotten, except for what everything later builds on: who the
-    process is, its loaders, and the last word of every source. All methods may be called from any
-    thread; a sink must not wait.
+    process is, its loaders and settings, and the last word of every source. All methods may be
+    called from any thread; a sink must not wait.
     """
 
     def __init__(self) -> None:
@@ -37,6 +37,8 @@ class Tape:
         """The last of what was forgotten, of each kind."""
         self._loaders: dict[int, Loader] = {}
         """Of what was forgotten; the one that changed last is last."""
+        self._settings: Settings | None = None
+        """The last of what was forgotten."""
         self._sink: Sink | None = None
 
     def keep(self, observation: AnyObservation) -> AnyObservation:
@@ -81,15 +83,17 @@ class Tape:
         if isinstance(entry, Looked):
             return
         if isinstance(entry, Delivered):
-            entry = self._with_loaders(entry)
+            entry = self._with_all_told(entry)
         key = (type(entry), entry.source if isinstance(entry, Missing) else "")
         self._standing.pop(key, None)  # so that they stand in the order in which they came
         self._standing[key] = entry
 
-    def _with_loaders(self, delivered: Delivered) -> Delivered:
-        """The message, telling of every loader that was told of so far."""
+    def _with_all_told(self, delivered: Delivered) -> Delivered:
+        """The message, telling of every loader that was told of so far, and of the settings."""
         for loader in delivered.batch.loaders:
             self._loaders.pop(loader.key, None)
             self._loaders[loader.key] = loader
-        batch = replace(delivered.batch, loaders=list(self._loaders.values()))
+        self._settings = delivered.batch.settings or self._settings
+        loaders = list(self._loaders.values())
+        batch = replace(delivered.batch, loaders=loaders, settings=self._settings)
         return replace(delivered, batch=batch)

@@ -60,6 +60,7 @@ class OverviewScreen(Screen[None]):
 
     def show(self, view: View) -> None:
         """Draw a frame."""
+        self.set_class(bool(view.snapshot.verdict.notes), "-noted")
         for panel in self._panels:
             panel.show(view)
 

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import structs
 
 from tui.observations import Activity, ActivitySeen, GpusSeen, GpuUse
+from tui.session.gpu_conditions import conditions
 from tui.session.scope import MOST_SAMPLES, Reading
 from tui.snapshot import Sample, Sawtooth
 from tui.verdict.window import GpuActivity
@@ -107,7 +108,7 @@ class ActivityBook:
         devices = max(1, len({row.index for row in rows}))
         uses = [gpu for seen in self._uses if start_ns < seen.t_ns <= end_ns for gpu in seen.gpus]
         latest = self._uses[-1].gpus if self._uses else ()
-        throttled = sum(bool(_slowed(gpu)) for gpu in uses)
+        were = conditions(uses, latest)
         mean = _together(rows)
         return GpuActivity(
             source=mean.source,
@@ -120,8 +121,12 @@ class ActivityBook:
             dram=mean.dram,
             pcie_rx_mb_s=mean.pcie_rx_mb_s,
             pcie_tx_mb_s=mean.pcie_tx_mb_s,
-            throttled=throttled / len(uses) if uses else 0.0,
-            others=max((len(gpu.others) for gpu in latest), default=0),
+            throttled=were.throttled,
+            others=were.others,
+            others_sm=were.others_sm,
+            throttle_reasons=were.throttle_reasons,
+            clock_lost=were.clock_lost,
+            neighbours=were.neighbours,
         )
 
 
@@ -146,11 +151,6 @@ def _together(rows: Sequence[Activity]) -> Activity:
 
 def _shown(gpu: Activity) -> float | None:
     return gpu.busy if gpu.sm is None else gpu.sm
-
-
-def _slowed(gpu: GpuUse) -> set[str]:
-    """Reasons that slow a GPU down; a power cap is how large GPUs run at full load."""
-    return set(gpu.throttle_reasons) - {"power cap"}
 
 
 def _mean(gpus: Sequence[Activity], of: Callable[[Activity], float | None]) -> float | None:

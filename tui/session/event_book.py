@@ -38,6 +38,8 @@ class EventBook:
         """Steps take another time from `first` on."""
         was = f"{change.before_ns / 1e6:,.0f} ms"
         text = f"step time {change.factor - 1:+.0%} (was {was})"
+        if change.what:
+            text += f": {change.what}"
         self.say("pace", first.start_ns, first.number, text)
 
     def loader_told(self, t_ns: int, step: int | None, loader: Loader) -> None:

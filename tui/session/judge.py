@@ -3,10 +3,14 @@
 from typing import Final, Protocol
 
 from tui.verdict.findings import Finding, Verdict
+from tui.verdict.said import NOTHING_SAID, Held, Timeline
 from tui.verdict.window import Window
+from tui.wording.words import name_of
 
 EVERY_NS: Final = 1_000_000_000
 """A verdict is a mean over many steps; asking more often only costs."""
+EARLY_NS: Final = 250_000_000
+"""Between the first step and the first verdict: steps of 10 ms make 100 of them in a second."""
 
 
 class Engine(Protocol):
@@ -14,6 +18,12 @@ class Engine(Protocol):
 
     def judge(self, window: Window) -> Verdict:
         """The verdict on one window."""
+
+    def timeline(self) -> Timeline:
+        """What was said until the last window."""
+
+    def summary(self) -> tuple[Held, ...]:
+        """The same by the time that each thing was said."""
 
 
 NOT_YET: Final = Verdict(
@@ -40,7 +50,7 @@ NOT_YET: Final = Verdict(
 
 
 class Judge:
-    """The last verdict."""
+    """The last verdict, and those before."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -48,6 +58,8 @@ class Judge:
         self._closed = False
         """The run has ended and been judged."""
         self.verdict = NOT_YET
+        self.timeline = NOTHING_SAID
+        self.summary: tuple[Held, ...] = ()
 
     def due(self, now_ns: int, ended: bool) -> bool:
         """Whether it is time to look again. A run that has ended is looked at once more."""
@@ -58,20 +70,18 @@ class Judge:
 
     def look(self, window: Window) -> str | None:
         """Judge; returns what to say when the verdict has become another one."""
-        self._next_ns = window.now_ns + EVERY_NS
         before, self.verdict = self.verdict.finding, self._engine.judge(window)
+        early = self.verdict.finding.kind == "warming-up" and window.steps_seen > 0
+        self._next_ns = window.now_ns + (EARLY_NS if early else EVERY_NS)
+        self.timeline, self.summary = self._engine.timeline(), self._engine.summary()
         after = self.verdict.finding
         if (before.kind, before.sub) == (after.kind, after.sub):
             return None
-        return f"verdict: {name_of(after)} (was {name_of(before)})"
+        is_now, was = (name_of(one.kind, one.sub) for one in (after, before))
+        return f"verdict: {is_now} (was {was})"
 
     @property
     def memory_grows(self) -> bool:
         """Whether memory growth is among the findings."""
         found = (self.verdict.finding, *self.verdict.contributors)
         return any(finding.kind == "memory-growth" for finding in found)
-
-
-def name_of(finding: Finding) -> str:
-    """ "input/workers"."""
-    return f"{finding.kind}/{finding.sub}" if finding.sub else finding.kind

@@ -40,7 +40,7 @@ class OpenStepBook:
         """The page was read."""
         self._page = page
 
-    def at(self, now_ns: int, frame: str | None) -> OpenStep | None:
+    def at(self, now_ns: int, frame: str | None, stack: tuple[str, ...] = ()) -> OpenStep | None:
         """The open step at a moment; None before the first mark."""
         mark = self._last_mark()
         if mark is None:
@@ -60,6 +60,7 @@ class OpenStepBook:
             step_age_s=max(0, now_ns - started_ns) / 1e9 if started_ns else None,
             evaluating=evaluating,
             frame=frame if now_ns - since_ns >= FRAME_AGE_NS else None,
+            stack=stack if now_ns - since_ns >= FRAME_AGE_NS else (),
         )
 
     def spans(self, now_ns: int) -> tuple[Span, ...]:

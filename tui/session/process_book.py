@@ -1,6 +1,7 @@
 """The target's processes, and what the DataLoader workers did over the last minute."""
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Final
 
 from tui.observations import ProcessesSeen, ProcessUse
@@ -8,8 +9,27 @@ from tui.verdict.window import WorkerUse
 
 HELD: Final = 60
 """A minute at one look a second: the window of the verdict."""
+BETWEEN_LOOKS_NS: Final = 1_000_000_000
+"""A look tells of the second before it: the first one after the window speaks of its end."""
 CURRENT_LOOKS: Final = 5
 """The machine's and the main process's use are means of the last few looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """How the training got its cores over a stretch of time; None: not told."""
+
+    main_cpu_percent: float | None
+    """The training process, of one core."""
+
+    run_delay: float | None
+    """Part of the time in which the training thread was ready to run and had none, 0 to 1."""
+    cpu_throttled: float | None
+    """Part of the time in which the quota held the process back, 0 to 1."""
+    others_cores: float | None
+    """Cores that processes of others used, of those that it may run on."""
+    beside_cores: float | None
+    """Cores that its own other threads and processes used beside the training thread."""
 
 
 class ProcessBook:
@@ -38,10 +58,21 @@ class ProcessBook:
         looks = list(self._looks)[-CURRENT_LOOKS:]
         return _mean([look.machine_cpu_percent for look in looks])
 
-    @property
-    def main_cpu_percent(self) -> float | None:
-        """The training process, of one core, a mean over the window."""
-        return _mean([p.cpu_percent for look in self._looks for p in look.processes if _main(p)])
+    def host_use(self, start_ns: int, end_ns: int) -> HostUse:
+        """How the training got its cores over a stretch of time; in one that is too short for a
+        look of its own, as the newest look saw it."""
+        last_ns = end_ns + BETWEEN_LOOKS_NS
+        looks = [look for look in self._looks if start_ns < look.t_ns <= last_ns]
+        looks = looks or list(self._looks)[-1:]
+        others = _mean([look.others_cpu_percent for look in looks])
+        main = [process for look in looks for process in look.processes if _main(process)]
+        return HostUse(
+            main_cpu_percent=_mean([process.cpu_percent for process in main]),
+            run_delay=_part([process.run_delay_percent for process in main]),
+            cpu_throttled=_part([look.throttled_percent for look in looks]),
+            others_cores=None if others is None else others / 100,
+            beside_cores=_mean([_beside(look) for look in looks]),
+        )
 
     def worker_use(self) -> WorkerUse | None:
         """The workers over the window; None where there are none now."""
@@ -60,6 +91,7 @@ class ProcessBook:
             cpu_percent=_mean([process.cpu_percent for process in rows]),
             disk_wait_share=sum(p.status == "D" for p in rows) / len(rows),
             read_bytes_s=_mean(list(read)),
+            run_delay=_part([process.run_delay_percent for process in rows]),
         )
 
 
@@ -70,3 +102,21 @@ def _main(process: ProcessUse) -> bool:
 def _mean(values: list[float | None] | list[float]) -> float | None:
     told = [value for value in values if value is not None]
     return sum(told) / len(told) if told else None
+
+
+def _beside(look: ProcessesSeen) -> float | None:
+    """Cores that the tree used beside one thread of the main process; None in its first look."""
+    used = 0.0
+    for process in look.processes:
+        if process.cpu_percent is None:
+            if _main(process):
+                return None
+            continue
+        used += max(0.0, process.cpu_percent - 100) if _main(process) else process.cpu_percent
+    return used / 100
+
+
+def _part(percents: list[float | None]) -> float | None:
+    """Their mean, 0 to 1."""
+    mean = _mean(percents)
+    return None if mean is None else min(1.0, mean / 100)

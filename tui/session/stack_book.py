@@ -4,7 +4,7 @@ from collections import deque
 from typing import Final
 
 from tui.observations import StacksSeen
-from tui.sources.frames import summarise, worth_naming
+from tui.sources.frames import summarise, way_to, worth_naming
 from tui.verdict.window import Stacks
 
 SPAN_NS: Final = 60_000_000_000
@@ -34,10 +34,15 @@ class StackBook:
 
     def main_frame(self, now_ns: int) -> str | None:
         """Where the main thread was last seen most: the innermost frame worth naming."""
-        if not self._chunks or now_ns - self._chunks[-1].t_ns > FRESH_NS:
-            return None
-        main = [s for s in self._chunks[-1].stacks if s.role == "main"]
-        if not main:
-            return None
-        frames = max(main, key=lambda stack: stack.count).frames
+        frames = self._main(now_ns)
         return worth_naming(frames) if frames else None
+
+    def main_way(self, now_ns: int) -> tuple[str, ...]:
+        """How it came there: a few frames, outermost first; () when nobody knows."""
+        return way_to(self._main(now_ns))
+
+    def _main(self, now_ns: int) -> tuple[str, ...]:
+        if not self._chunks or now_ns - self._chunks[-1].t_ns > FRESH_NS:
+            return ()
+        main = [s for s in self._chunks[-1].stacks if s.role == "main"]
+        return max(main, key=lambda stack: stack.count).frames if main else ()

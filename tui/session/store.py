@@ -4,13 +4,12 @@ import os
 from dataclasses import replace
 from threading import Lock
 
-from probe.wire.messages import GpuStep, Hello, Loader, Step
+from probe.wire.messages import GpuStep, Hello, Loader, Settings, Step
 from tui.observations import (
     ActivitySeen,
     AnyObservation,
     Delivered,
     GpusSeen,
-    GpuUse,
     Greeted,
     Link,
     Missing,
@@ -25,6 +24,8 @@ from tui.session.gpu_step_book import GpuStepBook
 from tui.session.judge import Engine, Judge
 from tui.session.link_book import LinkBook
 from tui.session.memory_book import MemoryBook
+from tui.session.memory_room import room_of
+from tui.session.moment_book import MomentBook
 from tui.session.open_step import OpenStepBook
 from tui.session.process_book import ProcessBook
 from tui.session.sawtooth import ComputingSeries
@@ -35,6 +36,7 @@ from tui.session.step_stats import step_stats
 from tui.session.taped import Tape
 from tui.snapshot import Sawtooth, Snapshot, Status, StepStats
 from tui.verdict.selection import Choice, choose_window
+from tui.verdict.warmup import warm_after
 from tui.verdict.window import GpuActivity, OpenStep, Stacks, Window
 
 
@@ -65,6 +67,8 @@ class Session:
         self._hello: Hello | None = None
         self._loaders: dict[int, Loader] = {}
         """The one that changed last is last."""
+        self._settings: Settings | None = None
+        """As they were last told."""
         self._steps = StepBook()
         self._choice: Choice = choose_window(())
         """The verdict's window, as of the last look."""
@@ -76,6 +80,9 @@ class Session:
         self._scope = ScopeBook(self._gpus, self._steps, self._gpu_steps)
         self._open = OpenStepBook()
         self._memory = MemoryBook()
+        self._moments = MomentBook()
+        self._warm_step = 0
+        """Last of the warm-up: what is held of the first steps does not tell it for ever."""
         self._processes = ProcessBook()
         self._stacks = StackBook()
         self._events = EventBook()
@@ -145,15 +152,19 @@ class Session:
         fresh = self._steps.add(batch.steps)
         for step in fresh:
             self._events.step_ended(step)
+            self._moments.step_ended(step)
         self._computing.added(len(fresh))
         self._gpu_steps.delivered(batch)
         self._open.delivered(batch, self._steps.total)
         if batch.rss_bytes is not None:
-            self._memory.resident(seen.t_ns, self._steps.total, batch.rss_bytes)
+            total, files = self._steps.total, batch.file_bytes
+            self._memory.resident(seen.t_ns, total, batch.rss_bytes, files)
+        self._settings = batch.settings or self._settings
         for loader in batch.loaders:
             self._loaders.pop(loader.key, None)
             self._loaders[loader.key] = loader
             self._events.loader_told(seen.t_ns, self._steps.total or None, loader)
+            self._moments.loader_told(self._steps.total, loader)
 
     def _linked(self, link: Link) -> None:
         self._link.linked(link)
@@ -203,6 +214,8 @@ class Session:
             events=self._events.newest(),
             gpu_phases=self._gpu_steps.phases(self._gpu_rows),
             gpu_memory=self._gpu_steps.memory,
+            timeline=self._judge.timeline,
+            summary=self._judge.summary,
         )
 
     def _run_ns(self, now_ns: int) -> int:
@@ -211,7 +224,8 @@ class Session:
         return min(now_ns, ended.t_ns) if ended else now_ns
 
     def _open_step(self, run_ns: int) -> OpenStep | None:
-        return self._open.at(run_ns, self._stacks.main_frame(run_ns))
+        stacks = self._stacks
+        return self._open.at(run_ns, stacks.main_frame(run_ns), stacks.main_way(run_ns))
 
     def _status(self, now_ns: int, stats: StepStats | None) -> Status:
         """The link's, with the cost of the device marks added to that of the host's."""
@@ -239,13 +253,17 @@ class Session:
         )
         if self._choice.change is not None and self._choice.steps:
             self._events.pace_changed(self._choice.steps[0], self._choice.change)
-        said = self._judge.look(self._window(now_ns, open_step))
+        self._warm_step = max(self._warm_step, warm_after(self._steps.last(RECENT_ROWS)))
+        window = self._window(now_ns, open_step)
+        self._memory.look(window)
+        said = self._judge.look(window)
         if said:
             self._events.say("verdict", now_ns, self._steps.total or None, said)
 
     def _window(self, now_ns: int, open_step: OpenStep | None) -> Window:
         newest_first = tuple(reversed(self._loaders.values()))
         training = tuple(loader for loader in newest_first if not loader.evaluation)
+        host = self._processes.host_use(*_span_of(self._choice.steps))
         return Window(
             now_ns=now_ns,
             steps=self._choice.steps,
@@ -255,11 +273,11 @@ class Session:
             loaders=training or newest_first,
             cores=self._processes.cores,
             machine_cpu_percent=self._processes.machine_cpu_percent,
-            main_cpu_percent=self._processes.main_cpu_percent,
+            main_cpu_percent=host.main_cpu_percent,
             workers=self._processes.worker_use(),
             stacks=self._summary,
-            memory=tuple(self._memory.main),
-            worker_memory=tuple(self._memory.workers),
+            memory=self._memory.main.all(),
+            worker_memory=self._memory.workers.all(),
             memory_limit_bytes=self._memory.limit_bytes,
             open_step=open_step,
             gpu_present=bool(self._gpus.gpus),
@@ -269,7 +287,15 @@ class Session:
             gpu_clocked=self._gpu_steps.clocked,
             activity=self._activity(),
             gpu_memory=self._gpu_steps.memory,
-            gpu_memory_limit_bytes=_room_of(self._gpus.gpus),
+            gpu_memory_limit_bytes=room_of(self._gpus.gpus, self._gpu_steps.memory),
+            settings=self._settings,
+            run_delay=host.run_delay,
+            cpu_throttled=host.cpu_throttled,
+            others_cores=host.others_cores,
+            beside_cores=host.beside_cores,
+            warm_step=self._warm_step,
+            moments=self._moments.all(),
+            workers_grown=self._memory.workers_grown,
         )
 
     def _activity(self) -> GpuActivity | None:
@@ -286,14 +312,9 @@ class Session:
         return self._computing.sawtooth(spans, starts_ns, bool(self._gpus.gpus))
 
 
-def _room_of(gpus: tuple[GpuUse, ...]) -> int | None:
-    """Memory of the target's first GPU less what others hold there; None without one."""
-    if not gpus:
-        return None
-    gpu = gpus[0]
-    if gpu.target_memory_bytes is None:
-        return gpu.memory_total_bytes
-    return gpu.memory_total_bytes - max(0, gpu.memory_used_bytes - gpu.target_memory_bytes)
+def _span_of(steps: tuple[Step, ...]) -> tuple[int, int]:
+    """When the first began and the last ended; an empty stretch without any."""
+    return (steps[0].start_ns, steps[-1].end_ns) if steps else (0, 0)
 
 
 def script_name(hello: Hello) -> str:

@@ -15,11 +15,36 @@ class MemoryLimit:
     available_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """What a CPU quota did since its group was made."""
+
+    throttled_ns: int
+    """Time in which it held the group back, summed over the cores."""
+    periods: int
+    cut_periods: int
+    """Periods in which it did."""
+
+
 def cores_of(pid: int, root: Path = CGROUP, proc: Path = Path("/proc")) -> float:
     """Cores that a process may use: the smaller of its affinity and its cgroup's quota."""
     affinity = float(len(os.sched_getaffinity(pid)))
-    quotas = [quota for quota in map(_quota, _folders(pid, root, proc)) if quota is not None]
-    return min([affinity, *quotas])
+    return min([affinity, *(quota for quota, _ in _quotas(pid, root, proc))])
+
+
+def quota_use_of(pid: int, root: Path = CGROUP, proc: Path = Path("/proc")) -> QuotaUse | None:
+    """What the tightest of a process's CPU quotas did; None without a quota."""
+    quotas = _quotas(pid, root, proc)
+    if not quotas:
+        return None
+    _, folder = min(quotas)
+    try:
+        lines = (folder / "cpu.stat").read_text().splitlines()
+    except OSError:
+        return None
+    told = {name: int(value) for name, _, value in (line.partition(" ") for line in lines)}
+    throttled_ns = told.get("throttled_time", told.get("throttled_usec", 0) * 1000)
+    return QuotaUse(throttled_ns, told.get("nr_periods", 0), told.get("nr_throttled", 0))
 
 
 def memory_of(
@@ -57,6 +82,12 @@ def _folders(pid: int, root: Path, proc: Path) -> list[Path]:
                 break
             folder = folder.parent
     return folders
+
+
+def _quotas(pid: int, root: Path, proc: Path) -> list[tuple[float, Path]]:
+    """Cores that each quota allows, and the folder that sets it, innermost first."""
+    asked = ((_quota(folder), folder) for folder in _folders(pid, root, proc))
+    return [(quota, folder) for quota, folder in asked if quota is not None]
 
 
 def _quota(folder: Path) -> float | None:

@@ -25,6 +25,10 @@ LIBRARIES: Final = frozenset((
 # fmt: on
 """Packages that are nobody's own training code."""
 
+WAY: Final = 5
+WAY_OF_USERS: Final = 3
+"""Frames told of the way to a place, and how many of them the user's own may be."""
+
 MACHINERY: Final = (
     "multiprocessing/",
     "threading.py",
@@ -78,6 +82,15 @@ def caller_of(frames: tuple[str, ...], named: str) -> str | None:
         if is_users(_file(frame)):
             return frame if frame != named else None
     return None
+
+
+def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
+    """The few frames that say how the thread came where it is, outermost first: the user's own
+    innermost ones, and the innermost of what they call."""
+    telling = [i for i, frame in enumerate(frames) if not _file(frame).startswith(MACHINERY)]
+    own = [i for i in telling if is_users(_file(frames[i]))][-WAY_OF_USERS:]
+    called = [i for i in telling if i not in own and i > min(own, default=-1)]
+    return tuple(frames[i] for i in sorted(own + called[-(WAY - len(own)) :]))
 
 
 def is_users(path: str) -> bool:

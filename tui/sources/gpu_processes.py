@@ -24,7 +24,8 @@ def others_on(nvml: Any, device: Any, own: set[int]) -> tuple[OtherProcess, ...]
             pid=entry.pid,
             name=_name_of(entry.pid),
             memory_bytes=entry.usedGpuMemory,
-            sm_percent=used.get(entry.pid),
+            # NVML tells of those alone that did anything.
+            sm_percent=used.get(entry.pid, 0.0) if used else None,
         )
         for entry in running
         if entry.pid not in own

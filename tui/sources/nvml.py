@@ -178,6 +178,7 @@ class NvmlSource:
             memory_clock_mhz=self._try(nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_MEM),
             power_limit_w=None if limit_mw is None else limit_mw / 1000,
             others=others_on(nvml, device, self._pids),
+            max_sm_clock_mhz=self._try(nvml.nvmlDeviceGetMaxClockInfo, device, nvml.NVML_CLOCK_SM),
         )
 
     def _try(self, call: Any, *arguments: Any) -> Any:

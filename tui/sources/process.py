@@ -7,6 +7,8 @@ import psutil
 
 from tui.observations import AnyObservation, ProcessesSeen, ProcessUse, TargetEnded
 from tui.sources.cores import MemoryLimit, cores_of, memory_of
+from tui.sources.file_pages import proportional_bytes, resident_file_bytes
+from tui.sources.scheduling import QuotaWatch, cores_busy_percent, others_percent, run_delay_ns
 
 LOOK_NS: Final = 1_000_000_000
 PSS_EVERY: Final = 10
@@ -35,6 +37,11 @@ class _Before:
     read_bytes: int | None = None
     written_bytes: int | None = None
     pss_bytes: int | None = None
+    pss_file_bytes: int | None = None
+    run_delay_ns: int | None = None
+    tree_s: float | None = None
+    """CPU time of it and of all the children that it has waited for."""
+    tree_percent: float | None = None
 
 
 class ProcessSource:
@@ -48,11 +55,12 @@ class ProcessSource:
         self._before: dict[int, _Before] = {}
         self._looks = 0
         self._ended = False
+        self._quota = QuotaWatch(pid)
 
     def open(self) -> None:
         """Remember who the target is: its pid can be given to somebody else."""
         self._target = psutil.Process(self._pid)
-        psutil.cpu_percent(None)
+        cores_busy_percent(self._pid)
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """One look, or how the target ended."""
@@ -83,15 +91,19 @@ class ProcessSource:
             except psutil.Error:
                 continue  # it ended while we looked
         self._looks += 1
+        busy = cores_busy_percent(self._pid)
+        own = [self._before[use.pid].tree_percent for use in uses]
         machine = psutil.virtual_memory()
         limit = memory_of(self._pid, MemoryLimit(machine.total, machine.available))
         return ProcessesSeen(
             t_ns=now_ns,
             processes=tuple(uses),
             cores=cores_of(self._pid),
-            machine_cpu_percent=psutil.cpu_percent(None) if self._looks > 1 else None,
+            machine_cpu_percent=busy if self._looks > 1 else None,
             memory_total_bytes=limit.total_bytes,
             memory_available_bytes=limit.available_bytes,
+            throttled_percent=self._quota.percent(now_ns),
+            others_cpu_percent=others_percent(self._pid, busy, own),
         )
 
     def _use(self, process: psutil.Process, role: str, now_ns: int) -> ProcessUse:
@@ -100,9 +112,15 @@ class ProcessSource:
             times = process.cpu_times()
             cpu_s = times.user + times.system
             read_bytes, written_bytes = _io(process)
+            tree_s = cpu_s + times.children_user + times.children_system
+            delay_ns = run_delay_ns(process.pid)
             span_s = (now_ns - before.t_ns) / 1e9
+            before.tree_percent = _rate(tree_s, before.tree_s, span_s, 100.0)
             if role == "worker" and self._looks % PSS_EVERY == 0:
-                before.pss_bytes = _pss(process)
+                before.pss_bytes, before.pss_file_bytes = proportional_bytes(process.pid)
+            file_bytes = before.pss_file_bytes
+            if role == "main":
+                file_bytes = resident_file_bytes(process.pid)
             use = ProcessUse(
                 pid=process.pid,
                 role=role,
@@ -114,8 +132,11 @@ class ProcessSource:
                 write_bytes_s=_rate(written_bytes, before.written_bytes, span_s),
                 status=LETTER.get(process.status(), "?"),
                 threads=process.num_threads(),
+                run_delay_percent=_rate(delay_ns, before.run_delay_ns, span_s, 100.0 / 1e9),
+                file_bytes=file_bytes,
             )
-        before.t_ns, before.cpu_s = now_ns, cpu_s
+        before.t_ns, before.cpu_s, before.tree_s = now_ns, cpu_s, tree_s
+        before.run_delay_ns = delay_ns
         before.read_bytes, before.written_bytes = read_bytes, written_bytes
         return use
 
@@ -150,13 +171,6 @@ def _io(process: psutil.Process) -> tuple[int | None, int | None]:
     except (psutil.AccessDenied, NotImplementedError, FileNotFoundError):
         return None, None
     return counters.read_chars, counters.write_chars
-
-
-def _pss(process: psutil.Process) -> int | None:
-    try:
-        return int(process.memory_full_info().pss)
-    except (psutil.AccessDenied, FileNotFoundError):
-        return None
 
 
 def _rate(

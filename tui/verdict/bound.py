@@ -2,6 +2,7 @@
 
 from tui.verdict import policy
 from tui.verdict.findings import Evidence, Finding, Kind, Severity
+from tui.verdict.forecast.gain import Gain
 from tui.verdict.ratio import Share
 
 
@@ -32,11 +33,13 @@ def bound(
     evidence: tuple[Evidence, ...],
     advice: tuple[str, ...],
     floor: float = 0.0,
+    gain: Gain | None = None,
 ) -> Finding:
     """A cause that holds `share` of the time and whose removal can give that back at most.
 
     A bound, not an estimate: what runs beside it may become the limit. `floor` is the part of the
-    step below which the loader would be (diagnosis 2.4, the loader cap).
+    step below which the loader would be (diagnosis 2.4, the loader cap). A replay that knows more
+    says so in `gain`. The most telling evidence comes first: three pieces are kept.
     """
     return Finding(
         kind=kind,
@@ -45,10 +48,10 @@ def bound(
         share=share.mean,
         share_low=share.low,
         share_high=share.high,
-        speedup=speedup_of(share.mean, floor),
-        speedup_is="bound",
+        speedup=speedup_of(share.mean, floor) if gain is None else gain.speedup,
+        speedup_is="bound" if gain is None else gain.speedup_is,
         headline=headline,
-        evidence=evidence,
+        evidence=evidence[: policy.MOST_EVIDENCE],
         advice=advice,
     )
 
@@ -72,6 +75,6 @@ def plain(
         speedup=None,
         speedup_is=None,
         headline=headline,
-        evidence=evidence,
+        evidence=evidence[: policy.MOST_EVIDENCE],
         advice=advice,
     )

@@ -17,6 +17,8 @@ class Change:
     before_ns: float
     after_ns: float
     """Median time of a step on either side."""
+    what: str = ""
+    """What is another now, in words; "" where nobody can say."""
 
     @property
     def factor(self) -> float:
@@ -85,4 +87,6 @@ def _validated(paces_ns: Sequence[float], near: int) -> Change | None:
     # Each candidate is scored by the rows near it that lie on the right side.
     best = max(range(low, high + 1), key=lambda at: sum(sides[at:high]) - sum(sides[low:at]))
     # A cut is for ever: rather wait for the tenth step than keep some of the old pace.
-    return Change(best, before, after) if best <= count - least else None
+    if best > count - least or sum(sides[best:]) < policy.CHANGE_CLEAR * sqrt(count - best):
+        return None
+    return Change(best, before, after)

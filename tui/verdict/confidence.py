@@ -1,6 +1,7 @@
 """How sure a verdict is: P(it is the top cause) x evidence x coverage (diagnosis 5)."""
 
 from collections.abc import Iterable
+from math import sqrt
 
 from tui.verdict import policy
 from tui.verdict.bound import recoverable
@@ -33,12 +34,18 @@ def of_cause(top: Finding, others: Iterable[Finding], window: Window) -> float:
 
 
 def of_nothing(others: Iterable[Finding], window: Window) -> float:
-    """For the verdict that nothing is wrong: that no cause is above 10 %."""
-    sure = 1.0
+    """For the verdict that nothing is wrong: that no cause is above 10 %, and none has been missed.
+
+    The error of a wait that comes in bursts grows as the root of its share, so a small share that
+    was seen says less about 10 % than its own interval does.
+    """
+    steps = sum(row.count for row in window.steps)
+    sure = max(0.0, 1.0 - policy.MISSED / max(1, steps))
     for other in others:
         if other.share is not None:
-            above = probability_above(other.share, spread_of(other), policy.ENTER_SHARE)
-            sure = min(sure, 1.0 - above)
+            limit = policy.ENTER_SHARE
+            error = spread_of(other) * sqrt(max(1.0, limit / max(other.share, policy.CONTRIBUTOR)))
+            sure = min(sure, 1.0 - probability_above(other.share, error, limit))
     return sure * evidence_factor(window) * spent(window.steps).attributed
 
 
@@ -50,6 +57,8 @@ def evidence_factor(window: Window) -> float:
         factor *= policy.EVIDENCE_NO_STACKS
     if not any(row.fetches for row in window.steps):
         factor *= policy.EVIDENCE_NO_LOADER
+    if _others_unknown(window):
+        factor *= policy.EVIDENCE_OTHERS_UNKNOWN
     return factor
 
 
@@ -63,4 +72,17 @@ def missing_of(window: Window) -> tuple[str, ...]:
         told.append("gpu lag: the clocks are not aligned well enough to tell launch from compute")
     if window.stacks is None and not any(line.startswith("stacks") for line in told):
         told.append("stacks: none yet")
+    if _others_unknown(window):
+        told.append("nvml: does not tell what other processes use of the GPU")
+    if window.run_delay is None and (window.machine_cpu_percent or 0.0) >= policy.MACHINE_FULL:
+        told.append("run delay: this kernel does not tell, so a wait for a core does not show")
+    activity = window.activity
+    if activity is not None and activity.throttled and activity.clock_lost is None:
+        told.append("nvml: no clocks, so what throttling costs is not known")
     return tuple(dict.fromkeys(told))
+
+
+def _others_unknown(window: Window) -> bool:
+    """Others hold a context on the GPU, and nobody says what they use of it."""
+    told = window.activity
+    return told is not None and told.others > 0 and told.others_sm is None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from probe.wire.messages import GpuStep
 from tui.verdict import policy
@@ -32,8 +33,10 @@ class OnDevice:
         return self.caught_up is None
 
 
+@lru_cache(maxsize=4)
 def on_device(window: Window) -> OnDevice | None:
-    """None while fewer than `policy.LEAST_GPU_STEPS` steps were measured."""
+    """None while fewer than `policy.LEAST_GPU_STEPS` steps were measured. Nearly every rule asks
+    for it, so it is worked out once a window."""
     rows = window.gpu_steps
     steps = sum(row.count for row in rows)
     if steps < policy.LEAST_GPU_STEPS:

@@ -1,18 +1,24 @@
 """The verdict on a run: rules over one window, and memory of what was said before."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from probe.wire.messages import Step
 from tui.verdict import policy
 from tui.verdict.bound import plain, recoverable
 from tui.verdict.confidence import beats, missing_of, of_cause, of_nothing
 from tui.verdict.device import on_device
 from tui.verdict.findings import Finding, Kind, Verdict
+from tui.verdict.forecast.either import either_of, with_the_other_way
+from tui.verdict.memory_watch import MemoryWatch
+from tui.verdict.notes.spoken import Spoken
 from tui.verdict.past import Past
 from tui.verdict.rules import Rule
 from tui.verdict.rules.allocator import allocator
 from tui.verdict.rules.checkpoint import checkpoint
 from tui.verdict.rules.compute import compute
+from tui.verdict.rules.contention import contention
 from tui.verdict.rules.evaluation import evaluation
 from tui.verdict.rules.h2d import h2d
 from tui.verdict.rules.healthy import healthy
@@ -20,14 +26,15 @@ from tui.verdict.rules.host import host
 from tui.verdict.rules.incomplete import incomplete
 from tui.verdict.rules.input import input_bound
 from tui.verdict.rules.launch import launch
-from tui.verdict.rules.memory_growth import memory_growth, newest_ns
 from tui.verdict.rules.optimizer import optimizer
 from tui.verdict.rules.recompile import recompile
 from tui.verdict.rules.stalled import stalled
 from tui.verdict.rules.sync import sync
+from tui.verdict.rules.throttled import throttled
 from tui.verdict.rules.warming_up import warming_up
+from tui.verdict.said import Held, Timeline
 from tui.verdict.spent import spent
-from tui.verdict.standing import Standing
+from tui.verdict.standing import Standing, renewed
 from tui.verdict.window import Window
 
 CAUSES: Final[dict[Kind, Rule]] = {
@@ -41,8 +48,11 @@ CAUSES: Final[dict[Kind, Rule]] = {
     "checkpoint": checkpoint,
     "evaluation": evaluation,
     "recompile": recompile,
+    "contention": contention,
+    "throttled": throttled,
 }
-"""What can hold a share of the time."""
+"""What can hold a share of the time. `communication` and `straggler` have no rule yet: what tells
+them, DDP's own timings and the other ranks' steps, comes with the issue on several ranks."""
 NOTHING_BOUND: Final[tuple[Rule, ...]] = (incomplete, healthy, compute)
 """The first that speaks when no cause holds and memory does not grow."""
 
@@ -53,11 +63,11 @@ class Engine:
     def __init__(self) -> None:
         self._standings: dict[Kind, Standing] = {kind: Standing() for kind in CAUSES}
         self._top: Kind | None = None
-        self._rival: tuple[Kind, int] | None = None
-        """A cause that would take the headline, and how often in a row."""
-        self._growth: Finding | None = None
-        self._growth_looks = 0
-        self._growth_seen_ns = 0
+        self._rival: tuple[Kind, int, int] | None = None
+        """A cause that would take the headline, how often in a row, and where the steps of the
+        first such look ended."""
+        self._memory = MemoryWatch()
+        self._notes = Spoken()
         self._judged: tuple[int, int] | None = None
         """Start and number of rows of the last window that had something to judge."""
         self._newest = -1
@@ -72,16 +82,22 @@ class Engine:
         before = self._said
         if before is not None and _name(before) == _name(said):
             said = replace(said, since_step=before.since_step, since_ns=before.since_ns)
+        notes = self._notes.on(window, said.finding, said.contributors)
+        said = replace(said, notes=notes)
         self._said = said
-        self._past.said(said.finding.kind, window.now_ns)
+        self._past.said(said, window.now_ns, window.steps_seen)
         return said
 
-    def summary(self) -> tuple[tuple[Kind, float], ...]:
+    def timeline(self) -> Timeline:
+        """What was said before and is said now, oldest first."""
+        return self._past.timeline()
+
+    def summary(self) -> tuple[Held, ...]:
         """All that was said, by its share of the time: for the end of a run."""
         return self._past.summary()
 
     def _say(self, window: Window) -> Verdict:
-        grows = self._look_at_memory(window)
+        grows = self._memory.look(window)
         if (stuck := stalled(window)) is not None:
             return _begun(stuck, 1.0, grows, window)
         early = warming_up(window)
@@ -107,10 +123,10 @@ class Engine:
         seen: list[Finding] = []
         for kind, rule in CAUSES.items():
             found = rule(window)
-            self._standings[kind].look(found, fresh)
+            self._standings[kind].look(found, window.steps, fresh)
             if found is not None:
                 seen.append(found)
-        self._top = self._choose_top(fresh)
+        self._top = self._choose_top(window.steps, fresh)
         if self._top is None and self._settled is None and _too_young(window, seen):
             self._judged = None  # the next look begins anew
             return _begun(_so_far(seen), 0.0, grows, window)
@@ -128,8 +144,8 @@ class Engine:
         sure = 0.0 if rest.kind == "incomplete" else of_nothing(seen, window)
         return self._verdict(rest, sure, seen, grows, window, fresh)
 
-    def _choose_top(self, fresh: bool) -> Kind | None:
-        """The cause that recovers most; a new one must win for sure, twice."""
+    def _choose_top(self, steps: Sequence[Step], fresh: bool) -> Kind | None:
+        """The cause that recovers most; a new one must win for sure, twice, on new steps."""
         holding = [s.finding for s in self._standings.values() if s.holds and s.finding]
         if not holding:
             self._rival = None
@@ -145,9 +161,12 @@ class Engine:
         ):
             self._rival = None
             return now.kind
-        looks = self._rival[1] + 1 if self._rival and self._rival[0] == best.kind else 1
-        self._rival = (best.kind, looks)
-        return best.kind if looks >= policy.SWAP_TIMES else now.kind
+        looks, since_ns = 1, steps[-1].end_ns
+        if self._rival is not None and self._rival[0] == best.kind:
+            looks, since_ns = self._rival[1] + 1, self._rival[2]
+        self._rival = (best.kind, looks, since_ns)
+        wins = looks >= policy.SWAP_TIMES and renewed(steps, since_ns) >= policy.SWAP_RENEWED
+        return best.kind if wins else now.kind
 
     def _is_fresh(self, window: Window) -> bool:
         """Nothing was known, or the window was cut at a change of pace."""
@@ -156,23 +175,6 @@ class Engine:
         if before is None:
             return True
         return start > before[0] and rows < policy.FRESH_SHRINK * before[1]
-
-    def _look_at_memory(self, window: Window) -> tuple[Finding, ...]:
-        """Growth that was seen three times running, each time with a new point."""
-        newest = newest_ns(window)
-        if newest > self._growth_seen_ns:
-            self._growth_seen_ns = newest
-            found = memory_growth(window)
-            rising = found is not None
-            if rising == (self._growth is not None):
-                self._growth_looks = 0
-                self._growth = found
-            else:
-                self._growth_looks += 1
-                if self._growth_looks >= policy.MEMORY_TIMES:
-                    self._growth_looks = 0
-                    self._growth = found
-        return (self._growth,) if self._growth else ()
 
     def _verdict(
         self,
@@ -186,13 +188,15 @@ class Engine:
         """`since` is where the window begins if that is all that is known of this pace."""
         others = sorted((f for f in seen if f.kind != finding.kind), key=recoverable, reverse=True)
         first = window.steps[0] if fresh else window.steps[-1]
+        either = either_of(finding, others, window)
         return Verdict(
-            finding=finding,
+            finding=with_the_other_way(finding, others, either),
             confidence=min(policy.MOST_CONFIDENT, max(0.0, confidence)),
             since_step=max(1, first.number - first.count + 1),
             since_ns=first.start_ns,
             contributors=(*others, *(f for f in grows if f.kind != finding.kind)),
             missing=missing_of(window),
+            either=either,
         )
 
 
@@ -211,13 +215,19 @@ def _begun(
 
 
 def _too_young(window: Window, seen: list[Finding]) -> bool:
-    """ "Nothing wrong" would be a guess: a cause seems to hold 10 %, and time is left to see it
-    more often. A verdict is due within 20 steps or 10 s of training, whichever is later."""
+    """ "Nothing wrong" would be a guess: a cause seems to hold 10 %, or one that comes now and then
+    may not have come yet, and time is left to see it more often. A verdict is due within 20 steps
+    or 10 s of training, whichever is later."""
     rows = window.steps
     steps, span_ns = sum(row.count for row in rows), rows[-1].end_ns - rows[0].start_ns
     if steps >= policy.DUE_STEPS and span_ns >= policy.DUE_NS:
         return False
-    return any((finding.share or 0.0) > policy.ENTER_SHARE for finding in seen)
+    if any((finding.share or 0.0) > policy.ENTER_SHARE for finding in seen):
+        return True
+    if steps >= policy.QUIET_STEPS:
+        return False
+    works = compute(window)
+    return works is None or (works.sub is None and works.share is None)
 
 
 def _clock_is_due(window: Window) -> bool:
@@ -229,6 +239,8 @@ def _clock_is_due(window: Window) -> bool:
 
 def _so_far(seen: list[Finding]) -> Finding:
     """ "Warming up", with what it looks like."""
+    if not seen:
+        return plain("warming-up", None, "info", "not sure yet: nothing stands out so far")
     top = max(seen, key=recoverable)
     return plain("warming-up", None, "info", f"not sure yet: {top.headline} so far", top.evidence)
 

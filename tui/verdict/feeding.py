@@ -117,6 +117,16 @@ def loader_floor(window: Window) -> float:
     return _busy(window, spent(window.steps)) or 0.0
 
 
+def often_late(window: Window) -> bool:
+    """Workers' batches that lie ready for fewer than 95 % of the fetches: then what is gained
+    elsewhere may be lost to them (diagnosis 2.4, scenario G)."""
+    workers = window.loaders[0].num_workers if window.loaders else None
+    looked = [row for row in window.steps if row.ready is not None]
+    steps = sum(row.count for row in looked)
+    ready = sum(min(row.ready or 0, row.count) for row in looked)
+    return bool(workers) and ready < policy.READY_ENOUGH * steps
+
+
 def _busy(window: Window, total: Spent) -> float | None:
     """Part of the time in which a worker makes a batch: stacks, else the wait, else their CPU."""
     stacks = window.stacks

@@ -1,16 +1,17 @@
-"""Does memory grow, and is it a leak? Trend tests on block minima (diagnosis 4).
+"""Does memory grow, and is it a leak? Two levels, both on block minima (diagnosis 4).
 
-Between two steps nothing transient is alive, and host memory is looked at once a second wherever
-the step is, so the minimum of a block is what is left when the peaks are taken away.
+Growth is provisional: a cache that fills grows too. A leak is growth that went on at the same pace
+over four times the span, and that no epoch and no other drop gave back.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
-from math import sqrt
-from statistics import median
+from itertools import pairwise
 
 from tui.verdict import policy
+from tui.verdict.blocks import Blocks, in_blocks, spacing
+from tui.verdict.given_back import gives_back
+from tui.verdict.trend import Slope, mann_kendall, theil_sen
 from tui.verdict.window import MemoryPoint
 
 
@@ -18,119 +19,102 @@ from tui.verdict.window import MemoryPoint
 class Growth:
     """Memory that grows."""
 
-    slope: float
-    """Bytes a step (Theil-Sen)."""
-    slope_low: float
-    slope_high: float
-    """Its 95 % interval (Sen)."""
-    first: MemoryPoint
-    last: MemoryPoint
-    """Ends of the trend: minima of its first and last block."""
+    slope: Slope
+    """Bytes a step."""
+    blocks: Blocks
+    """What it was seen over."""
     leak: bool
     """It went on at the same pace over four times the span."""
+    gives_back: bool
+    """It did grow before, and fell again: no leak, however steady it looks."""
+
+    @property
+    def even(self) -> bool:
+        """The second half rises about as fast as the first."""
+        return _bends(self.blocks) >= policy.EVEN_BENDS
 
 
-def growth(points: Sequence[MemoryPoint]) -> Growth | None:
+def growth(
+    points: Sequence[MemoryPoint],
+    epochs: Sequence[int] = (),
+    least_size: int = policy.MEMORY_BLOCK_STEPS,
+) -> Growth | None:
     """The trend of the newest points, oldest first; None without one.
 
-    12 blocks of 25 steps; before there are as many, 8 or more smaller ones that rise by 64 MiB.
+    `epochs` are the steps at which a training loader began again; `least_size` is that of a block.
     """
-    size = _block_points(points)
-    if size and len(points) >= size * policy.MEMORY_BLOCKS:
-        minima = _minima(points[-size * policy.MEMORY_BLOCKS :], size)
-        if not _grows(minima, policy.MEMORY_LEAST_RISE, policy.MEMORY_BENDS):
-            return None
-    else:
-        minima = _early(points)
-        if not _grows(minima, policy.EARLY_RISE, policy.EARLY_BENDS):
-            return None
-    slope, low, high = theil_sen(minima)
-    leak = bool(size) and _confirmed(points, size, slope)
-    return Growth(slope, low, high, minima[0], minima[-1], leak)
+    if len(points) < policy.LEAST_BLOCKS:
+        return None
+    size = max(least_size, spacing(points))
+    blocks = _growing(points, size)
+    if blocks is None and least_size == policy.MEMORY_BLOCK_STEPS:
+        coarse = max(policy.COARSE_STEPS, policy.COARSE * size)
+        blocks = _growing(points, coarse) or _early(points)
+    slope = theil_sen(blocks.steps, blocks.bytes) if blocks else None
+    if blocks is None or slope is None or slope.middle <= 0:
+        return None
+    back = gives_back(points, size, slope.middle, epochs)
+    leak = blocks.whole and not back and _went_on(points, size, slope.middle)
+    return Growth(slope, blocks, leak, back)
 
 
-def _block_points(points: Sequence[MemoryPoint]) -> int:
-    """Points that cover 25 steps; 0 when that is not known."""
-    if len(points) < 2:
-        return 0
-    steps = points[-1].step - points[0].step
-    if steps <= 0:
-        return 0
-    return max(1, -(-policy.MEMORY_BLOCK_STEPS * (len(points) - 1) // steps))
+def _growing(points: Sequence[MemoryPoint], size: int) -> Blocks | None:
+    """The newest blocks of a size, where they grow."""
+    # Blocks as long as points lie apart have now and then none: points come by time.
+    spare = policy.SPARE_BLOCKS if size < 2 * spacing(points) else 0
+    count = max(policy.LEAST_BLOCKS + spare, -(-policy.MEMORY_STEPS // size))
+    blocks = in_blocks(points, size, count)
+    if blocks.whole and _grows(blocks, policy.MEMORY_LEAST_RISE, policy.MEMORY_BENDS):
+        return blocks
+    return None
 
 
-def _early(points: Sequence[MemoryPoint]) -> list[MemoryPoint]:
-    """Minima of as many blocks as there can be; empty while it is too early for a word."""
-    if len(points) < policy.EARLY_POINTS:
-        return []
-    if points[-1].step - points[0].step < policy.EARLY_STEPS:
-        return []
-    size = max(1, len(points) // policy.MEMORY_BLOCKS)
-    return _minima(points[len(points) % size :], size)
+def _early(points: Sequence[MemoryPoint]) -> Blocks | None:
+    """As many blocks as there can be, where they grow, while there are not yet enough of full
+    size."""
+    newest, oldest = points[-1].step, points[0].step
+    for one, other in pairwise(points):
+        if other.step < one.step:
+            oldest = other.step
+    known, apart = newest - oldest, spacing(points)
+    if not policy.EARLY_STEPS <= known < max(policy.MEMORY_STEPS, apart * policy.LEAST_BLOCKS):
+        return None
+    blocks = in_blocks(points, max(apart, known // policy.MEMORY_BLOCKS + 1), policy.MEMORY_BLOCKS)
+    grows = _grows(blocks, policy.EARLY_RISE, policy.EVEN_BENDS)
+    return Blocks(blocks.size, blocks.lows, whole=False) if grows else None
 
 
-def _minima(points: Sequence[MemoryPoint], size: int) -> list[MemoryPoint]:
-    return [
-        min(points[first : first + size], key=lambda point: point.bytes)
-        for first in range(0, len(points), size)
-    ]
-
-
-def _grows(minima: Sequence[MemoryPoint], least_rise: int, bends: float) -> bool:
-    if len(minima) < policy.EARLY_POINTS:
+def _grows(blocks: Blocks, least_rise: int, bends: float) -> bool:
+    if len(blocks.lows) < policy.LEAST_BLOCKS or blocks.rise_bytes < least_rise:
         return False
-    values = [point.bytes for point in minima]
-    rise = values[-1] - values[0]
-    steps_up = [after - before for before, after in pairwise(values)]
-    if rise < least_rise or mann_kendall(values) < policy.MEMORY_Z:
+    steps_up = [after - before for before, after in pairwise(blocks.bytes)]
+    falls = policy.MEMORY_FALL * blocks.rise_bytes / len(steps_up)
+    if sum(step > -falls for step in steps_up) < policy.MEMORY_RISING * len(steps_up):
         return False
-    if sum(step > 0 for step in steps_up) < policy.MEMORY_RISING * len(steps_up):
+    if max(steps_up) >= policy.MEMORY_JUMP * blocks.rise_bytes:
         return False
-    if max(steps_up) >= policy.MEMORY_JUMP * rise:
-        return False
+    return _bends(blocks) >= bends and mann_kendall(blocks.bytes) >= policy.MEMORY_Z
+
+
+def _bends(blocks: Blocks) -> float:
+    """What the second half rises, over what the first does."""
+    values = blocks.bytes
     half = len(values) // 2
     first, second = values[half] - values[0], values[-1] - values[-1 - half]
-    return second >= bends * first
+    return second / max(1, first)
 
 
-def _confirmed(points: Sequence[MemoryPoint], size: int, slope: float) -> bool:
+def _went_on(points: Sequence[MemoryPoint], size: int, slope: float) -> bool:
     """Growth at the same pace over four times the span."""
-    count = size * policy.MEMORY_BLOCKS * policy.LEAK_SPAN
-    if len(points) < count:
+    count = max(policy.LEAK_LEAST_BLOCKS, -(-policy.LEAK_STEPS // size))
+    blocks = in_blocks(points, size, count)
+    if not blocks.whole or mann_kendall(blocks.bytes) < policy.LEAK_Z:
         return False
-    minima = _minima(points[-count:], size)
-    values = [point.bytes for point in minima]
-    rise = values[-1] - values[0]
-    if rise <= 0 or mann_kendall(values) < policy.LEAK_Z:
+    if _bends(blocks) < policy.LEAK_BENDS:
         return False
-    if max(after - before for before, after in pairwise(values)) >= policy.LEAK_JUMP * rise:
+    jump = max(after - before for before, after in pairwise(blocks.bytes))
+    if blocks.rise_bytes <= 0 or jump >= policy.LEAK_JUMP * blocks.rise_bytes:
         return False
-    whole, _, _ = theil_sen(minima)
+    whole = theil_sen(blocks.steps, blocks.bytes)
     low, high = policy.LEAK_EVEN
-    return whole > 0 and low <= slope / whole <= high
-
-
-def mann_kendall(values: Sequence[float]) -> float:
-    """z of the Mann-Kendall trend test, corrected for continuity (no correction for ties)."""
-    count = len(values)
-    if count < 3:
-        return 0.0
-    s = sum((after > before) - (after < before) for before, after in combinations(values, 2))
-    sigma = sqrt(count * (count - 1) * (2 * count + 5) / 18)
-    return (s - 1) / sigma if s > 0 else (s + 1) / sigma if s < 0 else 0.0
-
-
-def theil_sen(points: Sequence[MemoryPoint]) -> tuple[float, float, float]:
-    """Median of the pairwise slopes, bytes a step, and Sen's 95 % interval."""
-    slopes = sorted(
-        (after.bytes - before.bytes) / (after.step - before.step)
-        for before, after in combinations(points, 2)
-        if after.step > before.step
-    )
-    if not slopes:
-        return 0.0, 0.0, 0.0
-    count = len(points)
-    reach = 1.96 * sqrt(count * (count - 1) * (2 * count + 5) / 18)
-    low = max(0, int((len(slopes) - reach) / 2))
-    high = min(len(slopes) - 1, int((len(slopes) + reach) / 2))
-    return median(slopes), slopes[low], slopes[high]
+    return whole is not None and whole.middle > 0 and low <= slope / whole.middle <= high

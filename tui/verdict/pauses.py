@@ -27,6 +27,11 @@ class Pauses:
     """Time of a step without them."""
 
     @property
+    def mean_ns(self) -> float:
+        """Time of a step with its part of them."""
+        return self.step_ns + self.each_ns / self.every_steps
+
+    @property
     def affordable_steps(self) -> int:
         """Steps between two that would cost 2 % of the time, rounded up to two digits."""
         if self.step_ns <= 0:
@@ -60,6 +65,12 @@ def host_parts(rows: Sequence[Step]) -> list[int]:
         min(row.other_ns, round(usual * row.count)) if _paused(row) else row.other_ns
         for row in rows
     ]
+
+
+def clinging_parts(window: Window) -> list[int]:
+    """Python between the phases that clings to a pause, in each row of the window, ns."""
+    usual = host_parts(window.steps)
+    return [row.other_ns - part for row, part in zip(window.steps, usual, strict=True)]
 
 
 def startup_parts(window: Window) -> list[int]:

@@ -10,9 +10,12 @@ from tui.verdict.findings import Evidence
 from tui.verdict.window import FrameShare, Stacks, Window
 
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
-_SYNC_LINE: Final = re.compile("|".join(policy.SYNC_LINES))
-_COPY_LINE: Final = re.compile("|".join(policy.COPY_LINES))
-_EMPTYING_LINE: Final = re.compile("|".join(policy.EMPTYING_LINES))
+READ_CALL: Final = re.compile("|".join(policy.READ_LINES))
+SYNC_CALL: Final = re.compile("|".join(policy.SYNC_LINES))
+COPY_CALL: Final = re.compile("|".join(policy.COPY_LINES))
+ATTENTION_CALL: Final = re.compile("|".join(policy.ATTENTION_LINES))
+SHAPE_CALL: Final = re.compile("|".join(policy.SHAPE_LINES))
+EMPTYING_CALL: Final = re.compile("|".join(policy.EMPTYING_LINES))
 _PYTORCH_FILES: Final = frozenset(
     {
         *("conv.py", "linear.py", "module.py", "container.py", "functional.py", "_tensor.py"),
@@ -38,28 +41,45 @@ def file_of(frame: str) -> str:
 
 
 def reads(place: FrameShare) -> bool:
-    """Bytes are awaited there."""
+    """Bytes are awaited there: by the function, or by what the user's line calls in C."""
     names = [function_of(place.frame)]
     if names[0] in ("sleep", "wait", "poll", "select") and place.caller:
         names.append(function_of(place.caller))
-    return any(name in policy.READ_FRAMES for name in names)
+    if any(name in policy.READ_FRAMES for name in names):
+        return True
+    return place.caller in (None, place.frame) and bool(READ_CALL.search(place.line))
 
 
 def waits_for_gpu(place: FrameShare) -> bool:
     """The thread waits for the GPU there, if there is one: by the function, or by what the user's
     line says (a call into C leaves no frame)."""
-    return function_of(place.frame) in policy.SYNC_FRAMES or bool(_SYNC_LINE.search(place.line))
+    return function_of(place.frame) in policy.SYNC_FRAMES or bool(SYNC_CALL.search(place.line))
 
 
 def copies_to_gpu(place: FrameShare) -> bool:
     """A batch goes to the GPU there."""
-    return bool(_COPY_LINE.search(place.line))
+    return bool(COPY_CALL.search(place.line))
 
 
 def empties_cache(place: FrameShare) -> bool:
     """The allocator's cache is emptied there."""
     named = function_of(place.frame) in ("empty_cache", "ipc_collect")
-    return named or bool(_EMPTYING_LINE.search(place.line))
+    return named or bool(EMPTYING_CALL.search(place.line))
+
+
+def steps_one_by_one(place: FrameShare) -> bool:
+    """An optimizer walks through its parameters there."""
+    return "single_tensor" in function_of(place.frame)
+
+
+def attends(place: FrameShare) -> bool:
+    """Attention is computed there, from its parts."""
+    return bool(ATTENTION_CALL.search(place.line))
+
+
+def asks_for_shape(place: FrameShare) -> bool:
+    """The host needs a shape there that the GPU must compute first."""
+    return bool(SHAPE_CALL.search(place.line))
 
 
 def is_users(place: FrameShare) -> bool:
@@ -83,6 +103,12 @@ def spot(place: FrameShare) -> str:
     if place.caller and place.caller != place.frame:
         return f"{place.frame}, called from {place.caller}"
     return place.frame
+
+
+def position_of(place: FrameShare) -> str:
+    """ "train.py:88", of the user's own line that leads there; "" where there is none."""
+    match = _FRAME.match(place.caller or place.frame)
+    return f"{match['file']}:{match['line']}" if match is not None and match["line"] else ""
 
 
 def by_user_function(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:

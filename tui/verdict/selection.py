@@ -1,13 +1,15 @@
-"""Which steps speak for the run now: warm, of the present pace, and not too old."""
+"""Which steps speak for the run now: warm, of the present pace and work, and not too old."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 
 from probe.wire.messages import Step
 from tui.verdict import policy
 from tui.verdict.changes import Change, last_change
 from tui.verdict.spent import pace_of
 from tui.verdict.warmup import warm_after
+from tui.verdict.workload import new_work, what_changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Choice:
     warmup_left: int
     """Steps still needed before there can be a verdict; 0 once there are enough."""
     cut_ns: int
-    """Start of the present pace: give it back with the next call."""
+    """Start of the present pace and work: give it back with the next call."""
     change: Change | None
     """Set by the call that found it; its `index` counts in `steps` of before the cut: use
     `steps[0]` as the first step of the new pace."""
@@ -34,7 +36,7 @@ def choose_window(all_steps: Sequence[Step], cut_ns: int = 0) -> Choice:
         return Choice((), policy.WARMUP_STEPS + policy.LEAST_STEPS, cut_ns, None)
     warm = warm_after(all_steps)
     recent = _present(all_steps[-policy.CHANGE_ROWS :], warm, cut_ns)
-    change = last_change([pace_of(row) for row in recent])
+    change = _change(recent)
     if change is not None:
         cut_ns = recent[change.index].start_ns
     newest = all_steps[-1]
@@ -47,6 +49,17 @@ def choose_window(all_steps: Sequence[Step], cut_ns: int = 0) -> Choice:
     if left and not have:
         left += max(0, warm - newest.number)
     return Choice(tuple(kept), left, cut_ns, change)
+
+
+def _change(rows: Sequence[Step]) -> Change | None:
+    """Where the pace or the work last became another, and what did."""
+    paces_ns = [pace_of(row) for row in rows]
+    found, work = last_change(paces_ns), new_work(rows)
+    if work is not None and (found is None or found.index < work):
+        found = Change(work, median(paces_ns[:work]), median(paces_ns[work:]))
+    if found is None:
+        return None
+    return replace(found, what=what_changed(rows[: found.index], rows[found.index :]))
 
 
 def _present(rows: Sequence[Step], warm: int, cut_ns: int) -> list[Step]:

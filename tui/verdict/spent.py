@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from probe.wire.messages import Step
+from tui.verdict import policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ def aside_of(step: Step) -> int:
 def pace_of(step: Step) -> float:
     """Training time of one step of a row, ns: without what comes now and then."""
     return max(0, wall_of(step) - aside_of(step) - step.startup_ns) / max(1, step.count)
+
+
+def is_python(phase: str) -> bool:
+    """Whether a user's phase is Python between the steps, by its name: neither data nor compute."""
+    return not any(word in phase.lower() for word in (*policy.COMPUTE_PHASES, *policy.DATA_PHASES))
 
 
 def spent(rows: Sequence[Step]) -> Spent:

@@ -1,7 +1,9 @@
 """Which causes hold: entered when they are sure, left when they are gone, so that nothing flaps."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from probe.wire.messages import Step
 from tui.verdict import policy
 from tui.verdict.findings import Finding
 
@@ -15,21 +17,32 @@ class Standing:
         """As it was last seen."""
         self._streak = 0
         """Looks in a row that speak for entering, or for leaving once it holds."""
+        self._streak_ns = 0
+        """Where the steps of the streak's first look ended."""
         self._other_subs = 0
 
-    def look(self, finding: Finding | None, fresh: bool) -> None:
-        """One look with new steps. `fresh`: nothing was known before, so one look is enough: the
-        interval alone must do, or a verdict within 10 steps would be impossible."""
+    def look(self, finding: Finding | None, steps: Sequence[Step], fresh: bool) -> None:
+        """One look at `steps`, some of them new. `fresh`: nothing was known before, so one look is
+        enough: the interval alone must do, or a verdict within 10 steps would be impossible."""
         speaks = self._leaves(finding) if self.holds else _enters(finding)
+        if speaks and not self._streak:
+            self._streak_ns = steps[-1].end_ns
         self._streak = self._streak + 1 if speaks else 0
-        needed = policy.LEAVE_TIMES if self.holds else policy.ENTER_TIMES
-        if self._streak >= (1 if fresh else needed):
+        if speaks and (fresh or self._is_long_enough(steps)):
             self.holds = not self.holds
             self._streak = 0
         if finding is not None:
             self.finding = self._with_steady_sub(finding, fresh)
         elif not self.holds:
             self.finding = None
+
+    def _is_long_enough(self, steps: Sequence[Step]) -> bool:
+        if not self.holds:
+            return self._streak >= policy.ENTER_TIMES
+        return (
+            self._streak >= policy.LEAVE_TIMES
+            and renewed(steps, self._streak_ns) >= policy.LEAVE_RENEWED
+        )
 
     def _leaves(self, finding: Finding | None) -> bool:
         if finding is None:
@@ -58,6 +71,11 @@ def _enters(finding: Finding | None) -> bool:
     return finding.share > policy.ENTER_SHARE and finding.share_low > policy.ENTER_LOW
 
 
+def renewed(steps: Sequence[Step], since_ns: int) -> float:
+    """Part of the steps that began after `since_ns`, 0 to 1."""
+    return sum(row.start_ns >= since_ns for row in steps) / len(steps)
+
+
 def with_figures(old: Finding, new: Finding) -> Finding:
     """What `old` says with the shares of `new`."""
     return replace(
@@ -67,5 +85,6 @@ def with_figures(old: Finding, new: Finding) -> Finding:
         share_low=new.share_low,
         share_high=new.share_high,
         speedup=new.speedup,
+        speedup_is=new.speedup_is,
         headline=new.headline,
     )

@@ -1,6 +1,7 @@
 """The window: everything a rule may look at. Plain values, no clock, no device, no thread."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
 
@@ -16,6 +17,8 @@ class WorkerUse:
     """Part of the moments in which a worker was in state D."""
     read_bytes_s: float | None
     """All workers together."""
+    run_delay: float | None = None
+    """Part of the time in which one of them was ready to run and had no core, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,15 @@ class MemoryPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happened at a step and may hold memory, or give it back."""
+
+    step: int
+    kind: Literal["epoch", "evaluation", "checkpoint", "workers"]
+    """An epoch began, workers were started anew; or the step had the other two in it."""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenStep:
     """What the training thread is doing now."""
 
@@ -66,6 +78,20 @@ class OpenStep:
     evaluating: bool
     frame: str | None
     """Where the main thread is, if stacks know."""
+    stack: tuple[str, ...] = ()
+    """The way there: its frames from the user's outermost one on, outermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Another process on the GPU."""
+
+    pid: int
+    name: str
+    """"" where it lives in another pid namespace."""
+    memory_bytes: int | None
+    sm_percent: float | None
+    """Its share of the device's time by NVML; None where that is not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +118,11 @@ class GpuActivity:
     """What they use of the device's time together, percent, where NVML tells."""
     throttle_reasons: tuple[str, ...] = ()
     """The reasons that were read, the most frequent first."""
+    clock_lost: float | None = None
+    """Part of its speed that the device lacked in the readings with such a reason, by its clock
+    against the highest it goes to: a mean over all readings, 0 to 1."""
+    neighbours: tuple[Neighbour, ...] = ()
+    """Those processes, the one that uses most of the device first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +146,11 @@ class Window:
     workers: WorkerUse | None
     stacks: Stacks | None
     memory: tuple[MemoryPoint, ...]
-    """Resident memory of the main process (workers' apart), one point at least a second apart."""
+    """Resident memory of the main process (workers' apart) without pages of files, one point at
+    least a second apart."""
     worker_memory: tuple[MemoryPoint, ...]
     memory_limit_bytes: int | None
-    """What the process could still grow to: its resident memory plus what the machine has free."""
+    """What the process could still grow to: that memory plus what the machine has free."""
     open_step: OpenStep | None
     gpu_present: bool
     ended: bool
@@ -131,10 +163,26 @@ class Window:
     """What the GPU's counters told over the window; None without counters."""
     gpu_memory: tuple[GpuMemory, ...] = ()
     gpu_memory_limit_bytes: int | None = None
-    """What the process could grow to on its GPU: the device's memory less what others hold."""
+    """What PyTorch's allocator could grow to on its GPU: what is free there and what it holds, or
+    the part of the device that it may take."""
     settings: Settings | None = None
     """How PyTorch is set up there; None while the probe has not told."""
     run_delay: float | None = None
     """Part of the time in which the training thread was ready to run and had no core, 0 to 1."""
     cpu_throttled: float | None = None
     """Part of the time in which a CPU quota held the process back, 0 to 1."""
+    others_cores: float | None = None
+    """Cores that processes outside its tree used, of those that it may run on."""
+    beside_cores: float | None = None
+    """Cores that its own other threads and processes used beside the training thread."""
+    warm_step: int = 0
+    """Last step of the warm-up as far as it was ever known; 0 before."""
+    moments: tuple[Moment, ...] = ()
+    """Over the run, the newest of each kind; oldest first."""
+    workers_grown: tuple[int, ...] = ()
+    """What each worker of now has grown by since it was first looked at, bytes (proportional)."""
+
+    def __hash__(self) -> int:
+        """By its moment, so that what is worked out from a window can be kept for the next rule:
+        its rows hold dictionaries, which have no hash."""
+        return hash(self.now_ns)

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from tui.snapshot import Snapshot
-from tui.verdict.findings import Evidence, Finding
+from tui.verdict.findings import Evidence, Finding, Note
 from tui.widgets.header import ended_line
 from tui.widgets.headline import headline_rows
 from tui.widgets.panel import Panel
+from tui.widgets.past import past_note
 from tui.widgets.spans import EMPTY, Row, Span, clip, ends, length, rule, wrap
 from tui.widgets.view import View
 from tui.wording.numbers import count, span
@@ -17,7 +18,13 @@ INDENT = 10
 NARROW, NARROW_INDENT = 60, 8
 """Below this width sources give way to the text, and labels take fewer cells."""
 TINY = 40
+ROOMY = 100
+"""From here on the heading has room for what was said before."""
+HEADING = 24
+"""Cells of it that are the panel's name and its rule."""
 EVIDENCE = 3
+NOTED = 6
+"""From this many rows on the last one is kept for a note, where there is one."""
 SIDE_BY_SIDE = 72
 """From this many cells each, findings stand side by side."""
 
@@ -29,7 +36,7 @@ class VerdictPanel(Panel):
         """Headline, then next action and evidence as far as there is room."""
         if height < 6:
             return verdict_rows(view, width, height)
-        head = rule("Verdict", _window_notes(view.snapshot), width, self.has_focus)
+        head = rule("Verdict", _notes(view.snapshot, width), width, self.has_focus)
         others = view.snapshot.verdict.contributors
         if height >= 8 and others and width >= 2 * SIDE_BY_SIDE:
             left = width // 2 - 1
@@ -37,6 +44,14 @@ class VerdictPanel(Panel):
             theirs = _contributors(others, width - left - 2, height - 1)
             return [head, *_beside(mine, theirs, left, height - 1)]
         return [head, *verdict_rows(view, width, height - 1)]
+
+
+def _notes(snapshot: Snapshot, width: int) -> list[str]:
+    """What the verdict rests on, and before it what was said before, where there is room."""
+    notes = _window_notes(snapshot)
+    room = width - HEADING - sum(len(note) + 3 for note in notes)
+    before = past_note(snapshot, room) if width >= ROOMY else ""
+    return [before, *notes] if before else notes
 
 
 def _window_notes(snapshot: Snapshot) -> list[str]:
@@ -65,8 +80,31 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
         out += [_also(f, width) for f in verdict.contributors]
     if len(finding.advice) > 1:
         out.append(_line("then", finding.advice[1], width, "text"))
+    kept = 1 if verdict.notes and height >= NOTED else 0
+    out = out[: height - kept]
+    out += note_rows(verdict.notes, width, height - len(out))
     out += [_line("n/a", text, width, "dim") for text in verdict.missing]
     return out[:height]
+
+
+def note_rows(notes: Sequence[Note], width: int, height: int) -> list[Row]:
+    """As many as there is room for; the last says how many more there are."""
+    shown = notes[:height]
+    out = [_note(note, width) for note in shown[:-1]]
+    if shown:
+        hidden = len(notes) - len(shown)
+        out.append(_note(shown[-1], width, f" +{hidden} more" if hidden else ""))
+    return out
+
+
+def _note(note: Note, width: int, more: str = "") -> Row:
+    label = _label("note", width)
+    room = width - len(label.text) - len(more) - 1
+    cost = note.cost or ""
+    if len(note.text) + len(cost) + 2 > room:
+        cost = ""
+    text = clip(note.text, room - len(cost) - (2 if cost else 0))
+    return ends((label, Span(text, "dim")), (Span(f"{cost}{more} ", "dim"),), width, gap=1)
 
 
 def evidence_rows(evidence: Sequence[Evidence], width: int) -> list[Row]:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tui.verdict.figures import times
-from tui.verdict.findings import Finding
+from tui.verdict.findings import Finding, Kind
 
 WORDS: Final = {
     "warming-up": "WARMING UP",
@@ -28,13 +28,19 @@ WORDS: Final = {
     "throttled": "THROTTLED",
     "memory-growth": "MEMORY GROWS",
 }
-_ABSTAINS: Final = ("warming-up", "incomplete")
+ABSTAINS: Final = ("warming-up", "incomplete")
+"""Kinds that are no verdict."""
 _GLYPHS: Final = {"critical": "▲", "warning": "◆", "info": "●"}
+
+
+def name_of(kind: Kind, sub: str | None) -> str:
+    """ "input/workers"."""
+    return f"{kind}/{sub}" if sub else kind
 
 
 def abstains(finding: Finding) -> bool:
     """It is not a verdict: severity and confidence would say nothing."""
-    return finding.kind in _ABSTAINS
+    return finding.kind in ABSTAINS
 
 
 def glyph_of(finding: Finding) -> str:

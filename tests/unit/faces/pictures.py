@@ -16,6 +16,7 @@ from tui.snapshot import (
     StepStats,
 )
 from tui.verdict.findings import Evidence, Finding, Verdict
+from tui.verdict.said import Held, Said, Timeline
 from tui.verdict.window import FrameShare, OpenStep, Stacks
 
 GIB = 1024**3
@@ -174,3 +175,17 @@ BY_GPM = Activity(
     pcie_tx_mb_s=70.0,
 )
 BY_NVML = Activity(index=0, source="utilization", interval_ns=1000 * MS, busy=42.0)
+
+TIMELINE = Timeline(
+    (
+        Said("warming-up", None, 0, 12 * S, 0, 15, None, None, "warming up (9/10)"),
+        Said("healthy", None, 12 * S, 101 * S, 15, 4_100, None, None, "nothing above 10%"),
+        Said("input", "workers", 101 * S, 401 * S, 4_100, 18_204, 0.57, 2.3, "data wait is 57%"),
+    ),
+    dropped=2,
+)
+SUMMARY = (
+    Held("input", "workers", 300 / 401, 300 * S, 171 * S),
+    Held("healthy", None, 89 / 401, 89 * S, None),
+    Held("warming-up", None, 12 / 401, 12 * S, None),
+)

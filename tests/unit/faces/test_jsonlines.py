@@ -8,8 +8,19 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
-from tests.tui.states import ALLOCATOR, ON_GPU
-from tests.unit.faces.pictures import BY_GPM, BY_NVML, GPU, INPUT, STATUS, STEPS, picture, young
+from tests.tui.states import ALLOCATOR, NOTES, ON_GPU
+from tests.unit.faces.pictures import (
+    BY_GPM,
+    BY_NVML,
+    GPU,
+    INPUT,
+    STATUS,
+    STEPS,
+    SUMMARY,
+    TIMELINE,
+    picture,
+    young,
+)
 from tests.unit.faces.strict_schema import shipped, strict
 from tests.unit.session.making import verdict
 from tui.jsonlines import line, record
@@ -39,6 +50,8 @@ def test_the_schemas_words_are_the_codes_words() -> None:
     assert schema["$defs"]["severity"]["enum"] == list(get_args(Severity))
     evidence = schema["properties"]["verdict"]["properties"]["evidence"]["items"]
     assert evidence["properties"]["source"]["enum"] == list(get_args(Source))
+    notes = schema["properties"]["verdict"]["properties"]["notes"]["items"]
+    assert notes["properties"]["source"]["enum"] == list(get_args(Source))
 
 
 @pytest.mark.parametrize("final", [False, True])
@@ -46,7 +59,8 @@ def test_whole_and_young_pictures_follow_the_contract(final: bool) -> None:
     by_gpm = picture(gpus=(GPU,), activity=(BY_GPM,))
     by_nvml = picture(gpus=(GPU,), activity=(BY_NVML,))
     clocked = picture(gpus=(GPU,), gpu_phases=ON_GPU, gpu_memory=(ALLOCATOR,))
-    for snapshot in (picture(), young(), picture(gpus=(GPU,)), by_gpm, by_nvml, clocked):
+    past = picture(timeline=TIMELINE, summary=SUMMARY)
+    for snapshot in (picture(), young(), picture(gpus=(GPU,)), by_gpm, by_nvml, clocked, past):
         one = record(snapshot, final)
         check(one)
         assert one["final"] is final
@@ -122,3 +136,47 @@ def test_the_gpus_own_clock_and_its_allocator() -> None:
     assert told["clock"]["every"] == 3
     assert told["allocator"]["reserved_bytes"] == 66 * 2**30
     assert record(picture(gpus=(GPU,)), False)["gpu"]["clock"] is None
+
+
+def test_the_last_line_says_what_was_said_over_the_run() -> None:
+    snapshot = picture(timeline=TIMELINE, summary=SUMMARY)
+    assert record(snapshot, False)["timeline"] is record(snapshot, False)["summary"] is None
+    one = record(snapshot, True)
+    assert one["summary"][0] == {
+        "kind": "input",
+        "sub": "workers",
+        "share_of_time": 0.74813,
+        "seconds": 300.0,
+        "cost_seconds": 171.0,
+    }
+    assert one["summary"][1]["cost_seconds"] is None
+    assert one["timeline"]["dropped"] == 2
+    assert [entry["kind"] for entry in one["timeline"]["entries"]] == [
+        *("warming-up", "healthy", "input"),
+    ]
+    assert one["timeline"]["entries"][2] == {
+        "kind": "input",
+        "sub": "workers",
+        "t": 1_700_000_101.0,
+        "seconds": 300.0,
+        "since_step": 4_100,
+        "until_step": 18_204,
+        "share": 0.57,
+        "speedup": 2.3,
+        "headline": "data wait is 57%",
+    }
+
+
+def test_notes_and_their_costs() -> None:
+    said = replace(picture().verdict, notes=(NOTES[1], replace(NOTES[0], cost=None)))
+    one = record(picture(verdict=said), False)
+    check(one)
+    assert one["verdict"]["notes"] == [
+        {
+            "text": "a GradScaler with bfloat16, which needs none: GradScaler(enabled=False)",
+            "cost": "3% of main-thread samples are in it",
+            "source": "py-spy",
+        },
+        {"text": NOTES[0].text, "cost": None, "source": "hook"},
+    ]
+    assert record(picture(), False)["verdict"]["notes"] == []

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
+from tests.tui.states import NOTES
 from tests.unit.faces.pictures import BY_GPM, BY_NVML, STATUS, STEPS, picture, young
 from tests.unit.session.making import S, verdict
 from tui.plain import PlainView, heartbeat
@@ -75,3 +76,23 @@ def test_the_closing_is_the_report_below_a_rule() -> None:
     lines = PlainView(100).closing(picture())
     assert lines[:2] == ["", "-" * 40]
     assert lines[4].startswith("INPUT-BOUND")
+
+
+def test_notes_that_come_after_their_verdict_are_said_once() -> None:
+    view = PlainView(200)
+    view.lines(picture())
+    told = replace(picture().verdict, notes=NOTES[:1])
+    assert view.lines(picture(verdict=told)) == [
+        "note: anomaly detection was left on: torch.autograd.set_detect_anomaly(False) "
+        "(it slows the backward, 23% of every step)   [hook]"
+    ]
+    cheaper = replace(NOTES[0], cost="it slows the backward, 22% of every step")
+    assert view.lines(picture(verdict=replace(told, notes=(cheaper,)))) == []
+    assert len(view.lines(picture(verdict=replace(told, notes=NOTES)))) == 1
+
+
+def test_notes_that_are_known_stand_in_the_verdicts_block() -> None:
+    view = PlainView(200)
+    block = view.lines(picture(verdict=replace(picture().verdict, notes=NOTES)))
+    assert sum("GradScaler" in line for line in block) == 1
+    assert not any(line.startswith("note:") for line in block)

@@ -4,9 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.faces.pictures import BY_GPM, BY_NVML, GPU, STATUS, picture, young
-from tests.unit.session.making import verdict
+from tests.tui.states import NOTES
+from tests.unit.faces.pictures import (
+    BY_GPM,
+    BY_NVML,
+    GPU,
+    STATUS,
+    SUMMARY,
+    TIMELINE,
+    picture,
+    young,
+)
+from tests.unit.session.making import S, verdict
 from tui.report import report_lines
+from tui.verdict.said import Held, Timeline
 
 WHOLE = """\
 gpuwatch   train.py   pid 48213 · attached 6m41s · hooks · cost 0.04%
@@ -82,3 +93,44 @@ def test_without_counters_there_is_how_busy_a_gpu_is() -> None:
     assert "busy 42%" in text
     assert "SM" not in text
     assert "tensor" not in text
+
+
+def test_the_time_of_the_run_is_accounted_for() -> None:
+    lines = report_lines(picture(timeline=TIMELINE, summary=SUMMARY), 200)
+    first = next(index for index, line in enumerate(lines) if line.startswith("past"))
+    assert lines[first : first + 4] == [
+        "past     over 6m41s: input/workers 75%, healthy 22%, warming-up 3%; "
+        "its causes cost 2m51s of it",
+        "         steps 0 to 15, 12s: warming-up",
+        "         steps 15 to 4,100, 1m29s: healthy",
+        "         steps 4,100 to 18,204, 5m00s: input/workers, 57% of that time",
+    ]
+
+
+def test_a_run_that_only_warmed_up_has_no_account() -> None:
+    whole = (Held("warming-up", None, 1.0, 12 * S, None),)
+    lines = report_lines(picture(summary=whole, timeline=Timeline(TIMELINE.said[:1], 0)), 200)
+    assert not any(line.startswith("past") for line in lines)
+
+
+def test_what_was_said_seldom_is_told_together() -> None:
+    kinds = ("input", "host", "sync", "launch", "h2d", "compute", "healthy")
+    whole = tuple(Held(kind, None, 1 / 7, S, None) for kind in kinds)
+    lines = report_lines(picture(summary=whole), 200)
+    assert (
+        "past     over 7s: input 14%, host 14%, sync 14%, launch 14%, h2d 14%, other 29%" in lines
+    )
+
+
+def test_notes_stand_below_what_else_was_found() -> None:
+    said = replace(picture().verdict, notes=(*NOTES, replace(NOTES[0], cost=None)))
+    lines = report_lines(picture(verdict=said), 200)
+    first = next(index for index, line in enumerate(lines) if line.startswith("  NOTE"))
+    assert lines[first - 1].startswith("  ALSO")
+    assert lines[first : first + 3] == [
+        "  NOTE   anomaly detection was left on: torch.autograd.set_detect_anomaly(False) "
+        "(it slows the backward, 23% of every step)   [hook]",
+        "         a GradScaler with bfloat16, which needs none: GradScaler(enabled=False) "
+        "(3% of main-thread samples are in it)   [py-spy]",
+        "         anomaly detection was left on: torch.autograd.set_detect_anomaly(False)   [hook]",
+    ]

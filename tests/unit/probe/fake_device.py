@@ -1,5 +1,6 @@
 """A device that runs behind the host on a held clock: its kernels take the time they are given."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +38,10 @@ class FakeDevice:
     """Host time less device time."""
     current: FakeStream = field(default_factory=lambda: FakeStream(0))
     index: int = 0
-    stats: dict[str, Any] | None = None
+    stats: dict[str, Any] | Callable[[], dict[str, Any]] | None = None
+    stats_ns: int = 0
+    part: float | None = None
+    """Of the memory that the process may take."""
     events: list[FakeEvent] = field(default_factory=list)
     """All that were made."""
     query_ns: int = 400
@@ -92,4 +96,8 @@ class FakeDevice:
         return float(np.float32((later.passed_ns - earlier.passed_ns) / 1e6))
 
     def allocator(self, device: int) -> dict[str, Any] | None:
-        return self.stats
+        self.clock.now_ns += self.stats_ns
+        return self.stats() if callable(self.stats) else self.stats
+
+    def fraction(self, device: int) -> float | None:
+        return self.part

@@ -237,6 +237,7 @@ def test_the_allocator_is_read_once_a_second(run: Run) -> None:
         "allocated_bytes": {"all": {"current": 3 * gib, "peak": 5 * gib}},
         "reserved_bytes": {"all": {"current": 6 * gib, "peak": 7 * gib}},
         "active_bytes": {"all": {"current": 4 * gib}},
+        "inactive_split_bytes": {"all": {"current": gib}},
         "num_alloc_retries": 1,
         "num_ooms": 0,
     }
@@ -247,6 +248,8 @@ def test_the_allocator_is_read_once_a_second(run: Run) -> None:
     assert rows[-1].allocated == 3 * gib
     assert rows[-1].at_backward == 3 * gib
     assert rows[-1].retries == 1
+    assert (rows[-1].inactive_split, rows[-1].device_allocs) == (gib, None)
+    assert rows[-1].lowest == 3 * gib
 
 
 def test_an_idle_device_answers_within_its_uncertainty(run: Run) -> None:

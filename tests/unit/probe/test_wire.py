@@ -1,5 +1,7 @@
 """The wire: golden bytes of version 1, and whatever else arrives is refused."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +17,14 @@ STEP = Step(
 LOADER = Loader(5, "_MultiProcessingDataLoaderIter", 2, 2, False, True, 32, 100, (11, 12), "Rows")
 
 
-def test_everything_survives_the_wire() -> None:
+def batch_of(**fields: Any) -> Batch:
+    """A message of one step, with `fields` besides."""
     opened = Open(2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, None, False)
-    batch = Batch(1, 2, [STEP], opened, [LOADER], 0, 1024, 300, 42, None)
+    return Batch(1, 2, [STEP], opened, [LOADER], 0, 1024, 300, 42, None, **fields)
+
+
+def test_everything_survives_the_wire() -> None:
+    batch = batch_of()
     assert wire.decode_reply(wire.encode_message(batch)) == batch
     request = Subscribe(wire.SCHEMA, 1, True)
     assert wire.decode_request(wire.encode_message(request)) == request

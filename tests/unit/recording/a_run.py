@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 
 from probe.wire import marks
-from probe.wire.messages import GpuClock, GpuMemory, GpuStep, Step
+from probe.wire.messages import GpuClock, GpuMemory, GpuStep, Settings, Step
 from tests.unit.session.making import HELLO, MS, S, delivered, loader, open_at
 from tui.observations import (
     Activity,
@@ -21,6 +21,23 @@ from tui.observations import (
 )
 
 START = 7_000 * S
+SETTINGS = Settings(
+    threads=16,
+    matmul_precision="highest",
+    cudnn_benchmark=False,
+    deterministic=False,
+    anomaly=True,
+    autocast="bfloat16",
+    scaler=True,
+    optimizer="AdamW",
+    parameters=161,
+    parameter_bytes=348_160_004,
+    parameter_dtype="float32",
+    parameter_device="cuda",
+    cudnn_tf32=True,
+    capability=90,
+    set_to_none=True,
+)
 GIB = 1024**3
 KIB = 1024
 
@@ -145,6 +162,7 @@ def _batches(
                 data_ns=_ns(rng, 18),
             ),
             loaders=[loader(num_workers=8)] if sequence == 1 else [],
+            settings=SETTINGS if sequence == 1 else None,
             rss_bytes=3 * GIB + rng.randrange(64) * 4 * KIB if every_second else None,
             gpu_steps=known,
             gpu_memory=[_allocator(rng, t_ns, len(steps) - len(waiting))] if every_second else [],
@@ -167,6 +185,11 @@ def _allocator(rng: random.Random, t_ns: int, step: int) -> GpuMemory:
         at_backward=11 * GIB + rng.randrange(512) * 512,
         retries=0,
         ooms=0,
+        inactive_split=GIB + rng.randrange(512) * 512,
+        device_allocs=480 + step // 50,
+        allocations=2_048 + rng.randrange(16),
+        lowest=9 * GIB,
+        fraction=1.0,
     )
 
 
@@ -236,6 +259,8 @@ def _processes(rng: random.Random, end_ns: int) -> Iterator[AnyObservation]:
             machine_cpu_percent=rng.uniform(50, 60),
             memory_total_bytes=128 * GIB,
             memory_available_bytes=90 * GIB + rng.randrange(1 << 15) * 4 * KIB,
+            throttled_percent=rng.uniform(0, 5) if look else None,
+            others_cpu_percent=rng.uniform(0, 90) if look else None,
         )
 
 
@@ -251,6 +276,7 @@ def _process(rng: random.Random, pid: int, role: str, look: int) -> ProcessUse:
         write_bytes_s=0.0,
         status=rng.choice("RRRSD"),
         threads=71 if role == "main" else 1,
+        run_delay_percent=rng.uniform(0, 9) if look else None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tui.fake_run import FakeRun
-from tests.unit.recording.a_run import START, a_run
+from tests.unit.recording.a_run import SETTINGS, START, a_run
 from tests.unit.recording.files import HEADER
 from tests.unit.session.making import HELLO, S, delivered, loader, steps
 from tui.observations import Delivered, Greeted, Missing
@@ -55,7 +55,8 @@ def test_the_tape_gives_what_it_holds_and_then_what_comes() -> None:
 def test_what_is_forgotten_leaves_what_everything_builds_on() -> None:
     tape = Tape()
     tape.keep(Greeted(t_ns=0, hello=HELLO))
-    tape.keep(delivered(steps(2, forward_ms=5), loaders=[loader(key=1), loader(key=2)]))
+    both = [loader(key=1), loader(key=2)]
+    tape.keep(delivered(steps(2, forward_ms=5), loaders=both, settings=SETTINGS))
     tape.keep(Missing(t_ns=0, source="nvml", reason="no driver"))
     tape.keep(Missing(t_ns=0, source="stacks", reason="no py-spy"))
     tape.looked(0)
@@ -69,6 +70,7 @@ def test_what_is_forgotten_leaves_what_everything_builds_on() -> None:
     standing = entries[3]
     assert isinstance(standing, Delivered)
     assert [(one.key, one.iterations) for one in standing.batch.loaders] == [(2, 1), (1, 2)]
+    assert standing.batch.settings == SETTINGS
     assert standing.batch.steps[-1].number == 4
     assert entries[4] == kept(late)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.recording.a_run import START, a_run
+from tests.unit.recording.a_run import SETTINGS, START, a_run
 from tests.unit.recording.files import opened, recorded
 from tests.unit.session.making import MS, S, ScriptedEngine
 from tui.observations import AnyObservation, TargetEnded
@@ -16,6 +16,7 @@ from tui.session.replayed import ReplayedPicture
 from tui.snapshot import Snapshot
 from tui.verdict.engine import Engine
 from tui.verdict.findings import Verdict
+from tui.verdict.said import Held, Timeline
 from tui.verdict.window import Window
 
 
@@ -31,6 +32,14 @@ class Witness:
         verdict = self._engine.judge(window)
         self.seen.append((window, verdict))
         return verdict
+
+    def timeline(self) -> Timeline:
+        """The engine's."""
+        return self._engine.timeline()
+
+    def summary(self) -> tuple[Held, ...]:
+        """The engine's."""
+        return self._engine.summary()
 
 
 class Hand:
@@ -74,11 +83,15 @@ def replayed(folder: Path, data: bytes, frame_ms: float) -> tuple[Witness, Snaps
 def test_the_verdicts_are_the_same_however_often_somebody_looks(
     tmp_path: Path, frame_ms: float
 ) -> None:
-    entries, witness, _ = live(a_run(20), 250)
-    again, _ = replayed(tmp_path, recorded(entries), frame_ms)
+    entries, witness, then = live(a_run(20), 250)
+    again, now = replayed(tmp_path, recorded(entries), frame_ms)
     assert len(witness.seen) >= 15
     assert {verdict.finding.kind for _, verdict in witness.seen} - {"warming-up", "incomplete"}
     assert again.seen == witness.seen
+    assert again.seen[-1][0].settings == SETTINGS
+    assert "anomaly" in again.seen[-1][1].notes[0].text
+    assert len(then.timeline.said) >= 2
+    assert (now.timeline, now.summary) == (then.timeline, then.summary)
 
 
 def test_the_last_picture_is_the_same_and_stays(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from probe.wire.messages import Batch, Hello, Loader, Open, Step
 from tui.observations import Delivered, ProcessesSeen, ProcessUse
 from tui.session import Session
 from tui.verdict.findings import Finding, Verdict
+from tui.verdict.said import NOTHING_SAID, Held, Timeline
 from tui.verdict.window import Window
 
 MS = 1_000_000
@@ -170,6 +171,14 @@ class ScriptedEngine:
         if len(self._verdicts) > 1:
             return self._verdicts.pop(0)
         return self._verdicts[0] if self._verdicts else verdict("warming-up")
+
+    def timeline(self) -> Timeline:
+        """Nothing: what was said is the test's."""
+        return NOTHING_SAID
+
+    def summary(self) -> tuple[Held, ...]:
+        """Nothing, likewise."""
+        return ()
 
 
 def finding(kind: Any, **fields: Any) -> Finding:

@@ -1,10 +1,12 @@
 """What the GPUs did, as a session holds it."""
 
 import pytest
+from msgspec import structs
 
 from tests.unit.session.test_session import gpu
-from tui.observations import Activity, ActivitySeen, GpusSeen
+from tui.observations import Activity, ActivitySeen, GpusSeen, OtherProcess
 from tui.session.activity_book import LATE_NS, ActivityBook
+from tui.verdict.window import GpuActivity
 
 MS = 1_000_000
 
@@ -77,3 +79,54 @@ def test_a_power_cap_is_no_throttling() -> None:
     told = book.between(0, 2_000 * MS)
     assert told is not None
     assert told.throttled == 0.5
+
+
+def shared(*others: OtherProcess, told: bool = True, clock: int = 1980) -> GpusSeen:
+    """A reading of a GPU that others are on."""
+    use = structs.replace(
+        gpu(90.0, ("too hot",) if clock < 1980 else ()),
+        others=others,
+        target_memory_bytes=7 if told else None,
+        sm_clock_mhz=clock,
+        max_sm_clock_mhz=1980,
+    )
+    return GpusSeen(t_ns=900 * MS, gpus=(use,))
+
+
+def of(*seen: GpusSeen) -> GpuActivity:
+    book = ActivityBook()
+    book.seen(reading(1_000, 50.0))
+    for one in seen:
+        book.used(one)
+    told = book.between(0, 2_000 * MS)
+    assert told is not None
+    return told
+
+
+def other(pid: int, sm: float | None) -> OtherProcess:
+    return OtherProcess(pid=pid, name="serve", memory_bytes=5, sm_percent=sm)
+
+
+def test_what_others_use_together_and_who_they_are() -> None:
+    told = of(shared(other(7, 10.0), other(8, 30.0)))
+    assert (told.others, told.others_sm) == (2, 40.0)
+    assert [one.pid for one in told.neighbours] == [8, 7]
+
+
+def test_others_of_whom_nobody_tells_are_not_idle() -> None:
+    assert of(shared(other(7, 10.0), other(8, None))).others_sm is None
+    assert of(shared(told=False)).others_sm is None, "nobody can be told from the target"
+    assert of(shared()).others_sm == 0.0
+
+
+def test_what_the_clock_lacks_while_something_holds_it_back() -> None:
+    told = of(shared(clock=990), shared(clock=1980), shared(clock=990), shared(clock=1980))
+    assert told.throttled == 0.5
+    assert told.throttle_reasons == ("too hot",)
+    assert told.clock_lost == pytest.approx(0.25)
+
+
+def test_a_clock_that_is_not_told_lost_nothing_that_is_known() -> None:
+    unknown = shared(clock=990)
+    gpus = tuple(structs.replace(one, max_sm_clock_mhz=None) for one in unknown.gpus)
+    assert of(structs.replace(unknown, gpus=gpus)).clock_lost is None

@@ -50,6 +50,15 @@ def test_a_frame_is_told_only_of_a_mark_that_is_older_than_the_samples() -> None
     assert (young.frame, old.frame) == (None, "f (a.py:1)")
 
 
+def test_the_way_there_is_told_with_the_frame() -> None:
+    book = told(1000, kind=marks.BACKWARD_ENTER)
+    way = ("main (train.py:9)", "f (a.py:1)")
+    young, old = book.at(1600 * MS, way[-1], way), book.at(9000 * MS, way[-1], way)
+    assert young is not None
+    assert old is not None
+    assert (young.stack, old.stack) == ((), way)
+
+
 def test_the_page_is_fresher_while_the_interpreter_lock_is_held() -> None:
     book = told(1000, kind=marks.FETCH_LEAVE)
     book.page_seen(page(marks.OPTIMIZER_ENTER, 1400))

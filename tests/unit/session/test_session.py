@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from probe.wire.messages import Settings
 from probe.wire.page import STATE_ARMED, STATE_ENDED
 from tests.unit.session.making import (
     HELLO,
@@ -126,7 +127,7 @@ def test_a_change_of_pace_cuts_the_window_and_is_told_once() -> None:
     picture(store, 92_000)
     assert [row.number for row in engine.windows[-1].steps] == list(range(61, 81))
     assert [text for text in texts(picture(store, 93_000)) if "step time" in text] == [
-        "step time -50% (was 103 ms)"
+        "step time -50% (was 103 ms): forward 103 ms → 52 ms"
     ]
 
 
@@ -156,6 +157,17 @@ def test_new_worker_processes_are_told_and_the_first_ones_are_not() -> None:
     store.ingest(delivered([], 1, loaders=[loader()]))
     store.ingest(delivered([], 2, loaders=[loader(worker_pids=(21, 22, 23, 24), iterations=2)]))
     assert texts(picture(store, 10)) == ["4 loader workers started again (iteration 2)"]
+
+
+def test_settings_are_those_that_were_told_last() -> None:
+    store, engine = session()
+    store.ingest(delivered([], 1))
+    picture(store, 1_000)
+    assert engine.windows[-1].settings is None
+    for told in (Settings(threads=4), None, Settings(threads=8), None):
+        store.ingest(delivered([], 1_500, settings=told))
+    picture(store, 3_000)
+    assert engine.windows[-1].settings == Settings(threads=8)
 
 
 def test_training_loaders_come_first_by_last_use_and_evaluation_is_left_out() -> None:

@@ -125,6 +125,9 @@ class FakeNvml:
     def nvmlDeviceGetClockInfo(self, device: int, kind: int) -> int:
         return {1: 1980, 2: 3201}[kind]
 
+    def nvmlDeviceGetMaxClockInfo(self, device: int, kind: int) -> int:
+        return {1: 1980, 2: 3201}[kind]
+
     def nvmlDeviceGetTemperature(self, device: int, kind: int) -> int:
         return 51
 

@@ -75,6 +75,7 @@ def driver(processes: dict[int, list[Any]]) -> Any:
         NVML_GPU_UTILIZATION_SAMPLES=1,
         nvmlDeviceGetCurrentClocksThrottleReasons=lambda device: 4 | 32 | 64,
         nvmlDeviceGetClockInfo=lambda device, kind: 1980,
+        nvmlDeviceGetMaxClockInfo=lambda device, kind: 1980,
         nvmlDeviceGetTemperature=lambda device, kind: 51,
     )
 

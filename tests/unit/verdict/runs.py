@@ -42,3 +42,23 @@ def _work(ms: float) -> dict[str, float]:
         "optimizer_ms": 0.04 * ms,
         "other_ms": 0.02 * ms,
     }
+
+
+def two_waits(data: float, other: float, seed: int, bursty: bool) -> PartsOf:
+    """Waiting for data and Python between the phases: their shares of a step of 100 ms."""
+    chance = random.Random(seed)
+
+    def length(share: float) -> float:
+        if bursty:
+            comes = share and chance.random() < 1 / 8
+            return chance.expovariate(1 / (800 * share)) if comes else 0.0
+        return max(0.0, 100 * share * chance.gauss(1, 0.3))
+
+    def parts(_: int) -> dict[str, Any]:
+        return {
+            "data_ms": length(data),
+            "other_ms": length(other),
+            "forward_ms": 100 * (1 - data - other) * chance.gauss(1, 0.05),
+        }
+
+    return parts

@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from probe.wire.messages import Settings
 from tests.unit.verdict.windows import loader, run, stacks, window, worker_use
 from tui.verdict.engine import Engine
 from tui.verdict.spent import spent
@@ -24,6 +25,25 @@ PARTS = st.fixed_dictionaries(
     },
 )
 PERCENT = st.one_of(st.none(), st.floats(0, 800))
+YES_OR_NO = st.one_of(st.none(), st.booleans())
+TOLD = st.builds(
+    Settings,
+    threads=st.one_of(st.none(), st.integers(1, 256)),
+    matmul_precision=st.sampled_from([None, "highest", "high"]),
+    deterministic=YES_OR_NO,
+    anomaly=YES_OR_NO,
+    autocast=st.sampled_from([None, "", "bfloat16", "float16"]),
+    scaler=YES_OR_NO,
+    optimizer=st.sampled_from([None, "AdamW"]),
+    foreach=YES_OR_NO,
+    fused=YES_OR_NO,
+    parameters=st.one_of(st.none(), st.integers(0, 5_000)),
+    parameter_bytes=st.one_of(st.none(), st.integers(0, 2**40)),
+    parameter_dtype=st.sampled_from([None, "float32", "bfloat16"]),
+    parameter_device=st.sampled_from([None, "cpu", "cuda"]),
+    capability=st.sampled_from([None, 70, 90]),
+    set_to_none=YES_OR_NO,
+)
 
 
 @st.composite
@@ -37,6 +57,7 @@ def windows(draw: st.DrawFn) -> Window:
         "main_cpu_percent": draw(PERCENT),
         "machine_cpu_percent": draw(PERCENT),
         "gpu_present": draw(st.booleans()),
+        "settings": draw(st.one_of(st.none(), TOLD)),
     }
     if draw(st.booleans()):
         fields["workers"] = worker_use(workers or 0, draw(st.floats(0, 100)), draw(st.floats(0, 1)))
@@ -64,7 +85,10 @@ def test_a_verdict_comes_back(first: Window, second: Window) -> None:
                 assert math.isfinite(finding.speedup)
             for evidence in finding.evidence:
                 assert evidence.value is None or math.isfinite(evidence.value)
-        shares = sum(share for _, share in engine.summary())
+        for note in said.notes:
+            assert note.text
+            assert note.cost is None or note.cost
+        shares = sum(held.share_of_time for held in engine.summary())
         assert math.isclose(shares, 1.0)
 
 

@@ -21,8 +21,17 @@ BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60
         ({"busy": 100, "sm": 99, "tensor": 0, "fp32": 2, "dram": 88}, "memory-bandwidth", None),
         ({"busy": 97, "sm": 12, "tensor": 3, "fp32": 2, "dram": 9}, "compute", "underfilled"),
         ({"busy": 96, "sm": 85, "tensor": 25, "fp32": 8, "dram": 45}, "compute", None),
+        ({"busy": 99, "sm": 95, "tensor": 20, "fp32": 3, "dram": 12}, "compute", "misaligned"),
+        ({"busy": 99, "sm": 60, "tensor": 20, "fp32": 3, "dram": 12}, "compute", None),
+        ({"busy": 99, "sm": 95, "tensor": 20, "fp32": 22, "dram": 12}, "compute", None),
+        ({"busy": 99, "sm": 95, "tensor": 32, "fp32": 3, "dram": 12}, "compute", None),
+        ({"busy": 99, "sm": 40, "tensor": 12, "fp32": 3, "dram": 12}, "compute", "underfilled"),
+        ({"busy": 99, "sm": 95, "tensor": 20, "fp32": 3, "dram": 65}, "memory-bandwidth", None),
     ],
-    ids=["bf16", "fp32", "tf32", "pointwise", "small kernels", "mixed"],
+    ids=[
+        *("bf16", "fp32", "tf32", "pointwise", "small kernels", "mixed"),
+        *("odd sizes", "not full", "fp32 too", "nearly healthy", "underfilled", "memory too"),
+    ],
 )
 def test_the_loads_of_an_h200(told: dict[str, float], kind: str, sub: str | None) -> None:
     verdict = Engine().judge(gpu_window(STEPS, BEHIND, activity=activity(**told)))
@@ -43,7 +52,7 @@ def test_what_a_lower_precision_would_give_is_an_estimate() -> None:
     told = activity(100, sm=97, tensor=0, fp32=77, dram=5)
     found = compute(gpu_window(STEPS, BEHIND, activity=told))
     assert found is not None
-    assert found.speedup == pytest.approx(6.0, rel=0.05)
+    assert found.speedup == pytest.approx(8.0, rel=0.05)
     assert found.speedup_is == "estimate"
     assert found.severity == "critical"
 
@@ -53,3 +62,12 @@ def test_a_run_that_is_saturated_has_nothing_to_fix() -> None:
     found = compute(gpu_window(STEPS, BEHIND, activity=told))
     assert found is not None
     assert (found.severity, found.speedup, found.advice) == ("info", None, ())
+
+
+def test_sizes_that_do_not_fit_are_padded() -> None:
+    told = activity(99, sm=95, tensor=20, fp32=3, dram=12)
+    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    assert found is not None
+    assert found.share == pytest.approx((1 - 0.20 / 0.99 / 0.40) * 0.99, abs=0.01)
+    assert (found.severity, found.speedup_is) == ("warning", "bound")
+    assert found.advice[0].startswith("pad sizes to multiples of 8")

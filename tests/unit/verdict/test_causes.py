@@ -158,6 +158,18 @@ def test_healthy_says_what_the_limit_is() -> None:
     assert "OMP_NUM_THREADS" in idle.finding.advice[0]
 
 
+def test_a_quota_is_said_where_nothing_else_is_wrong() -> None:
+    seen = window(even(60, **WORK), cores=2.0, cpu_throttled=0.4, run_delay=0.5)
+    finding = verdict(seen).finding
+    assert finding.kind == "healthy"
+    assert "its CPU quota of 2 cores holds it back 40% of the time" in [
+        one.text for one in finding.evidence
+    ]
+    assert "torch.set_num_threads(2)" in finding.advice[0]
+    free = verdict(window(even(60, **WORK), cores=2.0, cpu_throttled=0.0)).finding
+    assert not any("quota" in one.text for one in free.evidence)
+
+
 def test_inference_knows_data_and_forward() -> None:
     parts = {"inference": True, "backwards": 0, "optimizer_steps": 0}
     fine = verdict(window(even(60, data_ms=1, forward_ms=40, **parts)))

@@ -31,13 +31,6 @@ def test_a_bursty_wait_has_its_verdict_within_a_hundred_steps() -> None:
     assert sorted(firsts)[4] <= 60
 
 
-@pytest.mark.parametrize(("share", "most"), [(0.3, 1.5), (0.6, 0.5)])
-def test_bursts_do_not_make_the_verdict_flap(share: float, most: float) -> None:
-    """Flips per 1,000 steps. The first verdict becoming another one counts."""
-    total = sum(flips(kinds(watch(run(1_000, bursty_wait(share, seed))))) for seed in range(4))
-    assert total / 4 <= most
-
-
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.05])
 def test_a_small_wait_is_no_verdict(share: float) -> None:
     for seed in range(3):
@@ -72,24 +65,13 @@ def test_two_causes_of_a_size_do_not_take_turns() -> None:
 def test_a_change_of_pace_gets_a_new_verdict_soon() -> None:
     rows = run(160, lambda n: {"data_ms": 1 if n <= 100 else 80, "forward_ms": 60})
     said = watch(rows)
-    assert kinds(said)[5] == "healthy"
+    assert next(v for seen, v in said if seen >= 60).finding.kind == "healthy"
     first = next(seen for seen, v in said if v.finding.kind == "input")
     assert first <= 120
     last = said[-1][1]
     assert last.since_step is not None
     assert 100 <= last.since_step <= 120
     assert flips(kinds(said)) == 1
-
-
-def test_the_past_is_weighed_by_time() -> None:
-    engine = Engine()
-    rows = even(200, data_ms=50, forward_ms=50)
-    engine.judge(window(rows[:5]))
-    for done in range(30, 201, 10):
-        engine.judge(window(rows[:done]))
-    shares = dict(engine.summary())
-    assert shares["input"] == pytest.approx(170 / 195, abs=0.01)
-    assert sum(shares.values()) == pytest.approx(1.0)
 
 
 def test_looking_twice_at_the_same_steps_counts_once() -> None:

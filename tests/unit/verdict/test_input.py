@@ -15,7 +15,7 @@ from tests.unit.verdict.windows import (
 )
 from tui.verdict.findings import Finding
 from tui.verdict.rules.input import input_bound
-from tui.verdict.window import Window
+from tui.verdict.window import Window, WorkerUse
 
 DECODE = (0.81, "load (PIL/ImageFile.py:300)", "__getitem__ (dataset.py:41)")
 RESIZE = (0.19, "resize (functional.py:468)", "__getitem__ (dataset.py:43)")
@@ -117,9 +117,51 @@ def test_workers_that_wait_for_something_else_are_said_to_wait() -> None:
     assert "acquire (locks.py:12)" in finding.advice[0]
 
 
+@pytest.mark.parametrize(
+    ("line", "sub"),
+    [
+        ("reply = self.socket.recv(256)", "storage"),
+        ("time.sleep(0.02)", "storage"),
+        ("row = self.database.execute(query).fetchone()", "storage"),
+        ("with self.lock:", "waiting"),
+    ],
+)
+def test_a_call_into_c_is_known_by_its_line(line: str, sub: str) -> None:
+    at = (0.95, "__getitem__ (dataset.py:9)", None, line)
+    use = worker_use(2, 1)
+    assert found(waiting(2, 98, workers=use, stacks=stacks(workers=[at], idle=0.0))).sub == sub
+
+
 def test_workers_that_queue_for_a_core_do_not_wait_for_a_disk() -> None:
     finding = found(waiting(2, 86, workers=worker_use(2, 40), machine_cpu_percent=99.0))
     assert finding.sub != "storage"
+
+
+def queueing(cpu: float, delay: float, /, machine: float | None = None) -> Window:
+    """Eight workers on two cores, each with so much CPU and so long a wait for a core."""
+    use = WorkerUse(8, cpu, 0.0, 0.0, run_delay=delay)
+    return waiting(8, 86, workers=use, machine_cpu_percent=machine)
+
+
+def test_workers_that_wait_for_a_core_are_too_many_however_full_the_machine_looks() -> None:
+    """In a container the machine's figure is not that of the cores that it has."""
+    finding = found(queueing(24, 0.7, machine=30.0))
+    assert finding.sub == "oversubscribed"
+    assert "num_workers 8 → 2" in finding.advice[0]
+    assert "a worker waits for a core 70% of the time" in [one.text for one in finding.evidence]
+
+
+def test_many_workers_that_sleep_are_not_too_many() -> None:
+    """They wait for a disk or a server: more of them may even help."""
+    finding = found(queueing(12, 0.02, machine=95.0))
+    assert finding.sub == "waiting"
+
+
+def test_a_worker_that_waits_for_a_core_does_not_wait_for_a_disk() -> None:
+    use = WorkerUse(2, 30.0, 0.0, 14e6, run_delay=0.4)
+    assert found(waiting(2, 86, workers=use)).sub == "cpu-bound"
+    use = WorkerUse(2, 30.0, 0.0, 14e6, run_delay=0.1)
+    assert found(waiting(2, 86, workers=use)).sub == "storage"
 
 
 def test_a_late_batch_now_and_then_is_a_burst() -> None:
@@ -170,7 +212,7 @@ def test_idle_workers_that_read_are_slow_storage_before_there_are_stacks() -> No
 
 def test_neighbours_on_the_machine_are_said() -> None:
     finding = found(
-        waiting(1, 82, workers=worker_use(1, 50), main_cpu_percent=30.0, machine_cpu_percent=100.0)
+        waiting(1, 82, workers=worker_use(1, 50), main_cpu_percent=30.0, others_cores=1.2)
     )
     told = [evidence.text for evidence in finding.evidence]
-    assert "other processes use 1.2 of 2 cores" in told
+    assert "a batch costs a worker 96 ms; other processes use 1.2 of 2 cores" in told

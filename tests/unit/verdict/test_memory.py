@@ -1,167 +1,249 @@
-"""Memory that grows, and series that only look like it."""
+"""What is said of memory that grows: when it is full, where it began, what it comes from."""
 
-import math
 import random
+import re
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from probe.wire.messages import GpuMemory
 from tests.unit.verdict.windows import GIB, MIB, S, even, memory, window
 from tui.verdict.engine import Engine
-from tui.verdict.growth import growth, mann_kendall
-from tui.verdict.rules.memory_growth import memory_growth
-from tui.verdict.window import MemoryPoint
+from tui.verdict.findings import Finding
+from tui.verdict.memory_watch import MemoryWatch
+from tui.verdict.window import MemoryPoint, Moment, Window
 
-Series = Callable[[int, random.Random], float]
-"""MiB at a step."""
-
-
-def constant(step: int, chance: random.Random) -> float:
-    return 1_000 + chance.gauss(0, 1)
+ROWS = even(600, forward_ms=40, backward_ms=60)
+"""Steps of 100 ms: a point a second is one in 10 steps."""
 
 
-def lengths_that_vary(step: int, chance: random.Random) -> float:
-    return 1_000 + abs(chance.gauss(0, 80))
+def said(seen: Window, **series: Any) -> Finding | None:
+    """What the watch says at the end of a run of which it saw every second."""
+    watch = MemoryWatch()
+    found: tuple[Finding, ...] = ()
+    for second in range(1, max(len(points) for points in series.values()) + 1):
+        told = {name: tuple(points[:second]) for name, points in series.items()}
+        found = watch.look(with_fields(seen, told))
+    return found[0] if found else None
 
 
-def plateaus(step: int, chance: random.Random) -> float:
-    return 1_000 + 100 * min(4, step // 1_000) + chance.gauss(0, 3)
+def with_fields(seen: Window, fields: dict[str, Any]) -> Window:
+    kept = {name: getattr(seen, name) for name in Window.__slots__}
+    return Window(**{**kept, **fields})
 
 
-def saturating(step: int, chance: random.Random) -> float:
-    return 1_000 + 800 * (1 - math.exp(-step / 300)) + chance.gauss(0, 3)
+def rising(bytes_a_step: float, seconds: int = 60) -> list[MemoryPoint]:
+    return memory(lambda step: GIB + bytes_a_step * step, seconds, steps_s=10.0)
 
 
-def sawtooth(step: int, chance: random.Random) -> float:
-    return 1_000 + 0.4 * (step % 500) + chance.gauss(0, 2)
+def on_device(held_of: Callable[[int], float], seconds: int = 60, **fields: Any) -> list[GpuMemory]:
+    """The allocator's readings, one a second of 10 steps; its cache holds a fifth more."""
+    return [
+        GpuMemory(
+            t_ns=S * second,
+            step=10 * second,
+            device=0,
+            allocated=(held := round(held_of(10 * second))),
+            reserved=held * 6 // 5,
+            active=held,
+            peak_allocated=held + 2 * GIB,
+            peak_reserved=held + 2 * GIB,
+            at_backward=held + GIB,
+            retries=0,
+            ooms=0,
+            **{name: of(10 * second) for name, of in fields.items()},
+        )
+        for second in range(1, seconds + 1)
+    ]
 
 
-def wandering() -> Series:
-    """AR(1), 0.95 from one look to the next."""
-    state = [0.0]
-
-    def series(step: int, chance: random.Random) -> float:
-        state[0] = 0.95 * state[0] + chance.gauss(0, 20)
-        return 1_000 + state[0]
-
-    return series
-
-
-def leaking(mib_a_step: float) -> Series:
-    return lambda step, chance: 1_000 + mib_a_step * step + abs(chance.gauss(0, 20))
-
-
-def looks(series: Series, seed: int, seconds: int, steps_s: float) -> tuple[int | None, int | None]:
-    """Seconds until growth was seen three times running, and until it was called a leak."""
-    chance = random.Random(seed)
-    points: list[MemoryPoint] = []
-    running, grown = 0, None
-    for second in range(seconds):
-        step = 20 + int(second * steps_s)
-        points.append(MemoryPoint(step, second * S, int(series(step, chance) * MIB)))
-        if second > 60 and second % 5:
-            continue
-        found = growth(points)
-        running = running + 1 if found else 0
-        if running >= 3 and grown is None:
-            grown = second
-        if running >= 3 and found is not None and found.leak:
-            return grown, second
-    return grown, None
-
-
-@pytest.mark.parametrize("series", [constant, lengths_that_vary, plateaus])
-@pytest.mark.parametrize("steps_s", [2.0, 16.0])
-def test_no_growth_where_there_is_none(series: Series, steps_s: float) -> None:
-    assert [looks(series, seed, 300, steps_s) for seed in range(6)] == [(None, None)] * 6
-
-
-@pytest.mark.parametrize("series", [saturating, sawtooth, wandering()])
-def test_no_leak_where_growth_may_be_suspected(series: Series) -> None:
-    assert [looks(series, seed, 300, 5.0)[1] for seed in range(6)] == [None] * 6
-
-
-@pytest.mark.parametrize(("mib_a_step", "within_s"), [(2.0, 11), (0.5, 40)])
-def test_growth_is_found_early(mib_a_step: float, within_s: int) -> None:
-    for seed in range(6):
-        grown, leaks = looks(leaking(mib_a_step), seed, 200, 16.0)
-        assert grown is not None
-        assert grown <= within_s
-        assert leaks is not None
-
-
-def test_mann_kendall() -> None:
-    assert mann_kendall([1, 2, 3, 4, 5, 6, 7, 8]) == pytest.approx(3.34, abs=0.01)
-    assert mann_kendall([1] * 8) == 0
-    assert mann_kendall([8, 7, 6, 5, 4, 3, 2, 1]) < -3
-
-
-def grown(**fields: object) -> list[MemoryPoint]:
-    return memory(lambda step: GIB + 2 * MIB * step, seconds=60, steps_s=16.0)
+# -- when it is full ---------------------------------------------------------------------------
 
 
 def test_the_forecast_is_a_range_and_urgent_when_it_is_near() -> None:
-    rows = even(200, forward_ms=60)
-    points = grown()
-    near = window(rows, memory=tuple(points), memory_limit_bytes=points[-1].bytes + 400 * MIB)
-    finding = memory_growth(near)
-    assert finding is not None
-    assert (finding.sub, finding.severity) == ("leak", "critical")
-    assert finding.headline == "host memory grows 200 MiB per 100 steps"
-    assert "memory is full in 200 to 200 steps" in finding.evidence[1].text
-    far = memory_growth(window(rows, memory=tuple(points), memory_limit_bytes=999 * GIB))
+    points = rising(2 * MIB)
+    limit = points[-1].bytes + 400 * MIB
+    near = said(window(ROWS, memory_limit_bytes=limit), memory=points)
+    assert near is not None
+    assert (near.sub, near.severity) == ("leak", "critical")
+    assert near.headline == "host memory grows 200 MiB per 100 steps"
+    # The last test of a memory lies up to 25 steps back.
+    assert near.evidence[1].text == "memory is full in 210 steps (1 min)"
+
+
+def test_a_pace_that_is_not_sure_makes_a_range() -> None:
+    chance = random.Random(3)
+    points = memory(lambda step: GIB + MIB * (step + chance.uniform(0, 40)), 160, steps_s=10.0)
+    found = said(window(ROWS, memory_limit_bytes=points[-1].bytes + 10_000 * MIB), memory=points)
+    assert found is not None
+    assert found.sub == "leak"
+    told = re.fullmatch(
+        r"memory is full in ([\d,]+) to ([\d,]+) steps \((\d+) min to (\d+) min\)",
+        found.evidence[1].text,
+    )
+    assert told is not None
+    earliest, latest, first, last = (int(part.replace(",", "")) for part in told.groups())
+    assert 8_000 < earliest < 10_000 < latest < 12_500
+    assert (first, last) == (round(earliest / 600), round(latest / 600))
+
+
+def test_growth_that_is_not_confirmed_has_no_forecast() -> None:
+    far = said(window(ROWS, memory_limit_bytes=999 * GIB), memory=rising(2 * MIB))
     assert far is not None
-    assert far.sub == "growth"
+    assert (far.sub, far.severity) == ("growth", "warning")
+    assert not any("full" in evidence.text for evidence in far.evidence)
 
 
-def test_workers_that_grow_are_told_from_the_training_process() -> None:
-    rows = even(200, forward_ms=60)
-    finding = memory_growth(window(rows, worker_memory=tuple(grown())))
-    assert finding is not None
-    assert "Python lists" in finding.advice[0]
+def test_a_leak_that_lasts_for_days_is_no_emergency() -> None:
+    points = rising(MIB, seconds=140)
+    for limit, severity in ((GIB + 10**6 * MIB, "warning"), (GIB + 10**5 * MIB, "critical")):
+        found = said(window(ROWS, memory_limit_bytes=limit), memory=points)
+        assert found is not None
+        assert (found.sub, found.severity) == ("leak", severity)
+
+
+def test_growth_that_bends_is_not_drawn_on_as_a_line() -> None:
+    bending = memory(lambda step: GIB + 3 * GIB * (1 - 0.99 ** (step / 4)), 60, steps_s=10.0)
+    limit = bending[-1].bytes + 300 * MIB
+    found = said(window(ROWS, memory_limit_bytes=limit), memory=bending)
+    assert found is None or found.sub == "growth"
+
+
+def test_on_the_device_the_peak_counts_and_free_pieces_do_not() -> None:
+    readings = on_device(lambda step: GIB + 2 * MIB * step, inactive_split=lambda step: GIB)
+    # 2.2 GiB are held at the end and 2 GiB more are needed within a step; 1 GiB is in pieces.
+    limit = readings[-1].peak_allocated + GIB + 400 * MIB
+    seen = window(ROWS, gpu_present=True, gpu_memory_limit_bytes=limit)
+    found = said(seen, gpu_memory=readings)
+    assert found is not None
+    assert found.headline == "GPU memory grows 200 MiB per 100 steps"
+    assert found.evidence[0].source == "hook"
+    assert found.evidence[1].value == pytest.approx(200, abs=25)
+
+
+def test_a_peak_of_long_ago_is_not_what_a_step_needs() -> None:
+    readings = [
+        replace(reading, peak_allocated=60 * GIB)
+        for reading in on_device(lambda step: GIB + 2 * MIB * step)
+    ]
+    limit = (readings[-1].at_backward or 0) + 400 * MIB
+    seen = window(ROWS, gpu_present=True, gpu_memory_limit_bytes=limit)
+    found = said(seen, gpu_memory=readings)
+    assert found is not None
+    assert found.evidence[1].value == pytest.approx(200, abs=25)
+
+
+# -- where it began ----------------------------------------------------------------------------
+
+
+def test_the_step_where_it_began_and_what_happened_there() -> None:
+    late = memory(lambda step: GIB + MIB * max(0, step - 1_000), 160, steps_s=10.0)
+    moments = (Moment(400, "evaluation"), Moment(1_000, "evaluation"))
+    found = said(window(ROWS, moments=moments), memory=late)
+    assert found is not None
+    began = found.evidence[0].text.split("since about step ")[1]
+    assert began.endswith(" (evaluation at step 1,000)")
+    assert int(began.split(" ")[0].replace(",", "")) == pytest.approx(1_000, abs=25)
+
+
+def test_memory_that_always_grew_has_no_such_step() -> None:
+    found = said(window(ROWS), memory=rising(MIB, seconds=160))
+    assert found is not None
+    assert "since" not in found.evidence[0].text
+
+
+# -- what it comes from ------------------------------------------------------------------------
+
+
+def grown_on_device(alive_of: Callable[[int], int]) -> Finding:
+    readings = on_device(lambda step: GIB + 2 * MIB * step, allocations=alive_of)
+    found = said(window(ROWS, gpu_present=True), gpu_memory=readings)
+    assert found is not None
+    return found
+
+
+def test_many_tensors_a_step_are_a_graph_that_is_kept() -> None:
+    found = grown_on_device(lambda step: 500 + 20 * step)
+    assert found.evidence[-1].text == "20.0 tensors of 0.1 MiB on average stay of every step"
+    assert found.advice[0].startswith("append loss.item(), not loss")
+
+
+def test_few_large_ones_are_a_list_or_a_cache() -> None:
+    found = grown_on_device(lambda step: 500 + step)
+    assert found.evidence[-1].text == "1.0 tensors of 2.0 MiB on average stay of every step"
+    assert found.advice[0].startswith("look for a list or cache of GPU tensors")
+
+
+def test_as_many_as_before_become_larger() -> None:
+    found = grown_on_device(lambda step: 500 + step % 3)
+    assert "does not grow" in found.evidence[-1].text
+    assert "torch.cat" in found.advice[0]
+
+
+def test_growth_that_comes_with_evaluations() -> None:
+    held = memory(lambda step: GIB + 30 * MIB * (step // 70), 60, steps_s=10.0)
+    moments = tuple(Moment(step, "evaluation") for step in range(70, 600, 70))
+    found = said(window(ROWS, moments=moments), memory=held)
+    assert found is not None
+    assert found.evidence[-1].text == "100% of it comes with evaluations, 30 MiB each"
+    assert "evaluation keeps" in found.advice[0]
+
+
+def test_growth_from_one_epoch_to_the_next_is_seen_over_epochs() -> None:
+    """Half a minute of each epoch is level: no window of 300 steps shows more than one jump."""
+    held = memory(lambda step: GIB + 40 * MIB * (step // 400), 500, steps_s=10.0)
+    moments = tuple(Moment(step, "epoch") for step in range(400, 5_000, 400))
+    found = said(window(ROWS, moments=moments), memory=held)
+    assert found is not None
+    assert "over 2,800 steps" in found.evidence[0].text or "over 3" in found.evidence[0].text
+
+
+def test_workers_that_grow_alike_copy_what_they_touch() -> None:
+    seen = window(ROWS, workers_grown=(120 * MIB, 130 * MIB))
+    found = said(seen, worker_memory=rising(2 * MIB))
+    assert found is not None
+    assert found.evidence[-1].text == "each of the 2 workers has grown by 120 MiB to 130 MiB"
+    assert "Python lists" in found.advice[0]
+
+
+def test_one_worker_that_grows_is_a_cache_of_its_own() -> None:
+    seen = window(ROWS, workers_grown=(4 * MIB, 130 * MIB))
+    found = said(seen, worker_memory=rising(2 * MIB))
+    assert found is not None
+    assert "__getitem__" in found.advice[0]
+
+
+def test_the_process_alone_is_not_the_dataset() -> None:
+    found = said(window(ROWS, workers_grown=(MIB, MIB)), memory=rising(2 * MIB))
+    assert found is not None
+    assert "not in the dataset" in found.evidence[-1].text
+    assert "lists of tensors" in found.advice[0]
+
+
+# -- beside another verdict --------------------------------------------------------------------
 
 
 def test_growth_is_the_headline_only_if_nothing_else_holds() -> None:
     for wait_ms, headline in ((0.5, "memory-growth"), (90.0, "input")):
         engine = Engine()
-        points = grown()
+        points = memory(lambda step: GIB + 2 * MIB * step, seconds=60, steps_s=16.0)
         for look in count(40):
             rows = even(150 + look, data_ms=wait_ms, forward_ms=60)
-            said = engine.judge(window(rows, memory=tuple(points[:look])))
-            if look == 45:
+            verdict = engine.judge(window(rows, memory=tuple(points[:look])))
+            if look == 55:
                 break
-        assert said.finding.kind == headline
-        assert ("memory-growth" in [f.kind for f in said.contributors]) == (headline == "input")
+        assert verdict.finding.kind == headline
+        beside = "memory-growth" in [finding.kind for finding in verdict.contributors]
+        assert beside == (headline == "input")
 
 
-def on_device(series: Series, seconds: int) -> tuple[GpuMemory, ...]:
-    """The allocator's readings, one a second of 10 steps; its cache holds a fifth more."""
-    chance = random.Random(7)
-    rows = []
-    for second in range(seconds):
-        held = round(series(10 * second, chance) * MIB)
-        reserved = held * 6 // 5
-        rows.append(
-            GpuMemory(
-                S * (second + 1), 10 * second, 0, held, reserved, held, held, reserved, None, 0, 0
-            )
-        )
-    return tuple(rows)
-
-
-def test_memory_that_grows_on_the_device() -> None:
-    readings = on_device(leaking(5.0), 60)
-    steps = even(600, forward_ms=40, backward_ms=60)
-    seen = window(steps, gpu_present=True, gpu_memory=readings, gpu_memory_limit_bytes=80 * GIB)
-    found = memory_growth(seen)
+def test_a_leak_is_said_before_growth_elsewhere() -> None:
+    points = rising(2 * MIB)
+    seen = window(ROWS, gpu_present=True, memory_limit_bytes=points[-1].bytes + 400 * MIB)
+    readings = on_device(lambda step: GIB + 2 * MIB * step)
+    found = said(seen, memory=points, gpu_memory=readings)
     assert found is not None
-    assert found.headline.startswith("GPU memory grows")
-    assert found.evidence[0].source == "hook"
-
-
-def test_memory_that_is_constant_on_the_device() -> None:
-    readings = on_device(lengths_that_vary, 60)
-    seen = window(even(600, forward_ms=40, backward_ms=60), gpu_memory=readings)
-    assert memory_growth(seen) is None
+    assert found.headline.startswith("host memory")

@@ -100,3 +100,42 @@ def test_bursts_and_noise_are_no_change_of_pace() -> None:
             if (change := last_change(paces[first:now])) is not None:
                 start, cuts = first + change.index, cuts + 1
     assert cuts <= 4, "one per 1,000 steps"
+
+
+def test_a_flock_of_bursts_is_no_change_of_pace() -> None:
+    """Five of the last ten steps waited: their median is up, and half of them are as before."""
+    steady = [100.0] * 60
+    flock = [100, 270, 100, 400, 100, 230, 100, 640, 100, 300]
+    assert last_change([*steady, *map(float, flock)]) is None
+    assert last_change([*steady, *(160.0 for _ in flock)]) is not None
+
+
+def test_what_became_another_is_said() -> None:
+    rows = run(130, lambda n: {"data_ms": 5 if n <= 100 else 45, "forward_ms": 50})
+    change = choose_window(rows).change
+    assert change is not None
+    assert change.what == "data wait 5.0 ms → 45 ms"
+
+
+def test_another_batch_size_cuts_even_where_the_pace_stays() -> None:
+    rows = run(120, lambda n: {"forward_ms": 50, "samples": 32 if n <= 100 else 64})
+    choice = choose_window(rows)
+    assert choice.steps[0].number == 101
+    assert choice.change is not None
+    assert choice.change.what == "batches of 32 → 64 samples"
+    assert choose_window(rows, choice.cut_ns).change is None
+
+
+def test_inference_after_training_is_another_window() -> None:
+    rows = run(115, lambda n: {"forward_ms": 50, "inference": n > 100})
+    choice = choose_window(rows)
+    assert choice.steps[0].number == 101
+    assert choice.change is not None
+    assert choice.change.what == "training → inference"
+
+
+def test_a_smaller_last_batch_and_ever_new_sizes_are_the_same_work() -> None:
+    last = run(120, lambda n: {"forward_ms": 50, "samples": 7 if n % 25 == 0 else 32})
+    assert choose_window(last).change is None
+    new = run(120, lambda n: {"forward_ms": 50, "samples": 20 + n % 13})
+    assert choose_window(new).change is None

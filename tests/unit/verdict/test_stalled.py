@@ -19,6 +19,24 @@ def test_a_run_that_stops_names_the_phase_and_the_frame() -> None:
     assert "read (stalled.py:60)" in said.finding.evidence[-1].text
 
 
+def test_the_way_there_is_told_from_the_outermost_frame() -> None:
+    way = ("main (train.py:90)", "epoch (train.py:40)", "recv (client.py:12)")
+    now = open_step("forward", 40.0, frame=way[-1], stack=way)
+    finding = Engine().judge(window(even(300, forward_ms=40), open_step=now)).finding
+    assert finding.headline == "nothing for 40 s: forward in recv (client.py:12)"
+    assert finding.evidence[1].text == (
+        "the main thread: main (train.py:90) → epoch (train.py:40) → recv (client.py:12)"
+    )
+    assert finding.evidence[1].source == "py-spy"
+
+
+def test_without_a_stack_the_phase_stands_alone() -> None:
+    now = open_step("backward", 40.0)
+    finding = Engine().judge(window(even(300, forward_ms=40), open_step=now)).finding
+    assert finding.headline == "nothing for 40 s: backward"
+    assert [one.source for one in finding.evidence] == ["hook"]
+
+
 @pytest.mark.parametrize(
     ("phase", "age_s", "stuck"),
     [
@@ -71,4 +89,4 @@ def test_the_verdict_comes_back_with_the_next_step() -> None:
     assert stuck.finding.kind == "stalled"
     again = engine.judge(window(rows, open_step=open_step("data", 0.1)))
     assert again.finding.kind == "input"
-    assert [kind for kind, _ in engine.summary()]
+    assert [held.kind for held in engine.summary()]

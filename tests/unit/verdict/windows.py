@@ -5,9 +5,11 @@ from itertools import pairwise
 from typing import Any
 
 from probe.wire.messages import Loader, Step
+from tui.session.judge import EARLY_NS
 from tui.verdict.engine import Engine
 from tui.verdict.findings import Verdict
 from tui.verdict.selection import choose_window
+from tui.verdict.warmup import warm_after
 from tui.verdict.window import (
     FrameShare,
     MemoryPoint,
@@ -137,6 +139,7 @@ def window(seen: Iterable[Step], /, **fields: Any) -> Window:
         "gpu_present": False,
         "ended": False,
         "missing": (),
+        "warm_step": warm_after(rows),
         **fields,
     }
     return Window(**given)
@@ -164,11 +167,12 @@ def memory(bytes_of: Callable[[int], float], seconds: int, steps_s: float) -> li
 
 
 def watch(steps: Sequence[Step], every_ns: int = S, **fields: Any) -> list[tuple[int, Verdict]]:
-    """Look at a run once a second, as a session does: (steps seen, verdict) of each look."""
+    """Look at a run as a session does, once a second, before the first verdict more often: (steps
+    seen, verdict) of each look."""
     engine = Engine()
     cut_ns, seen = 0, 0
     said: list[tuple[int, Verdict]] = []
-    look_ns = steps[0].start_ns + every_ns
+    look_ns = steps[0].start_ns + min(EARLY_NS, every_ns)
     while look_ns <= steps[-1].end_ns:
         while seen < len(steps) and steps[seen].end_ns <= look_ns:
             seen += 1
@@ -181,8 +185,10 @@ def watch(steps: Sequence[Step], every_ns: int = S, **fields: Any) -> list[tuple
             "warmup_left": chosen.warmup_left,
             **fields,
         }
-        said.append((seen, engine.judge(window(rows, **given))))
-        look_ns += every_ns
+        verdict = engine.judge(window(rows, **given))
+        said.append((seen, verdict))
+        early = verdict.finding.kind == "warming-up" and seen > 0
+        look_ns += min(EARLY_NS, every_ns) if early else every_ns
     return said
 
 

@@ -6,7 +6,9 @@ from tui.verdict.device import idle_of, on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import percent
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.places import empties_cache, main_places, share_where, told
+from tui.verdict.forecast.gain import gain_without
+from tui.verdict.places import EMPTYING_CALL, empties_cache, main_places, share_where, told
+from tui.verdict.quoted import call_at
 from tui.verdict.ratio import without_rows
 from tui.verdict.window import Window
 
@@ -22,7 +24,8 @@ def allocator(window: Window) -> Finding | None:
     mean = min(spent, idle_of(window))
     if mean < policy.CONTRIBUTOR:
         return None
-    where = [told(place, "main-thread") for place in places if empties_cache(place)]
+    emptied = [place for place in places if empties_cache(place)]
+    where = [told(place, "main-thread") for place in emptied[:2]]
     retries = _retries(window)
     if retries:
         text = f"{retries} allocations had to empty the cache first"
@@ -32,12 +35,14 @@ def allocator(window: Window) -> Finding | None:
         None,
         without_rows(mean),
         f"emptying the allocator's cache takes {percent(mean)} of every step",
-        tuple(where[:3]),
+        tuple(where),
         (
-            "take torch.cuda.empty_cache() out of the loop: PyTorch reuses what it holds",
+            f"take {call_at(emptied[0], EMPTYING_CALL)} out of the loop: PyTorch reuses what it "
+            "holds",
             "short of memory: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         ),
         loader_floor(window),
+        gain_without("allocator", window),
     )
 
 

@@ -1,13 +1,14 @@
 """What a busy GPU is busy with: each kind of work, judged from the counters over the busy time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tui.verdict import policy
 from tui.verdict.bound import severity_of, speedup_of
-from tui.verdict.figures import percent
+from tui.verdict.figures import percent, times
 from tui.verdict.findings import Evidence, Finding, Kind
+from tui.verdict.forecast.roofline import filled, fused, on_tensor_cores
 from tui.verdict.window import GpuActivity
 
 
@@ -51,16 +52,20 @@ def precision(work: Work) -> Finding | None:
     if work.tensor >= policy.TENSOR_ABSENT or work.fp32 < policy.FP32_HEAVY:
         return None
     products = min(1.0, work.fp32 / policy.FP32_FULL) * work.busy
-    saved = products * (1 - 1 / policy.PRECISION_RATIO)
+    tf32, bf16 = (
+        work.busy * (1 - on_tensor_cores(work.fp32, work.dram, work.sm, ratio))
+        for ratio in (policy.TF32_RATIO, policy.BF16_RATIO)
+    )
     return _estimate(
         "compute",
         "precision",
-        saved,
+        bf16,
         f"matrix products run in fp32: about {percent(products)} of the time",
         work,
         (
-            'let them use tf32: torch.set_float32_matmul_precision("high")',
-            'or bf16: with torch.autocast("cuda", torch.bfloat16)',
+            f'bf16: with torch.autocast("cuda", torch.bfloat16), about {times(speedup_of(bf16))}',
+            'or tf32, one line: torch.set_float32_matmul_precision("high"), about '
+            f"{times(speedup_of(tf32))}",
         ),
     )
 
@@ -69,12 +74,11 @@ def bandwidth(work: Work) -> Finding | None:
     """The device's memory is the limit."""
     if work.dram < policy.DRAM_HEAVY or work.tensor >= 0.30:
         return None
-    moving = min(1.0, work.dram / policy.DRAM_FULL) * work.busy
-    saved = moving * (1 - 1 / policy.FUSION_RATIO)
-    return _estimate(
+    least, most = (work.busy * (1 - fused(work.dram, part)) for part in policy.FUSION_SAVES)
+    found = _estimate(
         "memory-bandwidth",
         None,
-        saved,
+        (least + most) / 2,
         f"the GPU's memory is busy {percent(work.dram)} of the time, its tensor cores "
         f"{percent(work.tensor)}",
         work,
@@ -83,6 +87,9 @@ def bandwidth(work: Work) -> Finding | None:
             "move fewer bytes: bf16 activations, channels_last, a fused norm or optimizer",
         ),
     )
+    text = f"fusing its kernels gives {times(speedup_of(least))} where they go together in pairs, "
+    text += f"{times(speedup_of(most))} where none of the traffic is left"
+    return replace(found, evidence=(*found.evidence, Evidence(text, "gpm")))
 
 
 def saturated(work: Work) -> Finding | None:
@@ -125,7 +132,38 @@ def underfilled(work: Work) -> Finding | None:
             "launches",
         ),
         is_bound=True,
+        gain=speedup_of(work.busy * (1 - filled(work.tensor, work.fp32, work.dram))),
     )
+
+
+def misaligned(work: Work) -> Finding | None:
+    """Tensor cores that work at a fraction of their rate, on multiprocessors that are all busy,
+    with little for the memory and the fp32 units to do: products whose sizes they cannot take
+    whole (diagnosis 2.6, "misaligned shapes or small tiles")."""
+    if not policy.TENSOR_ABSENT <= work.tensor < policy.MISALIGNED_TENSOR:
+        return None
+    if work.sm < policy.MISALIGNED_SM or work.dram >= policy.UNDERFILLED_DRAM:
+        return None
+    if work.fp32 >= policy.MISALIGNED_FP32:
+        return None
+    saved = (1 - work.tensor / policy.TENSOR_HEALTHY) * work.busy
+    found = _estimate(
+        "compute",
+        "misaligned",
+        saved,
+        f"the multiprocessors are busy {percent(work.sm)} of the time and their tensor cores "
+        f"{percent(work.tensor)}: sizes that do not fit them, or small tiles",
+        work,
+        (
+            "pad sizes to multiples of 8, better of 64: hidden sizes, the head dimension, a "
+            "vocabulary (50257 → 50304)",
+            "one step in torch.profiler names the products: kernels with align1 or align2 in "
+            "their names take odd sizes",
+        ),
+        is_bound=True,
+    )
+    # Counters alone tell it from small tiles no better than that: no alarm.
+    return replace(found, severity="warning" if saved >= policy.WARNING_SHARE else "info")
 
 
 KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
@@ -133,6 +171,7 @@ KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
     precision,
     bandwidth,
     underfilled,
+    misaligned,
 )
 """The first that applies."""
 
@@ -145,9 +184,10 @@ def _estimate(
     work: Work,
     advice: tuple[str, ...],
     is_bound: bool = False,
+    gain: float | None = None,
 ) -> Finding:
     """A finding about the GPU's own work, by the roofline: `saved` is the part of the step that
-    goes."""
+    goes; `gain` is what that gives where it is more than the step becomes shorter."""
     return Finding(
         kind=kind,
         sub=sub,
@@ -155,7 +195,7 @@ def _estimate(
         share=saved,
         share_low=None,
         share_high=None,
-        speedup=speedup_of(saved),
+        speedup=gain or speedup_of(saved),
         speedup_is="bound" if is_bound else "estimate",
         headline=headline,
         evidence=work.told(),

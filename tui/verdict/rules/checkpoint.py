@@ -4,6 +4,7 @@ from tui.verdict import policy
 from tui.verdict.bound import bound
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
+from tui.verdict.forecast.gain import gain_of_pauses
 from tui.verdict.pauses import checkpoints
 from tui.verdict.window import Window
 
@@ -30,4 +31,5 @@ def checkpoint(window: Window) -> Finding | None:
         "copy the state and write it on another thread (torch.distributed.checkpoint.async_save)",
     )
     headline = f"checkpoints take {percent(found.share.mean)} of the time"
-    return bound("checkpoint", None, found.share, headline, evidence, advice)
+    gain = gain_of_pauses("checkpoint", window, found.mean_ns)
+    return bound("checkpoint", None, found.share, headline, evidence, advice, gain=gain)

@@ -8,6 +8,7 @@ from tui.verdict.device import OnDevice, counted_by, idle_of, on_device
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
 from tui.verdict.rules.busy_with import KINDS_OF_WORK, work_of
+from tui.verdict.rules.compute_advice import for_this_run
 from tui.verdict.spent import wall_of
 from tui.verdict.window import GpuActivity, Window
 
@@ -24,7 +25,8 @@ def compute(window: Window) -> Finding | None:
     if work is not None:
         for judge in KINDS_OF_WORK:
             if (found := judge(work)) is not None:
-                return replace(found, evidence=(*found.evidence, *_lag(device)))
+                told = (*found.evidence, *_lag(device))[: policy.MOST_EVIDENCE]
+                return replace(found, evidence=told, advice=for_this_run(found, window))
     evidence = (*_lag(device), *_busy(window.activity))
     least = percent(policy.ENTER_SHARE)
     if device is None or device.caught_up is None or _starved(device, window.activity):

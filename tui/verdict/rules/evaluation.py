@@ -4,6 +4,7 @@ from tui.verdict import policy
 from tui.verdict.bound import bound
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
+from tui.verdict.forecast.gain import gain_of_pauses
 from tui.verdict.pauses import evaluations
 from tui.verdict.window import Window
 
@@ -29,4 +30,5 @@ def evaluation(window: Window) -> Finding | None:
         "evaluate on a part of the held-out set, with a larger batch under torch.inference_mode()",
     )
     headline = f"evaluation takes {percent(found.share.mean)} of the time"
-    return bound("evaluation", None, found.share, headline, evidence, advice)
+    gain = gain_of_pauses("evaluation", window, found.mean_ns)
+    return bound("evaluation", None, found.share, headline, evidence, advice, gain=gain)

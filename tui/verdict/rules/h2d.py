@@ -6,7 +6,9 @@ from tui.verdict.copies import Copies, copies
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import percent
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.places import copies_to_gpu, main_places, told
+from tui.verdict.forecast.gain import gain_without
+from tui.verdict.places import COPY_CALL, copies_to_gpu, main_places, told
+from tui.verdict.quoted import call_at
 from tui.verdict.ratio import without_rows
 from tui.verdict.window import Window
 
@@ -18,8 +20,9 @@ def h2d(window: Window) -> Finding | None:
     if moved is None or moved.share < policy.CONTRIBUTOR:
         return None
     share = without_rows(moved.share)
-    sub, advice = _advice(moved)
-    lines = tuple(told(p, "main-thread") for p in main_places(window) if copies_to_gpu(p))
+    copied = [place for place in main_places(window) if copies_to_gpu(place)]
+    sub, advice = _advice(moved, f" for {call_at(copied[0], COPY_CALL)}" if copied else "")
+    lines = tuple(told(place, "main-thread") for place in copied)
     return bound(
         "h2d",
         sub,
@@ -28,6 +31,7 @@ def h2d(window: Window) -> Finding | None:
         (*_evidence(moved), *lines[:1]),
         advice,
         loader_floor(window),
+        gain_without("h2d", window, at_most=sub != "tiny"),
     )
 
 
@@ -44,11 +48,11 @@ def _evidence(moved: Copies) -> tuple[Evidence, ...]:
     return tuple(found)
 
 
-def _advice(moved: Copies) -> tuple[str, tuple[str, ...]]:
+def _advice(moved: Copies, where: str) -> tuple[str, tuple[str, ...]]:
     if moved.tiny:
         return "tiny", (
             f"one copy instead of {moved.tensors}: collate a batch into few tensors, or pack them",
-            "pin_memory=True, and .to(device, non_blocking=True)",
+            f"pin_memory=True, and non_blocking=True{where}",
         )
     smaller = "send it smaller: uint8 or bf16, and convert it on the GPU"
     ahead = "copy the next batch on a side stream while this one is computed"
@@ -56,7 +60,7 @@ def _advice(moved: Copies) -> tuple[str, tuple[str, ...]]:
         return "bandwidth", (smaller, ahead)
     faster = policy.PINNED_MB_S / policy.PAGEABLE_MB_S
     return "pageable", (
-        "DataLoader(..., pin_memory=True) and .to(device, non_blocking=True): copies run up to "
+        f"DataLoader(..., pin_memory=True), and non_blocking=True{where}: copies run up to "
         f"{faster:.1f}x faster from pinned memory",
         smaller,
         ahead,

@@ -44,6 +44,14 @@ def healthy(window: Window) -> Finding | None:
                 f"cores are idle: torch.set_num_threads({int(window.cores)}) or OMP_NUM_THREADS "
                 "may help, if the net is large enough for them"
             )
+    held_back = window.cpu_throttled or 0.0
+    if held_back >= policy.CONTRIBUTOR and window.cores:
+        text = f"its CPU quota of {cores(window.cores)} holds it back {percent(held_back)} of the "
+        evidence.append(Evidence(text + "time", "proc", held_back))
+        advice.append(
+            "raise the quota (the cgroup's cpu.max, a container's --cpus), or take no more threads "
+            f"than it pays for: torch.set_num_threads({max(1, int(window.cores))})"
+        )
     headline = f"nothing above {percent(policy.ENTER_SHARE)}"
     if compute >= policy.MOST_OF_IT:
         headline += f": {model} {'is' if inference else 'are'} the limit"

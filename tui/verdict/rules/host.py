@@ -9,6 +9,7 @@ from tui.verdict.device import on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
+from tui.verdict.forecast.gain import gain_without
 from tui.verdict.pauses import host_parts
 from tui.verdict.places import (
     by_user_function,
@@ -20,11 +21,21 @@ from tui.verdict.places import (
     waits_for_gpu,
 )
 from tui.verdict.ratio import Share, share_of
-from tui.verdict.spent import spent, wall_of
+from tui.verdict.rules.host_asleep import asleep_within
+from tui.verdict.rules.host_now_and_then import now_and_then
+from tui.verdict.spent import is_python, spent, wall_of
 from tui.verdict.window import Window
 
 
 def host(window: Window) -> Finding | None:
+    """Single steps that are held up, every step's own Python, or sleep within a phase: of those
+    that hold about as much as the largest the first, which says most."""
+    found = [one for look in (now_and_then, _steady, asleep_within) if (one := look(window))]
+    most = max((one.share or 0.0 for one in found), default=0.0)
+    return next((one for one in found if (one.share or 0.0) >= policy.HOST_ALIKE * most), None)
+
+
+def _steady(window: Window) -> Finding | None:
     """`other` and the user's own phases that are neither data nor compute; on the GPU's clock where
     that is read: there a wait for the GPU itself, as in `loss.item()`, is no loss."""
     rows = window.steps
@@ -64,16 +75,18 @@ def host(window: Window) -> Finding | None:
             Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step {where}", "hook", part_ns / 1e6, "ms")
         ]
     mine = by_user_function(p for p in places if is_users(p) and not waits_for_gpu(p))
-    evidence += [told(place, "main-thread") for place in mine[:2]]
+    evidence += [told(place, "main-thread") for place in mine[:1]]
     floor = loader_floor(window)
     if floor > 1 - share.mean:
         text = f"the loader is busy {percent(floor)} of the time: it would be the limit next"
         evidence.append(Evidence(text, "py-spy", floor))
+    evidence += [told(place, "main-thread") for place in mine[1:2]]
     advice = ["do it less often, or on another thread, or in one tensor expression"]
     if mine:
         advice.insert(0, f"look at {spot(mine[0])}")
     headline = f"{percent(share.mean)} of every step is {where}"
-    return bound("host", None, share, headline, tuple(evidence), tuple(advice), floor)
+    gain = gain_without("host", window)
+    return bound("host", None, share, headline, tuple(evidence), tuple(advice), floor, gain)
 
 
 def host_phases(rows: Sequence[Step]) -> dict[str, int]:
@@ -82,5 +95,4 @@ def host_phases(rows: Sequence[Step]) -> dict[str, int]:
     for row in rows:
         for name, ns in row.phases.items():
             sums[name] = sums.get(name, 0) + ns
-    known = (*policy.COMPUTE_PHASES, *policy.DATA_PHASES)
-    return {name: ns for name, ns in sums.items() if not any(w in name.lower() for w in known)}
+    return {name: ns for name, ns in sums.items() if is_python(name)}

@@ -8,6 +8,7 @@ from tui.verdict.device import OnDevice, on_device
 from tui.verdict.feeding import Feeding, feeding
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
+from tui.verdict.forecast.gain import gain_without
 from tui.verdict.pauses import startup_parts
 from tui.verdict.places import main_places
 from tui.verdict.ratio import share_of
@@ -61,7 +62,9 @@ def input_bound(window: Window) -> Finding | None:
         headline = f"starting epochs takes {percent(share.mean)} of the time"
     if window.gpu_present and device is None:
         headline += ", by the host's clock"
-    return bound("input", why.sub, share, headline, (*waited, *why.evidence), why.advice)
+    evidence = (*waited, *why.evidence)
+    gain = gain_without("input", window)
+    return bound("input", why.sub, share, headline, evidence, why.advice, gain=gain)
 
 
 def _waited(

@@ -32,7 +32,8 @@ def cheaper(place: FrameShare | None) -> str:
     if file_of(place.frame) in _DECODERS or "decode" in place.frame:
         what = "decode less: store the images at the size they are used, or decode on the GPU"
     else:
-        what = "make it cheaper, or do it once and store the result"
+        what = "make it cheaper (vectorised, or on the GPU for a whole batch), or do it once and "
+        what += "store the result"
     return f"{what} ({spot(place)})"
 
 

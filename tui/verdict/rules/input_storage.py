@@ -6,12 +6,12 @@ from tui.verdict.figures import cores, mib, ms, percent
 from tui.verdict.findings import Evidence
 from tui.verdict.places import reads, share_where, worker_places
 from tui.verdict.rules.input_explained import Explained, cheaper, gain, named
-from tui.verdict.window import Window
+from tui.verdict.window import Window, WorkerUse
 
 
 def storage(window: Window, feeding: Feeding) -> Explained | None:
-    """Worker CPU below 50 %. In state D or in a read: `storage`. Else a lock, a server, a database:
-    `waiting`, and the stacks name it."""
+    """Worker CPU below 50 %, and no core that they wait for. In state D or in a read: `storage`.
+    Else a lock, a server, a database: `waiting`, and the stacks name it."""
     use = window.workers
     if not feeding.workers or use is None or use.cpu_percent is None:
         return None
@@ -19,22 +19,18 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
     if use.cpu_percent >= policy.WORKER_CPU_WAITS * busy:
         return None
     reading = share_where(worker_places(window), reads)
-    full = (window.machine_cpu_percent or 0.0) > policy.MACHINE_FULL
-    if full and reading < policy.READ_SHARE * busy:
-        return None  # they queue for a core
+    if _queue_for_a_core(window, use, busy, reading):
+        return None
     text = (
         f"workers make a batch {percent(busy)} of the time and use {use.cpu_percent:.0f}% of a core"
     )
-    evidence = [Evidence(text, "proc", use.cpu_percent, "%")]
-    places = worker_places(window)
     disk = use.disk_wait_share or 0.0
     if disk >= policy.READ_SHARE * busy:
-        evidence.append(
-            Evidence(f"in {percent(disk)} of the looks they wait for a disk", "proc", disk)
-        )
+        text += f", in {percent(disk)} of the looks they wait for a disk"
     if use.read_bytes_s:
-        text = f"they read {mib(use.read_bytes_s)} a second"
-        evidence.append(Evidence(text, "proc", use.read_bytes_s / 1024 / 1024, "MiB/s"))
+        text += f", they read {mib(use.read_bytes_s)} a second"
+    evidence = [Evidence(text, "proc", use.cpu_percent, "%")]
+    places = worker_places(window)
     readers = tuple(place for place in places if reads(place))
     advice = []
     more = feeding.plan(policy.STORAGE_WORKERS_PER_CORE)
@@ -56,3 +52,13 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
             f"wait {ms(feeding.make_ns)} a batch and use little{have}"
         )
     return Explained(sub, tuple(evidence), tuple(advice))
+
+
+def _queue_for_a_core(window: Window, use: WorkerUse, busy: float, reading: float) -> bool:
+    """Workers that are ready to run wait for nothing but a core. Where the kernel does not tell
+    that, a full machine does, unless the stacks see them read."""
+    if use.run_delay is not None and use.cpu_percent is not None:
+        wants = use.cpu_percent + 100 * use.run_delay
+        return wants >= policy.WORKER_CPU_WAITS * busy
+    full = (window.machine_cpu_percent or 0.0) > policy.MACHINE_FULL
+    return full and reading < policy.READ_SHARE * busy

@@ -16,7 +16,7 @@ def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
     if not workers or plan is None or feeding.make_ns is None:
         return None
     places = worker_places(window)
-    evidence = [_cost(feeding), *named(places, "worker")]
+    evidence = [_cost(window, feeding), *named(places, "worker")]
     use = window.workers
     if use is not None and use.cpu_percent is not None:
         text = f"{workers} worker{'s use' if workers > 1 else ' uses'} {use.cpu_percent:.0f}% "
@@ -24,7 +24,6 @@ def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
         if feeding.cores:
             text += f", {cores(feeding.cores)} here"
         evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
-    evidence += _others(window)
     less = cheaper(places[0] if places else None)
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - policy.WORTH_DOING):
         costs = f"each batch costs a worker {ms(feeding.make_ns)}, the rest of the step "
@@ -36,24 +35,13 @@ def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
     return Explained("cpu-bound", tuple(evidence), (less, wont + limited_by(feeding, plan.wanted)))
 
 
-def _others(window: Window) -> tuple[Evidence, ...]:
-    """Other processes on these cores: they make each batch dearer than it need be."""
-    machine, cores_here, use = window.machine_cpu_percent, window.cores, window.workers
-    if machine is None or not cores_here or use is None or use.cpu_percent is None:
-        return ()
-    own = (use.count * use.cpu_percent + (window.main_cpu_percent or 0.0)) / cores_here
-    others = machine - own
-    if others < 100 * policy.OTHERS_USE:
-        return ()
-    used = others * cores_here / 100
-    return (
-        Evidence(f"other processes use {used:.1f} of {cores(cores_here)}", "proc", others, "%"),
-    )
-
-
-def _cost(feeding: Feeding) -> Evidence:
+def _cost(window: Window, feeding: Feeding) -> Evidence:
+    """Other processes on these cores make each batch dearer than it need be."""
     make_ns = feeding.make_ns or 0.0
     text = f"a batch costs a worker {ms(make_ns)}"
     if feeding.busy is not None and feeding.busy < policy.BURST_BUSY:
         text += f", they make one {percent(feeding.busy)} of the time"
+    here, others = window.cores, window.others_cores
+    if here and others is not None and others >= policy.OTHERS_USE * here:
+        text += f"; other processes use {others:.1f} of {cores(here)}"
     return Evidence(text, "hook", make_ns / 1e6, "ms")

@@ -2,14 +2,25 @@
 
 from probe.wire.messages import GpuStep
 from tui.verdict import policy
+from tui.verdict.asleep import asleep
+from tui.verdict.batch_room import larger_batch
 from tui.verdict.bound import bound
 from tui.verdict.copies import copies
 from tui.verdict.device import counted_by, on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.places import empties_cache, main_places, share_where, waits_for_gpu
+from tui.verdict.forecast.gain import gain_without
+from tui.verdict.places import (
+    by_user_function,
+    empties_cache,
+    is_users,
+    main_places,
+    share_where,
+    waits_for_gpu,
+)
 from tui.verdict.ratio import Share, share_of
+from tui.verdict.rules.launch_cpu_starved import cpu_starved
 from tui.verdict.window import Window
 
 
@@ -34,6 +45,10 @@ def launch(window: Window) -> Finding | None:
     share = Share(*(max(0.0, part - taken) for part in (issued.mean, issued.low, issued.high)))
     if share.mean < policy.CONTRIBUTOR:
         return None
+    if (asleep(window) or 0.0) >= policy.ASLEEP_AWAKE * share.mean:
+        return None  # a thread that launches runs all the time
+    if (found := cpu_starved(window, share)) is not None:
+        return found
     evidence = [
         Evidence(
             f"the GPU had caught up with the host in {percent(device.caught_up)} of the steps, at "
@@ -41,12 +56,7 @@ def launch(window: Window) -> Finding | None:
             "event",
             device.caught_up,
         ),
-        Evidence(
-            f"it was busy {told.busy:.0f}% of the time",
-            counted_by(told),
-            told.busy,
-            "%",
-        ),
+        Evidence(_busy(told.busy, told.sm), counted_by(told), told.busy, "%"),
         Evidence(
             f"issuing the work takes {ms(issued.mean * device.step_ns)} of "
             f"{ms(device.step_ns)} a step",
@@ -55,24 +65,32 @@ def launch(window: Window) -> Finding | None:
             "ms",
         ),
     ]
-    if told.sm is not None:
-        evidence.append(
-            Evidence(f"its multiprocessors were busy {told.sm:.0f}% of it", "gpm", told.sm, "%")
-        )
-    advice = (
+    advice = [
         'fewer, larger kernels: torch.compile(model, mode="reduce-overhead"), or a CUDA graph of '
         "the step",
-        "a larger batch: the launches stay the same, the work behind each grows",
-    )
+        larger_batch(window, "the launches stay the same, the work behind each grows"),
+    ]
+    mine = by_user_function(place for place in main_places(window) if is_users(place))
+    if mine and mine[0].share >= policy.LOOP_SHARE:
+        advice.append(
+            f"{percent(mine[0].share)} of it is issued in {mine[0].frame}: a loop over samples or "
+            "time steps there becomes one tensor expression"
+        )
     return bound(
         "launch",
         None,
         share,
         f"the GPU waits for the next kernel {percent(share.mean)} of every step",
         tuple(evidence),
-        advice,
+        tuple(advice),
         loader_floor(window),
+        gain_without("launch", window),
     )
+
+
+def _busy(busy: float, sm: float | None) -> str:
+    text = f"it was busy {busy:.0f}% of the time"
+    return text if sm is None else f"{text}, its multiprocessors {sm:.0f}%"
 
 
 def _issued(row: GpuStep) -> int:

@@ -6,8 +6,10 @@ from tui.verdict.device import on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding, Source
-from tui.verdict.places import function_of, main_places, told
+from tui.verdict.forecast.gain import gain_without
+from tui.verdict.places import main_places, steps_one_by_one, told
 from tui.verdict.ratio import share_of
+from tui.verdict.rules.optimizer_advice import for_this_optimizer
 from tui.verdict.spent import spent, wall_of
 from tui.verdict.window import Window
 
@@ -33,17 +35,16 @@ def optimizer(window: Window) -> Finding | None:
         Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step", source, part_ns / 1e6, "ms"),
         Evidence(f"{ms(each_ns)} for each call of step()", source, each_ns / 1e6, "ms"),
     ]
-    looped = [p for p in main_places(window) if "single_tensor" in function_of(p.frame)]
+    looped = [place for place in main_places(window) if steps_one_by_one(place)]
     evidence += [told(place, "main-thread") for place in looped[:1]]
-    advice = [
-        "a large embedding: sparse=True with SparseAdam updates only the rows that were used",
-        "accumulate gradients over several batches: fewer optimizer steps",
-    ]
-    if looped and window.gpu_present:
-        advice.insert(0, "one parameter at a time: foreach=True, or fused=True")
-    else:
-        advice.append("fused=True, where the optimizer has it")
     headline = f"the optimizer takes {percent(share.mean)} of every step"
     return bound(
-        "optimizer", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)
+        "optimizer",
+        None,
+        share,
+        headline,
+        tuple(evidence),
+        for_this_optimizer(window, bool(looped)),
+        loader_floor(window),
+        gain_without("optimizer", window, at_most=not looped),
     )

@@ -24,7 +24,8 @@ def recompile(window: Window) -> Finding | None:
     text = f"{len(compiled)} of the last {steps} steps compiled, {ms(each_ns)} each"
     evidence = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
     advice = (
-        "TORCH_LOGS=recompiles names the guard that failed",
+        "TORCH_LOGS=recompiles,graph_breaks names the guards that failed, and where it falls back "
+        "to eager",
         "shapes that vary: torch.compile(dynamic=True), or pad to a few sizes",
     )
     headline = f"recompilation takes {percent(share.mean)} of the time"

@@ -30,12 +30,14 @@ def stalled(window: Window) -> Finding | None:
     if now.age_s <= limit_s:
         return None
     age = ms(now.age_s * 1e9)
-    evidence = [Evidence(f"the last mark came {age} ago, in {now.phase}", "hook", now.age_s, "s")]
+    text = f"the last mark came {age} ago, in {now.phase}"
     if window.all_recent:
-        usual = _percentile_95(window.all_recent)
-        text = f"95% of steps took less than {ms(usual)}"
-        evidence.append(Evidence(text, "hook", usual / 1e6, "ms"))
-    if now.frame:
+        text += f"; 95% of steps took less than {ms(_percentile_95(window.all_recent))}"
+    evidence = [Evidence(text, "hook", now.age_s, "s")]
+    if now.stack:
+        way = " → ".join(now.stack)
+        evidence.append(Evidence(f"the main thread: {way}", "py-spy"))
+    elif now.frame:
         evidence.append(Evidence(f"the main thread is in {now.frame}", "py-spy"))
     if now.phase in ("data", "loader start-up"):
         for place in worker_places(window)[:1]:

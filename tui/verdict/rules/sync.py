@@ -1,14 +1,26 @@
 """The host waits for the GPU, and then the GPU waits for the host."""
 
+from collections.abc import Sequence
+
 from tui.verdict import policy
 from tui.verdict.bound import bound
 from tui.verdict.device import counted_by, on_device
-from tui.verdict.feeding import loader_floor
+from tui.verdict.feeding import loader_floor, often_late
 from tui.verdict.figures import percent
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.places import main_places, share_where, told, waits_for_gpu
+from tui.verdict.forecast.gain import gain_without
+from tui.verdict.places import (
+    SHAPE_CALL,
+    SYNC_CALL,
+    asks_for_shape,
+    main_places,
+    share_where,
+    told,
+    waits_for_gpu,
+)
+from tui.verdict.quoted import call_at
 from tui.verdict.ratio import without_rows
-from tui.verdict.window import Window
+from tui.verdict.window import FrameShare, Window
 
 
 def sync(window: Window) -> Finding | None:
@@ -31,21 +43,37 @@ def sync(window: Window) -> Finding | None:
     if mean < policy.CONTRIBUTOR:
         return None
     where = tuple(told(place, "main-thread") for place in places if waits_for_gpu(place))
-    lines = [place.line for place in places if waits_for_gpu(place) and place.line]
-    evidence = (
-        Evidence(f"the host waits for the GPU {percent(waits)} of the time", "py-spy", waits),
-        Evidence(f"and the GPU is busy only {percent(busy)} of it", counted_by(known), busy),
+    evidence: tuple[Evidence, ...] = (
+        Evidence(
+            f"the host waits for the GPU {percent(waits)} of the time, which is busy only "
+            f"{percent(busy)} of it",
+            counted_by(known),
+            busy,
+        ),
         *where[:1],
     )
-    advice = ["keep it on the GPU (loss.detach()) and read it every N steps, or asynchronously"]
-    if lines:
-        advice.insert(0, f"`{lines[0]}` waits for the GPU in every step")
+    if often_late(window):
+        text = "batches are often late: the loader would be the limit next"
+        evidence += (Evidence(text, "hook"),)
     return bound(
         "sync",
         None,
         without_rows(mean),
         f"waiting for the GPU leaves it idle {percent(mean)} of every step",
         evidence,
-        tuple(advice),
+        _advice([place for place in places if waits_for_gpu(place)], mean),
         loader_floor(window),
+        gain_without("sync", window),
     )
+
+
+def _advice(waiting: Sequence[FrameShare], share: float) -> tuple[str, ...]:
+    """The line that waits most, and how seldom it would have to."""
+    steps = round(share / policy.TARGET_BUDGET)
+    seldom = f"keep it on the GPU (.detach()) and read it every {steps} steps"
+    place = waiting[0]
+    if asks_for_shape(place):
+        keep = "keep the shape with torch.where(mask, a, b), or a multiplication by the mask"
+        return (f"{call_at(place, SHAPE_CALL)}: {keep}", seldom)
+    later = 'or read it a step later: .to("cpu", non_blocking=True), and an event to ask'
+    return (f"{call_at(place, SYNC_CALL)}: {seldom}", later)

@@ -1,0 +1,75 @@
+"""A look at one turn of the loop, from one step of an optimizer until it steps again.
+
+The publisher asks for it. The hooks of backward and optimizer call it while `Recorder.glance` holds
+it, so that between two looks a loop pays for two looks at an attribute (20 ns each). Measured with
+warm caches, once a second: 4 us for an optimizer, 2 us for the switches; every ten seconds 30 to 60
+us for the graph. Right after the forward of a 12-layer transformer, which has filled the caches: 75
+us and 200 us. The first look at an optimizer takes 1 us a tensor more.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from probe.recorder import Recorder
+from probe.settings.autocast import autocast_of
+from probe.settings.flags import with_flags
+from probe.settings.optimizers import Optimizers
+from probe.settings.reading import Reading
+from probe.wire.marks import OPTIMIZER_ENTER
+
+AGAIN_NS: Final = 1_000_000_000
+"""Between two looks at a backward, however long the turn."""
+WALK_AGAIN_NS: Final = 10_000_000_000
+"""Between two walks through a graph, the one look that costs more than a few microseconds."""
+
+
+class Glance:
+    """Every method but `ask` belongs to the training thread."""
+
+    def __init__(self, recorder: Recorder, trip: Callable[[Exception], None]) -> None:
+        self.reading = Reading()
+        """As it was last seen: for the publisher, replaced as a whole."""
+        self._recorder = recorder
+        self._trip = trip
+        self._optimizers = Optimizers()
+        self._first: int | None = None
+        """Identity of the optimizer with whose step the turn began; None before."""
+        self._backwards = 0
+        """Since then."""
+        self._looked_ns = self._walked_ns = -WALK_AGAIN_NS
+
+    def ask(self) -> None:
+        """Look at the next turn of the loop. Called by the publisher."""
+        if self._recorder.on and self._recorder.glance is None:
+            self._recorder.glance = self.at
+
+    def at(self, kind: int, what: Any) -> None:
+        """An optimizer begins to step, or a backward begins from some tensors. Nothing that fails
+        in here reaches the user's loop."""
+        try:
+            if kind == OPTIMIZER_ENTER:
+                self._at_step(what)
+            else:
+                self._at_backward(what)
+        except Exception as error:
+            self._trip(error)
+
+    def _at_step(self, optimizer: Any) -> None:
+        if self._first is None:
+            self._first, self._backwards = id(optimizer), 0
+        elif self._first == id(optimizer):
+            if not self._backwards:
+                return  # a subclass that calls its parent's step
+            self._first = self._recorder.glance = None
+        self.reading = self._optimizers.stepping(optimizer, self.reading)
+
+    def _at_backward(self, roots: Any) -> None:
+        self._backwards += 1
+        self._optimizers.backward()
+        now_ns = self._recorder.now_ns()
+        if now_ns - self._looked_ns >= AGAIN_NS:
+            self._looked_ns = now_ns
+            self.reading = with_flags(self.reading)
+        if now_ns - self._walked_ns >= WALK_AGAIN_NS:
+            self._walked_ns = now_ns
+            self.reading = self.reading._replace(autocast=autocast_of(roots))

@@ -1,0 +1,165 @@
+"""The optimizers that were seen to step: what they update and how, looked at once each."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+from weakref import ref
+
+from probe.settings.reading import Reading, type_name
+
+MOST_KNOWN: Final = 8
+"""Optimizers remembered; beyond that the one seen first is looked at anew."""
+MOST_FRAMES: Final = 12
+"""Callers that are looked at: a scaler's is the third, with a scheduler's and a trainer's wrapper
+between them the sixth."""
+SCALER_CALLS: Final = "_maybe_opt_step"
+"""GradScaler's method that steps an optimizer: reached only while the scaler is enabled."""
+
+
+class Facts(NamedTuple):
+    """One optimizer."""
+
+    name: str
+    foreach: bool | None
+    fused: bool | None
+    parameters: int
+    bytes: int
+    dtype: str | None
+    device: str | None
+    capability: int | None
+
+
+class _Known:
+    """One optimizer, and one gradient of its last look."""
+
+    __slots__ = ("facts", "gradient", "groups", "kept", "optimizer", "parameter", "there")
+
+    def __init__(self, optimizer: Any) -> None:
+        self.optimizer: Callable[[], Any] = ref(optimizer)
+        self.groups = len(optimizer.param_groups)
+        self.facts = facts_of(optimizer)
+        self.parameter: Callable[[], Any] = lambda: None
+        self.gradient: Callable[[], Any] = lambda: None
+        self.there = False
+        """The gradient was there as the next backward began."""
+        self.kept: bool | None = None
+
+    def look(self, optimizer: Any) -> None:
+        """Is last time's gradient still the same tensor? It is where `zero_grad` fills with zeros;
+        where it drops gradients, each backward makes new ones. DDP may put the same views back:
+        so it must have been there before the backward as well."""
+        before, held = self.parameter(), self.gradient()
+        if before is not None and before.grad is not None:
+            self.kept = self.there and before.grad is held
+        parameter = next(_with_gradient(optimizer), None)
+        if parameter is None:
+            self.parameter = self.gradient = lambda: None
+        else:
+            self.parameter, self.gradient = ref(parameter), ref(parameter.grad)
+        self.there = False
+
+
+class Optimizers:
+    """Holds none of them alive. Belongs to the training thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Known] = {}
+        self._last: _Known | None = None
+
+    def stepping(self, optimizer: Any, reading: Reading) -> Reading:
+        """The reading with what an optimizer shows that begins to step. Of several the one with
+        the most bytes is told."""
+        key = id(optimizer)
+        known = self._known.get(key)
+        if known is None or known.optimizer() is not optimizer:
+            self._known = {k: one for k, one in self._known.items() if one.optimizer() is not None}
+            if len(self._known) >= MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            known = self._known[key] = _Known(optimizer)
+        elif known.groups != len(optimizer.param_groups):
+            known.groups, known.facts = len(optimizer.param_groups), facts_of(optimizer)
+        known.look(optimizer)
+        self._last = known
+        told = max(self._known.values(), key=lambda one: one.facts.bytes)
+        facts = told.facts
+        return reading._replace(
+            scaler=_is_scaled(optimizer),
+            optimizer=facts.name,
+            foreach=facts.foreach,
+            fused=facts.fused,
+            parameters=facts.parameters,
+            parameter_bytes=facts.bytes,
+            parameter_dtype=facts.dtype,
+            parameter_device=facts.device,
+            capability=facts.capability,
+            set_to_none=None if told.kept is None else not told.kept,
+        )
+
+    def backward(self) -> None:
+        """A backward begins: the first after a step shows whether gradients outlive it."""
+        if self._last is not None:
+            parameter = self._last.parameter()
+            self._last.there = parameter is not None and parameter.grad is not None
+            self._last = None
+
+
+def facts_of(optimizer: Any) -> Facts:
+    """What an optimizer's groups say. 1 us a tensor, once."""
+    is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
+    bytes_of: dict[tuple[Any, Any], int] = {}
+    parameters = 0
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if is_lazy(parameter):
+                continue  # of a module that was never called: it has no size
+            parameters += 1
+            place = parameter.dtype, parameter.device
+            size = parameter.numel() * parameter.element_size()
+            bytes_of[place] = bytes_of.get(place, 0) + size
+    dtype, device = max(bytes_of, key=lambda place: bytes_of[place], default=(None, None))
+    return Facts(
+        name=type(optimizer).__name__,
+        foreach=_set_to(optimizer, "foreach"),
+        fused=_set_to(optimizer, "fused"),
+        parameters=parameters,
+        bytes=sum(bytes_of.values()),
+        dtype=None if dtype is None else type_name(dtype),
+        device=None if device is None else device.type,
+        capability=_capability(device),
+    )
+
+
+def _set_to(optimizer: Any, name: str) -> bool | None:
+    value = optimizer.param_groups[0].get(name) if optimizer.param_groups else None
+    return value if isinstance(value, bool) else None
+
+
+def _capability(device: Any) -> int | None:
+    """80 for an A100, 90 for an H200; None on AMD's devices, which count otherwise."""
+    torch: Any = sys.modules["torch"]
+    if device is None or device.type != "cuda" or torch.version.hip is not None:
+        return None
+    major, minor = torch.cuda.get_device_capability(device)
+    return int(10 * major + minor)
+
+
+def _with_gradient(optimizer: Any) -> Iterator[Any]:
+    for group in optimizer.param_groups:
+        for parameter in group["params"][:MOST_KNOWN]:
+            if parameter.grad is not None:
+                yield parameter
+
+
+def _is_scaled(optimizer: Any) -> bool:
+    """A GradScaler calls this step: it hands an optimizer that can scale by itself (a fused one)
+    what it found, and stands among the callers of any other."""
+    if getattr(optimizer, "found_inf", None) is not None:
+        return True
+    frame = sys._getframe(1)
+    for _ in range(MOST_FRAMES):
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+        if frame.f_code.co_name == SCALER_CALLS:
+            return True
+    return False

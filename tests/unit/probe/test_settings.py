@@ -1,0 +1,332 @@
+"""How PyTorch is set up, read from real loops through the real hooks."""
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from probe.peers import Peer
+from probe.recorder import Recorder
+from probe.settings.autocast import autocast_of
+from probe.settings.glance import AGAIN_NS, WALK_AGAIN_NS, Glance
+from probe.settings.reading import Reading
+from probe.wire.messages import Settings, decode_reply, encode_message
+from tests.unit.probe.held_clock import Watched, watched
+from tests.unit.probe.test_wire import batch_of
+
+HALF = torch.bfloat16
+
+
+class Asked:
+    """A loop under the hooks, of which a publisher asks for the settings."""
+
+    def __init__(self, run: Watched) -> None:
+        self.recorder: Recorder = run.recorder
+        self.clock = run.clock
+        self.failures: list[Exception] = []
+        self.glance = Glance(run.recorder, self.failures.append)
+
+    def seen(self, train: Callable[[], None], times: int = 3) -> Reading:
+        """What is known after so many questions, a second apart, and two steps after each."""
+        for _ in range(times):
+            self.clock.work(AGAIN_NS / 1e6)
+            self.glance.ask()
+            train()
+            train()
+        assert not self.failures
+        return self.glance.reading
+
+
+@pytest.fixture
+def run() -> Iterator[Asked]:
+    with watched() as one:
+        yield Asked(one)
+
+
+def net_of(*middle: torch.nn.Module) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), *middle, torch.nn.Linear(8, 4))
+
+
+def loss_of(net: torch.nn.Module, autocast: torch.dtype | None = None) -> torch.Tensor:
+    x, y = torch.randn(2, 8), torch.tensor([0, 1])
+    with torch.autocast("cpu", autocast or HALF, enabled=autocast is not None):
+        return torch.nn.functional.cross_entropy(net(x), y)
+
+
+def plain(net: torch.nn.Module, optimizer: torch.optim.Optimizer, **cast: Any) -> None:
+    optimizer.zero_grad()
+    loss_of(net, **cast).backward()
+    optimizer.step()
+
+
+def test_the_reading_has_the_fields_of_the_message() -> None:
+    assert Reading._fields == Settings.__struct_fields__
+    assert Settings(*Reading()) == Settings()
+
+
+def test_a_plain_loop_tells_its_optimizer_and_its_switches(run: Asked) -> None:
+    net = net_of()
+    optimizer = torch.optim.AdamW(net.parameters(), foreach=False)
+    seen = run.seen(lambda: plain(net, optimizer))
+    assert seen.threads == torch.get_num_threads()
+    assert (seen.matmul_precision, seen.anomaly, seen.deterministic) == ("highest", False, False)
+    assert (seen.cudnn_benchmark, seen.cudnn_tf32) == (False, True)
+    assert (seen.autocast, seen.scaler) == ("", False)
+    assert (seen.optimizer, seen.foreach, seen.fused) == ("AdamW", False, None)
+    assert (seen.parameters, seen.parameter_bytes) == (4, 4 * (8 * 8 + 8 + 8 * 4 + 4))
+    assert (seen.parameter_dtype, seen.parameter_device) == ("float32", "cpu")
+    assert seen.capability is None, "no CUDA device holds them"
+
+
+def test_nobody_asks_and_nothing_is_read(run: Asked) -> None:
+    net = net_of()
+    plain(net, torch.optim.SGD(net.parameters(), lr=0.1))
+    assert run.glance.reading == Reading()
+
+
+def test_one_question_is_one_look(run: Asked) -> None:
+    net = net_of()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    run.seen(lambda: plain(net, optimizer), times=1)
+    assert run.recorder.glance is None
+    run.clock.work(AGAIN_NS / 1e6)
+    was = torch.get_num_threads()
+    torch.set_num_threads(was + 1)
+    try:
+        plain(net, optimizer)
+        assert run.glance.reading.threads == was
+        assert run.seen(lambda: plain(net, optimizer)).threads == was + 1
+    finally:
+        torch.set_num_threads(was)
+
+
+def test_switches_that_are_on_around_forward_and_backward_only(run: Asked) -> None:
+    net = net_of()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def train() -> None:
+        with torch.autograd.set_detect_anomaly(True):
+            optimizer.zero_grad()
+            loss_of(net).backward()
+        optimizer.step()
+
+    torch.use_deterministic_algorithms(True)
+    torch.set_float32_matmul_precision("high")
+    try:
+        seen = run.seen(train)
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.set_float32_matmul_precision("highest")
+    assert (seen.anomaly, seen.deterministic, seen.matmul_precision) == (True, True, "high")
+
+
+@pytest.mark.parametrize("middle", [torch.nn.ReLU, torch.nn.Tanh, lambda: torch.nn.LayerNorm(8)])
+def test_autocast_is_seen_in_the_graph(middle: Callable[[], torch.nn.Module]) -> None:
+    net = net_of(middle())
+    assert autocast_of((loss_of(net, HALF),)) == "bfloat16"
+    assert autocast_of((loss_of(net, torch.float16),)) == "float16"
+    assert autocast_of((loss_of(net),)) == ""
+
+
+def test_autocast_is_seen_behind_a_scaled_and_summed_loss() -> None:
+    net = net_of()
+    losses = sum((loss_of(net, HALF) for _ in range(4)), torch.zeros(()))
+    assert autocast_of((losses * 65536.0 / 3,)) == "bfloat16"
+
+
+def test_autocast_around_the_backward_is_read_directly() -> None:
+    with torch.autocast("cpu", HALF):
+        assert autocast_of((torch.ones((), requires_grad=True) * 2,)) == "bfloat16"
+
+
+def test_a_net_of_bfloat16_is_no_autocast() -> None:
+    net = net_of().to(HALF)
+    x, y = torch.randn(2, 8, dtype=HALF), torch.tensor([0, 1])
+    assert autocast_of((torch.nn.functional.cross_entropy(net(x), y),)) == ""
+
+
+def test_what_the_graph_does_not_tell_is_not_guessed() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    assert autocast_of(((weight * 2).sum(),)) is None, "no product, no cast"
+    assert autocast_of(((torch.zeros(3)).sum(),)) is None, "no graph"
+    assert autocast_of(()) is None
+    deep = weight.sum()
+    for _ in range(200):
+        deep = deep * 1.01
+    assert autocast_of((deep,)) is None, "the walk ends before"
+
+
+def test_a_scaler_is_seen_whether_the_optimizer_scales_itself_or_not(run: Asked) -> None:
+    for fused in (False, True):
+        net = net_of()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, fused=fused)
+        for enabled in (True, False):
+            scaler = torch.amp.GradScaler("cpu", enabled=enabled)
+
+            def train(
+                net: torch.nn.Module = net,
+                optimizer: torch.optim.Optimizer = optimizer,
+                scaler: Any = scaler,
+            ) -> None:
+                optimizer.zero_grad()
+                scaler.scale(loss_of(net, HALF)).backward()
+                scaler.step(optimizer)
+                scaler.update()
+
+            run.clock.work(WALK_AGAIN_NS / 1e6)
+            seen = run.seen(train)
+            assert (seen.scaler, seen.autocast) == (enabled, "bfloat16")
+
+
+def test_gradients_that_live_on_are_told_from_dropped_ones(run: Asked) -> None:
+    net = net_of()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def train(drop: bool) -> None:
+        optimizer.zero_grad(set_to_none=drop)
+        loss_of(net).backward()
+        optimizer.step()
+
+    run.glance.ask()
+    train(True)
+    assert run.glance.reading.set_to_none is None, "one step says nothing"
+    assert run.seen(lambda: train(True)).set_to_none is True
+    assert run.seen(lambda: train(False)).set_to_none is False
+    assert run.seen(lambda: train(True)).set_to_none is True
+
+
+def test_gradients_put_back_between_backwards_are_dropped_ones(run: Asked) -> None:
+    """As DDP's views of its buckets are: the same tensors, but gone while the backward begins."""
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    view = torch.ones(3)
+
+    def train() -> None:
+        optimizer.zero_grad()
+        (weight * 2).sum().backward()
+        weight.grad = view
+        optimizer.step()
+
+    assert run.seen(train).set_to_none is True
+
+
+def test_accumulation_is_not_taken_for_kept_gradients(run: Asked) -> None:
+    net = net_of()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def train() -> None:
+        for _ in range(3):
+            loss_of(net).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    assert run.seen(train).set_to_none is True
+
+
+def test_the_larger_of_two_optimizers_is_told_every_time(run: Asked) -> None:
+    large, small = net_of(torch.nn.Linear(8, 8)), net_of()
+    first = torch.optim.SGD(small.parameters(), lr=0.1)
+    second = torch.optim.Adam(large.parameters())
+
+    def train() -> None:
+        plain(small, first)
+        plain(large, second)
+
+    for _ in range(4):
+        seen = run.seen(train, times=1)
+        assert (seen.optimizer, seen.parameters) == ("Adam", 6)
+        plain(small, first)
+    assert seen.set_to_none is True, "though its gradients are there in the other's backward"
+
+
+def test_a_subclass_that_calls_its_parents_step_is_one_step(run: Asked) -> None:
+    class Nested(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            return super().step(closure)
+
+    net = net_of()
+    optimizer = Nested(net.parameters(), lr=0.1)
+
+    def train() -> None:
+        optimizer.zero_grad(set_to_none=False)
+        loss_of(net).backward()
+        optimizer.step()
+
+    seen = run.seen(train)
+    assert (seen.optimizer, seen.set_to_none) == ("Nested", False)
+
+
+def test_new_groups_are_counted_and_the_old_ones_not_again(run: Asked) -> None:
+    net, more = net_of(), torch.nn.Parameter(torch.ones(5))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    assert run.seen(lambda: plain(net, optimizer)).parameters == 4
+    optimizer.add_param_group({"params": [more]})
+    assert run.seen(lambda: plain(net, optimizer)).parameters == 5
+
+
+def test_a_module_that_was_never_called_has_no_size(run: Asked) -> None:
+    net, unused = net_of(), torch.nn.LazyLinear(4)
+    optimizer = torch.optim.SGD([*net.parameters(), *unused.parameters()], lr=0.1)
+    assert run.seen(lambda: plain(net, optimizer)).parameters == 4
+
+
+def test_nothing_is_kept_alive(run: Asked) -> None:
+    net = net_of()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(3):
+        run.glance.ask()
+        plain(net, optimizer)
+    gone = [weakref.ref(optimizer), *map(weakref.ref, net.parameters())]
+    del net, optimizer
+    gc.collect()
+    assert [one() for one in gone] == [None] * 5
+
+
+def test_a_loop_without_an_optimizer_tells_its_switches_once_a_second(run: Asked) -> None:
+    net = net_of()
+    seen = run.seen(lambda: loss_of(net, HALF).backward())
+    assert (seen.optimizer, seen.autocast) == (None, "bfloat16")
+    assert seen.threads == torch.get_num_threads()
+    run.clock.work(AGAIN_NS / 1e6)
+    torch.set_float32_matmul_precision("high")
+    try:
+        loss_of(net).backward()
+        assert run.glance.reading.matmul_precision == "high"
+        torch.set_float32_matmul_precision("highest")
+        loss_of(net).backward()
+        assert run.glance.reading.matmul_precision == "high", "a second has not passed"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_what_fails_inside_trips_the_fuse_and_not_the_loop(run: Asked) -> None:
+    net = net_of()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    class Broken:
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError("no")
+
+    run.glance.ask()
+    optimizer.param_groups.append(Broken())  # type: ignore[arg-type]
+    run.glance.at(8, optimizer)
+    assert [str(failure) for failure in run.failures] == ["'Broken' object is not subscriptable"]
+
+
+def test_settings_are_told_first_and_when_they_change() -> None:
+    peer = Peer(0)
+    assert peer.settings_to_tell(Settings()) is None, "nothing is known yet"
+    known = Settings(threads=4)
+    assert peer.settings_to_tell(known) == known
+    assert peer.settings_to_tell(Settings(threads=4)) is None
+    assert peer.settings_to_tell(Settings(threads=8)) == Settings(threads=8)
+
+
+def test_settings_survive_the_wire() -> None:
+    settings = Settings(threads=4, autocast="", set_to_none=False, capability=90)
+    batch = batch_of(settings=settings)
+    assert decode_reply(encode_message(batch)) == batch

@@ -1,0 +1,192 @@
+"""A run whose memory is given, as the probe reads it and a session hands it to the verdict.
+
+The allocator is looked at by the probe's own `MemoryLook`, at moments that the steps make; its
+readings go through a real session, which is asked once a second as a face would.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from probe.device.memory_look import MemoryLook
+from probe.wire.messages import GpuMemory, Step
+from tests.unit.session.making import delivered, loader, step
+from tests.unit.verdict.memory_families import Series
+from tests.unit.verdict.windows import GIB, MIB, MS, S
+from tui.observations import GpusSeen, GpuUse
+from tui.session import Session
+from tui.verdict.engine import Engine
+from tui.verdict.findings import Finding, Verdict
+from tui.verdict.memory_watch import MemoryWatch
+from tui.verdict.window import Moment, Window
+
+LIMIT_BYTES = 80 * GIB
+
+
+@dataclass
+class Said:
+    """What was said of memory over a run, by the number of steps done."""
+
+    growth_step: int | None = None
+    leak_step: int | None = None
+    last_leak_step: int | None = None
+    critical_growth: bool = False
+    """Growth that was not confirmed was called critical."""
+    findings: list[Finding] = field(default_factory=list)
+
+    def take(self, step: int, found: Sequence[Finding]) -> None:
+        """What stands at a look."""
+        for finding in found:
+            if self.growth_step is None:
+                self.growth_step = step
+            if finding.sub == "leak":
+                self.leak_step = self.leak_step or step
+                self.last_leak_step = step
+            elif finding.severity == "critical":
+                self.critical_growth = True
+            if not self.findings or self.findings[-1] != finding:
+                self.findings.append(finding)
+
+
+class _Device:
+    """Its allocator holds what it is told to: `probe.device.events.Events`, as far as asked."""
+
+    mib = 0.0
+
+    def device(self) -> int:
+        return 0
+
+    def fraction(self, device: int) -> float | None:
+        return None
+
+    def allocator(self, device: int) -> dict[str, object]:
+        """As torch nests it."""
+        held = round(self.mib * MIB)
+        return {
+            "allocated_bytes": {"all": {"current": held, "peak": held * 2}},
+            "reserved_bytes": {"all": {"current": held * 2, "peak": held * 2}},
+            "active_bytes": {"all": {"current": held}},
+            "num_alloc_retries": 0,
+            "num_ooms": 0,
+        }
+
+
+def readings(series: Series, step_ms: float) -> list[GpuMemory]:
+    """What the probe tells of the allocator of a device that holds so many MiB at each step."""
+    device = _Device()
+    look = MemoryLook(device)
+    told: list[GpuMemory] = []
+    for number, mib in enumerate(series, start=1):
+        now_ns = S + round(number * step_ms * MS)
+        device.mib = mib
+        if not look.due(now_ns) or (seen := look.at_end(now_ns)) is None:
+            continue
+        told.append(
+            GpuMemory(
+                t_ns=now_ns,
+                step=number,
+                device=0,
+                allocated=seen.row.allocated,
+                reserved=seen.row.reserved,
+                active=seen.row.active,
+                peak_allocated=seen.row.peak_allocated,
+                peak_reserved=seen.row.peak_reserved,
+                at_backward=None,
+                retries=0,
+                ooms=0,
+                lowest=seen.lowest,
+            )
+        )
+    return told
+
+
+def watched(series: Series, step_ms: float, epoch: int | None = None) -> Said:
+    """By the verdict's watch alone, on what of a session's windows memory is judged by."""
+    told, said, watch = readings(series, step_ms), Said(), MemoryWatch()
+    steps = _steps(60, step_ms)
+    for seen in range(1, len(told) + 1):
+        done = told[seen - 1].step
+        moments = [Moment(at, "epoch") for at in range(epoch or done, done, epoch or done)]
+        window = Window(
+            **_UNTOLD,
+            now_ns=told[seen - 1].t_ns,
+            steps=steps,
+            steps_seen=done,
+            all_recent=steps,
+            gpu_memory=tuple(told[:seen]),
+            gpu_memory_limit_bytes=LIMIT_BYTES,
+            warm_step=5,
+            moments=tuple(moments),
+        )
+        said.take(done, watch.look(window))
+    return said
+
+
+def in_a_session(series: Series, step_ms: float, epoch: int | None = None) -> Said:
+    """By a whole session with the real engine."""
+    told, said = readings(series, step_ms), Said()
+    session = Session(1, "train.py", 0, Engine())
+    steps = _steps(len(series), step_ms)
+    begun = 0
+    for reading in told:
+        fresh = list(steps[begun : reading.step])
+        begun = reading.step
+        iterations = 1 + ((reading.step - 1) // epoch if epoch else 0)
+        session.ingest(
+            delivered(
+                fresh,
+                reading.t_ns / MS,
+                gpu_memory=[reading],
+                loaders=[loader(num_workers=0, worker_pids=(), iterations=iterations)],
+            )
+        )
+        session.ingest(GpusSeen(t_ns=reading.t_ns, gpus=(_gpu(reading.reserved),)))
+        verdict = session.snapshot(reading.t_ns, 0.0).verdict
+        said.take(reading.step, of_memory(verdict))
+    return said
+
+
+def of_memory(verdict: Verdict) -> list[Finding]:
+    """What a verdict says of memory."""
+    found = (verdict.finding, *verdict.contributors)
+    return [finding for finding in found if finding.kind == "memory-growth"]
+
+
+def _steps(count: int, step_ms: float) -> tuple[Step, ...]:
+    """Equal ones; their times follow from their numbers, so that they drift nowhere."""
+    return tuple(
+        step(number, 1_000 + (number - 1) * step_ms, forward_ms=step_ms)
+        for number in range(1, count + 1)
+    )
+
+
+def _gpu(reserved: int) -> GpuUse:
+    return GpuUse(
+        uuid="GPU-1",
+        index=0,
+        name="H200",
+        utilization_percent=90.0,
+        memory_used_bytes=reserved,
+        memory_total_bytes=LIMIT_BYTES,
+        target_memory_bytes=reserved,
+        power_w=None,
+        sm_clock_mhz=None,
+        temperature_c=None,
+    )
+
+
+_UNTOLD: dict[str, object] = {
+    "warmup_left": 0,
+    "loaders": (),
+    "cores": None,
+    "machine_cpu_percent": None,
+    "main_cpu_percent": None,
+    "workers": None,
+    "stacks": None,
+    "memory": (),
+    "worker_memory": (),
+    "memory_limit_bytes": None,
+    "open_step": None,
+    "gpu_present": True,
+    "ended": False,
+    "missing": (),
+}

@@ -1,0 +1,72 @@
+"""Windows of trainings whose settings are worth a note, or are not."""
+
+from typing import Any
+
+from probe.wire.messages import Loader, Settings, Step
+from tests.unit.verdict.on_gpu import gpu_window
+from tests.unit.verdict.windows import MIB, even, loader, run
+from tui.verdict.window import FrameShare, Stacks, Window
+
+STEP: dict[str, Any] = {"data_ms": 1, "forward_ms": 30, "backward_ms": 60, "optimizer_ms": 9}
+CUDA: dict[str, Any] = {
+    "threads": 16,
+    "matmul_precision": "high",
+    "anomaly": False,
+    "deterministic": False,
+    "autocast": "bfloat16",
+    "scaler": False,
+    "optimizer": "AdamW",
+    "parameters": 161,
+    "parameter_bytes": 348 * MIB,
+    "parameter_dtype": "float32",
+    "parameter_device": "cuda",
+    "cudnn_tf32": True,
+    "capability": 90,
+    "set_to_none": True,
+}
+"""A training on an H200 with nothing to remark."""
+
+
+def settings(**fields: Any) -> Settings:
+    """That training's, but for these fields."""
+    return Settings(**{**CUDA, **fields})
+
+
+def on_gpu(told: Settings | None = None, **fields: Any) -> Window:
+    """A GPU that does what the host asks, in even steps of 100 ms."""
+    given: dict[str, Any] = {"settings": told or settings(), "loaders": (PINNED,), **fields}
+    return gpu_window(even(60, **STEP), {**STEP, "data_ms": 0}, **given)
+
+
+PINNED = loader(
+    4, pin_memory=True, persistent_workers=True, batch_bytes=38 * MIB, batch_device="cpu",
+    pinned=True,
+)  # fmt: skip
+
+
+def lines(*places: tuple[float, str, str], samples: int = 200) -> Stacks:
+    """Main-thread samples: (share, innermost frame, the user's line)."""
+    return Stacks(
+        main_samples=samples,
+        main=tuple(
+            FrameShare(share, frame, None if "train.py" in frame else "step (train.py:31)", line)
+            for share, frame, line in places
+        ),
+        worker_samples=0,
+        workers=(),
+        worker_idle_share=None,
+    )
+
+
+FP32 = {"matmul_precision": "highest", "autocast": ""}
+
+
+def replace_loader(**fields: Any) -> Loader:
+    """The pinned loader, but for these fields."""
+    given = {name: getattr(PINNED, name) for name in PINNED.__struct_fields__}
+    return Loader(**{**given, **fields})
+
+
+def epochs(every: int, startup_ms: float) -> list[Step]:
+    """An epoch starts every so many steps."""
+    return run(400, lambda n: {**STEP, "startup_ms": startup_ms if n % every == 0 else 0})

@@ -1,0 +1,66 @@
+"""Is a verdict as often right as its confidence says? (diagnosis 5)
+
+Runs of one, two or no causes with known shares, steady and in bursts, a third of them close to the
+10 % at which a cause becomes the verdict; every look at each is one trial.
+"""
+
+import random
+from collections import defaultdict
+from functools import cache
+
+from tests.unit.verdict.runs import two_waits
+from tests.unit.verdict.windows import even, run, stacks, watch, window
+from tui.verdict.confidence import of_nothing
+
+SEEN = stacks([(0.5, "conv2d (conv.py:543)", None)])
+EDGES = (0.0, 0.5, 0.7, 0.9, 0.97)
+
+
+@cache
+def trials() -> tuple[tuple[float, bool], ...]:
+    """Confidence of each verdict, and whether it was right."""
+    chance = random.Random(11)
+    made: list[tuple[float, bool]] = []
+    while len(made) < 1_000:
+        data = chance.choice((0.0, 0.02, 0.04, 0.13, 0.15, 0.2, 0.3, 0.45))
+        other = chance.choice((0.0, 0.0, 0.03, 0.13, 0.2, 0.3))
+        if abs(data - other) < 0.03:
+            continue  # no truth to be right about
+        top = "input" if data > other else "host"
+        truth = top if max(data, other) > 0.10 else "healthy"
+        parts = two_waits(data, other, len(made), bursty=chance.random() < 0.6)
+        for _, verdict in watch(run(300, parts), loaders=(), stacks=SEEN):
+            if verdict.finding.kind != "warming-up":
+                made.append((verdict.confidence, verdict.finding.kind == truth))
+    return tuple(made)
+
+
+def test_the_brier_score_is_that_of_a_judge_who_knows() -> None:
+    """0.25 is a coin; always saying what is true of the base rate, about 0.08."""
+    score = sum((sure - right) ** 2 for sure, right in trials()) / len(trials())
+    assert score <= 0.05
+
+
+def test_no_level_of_confidence_promises_much_more_than_it_keeps() -> None:
+    bins: dict[float, list[tuple[float, bool]]] = defaultdict(list)
+    for sure, right in trials():
+        bins[max(edge for edge in EDGES if sure >= edge)].append((sure, right))
+    assert len(bins) >= 4
+    gaps = 0.0
+    for level, told in bins.items():
+        promised = sum(sure for sure, _ in told) / len(told)
+        kept = sum(right for _, right in told) / len(told)
+        gaps += abs(promised - kept) * len(told) / len(trials())
+        if level >= 0.9:
+            assert promised - kept <= 0.05
+    assert gaps <= 0.05, "expected calibration error"
+
+
+def test_few_steps_without_a_cause_are_less_sure_than_many() -> None:
+    sure = [
+        of_nothing((), window(even(rows, data_ms=1, forward_ms=99), stacks=SEEN))
+        for rows in (20, 40, 300)
+    ]
+    assert sure == sorted(sure)
+    assert sure[0] < 0.85
+    assert sure[2] > 0.95

@@ -1,0 +1,177 @@
+"""Others hold the GPU, or the cores: what that costs, and when it costs nothing."""
+
+from typing import Any
+
+import pytest
+
+from probe.wire.messages import Settings
+from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.windows import even, stacks, window
+from tui.verdict.confidence import evidence_factor, missing_of
+from tui.verdict.engine import Engine
+from tui.verdict.rules.contention import contention
+from tui.verdict.rules.launch import launch
+from tui.verdict.window import GpuActivity, Neighbour, Window
+
+STEPS = even(60, data_ms=0.2, forward_ms=4, backward_ms=6, optimizer_ms=1, other_ms=60)
+BEHIND = {"data_ms": 0.2, "forward_ms": 24, "backward_ms": 44, "optimizer_ms": 3, "lag_ms": 90}
+SERVER = Neighbour(4711, "serve", 20 * 1024**3, 40.0)
+FORWARD = stacks([(0.9, "forward (model.py:12)", None)])
+
+
+def crowded(sm: float | None = 40.0, busy: float | None = 99.0) -> GpuActivity:
+    """Another process on the GPU."""
+    return activity(busy, others=1, others_sm=sm, neighbours=(SERVER,))
+
+
+def shared(told: GpuActivity | None, /, **on_gpu: Any) -> Window:
+    return gpu_window(STEPS, {**BEHIND, **on_gpu}, activity=told, stacks=FORWARD)
+
+
+def test_who_holds_the_gpu_and_what_that_costs() -> None:
+    """In turns with one that takes 40 %, the step is up to 1 / 0.6 as long."""
+    found = contention(shared(crowded()))
+    assert found is not None
+    assert (found.kind, found.sub) == ("contention", "gpu")
+    assert found.share == pytest.approx(0.40, abs=0.005)
+    assert found.speedup == pytest.approx(1 / 0.6, rel=0.01)
+    assert found.speedup_is == "bound"
+    assert found.evidence[0].text == (
+        "serve (pid 4711) uses 40% of the GPU's time, 20 GiB of its memory"
+    )
+    assert "serve (pid 4711)" in found.advice[0]
+    assert Engine().judge(shared(crowded())).finding.kind == "contention"
+
+
+def test_time_in_which_it_waits_for_data_is_not_lost_to_others() -> None:
+    found = contention(shared(crowded(), data_ms=71, wait_ms=71))
+    assert found is not None
+    assert found.share == pytest.approx(0.20, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        shared(crowded(sm=3.0)),
+        shared(crowded(sm=None)),
+        shared(activity(99.0, others_sm=0.0)),
+        shared(None),
+        shared(crowded(), lag_ms=0.01),
+        window(STEPS, gpu_present=True, activity=crowded()),
+    ],
+    ids=["idle", "not told", "alone", "no counters", "keeps up with the host", "no GPU clock"],
+)
+def test_no_contention_is_claimed(seen: Window) -> None:
+    assert contention(seen) is None
+
+
+def test_others_of_whom_nobody_tells_cost_confidence_and_are_named() -> None:
+    unknown, alone = shared(crowded(sm=None)), shared(activity(99.0, others_sm=0.0))
+    assert evidence_factor(unknown) < evidence_factor(alone)
+    assert "nvml: does not tell what other processes use of the GPU" in missing_of(unknown)
+    assert not any("other processes" in line for line in missing_of(alone))
+
+
+# -- the cores ---------------------------------------------------------------------------------
+
+WORK = even(60, data_ms=0.2, forward_ms=40, backward_ms=50, optimizer_ms=2)
+
+
+def crowd(**fields: Any) -> Window:
+    """A training of one thread, and others that use 1.5 of the two cores."""
+    given = {"run_delay": 0.4, "others_cores": 1.5, "beside_cores": 0.0, **fields}
+    return window(WORK, machine_cpu_percent=100.0, **given)
+
+
+def test_the_wait_for_a_core_that_others_have() -> None:
+    found = contention(crowd())
+    assert found is not None
+    assert (found.kind, found.sub) == ("contention", "cores")
+    assert found.share == pytest.approx(0.4)
+    assert found.speedup == pytest.approx(1 / 0.6)
+    assert found.speedup_is == "estimate"
+    assert "other processes use 1.5 of 2 cores" in [one.text for one in found.evidence]
+    assert "move the others" in found.advice[0]
+    assert Engine().judge(crowd()).finding.kind == "contention"
+
+
+@pytest.mark.parametrize(("threads", "advised"), [(2, True), (1, False), (None, False)])
+def test_more_threads_than_free_cores_are_worse_than_fewer(
+    threads: int | None, advised: bool
+) -> None:
+    found = contention(crowd(settings=Settings(threads=threads)))
+    assert found is not None
+    assert any("torch.set_num_threads(1)" in advice for advice in found.advice) == advised
+
+
+def test_what_the_runs_own_workers_cause_is_not_the_others() -> None:
+    mine = crowd(others_cores=0.1, beside_cores=1.8)
+    assert contention(mine) is None
+    both = contention(crowd(others_cores=1.0, beside_cores=1.0))
+    assert both is not None
+    assert both.share == pytest.approx(0.2), "they ran as long as the others"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"run_delay": 0.03},
+        {"run_delay": None},
+        {"others_cores": None},
+        {"beside_cores": None},
+        {"cpu_throttled": 0.4},
+    ],
+    ids=["hardly waits", "wait not told", "others not told", "own not told", "its own quota"],
+)
+def test_no_contention_for_cores_is_claimed(fields: dict[str, Any]) -> None:
+    assert contention(crowd(**fields)) is None
+
+
+def test_a_full_machine_without_run_delay_is_said() -> None:
+    assert any(line.startswith("run delay") for line in missing_of(crowd(run_delay=None)))
+    assert not any(line.startswith("run delay") for line in missing_of(crowd()))
+
+
+# -- a thread that launches and has no core ------------------------------------------------------
+
+LAUNCHING = even(60, data_ms=0.2, forward_ms=12, backward_ms=16, optimizer_ms=4)
+ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 4}
+
+
+def launching(**fields: Any) -> Window:
+    given = {"main_cpu_percent": 50.0, "stacks": FORWARD, "beside_cores": 0.0, **fields}
+    return gpu_window(LAUNCHING, ON_GPU, activity=activity(17.0), **given)
+
+
+def test_launches_that_wait_for_a_core_want_cores() -> None:
+    seen = launching(run_delay=0.5, others_cores=6.0, cores=1.0)
+    found = launch(seen)
+    assert found is not None
+    assert (found.kind, found.sub) == ("launch", "cpu-starved")
+    assert found.share == pytest.approx(0.5)
+    assert "compile" not in " ".join(found.advice)
+    assert "1 core alone" in found.advice[0]
+    assert Engine().judge(seen).finding.sub == "cpu-starved"
+    assert contention(seen) is None, "the GPU is nobody else's"
+
+
+def test_a_quota_is_raised() -> None:
+    found = launch(launching(run_delay=0.6, cpu_throttled=0.55, others_cores=0.2, cores=0.5))
+    assert found is not None
+    assert found.sub == "cpu-starved"
+    assert "raise its CPU quota" in found.advice[0]
+
+
+def test_its_own_processes_are_made_fewer() -> None:
+    found = launch(launching(run_delay=0.5, others_cores=0.1, beside_cores=7.0, cores=8.0))
+    assert found is not None
+    assert found.sub == "cpu-starved"
+    assert found.advice[0].startswith("fewer processes and threads")
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.3, None])
+def test_a_small_or_unknown_wait_leaves_it_to_fewer_kernels(delay: float | None) -> None:
+    found = launch(launching(run_delay=delay, others_cores=0.1, main_cpu_percent=70.0))
+    assert found is not None
+    assert found.sub is None
+    assert "torch.compile" in found.advice[0]

@@ -1,0 +1,149 @@
+"""The replay against a simulated run in which the cause is really removed (diagnosis.md 2.4)."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from msgspec import structs
+
+from tests.unit.verdict.on_gpu import activity
+from tests.unit.verdict.simulated_run import NO_SYNC, SCENARIOS, Loop, Ran, gain, ran
+from tests.unit.verdict.windows import loader, stacks, window
+from tui.verdict.engine import Engine
+from tui.verdict.findings import Kind
+from tui.verdict.forecast.gain import Gain, gain_without
+from tui.verdict.forecast.measured import course_of
+from tui.verdict.forecast.replay import replay
+from tui.verdict.window import Window
+
+ITEM = "Tensor.item (train.py:41)"
+LAYER = "Linear.forward (linear.py:134)"
+
+
+@cache
+def seen(name: str) -> Window:
+    """What the monitor would know of a scenario."""
+    return window_of(SCENARIOS[name], ran(SCENARIOS[name]))
+
+
+def window_of(loop: Loop, run: Ran) -> Window:
+    places = [(run.waits, ITEM, None), (1 - run.waits, LAYER, None)]
+    made = [(run.worker_busy, "load (data.py:9)", None)] if loop.workers else []
+    return window(
+        run.steps,
+        gpu_present=True,
+        gpu_steps=run.gpu_steps,
+        activity=activity(100 * run.busy, sm=100 * run.busy),
+        loaders=(loader(loop.workers),),
+        cores=16.0,
+        stacks=stacks(places, made, 1 - run.worker_busy if loop.workers else None),
+    )
+
+
+def forecast(name: str, kind: Kind) -> Gain:
+    found = gain_without(kind, seen(name))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_replay_with_nothing_removed_is_what_was_measured(name: str) -> None:
+    course = course_of(seen(name))
+    assert course is not None
+    assert replay(course) == pytest.approx(course.step_ns, rel=0.01)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_free_data_give_what_the_replay_says(name: str) -> None:
+    truth = gain(SCENARIOS[name], data_free=True)
+    found = forecast(name, "input")
+    assert found.speedup == pytest.approx(truth, rel=0.03)
+    assert found.speedup_is == "estimate"
+
+
+@pytest.mark.parametrize("name", ["B", "C"])
+def test_a_hidden_wait_gives_nothing(name: str) -> None:
+    waited = sum(row.data_ns for row in seen(name).steps)
+    whole = sum(row.end_ns - row.start_ns for row in seen(name).steps)
+    assert waited > 0.25 * whole, "the host waits for a quarter of the time"
+    assert forecast(name, "input").speedup == pytest.approx(1.0, abs=0.005)
+
+
+@pytest.mark.parametrize("name", ["A", "B", "C", "D", "E", "F", "J"])
+def test_no_wait_for_the_gpu_gives_what_the_replay_says(name: str) -> None:
+    truth = gain(SCENARIOS[name], sync_every=NO_SYNC)
+    assert forecast(name, "sync").speedup == pytest.approx(truth, rel=0.03)
+
+
+def test_a_late_loader_makes_a_gain_elsewhere_a_bound() -> None:
+    """The workers of G could keep up, but for their spikes: what of those would hide behind a GPU
+    that is no longer waited for depends on the launch queue."""
+    truth = gain(SCENARIOS["G"], sync_every=NO_SYNC)
+    found = forecast("G", "sync")
+    assert found.speedup_is == "bound"
+    assert found.speedup >= 0.98 * truth
+
+
+PYTHON_THEN_ITEM = (
+    Loop(3_000, 0.033, 0.02, make_ms=100, sync_every=1, python_ms=30),
+    Loop(40, 0.1, 0.009, make_ms=6.4, sync_every=1, python_ms=1.2),
+)
+"""Python that runs while the GPU works, right before `loss.item()`."""
+
+
+@pytest.mark.parametrize("loop", PYTHON_THEN_ITEM, ids=["long", "short"])
+def test_python_before_a_wait_is_not_the_wait(loop: Loop) -> None:
+    known = window_of(loop, ran(loop))
+    python, sync = gain_without("host", known), gain_without("sync", known)
+    assert python is not None
+    assert sync is not None
+    assert python.speedup == pytest.approx(gain(loop, python_ms=0.0), rel=0.03)
+    assert sync.speedup == pytest.approx(gain(loop, sync_every=NO_SYNC), rel=0.03)
+
+
+@pytest.mark.parametrize("name", ["H", "I"])
+def test_kernels_issued_at_once_give_what_the_replay_says(name: str) -> None:
+    loop = SCENARIOS[name]
+    graphed = replace(loop, kernels=27, kernel_ms=loop.kernel_ms * loop.kernels / 27)
+    truth = ran(loop).step_ms / ran(graphed).step_ms
+    assert truth > 2
+    assert forecast(name, "launch").speedup == pytest.approx(truth, rel=0.05)
+
+
+def test_no_counter_no_gain_from_fewer_launches() -> None:
+    """How long the GPU would take alone is not known then: the replay gives nothing away."""
+    blind = replace(seen("H"), activity=None)
+    found = gain_without("launch", blind)
+    assert found is not None
+    assert found.speedup == pytest.approx(1.0, abs=0.01)
+
+
+def test_there_is_no_forecast_where_the_clocks_are_not_aligned() -> None:
+    rows = tuple(structs.replace(row, uncertain_ns=None) for row in seen("D").gpu_steps)
+    assert gain_without("input", replace(seen("D"), gpu_steps=rows)) is None
+    assert gain_without("input", replace(seen("D"), gpu_steps=())) is None
+
+
+def test_a_wait_and_a_sync_that_hide_each_other_are_either_fix() -> None:
+    verdict = Engine().judge(seen("D"))
+    assert {verdict.finding.kind, *verdict.either} == {"input", "sync"}
+    assert len(verdict.either) == 1
+    assert "either fix gives it, both hardly more" in verdict.finding.advice[1]
+    both = [verdict.finding, *verdict.contributors]
+    assert {f.kind: f.speedup for f in both} == {
+        "input": pytest.approx(1.33, abs=0.02),
+        "sync": pytest.approx(1.33, abs=0.02),
+    }
+
+
+@pytest.mark.parametrize("name", ["E", "F", "G", "I"])
+def test_a_cause_of_its_own_has_no_other_way(name: str) -> None:
+    verdict = Engine().judge(seen(name))
+    assert verdict.either == ()
+    assert not any("either fix" in advice for advice in verdict.finding.advice)
+
+
+def test_the_loader_is_blamed_and_not_the_sync_that_shows_it() -> None:
+    verdict = Engine().judge(seen("F"))
+    assert verdict.finding.kind == "input"
+    assert verdict.finding.speedup == pytest.approx(1.29, abs=0.03)

@@ -1,0 +1,70 @@
+"""GPU memory in pieces."""
+
+from typing import Any
+
+import pytest
+
+from probe.wire.messages import GpuMemory
+from tests.unit.verdict.windows import GIB, S, even, window
+from tui.verdict.rules.fragmentation import fragmentation
+from tui.verdict.window import Window
+
+ROWS = even(600, forward_ms=40, backward_ms=60)
+
+
+def seen(
+    split: float | None, retries_a_step: float = 0.0, allocs_a_step: float | None = 0.0, **more: Any
+) -> Window:
+    """40 s of 10 steps each: so much of what is reserved lies in pieces."""
+    readings = tuple(
+        GpuMemory(
+            t_ns=S * second,
+            step=10 * second,
+            device=0,
+            allocated=6 * GIB,
+            reserved=10 * GIB,
+            active=6 * GIB,
+            peak_allocated=9 * GIB,
+            peak_reserved=10 * GIB,
+            at_backward=None,
+            retries=round(10 * second * retries_a_step),
+            ooms=0,
+            inactive_split=None if split is None else round(split * 10 * GIB),
+            device_allocs=None if allocs_a_step is None else round(10 * second * allocs_a_step),
+        )
+        for second in range(1, 41)
+    )
+    return window(ROWS, gpu_present=True, gpu_memory=readings, **more)
+
+
+@pytest.mark.parametrize(
+    ("split", "retries", "allocs"), [(0.3, 0.05, 0.0), (0.3, 0.0, 0.5), (0.2, 0.01, None)]
+)
+def test_memory_in_pieces(split: float, retries: float, allocs: float | None) -> None:
+    found = fragmentation(seen(split, retries, allocs))
+    assert found is not None
+    assert (found.kind, found.sub, found.severity) == (
+        "memory-growth",
+        "fragmentation",
+        "warning",
+    )
+    assert found.evidence[0].value == pytest.approx(100 * split)
+    assert "expandable_segments:True" in found.advice[0]
+
+
+@pytest.mark.parametrize(
+    ("split", "retries", "allocs"),
+    [
+        (0.15, 0.5, 0.5),  # little is in pieces
+        (0.5, 0.0, 0.0),  # it is, and nobody wants it
+        (0.5, 0.0, 0.02),  # a request of the device now and then
+        (0.5, 0.0, None),
+        (None, 0.5, 0.5),  # not told by this torch
+    ],
+)
+def test_no_fragmentation(split: float | None, retries: float, allocs: float | None) -> None:
+    assert fragmentation(seen(split, retries, allocs)) is None
+
+
+def test_what_the_warm_up_asked_for_does_not_count() -> None:
+    assert fragmentation(seen(0.3, 0.05, warm_step=390)) is None

@@ -1,0 +1,268 @@
+"""Notes on settings: each speaks where it is true for the run, and is silent everywhere else."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from probe.wire.messages import Settings
+from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
+from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.windows import GIB, MIB, even, loader, memory, run, window
+from tui.verdict.findings import Note
+from tui.verdict.notes import NoteRule
+from tui.verdict.notes.anomaly import anomaly
+from tui.verdict.notes.blocking_copies import blocking_copies
+from tui.verdict.notes.deterministic import deterministic
+from tui.verdict.notes.emptied_cache import emptied_cache
+from tui.verdict.notes.inline_loading import inline_loading
+from tui.verdict.notes.kept_gradients import kept_gradients
+from tui.verdict.notes.one_by_one import one_by_one
+from tui.verdict.notes.one_thread import one_thread
+from tui.verdict.notes.pageable_batches import pageable_batches
+from tui.verdict.notes.pinned_short import pinned_short
+from tui.verdict.notes.restarted_workers import restarted_workers
+from tui.verdict.notes.scaler import scaler
+from tui.verdict.notes.spoken import NOTES
+from tui.verdict.notes.tf32 import tf32
+from tui.verdict.window import Window
+
+
+def said(rule: NoteRule, seen: Window) -> Note:
+    note = rule(seen)
+    assert note is not None
+    return note
+
+
+@pytest.mark.parametrize("rule", [rule for rule, _ in NOTES])
+def test_a_training_with_nothing_to_remark_has_no_note(rule: NoteRule) -> None:
+    assert rule(on_gpu()) is None
+    assert rule(on_gpu(settings=Settings())) is None, "what was not told is not the worst"
+    assert rule(on_gpu(settings=None)) is None
+    assert rule(window(even(60, **STEP), loaders=())) is None
+
+
+def test_anomaly_detection_tells_what_the_backward_takes() -> None:
+    on = settings(anomaly=True)
+    on_host = said(anomaly, window(even(60, **STEP), settings=on))
+    assert (on_host.cost, on_host.source) == ("it slows the backward, 60% of every step", "hook")
+    assert "set_detect_anomaly(False)" in on_host.text
+    assert said(anomaly, on_gpu(on)).cost == "it slows the backward, 61% of every step"
+    assert said(anomaly, on_gpu(on)).source == "event"
+
+
+def test_emptying_the_cache_in_the_loop_is_its_samples() -> None:
+    line = (0.03, "step (train.py:88)", "torch.cuda.empty_cache()")
+    note = said(emptied_cache, on_gpu(stacks=lines(line)))
+    assert "empty_cache() in the loop (train.py:88)" in note.text
+    assert (note.cost, note.source) == ("3% of main-thread samples", "py-spy")
+    inside = (0.02, "empty_cache (torch/cuda/memory.py:170)", "sweep()")
+    assert "(train.py:31)" in said(emptied_cache, on_gpu(stacks=lines(inside))).text
+
+
+def test_emptying_the_cache_now_and_then_is_no_smell() -> None:
+    once = (0.005, "step (train.py:88)", "torch.cuda.empty_cache()")
+    assert emptied_cache(on_gpu(stacks=lines(once))) is None
+    few = (0.5, "step (train.py:88)", "torch.cuda.empty_cache()")
+    assert emptied_cache(on_gpu(stacks=lines(few, samples=4))) is None
+
+
+def test_tf32_off_tells_what_the_counters_read() -> None:
+    note = said(tf32, on_gpu(settings(**FP32), activity=activity(99, fp32=31.0, tensor=0.0)))
+    assert note.cost == "fp32 units are at work 31% of the time, tensor cores 0%"
+    assert note.source == "gpm"
+    assert 'set_float32_matmul_precision("high")' in note.text
+
+
+def test_tf32_off_without_counters_needs_a_product_that_was_seen() -> None:
+    assert said(tf32, on_gpu(settings(**FP32))).cost is None
+    unseen = settings(**{**FP32, "autocast": None})
+    assert tf32(on_gpu(unseen)) is None
+    assert tf32(on_gpu(unseen, activity=activity(99, fp32=20.0, tensor=0.0))) is None
+    assert tf32(on_gpu(unseen, activity=activity(99, fp32=60.0, tensor=0.0))) is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"autocast": "bfloat16"},
+        {"matmul_precision": "high"},
+        {"parameter_dtype": "bfloat16"},
+        {"parameter_device": "cpu"},
+        {"capability": 70},
+        {"capability": None},
+    ],
+    ids=str,
+)
+def test_tf32_is_no_matter_elsewhere(change: dict[str, Any]) -> None:
+    told = settings(**{**FP32, **change})
+    assert tf32(on_gpu(told)) is None
+    assert tf32(on_gpu(told, activity=activity(99, fp32=31.0, tensor=0.0))) is None
+
+
+def test_pointwise_work_in_fp32_is_no_product() -> None:
+    """On an H200 a pointwise kernel reads 2 % of the fp32 units; convolutions use tf32."""
+    off = settings(**FP32)
+    assert tf32(on_gpu(off, activity=activity(99, fp32=2.0, tensor=0.0))) is None
+    assert tf32(on_gpu(off, activity=activity(99, fp32=15.0, tensor=20.0))) is None
+
+
+def test_a_scaler_with_bfloat16_waits_for_nothing_useful() -> None:
+    note = said(scaler, on_gpu(settings(scaler=True)))
+    assert "GradScaler(enabled=False)" in note.text
+    assert note.cost == "the host waits for the GPU before each optimizer step"
+    assert said(scaler, on_gpu(settings(scaler=True, fused=True))).cost is None
+    held = lines((0.06, "_maybe_opt_step (torch/amp/grad_scaler.py:348)", "scaler.step(opt)"))
+    measured = said(scaler, on_gpu(settings(scaler=True), stacks=held))
+    assert measured.cost == "6% of main-thread samples are in it"
+    assert measured.source == "py-spy"
+
+
+def test_a_scaler_with_float16_is_needed_and_bfloat16_is_not_everywhere() -> None:
+    half = settings(scaler=True, autocast="float16")
+    assert "torch.bfloat16 does without" in said(scaler, on_gpu(half)).text
+    older = settings(scaler=True, autocast="float16", capability=75)
+    assert scaler(on_gpu(older)) is None
+    assert scaler(on_gpu(settings(scaler=True, autocast=""))) is None
+    assert scaler(on_gpu(settings(scaler=True, autocast=None))) is None
+
+
+@pytest.mark.parametrize("line", ["x = x.to(device)", "x, y = x.cuda(), y.cuda()", "b.to(d[i])"])
+def test_pinned_batches_copied_in_a_blocking_way(line: str) -> None:
+    note = said(blocking_copies, on_gpu(stacks=lines((0.04, "step (train.py:31)", line))))
+    assert note.text.endswith("(train.py:31): non_blocking=True")
+    assert (note.cost, note.source) == ("4% of main-thread samples", "py-spy")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = x.to(device, non_blocking=True)",
+        "x = x.to(",
+        "x = x.to(device, **how)",
+        "x = x.to(torch.bfloat16)",
+        "x = x.to(dtype=torch.int64)",
+        "loss = net(x)",
+    ],
+)
+def test_what_does_not_block_or_may_not(line: str) -> None:
+    assert blocking_copies(on_gpu(stacks=lines((0.4, "step (train.py:31)", line)))) is None
+
+
+def test_batches_that_are_not_pinned_cannot_be_copied_without_blocking() -> None:
+    bare = replace_loader(pinned=False, pin_memory=False)
+    seen = on_gpu(loaders=(bare,), stacks=lines((0.4, "step (train.py:31)", "x.to(device)")))
+    assert blocking_copies(seen) is None
+
+
+def test_pageable_batches_tell_the_lines_that_copy() -> None:
+    bare = replace_loader(pinned=False, pin_memory=False)
+    note = said(pageable_batches, on_gpu(loaders=(bare,)))
+    assert note.text == "batches of 38 MiB are copied from pageable memory: pin_memory=True"
+    assert note.cost is None
+    copies = lines((0.03, "step (train.py:31)", "x = x.cuda()"))
+    measured = said(pageable_batches, on_gpu(loaders=(bare,), stacks=copies))
+    assert measured.cost == "3% of main-thread samples are on lines that copy"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"batch_bytes": MIB},
+        {"batch_bytes": None},
+        {"pinned": None, "batch_device": "cuda"},
+        {"pinned": True},
+    ],
+    ids=str,
+)
+def test_small_pinned_and_unknown_batches_are_no_matter(fields: dict[str, Any]) -> None:
+    bare = replace_loader(**{"pinned": False, "pin_memory": False, **fields})
+    assert pageable_batches(on_gpu(loaders=(bare,))) is None
+
+
+def test_batches_for_a_cpu_need_no_pinning() -> None:
+    bare = replace_loader(pinned=False, pin_memory=False)
+    on_cpu = settings(parameter_device="cpu")
+    assert pageable_batches(window(even(60, **STEP), settings=on_cpu, loaders=(bare,))) is None
+
+
+def test_an_optimizer_that_goes_one_by_one() -> None:
+    note = said(one_by_one, on_gpu(settings(foreach=False)))
+    assert note.text.startswith("AdamW(foreach=False) updates 161 tensors one by one")
+    assert (note.cost, note.source) == ("the optimizer takes 9% of every step", "event")
+    for other in ({"foreach": None}, {"parameters": 12}, {"fused": True}):
+        assert one_by_one(on_gpu(settings(**{"foreach": False, **other}))) is None
+    assert one_by_one(on_gpu(settings(foreach=False, parameter_device="cpu"))) is None
+
+
+def test_gradients_that_live_on_tell_their_bytes() -> None:
+    note = said(kept_gradients, on_gpu(settings(set_to_none=False)))
+    assert note.cost == "348 MiB are filled with zeros and added to in every step"
+    assert kept_gradients(on_gpu(settings(set_to_none=None))) is None
+
+
+def test_deterministic_algorithms_cost_what_nobody_measured() -> None:
+    assert said(deterministic, on_gpu(settings(deterministic=True))).cost is None
+
+
+def test_workers_that_are_started_again_tell_what_an_epochs_start_takes() -> None:
+    again = loader(4, iterations=5)
+    note = said(restarted_workers, window(epochs(90, 200.0), loaders=(again,)))
+    assert note.cost == "200 ms at an epoch's start, 2% of the time"
+    assert "persistent_workers=True" in note.text
+    assert restarted_workers(window(epochs(90, 20.0), loaders=(again,))) is None, "0.2 %"
+    for other in (loader(4, iterations=1), loader(4, iterations=5, persistent_workers=True)):
+        assert restarted_workers(window(epochs(90, 200.0), loaders=(other,))) is None
+    assert restarted_workers(window(epochs(90, 200.0), loaders=(loader(0, iterations=5),))) is None
+
+
+def test_the_start_of_the_run_is_not_the_start_of_an_epoch() -> None:
+    first = run(60, lambda n: {**STEP, "startup_ms": 9_000 if n == 1 else 0})
+    assert restarted_workers(window(first, loaders=(loader(4, iterations=2),))) is None
+
+
+def test_loading_inline_tells_what_a_batch_costs() -> None:
+    rows = even(60, **{**STEP, "data_ms": 3})
+    note = said(inline_loading, window(rows, loaders=(loader(0),), cores=8.0))
+    assert note.text == "num_workers 0 → 1: the training thread makes every batch itself"
+    assert (note.cost, note.source) == ("3.0 ms a batch, 3% of the time", "hook")
+    assert inline_loading(window(rows, loaders=(loader(0),), cores=1.0)) is None
+    assert inline_loading(window(rows, loaders=(loader(2),), cores=8.0)) is None
+    on_device = loader(0, batch_device="cuda")
+    assert inline_loading(window(rows, loaders=(on_device,), cores=8.0)) is None
+    cheap = even(60, **{**STEP, "data_ms": 0.4})
+    assert inline_loading(window(cheap, loaders=(loader(0),), cores=8.0)) is None
+
+
+def test_loading_behind_a_busy_gpu_is_said_to_be_hidden() -> None:
+    """S09 of diagnosis 6.3: 30 ms of loading behind 90 ms of GPU work."""
+    rows = even(60, data_ms=30, forward_ms=20, backward_ms=30, optimizer_ms=10)
+    behind = {"data_ms": 0, "forward_ms": 30, "backward_ms": 50, "optimizer_ms": 10, "wait_ms": 30}
+    note = said(inline_loading, gpu_window(rows, behind, loaders=(loader(0),), cores=8.0))
+    assert note.cost == "30 ms a batch, 33% of the time, hidden behind the GPU's work"
+
+
+def test_one_thread_on_many_idle_cores() -> None:
+    one = settings(threads=1, parameter_device="cpu")
+    seen = {"settings": one, "cores": 16.0, "machine_cpu_percent": 8.0}
+    note = said(one_thread, window(even(60, **STEP), **seen))
+    assert note.text == "one thread on 16 cores: torch.set_num_threads(16)"
+    assert (note.cost, note.source) == ("14.7 of them are idle", "proc")
+    for other in (
+        {"settings": settings(threads=2, parameter_device="cpu")},
+        {"settings": settings(threads=1)},
+        {"cores": 1.0},
+        {"machine_cpu_percent": 90.0},
+        {"machine_cpu_percent": None},
+    ):
+        assert one_thread(window(even(60, **STEP), **{**seen, **other})) is None
+
+
+def test_pinning_while_memory_is_short() -> None:
+    held = memory(lambda _: 60 * GIB, 20, 10)
+    short = on_gpu(memory=tuple(held), memory_limit_bytes=61 * GIB)
+    assert said(pinned_short, short).cost == "1,024 MiB are left"
+    assert pinned_short(on_gpu(memory=tuple(held), memory_limit_bytes=90 * GIB)) is None
+    assert pinned_short(on_gpu(memory=tuple(held), memory_limit_bytes=None)) is None
+    bare = replace_loader(pinned=False)
+    assert pinned_short(replace(short, loaders=(bare,))) is None

@@ -1,0 +1,112 @@
+"""Which notes are said beside a verdict, and for how long."""
+
+from collections.abc import Sequence
+
+from probe.wire.messages import GpuMemory
+from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
+from tests.unit.verdict.windows import GIB, even, loader, memory, window
+from tui.verdict import policy
+from tui.verdict.bound import plain
+from tui.verdict.engine import Engine
+from tui.verdict.findings import Finding, Note
+from tui.verdict.notes.inline_loading import inline_loading
+from tui.verdict.notes.one_thread import one_thread
+from tui.verdict.notes.spoken import NOTES, Spoken
+from tui.verdict.rules.healthy import healthy
+from tui.verdict.rules.input import input_bound
+
+FULL = GpuMemory(
+    t_ns=0,
+    step=60,
+    device=0,
+    allocated=10 * GIB,
+    reserved=64 * GIB,
+    active=10 * GIB,
+    peak_allocated=63 * GIB,
+    peak_reserved=64 * GIB,
+    at_backward=63 * GIB,
+    retries=0,
+    ooms=0,
+)
+
+
+def texts(notes: Sequence[Note]) -> str:
+    return " | ".join(note.text for note in notes)
+
+
+def test_what_the_verdict_advises_is_no_note_beside_it() -> None:
+    rows = even(60, **{**STEP, "data_ms": 30})
+    seen = window(rows, loaders=(loader(0),), cores=8.0)
+    found = input_bound(seen)
+    assert found is not None
+    assert inline_loading(seen) is not None
+    assert "num_workers" not in texts(Spoken().on(seen, found, ()))
+    other: Finding = plain("host", None, "warning", "Python", (), ("look at x",))
+    assert "num_workers" in texts(Spoken().on(seen, other, ()))
+    assert "num_workers" not in texts(Spoken().on(seen, other, (found,))), "said as a contributor"
+
+
+def test_idle_cores_are_said_once() -> None:
+    one = settings(threads=1, parameter_device="cpu")
+    given = {"settings": one, "cores": 16.0, "machine_cpu_percent": 7.0, "main_cpu_percent": 100.0}
+    seen = window(even(60, **STEP), **given)
+    found = healthy(seen)
+    assert found is not None
+    assert one_thread(seen) is not None
+    assert "set_num_threads" not in texts(Spoken().on(seen, found, ()))
+
+
+def test_every_note_has_the_word_by_which_advice_is_known() -> None:
+    """Else it would be said beside advice that says the same."""
+    off = settings(**FP32, anomaly=True, deterministic=True, foreach=False, set_to_none=False)
+    place = lines((0.1, "a (train.py:1)", "empty_cache()"), (0.1, "b (train.py:2)", "x.to(d)"))
+    bare = replace_loader(pinned=False)
+    short = {"memory": tuple(memory(lambda _: 60 * GIB, 20, 10)), "memory_limit_bytes": 61 * GIB}
+    of_the_gpu = {"gpu_memory_limit_bytes": 64 * GIB}
+    one = settings(threads=1, parameter_device="cpu")
+    several = [
+        on_gpu(off, stacks=place, **short),
+        on_gpu(settings(scaler=True), loaders=(bare,), gpu_memory=(FULL,), **of_the_gpu),
+        window(epochs(90, 200.0), loaders=(loader(4, iterations=5),)),
+        window(even(60, **{**STEP, "data_ms": 3}), loaders=(loader(0),)),
+        window(even(60, **STEP), settings=one, cores=16.0, machine_cpu_percent=8.0),
+    ]
+    for rule, word in NOTES:
+        spoken = [note for seen in several if (note := rule(seen)) is not None]
+        assert spoken, word
+        assert all(word in note.text for note in spoken), word
+
+
+def test_the_engine_says_them_beside_its_verdict() -> None:
+    engine = Engine()
+    rows = even(60, **STEP)
+    on = settings(parameter_device="cpu", anomaly=True)
+    early = engine.judge(window(rows[:5], settings=on))
+    assert (early.finding.kind, early.notes) == ("warming-up", ())
+    late = engine.judge(window(rows, settings=on))
+    assert late.finding.kind == "healthy"
+    assert "anomaly" in texts(late.notes)
+    off = window(rows, settings=settings(parameter_device="cpu"))
+    looks = [engine.judge(off).notes for _ in range(policy.NOTE_LEAVE_TIMES)]
+    assert looks[-1] == ()
+
+
+def test_a_cost_near_the_line_does_not_come_and_go() -> None:
+    spoken, fine = Spoken(), plain("healthy", None, "info", "nothing above 10%")
+    dear, cheap = (
+        window(even(60, **{**STEP, "data_ms": ms}), loaders=(loader(0),), cores=8.0)
+        for ms in (1.1, 0.9)
+    )
+    assert spoken.on(cheap, fine, ()) == ()
+    said = [spoken.on(seen, fine, ()) for seen in (dear, cheap, cheap, dear, cheap)]
+    assert all("num_workers" in texts(notes) for notes in said)
+    assert said[1] == said[0], "as it was when it was last seen"
+    gone = [spoken.on(cheap, fine, ()) for _ in range(policy.NOTE_LEAVE_TIMES)]
+    assert (gone[0], gone[-1]) == (said[-1], ())
+    assert spoken.on(cheap, fine, ()) == ()
+
+
+def test_a_stall_has_no_notes() -> None:
+    rows = even(60, **STEP)
+    stuck = plain("stalled", None, "critical", "nothing for 60 s")
+    assert Spoken().on(window(rows, settings=settings(anomaly=True)), stuck, ()) == ()

@@ -1,0 +1,59 @@
+"""The two clocks, on steps small enough to follow by hand. Times in any unit."""
+
+import pytest
+
+from tui.verdict.forecast.course import Course, Removal, Stretch
+from tui.verdict.forecast.replay import replay
+
+
+def course(*stretches: Stretch, ahead: float = 1_000.0) -> Course:
+    return Course(steps=((1, stretches),) * 20, step_ns=100.0, lag_ns=0.0, ahead_ns=ahead)
+
+
+def test_a_host_that_is_slower_sets_the_pace() -> None:
+    loop = course(Stretch("data", 30, 0), Stretch("forward", 50, 20))
+    assert replay(loop) == pytest.approx(80)
+    assert replay(Removal(host={"data": 0.0}).of(loop)) == pytest.approx(50)
+
+
+def test_what_the_host_does_while_the_gpu_works_costs_nothing() -> None:
+    loop = course(Stretch("data", 30, 0), Stretch("forward", 5, 90))
+    assert replay(loop) == pytest.approx(90)
+
+
+def test_a_wait_for_the_gpu_puts_the_hosts_work_behind_it() -> None:
+    loop = course(
+        Stretch("data", 30, 0), Stretch("forward", 5, 90), Stretch("wait", 0, 0, waits=True)
+    )
+    assert replay(loop) == pytest.approx(120)
+    assert replay(Removal(waits=True).of(loop)) == pytest.approx(90)
+    assert replay(Removal(host={"data": 0.0}).of(loop)) == pytest.approx(90)
+
+
+def test_a_late_batch_leaves_the_gpu_idle_however_far_the_host_is_ahead() -> None:
+    loop = course(Stretch("data", 0, 0, idle_ns=25), Stretch("forward", 5, 90))
+    assert replay(loop) == pytest.approx(115)
+    assert replay(loop.at_best()) == pytest.approx(90)
+    assert replay(Removal(device={"data": 0.0}).of(loop)) == pytest.approx(90)
+
+
+def test_a_full_queue_holds_the_host_back() -> None:
+    """Three short steps and a long pause of the host: what hides it is the queue's depth."""
+    rows = ((1, (Stretch("forward", 10, 50),)),) * 3 + ((1, (Stretch("other", 100, 0),)),)
+    deep = Course(rows * 10, 50.0, 0.0, ahead_ns=1_000.0)
+    shallow = Course(rows * 10, 50.0, 0.0, ahead_ns=60.0)
+    assert replay(deep) == pytest.approx(150 / 4)
+    assert replay(shallow) == pytest.approx((150 + 40) / 4)
+
+
+def test_a_row_of_several_steps_weighs_as_many() -> None:
+    loop = Course(
+        ((3, (Stretch("forward", 10, 0),)), (1, (Stretch("forward", 50, 0),))), 20.0, 0.0, 100.0
+    )
+    assert replay(loop) == pytest.approx((3 * 10 + 50) / 4)
+
+
+def test_two_removals_take_two_parts() -> None:
+    both = Removal(host={"forward": 0.6}).joined(Removal(host={"forward": 0.7, "data": 0.0}))
+    assert both.host == {"forward": pytest.approx(0.3), "data": 0.0}
+    assert Removal(host={"other": 0.4}).joined(Removal(host={"other": 0.2})).host == {"other": 0.0}

@@ -1,0 +1,64 @@
+"""What a busy GPU would gain: ends that physics gives, and the order between them."""
+
+import pytest
+
+from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.windows import even
+from tui.verdict import policy
+from tui.verdict.forecast.roofline import filled, fused, on_tensor_cores
+from tui.verdict.rules.compute import compute
+
+STEPS = even(60, data_ms=0.1, forward_ms=3, backward_ms=5, optimizer_ms=1)
+BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60}
+
+
+def test_products_alone_become_as_much_shorter_as_the_peaks_say() -> None:
+    left = on_tensor_cores(policy.FP32_FULL, 0.0, policy.SM_FULL, policy.BF16_RATIO)
+    assert left == pytest.approx(1 / policy.BF16_RATIO)
+
+
+def test_memory_traffic_and_pauses_between_kernels_stay() -> None:
+    left = on_tensor_cores(0.0, policy.DRAM_FULL / 2, policy.SM_FULL, policy.BF16_RATIO)
+    assert left == pytest.approx(0.5)
+    half_empty = on_tensor_cores(0.3, 0.0, policy.SM_FULL / 2, policy.BF16_RATIO)
+    assert half_empty > 0.5
+
+
+def test_a_step_never_becomes_longer() -> None:
+    assert on_tensor_cores(0.77, 0.88, 0.5, policy.TF32_RATIO) == 1.0
+    assert filled(0.99, 0.9, 0.95) == 1.0
+
+
+def test_fusing_saves_no_more_than_the_traffic() -> None:
+    assert fused(policy.DRAM_FULL, 1.0) == pytest.approx(0.0)
+    assert fused(policy.DRAM_FULL / 2, 0.5) == pytest.approx(0.75)
+
+
+def test_the_forecast_of_fusion_lies_between_the_ends_it_names() -> None:
+    told = activity(100, sm=98, tensor=1, fp32=3, dram=61)
+    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    assert found is not None
+    assert found.speedup is not None
+    pairs, all_of_it = (1 / fused(0.61, part) for part in policy.FUSION_SAVES)
+    assert pairs < found.speedup < all_of_it
+    assert any(f"{pairs:.1f}x" in e.text and f"{all_of_it:.1f}x" in e.text for e in found.evidence)
+
+
+def test_each_precision_has_its_own_gain_and_the_larger_comes_first() -> None:
+    told = activity(100, sm=95, tensor=2, fp32=66, dram=9)
+    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    assert found is not None
+    assert found.speedup is not None
+    assert f"about {found.speedup:.1f}x" in found.advice[0]
+    assert "bf16" in found.advice[0]
+    assert "tf32" in found.advice[1]
+
+
+def test_filling_the_device_is_bounded_by_its_busiest_unit() -> None:
+    told = activity(97, sm=40, tensor=10, fp32=2, dram=9)
+    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    assert found is not None
+    assert found.sub == "underfilled"
+    assert found.speedup_is == "bound"
+    assert found.speedup is not None
+    assert found.speedup >= 1 / 0.4, "multiprocessors that are busy may be filled better, too"

@@ -1,0 +1,73 @@
+"""How soon a verdict is right, and how often it changes while its cause does not (diagnosis 6.2).
+
+Simulated and seeded, with a session's rhythm of looks. Longer runs of the same (8 of 4,000 steps of
+100 ms a share): 0, 0.22, 0.16 and 0.06 changes per 1,000 steps at 2, 5, 15 and 30 % in bursts, a
+first "nothing wrong" before enough bursts have come among them; none at 15 and 30 % after step 300.
+"""
+
+from statistics import median
+
+import pytest
+
+from tests.unit.verdict.runs import bursty_wait, steady_wait, two_waits
+from tests.unit.verdict.windows import PartsOf, flips, kinds, run, watch
+from tui.verdict.findings import Verdict
+
+SETTLED = 300
+"""Steps after which a burst in eight steps is no surprise any more."""
+
+
+def changes_per_1000(runs: list[PartsOf], steps: int, since: int = 0) -> float:
+    """How often the kind of the verdict changed after step `since`."""
+    said = [watch(run(steps, parts), loaders=()) for parts in runs]
+    changes = sum(flips(kinds((n, v) for n, v in looks if n > since)) for looks in said)
+    return 1_000 * changes / (steps - since) / len(runs)
+
+
+@pytest.mark.parametrize("share", [0.15, 0.30])
+def test_a_wait_in_bursts_does_not_make_the_verdict_flap(share: float) -> None:
+    runs = [bursty_wait(share, 100 + seed) for seed in range(4)]
+    assert changes_per_1000(runs, 1_200, since=SETTLED) <= 0.5
+
+
+@pytest.mark.parametrize(("share", "most"), [(0.02, 0.0), (0.05, 0.5)])
+def test_a_small_wait_in_bursts_is_hardly_ever_a_verdict(share: float, most: float) -> None:
+    runs = [bursty_wait(share, 200 + seed) for seed in range(4)]
+    assert changes_per_1000(runs, 1_000) <= most
+
+
+def test_the_first_verdict_on_bursts_is_corrected_at_most_once() -> None:
+    for seed in range(6):
+        said = watch(run(SETTLED, bursty_wait(0.3, 300 + seed)))
+        assert flips(kinds(said)) <= 1
+        assert said[-1][1].finding.kind == "input"
+
+
+@pytest.mark.parametrize(("bursty", "most"), [(False, 0.0), (True, 0.5)])
+def test_two_equal_causes_do_not_take_turns(bursty: bool, most: float) -> None:
+    runs = [two_waits(0.25, 0.25, 400 + seed, bursty) for seed in range(6)]
+    assert changes_per_1000(runs, 1_500) <= most
+
+
+def test_which_of_two_equal_causes_is_first_is_not_sure() -> None:
+    last = watch(run(400, two_waits(0.25, 0.25, 5, bursty=False)), loaders=())[-1][1]
+    assert {last.finding.kind, *(f.kind for f in last.contributors)} == {"input", "host"}
+    assert last.confidence < 0.9
+
+
+@pytest.mark.parametrize("work_ms", [10.0, 100.0, 1_000.0])
+def test_a_steady_cause_is_named_within_twenty_steps(work_ms: float) -> None:
+    """Half of the runs, and all of them within a hundred. Steps of 10 ms are looked at every 250 ms
+    until there is a verdict: twenty of them have passed before the second look."""
+    firsts: list[int] = []
+    for share in (0.15, 0.2, 0.3, 0.45, 0.6):
+        for seed in range(4):
+            said = watch(run(120, steady_wait(share, 500 + seed, work_ms)))
+            firsts.append(first_right(said))
+    assert median(firsts) <= (20 if work_ms > 10 else 25)
+    assert max(firsts) <= 100
+
+
+def first_right(said: list[tuple[int, Verdict]]) -> int:
+    """Steps seen, warm-up and all, when it was first said that data is the limit."""
+    return next((seen for seen, verdict in said if verdict.finding.kind == "input"), 10**9)

@@ -1,0 +1,20 @@
+"""The training thread sleeps: it neither runs, nor waits for a core, nor for a batch."""
+
+from tui.verdict.spent import spent
+from tui.verdict.window import Window
+
+
+def asleep(window: Window) -> float | None:
+    """Part of the time, 0 to 1, at the least: a file, a server, a lock, `time.sleep`. None where
+    the kernel does not tell how long it waited for a core.
+
+    The process's CPU time bounds the thread's from above. A thread that launches kernels, or waits
+    for the GPU, does not sleep: CUDA spins.
+    """
+    if window.main_cpu_percent is None or window.run_delay is None:
+        return None
+    total = spent(window.steps)
+    if total.wall_ns <= 0:
+        return None
+    claimed = (total.data_ns + total.startup_ns + total.aside_ns) / total.wall_ns
+    return max(0.0, 1 - window.main_cpu_percent / 100 - window.run_delay - claimed)

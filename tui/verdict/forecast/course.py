@@ -1,0 +1,100 @@
+"""A step as a replay needs it: stretches of the host's time with the GPU's work that they issue."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Final
+
+ISSUING: Final = ("forward", "backward", "optimizer")
+"""Stretches in which the host issues the training's kernels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """From one mark to the next."""
+
+    name: str
+    """"data", one of `ISSUING`, "other", "wait", "checkpoint", "evaluation" or "compile"."""
+    host_ns: float
+    """What the host does there, without what it waits for the GPU."""
+    device_ns: float
+    """What the GPU works on what is issued there."""
+    idle_ns: float = 0.0
+    """What the GPU stands idle whatever the host does: its batch is not made yet."""
+    waits: bool = False
+    """At its end the host waits until the GPU is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The replayable steps of a window, oldest first."""
+
+    steps: tuple[tuple[int, tuple[Stretch, ...]], ...]
+    """Each with how many steps it stands for."""
+    step_ns: float
+    """Length of a step on the GPU's clock, as it was measured."""
+    lag_ns: float
+    """How far the GPU was behind the host at the start of the first."""
+    ahead_ns: float
+    """How far behind it may fall: the launch queue holds no more, as far as was seen."""
+
+    def host_ns(self, names: tuple[str, ...]) -> float:
+        """The host's time in these stretches, ns a step."""
+        return self._mean(names, lambda one: one.host_ns)
+
+    def device_ns(self, names: tuple[str, ...]) -> float:
+        """The GPU's work of these stretches, ns a step."""
+        return self._mean(names, lambda one: one.device_ns)
+
+    def at_best(self) -> "Course":
+        """With an endless launch queue, behind which late batches hide as well: nothing real is
+        faster."""
+        steps = tuple(
+            (count, tuple(replace(one, idle_ns=0.0) for one in row)) for count, row in self.steps
+        )
+        return replace(self, steps=steps, ahead_ns=inf)
+
+    def _mean(self, names: tuple[str, ...], of: Callable[[Stretch], float]) -> float:
+        steps = sum(count for count, _ in self.steps)
+        total = sum(
+            count * of(one) for count, row in self.steps for one in row if one.name in names
+        )
+        return total / steps
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What goes with a cause: for each stretch the part that is left, 0 to 1."""
+
+    host: Mapping[str, float] = field(default_factory=dict)
+    device: Mapping[str, float] = field(default_factory=dict)
+    waits: bool = False
+    """The host no longer waits for the GPU."""
+
+    def joined(self, other: "Removal") -> "Removal":
+        """Both causes gone: what each takes of a stretch is not the same part of it."""
+        return Removal(
+            _both(self.host, other.host),
+            _both(self.device, other.device),
+            self.waits or other.waits,
+        )
+
+    def of(self, course: Course) -> Course:
+        """The course without the cause."""
+        steps = tuple((count, tuple(map(self._of, row))) for count, row in course.steps)
+        return replace(course, steps=steps)
+
+    def _of(self, one: Stretch) -> Stretch:
+        device = self.device.get(one.name, 1.0)
+        return replace(
+            one,
+            host_ns=one.host_ns * self.host.get(one.name, 1.0),
+            device_ns=one.device_ns * device,
+            idle_ns=one.idle_ns * device,
+            waits=one.waits and not (self.waits or device == 0.0),
+        )
+
+
+def _both(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    names = {*one, *other}
+    return {name: max(0.0, one.get(name, 1.0) + other.get(name, 1.0) - 1.0) for name in names}

@@ -1,0 +1,119 @@
+"""The course of a window: what host and GPU did in its measured steps, each by its own clock."""
+
+from collections.abc import Sequence
+
+from probe.wire.messages import GpuStep, Step
+from tui.verdict import policy
+from tui.verdict.device import keeps_up_ns, on_device
+from tui.verdict.forecast.course import Course
+from tui.verdict.forecast.spans import Span, spans_of
+from tui.verdict.forecast.stretches import stretches_of
+from tui.verdict.pauses import clinging_parts, startup_parts
+from tui.verdict.places import copies_to_gpu, main_places, share_where, waits_for_gpu
+from tui.verdict.window import Window
+
+_IDLE_FIRST = ("other", "checkpoint", "compile")
+"""Stretches in which nothing but the training's last kernels is at work, as a rule."""
+
+
+def course_of(window: Window) -> Course | None:
+    """None without the GPU's clock, or where its alignment leaves open whether the GPU was behind:
+    then shares of the time are all that is known."""
+    device = on_device(window)
+    if device is None or device.abstains:
+        return None
+    rows = _paired(window)
+    if sum(device.count for _, device, _, _ in rows) < policy.LEAST_GPU_STEPS:
+        return None
+    spans = [spans_of(*row) for row in rows]
+    counts = [device.count for _, device, _, _ in rows]
+    steps = sum(counts)
+    step_ns = sum(device.wall_ns for _, device, _, _ in rows) / steps
+    keeps_up = keeps_up_ns(step_ns)
+    working = _working(spans, counts, steps, _busy_ns(window, step_ns), keeps_up)
+    late = bool(window.loaders and window.loaders[0].num_workers)
+    waited = _waited_of(window)
+    lags = [span.after_ns for row in spans for span in row]
+    return Course(
+        steps=tuple(
+            (count, stretches_of(row, worked, keeps_up, late, waited))
+            for count, row, worked in zip(counts, spans, working, strict=True)
+        ),
+        step_ns=step_ns,
+        lag_ns=spans[0][0].before_ns,
+        ahead_ns=max([step_ns, *lags]),
+    )
+
+
+def _paired(window: Window) -> list[tuple[Step, GpuStep, int, int]]:
+    """The newest steps that both clocks have, with what clings to a pause in each and its share of
+    the loader's start-up."""
+    known = {
+        row.number: (row, clinging, starting)
+        for row, clinging, starting in zip(
+            window.steps, clinging_parts(window), startup_parts(window), strict=True
+        )
+    }
+    pairs = []
+    for device in window.gpu_steps[-policy.REPLAYED_ROWS :]:
+        found = known.get(device.number)
+        if found is None or found[0].count != device.count or device.lag_start_ns is None:
+            continue
+        if device.wall_ns > 0:
+            pairs.append((found[0], device, found[1], found[2]))
+    return pairs
+
+
+def _busy_ns(window: Window, step_ns: float) -> float | None:
+    told = window.activity
+    return None if told is None or told.busy is None else min(1.0, told.busy / 100) * step_ns
+
+
+def _waited_of(window: Window) -> float | None:
+    """Part of the time in which the host waits for the GPU, as far as samples tell. A copy from
+    pageable memory is such a wait."""
+    places = main_places(window)
+    if not places:
+        return None
+    return share_where(places, lambda place: waits_for_gpu(place) or copies_to_gpu(place))
+
+
+def _working(
+    spans: Sequence[Sequence[Span]],
+    counts: Sequence[int],
+    steps: int,
+    busy_ns: float | None,
+    keeps_up_ns: float,
+) -> list[list[float]]:
+    """What the GPU works in each span, ns.
+
+    All of it where it is behind the host at the end: that was queued. Where it had caught up, or
+    the host lost its lead, the span holds gaps too: as much as the counters say that it was idle,
+    looked for first where it had least to do.
+    """
+    worked = [[0.0 if one.name == "data" else one.device_ns for one in row] for row in spans]
+    if busy_ns is None:
+        return worked
+    idle_ns = sum(sum(row) * n for row, n in zip(worked, counts, strict=True)) - busy_ns * steps
+    for tier in range(2):
+        held = [
+            (at, index)
+            for at, row in enumerate(spans)
+            for index, one in enumerate(row)
+            if one.name != "data" and _tier(one, keeps_up_ns) == tier
+        ]
+        room_ns = sum(worked[at][index] * counts[at] for at, index in held)
+        if idle_ns <= 0 or not room_ns:
+            continue
+        left = max(0.0, 1.0 - idle_ns / room_ns)
+        for at, index in held:
+            worked[at][index] *= left
+        idle_ns -= room_ns * (1.0 - left)
+    return worked
+
+
+def _tier(span: Span, keeps_up_ns: float) -> int | None:
+    """Where gaps are looked for first; None where there are none."""
+    if span.name in _IDLE_FIRST and span.after_ns <= keeps_up_ns:
+        return 0
+    return 1 if span.after_ns <= keeps_up_ns or span.drop_ns > keeps_up_ns else None

@@ -1,0 +1,113 @@
+"""Watches the memories of a run: what is said of one must show three times in a row."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from probe.wire.messages import GpuMemory
+from tui.verdict import policy
+from tui.verdict.findings import Finding
+from tui.verdict.memory_places import Place, of_tensors, of_the_process, of_workers, trend
+from tui.verdict.rules.fragmentation import fragmentation
+from tui.verdict.rules.memory_growth import memory_growth
+from tui.verdict.window import MemoryPoint, Window
+
+FIRST: Final = ("leak", "fragmentation", "growth")
+"""What is said first."""
+
+_Series = Sequence[GpuMemory] | Sequence[MemoryPoint]
+_PlaceOf = Callable[[Window], Place]
+
+
+class MemoryWatch:
+    """One run's. No clock: it goes by the steps."""
+
+    def __init__(self) -> None:
+        self._tensors, self._process, self._workers = _Growing(), _Growing(), _Growing()
+        self._pieces = _Pieces()
+
+    def look(self, window: Window) -> tuple[Finding, ...]:
+        """All that stands, the worst first; of what is as bad the device's before the host's."""
+        found = [self._pieces.look(window)]
+        found.append(self._tensors.look(window.gpu_memory, of_tensors, window))
+        found.append(self._process.look(window.memory, of_the_process, window))
+        found.append(self._workers.look(window.worker_memory, of_workers, window))
+        standing = [finding for finding in found if finding is not None]
+        return tuple(sorted(standing, key=lambda finding: FIRST.index(finding.sub or "growth")))
+
+
+class _Standing:
+    """Enters and leaves on the third look in a row."""
+
+    def __init__(self) -> None:
+        self.holds = False
+        self._against = 0
+
+    def look(self, seen: bool) -> None:
+        """Take one look."""
+        self._against = self._against + 1 if seen != self.holds else 0
+        if self._against >= policy.MEMORY_TIMES:
+            self.holds, self._against = seen, 0
+
+
+class _Growing:
+    """Growth of one memory."""
+
+    def __init__(self) -> None:
+        self._standing = _Standing()
+        self._tested_step = -1
+        self._floor_bytes = 0
+        """Where the growth that stands began."""
+        self._leak = False
+        """Once confirmed it stays one while it grows and nothing was given back."""
+        self._said: Finding | None = None
+
+    def look(self, series: _Series, place_of: _PlaceOf, window: Window) -> Finding | None:
+        """What stands after this look at a series; its place is worked out when a test is due."""
+        if not self._due(series, window.warm_step):
+            return self._said
+        self._tested_step = series[-1].step
+        place = place_of(window)
+        grown = trend(place, window.moments)
+        self._standing.look(grown is not None)
+        if grown is None and place.points and place.points[-1].bytes < self._floor_bytes:
+            self._standing = _Standing()  # all of it was given back
+        if not self._standing.holds:
+            self._leak, self._said, self._floor_bytes = False, None, 0
+        elif grown is not None:
+            self._floor_bytes = grown.blocks.lows[0].bytes
+            self._leak = not grown.gives_back and (self._leak or grown.leak)
+            self._said = memory_growth(place, grown, self._leak, window)
+        return self._said
+
+    def _due(self, series: _Series, warm_step: int) -> bool:
+        """Every 25 steps; sooner while few are known, so that long steps get a word early."""
+        if not series or series[-1].step <= warm_step:
+            return False
+        last = series[-1].step
+        if last < self._tested_step:
+            return True
+        known = last - max(warm_step, series[0].step)
+        waits = min(policy.MEMORY_RETEST_STEPS, known // policy.MEMORY_RETEST_SHARE)
+        return last - self._tested_step >= max(1, waits)
+
+
+class _Pieces:
+    """Fragmentation of the device's memory."""
+
+    def __init__(self) -> None:
+        self._standing = _Standing()
+        self._tested_step = -1
+        self._said: Finding | None = None
+
+    def look(self, window: Window) -> Finding | None:
+        """What stands after this look."""
+        step = window.gpu_memory[-1].step if window.gpu_memory else self._tested_step
+        if not 0 <= step - self._tested_step < policy.MEMORY_RETEST_STEPS:
+            self._tested_step = step
+            found = fragmentation(window)
+            self._standing.look(found is not None)
+            if not self._standing.holds:
+                self._said = None
+            elif found is not None:
+                self._said = found
+        return self._said

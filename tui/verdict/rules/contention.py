@@ -1,0 +1,80 @@
+"""Another process holds what this run needs: the GPU's time, or the cores."""
+
+from dataclasses import replace
+
+from tui.verdict import policy
+from tui.verdict.bound import bound
+from tui.verdict.device import on_device
+from tui.verdict.feeding import loader_floor
+from tui.verdict.figures import mib, percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.ratio import without_rows
+from tui.verdict.starved import remedies, shows, starved
+from tui.verdict.window import GpuActivity, Neighbour, Window
+
+
+def contention(window: Window) -> Finding | None:
+    """With a GPU, its time; without one, the cores. A GPU's run that waits for a core is
+    `launch`, where that makes the GPU wait too."""
+    return _of_the_gpu(window) if window.gpu_present else _of_the_cores(window)
+
+
+def _of_the_gpu(window: Window) -> Finding | None:
+    """Processes take turns on a GPU: while others hold it for x of the time, work that waits for
+    it takes up to 1 / (1 - x) as long. Time in which it would stand idle for data, or keep up with
+    the host anyway, is not lost. Abstains where NVML does not tell x."""
+    told, device = window.activity, on_device(window)
+    if told is None or not told.others_sm or device is None:
+        return None
+    if device.caught_up is not None and device.caught_up >= policy.CAUGHT_UP_STEPS:
+        return None
+    wanted = max(0.0, 1 - device.exposed_ns / device.step_ns) if device.step_ns else 0.0
+    share = without_rows(told.others_sm / 100 * wanted)
+    if share.mean < policy.CONTRIBUTOR:
+        return None
+    who = _named(told.neighbours[0]) if told.neighbours else "another process"
+    return bound(
+        "contention",
+        "gpu",
+        share,
+        f"other processes hold the GPU {percent(told.others_sm / 100)} of the time",
+        _holders(told),
+        (f"give this run a GPU of its own: another in CUDA_VISIBLE_DEVICES, or move {who}",),
+        loader_floor(window),
+    )
+
+
+def _holders(told: GpuActivity) -> tuple[Evidence, ...]:
+    evidence = []
+    for one in told.neighbours[:3]:
+        text = _named(one)
+        if one.sm_percent is not None:
+            text += f" uses {one.sm_percent:.0f}% of the GPU's time"
+        if one.memory_bytes is not None:
+            text += f", {mib(one.memory_bytes)} of its memory"
+        evidence.append(Evidence(text, "nvml", one.sm_percent, "%"))
+    return tuple(evidence)
+
+
+def _named(one: Neighbour) -> str:
+    return f"{one.name} (pid {one.pid})" if one.name else f"pid {one.pid}"
+
+
+def _of_the_cores(window: Window) -> Finding | None:
+    """The time in which the training thread waited for a core that others had: exactly what it
+    lost to them itself, so an estimate; threads that it waits for lose more. Abstains where the
+    kernel does not tell."""
+    lack = starved(window)
+    if lack is None or lack.by_others is None or lack.by_others < policy.CONTRIBUTOR:
+        return None
+    share = without_rows(lack.by_others)
+    found = bound(
+        "contention",
+        "cores",
+        share,
+        f"{percent(share.mean)} of the time the training waits for a core that others use",
+        shows(window, lack),
+        remedies(window, lack),
+        loader_floor(window),
+    )
+    return replace(found, speedup_is="estimate")

@@ -1,0 +1,46 @@
+"""The GPU runs below its clock: too hot, or its power is held back."""
+
+from typing import Final
+
+from tui.verdict import policy
+from tui.verdict.bound import bound
+from tui.verdict.figures import percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.ratio import without_rows
+from tui.verdict.window import Window
+
+_NEEDS: Final = {
+    "too hot": "see to its cooling: fans, air flow, the load of the GPUs beside it",
+    "power brake": "see to the power supply: the machine asks its GPUs to draw less",
+    "hardware slowdown": "see to power and cooling: `nvidia-smi -q -d PERFORMANCE,TEMPERATURE`",
+}
+
+
+def throttled(window: Window) -> Finding | None:
+    """A reason other than the power cap in more than 10 % of the readings (diagnosis 2.6). Work on
+    the GPU is slower by at most what its clock lacks; time in which it stands idle is not.
+    Abstains where the clock, or the highest that it goes to, is not told."""
+    told = window.activity
+    if told is None or told.busy is None or told.clock_lost is None:
+        return None
+    if told.throttled <= policy.THROTTLED_READINGS:
+        return None
+    share = without_rows(told.clock_lost * told.busy / 100)
+    if share.mean < policy.CONTRIBUTOR:
+        return None
+    reasons = " and ".join(told.throttle_reasons)
+    slower = told.clock_lost / told.throttled
+    return bound(
+        "throttled",
+        None,
+        share,
+        f"the GPU runs {percent(slower)} below its highest clock: {reasons}",
+        (
+            Evidence(
+                f"{reasons} in {percent(told.throttled)} of the readings", "nvml", told.throttled
+            ),
+            Evidence(f"its clock is {percent(slower)} below its highest then", "nvml", slower),
+            Evidence(f"the GPU is busy {told.busy:.0f}% of the time", "nvml", told.busy, "%"),
+        ),
+        tuple(_NEEDS[reason] for reason in told.throttle_reasons if reason in _NEEDS),
+    )
