@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from probe.wire import page
-from probe.wire.messages import Batch, Bye, Greeting, Step
+from probe.wire.messages import Batch, Bye, Greeting, Settings, Step
 from tests.integration.monitored import (
     hello_of,
     pages_of,
@@ -73,6 +73,40 @@ def test_a_run_is_found_by_its_pid_and_tells_its_steps(tmp_path: Path) -> None:
         status, _, err = run.finish()
         assert (status, err) == (0, "")
         assert not Path(hello.endpoint.removeprefix("ipc://")).exists()
+
+
+def test_settings_are_told_to_whoever_comes_and_again_when_they_change(tmp_path: Path) -> None:
+    script = (
+        TRAIN
+        + """
+    print("ready", flush=True)
+    while True:
+        main()
+        if select.select([sys.stdin], [], [], 0)[0]:
+            torch.set_float32_matmul_precision(sys.stdin.readline().strip())
+    """
+    )
+    with started(script.replace("import sys", "import select, sys", 1), tmp_path) as run:
+        assert run.line() == "ready"
+        endpoint = hello_of(run.pid).endpoint
+        assert endpoint is not None
+        told: list[Settings] = []
+        for wanted, known in (("highest", []), ("high", ["highest"])):
+            with subscribed(endpoint) as next_reply:
+                came: list[str | None] = []
+                while wanted not in came:
+                    batch = next_reply()
+                    if isinstance(batch, Batch) and batch.settings is not None:
+                        told.append(batch.settings)
+                        if (precision := batch.settings.matmul_precision) in (None, *came):
+                            continue  # another one has become known
+                        came.append(precision)
+                        if came == known:
+                            run.tell(wanted)
+                assert came == [*known, wanted]
+        assert (told[0].autocast, told[0].scaler, told[0].anomaly) == ("", False, False)
+        assert (told[-1].optimizer, told[-1].parameters, told[-1].set_to_none) == ("SGD", 2, True)
+        assert len(told) < 8, "told when they change, not in every message"
 
 
 def test_it_can_be_watched_before_its_first_step(tmp_path: Path) -> None:
