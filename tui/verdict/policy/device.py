@@ -1,0 +1,78 @@
+"""The GPU: its clock, its counters, and what it is busy with."""
+
+from typing import Final
+
+# -- the GPU's clock ---------------------------------------------------------------------------
+
+LEAST_GPU_STEPS: Final = 5
+"""Measured steps before the GPU's clock speaks for the window; the host's may be twice as many."""
+GPU_CLOCK_DUE_NS: Final = 10_000_000_000
+"""So long a window waits for the GPU's clock before the host's speaks alone: a GPU that runs a
+second behind tells its steps a second late, and until then a hidden wait looks like a real one."""
+CAUGHT_UP_NS: Final = 50_000
+CAUGHT_UP_SHARE: Final = 0.01
+"""Lag at which the GPU has caught up: tau = max(50 us, 1 % of the step) (diagnosis 2.3). Measured
+on an H200: 9 to 30 us in launch-bound loops, milliseconds to seconds in others."""
+CAUGHT_UP_STEPS: Final = 0.80
+"""…in at least this part of the steps (diagnosis 2.6)."""
+LAG_UNCERTAIN: Final = 0.5
+"""Part of tau that the alignment may leave open. Diagnosis 2.2 says 20 %; on an H200 9 to 16 us of
+50 are open all the time, while the two kinds of run lie a factor of a hundred apart."""
+LAUNCH_BUSY: Final = 0.80
+"""A GPU that is busy for more is not waiting for launches (diagnosis 2.6)."""
+
+LOOP_SHARE: Final = 0.5
+"""A function of the user's own in which this part of the launches is issued holds a loop: a net
+spreads them over its modules."""
+HIDDEN_WORTH: Final = 0.05
+"""A hidden wait of this part of the step is said beside the exposed one."""
+
+# -- what a busy GPU is busy with (diagnosis 2.6; figures of one H200 in h200-facts) -----------
+
+GPU_BUSY: Final = 0.80
+"""From here on the counters say what limits the GPU; below, it is not the limit all the time."""
+TENSOR_HEALTHY: Final = 0.40
+"""Tensor cores active for this part of the busy time: as good as large trainings get (Llama 3 at 38
+to 43 % of the peak)."""
+TENSOR_ABSENT: Final = 0.10
+FP32_HEAVY: Final = 0.25
+"""fp32 units this active while the tensor cores rest: products run in the wrong precision."""
+FP32_FULL: Final = 0.77
+"""What a pure fp32 product reads on an H200."""
+SM_FULL: Final = 0.97
+TENSOR_FULL: Final = 0.93
+"""Multiprocessors and tensor cores that read as active in such a product, in fp32 and in bf16."""
+TF32_RATIO: Final = 7.0
+BF16_RATIO: Final = 15.0
+"""How much faster than in fp32 the products themselves are: an 8192 product on an H200, 770 to 800
+TFLOP/s in bf16 against 51."""
+DRAM_HEAVY: Final = 0.60
+DRAM_FULL: Final = 0.88
+"""What a pure pointwise kernel reads on an H200: memory is the limit from two thirds of that on."""
+FUSION_SAVES: Final = (0.5, 1.0)
+"""Part of the memory traffic that fusing pointwise kernels saves: half where they become one in
+pairs, nearly all in a long chain. Counters do not tell how long the chains are, so the forecast is
+the middle. Chosen with one measurement known, which it meets within 6 % (24 operations in chains
+of four on an H200); no second one has tested it."""
+UNDERFILLED_SM: Final = 0.50
+UNDERFILLED_DRAM: Final = 0.40
+UNDERFILLED_TENSOR: Final = 0.25
+"""All below: kernels run all the time, and none fills the device."""
+
+MISALIGNED_TENSOR: Final = 0.30
+"""Tensor cores active for 10 to 30 % of the busy time (diagnosis 2.6)…"""
+MISALIGNED_SM: Final = 0.80
+MISALIGNED_FP32: Final = 0.15
+"""…while the multiprocessors are full and do little else. A choice, not yet measured: products
+that fit read 96 % here with 93 % on the tensor cores, pure fp32 ones 77 % on the fp32 units."""
+
+MEMORY_FULL: Final = 0.92
+"""Part of the device's memory from which it counts as full (diagnosis 3, C14): the rest goes in
+fragments and in what libraries take."""
+MOST_TIMES_LARGER: Final = 8
+"""No batch beyond this many times the present one is advised: learning rates do not follow."""
+
+FEW_TENSORS: Final = 64
+LARGE_TENSOR: Final = 16 * 1024 * 1024
+"""Few parameters that are this large on average are embeddings: a net of as many tensors without
+one holds a few MiB in each."""
