@@ -1,6 +1,6 @@
 """Record the scenarios on this machine's GPU, and measure what each one's cause really costs.
 
-    python -m demo.record_scenarios OUT [--only a,b] [--seconds 30] [--counterfactual]
+    python demo/record_scenarios.py OUT [--only a,b] [--seconds 30] [--counterfactual]
 
 One scenario at a time, since there is one GPU; only the imports of the next one overlap. OUT gets
 NAME.gpuwatch and the scripts' output, and with `--counterfactual` truth.json: each script, run
@@ -9,8 +9,6 @@ without the probe, with its cause and without.
 
 import argparse
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -18,46 +16,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from tui.cli.target import has_probe
+from suite.catalogue import ROOT, SCENARIOS, Scenario, scenarios
+from suite.launching import FailedError, Job, one_at_a_time
+from suite.recorded import GPUWATCH, record
 
-ROOT = Path(__file__).resolve().parents[1]
-SCENARIOS = ROOT / "demo" / "scenarios"
-GPUWATCH = (sys.executable, "-m", "tui.cli.main")
-
-FIRST_STEP = "first step done"
-"""What a script prints when its first step is over."""
-FIRST_STEP_WITHIN_S = 120.0
-"""Imports, a CUDA context, workers, and perhaps a compilation: 6 to 10 s as a rule."""
-LOOK_EVERY_S = 0.1
-STOP_WITHIN_S = 10.0
-GRACE_S = 60.0
-"""What a command may take beyond the seconds that it was asked for."""
 REPLAYS_AT_ONCE = 4
-
-
-class FailedError(Exception):
-    """A scenario that did not do its part; the others go on."""
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """One row of the catalogue."""
-
-    name: str
-    script: str
-    title: str
-    shape: str
-    kind: str
-    sub: str | None
-    also_accept: list[str]
-    """Kinds that are as right as `kind`."""
-    negative: bool
-    """Whether a verdict that asks for a change would be a false alarm."""
-    switch: str | None
-    """What `--without-cause` does; None where there is no cause to remove."""
-    notes: str
 
 
 @dataclass(frozen=True)
@@ -73,112 +38,16 @@ class Truth:
     step_ms_without: float
 
 
-@dataclass(frozen=True)
-class Job:
-    """One run of a scenario's script."""
-
-    scenario: Scenario
-    purpose: str
-    """"recording", or "with" or "without" for a run without the probe."""
-
-
-class Launched:
-    """A script's process; it has imported what it needs and waits for `begin`."""
-
-    def __init__(self, job: Job, folder: Path, seconds: float, tiny: bool) -> None:
-        self.job = job
-        self.output = folder / f"{job.scenario.name}.{job.purpose}.log"
-        command = [sys.executable, str(SCENARIOS / job.scenario.script), "--wait"]
-        paths = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        environment.pop("GPUWATCH", None)
-        if job.purpose != "recording":
-            command += ["--seconds", str(seconds)]
-            environment["GPUWATCH"] = "0"
-        if job.purpose == "without":
-            command.append("--without-cause")
-        if tiny:
-            command.append("--tiny")
-        with self.output.open("w") as output:
-            self.process = subprocess.Popen(
-                command,
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                # Its own group, so that whatever it started can be ended with it.
-                start_new_session=True,
-                text=True,
-            )
-
-    def begin(self) -> None:
-        """Let it train."""
-        stdin: IO[str] | None = self.process.stdin
-        if stdin is not None:
-            try:
-                stdin.write("\n")
-                stdin.close()
-            except BrokenPipeError:
-                raise self.failure("ended before it began") from None
-
-    def wait_for_steps(self, probe: bool) -> None:
-        """Return once its first step is over and, with `probe`, its page is there."""
-        deadline = time.monotonic() + FIRST_STEP_WITHIN_S
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise self.failure("ended before its first step")
-            if FIRST_STEP in self.output.read_text() and (not probe or has_probe(self.process.pid)):
-                return
-            time.sleep(LOOK_EVERY_S)
-        raise self.failure(f"showed no step within {FIRST_STEP_WITHIN_S:.0f} s")
-
-    def report(self, seconds: float) -> dict[str, float]:
-        """Its closing line, once it has ended."""
-        try:
-            code = self.process.wait(FIRST_STEP_WITHIN_S + seconds + GRACE_S)
-        except subprocess.TimeoutExpired:
-            raise self.failure("did not end") from None
-        if code:
-            raise self.failure(f"ended with {code}")
-        report: dict[str, float] = json.loads(self.output.read_text().splitlines()[-1])
-        return report
-
-    def stop(self) -> None:
-        """End it, and whatever it has started."""
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(STOP_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                pass
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
-
-    def failure(self, what: str) -> FailedError:
-        """What went wrong, with the last line that it printed."""
-        last = (self.output.read_text().splitlines() or ["nothing printed"])[-1]
-        return FailedError(f"{self.job.purpose}: {what} ({last[:160]})")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Record, measure, and say what gpuwatch makes of each recording."""
     given = arguments(argv)
     folder: Path = given.folder
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = scenarios(given.only)
-    jobs = [
-        job
-        for scenario in chosen
-        for job in jobs_of(scenario, given.recording, given.counterfactual)
-    ]
+    chosen = scenarios(given.only, SCENARIOS)
+    jobs = [job for scenario in chosen for job in jobs_of(scenario, given)]
     reports: dict[tuple[str, str], dict[str, float]] = {}
     failed: set[str] = set()
-    for launched in one_at_a_time(jobs, folder, given.bare_seconds, given.tiny):
+    for launched in one_at_a_time(jobs):
         name, purpose = launched.job.scenario.name, launched.job.purpose
         began = time.monotonic()
         try:
@@ -188,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 record(launched, file, given.seconds)
                 said = f"recorded, {file.stat().st_size / 1024:.0f} KiB"
             else:
-                report = reports[name, purpose] = launched.report(given.bare_seconds)
+                report = reports[name, purpose] = launched.report()
                 said = f"{purpose} its cause {report['steps_per_s']:.2f} steps/s"
         except FailedError as error:
             failed.add(name)
@@ -213,64 +82,14 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def scenarios(only: str) -> list[Scenario]:
-    """The catalogue, or the scenarios of it that are named, in the order of their names given."""
-    rows = json.loads((SCENARIOS / "catalogue.json").read_text())
-    every = {row["name"]: Scenario(**row) for row in rows}
-    names = only.split(",") if only else list(every)
-    if unknown := [name for name in names if name not in every]:
-        sys.exit(f"no such scenario: {', '.join(unknown)}")
-    return [every[name] for name in names]
-
-
-def jobs_of(scenario: Scenario, recording: bool, counterfactual: bool) -> Iterator[Job]:
+def jobs_of(scenario: Scenario, given: argparse.Namespace) -> Iterator[Job]:
     """The runs that a scenario takes."""
-    if recording:
-        yield Job(scenario, "recording")
-    if counterfactual:
-        yield Job(scenario, "with")
-        if scenario.switch is not None:
-            yield Job(scenario, "without")
-
-
-def one_at_a_time(
-    jobs: Sequence[Job], folder: Path, seconds: float, tiny: bool
-) -> Iterator[Launched]:
-    """Each job's process, ready to begin; it is stopped before the next one is handed out.
-
-    The next one imports while this one starts up, and waits before it touches the GPU.
-    """
-    ahead: Launched | None = None
-    try:
-        for number in range(len(jobs)):
-            now = ahead or Launched(jobs[number], folder, seconds, tiny)
-            following = jobs[number + 1 : number + 2]
-            ahead = Launched(following[0], folder, seconds, tiny) if following else None
-            try:
-                yield now
-            finally:
-                now.stop()
-    finally:
-        if ahead is not None:
-            ahead.stop()
-
-
-def record(launched: Launched, file: Path, seconds: float) -> None:
-    """Write a recording of the running script."""
-    launched.wait_for_steps(probe=True)
-    pid = str(launched.process.pid)
-    command = [*GPUWATCH, "record", pid, "-o", str(file), "--duration", f"{seconds:g}"]
-    try:
-        done = subprocess.run(
-            command, cwd=ROOT, timeout=seconds + GRACE_S, capture_output=True, text=True
-        )
-    except subprocess.TimeoutExpired:
-        raise FailedError("gpuwatch record did not end") from None
-    if done.returncode or not file.exists():
-        said = " ".join(done.stderr.split())[-300:]
-        raise FailedError(f"gpuwatch record ended with {done.returncode}: {said}")
-    if launched.process.poll() is not None:
-        raise launched.failure("ended while it was recorded")
+    if given.recording:
+        yield Job(scenario, "recording", given.folder, SCENARIOS, tiny=given.tiny)
+    if given.counterfactual:
+        for purpose in ("with", "without") if scenario.switch is not None else ("with",):
+            seconds: float = given.bare_seconds
+            yield Job(scenario, purpose, given.folder, SCENARIOS, seconds, tiny=given.tiny)
 
 
 def write_truth(

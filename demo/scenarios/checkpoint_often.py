@@ -1,6 +1,6 @@
 """Checkpoints too often: each tenth step waits until net and optimizer are in a file.
 
-`--without-cause` writes one every 10,000 steps.
+Without a GPU it is each second step. `--without-cause` writes one every 10,000 steps.
 """
 
 import probe
@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from nets import ViT
 from samples import ReadyBatches, pictures
-from scenario import DEVICE, Options, Report, Run, play
+from scenario import DEVICE, ON_GPU, Options, Report, Run, play
 from torch.utils.data import DataLoader
 
 
@@ -27,14 +27,16 @@ def train(options: Options, run: Run) -> None:
 
 def train_into(path: Path, options: Options, run: Run) -> None:
     """Train, and write checkpoints to `path`."""
-    every = 10_000 if not options.cause else 2 if options.tiny else 10
-    batch, side, width, layers = (2, 16, 16, 1) if options.tiny else (64, 128, 768, 12)
+    every = options.sizes(tiny=2, cpu=2, gpu=10) if options.cause else 10_000
+    batch, side, width, layers = options.sizes(
+        tiny=(2, 16, 16, 1), cpu=(2, 16, 512, 3), gpu=(64, 128, 768, 12)
+    )
     loader = DataLoader(ReadyBatches(pictures(batch, side, device=DEVICE)), batch_size=None)
     net = ViT(side, patch=8, width=width, layers=layers, heads=8).to(DEVICE)
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4)
     for _epoch in itertools.count():
         for images, classes in loader:
-            with torch.autocast(DEVICE.type, torch.bfloat16):
+            with torch.autocast(DEVICE.type, torch.bfloat16, enabled=ON_GPU):
                 loss = torch.nn.functional.cross_entropy(net(images), classes)
             optimizer.zero_grad()
             loss.backward()

@@ -34,8 +34,8 @@ def accuracy(net: nn.Module, held_out: Batches) -> float:
 
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
-    every = 10_000 if not options.cause else 2 if options.tiny else 25
-    batch, side, width = (2, 16, 4) if options.tiny else (128, 128, 96)
+    every = (2 if options.tiny else 25) if options.cause else 10_000
+    batch, side, width = options.sizes(tiny=(2, 16, 4), cpu=(16, 64, 16), gpu=(128, 128, 96))
     ready = pictures(batch, side, device=DEVICE)
     loader = DataLoader(ReadyBatches(ready), batch_size=None)
     held_out = DataLoader(ReadyBatches(ready, length=2 if options.tiny else 40), batch_size=None)

@@ -41,7 +41,7 @@ def critic(width: int) -> nn.Sequential:
 
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
-    batch, width = (2, 2) if options.tiny else (512, 128)
+    batch, width = options.sizes(tiny=(2, 2), cpu=(8, 8), gpu=(512, 128))
     loader = DataLoader(ReadyBatches(pictures(batch, 64, device=DEVICE)), batch_size=None)
     make, judge = generator(width).to(DEVICE), critic(width).to(DEVICE)
     maker = torch.optim.Adam(make.parameters(), lr=2e-4, betas=(0.5, 0.999))

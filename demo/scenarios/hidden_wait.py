@@ -9,47 +9,29 @@ import probe
 probe.install()
 
 import itertools
-import time
 from collections.abc import Sequence
 
 import torch
 from nets import multilayer
+from samples import SlowBatches, vectors
 from scenario import DEVICE, Options, Report, Run, play
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 LOADING_S = 0.03
-
-
-class SlowVectors(Dataset[tuple[torch.Tensor, torch.Tensor]]):
-    """Whole batches, each after a wait."""
-
-    def __init__(self, batch: int, width: int, loading_s: float) -> None:
-        # On the GPU already: a copy from pageable memory would make the host wait for the GPU.
-        self.vectors = torch.randn(batch, width, device=DEVICE)
-        self.classes = torch.randint(10, (batch,), device=DEVICE)
-        self.loading_s = loading_s
-
-    def __len__(self) -> int:
-        return 1_000_000
-
-    def __getitem__(self, _index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        if self.loading_s:
-            time.sleep(self.loading_s)
-        return self.vectors, self.classes
 
 
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
     batch, width, layers = (4, 32, 2) if options.tiny else (32_768, 8_192, 4)
-    loader = DataLoader(
-        SlowVectors(batch, width, loading_s=LOADING_S if options.cause else 0.0), batch_size=None
-    )
+    # On the GPU already: a copy from pageable memory would make the host wait for the GPU.
+    ready = vectors(batch, width, device=DEVICE)
+    loader = DataLoader(SlowBatches(ready, LOADING_S if options.cause else 0.0), batch_size=None)
     net = multilayer(width, width, layers).to(DEVICE)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     for _epoch in itertools.count():
-        for vectors, classes in loader:
+        for samples, classes in loader:
             with torch.autocast(DEVICE.type, torch.bfloat16):
-                loss = torch.nn.functional.cross_entropy(net(vectors), classes)
+                loss = torch.nn.functional.cross_entropy(net(samples), classes)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -18,10 +18,10 @@ from typing import IO
 import torch
 from nets import GPT
 from samples import ReadyBatches, tokens
-from scenario import DEVICE, Options, Report, Run, play
+from scenario import DEVICE, ON_GPU, Options, Report, Run, play
 from torch.utils.data import DataLoader
 
-VOCABULARY = 8_192
+VOCABULARY = 8_192 if ON_GPU else 512
 ANSWER_S = 0.03
 """Seconds until the metrics server has answered."""
 
@@ -37,14 +37,16 @@ def log(file: IO[str], step: int, loss: torch.Tensor) -> None:
 def train(options: Options, run: Run) -> None:
     """Train until the run is over; the log goes with it."""
     every = 1 if options.cause else 1_000
-    batch, length, width, layers = (2, 16, 16, 1) if options.tiny else (32, 512, 768, 6)
+    batch, length, width, layers = options.sizes(
+        tiny=(2, 16, 16, 1), cpu=(8, 64, 128, 1), gpu=(32, 512, 768, 6)
+    )
     loader = DataLoader(ReadyBatches(tokens(batch, length, VOCABULARY, DEVICE)), batch_size=None)
     net = GPT(VOCABULARY, length, width, layers, heads=8).to(DEVICE)
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4, fused=True)
     with tempfile.TemporaryFile("w") as file:
         for _epoch in itertools.count():
             for (text,) in loader:
-                with torch.autocast(DEVICE.type, torch.bfloat16):
+                with torch.autocast(DEVICE.type, torch.bfloat16, enabled=ON_GPU):
                     loss = net(text)
                 optimizer.zero_grad()
                 loss.backward()

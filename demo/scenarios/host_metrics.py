@@ -32,7 +32,8 @@ def count_confusions(
 
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
-    batch, side, width = (4, 16, 4) if options.tiny else (1_024, 64, 64)
+    batch, side, width = options.sizes(tiny=(4, 16, 4), cpu=(1_024, 8, 4), gpu=(1_024, 64, 64))
+    batch = options.scaled(batch)
     loader = DataLoader(
         ReadyBatches(pictures(batch, side, CLASSES, device=DEVICE)), batch_size=None
     )

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
     batch, width, layers = (4, 8, 3) if options.tiny else (16, 64, 100)
+    layers = options.scaled(layers)
     batches = vectors(batch, width, device=DEVICE)
     loader = DataLoader(ReadyBatches(batches), batch_size=None)
     net = multilayer(width, width, layers).to(DEVICE)

@@ -48,6 +48,7 @@ class Reader(nn.Module):
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
     batch, length, width = (2, 6, 8) if options.tiny else (32, 128, 256)
+    length = options.scaled(length)
     loader = DataLoader(ReadyBatches(tokens(batch, length, VOCABULARY, DEVICE)), batch_size=None)
     net = Reader(width, step_by_step=options.cause).to(DEVICE)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)

@@ -1,7 +1,7 @@
-"""GPU memory that grows: a list keeps each validation loss, and with it the graph behind it.
+"""Memory that grows: a list keeps each validation loss, and with it the graph behind it.
 
-The oldest go when 8,000 are kept, so that the scenario never fills the GPU. `--without-cause`
-computes the same losses under `no_grad`, which hang on no graph.
+The oldest go when thousands are kept, so that the scenario never fills the GPU, or the machine.
+`--without-cause` computes the same losses under `no_grad`, which hang on no graph.
 """
 
 import probe
@@ -19,19 +19,22 @@ from scenario import DEVICE, Options, Report, Run, play
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
-MOST_LOSSES = 8_000
 HELD_OUT = 64
-"""Samples of a validation: their activations are some 9 MB, which each loss keeps alive."""
+"""Samples of a validation: their activations are some 9 MB, which each loss keeps alive (0.6 MB
+without a GPU)."""
 
 
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
-    batch, width, layers = (4, 16, 2) if options.tiny else (8_192, 4_096, 8)
+    batch, width, layers = options.sizes(
+        tiny=(4, 16, 2), cpu=(1_024, 256, 4), gpu=(8_192, 4_096, 8)
+    )
+    most = options.sizes(tiny=8, cpu=4_000, gpu=8_000)
     loader = DataLoader(ReadyBatches(vectors(batch, width, device=DEVICE)), batch_size=None)
     held_out = vectors(HELD_OUT, width, device=DEVICE)[0]
     net = multilayer(width, width, layers).to(DEVICE)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-    losses: deque[torch.Tensor] = deque(maxlen=MOST_LOSSES)
+    losses: deque[torch.Tensor] = deque(maxlen=most)
     for _epoch in itertools.count():
         for samples, classes in loader:
             loss = functional.cross_entropy(net(samples), classes)

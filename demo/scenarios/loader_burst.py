@@ -24,8 +24,9 @@ SLOW_EVERY = 12
 class Pictures(Dataset[tuple[torch.Tensor, int]]):
     """Pictures at no cost, but for a sample whose archive has to be fetched first."""
 
-    def __init__(self, side: int, slow_every: int) -> None:
+    def __init__(self, side: int, seed: int, slow_every: int) -> None:
         self.picture = torch.randn(3, side, side)
+        self.seed = seed
         self.slow_every = slow_every
         """Samples from one slow one to the next; 0: none is."""
 
@@ -33,18 +34,18 @@ class Pictures(Dataset[tuple[torch.Tensor, int]]):
         return 1_000_000
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        if self.slow_every and (index + 1) % self.slow_every == 0:
+        if self.slow_every and (index + 1 + self.seed) % self.slow_every == 0:
             time.sleep(SLOW_S)
         return self.picture, index % 10
 
 
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
-    batch, side, width = (2, 16, 4) if options.tiny else (128, 128, 64)
+    batch, side, width = options.sizes(tiny=(2, 16, 4), cpu=(16, 64, 16), gpu=(128, 128, 64))
     loader = DataLoader(
-        Pictures(side, slow_every=SLOW_EVERY * batch if options.cause else 0),
+        Pictures(side, options.seed, slow_every=SLOW_EVERY * batch if options.cause else 0),
         batch,
-        num_workers=1 if options.tiny else 4,
+        num_workers=options.sizes(tiny=1, cpu=2, gpu=4),
         prefetch_factor=2,
         pin_memory=ON_GPU,
         drop_last=True,

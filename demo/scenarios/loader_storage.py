@@ -9,7 +9,7 @@ import probe
 probe.install()
 
 import itertools
-import os
+import random
 import tempfile
 import time
 from collections.abc import Sequence
@@ -28,12 +28,13 @@ DELAY_S = 0.012
 class PictureFiles(Dataset[tuple[torch.Tensor, int]]):
     """Raw pictures, one a file."""
 
-    def __init__(self, folder: Path, side: int, delay_s: float) -> None:
+    def __init__(self, folder: Path, side: int, seed: int, delay_s: float) -> None:
         self.paths = [folder / f"{number}.raw" for number in range(FILES)]
         self.side = side
         self.delay_s = delay_s
+        pixels = random.Random(seed)
         for path in self.paths:
-            path.write_bytes(os.urandom(3 * side * side))
+            path.write_bytes(pixels.randbytes(3 * side * side))
 
     def __len__(self) -> int:
         return 1_000_000
@@ -58,17 +59,19 @@ def train(options: Options, run: Run) -> None:
 
 def train_on(folder: Path, options: Options, run: Run) -> None:
     """Train on files of this folder."""
-    batch, side, width, layers = (2, 16, 16, 1) if options.tiny else (64, 128, 384, 6)
-    files = PictureFiles(folder, side, delay_s=DELAY_S if options.cause else 0.0)
-    loader = DataLoader(
-        files, batch, num_workers=1 if options.tiny else 6, pin_memory=ON_GPU, drop_last=True
+    batch, side, width, layers = options.sizes(
+        tiny=(2, 16, 16, 1), cpu=(16, 64, 64, 2), gpu=(64, 128, 384, 6)
     )
+    batch = options.scaled(batch)
+    files = PictureFiles(folder, side, options.seed, delay_s=DELAY_S if options.cause else 0.0)
+    workers = options.sizes(tiny=1, cpu=2, gpu=6)
+    loader = DataLoader(files, batch, num_workers=workers, pin_memory=ON_GPU, drop_last=True)
     net = ViT(side, patch=8, width=width, layers=layers, heads=8).to(DEVICE)
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4)
     for _epoch in itertools.count():
         for pictures, classes in loader:
             pictures = pictures.to(DEVICE, non_blocking=True).float().div(255)
-            with torch.autocast(DEVICE.type, torch.bfloat16):
+            with torch.autocast(DEVICE.type, torch.bfloat16, enabled=ON_GPU):
                 scores = net(pictures)
             classes = classes.to(DEVICE, non_blocking=True)
             loss = torch.nn.functional.cross_entropy(scores.float(), classes)

@@ -9,11 +9,11 @@ import probe
 probe.install()
 
 import itertools
-import os
 from collections.abc import Sequence
 
 import numpy as np
 import torch
+from machine import cores
 from nets import UNet
 from scenario import DEVICE, ON_GPU, Options, Report, Run, play
 from torch.utils.data import DataLoader, Dataset
@@ -28,8 +28,10 @@ Example = tuple[torch.Tensor, torch.Tensor]
 class WarpedPictures(Dataset[Example]):
     """Pictures that are warped by an elastic field: some 25 ms of a core at 192 pixels."""
 
-    def __init__(self, side: int, stored: bool) -> None:
+    def __init__(self, side: int, warps: int, seed: int, stored: bool) -> None:
         self.side = side
+        self.warps = warps
+        self.seed = seed
         self.stored = [self.warped(number) for number in range(KEPT)] if stored else None
 
     def __len__(self) -> int:
@@ -39,11 +41,11 @@ class WarpedPictures(Dataset[Example]):
         return self.stored[index % KEPT] if self.stored else self.warped(index)
 
     def warped(self, index: int) -> Example:
-        """Noise, warped three times."""
-        random = np.random.default_rng(index)
+        """Noise, warped several times."""
+        random = np.random.default_rng((self.seed, index))
         picture = random.standard_normal((3, self.side, self.side), dtype=np.float32)
         rows, columns = np.mgrid[: self.side, : self.side]
-        for _ in range(3):
+        for _ in range(self.warps):
             shift = 3 * np.sin(random.standard_normal((2, self.side, self.side)) + rows / 9)
             row = (rows + shift[0]).astype(np.int64) % self.side
             column = (columns + shift[1]).astype(np.int64) % self.side
@@ -54,12 +56,13 @@ class WarpedPictures(Dataset[Example]):
 
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
-    batch, side, width, depth = (2, 16, 4, 1) if options.tiny else (48, 192, 32, 3)
-    cores = len(os.sched_getaffinity(0))
+    batch, side, warps, width, depth = options.sizes(
+        tiny=(2, 16, 3, 4, 1), cpu=(8, 96, 12, 4, 2), gpu=(48, 192, 3, 32, 3)
+    )
     loader = DataLoader(
-        WarpedPictures(side, stored=not options.cause),
+        WarpedPictures(side, warps, options.seed, stored=not options.cause),
         batch,
-        num_workers=1 if options.tiny else cores,
+        num_workers=1 if options.tiny else cores(),
         pin_memory=ON_GPU,
         drop_last=True,
     )

@@ -19,7 +19,9 @@ from torch.utils.data import DataLoader
 
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
-    batch, rows, width = (4, 100, 8) if options.tiny else (8_192, 12_000_000, 128)
+    batch, rows, width = options.sizes(
+        tiny=(4, 100, 8), cpu=(256, 400_000, 64), gpu=(8_192, 12_000_000, 128)
+    )
     loader = DataLoader(ReadyBatches(tokens(batch, 16, rows, DEVICE)), batch_size=None)
     table = nn.EmbeddingBag(rows, width, sparse=not options.cause, device=DEVICE)
     head = nn.Sequential(nn.Linear(width, 512), nn.ReLU(), nn.Linear(512, 100)).to(DEVICE)

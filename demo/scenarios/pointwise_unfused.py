@@ -29,6 +29,7 @@ def colours(pictures: torch.Tensor) -> torch.Tensor:
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
     batch, side = (2, 16) if options.tiny else (512, 384)
+    batch = options.scaled(batch)
     loader = DataLoader(ReadyBatches(pictures(batch, side, device=DEVICE)), batch_size=None)
     net = nn.Sequential(
         nn.Conv2d(3, 32, 16, stride=16), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()

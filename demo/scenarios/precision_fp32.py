@@ -22,6 +22,7 @@ def train(options: Options, run: Run) -> None:
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
     batch, side, width, layers = (2, 16, 16, 1) if options.tiny else (32, 256, 1_024, 8)
+    batch = options.scaled(batch)
     loader = DataLoader(ReadyBatches(pictures(batch, side, device=DEVICE)), batch_size=None)
     net = ViT(side, patch=16 if side > 16 else 8, width=width, layers=layers, heads=8).to(DEVICE)
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4, fused=True)

@@ -38,11 +38,11 @@ def train(options: Options, run: Run) -> None:
     random.seed(options.seed)
     torch._dynamo.config.recompile_limit = 100_000
     torch._dynamo.config.accumulated_recompile_limit = 100_000
-    batch, longest, width = (2, 30, 8) if options.tiny else (64, 2_000, 512)
+    batch, longest, width = options.sizes(tiny=(2, 30, 8), cpu=(4, 400, 128), gpu=(64, 2_000, 512))
     loader = DataLoader(Sentences(batch, longest, width), batch_size=None)
     net = multilayer(width, width, layers=3, classes=width).to(DEVICE)
-    # A test has no use for half a minute of compiling.
-    backend = "eager" if options.tiny else "inductor"
+    # A test has no use for half a minute of compiling, and without a GPU there may be no compiler.
+    backend = options.sizes(tiny="eager", cpu="aot_eager", gpu="inductor")
     compiled = torch.compile(net, dynamic=not options.cause, backend=backend)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)
     for sentences in loader:

@@ -1,12 +1,14 @@
-"""Data made of numbers: pictures and token sequences that cost nothing to read.
+"""Data made of numbers: pictures and token sequences that cost nothing to read, or only a wait.
 
 A scenario whose cause is not its data takes them from here, so that nothing else is in the way.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
-from torch.utils.data import IterableDataset
+from machine import ON_GPU
+from torch.utils.data import Dataset, IterableDataset
 
 KEPT = 4
 """Batches that `ReadyBatches` keeps and hands out in turn."""
@@ -18,7 +20,9 @@ class ReadyBatches(IterableDataset[tuple[torch.Tensor, ...]]):
     For a DataLoader with `batch_size=None` and no workers.
     """
 
-    def __init__(self, batches: list[tuple[torch.Tensor, ...]], length: int = 1_000_000) -> None:
+    def __init__(
+        self, batches: Sequence[tuple[torch.Tensor, ...]], length: int = 1_000_000
+    ) -> None:
         self.batches = batches
         self.length = length
         """Batches in an epoch."""
@@ -29,6 +33,51 @@ class ReadyBatches(IterableDataset[tuple[torch.Tensor, ...]]):
     def __iter__(self) -> Iterator[tuple[torch.Tensor, ...]]:
         for number in range(self.length):
             yield self.batches[number % len(self.batches)]
+
+
+class SlowBatches(Dataset[tuple[torch.Tensor, ...]]):
+    """Whole batches, each after a wait: for storage, or for another machine.
+
+    For a DataLoader with `batch_size=None`.
+    """
+
+    def __init__(
+        self,
+        batches: Sequence[tuple[torch.Tensor, ...]],
+        wait_s: float,
+        slower_from: int = 0,
+        slower_s: float = 0.0,
+    ) -> None:
+        self.batches = batches
+        self.wait_s = wait_s
+        self.slower_from = slower_from
+        self.slower_s = slower_s
+        """The wait for each batch from number `slower_from`; 0: all are alike."""
+
+    def __len__(self) -> int:
+        return 1_000_000
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, ...]:
+        wait_s = self.wait_s
+        if self.slower_s and index >= self.slower_from:
+            wait_s = self.slower_s
+        if wait_s:
+            time.sleep(wait_s)
+        return self.batches[index % len(self.batches)]
+
+
+def seconds_of(work: Callable[[], object], times: int = 10) -> float:
+    """What one call of it takes, GPU and all, so that a wait can be made a share of it."""
+    for _ in range(3):
+        work()
+    if ON_GPU:
+        torch.cuda.synchronize()
+    began = time.perf_counter()
+    for _ in range(times):
+        work()
+    if ON_GPU:
+        torch.cuda.synchronize()
+    return (time.perf_counter() - began) / times
 
 
 def pictures(

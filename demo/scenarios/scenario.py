@@ -5,7 +5,6 @@ the moment the GPU has finished. Run a scenario with and without its cause, and 
 is what the cause really costs.
 """
 
-import argparse
 import itertools
 import json
 import signal
@@ -18,29 +17,15 @@ from types import FrameType
 from typing import NoReturn
 
 import torch
+from machine import DEVICE, ON_GPU, stay_small
+from options import Options, options_of
 
-DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-ON_GPU = DEVICE.type == "cuda"
+__all__ = ["DEVICE", "ON_GPU", "Options", "Report", "Run", "play"]
 
 WARM_UP_STEPS = 5
 WARM_UP_S = 2.0
 """A run of S seconds starts to count after this many steps and seconds: by then the allocator,
 cuDNN's choice of algorithms and the loader's queue have settled."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line asked for."""
-
-    steps: int
-    """Steps to run, warm-up included; 0 sets no limit."""
-    seconds: float
-    """Seconds to run after the warm-up; 0 sets no limit."""
-    seed: int
-    cause: bool
-    """Whether the injected cause is there."""
-    tiny: bool
-    """Sizes for a test on a laptop's core; they show that the script runs, and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +53,13 @@ class Run:
         self._warm_up_s = 0.0 if options.steps else WARM_UP_S
         self._samples = 0
         self._began = 0.0
+        self._changes_at = 0
         self._ends: list[float] = []
         """When the warm-up and every step since then ended, perf_counter seconds."""
+
+    def count_from(self, step: int) -> None:
+        """Count no step before this one, where its cause begins; not in a run of some steps."""
+        self._changes_at = 0 if self._options.steps else step
 
     def finished(self, samples: int) -> bool:
         """Count one step over `samples` samples; True when it was the last."""
@@ -81,13 +71,17 @@ class Run:
         if self._ends:
             self._ends.append(now)
             self._samples += samples
-        elif self.steps >= self._warm_up_steps and now - self._began >= self._warm_up_s:
+        elif self._is_warm(now):
             # One wait for the GPU, so that no work of the warm-up is counted; one more at the end.
             self._ends.append(_when_the_gpu_is_done())
         if self._options.steps and self.steps >= self._options.steps:
             return True
         seconds = self._options.seconds
         return bool(seconds and self._ends and now - self._ends[0] >= seconds)
+
+    def _is_warm(self, now: float) -> bool:
+        enough = self.steps >= max(self._warm_up_steps, self._changes_at)
+        return enough and now - self._began >= self._warm_up_s
 
     def report(self) -> Report:
         """What the steps after the warm-up came to."""
@@ -104,25 +98,22 @@ class Run:
 
 
 def play(
-    train: Callable[[Options, Run], None], about: str | None, argv: Sequence[str] | None = None
+    train: Callable[[Options, Run], None],
+    about: str | None,
+    argv: Sequence[str] | None = None,
+    causes: Sequence[str] = (),
 ) -> Report:
-    """Read the options (from the process's command line without `argv`), train, and report."""
-    parser = argparse.ArgumentParser(
-        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--steps", type=int, default=0, metavar="N", help="0: until stopped")
-    parser.add_argument("--seconds", type=float, default=0.0, metavar="S", help="after a warm-up")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--without-cause", action="store_true", help="remove what makes it slow")
-    parser.add_argument("--tiny", action="store_true", help="sizes for a test without a GPU")
-    parser.add_argument("--wait", action="store_true", help="import, then wait for a line on stdin")
-    given = parser.parse_args(argv)
-    options = Options(given.steps, given.seconds, given.seed, not given.without_cause, given.tiny)
+    """Read the options (from the process's command line without `argv`), train, and report.
 
+    `causes` names them where there are several, the main one first.
+    """
+    options, wait = options_of(about, argv, causes)
     # Leave through Python on SIGTERM too, so that a loader stops its workers.
     signal.signal(signal.SIGTERM, _terminated)
-    if given.wait:
+    if wait:
         sys.stdin.readline()
+    if not ON_GPU:
+        stay_small()
     torch.manual_seed(options.seed)
     # As most people set it, and so that only the scenario about precision is about precision.
     torch.set_float32_matmul_precision("high")

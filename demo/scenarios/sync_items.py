@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
     batch, width, layers = (4, 16, 3) if options.tiny else (8_192, 1_024, 48)
+    layers = options.scaled(layers)
     loader = DataLoader(ReadyBatches(vectors(batch, width, device=DEVICE)), batch_size=None)
     net = multilayer(width, width, layers).to(DEVICE)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, fused=True)

@@ -2,15 +2,18 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
 import psutil
 import pytest
 
+from suite.catalogue import Scenario
 from tui.verdict.findings import Kind
 
 ROOT = Path(__file__).parents[2]
@@ -20,23 +23,18 @@ NAMES = [entry["name"] for entry in CATALOGUE]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{SCENARIOS}", "OMP_NUM_THREADS": "1"}
 SUBS = {
     "input": {"workers", "serial", "storage", "burst", "epoch-start", "oversubscribed"},
-    "compute": {"saturated", "precision", "underfilled"},
-    "memory-growth": {"growth", "leak"},
+    "launch": {"cpu-starved"},
+    "compute": {"saturated", "precision", "misaligned", "underfilled"},
+    "memory-growth": {"growth", "leak", "fragmentation"},
 }
 """The subs that a kind has; no other kind has any."""
-SHARED = {"nets.py", "samples.py", "scenario.py"}
-FIELDS = {
-    "name",
-    "script",
-    "title",
-    "shape",
-    "kind",
-    "sub",
-    "also_accept",
-    "negative",
-    "switch",
-    "notes",
-}
+SHARED = {"machine.py", "nets.py", "options.py", "samples.py", "scenario.py"}
+FAMILIES = {"steady", "bursty", "memory", "negative", "mixed", "regime"}
+OF_ONE_PROCESS = {f"S{number:02}" for number in range(1, 49)} - {"S43", "S44", "S45", "S46"}
+"""The numbers in diagnosis.md 6.3 that need no second process on a second GPU."""
+WITHOUT_GPU = {f"S{number:02}" for number in (*range(1, 9), 28, *range(30, 33), *range(35, 41), 42)}
+"""Those that its table marks with a C."""
+NOTHING_TO_FIX = {"compute", "memory-bandwidth", "healthy"}
 
 # In one process, since importing torch takes longer than three steps do. A file and not `-c`, and
 # guarded, because a child that is spawned imports the main module again.
@@ -58,19 +56,43 @@ def test_the_catalogue_names_every_script_once() -> None:
     assert len(set(NAMES)) == len(NAMES) >= 32
 
 
+def test_the_suite_has_every_scenario_of_the_table() -> None:
+    assert {number for entry in CATALOGUE for number in entry["ids"]} == OF_ONE_PROCESS
+    assert {number for entry in CATALOGUE if entry["cpu"] for number in entry["ids"]} >= WITHOUT_GPU
+    assert {entry["family"] for entry in CATALOGUE} == FAMILIES
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_every_second_scenario_of_a_family_is_kept_for_the_report(family: str) -> None:
+    halves = [entry["half"] for entry in CATALOGUE if entry["family"] == family]
+    assert halves == ["tune" if number % 2 == 0 else "report" for number in range(len(halves))]
+
+
 @pytest.mark.parametrize("entry", CATALOGUE, ids=NAMES)
 def test_an_entry_says_what_is_true(entry: dict[str, Any]) -> None:
-    assert set(entry) == FIELDS
+    assert set(entry) == {field.name for field in fields(Scenario)}
     assert entry["script"] == f"{entry['name']}.py"
-    assert entry["kind"] in get_args(Kind)
-    assert set(entry["also_accept"]) <= set(get_args(Kind)) - {entry["kind"]}
-    assert entry["sub"] in SUBS.get(entry["kind"], set()) | {None}
     assert len(entry["title"]) <= 40
-    if entry["negative"]:
-        assert {entry["kind"], *entry["also_accept"]} <= {"compute", "memory-bandwidth", "healthy"}
-        assert entry["sub"] in {None, "saturated"}
-    else:
+    assert entry["negative"] == (entry["family"] == "negative") == (entry["first_action"] is None)
+    if not entry["negative"]:
         assert entry["switch"], "a cause that cannot be removed has no measured truth"
+        assert re.compile(entry["first_action"])
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=NAMES)
+@pytest.mark.parametrize("gpu", [True, False])
+def test_what_an_entry_expects_is_something_that_a_verdict_can_be(
+    entry: dict[str, Any], gpu: bool
+) -> None:
+    expected = Scenario(**entry).expected(gpu)
+    kind, *also = expected.kinds
+    assert {kind, *also} <= set(get_args(Kind))
+    assert len({kind, *also}) == 1 + len(also)
+    assert expected.sub in SUBS.get(kind, set()) | {None}
+    assert expected.negative == entry["negative"]
+    if expected.negative:
+        assert {kind, *also} <= NOTHING_TO_FIX
+        assert kind == ("compute" if gpu or not entry["cpu"] else "healthy")
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=NAMES)
@@ -81,8 +103,14 @@ def test_a_script_begins_with_the_probe_and_says_what_its_switch_does(
     about, _, code = text.partition('"""\n\n')
     assert "`--without-cause`" in about
     assert code.splitlines()[:3] == ["import probe", "", "probe.install()"]
-    changes = "options.cause" in code
+    changes = "options.cause" in code or "options.has(" in code
     assert changes == (entry["switch"] is not None)
+    assert ("CAUSES = " in code) == bool(entry["causes"])
+    assert entry["kind"] == (entry["causes"] or [entry["kind"]])[0]
+    assert ("options.scaled(" in code) == (entry["scales"] != [1.0])
+    assert ("options.sizes(" in code and "cpu=" in code) == entry["cpu"]
+    assert ("run.count_from(" in code) == (entry["from_step"] > 0)
+    assert len(text.splitlines()) < 100
 
 
 @pytest.mark.slow
@@ -169,7 +197,7 @@ def test_a_script_that_is_stopped_leaves_no_worker(
 def test_the_driver_measures_what_a_cause_costs(tmp_path: Path) -> None:
     run = subprocess.run(
         [
-            *(sys.executable, "-m", "demo.record_scenarios", str(tmp_path)),
+            *(sys.executable, "demo/record_scenarios.py", str(tmp_path)),
             *("--only", "host_logger,gpt_bf16", "--tiny"),
             *("--no-recording", "--counterfactual", "--bare-seconds", "0.5"),
         ],

@@ -1,0 +1,176 @@
+"""Scenario scripts as processes: they import ahead, begin when told, and leave nothing behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from suite.catalogue import ROOT, Scenario
+from tui.cli.target import has_probe
+
+FIRST_STEP: Final = "first step done"
+"""What a script prints when its first step is over."""
+FIRST_STEP_WITHIN_S: Final = 120.0
+"""Imports, a CUDA context, workers, and perhaps a compilation: 6 to 10 s as a rule."""
+LOOK_EVERY_S: Final = 0.1
+STOP_WITHIN_S: Final = 10.0
+GRACE_S: Final = 60.0
+"""What a command may take beyond the seconds that it was asked for."""
+
+
+class FailedError(Exception):
+    """A scenario that did not do its part; the others go on."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a scenario's script."""
+
+    scenario: Scenario
+    purpose: str
+    """"recording", or without the probe: "with" or "without" its cause, or "traceml"."""
+    folder: Path
+    """Where its output goes."""
+    scripts: Path
+    """Where the scripts lie."""
+    seconds: float | None = None
+    """To train after the script's own warm-up; None: until stopped."""
+    seed: int = 0
+    scale: float = 1.0
+    """Times the scenario's usual length of step."""
+    turn: int = 0
+    """Which of several runs for the same purpose."""
+    tiny: bool = False
+    cause: str = ""
+    """Of several, the one that a run "without" lacks; "" for the main one."""
+    under: tuple[str, ...] = ()
+    """Module and arguments that run the script, where not Python itself."""
+
+    @property
+    def title(self) -> str:
+        """Its purpose, with the cause and the turn where there are several."""
+        purpose = f"{self.purpose}-{self.cause}" if self.cause else self.purpose
+        return f"{purpose}.{self.turn}" if self.turn else purpose
+
+    def command(self) -> list[str]:
+        """The command line."""
+        script = str(self.scripts / self.scenario.script)
+        command = [sys.executable, *self.under, script, "--wait", "--seed", str(self.seed)]
+        if self.scale != 1.0:
+            command += ["--scale", f"{self.scale:g}"]
+        if self.seconds is not None:
+            command += ["--seconds", f"{self.seconds:g}"]
+        if self.purpose == "without":
+            command += ["--without-cause", *filter(None, [self.cause])]
+        if self.tiny:
+            command.append("--tiny")
+        return command
+
+
+class Launched:
+    """A script's process; it has imported what it needs and waits for `begin`."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.output = job.folder / f"{job.scenario.name}.{job.title}.log"
+        paths = filter(None, (str(ROOT), str(ROOT / "demo"), os.environ.get("PYTHONPATH")))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        environment.pop("GPUWATCH", None)
+        if job.purpose != "recording":
+            environment["GPUWATCH"] = "0"
+        with self.output.open("w") as output:
+            self.process = subprocess.Popen(
+                job.command(),
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Its own group, so that whatever it started can be ended with it.
+                start_new_session=True,
+                text=True,
+            )
+
+    def begin(self) -> None:
+        """Let it train."""
+        stdin: IO[str] | None = self.process.stdin
+        if stdin is not None:
+            try:
+                stdin.write("\n")
+                stdin.close()
+            except BrokenPipeError:
+                raise self.failure("ended before it began") from None
+
+    def wait_for_steps(self, probe: bool) -> None:
+        """Return once its first step is over and, with `probe`, its page is there."""
+        deadline = time.monotonic() + FIRST_STEP_WITHIN_S
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise self.failure("ended before its first step")
+            if FIRST_STEP in self.output.read_text() and (not probe or has_probe(self.process.pid)):
+                return
+            time.sleep(LOOK_EVERY_S)
+        raise self.failure(f"showed no step within {FIRST_STEP_WITHIN_S:.0f} s")
+
+    def report(self) -> dict[str, float]:
+        """Its closing line, once it has ended."""
+        try:
+            code = self.process.wait(FIRST_STEP_WITHIN_S + (self.job.seconds or 0.0) + GRACE_S)
+        except subprocess.TimeoutExpired:
+            raise self.failure("did not end") from None
+        if code:
+            raise self.failure(f"ended with {code}")
+        report: dict[str, float] = json.loads(self.output.read_text().splitlines()[-1])
+        return report
+
+    def stop(self) -> None:
+        """End it, and whatever it has started."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                pass
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+    def failure(self, what: str) -> FailedError:
+        """What went wrong, with the last line that it printed."""
+        last = (self.output.read_text().splitlines() or ["nothing printed"])[-1]
+        return FailedError(f"{self.job.title}: {what} ({last[:160]})")
+
+
+def one_at_a_time(jobs: Iterable[Job], ahead: bool = True) -> Iterator[Launched]:
+    """Each job's process, ready to begin; it is stopped before the next one is handed out.
+
+    With `ahead` the next one imports while this one runs, and waits before it touches the GPU.
+    """
+    queue = iter(jobs)
+    now, following = _launched(queue), None
+    try:
+        while now is not None:
+            following = _launched(queue) if ahead else None
+            try:
+                yield now
+            finally:
+                now.stop()
+            now, following = following if ahead else _launched(queue), None
+    finally:
+        for left in (now, following):
+            if left is not None:
+                left.stop()
+
+
+def _launched(queue: Iterator[Job]) -> Launched | None:
+    job = next(queue, None)
+    return Launched(job) if job is not None else None

@@ -1,0 +1,58 @@
+"""What gpuwatch says on a recording, look by look."""
+
+from pathlib import Path
+
+from suite.catalogue import GROWTH
+from suite.track import Look
+from tui.cli.replay import tell
+from tui.recording.reader import Recording
+from tui.snapshot import Snapshot
+from tui.verdict.findings import Verdict
+
+
+class Listener:
+    """A face that writes down each verdict once."""
+
+    def __init__(self) -> None:
+        self.looks: list[Look] = []
+        self._last: Verdict | None = None
+
+    def look(self, snapshot: Snapshot) -> None:
+        """A picture; its verdict is another object whenever the engine was asked."""
+        if snapshot.verdict is not self._last:
+            self._last = snapshot.verdict
+            steps = snapshot.steps.total if snapshot.steps else 0
+            self.looks.append(look_of(snapshot.verdict, snapshot.attached_s, steps))
+
+    def last(self, snapshot: Snapshot) -> None:
+        """The last picture."""
+        self.look(snapshot)
+
+
+def said_on(file: Path) -> list[Look]:
+    """All verdicts of a replay."""
+    listener = Listener()
+    tell(Recording(file), listener, None)
+    return listener.looks
+
+
+def look_of(verdict: Verdict, at_s: float, step: int) -> Look:
+    """A verdict of ours, in the words of the suite."""
+    finding = verdict.finding
+    return Look(
+        at_s=at_s,
+        step=step,
+        kind=finding.kind,
+        sub=finding.sub,
+        asks=finding.severity != "info",
+        confidence=verdict.confidence,
+        share=finding.share,
+        speedup=finding.speedup,
+        speedup_is=finding.speedup_is,
+        contributors=tuple(other.kind for other in verdict.contributors),
+        leak=any(
+            found.kind == GROWTH and found.sub == "leak"
+            for found in (finding, *verdict.contributors)
+        ),
+        advice=finding.advice[0] if finding.advice else None,
+    )

@@ -1,0 +1,143 @@
+"""Scenarios run one after the other; one that fails does not hold up the others."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from demo import evaluate
+from suite import running
+from suite.catalogue import Scenario
+from suite.launching import Job
+from suite.result import MEASURED, OURS, RESULT, keep, results_in
+from suite.running import Plan, Run, run_all
+from tests.unit.evaluation.examples import ROW, result_with, score_with
+
+SCRIPT = """
+import probe
+
+probe.install()
+import json, sys, time
+
+assert sys.argv[1:4] == ["--wait", "--seed", "1"]
+seconds, pause_s = float(sys.argv[5]), 0.004 if "--without-cause" in sys.argv else 0.02
+sys.stdin.readline()
+print("first step done", flush=True)
+steps, begin = 0, time.monotonic()
+while time.monotonic() - begin < seconds:
+    time.sleep(pause_s)
+    probe.step()
+    steps += 1
+print(json.dumps({"steps_per_s": steps / seconds, "samples_per_s": 2 * steps / seconds}))
+"""
+
+MEASURED_JSON = json.dumps(
+    {"scenario": "loader_workers", "seed": 0, "scale": 1.0, "host_cores": 2, "seconds": 60.0}
+    | {"watched": {}, "slow": [], "fast": []}
+)
+
+
+def scenario(name: str) -> Scenario:
+    return Scenario(**{**ROW, "name": name, "script": f"{name}.py", "kind": "host"})
+
+
+def plan_of(scripts: Path) -> Plan:
+    return Plan(
+        seconds=2.0,
+        bare_seconds=0.4,
+        repeats=2,
+        gpu=True,
+        traceml=False,
+        tiny=False,
+        scripts=scripts,
+    )
+
+
+def test_runs_are_watched_then_bare_in_turn(tmp_path: Path) -> None:
+    run = Run(scenario("sleeps"), 1, 1.0, tmp_path)
+    jobs = list(plan_of(tmp_path).jobs(run))
+    assert [job.title for job in jobs] == [
+        *("recording", "with.1", "without.1", "without.2", "with.2"),
+    ]
+    assert jobs[0].seconds == 2.0 + running.OUTLIVES_S
+    assert [("--without-cause" in job.command()) for job in jobs] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_without_a_gpu_the_fetches_are_timed_and_without_a_switch_there_is_one_side(
+    tmp_path: Path,
+) -> None:
+    run = Run(Scenario(**{**ROW, "switch": None}), 0, 0.2, tmp_path)
+    plan = Plan(2.0, 1.0, 2, gpu=False, traceml=True, tiny=True)
+    jobs = list(plan.jobs(run))
+    assert [job.title for job in jobs] == ["recording", "with.1", "with.2", "traceml"]
+    assert "suite.timed_fetches" in jobs[0].command()
+    assert "suite.timed_fetches" not in jobs[1].command()
+    assert "suite.under_traceml" in jobs[3].command()
+    assert all("--tiny" in job.command() for job in jobs)
+    assert run.folder.name == "launch_layers.0.x0.2"
+    assert "0.2" in jobs[0].command()
+
+
+def test_each_of_several_causes_is_removed_alone(tmp_path: Path) -> None:
+    run = Run(Scenario(**{**ROW, "causes": ["input", "sync"]}), 0, 1.0, tmp_path)
+    jobs = list(plan_of(tmp_path).jobs(run))
+    assert [job.title for job in jobs][5:] == ["without-sync.1", "without-sync.2"]
+    command = jobs[5].command()
+    assert command[command.index("--without-cause") + 1] == "sync"
+    assert "sync" not in jobs[2].command()
+
+
+def test_a_run_is_measured_and_judged_and_a_failed_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(running, "OUTLIVES_S", 2.0)
+    (tmp_path / "sleeps.py").write_text(SCRIPT)
+    (tmp_path / "fails.py").write_text("input(); raise SystemExit('no such GPU')")
+    runs = [Run(scenario(name), 1, 1.0, tmp_path) for name in ("fails", "sleeps")]
+    assert run_all(runs, plan_of(tmp_path)) == runs[:1]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("fails.1")
+    assert "FAILED recording: ended before its first step (no such GPU)" in printed[0]
+    assert len(printed) == 2, "the other runs of a scenario that failed are left out"
+    (result,) = results_in(tmp_path)
+    assert result.scenario == "sleeps"
+    assert result.seed == 1
+    assert result.truth.gain == pytest.approx(5, rel=0.5)
+    assert result.truth.agrees
+    assert OURS in result.tools
+    assert abs(result.cost) < 0.3
+
+
+def test_what_has_its_result_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def launch(job: Job) -> None:
+        pytest.fail(f"{job.title} was run")
+
+    monkeypatch.setattr("suite.launching.Launched", launch)
+    folder = tmp_path / "loader_workers.0"
+    folder.mkdir()
+    (folder / MEASURED).write_text(MEASURED_JSON)
+    keep(folder / RESULT, result_with(score_with()))
+    assert evaluate.main([str(tmp_path), "--only", "loader_workers"]) == 0
+    assert "| loader_workers.0 | input/workers |" in capsys.readouterr().out
+
+
+def test_a_run_that_no_rule_could_judge_is_named_and_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("suite.launching.Launched", lambda job: pytest.fail("it was run"))
+    folder = tmp_path / "loader_workers.0"
+    folder.mkdir()
+    (folder / MEASURED).write_text(MEASURED_JSON)
+    assert evaluate.main([str(tmp_path), "--only", "loader_workers"]) == 1
+    said = capsys.readouterr().out
+    assert "loader_workers.0" in said
+    assert "NOT JUDGED UsageError" in said, "there is no recording"
+    assert "no results" in said
