@@ -37,7 +37,7 @@ class Reader(nn.Module):
 
 def train(options: Options, run: Run) -> None:
     """Train until the run is over."""
-    batch, length, width = options.sizes(tiny=(2, 8, 8), cpu=(16, 24, 64), gpu=(1_024, 128, 2_048))
+    batch, length, width = options.sizes(tiny=(2, 8, 8), cpu=(32, 32, 128), gpu=(1_024, 128, 2_048))
     loader = DataLoader(ReadyBatches(tokens(batch, length, VOCABULARY, DEVICE)), batch_size=None)
     net = Reader(width).to(DEVICE)
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4, fused=True)
