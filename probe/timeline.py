@@ -386,7 +386,7 @@ class Timeline:
     def _resume(self, number: int, t_ns: int) -> None:
         """Marks are missing before this one, or it is the first: begin a step here."""
         if self._expected is not None:
-            self.lost_marks += number - self._expected
+            self.lost_marks += max(0, number - self._expected)
             self.steps = self.steps_by(number)
             self._spoiled = True
         self._begin_at(t_ns)

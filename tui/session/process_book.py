@@ -1,6 +1,7 @@
 """The target's processes, and what the DataLoader workers did over the last minute."""
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,12 +75,16 @@ class ProcessBook:
             beside_cores=_mean([_beside(look) for look in looks]),
         )
 
-    def worker_use(self) -> WorkerUse | None:
-        """The workers over the window; None where there are none now."""
-        count = sum(process.role == "worker" for process in self.processes)
+    def worker_use(self, apart: Collection[int] = ()) -> WorkerUse | None:
+        """The workers over the window, but for these pids; None where there are none now."""
+
+        def counts(process: ProcessUse) -> bool:
+            return process.role == "worker" and process.pid not in apart
+
+        count = sum(counts(process) for process in self.processes)
         if not count:
             return None
-        looks = [[p for p in look.processes if p.role == "worker"] for look in self._looks]
+        looks = [[p for p in look.processes if counts(p)] for look in self._looks]
         rows = [process for look in looks for process in look]
         read = [
             sum(process.read_bytes_s or 0.0 for process in look)

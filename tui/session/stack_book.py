@@ -1,6 +1,7 @@
 """Stack samples of the last minute, and where the main thread was last."""
 
 from collections import deque
+from collections.abc import Collection
 from typing import Final
 
 from tui.observations import StacksSeen
@@ -27,9 +28,10 @@ class StackBook:
         while seen.t_ns - self._chunks[0].t_ns > SPAN_NS:
             self._chunks.popleft()
 
-    def summary(self) -> Stacks | None:
-        """Shares by role; None without a sample."""
-        stacks = [stack for chunk in self._chunks for stack in chunk.stacks]
+    def summary(self, apart: Collection[int] = ()) -> Stacks | None:
+        """Shares by role, without the workers of these pids; None without a sample."""
+        every = (stack for chunk in self._chunks for stack in chunk.stacks)
+        stacks = [one for one in every if one.role != "worker" or one.pid not in apart]
         return summarise(stacks) if stacks else None
 
     def main_frame(self, now_ns: int) -> str | None:

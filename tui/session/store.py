@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 from threading import Lock
+from typing import Final
 
 from probe.wire.messages import GpuStep, Hello, Loader, Settings, Step
 from tui.observations import (
@@ -38,6 +39,9 @@ from tui.snapshot import Sawtooth, Snapshot, Status, StepStats
 from tui.verdict.selection import Choice, choose_window
 from tui.verdict.warmup import warm_after
 from tui.verdict.window import GpuActivity, OpenStep, Stacks, Window
+
+MOST_LOADERS: Final = 32
+"""As many as the probe keeps in mind."""
 
 
 class Session:
@@ -163,6 +167,8 @@ class Session:
         for loader in batch.loaders:
             self._loaders.pop(loader.key, None)
             self._loaders[loader.key] = loader
+            if len(self._loaders) > MOST_LOADERS:  # a script may make new ones for ever
+                del self._loaders[next(iter(self._loaders))]
             self._events.loader_told(seen.t_ns, self._steps.total or None, loader)
             self._moments.loader_told(self._steps.total, loader)
 
@@ -245,7 +251,7 @@ class Session:
 
     def _look(self, now_ns: int, open_step: OpenStep | None) -> None:
         """The slow part, once a second: stacks summed up, pace looked at, verdict judged."""
-        self._summary = self._stacks.summary()
+        self._summary = self._stacks.summary(self._evaluating_pids())
         self._choice = choose_window(self._steps.all(), self._choice.cut_ns)
         chosen = self._choice.steps
         self._gpu_rows = (
@@ -274,7 +280,7 @@ class Session:
             cores=self._processes.cores,
             machine_cpu_percent=self._processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
-            workers=self._processes.worker_use(),
+            workers=self._processes.worker_use(self._evaluating_pids()),
             stacks=self._summary,
             memory=self._memory.main.all(),
             worker_memory=self._memory.workers.all(),
@@ -297,6 +303,11 @@ class Session:
             moments=self._moments.all(),
             workers_grown=self._memory.workers_grown,
         )
+
+    def _evaluating_pids(self) -> set[int]:
+        """Workers of evaluations: idle while the training's are late, they say nothing of those."""
+        loaders = self._loaders.values()
+        return {pid for loader in loaders if loader.evaluation for pid in loader.worker_pids}
 
     def _activity(self) -> GpuActivity | None:
         """What the GPUs did while the window's steps ran."""

@@ -18,6 +18,8 @@ LineOf = Callable[[Sequence[str]], str]
 
 OWN_THREAD: Final = "gpuwatch"
 """The probe's publisher: ours, and no part of the run."""
+NAMED: Final = ("main", "worker")
+"""Roles whose lines say what they call in C, which leaves no frame."""
 WORKER_LOOP: Final = "_worker_loop "
 PIN_LOOP: Final = "_pin_memory_loop "
 
@@ -37,7 +39,7 @@ def parse(text: str, target: int, line_of: LineOf = lambda frames: "") -> Chunk:
     text of a stack's innermost line of the user's own.
     """
     stacks = [
-        structs.replace(stack, line=line_of(stack.frames)) if stack.role == "main" else stack
+        structs.replace(stack, line=line_of(stack.frames)) if stack.role in NAMED else stack
         for line in text.splitlines()
         if (stack := _stack(line, target)) is not None
     ]

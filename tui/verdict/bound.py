@@ -12,10 +12,20 @@ def speedup_of(share: float, floor: float = 0.0) -> float:
 
 
 def recoverable(finding: Finding) -> float:
-    """R = 1 - P'/P (diagnosis 2.5); the share itself where no speed-up is known."""
+    """R = 1 - P'/P (diagnosis 2.5); the share itself where no speed-up is known. Of an optimizer,
+    which no fix takes away, what one may give back of the bound."""
+    back = finding.share or 0.0
     if finding.speedup is not None and finding.speedup >= 1.0:
-        return 1.0 - 1.0 / finding.speedup
-    return finding.share or 0.0
+        back = 1.0 - 1.0 / finding.speedup
+    if finding.kind == "optimizer" and finding.speedup_is == "bound":
+        back *= policy.UPDATE_SAVES
+    return back
+
+
+def worth(finding: Finding) -> float:
+    """What makes a cause a verdict: the part of the step that it holds, and that a fix would give
+    back (R of diagnosis 2.5), the smaller."""
+    return min(finding.share or 0.0, recoverable(finding))
 
 
 def severity_of(share: float) -> Severity:

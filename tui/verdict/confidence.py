@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import sqrt
 
 from tui.verdict import policy
-from tui.verdict.bound import recoverable
+from tui.verdict.bound import recoverable, worth
 from tui.verdict.device import on_device
 from tui.verdict.findings import Finding
 from tui.verdict.ratio import error_of, probability_above
@@ -45,7 +45,7 @@ def of_nothing(others: Iterable[Finding], window: Window) -> float:
         if other.share is not None:
             limit = policy.ENTER_SHARE
             error = spread_of(other) * sqrt(max(1.0, limit / max(other.share, policy.CONTRIBUTOR)))
-            sure = min(sure, 1.0 - probability_above(other.share, error, limit))
+            sure = min(sure, 1.0 - probability_above(worth(other), error, limit))
     return sure * evidence_factor(window) * spent(window.steps).attributed
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from probe.wire.messages import Step
 from tui.verdict import policy
-from tui.verdict.bound import plain, recoverable
+from tui.verdict.bound import plain, recoverable, worth
 from tui.verdict.confidence import beats, missing_of, of_cause, of_nothing
 from tui.verdict.device import on_device
 from tui.verdict.findings import Finding, Kind, Verdict
@@ -222,7 +222,7 @@ def _too_young(window: Window, seen: list[Finding]) -> bool:
     steps, span_ns = sum(row.count for row in rows), rows[-1].end_ns - rows[0].start_ns
     if steps >= policy.DUE_STEPS and span_ns >= policy.DUE_NS:
         return False
-    if any((finding.share or 0.0) > policy.ENTER_SHARE for finding in seen):
+    if any(worth(finding) > policy.ENTER_SHARE for finding in seen):
         return True
     if steps >= policy.QUIET_STEPS:
         return False

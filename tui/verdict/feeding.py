@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from tui.verdict import policy
+from tui.verdict.device import on_device
 from tui.verdict.spent import Spent, spent
 from tui.verdict.window import Window
 
@@ -133,7 +134,9 @@ def _busy(window: Window, total: Spent) -> float | None:
     enough = stacks is not None and stacks.worker_samples >= policy.LEAST_STACKS
     if stacks is not None and enough and stacks.worker_idle_share is not None:
         return min(1.0, max(0.0, 1.0 - stacks.worker_idle_share))
-    if total.data_ns >= policy.ENTER_SHARE * total.wall_ns:
+    device = on_device(window)
+    felt = 1.0 if device is None else device.felt
+    if felt * total.data_ns >= policy.ENTER_SHARE * total.wall_ns:
         return 1.0  # a loader that is the limit is never idle
     if window.workers is not None and window.workers.cpu_percent is not None:
         return min(1.0, max(0.0, window.workers.cpu_percent / 100))

@@ -24,7 +24,9 @@ def outliers(window: Window) -> Pauses | None:
     rows = warm_recent(window)
     if len(rows) < policy.LEAST_STEPS or not window.steps:
         return None
-    paces, works = [_unnamed_ns(row) for row in rows], [_work_ns(row) for row in rows]
+    paces = [_unnamed_ns(row) for row in rows]
+    frozen = _is_mostly_forward(rows)
+    works = [_work_ns(row, frozen) for row in rows]
     usual = _usual(paces, works)
     if median(map(_unnamed_ns, window.steps)) > usual.limit_ns:
         return None
@@ -83,8 +85,13 @@ def _unnamed_ns(row: Step) -> float:
     return max(0.0, pace_of(row) - row.data_ns / max(1, row.count))
 
 
-def _work_ns(row: Step) -> float:
+def _is_mostly_forward(rows: Sequence[Step]) -> bool:
+    """Most of the net is frozen: then a longer batch shows in its forward alone."""
+    return sum(row.backward_ns for row in rows) < sum(row.forward_ns for row in rows) / 2
+
+
+def _work_ns(row: Step, frozen: bool) -> float:
     """The part of one step that grows with its batch. Without a backward it is the forward."""
     named = sum(ns for name, ns in row.phases.items() if not is_python(name))
-    forward_ns = 0 if row.backwards else row.forward_ns
+    forward_ns = 0 if row.backwards and not frozen else row.forward_ns
     return (forward_ns + row.backward_ns + row.optimizer_ns + named) / max(1, row.count)

@@ -16,16 +16,8 @@ COPY_CALL: Final = re.compile("|".join(policy.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(policy.ATTENTION_LINES))
 SHAPE_CALL: Final = re.compile("|".join(policy.SHAPE_LINES))
 EMPTYING_CALL: Final = re.compile("|".join(policy.EMPTYING_LINES))
-_PYTORCH_FILES: Final = frozenset(
-    {
-        *("conv.py", "linear.py", "module.py", "container.py", "functional.py", "_tensor.py"),
-        *("graph.py", "dataloader.py", "queues.py", "connection.py", "selectors.py"),
-        *("optimizer.py", "sgd.py", "adam.py", "adamw.py", "adagrad.py", "rmsprop.py"),
-        *("batchnorm.py", "activation.py", "pooling.py", "normalization.py", "rnn.py"),
-        *("sparse.py", "loss.py", "dropout.py", "transformer.py", "_ops.py"),
-    }
-)
-"""Base names: frames name files shortly. What runs in them is a phase of its own."""
+_PYTORCH: Final = "torch/"
+"""Frames name files from their package on. What runs in this one is a phase of its own."""
 
 
 def function_of(frame: str) -> str:
@@ -47,18 +39,26 @@ def reads(place: FrameShare) -> bool:
         names.append(function_of(place.caller))
     if any(name in policy.READ_FRAMES for name in names):
         return True
-    return place.caller in (None, place.frame) and bool(READ_CALL.search(place.line))
+    return calls(place, READ_CALL)
+
+
+def calls(place: FrameShare, what: re.Pattern[str]) -> bool:
+    """The user's line calls such a thing, and it is that call which takes the time: a call into C
+    leaves no frame, so what is seen below the user's own frame is another call of the line."""
+    return place.caller in (None, place.frame) and bool(what.search(place.line))
 
 
 def waits_for_gpu(place: FrameShare) -> bool:
-    """The thread waits for the GPU there, if there is one: by the function, or by what the user's
-    line says (a call into C leaves no frame)."""
-    return function_of(place.frame) in policy.SYNC_FRAMES or bool(SYNC_CALL.search(place.line))
+    """The thread waits for the GPU there, if there is one: by the function, by what the user's
+    line calls, or because a tensor is printed."""
+    if function_of(place.frame) in policy.SYNC_FRAMES or file_of(place.frame) == "_tensor_str.py":
+        return True
+    return calls(place, SYNC_CALL)
 
 
 def copies_to_gpu(place: FrameShare) -> bool:
     """A batch goes to the GPU there."""
-    return bool(COPY_CALL.search(place.line))
+    return calls(place, COPY_CALL)
 
 
 def empties_cache(place: FrameShare) -> bool:
@@ -79,12 +79,13 @@ def attends(place: FrameShare) -> bool:
 
 def asks_for_shape(place: FrameShare) -> bool:
     """The host needs a shape there that the GPU must compute first."""
-    return bool(SHAPE_CALL.search(place.line))
+    return calls(place, SHAPE_CALL)
 
 
 def is_users(place: FrameShare) -> bool:
     """Python that is no phase's: not PyTorch's modules, loader, backward or optimizers."""
-    return file_of(place.frame) not in _PYTORCH_FILES
+    match = _FRAME.match(place.frame)
+    return match is None or not match["file"].startswith(_PYTORCH)
 
 
 def share_where(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) -> float:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from probe.wire.messages import Step
 from tui.verdict import policy
+from tui.verdict.bound import recoverable, worth
 from tui.verdict.findings import Finding
 
 
@@ -48,7 +49,7 @@ class Standing:
         if finding is None:
             return True
         share, high = finding.share or 0.0, finding.share_high or 0.0
-        if high < policy.LEAVE_SURELY:
+        if high < policy.LEAVE_SURELY or recoverable(finding) < policy.CONTRIBUTOR:
             return True
         return share < policy.LEAVE_SHARE and high < policy.LEAVE_HIGH
 
@@ -68,7 +69,7 @@ class Standing:
 def _enters(finding: Finding | None) -> bool:
     if finding is None or finding.share is None or finding.share_low is None:
         return False
-    return finding.share > policy.ENTER_SHARE and finding.share_low > policy.ENTER_LOW
+    return worth(finding) > policy.ENTER_SHARE and finding.share_low > policy.ENTER_LOW
 
 
 def renewed(steps: Sequence[Step], since_ns: int) -> float:

@@ -32,7 +32,9 @@ def starved(window: Window) -> Starved | None:
     if others is None or window.beside_cores is None:
         return Starved(waits, by_quota, None)
     running = others + window.beside_cores
-    return Starved(waits, by_quota, (waits - by_quota) * others / running if running else 0.0)
+    by_others = (waits - by_quota) * others / running if running else 0.0
+    # Nobody holds a core for longer than it runs.
+    return Starved(waits, by_quota, min(others, by_others))
 
 
 def shows(window: Window, lack: Starved) -> tuple[Evidence, ...]:

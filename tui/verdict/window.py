@@ -131,7 +131,7 @@ class Window:
 
     now_ns: int
     steps: tuple[Step, ...]
-    """At most policy.WINDOW_STEPS, all after the warm-up and after the last change point."""
+    """At most policy.WINDOW_ROWS, all after the warm-up and after the last change point."""
     steps_seen: int
     """Steps since the probe was armed."""
     warmup_left: int

@@ -47,9 +47,14 @@ def what_changed(before: Sequence[Step], after: Sequence[Step]) -> str:
 def _same_until(rows: Sequence[Step], end: int) -> int:
     """Index of the first of the rows before `end` that do the same work as the last of them."""
     first = end
-    while first and _work(rows[first - 1]) == _work(rows[end - 1]):
+    while first and _alike(_work(rows[first - 1]), _work(rows[end - 1])):
         first -= 1
     return first
+
+
+def _alike(one: tuple[float | None, bool], other: tuple[float | None, bool]) -> bool:
+    """A size that nobody looked at is not another size."""
+    return one[1] == other[1] and (one[0] is None or other[0] is None or one[0] == other[0])
 
 
 def _work(row: Step) -> tuple[float | None, bool]:

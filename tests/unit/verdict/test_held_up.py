@@ -156,7 +156,11 @@ def test_sleep_within_the_forward_is_the_hosts_with_its_line() -> None:
         {"run_delay": 0.6},
         {"run_delay": None},
         {"stacks": None},
-        {"stacks": stacks(main=[(1.0, "_engine_run_backward (graph.py:800)", None)])},
+        {
+            "stacks": stacks(
+                main=[(1.0, "_engine_run_backward (torch/autograd/graph.py:800)", None)]
+            )
+        },
     ],
     ids=["works", "threads", "CPU unknown", "no core", "delay unknown", "no stacks", "in PyTorch"],
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from tui.verdict import policy
@@ -49,6 +50,7 @@ class Replayed:
         return min(1.0, max(policy.LEAST_LEFT, least, replay(then) / self.now_ns))
 
 
+@lru_cache(maxsize=4)
 def replayed(window: Window) -> Replayed | None:
     """None where the GPU's clock is not read, or where a replay with nothing removed misses the
     measured step: then shares of the time are all that is known."""

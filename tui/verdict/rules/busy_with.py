@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from probe.wire.messages import Settings
 from tui.verdict import policy
 from tui.verdict.bound import severity_of, speedup_of
 from tui.verdict.figures import percent, times
@@ -21,6 +22,8 @@ class Work:
     tensor: float
     fp32: float
     dram: float
+    on_tensor_cores: bool = False
+    """By its settings products run in a half type or tf32: what fp32 units do is something else."""
 
     def told(self) -> tuple[Evidence, ...]:
         """The counters, as they were read."""
@@ -35,7 +38,7 @@ class Work:
         )
 
 
-def work_of(told: GpuActivity | None) -> Work | None:
+def work_of(told: GpuActivity | None, settings: Settings | None = None) -> Work | None:
     """None where a counter is missing, or the GPU is idle too often for them to say what limits."""
     if told is None or told.busy is None or told.busy < 100 * policy.GPU_BUSY:
         return None
@@ -44,12 +47,23 @@ def work_of(told: GpuActivity | None) -> Work | None:
     busy = told.busy / 100
     parts = (part / 100 / busy for part in (told.sm, told.tensor, told.fp32, told.dram))
     sm, tensor, fp32, dram = (min(1.0, part) for part in parts)
-    return Work(min(1.0, busy), sm, tensor, fp32, dram)
+    return Work(min(1.0, busy), sm, tensor, fp32, dram, _uses_tensor_cores(settings))
+
+
+def _uses_tensor_cores(settings: Settings | None) -> bool:
+    if settings is None:
+        return False
+    halves = ("bfloat16", "float16")
+    if settings.autocast in halves or settings.parameter_dtype in halves:
+        return True
+    return settings.matmul_precision in ("high", "medium") and settings.cudnn_tf32 is not False
 
 
 def precision(work: Work) -> Finding | None:
     """Matrix products in fp32 while the tensor cores rest."""
     if work.tensor >= policy.TENSOR_ABSENT or work.fp32 < policy.FP32_HEAVY:
+        return None
+    if work.on_tensor_cores:
         return None
     products = min(1.0, work.fp32 / policy.FP32_FULL) * work.busy
     tf32, bf16 = (

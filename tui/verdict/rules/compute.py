@@ -21,7 +21,7 @@ def compute(window: Window) -> Finding | None:
     if not window.gpu_present:
         return None
     device = on_device(window)
-    work = work_of(window.activity)
+    work = work_of(window.activity, window.settings)
     if work is not None:
         for judge in KINDS_OF_WORK:
             if (found := judge(work)) is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from probe.wire.messages import Step
 from tui.verdict import policy
 from tui.verdict.bound import bound
-from tui.verdict.device import on_device
+from tui.verdict.device import idle_of, on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
@@ -54,6 +54,9 @@ def _steady(window: Window) -> Finding | None:
             row.other_ns + sum(row.phases.get(name, 0) for name in named) for row in device.rows
         ]
         share = share_of(gaps, [row.wall_ns for row in device.rows])
+        if window.activity is not None and window.activity.busy is not None:
+            idle = idle_of(window)  # clipping and averages are the GPU's work, not Python
+            share = Share(*(min(idle, part) for part in (share.mean, share.low, share.high)))
     elif window.gpu_present:
         # This is also where `loss.item()` waits for the GPU.
         waits = share_where(places, waits_for_gpu)

@@ -25,13 +25,14 @@ from tui.verdict.window import Window
 EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     epoch_start,
     serial,
+    burst,
     storage,
     oversubscribed,
-    burst,
     too_few_workers,
 )
 """The first that applies. Waiting at epoch starts comes first because more workers make it worse;
-the cores come before the number of workers because they limit it."""
+a burst before what its few late batches wait for, since the mean is fast enough; the cores before
+the number of workers because they limit it."""
 
 
 def input_bound(window: Window) -> Finding | None:

@@ -1,5 +1,7 @@
 """The wait is at the start of epochs: workers are started anew, or the first batch is late."""
 
+from statistics import median
+
 from tui.verdict.feeding import Feeding
 from tui.verdict.figures import ms
 from tui.verdict.findings import Evidence
@@ -13,6 +15,9 @@ def epoch_start(window: Window, feeding: Feeding) -> Explained | None:
     would make it worse."""
     parts = startup_parts(window)
     waits = sum(row.data_ns for row in window.steps)
+    loader = window.loaders[0] if window.loaders else None
+    if loader is None or not loader.num_workers:
+        parts = _beyond_a_fetch(window, parts)
     starts = [part for part in parts if part > 0]
     if not starts or sum(starts) <= waits:
         return None
@@ -20,7 +25,6 @@ def epoch_start(window: Window, feeding: Feeding) -> Explained | None:
     steps = sum(row.count for row in window.steps) / len(starts)
     text = f"{ms(each_ns)} until the first batch of an epoch, every {steps:.0f} steps"
     evidence = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
-    loader = window.loaders[0] if window.loaders else None
     if loader is None or not loader.num_workers:
         advice: tuple[str, ...] = ("make the first batch of an epoch cheap: see what iter() does",)
     elif loader.persistent_workers:
@@ -34,3 +38,13 @@ def epoch_start(window: Window, feeding: Feeding) -> Explained | None:
             "longer epochs: a sampler that goes through the data several times",
         )
     return Explained("epoch-start", evidence, advice)
+
+
+def _beyond_a_fetch(window: Window, parts: list[int]) -> list[int]:
+    """Without workers a first batch is made like any other: what a start takes more than that.
+    A loop that begins an epoch in every step (`next(iter(loader))`) has no other."""
+    fetches = [row.data_ns / row.fetches for row in window.steps if row.data_ns and row.fetches]
+    if len(fetches) < len(parts) / 2:
+        return []
+    usual = median(fetches)
+    return [max(0, round(part - usual)) for part in parts]

@@ -10,8 +10,8 @@ from tui.verdict.window import Window, WorkerUse
 
 
 def storage(window: Window, feeding: Feeding) -> Explained | None:
-    """Worker CPU below 50 %, and no core that they wait for. In state D or in a read: `storage`.
-    Else a lock, a server, a database: `waiting`, and the stacks name it."""
+    """Worker CPU below 50 %, and no core that they wait for: they wait for a disk or a server, or,
+    where nobody sees them read, for what the stacks name, as a lock."""
     use = window.workers
     if not feeding.workers or use is None or use.cpu_percent is None:
         return None
@@ -36,13 +36,11 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
     more = feeding.plan(policy.STORAGE_WORKERS_PER_CORE)
     unseen = not places and (use.read_bytes_s or 0.0) >= policy.READ_BYTES_S
     if unseen or max(disk, reading) >= policy.READ_SHARE * busy:
-        sub = "storage"
         evidence += named(readers or places, "worker")
         advice = [
             "keep a copy on a local disk or in memory, or pack many small files into a few large",
         ]
     else:
-        sub = "waiting"
         evidence += named(places, "worker")
         advice = [cheaper(places[0] if places else None)]
     if more is not None and more.workers > feeding.workers and feeding.make_ns is not None:
@@ -51,7 +49,7 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
             f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: they "
             f"wait {ms(feeding.make_ns)} a batch and use little{have}"
         )
-    return Explained(sub, tuple(evidence), tuple(advice))
+    return Explained("storage", tuple(evidence), tuple(advice))
 
 
 def _queue_for_a_core(window: Window, use: WorkerUse, busy: float, reading: float) -> bool:
