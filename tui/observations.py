@@ -69,6 +69,8 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     file_bytes: int | None = None
     """Pages of files in it, which are let go when memory is short: of the main process in its
     resident memory, of a worker in its proportional set size; None where that is not told."""
+    thread_cpu_percent: float | None = None
+    """CPU of its main thread alone, of one core; None where the kernel does not tell."""
 
 
 class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):

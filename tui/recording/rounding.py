@@ -167,6 +167,7 @@ def _process(process: ProcessUse) -> ProcessUse:
         process,
         cpu_percent=_tenths(process.cpu_percent),
         run_delay_percent=_tenths(process.run_delay_percent),
+        thread_cpu_percent=_tenths(process.thread_cpu_percent),
         read_bytes_s=_kib(process.read_bytes_s),
         write_bytes_s=_kib(process.write_bytes_s),
     )

@@ -22,7 +22,8 @@ class HostUse:
 
     main_cpu_percent: float | None
     """The training process, of one core."""
-
+    thread_cpu: float | None
+    """The training thread alone, 0 to 1."""
     run_delay: float | None
     """Part of the time in which the training thread was ready to run and had none, 0 to 1."""
     cpu_throttled: float | None
@@ -69,6 +70,7 @@ class ProcessBook:
         main = [process for look in looks for process in look.processes if _main(process)]
         return HostUse(
             main_cpu_percent=_mean([process.cpu_percent for process in main]),
+            thread_cpu=_part([process.thread_cpu_percent for process in main]),
             run_delay=_part([process.run_delay_percent for process in main]),
             cpu_throttled=_part([look.throttled_percent for look in looks]),
             others_cores=None if others is None else others / 100,
@@ -117,7 +119,11 @@ def _beside(look: ProcessesSeen) -> float | None:
             if _main(process):
                 return None
             continue
-        used += max(0.0, process.cpu_percent - 100) if _main(process) else process.cpu_percent
+        if _main(process):
+            thread = process.thread_cpu_percent
+            used += max(0.0, process.cpu_percent - (100 if thread is None else thread))
+        else:
+            used += process.cpu_percent
     return used / 100
 
 

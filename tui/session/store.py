@@ -295,6 +295,7 @@ class Session:
             gpu_memory=self._gpu_steps.memory,
             gpu_memory_limit_bytes=room_of(self._gpus.gpus, self._gpu_steps.memory),
             settings=self._settings,
+            thread_cpu=host.thread_cpu,
             run_delay=host.run_delay,
             cpu_throttled=host.cpu_throttled,
             others_cores=host.others_cores,

@@ -8,7 +8,14 @@ import psutil
 from tui.observations import AnyObservation, ProcessesSeen, ProcessUse, TargetEnded
 from tui.sources.cores import MemoryLimit, cores_of, memory_of
 from tui.sources.file_pages import proportional_bytes, resident_file_bytes
-from tui.sources.scheduling import QuotaWatch, cores_busy_percent, others_percent, run_delay_ns
+from tui.sources.scheduling import (
+    UNTOLD,
+    QuotaWatch,
+    ThreadTimes,
+    cores_busy_percent,
+    others_percent,
+    thread_times,
+)
 
 LOOK_NS: Final = 1_000_000_000
 PSS_EVERY: Final = 10
@@ -38,7 +45,7 @@ class _Before:
     written_bytes: int | None = None
     pss_bytes: int | None = None
     pss_file_bytes: int | None = None
-    run_delay_ns: int | None = None
+    thread: ThreadTimes = UNTOLD
     tree_s: float | None = None
     """CPU time of it and of all the children that it has waited for."""
     tree_percent: float | None = None
@@ -113,7 +120,7 @@ class ProcessSource:
             cpu_s = times.user + times.system
             read_bytes, written_bytes = _io(process)
             tree_s = cpu_s + times.children_user + times.children_system
-            delay_ns = run_delay_ns(process.pid)
+            thread = thread_times(process.pid)
             span_s = (now_ns - before.t_ns) / 1e9
             before.tree_percent = _rate(tree_s, before.tree_s, span_s, 100.0)
             if role == "worker" and self._looks % PSS_EVERY == 0:
@@ -132,11 +139,14 @@ class ProcessSource:
                 write_bytes_s=_rate(written_bytes, before.written_bytes, span_s),
                 status=LETTER.get(process.status(), "?"),
                 threads=process.num_threads(),
-                run_delay_percent=_rate(delay_ns, before.run_delay_ns, span_s, 100.0 / 1e9),
+                run_delay_percent=_rate(
+                    thread.delay_ns, before.thread.delay_ns, span_s, 100.0 / 1e9
+                ),
+                thread_cpu_percent=_rate(thread.ran_ns, before.thread.ran_ns, span_s, 100.0 / 1e9),
                 file_bytes=file_bytes,
             )
         before.t_ns, before.cpu_s, before.tree_s = now_ns, cpu_s, tree_s
-        before.run_delay_ns = delay_ns
+        before.thread = thread
         before.read_bytes, before.written_bytes = read_bytes, written_bytes
         return use
 

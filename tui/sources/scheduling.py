@@ -2,21 +2,33 @@
 
 import os
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import psutil
 
 from tui.sources.cores import CGROUP, QuotaUse, quota_use_of
 
 
-def run_delay_ns(pid: int, proc: Path = Path("/proc")) -> int | None:
-    """How long a process's main thread was ready to run and did not, since its start. None where
-    the kernel does not count that: it then says "0 0 0", though every thread has run once."""
+class ThreadTimes(NamedTuple):
+    """Of a process's main thread since its start, ns; None: not told."""
+
+    ran_ns: int | None = None
+    delay_ns: int | None = None
+    """It was ready to run and did not."""
+
+
+UNTOLD: Final = ThreadTimes()
+
+
+def thread_times(pid: int, proc: Path = Path("/proc")) -> ThreadTimes:
+    """By schedstat. A kernel that does not count this says "0 0 0", though every thread has run
+    once."""
     try:
         text = (proc / str(pid) / "task" / str(pid) / "schedstat").read_text()
-        _, waited_ns, slices = map(int, text.split())
+        ran_ns, delay_ns, slices = map(int, text.split())
     except (OSError, ValueError):
-        return None
-    return waited_ns if slices else None
+        return UNTOLD
+    return ThreadTimes(ran_ns, delay_ns) if slices else UNTOLD
 
 
 def cores_busy_percent(pid: int) -> float | None:

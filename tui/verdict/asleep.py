@@ -8,13 +8,16 @@ def asleep(window: Window) -> float | None:
     """Part of the time, 0 to 1, at the least: a file, a server, a lock, `time.sleep`. None where
     the kernel does not tell how long it waited for a core.
 
-    The process's CPU time bounds the thread's from above. A thread that launches kernels, or waits
-    for the GPU, does not sleep: CUDA spins.
+    Where the kernel does not tell the thread's CPU time, the process's bounds it from above. A
+    thread that launches kernels, or waits for the GPU, does not sleep: CUDA spins.
     """
-    if window.main_cpu_percent is None or window.run_delay is None:
+    ran = window.thread_cpu
+    if ran is None and window.main_cpu_percent is not None:
+        ran = window.main_cpu_percent / 100
+    if ran is None or window.run_delay is None:
         return None
     total = spent(window.steps)
     if total.wall_ns <= 0:
         return None
     claimed = (total.data_ns + total.startup_ns + total.aside_ns) / total.wall_ns
-    return max(0.0, 1 - window.main_cpu_percent / 100 - window.run_delay - claimed)
+    return max(0.0, 1 - ran - window.run_delay - claimed)

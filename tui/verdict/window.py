@@ -167,6 +167,8 @@ class Window:
     the part of the device that it may take."""
     settings: Settings | None = None
     """How PyTorch is set up there; None while the probe has not told."""
+    thread_cpu: float | None = None
+    """Part of the time in which the training thread ran, 0 to 1."""
     run_delay: float | None = None
     """Part of the time in which the training thread was ready to run and had no core, 0 to 1."""
     cpu_throttled: float | None = None

@@ -277,6 +277,7 @@ def _process(rng: random.Random, pid: int, role: str, look: int) -> ProcessUse:
         status=rng.choice("RRRSD"),
         threads=71 if role == "main" else 1,
         run_delay_percent=rng.uniform(0, 9) if look else None,
+        thread_cpu_percent=rng.uniform(60, 99) if look else None,
     )
 
 

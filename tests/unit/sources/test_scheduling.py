@@ -10,7 +10,7 @@ from tests.unit.sources.test_cores import process, write
 from tui.observations import ProcessesSeen
 from tui.sources.cores import QuotaUse, quota_use_of
 from tui.sources.process import ProcessSource
-from tui.sources.scheduling import QuotaWatch, others_percent, run_delay_ns
+from tui.sources.scheduling import QuotaWatch, ThreadTimes, others_percent, thread_times
 
 S = 1_000_000_000
 ME = os.getpid()
@@ -22,13 +22,14 @@ def schedstat(tmp_path: Path, text: str) -> Path:
 
 
 def test_the_second_figure_is_the_wait_for_a_core(tmp_path: Path) -> None:
-    assert run_delay_ns(7, schedstat(tmp_path, "548857730 690341 39")) == 690_341
+    told = thread_times(7, schedstat(tmp_path, "548857730 690341 39"))
+    assert told == ThreadTimes(548_857_730, 690_341)
 
 
 @pytest.mark.parametrize("text", ["0 0 0", "", "no such thing"])
 def test_a_kernel_that_does_not_count_is_not_zero(tmp_path: Path, text: str) -> None:
-    assert run_delay_ns(7, schedstat(tmp_path, text)) is None
-    assert run_delay_ns(8, tmp_path) is None
+    assert thread_times(7, schedstat(tmp_path, text)) == ThreadTimes()
+    assert thread_times(8, tmp_path) == ThreadTimes()
 
 
 def test_a_quota_of_version_two(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_what_others_use_is_what_the_own_tree_leaves() -> None:
     assert others_percent(ME, None, [60.0]) is None
 
 
-@pytest.mark.skipif(run_delay_ns(ME) is None, reason="this kernel does not tell")
+@pytest.mark.skipif(thread_times(ME).ran_ns is None, reason="this kernel does not tell")
 def test_a_look_at_this_process_tells_them() -> None:
     source = ProcessSource(ME)
     source.open()
@@ -97,4 +98,6 @@ def test_a_look_at_this_process_tells_them() -> None:
     assert main.cpu_percent is not None
     # It spun: what it did not run it waited for a core.
     assert main.run_delay_percent + main.cpu_percent > 80
+    assert main.thread_cpu_percent is not None
+    assert main.thread_cpu_percent <= main.cpu_percent + 5
     assert first.others_cpu_percent is None

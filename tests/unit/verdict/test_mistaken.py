@@ -118,3 +118,13 @@ def test_a_batch_size_that_becomes_known_is_no_new_work() -> None:
     known = even(60, forward_ms=20, backward_ms=30, samples=64)[30:]
     assert new_work([*unknown, *known]) is None
     assert Engine().judge(window([*unknown, *known])).finding.kind in ("healthy", "warming-up")
+
+
+def test_sleep_is_seen_behind_other_threads() -> None:
+    """The process uses 1.4 cores, and its training thread sleeps for a third of the time."""
+    fields: dict[str, Any] = {"main_cpu_percent": 140.0, "thread_cpu": 0.68, "run_delay": 0.0}
+    at = (0.32, "post (requests/api.py:115)", "train (train.py:9)")
+    seen = stacks(main=[at])
+    finding = host(window(even(60, forward_ms=70, backward_ms=30), stacks=seen, **fields))
+    assert finding is not None
+    assert finding.share == pytest.approx(0.32, abs=0.01)
