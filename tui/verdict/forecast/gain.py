@@ -12,6 +12,7 @@ from tui.verdict.forecast.causes import removal_of
 from tui.verdict.forecast.course import Course, Removal
 from tui.verdict.forecast.measured import course_of
 from tui.verdict.forecast.replay import replay
+from tui.verdict.starved import starved
 from tui.verdict.window import Window
 
 
@@ -83,3 +84,20 @@ def gain_of_pauses(kind: Kind, window: Window, step_ns: float) -> Gain | None:
     if known is None or left is None or step_ns <= 0:
         return None
     return Gain(max(1.0, step_ns / (left * known.course.step_ns)), "estimate")
+
+
+def gain_on_the_host(window: Window, share: float, frees_cores: bool = False) -> Gain | None:
+    """Without a GPU: the host's phases are the truth, and one after the other, so that what lies
+    beside the cause is what is left. None with a GPU.
+
+    `frees_cores`: the loader's work goes too, and with it the wait for cores that its processes
+    have; else the loader may be the limit next.
+    """
+    if window.gpu_present:
+        return None
+    least, left = loader_floor(window), 1.0 - share
+    if frees_cores:
+        lack = starved(window)
+        own = 0.0 if lack is None else lack.share - lack.by_quota - (lack.by_others or 0.0)
+        least, left = 0.0, left * (1.0 - own)
+    return Gain(1.0 / min(1.0, max(policy.LEAST_LEFT, least, left)), "estimate")

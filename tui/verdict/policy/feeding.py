@@ -31,6 +31,9 @@ OTHERS_USE: Final = 0.25
 machine change with its neighbours."""
 WORTH_DOING: Final = 0.10
 """More workers are advised when they give at least this; else "will not help"."""
+MOST_OF_THE_GAIN: Final = 0.80
+"""More workers come first where they give this part of what no wait at all would: one number to
+change (and the part of the best single gain that a first action should reach, diagnosis 6.2)."""
 NEAR_BEST: Final = 0.05
 """The smallest number of workers this close to the best one is advised."""
 BURST_BUSY: Final = 0.90

@@ -4,7 +4,7 @@ from tui.verdict import policy
 from tui.verdict.bound import bound
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_of_pauses
+from tui.verdict.forecast.gain import gain_of_pauses, gain_on_the_host
 from tui.verdict.pauses import checkpoints
 from tui.verdict.window import Window
 
@@ -32,4 +32,5 @@ def checkpoint(window: Window) -> Finding | None:
     )
     headline = f"checkpoints take {percent(found.share.mean)} of the time"
     gain = gain_of_pauses("checkpoint", window, found.mean_ns)
+    gain = gain or gain_on_the_host(window, found.share.mean)
     return bound("checkpoint", None, found.share, headline, evidence, advice, gain=gain)

@@ -4,7 +4,7 @@ from tui.verdict import policy
 from tui.verdict.bound import bound
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_of_pauses
+from tui.verdict.forecast.gain import gain_of_pauses, gain_on_the_host
 from tui.verdict.pauses import evaluations
 from tui.verdict.window import Window
 
@@ -31,4 +31,5 @@ def evaluation(window: Window) -> Finding | None:
     )
     headline = f"evaluation takes {percent(found.share.mean)} of the time"
     gain = gain_of_pauses("evaluation", window, found.mean_ns)
+    gain = gain or gain_on_the_host(window, found.share.mean)
     return bound("evaluation", None, found.share, headline, evidence, advice, gain=gain)

@@ -9,7 +9,7 @@ from tui.verdict.device import idle_of, on_device
 from tui.verdict.feeding import loader_floor
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_without
+from tui.verdict.forecast.gain import gain_on_the_host, gain_without
 from tui.verdict.pauses import host_parts
 from tui.verdict.places import (
     by_user_function,
@@ -88,7 +88,7 @@ def _steady(window: Window) -> Finding | None:
     if mine:
         advice.insert(0, f"look at {spot(mine[0])}")
     headline = f"{percent(share.mean)} of every step is {where}"
-    gain = gain_without("host", window)
+    gain = gain_without("host", window) or gain_on_the_host(window, share.mean)
     return bound("host", None, share, headline, tuple(evidence), tuple(advice), floor, gain)
 
 

@@ -8,7 +8,7 @@ from tui.verdict.device import OnDevice, on_device
 from tui.verdict.feeding import Feeding, feeding
 from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_without
+from tui.verdict.forecast.gain import gain_on_the_host, gain_without
 from tui.verdict.pauses import startup_parts
 from tui.verdict.places import main_places
 from tui.verdict.ratio import share_of
@@ -65,6 +65,7 @@ def input_bound(window: Window) -> Finding | None:
         headline += ", by the host's clock"
     evidence = (*waited, *why.evidence)
     gain = gain_without("input", window)
+    gain = gain or gain_on_the_host(window, share.mean, frees_cores=True)
     return bound("input", why.sub, share, headline, evidence, why.advice, gain=gain)
 
 

@@ -45,9 +45,11 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
         advice = [cheaper(places[0] if places else None)]
     if more is not None and more.workers > feeding.workers and feeding.make_ns is not None:
         have = f" of {cores(feeding.cores)}" if feeding.cores else ""
-        advice.append(
+        hides = feeding.other_ns >= policy.MOST_OF_THE_GAIN * more.batch_ns
+        advice.insert(
+            0 if hides else 1,
             f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: they "
-            f"wait {ms(feeding.make_ns)} a batch and use little{have}"
+            f"wait {ms(feeding.make_ns)} a batch and use little{have}",
         )
     return Explained("storage", tuple(evidence), tuple(advice))
 

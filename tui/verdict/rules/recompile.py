@@ -24,9 +24,9 @@ def recompile(window: Window) -> Finding | None:
     text = f"{len(compiled)} of the last {steps} steps compiled, {ms(each_ns)} each"
     evidence = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
     advice = (
+        "shapes that vary: torch.compile(dynamic=True), or pad to a few sizes",
         "TORCH_LOGS=recompiles,graph_breaks names the guards that failed, and where it falls back "
         "to eager",
-        "shapes that vary: torch.compile(dynamic=True), or pad to a few sizes",
     )
     headline = f"recompilation takes {percent(share.mean)} of the time"
     return bound("recompile", None, share, headline, evidence, advice)
