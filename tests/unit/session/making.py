@@ -6,6 +6,7 @@ from probe.wire import marks
 from probe.wire.messages import Batch, Hello, Loader, Open, Step
 from tui.observations import Delivered, ProcessesSeen, ProcessUse
 from tui.session import Session
+from tui.snapshot import Snapshot
 from tui.verdict.findings import Finding, Verdict
 from tui.verdict.said import NOTHING_SAID, Held, Timeline
 from tui.verdict.window import Window
@@ -216,3 +217,8 @@ def session(*verdicts: Verdict) -> tuple[Session, ScriptedEngine]:
     """A session that began at 0, and the engine it asks."""
     engine = ScriptedEngine(*verdicts)
     return Session(48213, "train.py", 0, engine), engine
+
+
+def picture(of: Session, at_ms: float) -> Snapshot:
+    """What it shows at that moment."""
+    return of.snapshot(round(at_ms * MS), 1_700_000_000.0)

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from tests.unit.session.test_session import gpu
+from tests.unit.session.test_on_a_gpu import gpu
 from tui.observations import Activity, ActivitySeen, GpusSeen, OtherProcess
 from tui.session.activity_book import LATE_NS, ActivityBook
 from tui.verdict.window import GpuActivity

@@ -13,6 +13,7 @@ from tests.unit.session.making import (
     delivered,
     finding,
     loader,
+    picture,
     process,
     processes,
     session,
@@ -21,11 +22,7 @@ from tests.unit.session.making import (
     verdict,
 )
 from tui.observations import (
-    Activity,
-    ActivitySeen,
     AnyObservation,
-    GpusSeen,
-    GpuUse,
     Greeted,
     Link,
     Missing,
@@ -33,10 +30,6 @@ from tui.observations import (
     TargetEnded,
 )
 from tui.snapshot import Snapshot
-
-
-def picture(of: object, at_ms: float) -> Snapshot:
-    return of.snapshot(round(at_ms * MS), 1_700_000_000.0)  # type: ignore[attr-defined,no-any-return]
 
 
 def page(state: int) -> PageSeen:
@@ -298,48 +291,6 @@ def test_without_a_gpu_the_sawtooth_is_computing_and_says_so() -> None:
     assert "no GPU here" in sawtooth.note
     assert {sample.value for sample in sawtooth.samples} == {0.0, 100.0}
     assert len(sawtooth.step_starts_ns) == 20
-
-
-def gpu(percent: float | None, throttles: tuple[str, ...] = ()) -> GpuUse:
-    return GpuUse(
-        uuid="GPU-1",
-        index=0,
-        name="H200",
-        utilization_percent=percent,
-        memory_used_bytes=1,
-        memory_total_bytes=2,
-        target_memory_bytes=None,
-        power_w=None,
-        sm_clock_mhz=None,
-        temperature_c=None,
-        throttle_reasons=throttles,
-    )
-
-
-def test_with_a_gpu_the_sawtooth_is_its_use_at_the_grain_it_was_read() -> None:
-    store, engine = session()
-    store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
-    for i in range(10):
-        read = [Activity(index=n, source="samples", interval_ns=200 * MS, busy=b)
-                for n, b in enumerate((30.0, 50.0))]  # fmt: skip
-        store.ingest(ActivitySeen(t_ns=200 * MS * i, gpus=tuple(read)))
-    store.ingest(GpusSeen(t_ns=2000 * MS, gpus=(gpu(30.0), gpu(50.0))))
-    sawtooth = picture(store, 4000).sawtooth
-    assert sawtooth is not None
-    assert (sawtooth.title, sawtooth.source) == ("GPU busy %", "nvml 200 ms")
-    assert sawtooth.interval_ns == 200 * MS
-    assert {sample.value for sample in sawtooth.samples} == {40.0}
-    assert engine.windows[-1].gpu_present
-
-
-def test_a_gpu_that_does_not_tell_its_use_is_no_zero() -> None:
-    store, _ = session()
-    store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
-    store.ingest(GpusSeen(t_ns=MS, gpus=(gpu(None),)))
-    sawtooth = picture(store, 4000).sawtooth
-    assert sawtooth is not None
-    assert sawtooth.title == "process computes %"
-    assert "does not tell" in sawtooth.note
 
 
 def test_the_end_stops_the_picture_and_keeps_it() -> None:
