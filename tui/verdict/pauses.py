@@ -7,6 +7,8 @@ from statistics import median
 
 from probe.wire.messages import Step
 from tui.verdict import policy
+from tui.verdict.figures import ms
+from tui.verdict.findings import Evidence
 from tui.verdict.ratio import Share, share_of
 from tui.verdict.spent import spent, wall_of
 from tui.verdict.warmup import warm_after
@@ -56,6 +58,16 @@ def evaluations(window: Window) -> Pauses | None:
     """Evaluations, with their own loader's start and the extra Python around them."""
     clinging = _with_other if _training_restarts(window) else _with_other_and_startup
     return _pauses(window, lambda row: row.evaluation_ns, clinging)
+
+
+def shows(found: Pauses, what: str) -> tuple[Evidence, ...]:
+    """How often `what` ("a checkpoint") comes, how long it takes, and a step without it."""
+    often = f"{what} every {found.every_steps:.0f} steps, {ms(found.each_ns)} each"
+    without = f"a step without one takes {ms(found.step_ns)}"
+    return (
+        Evidence(often, "hook", found.each_ns / 1e6, "ms"),
+        Evidence(without, "hook", found.step_ns / 1e6, "ms"),
+    )
 
 
 def host_parts(rows: Sequence[Step]) -> list[int]:

@@ -12,6 +12,7 @@ from tui.verdict.forecast.causes import removal_of
 from tui.verdict.forecast.course import Course, Removal
 from tui.verdict.forecast.measured import course_of
 from tui.verdict.forecast.replay import replay
+from tui.verdict.pauses import Pauses
 from tui.verdict.starved import starved
 from tui.verdict.window import Window
 
@@ -76,14 +77,14 @@ def gain_without(kind: Kind, window: Window, at_most: bool = False) -> Gain | No
     return None if left is None else Gain(1.0 / left, "bound" if at_most else "estimate")
 
 
-def gain_of_pauses(kind: Kind, window: Window, step_ns: float) -> Gain | None:
-    """The same for pauses that are rarer than a window is long: `step_ns` is the mean step over
-    enough of them."""
+def gain_of_pauses(kind: Kind, window: Window, found: Pauses) -> Gain | None:
+    """The same for pauses that are rarer than a window is long, by the mean step over enough of
+    them; without a GPU by what they take."""
     known = replayed(window)
     left = None if known is None else known.left((kind,))
-    if known is None or left is None or step_ns <= 0:
-        return None
-    return Gain(max(1.0, step_ns / (left * known.course.step_ns)), "estimate")
+    if known is None or left is None or found.mean_ns <= 0:
+        return gain_on_the_host(window, found.share.mean)
+    return Gain(max(1.0, found.mean_ns / (left * known.course.step_ns)), "estimate")
 
 
 def gain_on_the_host(window: Window, share: float, frees_cores: bool = False) -> Gain | None:

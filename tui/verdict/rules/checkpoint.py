@@ -2,10 +2,10 @@
 
 from tui.verdict import policy
 from tui.verdict.bound import bound
-from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_of_pauses, gain_on_the_host
-from tui.verdict.pauses import checkpoints
+from tui.verdict.figures import percent
+from tui.verdict.findings import Finding
+from tui.verdict.forecast.gain import gain_of_pauses
+from tui.verdict.pauses import checkpoints, shows
 from tui.verdict.window import Window
 
 
@@ -16,21 +16,12 @@ def checkpoint(window: Window) -> Finding | None:
         return None
     if found.share.mean < policy.CONTRIBUTOR and found.longest_ns < policy.LONG_PAUSE_NS:
         return None
-    every = f"every {found.every_steps:.0f} steps"
-    evidence = (
-        Evidence(
-            f"a checkpoint {every}, {ms(found.each_ns)} each", "hook", found.each_ns / 1e6, "ms"
-        ),
-        Evidence(
-            f"a step without one takes {ms(found.step_ns)}", "hook", found.step_ns / 1e6, "ms"
-        ),
-    )
+    evidence = shows(found, "a checkpoint")
     advice = (
         f"save every {found.affordable_steps:,} steps: it would cost "
         f"{percent(policy.TARGET_BUDGET)}",
         "copy the state and write it on another thread (torch.distributed.checkpoint.async_save)",
     )
     headline = f"checkpoints take {percent(found.share.mean)} of the time"
-    gain = gain_of_pauses("checkpoint", window, found.mean_ns)
-    gain = gain or gain_on_the_host(window, found.share.mean)
+    gain = gain_of_pauses("checkpoint", window, found)
     return bound("checkpoint", None, found.share, headline, evidence, advice, gain=gain)

@@ -2,10 +2,10 @@
 
 from tui.verdict import policy
 from tui.verdict.bound import bound
-from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_of_pauses, gain_on_the_host
-from tui.verdict.pauses import evaluations
+from tui.verdict.figures import percent
+from tui.verdict.findings import Finding
+from tui.verdict.forecast.gain import gain_of_pauses
+from tui.verdict.pauses import evaluations, shows
 from tui.verdict.window import Window
 
 
@@ -15,21 +15,12 @@ def evaluation(window: Window) -> Finding | None:
     found = evaluations(window)
     if found is None or found.share.mean < policy.CONTRIBUTOR:
         return None
-    every = f"every {found.every_steps:.0f} steps"
-    evidence = (
-        Evidence(
-            f"an evaluation {every}, {ms(found.each_ns)} each", "hook", found.each_ns / 1e6, "ms"
-        ),
-        Evidence(
-            f"a step without one takes {ms(found.step_ns)}", "hook", found.step_ns / 1e6, "ms"
-        ),
-    )
+    evidence = shows(found, "an evaluation")
     advice = (
         f"evaluate every {found.affordable_steps:,} steps: it would cost "
         f"{percent(policy.TARGET_BUDGET)}",
         "evaluate on a part of the held-out set, with a larger batch under torch.inference_mode()",
     )
     headline = f"evaluation takes {percent(found.share.mean)} of the time"
-    gain = gain_of_pauses("evaluation", window, found.mean_ns)
-    gain = gain or gain_on_the_host(window, found.share.mean)
+    gain = gain_of_pauses("evaluation", window, found)
     return bound("evaluation", None, found.share, headline, evidence, advice, gain=gain)

@@ -18,7 +18,8 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
     busy = feeding.busy if feeding.busy else 1.0
     if use.cpu_percent >= policy.WORKER_CPU_WAITS * busy:
         return None
-    reading = share_where(worker_places(window), reads)
+    places = worker_places(window)
+    reading = share_where(places, reads)
     if _queue_for_a_core(window, use, busy, reading):
         return None
     text = (
@@ -29,19 +30,15 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
         text += f", in {percent(disk)} of the looks they wait for a disk"
     if use.read_bytes_s:
         text += f", they read {mib(use.read_bytes_s)} a second"
-    evidence = [Evidence(text, "proc", use.cpu_percent, "%")]
-    places = worker_places(window)
-    readers = tuple(place for place in places if reads(place))
-    advice = []
+    shown = places
     more = feeding.plan(policy.STORAGE_WORKERS_PER_CORE)
     unseen = not places and (use.read_bytes_s or 0.0) >= policy.READ_BYTES_S
     if unseen or max(disk, reading) >= policy.READ_SHARE * busy:
-        evidence += named(readers or places, "worker")
+        shown = tuple(filter(reads, places)) or places
         advice = [
             "keep a copy on a local disk or in memory, or pack many small files into a few large",
         ]
     else:
-        evidence += named(places, "worker")
         advice = [cheaper(places[0] if places else None)]
     if more is not None and more.workers > feeding.workers and feeding.make_ns is not None:
         have = f" of {cores(feeding.cores)}" if feeding.cores else ""
@@ -51,7 +48,8 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
             f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: they "
             f"wait {ms(feeding.make_ns)} a batch and use little{have}",
         )
-    return Explained("storage", tuple(evidence), tuple(advice))
+    evidence = (Evidence(text, "proc", use.cpu_percent, "%"), *named(shown, "worker"))
+    return Explained("storage", evidence, tuple(advice))
 
 
 def _queue_for_a_core(window: Window, use: WorkerUse, busy: float, reading: float) -> bool:
