@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.observations import OtherProcess
+from tui.sources.nvml_answer import answer
 
 RECENT_US: Final = 5_000_000
 """Of the samples of each process's use that NVML keeps."""
@@ -15,7 +16,7 @@ def others_on(nvml: Any, device: Any, own: set[int]) -> tuple[OtherProcess, ...]
     `own` are the target's pids in all the namespaces that it lives in. Where NVML names the target
     by none of them (in a container it may not), nobody can be told from it, and all is left out.
     """
-    running = _try(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, device) or []
+    running = answer(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, device) or []
     if not any(entry.pid in own for entry in running):
         return ()
     used = _shares(nvml, device)
@@ -35,7 +36,7 @@ def others_on(nvml: Any, device: Any, own: set[int]) -> tuple[OtherProcess, ...]
 
 def _shares(nvml: Any, device: Any) -> dict[int, float]:
     """Percent of the device's time by pid, the mean of the last seconds."""
-    samples = _try(nvml, nvml.nvmlDeviceGetProcessUtilization, device, 0) or []
+    samples = answer(nvml, nvml.nvmlDeviceGetProcessUtilization, device, 0) or []
     newest = max((sample.timeStamp for sample in samples), default=0)
     sums: dict[int, list[float]] = {}
     for sample in samples:
@@ -49,10 +50,3 @@ def _name_of(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
-
-
-def _try(nvml: Any, call: Any, *arguments: Any) -> Any:
-    try:
-        return call(*arguments)
-    except nvml.NVMLError:
-        return None

@@ -7,6 +7,7 @@ from tui.sources.dcgm import host_engine
 from tui.sources.gpu_processes import others_on
 from tui.sources.gpu_target import environ_of, has_opened_driver, visible
 from tui.sources.ladder import Ladder
+from tui.sources.nvml_answer import answer
 from tui.targets import pids_inside
 
 SOONEST_NS: Final = 2_000_000
@@ -148,17 +149,17 @@ class NvmlSource:
 
     def _memory(self, device: Any) -> int | None:
         """Bytes that the target holds on a device; None when it holds no context there."""
-        running = self._try(self._nvml.nvmlDeviceGetComputeRunningProcesses, device) or []
+        running = answer(self._nvml, self._nvml.nvmlDeviceGetComputeRunningProcesses, device) or []
         held = [entry.usedGpuMemory for entry in running if entry.pid in self._pids]
         return sum(used or 0 for used in held) if held else None
 
     def _use(self, index: int, device: Any) -> GpuUse:
         nvml = self._nvml
-        utilization = self._try(nvml.nvmlDeviceGetUtilizationRates, device)
+        utilization = answer(self._nvml, nvml.nvmlDeviceGetUtilizationRates, device)
         memory = nvml.nvmlDeviceGetMemoryInfo(device)
-        power_mw = self._try(nvml.nvmlDeviceGetPowerUsage, device)
-        limit_mw = self._try(nvml.nvmlDeviceGetEnforcedPowerLimit, device)
-        throttles = self._try(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, device) or 0
+        power_mw = answer(self._nvml, nvml.nvmlDeviceGetPowerUsage, device)
+        limit_mw = answer(self._nvml, nvml.nvmlDeviceGetEnforcedPowerLimit, device)
+        throttles = answer(self._nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, device) or 0
         return GpuUse(
             uuid=_text(nvml.nvmlDeviceGetUUID(device)),
             index=index,
@@ -168,25 +169,24 @@ class NvmlSource:
             memory_total_bytes=memory.total,
             target_memory_bytes=self._memory(device),
             power_w=None if power_mw is None else power_mw / 1000,
-            sm_clock_mhz=self._try(nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_SM),
-            temperature_c=self._try(
-                nvml.nvmlDeviceGetTemperature, device, nvml.NVML_TEMPERATURE_GPU
+            sm_clock_mhz=answer(
+                self._nvml, nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_SM
+            ),
+            temperature_c=answer(
+                self._nvml, nvml.nvmlDeviceGetTemperature, device, nvml.NVML_TEMPERATURE_GPU
             ),
             throttle_reasons=tuple(
                 sorted({said for bit, said in THROTTLES.items() if throttles & getattr(nvml, bit)})
             ),
-            memory_clock_mhz=self._try(nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_MEM),
+            memory_clock_mhz=answer(
+                self._nvml, nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_MEM
+            ),
             power_limit_w=None if limit_mw is None else limit_mw / 1000,
             others=others_on(nvml, device, self._pids),
-            max_sm_clock_mhz=self._try(nvml.nvmlDeviceGetMaxClockInfo, device, nvml.NVML_CLOCK_SM),
+            max_sm_clock_mhz=answer(
+                self._nvml, nvml.nvmlDeviceGetMaxClockInfo, device, nvml.NVML_CLOCK_SM
+            ),
         )
-
-    def _try(self, call: Any, *arguments: Any) -> Any:
-        """What a device answers, or None where it does not support the question."""
-        try:
-            return call(*arguments)
-        except self._nvml.NVMLError:
-            return None
 
 
 def _text(value: str | bytes) -> str:
