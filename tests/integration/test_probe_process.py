@@ -76,17 +76,22 @@ def test_a_run_is_found_by_its_pid_and_tells_its_steps(tmp_path: Path) -> None:
 
 
 def test_settings_are_told_to_whoever_comes_and_again_when_they_change(tmp_path: Path) -> None:
-    script = (
-        TRAIN
-        + """
+    script = """
+    import select, sys
+    import probe; probe.install()
+    import torch
+
+    net = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     print("ready", flush=True)
     while True:
-        main()
+        optimizer.zero_grad()
+        net(torch.randn(32, 8)).mean().backward()
+        optimizer.step()
         if select.select([sys.stdin], [], [], 0)[0]:
             torch.set_float32_matmul_precision(sys.stdin.readline().strip())
     """
-    )
-    with started(script.replace("import sys", "import select, sys", 1), tmp_path) as run:
+    with started(script, tmp_path) as run:
         assert run.line() == "ready"
         endpoint = hello_of(run.pid).endpoint
         assert endpoint is not None
