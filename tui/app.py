@@ -9,9 +9,9 @@ from textual.app import App
 from textual.screen import Screen
 
 from tui.picture import Picture
-from tui.screens.actions import bindings
 from tui.screens.help import HelpScreen
-from tui.screens.overview import OverviewScreen
+from tui.screens.main import MainScreen
+from tui.screens.tabs import tab_named
 from tui.session.recordable import RecordablePicture
 from tui.snapshot import Snapshot
 from tui.terminal import (
@@ -22,7 +22,10 @@ from tui.terminal import (
     output_state,
     why_no_screen,
 )
+from tui.widgets.bindings import bindings
 from tui.widgets.charset import Charset
+from tui.widgets.panel import Panel
+from tui.widgets.tabs import NAMES
 from tui.widgets.view import View
 from tui.widgets.windows import DEFAULT_S, automatic, beside
 
@@ -37,7 +40,7 @@ class GpuwatchApp(App[int]):
     """Shows a picture until somebody leaves. Reads it every frame and never waits for it."""
 
     TITLE = "gpuwatch"
-    CSS_PATH = "gpuwatch.tcss"
+    CSS_PATH = [f"styles/{name}.tcss" for name in ("roles", "main", "dialogs", *NAMES)]
     ENABLE_COMMAND_PALETTE = False
     BINDINGS = bindings()
 
@@ -66,20 +69,20 @@ class GpuwatchApp(App[int]):
         self._chosen = False
         """A person chose the window; until then it follows the steps."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._overview = OverviewScreen()
+        self._main = MainScreen()
         self.guard: TerminalGuard | None = None
         self.animation_level = "none"
 
     def get_default_screen(self) -> Screen[None]:
-        """The overview."""
-        return self._overview
+        """The main screen."""
+        return self._main
 
     def on_mount(self) -> None:
         """Draw the first frame, then let the sources begin."""
         self._loop = asyncio.get_running_loop()
         if self._colours != "many":
             self.theme = "ansi-dark"
-            self._overview.add_class("-named-colours")
+            self._main.add_class("-named-colours")
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.set_interval(1 / self._frames_s, self.frame)
         self.call_after_refresh(self._begin)
@@ -98,7 +101,7 @@ class GpuwatchApp(App[int]):
                 self.leave(TERMINAL_GONE)
             if state != "ready":
                 return
-        self._overview.show(self._view())
+        self._main.show(self._view())
         self._tell_news()
 
     def _tell_news(self) -> None:
@@ -112,9 +115,9 @@ class GpuwatchApp(App[int]):
         now = self._picture.snapshot()
         shown = self._held or now
         if not self._chosen:
-            self._window_s = automatic(shown, self._overview.chart_columns, self._window_s)
+            self._window_s = automatic(shown, self._main.chart_columns, self._window_s)
         behind_s = None if self._held is None else (now.t_ns - self._held.t_ns) / 1e9
-        return View(shown, self._window_s, self._charset, behind_s)
+        return View(shown, self._window_s, self._charset, behind_s, tab=self._main.tab.name)
 
     def leave(self, code: int) -> bool:
         """End with a code, from any thread or signal handler; False before there is a loop."""
@@ -140,7 +143,7 @@ class GpuwatchApp(App[int]):
 
     def _choose_window(self, by: int) -> None:
         shown = self._held or self._picture.snapshot()
-        self._window_s = beside(shown, self._overview.chart_columns, self._window_s, by)
+        self._window_s = beside(shown, self._main.chart_columns, self._window_s, by)
         self._chosen = True
         self.frame()
 
@@ -154,16 +157,31 @@ class GpuwatchApp(App[int]):
 
     def action_zoom(self) -> None:
         """One panel alone, and back."""
-        self._overview.zoom()
+        self._main.zoom()
+
+    async def action_tab(self, name: str) -> None:
+        """Another view."""
+        await self._main.turn_to(tab_named(name))
+        self.call_after_refresh(self.frame)
+
+    def action_drill(self) -> None:
+        """Into the focused panel, its own way or else alone; without one, into the verdict."""
+        if self._main.zoomed:
+            self._main.zoom()
+            return
+        focused = self._main.focused or self._main.query_one("#verdict", Panel)
+        if not (isinstance(focused, Panel) and focused.drill()):
+            focused.focus()
+            self.call_after_refresh(self._main.zoom)
 
     async def action_back(self) -> None:
         """Out of the innermost thing one is in."""
-        if self._overview.zoomed:
-            self._overview.zoom()
+        if self._main.zoomed:
+            self._main.zoom()
         elif self._held is not None:
             self.action_pause()
         else:
-            self._overview.set_focus(None)
+            self._main.set_focus(None)
 
     def action_help(self) -> None:
         """Every key, and how to read the picture."""

@@ -12,11 +12,12 @@ from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import screen_text
 from tests.unit.recording.files import HEADER
 from tui.app import GpuwatchApp
+from tui.keys import ACTIONS
 from tui.recording.tape import Tape
-from tui.screens.actions import ACTIONS
 from tui.screens.help import help_text
 from tui.session.recordable import RecordablePicture
 from tui.widgets.charset import Charset
+from tui.widgets.tabs import NAMES
 
 
 def _session(do: Callable[[GpuwatchApp, Pilot[int], FakeRun], Awaitable[None]]) -> FakeRun:
@@ -38,7 +39,8 @@ def test_every_key_is_bound_once_and_in_the_help() -> None:
     text = help_text(Charset.UNICODE)
     for action in ACTIONS:
         assert action.description in text
-        assert callable(getattr(GpuwatchApp, f"action_{action.handler}"))
+        if not action.panel:
+            assert callable(getattr(GpuwatchApp, f"action_{action.handler.partition('(')[0]}"))
 
 
 def test_quit_keys() -> None:
@@ -126,6 +128,36 @@ def test_focus_zoom_and_back() -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert "Memory ──" in screen_text(app)
+
+    _session(do)
+
+
+def test_each_number_shows_its_view_and_the_verdict_stays() -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        for key, name in zip("234561", [*NAMES[1:], NAMES[0]], strict=True):
+            await pilot.press(key)
+            await pilot.pause()
+            text = screen_text(app)
+            assert "INPUT-BOUND" in text
+            assert ("[" + key in text) is (name != "overview")
+            await pilot.press("z")
+            await pilot.pause()
+            assert "INPUT-BOUND" in screen_text(app)
+            await pilot.press("escape")
+
+    _session(do)
+
+
+def test_enter_opens_the_verdict_where_nothing_else_has_the_focus() -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        await pilot.press("enter")
+        await pilot.pause()
+        text = screen_text(app)
+        assert "GPU busy %" not in text
+        assert "store the images at the size they are used" in text
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "GPU busy %" in screen_text(app)
 
     _session(do)
 

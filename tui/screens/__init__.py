@@ -1,1 +1,1 @@
-"""The screens: which panels there are and what the keys do. Layout is in gpuwatch.tcss."""
+"""The screens: which panels there are. Layout and colours are in styles/."""

@@ -6,7 +6,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui.screens.actions import ACTIONS
+from tui.keys import ACTIONS
 from tui.widgets.charset import Charset
 
 READING = """\

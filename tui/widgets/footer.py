@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tui.keys import footer_keys
 from tui.widgets.panel import Panel
 from tui.widgets.spans import Row, Span, ends, length
 from tui.widgets.view import View
@@ -12,17 +13,13 @@ Key = tuple[str, str]
 
 
 class Footer(Panel):
-    """One row, never focused; keys are given by whoever knows the actions."""
+    """One row, never focused: the keys of the focused panel first."""
 
     can_focus = False
 
-    def __init__(self, id: str, keys: Sequence[Key]) -> None:
-        super().__init__(id)
-        self._keys = keys
-
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """The line."""
-        return [footer_row(self._keys, view, width)]
+        return [footer_row(footer_keys(view.panel), view, width)]
 
 
 def footer_row(keys: Sequence[Key], view: View, width: int) -> Row:

@@ -29,6 +29,8 @@ class Panel(Widget):
     """Draws `rows(view, width, height)`; holds the last view and the rows it became."""
 
     can_focus = True
+    KIND = ""
+    """Its name in the table of keys, where it has keys of its own."""
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
@@ -38,6 +40,10 @@ class Panel(Widget):
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """The panel's content, at most `height` rows."""
         raise NotImplementedError
+
+    def drill(self) -> bool:
+        """Enter: into what is marked in it; False where it has no inside of its own."""
+        return False
 
     def show(self, view: View) -> None:
         """Draw a new frame."""

@@ -1,6 +1,6 @@
 """Rows of text with roles: what panels are made of before there is any colour.
 
-A role ("critical", "dim", "data") is a meaning; gpuwatch.tcss says what it looks like.
+A role ("critical", "dim", "data") is a meaning; styles/ says what it looks like.
 """
 
 from collections.abc import Iterable, Sequence
