@@ -1,5 +1,6 @@
 """install, uninstall, nesting, and what others patched over."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -96,3 +97,13 @@ def test_everything_works_without_install() -> None:
         probe.step()
     assert list(probe.wrap([1, 2])) == [1, 2]
     assert probe.uninstall() == ()
+
+
+def test_who_reads_the_wire_loads_nothing_that_trains() -> None:
+    code = "import sys, probe.wire.messages; assert 'probe.api' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_unknown_name_is_no_part_of_the_probe() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'instal'"):
+        probe.instal  # type: ignore[attr-defined]  # noqa: B018
