@@ -1,6 +1,7 @@
 """Run the scenarios, judge what was said about them, and print the tables.
 
     python demo/evaluate.py OUT [--only a,b] [--seeds 0,1,2] [--seconds 30] [--cpu-only]
+    python demo/evaluate.py OUT --no-probe  # as who attaches to a run without the line sees it
     python demo/evaluate.py OUT --again     # judge the recordings in OUT anew
     python demo/evaluate.py OUT --table     # the tables, from OUT's results
 
@@ -66,6 +67,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--bare-seconds", type=float, default=4.0, help="of a run without it")
     parser.add_argument("--repeats", type=int, default=2, help="of those, each way")
     parser.add_argument("--traceml", action="store_true", help="run under TraceML too")
+    parser.add_argument("--no-probe", action="store_true", help="record from outside alone")
     parser.add_argument("--tiny", action="store_true", help="sizes for a test")
     return parser.parse_args(argv)
 
@@ -87,6 +89,7 @@ def plan(given: argparse.Namespace) -> Plan:
         gpu=has_gpu(),
         traceml=given.traceml,
         tiny=given.tiny,
+        probe=not given.no_probe,
     )
 
 

@@ -58,7 +58,7 @@ def identify(endpoint: str | None, fault: str | None) -> Identity:
         pid=os.getpid(),
         start_ticks=start_ticks(),
         started_unix=clock.unix_seconds(),
-        argv=list(getattr(sys, "argv", [])),
+        argv=_argv(),
         cwd=_cwd(),
         executable=sys.executable or "",
         python=".".join(map(str, sys.version_info[:3])),
@@ -89,6 +89,14 @@ def start_ticks() -> int:
             return int(stat.read().rpartition(b")")[2].split()[19])
     except OSError:
         return 0
+
+
+def _argv() -> list[str]:
+    """`sys.argv`; while the packages around a `-m` module are imported, that holds no name yet."""
+    argv = list(getattr(sys, "argv", []))
+    if argv[:1] == ["-m"]:
+        argv[0] = sys.orig_argv[-len(argv)].removeprefix("-m")
+    return argv
 
 
 def _cwd() -> str:

@@ -10,6 +10,7 @@ from probe.armed import Armed
 from probe.fuse import Fuse
 from probe.hooks import Detach, backward, checkpoint, compilation, dataloader, optimizer, tracing
 from probe.hooks.arrival import ArrivalFinder
+from probe.launchers import is_launcher
 from probe.recorder import Recorder
 from probe.wire import marks, page
 
@@ -38,7 +39,7 @@ class Installed:
             self._finder.when_imported(hook.MODULE, self._attacher(hook.attach))
         atexit.register(self._leave)
         with self._fuse:
-            if not _is_being_spawned():
+            if not (_is_being_spawned() or is_launcher(sys.orig_argv)):
                 self.recorder.armed = self._arm(marks.BACKWARD_ENTER)
 
     def uninstall(self) -> tuple[str, ...]:

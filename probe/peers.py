@@ -15,6 +15,8 @@ class Peer:
     """One monitor."""
 
     seen_ns: int
+    pid: int
+    """As it says."""
     sequence: int = 0
     greeted: bool = False
     told: list[Loader] = field(default_factory=list)
@@ -48,14 +50,19 @@ class Peers:
         """A copy, so that peers may go while it is walked."""
         return list(self._peers.items())
 
-    def heard(self, identity: bytes, now_ns: int) -> Peer:
+    @property
+    def newest_pid(self) -> int:
+        """Of the monitor that came last; 0 without one."""
+        return next((peer.pid for peer in reversed(self._peers.values())), 0)
+
+    def heard(self, identity: bytes, pid: int, now_ns: int) -> Peer:
         """A monitor spoke. Beyond `MOST_PEERS` the one heard longest ago is forgotten."""
         peer = self._peers.get(identity)
         if peer is None:
             if len(self._peers) >= MOST_PEERS:
                 oldest = min(self._peers, key=lambda one: self._peers[one].seen_ns)
                 del self._peers[oldest]
-            peer = self._peers[identity] = Peer(now_ns)
+            peer = self._peers[identity] = Peer(now_ns, pid)
         peer.seen_ns = now_ns
         return peer
 

@@ -23,6 +23,7 @@ from probe.resident import resident_bytes
 from probe.settings.glance import Glance
 from probe.state_page import StatePage
 from probe.timeline import Timeline
+from probe.tracer import NOBODY, Tracer
 from probe.wire import page
 from probe.wire.messages import (
     Batch,
@@ -76,6 +77,7 @@ class Server:
         self._sampling = Sampling()
         self._glance = Glance(recorder, fuse.trip)
         self._peers = Peers()
+        self._tracer = Tracer()
         self._history: deque[Step] = deque(maxlen=HISTORY_ROWS)
         self._gpu_history: deque[GpuStep] = deque(maxlen=HISTORY_ROWS)
         self._endpoint: Endpoint | None = None
@@ -134,6 +136,7 @@ class Server:
         self._look(now_ns)
         self._answer(now_ns)
         self._peers.drop_silent(now_ns)
+        self._tracer.allow(self._peers.newest_pid)
         self._recorder.watched = bool(self._peers)
         if self._recorder.watched:
             self._recorder.wake()
@@ -144,6 +147,7 @@ class Server:
 
     def close(self, reason: str) -> None:
         """Say good-bye to whoever watches and take the socket away."""
+        self._tracer.allow(NOBODY)
         if self._endpoint is None:
             return
         bye = encode_message(Bye(reason, self._timeline.steps))
@@ -241,7 +245,7 @@ class Server:
             if isinstance(request, Leave):
                 self._peers.left(identity)
             elif isinstance(request, Subscribe):
-                peer = self._peers.heard(identity, now_ns)
+                peer = self._peers.heard(identity, request.pid, now_ns)
                 if request.history or not peer.greeted:
                     self._greet(identity, peer, request.history, now_ns)
 

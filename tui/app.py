@@ -1,77 +1,91 @@
 """The screen's program: frames, keys, and a way out that always gives the terminal back."""
 
-import asyncio
-import os
-import sys
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from textual.app import App
+from textual.message import Message
 from textual.screen import Screen
 
-from tui.picture import Picture
+from tui.appearance import Appearance
+from tui.course import Course
+from tui.keys import actions_of
+from tui.looking import Looking
+from tui.picture import Picture, RecordedPicture
+from tui.screens.dialog import Dialog
 from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 from tui.screens.tabs import tab_named
-from tui.session.recordable import RecordablePicture
-from tui.snapshot import Snapshot
-from tui.terminal import (
-    NoScreenError,
-    TerminalGuard,
-    charset_name,
-    colour_count,
-    output_state,
-    why_no_screen,
-)
+from tui.screens.terminal_app import TerminalApp, run_on_terminal
+from tui.session.remembered import with_past
+from tui.snapshot import Rank, Snapshot
+from tui.source_text import SourceReader, SourceText
+from tui.stack_trees import next_kind, worth_showing
+from tui.switching import Make, Switch
+from tui.terminal import NoScreenError, TerminalGuard, why_no_screen
 from tui.widgets.bindings import bindings
-from tui.widgets.charset import Charset
+from tui.widgets.charts.chart import CursorMoved
+from tui.widgets.charts.windows import DEFAULT_S, automatic, beside
+from tui.widgets.gpu.beside import beside_device, beside_rank
+from tui.widgets.gpu.ranks import RanksPanel
 from tui.widgets.panel import Panel
 from tui.widgets.tabs import NAMES
 from tui.widgets.view import View
-from tui.widgets.windows import DEFAULT_S, automatic, beside
 
-FRAMES_S = 4.0
-FRAMES_S_REMOTE = 2.0
-"""Over SSH every frame is bytes on the link."""
-TERMINAL_GONE = 129
-"""As a shell reports a program that SIGHUP ended."""
+if TYPE_CHECKING:
+    from tui.doctor.facts import Facts
+    from tui.widgets.stacks.tree import StackTreePanel
+
+ELSEWHERE = {
+    "slash": "/ finds rows of stacks, processes and events: 5 or 6, then /",
+    "o": "o sorts the processes: 6, then o",
+    "s": "s copies and writes the stacks: 5, then s",
+}
+"""What is said of a key where no panel of the view has it."""
+SOON_S = 0.01
+"""Between two frames while a recording hurries to a moment: for the keys."""
 
 
-class GpuwatchApp(App[int]):
+class GpuwatchApp(TerminalApp):
     """Shows a picture until somebody leaves. Reads it every frame and never waits for it."""
 
     TITLE = "gpuwatch"
     CSS_PATH = [f"styles/{name}.tcss" for name in ("roles", "main", "dialogs", *NAMES)]
-    ENABLE_COMMAND_PALETTE = False
     BINDINGS = bindings()
+
+    class Switched(Message):
+        """Another process is watched from now on; or it cannot be, and `why`."""
+
+        def __init__(self, why: str) -> None:
+            super().__init__()
+            self.why = why
 
     def __init__(
         self,
         picture: Picture,
         *,
-        charset: Charset = Charset.UNICODE,
-        colours: str = "many",
-        frames_s: float = FRAMES_S,
-        guard_fd: int | None = None,
+        switch: Switch | None = None,
+        gather: "Callable[[int], Facts] | None" = None,
+        read_source: SourceReader | None = None,
+        **options: Any,
     ) -> None:
-        # Said before Textual looks at NO_COLOR: else it takes the colours of the terminal to grey.
-        super().__init__(ansi_color=None if colours == "many" else True)
+        super().__init__(**options)
         self._picture = picture
-        self._charset = charset
-        self._colours = colours
-        self._frames_s = frames_s
-        self._guard_fd = guard_fd
-        """The terminal to look at before each frame; None in tests."""
-        self._held: Snapshot | None = None
-        """The picture that a paused view stays at."""
-        self._window_s = DEFAULT_S
+        self._switch = switch or Switch(picture)
+        self._device: int | None = None
+        """The GPU that a person chose."""
+        self._read_source = read_source or _files_here
+        self._gather = gather
+        """Reads what the doctor judges; None: this machine."""
+        self._course = Course(with_past(picture))
+        self._looking = Looking(DEFAULT_S)
+        self._soon = False
+        """The next frame comes before its time: a recording is on its way to a moment."""
+        self._baseline: Snapshot | None = None
+        """What the numbers are compared with."""
         self._told = ""
         """The last news of a recording."""
-        self._chosen = False
-        """A person chose the window; until then it follows the steps."""
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._main = MainScreen()
-        self.guard: TerminalGuard | None = None
-        self.animation_level = "none"
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen."""
@@ -79,58 +93,85 @@ class GpuwatchApp(App[int]):
 
     def on_mount(self) -> None:
         """Draw the first frame, then let the sources begin."""
-        self._loop = asyncio.get_running_loop()
-        if self._colours != "many":
-            self.theme = "ansi-dark"
-            self._main.add_class("-named-colours")
-        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
-        self.set_interval(1 / self._frames_s, self.frame)
+        self.begin_frames()
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
         self.frame()
         self.call_after_refresh(self._picture.start)
 
-    def frame(self) -> None:
-        """One frame, if the terminal takes it, and the screen is not being taken down."""
-        if not self.is_running:
-            return
-        if self._guard_fd is not None:
-            state = output_state(self._guard_fd)
-            if state == "gone":
-                self.leave(TERMINAL_GONE)
-            if state != "ready":
-                return
-        self._main.show(self._view())
+    def draw(self) -> None:
+        """The view, what is open above it, and news of a recording."""
+        view = self._view()
+        self._main.show(view)
+        if isinstance(self.screen, Dialog):
+            self.screen.show(view)
         self._tell_news()
+        if self._course.hurries and not self._soon:
+            self._soon = True
+            self.set_timer(SOON_S, self._hurry)
+
+    def _hurry(self) -> None:
+        self._soon = False
+        self.frame()
 
     def _tell_news(self) -> None:
         """What became of a recording, on any screen: the smaller ones have no events."""
         picture = self._picture
-        if isinstance(picture, RecordablePicture) and picture.news != self._told:
+        if isinstance(picture, RecordedPicture) and picture.news != self._told:
             self._told = picture.news
-            self.notify(picture.news, markup=False)
+            self.notify(picture.news)
 
     def _view(self) -> View:
-        now = self._picture.snapshot()
-        shown = self._held or now
-        if not self._chosen:
-            self._window_s = automatic(shown, self._main.chart_columns, self._window_s)
-        behind_s = None if self._held is None else (now.t_ns - self._held.t_ns) / 1e9
-        return View(shown, self._window_s, self._charset, behind_s, tab=self._main.tab.name)
-
-    def leave(self, code: int) -> bool:
-        """End with a code, from any thread or signal handler; False before there is a loop."""
-        if self._loop is None or self._loop.is_closed():
-            return False
-        if self.guard is not None:
-            self.guard.deadline(code)
-        self._loop.call_soon_threadsafe(self.exit, code)
-        return True
+        moment = self._course.moment(self._looking)
+        looking = self._looking
+        if not looking.window_chosen:
+            columns = self._main.chart_columns
+            window_s = automatic(moment.snapshot, columns, looking.window_s)
+            looking = self._looking = looking.over(window_s, chosen=False)
+        focused = self._main.focused
+        return View(
+            moment.snapshot,
+            looking.window_s,
+            self._charset,
+            looking.behind_s(moment.newest_ns),
+            tab=self._main.tab.name,
+            at_ns=moment.at_ns,
+            cursor_ns=looking.cursor_ns,
+            device=self._device,
+            baseline=self._baseline,
+            panel=focused.KIND if isinstance(focused, Panel) else "",
+            stacks_when=looking.stacks_when or worth_showing(moment.snapshot.trees),
+            read_source=self._read_source,
+        )
 
     def action_pause(self) -> None:
         """Hold the view, or catch up."""
-        self._held = self._picture.snapshot() if self._held is None else None
+        self._look_by(self._course.paused(self._looking))
+
+    def action_scrub(self, by: int) -> None:
+        """Back (-1) or forward (+1) by a part of the window."""
+        self._look_by(self._course.back(self._looking, by))
+
+    def action_one_step(self, by: int) -> None:
+        """To the step before (-1) or after (+1)."""
+        looking = self._course.one_step(self._looking, by)
+        if looking == self._looking and looking.held_ns is not None:
+            self.bell()
+        self._look_by(looking)
+
+    def action_end(self, by: int) -> None:
+        """To the first moment (-1), or the last (+1)."""
+        self._look_by(self._course.end(self._looking, by))
+
+    def action_speed(self, by: int) -> None:
+        """Play twice as fast (+1), or half (-1)."""
+        if not self._course.change_speed(by):
+            self.notify("x and X are for a recording that plays")
+        self.frame()
+
+    def _look_by(self, looking: Looking) -> None:
+        self._looking = looking
         self.frame()
 
     def action_longer(self) -> None:
@@ -142,18 +183,84 @@ class GpuwatchApp(App[int]):
         self._choose_window(-1)
 
     def _choose_window(self, by: int) -> None:
-        shown = self._held or self._picture.snapshot()
-        self._window_s = beside(shown, self._main.chart_columns, self._window_s, by)
-        self._chosen = True
+        shown, looking = self._course.moment(self._looking).snapshot, self._looking
+        window_s = beside(shown, self._main.chart_columns, looking.window_s, by)
+        self._look_by(looking.over(window_s))
+
+    def action_reset(self) -> None:
+        """The charts as they were at first: now, no cursor, the window that fits the steps."""
+        self._look_by(self._looking.reset())
+
+    def on_cursor_moved(self, message: CursorMoved) -> None:
+        """Another moment is read."""
+        self._look_by(self._looking.reading(message.t_ns))
+
+    def action_baseline(self) -> None:
+        """Compare with the picture as it is shown."""
+        self._compare_with(self._course.moment(self._looking).snapshot)
+
+    def action_no_baseline(self) -> None:
+        """Compare with nothing."""
+        self._compare_with(None)
+
+    def _compare_with(self, baseline: Snapshot | None) -> None:
+        self._baseline = baseline
         self.frame()
 
     def action_record(self) -> None:
         """Begin a recording, or end it. Whether that went well is in the next frames."""
-        if isinstance(self._picture, RecordablePicture):
+        if isinstance(self._picture, RecordedPicture):
             self._picture.toggle_recording()
             self.frame()
         else:
-            self.bell()
+            self.notify("R records a run while it is watched: this is a recording already")
+
+    def action_device(self, by: int) -> None:
+        """The GPU after (+1) or before (-1); of a process with one, the rank."""
+        shown = self._course.moment(self._looking).snapshot
+        if len(shown.gpus) > 1:
+            self._device = beside_device(shown, self._device, by)
+            self.frame()
+        elif (rank := beside_rank(shown, by)) is not None:
+            self._watch(rank)
+        else:
+            self.notify("< and > choose among GPUs or ranks: here is one")
+
+    def on_ranks_panel_chosen(self, chosen: RanksPanel.Chosen) -> None:
+        """Watch another rank."""
+        self._watch(chosen.rank)
+
+    def _watch(self, rank: Rank) -> None:
+        if not self._switch.is_possible:
+            self.notify(f"this is a picture of one rank: r{rank.rank} is not in it")
+            return
+
+        def told(why: str) -> None:
+            self.post_message(self.Switched(why))
+
+        self._switch.to(rank.pid, told)
+
+    def on_gpuwatch_app_switched(self, switched: Switched) -> None:
+        """Forget what was looked at in the picture before."""
+        if switched.why:
+            self.notify(switched.why, severity="warning")
+            return
+        self._picture = self._switch.picture
+        self._course = Course(with_past(self._picture))
+        self._looking = Looking(self._looking.window_s)
+        self._baseline, self._device, self._told = None, None, ""
+        self.frame()
+
+    async def action_elsewhere(self, key: str) -> None:
+        """A key that means something to another panel: to the first of the view that has it."""
+        panel = self._main.panel_with(key)
+        if panel is None:
+            self.notify(ELSEWHERE[key])
+            return
+        self._main.set_focus(panel)
+        (action,) = (one for one in actions_of(panel.KIND) if key in one.keys)
+        await self.run_action(action.handler, panel)
+        self.frame()
 
     def action_zoom(self) -> None:
         """One panel alone, and back."""
@@ -178,52 +285,65 @@ class GpuwatchApp(App[int]):
         """Out of the innermost thing one is in."""
         if self._main.zoomed:
             self._main.zoom()
-        elif self._held is not None:
+        elif self._looking.held_ns is not None:
             self.action_pause()
         else:
             self._main.set_focus(None)
 
     def action_help(self) -> None:
         """Every key, and how to read the picture."""
-        self.push_screen(HelpScreen(self._charset))
+        self.push_screen(HelpScreen(self._view()))
 
-    def action_redraw(self) -> None:
-        """Everything again, for a terminal that lost some of it."""
-        self.screen.refresh(layout=True)
+    def action_doctor(self) -> None:
+        """What is measured, what is not, and what changes that."""
+        from tui.screens.doctor import DoctorScreen, facts_here
 
-    async def action_quit(self) -> None:
-        """Leave; the training goes on."""
-        self.exit(0)
+        self.push_screen(DoctorScreen(self._view(), self._gather or facts_here))
+
+    def action_export(self) -> None:
+        """The screen as it stands: report, JSON and picture."""
+        from tui.screens.keeping import export_screen  # what most sessions never need
+
+        self.notify(export_screen(self, self._view().snapshot))
+
+    def action_stacks_when(self) -> None:
+        """The stacks of another kind of moment."""
+        self._look_by(self._looking.at_stacks(next_kind(self._view().stacks_when)))
+
+    def on_stack_tree_panel_copy(self, wanted: "StackTreePanel.Copy") -> None:
+        """Stacks as text."""
+        from tui.screens.keeping import copy_stacks
+
+        self.notify(copy_stacks(self, self._view().snapshot, wanted.text))
+
+    def action_copy(self) -> None:
+        """The verdict as text."""
+        from tui.screens.keeping import copy_verdict
+
+        self.notify(copy_verdict(self, self._view().snapshot))
 
 
-def run_screen(picture: Picture, *, ascii_only: bool = False, frames_s: float | None = None) -> int:
+def run_screen(
+    picture: Picture, appearance: Appearance | None = None, other: Make | None = None
+) -> int:
     """Show the picture until somebody leaves, and give the terminal back. Returns the exit code.
 
-    Raises NoScreenError where there is no terminal for it; the picture is closed in every case.
+    `other` makes the picture of another process, where there can be one. Raises NoScreenError where
+    there is no terminal for it; the picture is closed in every case.
     """
+    switch = Switch(picture, other)
     with TerminalGuard() as guard:
         try:
             reason = why_no_screen()
             if reason is not None:
                 raise NoScreenError(reason)
-            return _run(picture, guard, ascii_only, frames_s)
+            make = partial(GpuwatchApp, picture, switch=switch)
+            return run_on_terminal(make, guard, appearance or Appearance())[1]
         finally:
-            picture.close()
+            switch.close()
 
 
-def _run(picture: Picture, guard: TerminalGuard, ascii_only: bool, frames_s: float | None) -> int:
-    remote = "SSH_CONNECTION" in os.environ
-    stream: Any = sys.__stderr__
-    if "utf" not in str(stream.encoding).lower():
-        stream.reconfigure(encoding="utf-8", errors="replace")
-    app = GpuwatchApp(
-        picture,
-        charset=Charset.ASCII if ascii_only else Charset(charset_name()),
-        colours=colour_count(),
-        frames_s=frames_s or (FRAMES_S_REMOTE if remote else FRAMES_S),
-        guard_fd=stream.fileno(),
-    )
-    app.guard = guard
-    guard.leave = app.leave
-    code = app.run(mouse=False)
-    return (app.return_code or 0) if code is None else code
+def _files_here(frame: str, snapshot: Snapshot) -> SourceText:
+    from tui.sources.source_around import read_around  # what most sessions never need
+
+    return read_around(frame, snapshot)

@@ -19,3 +19,8 @@ def own_cpu_ns() -> int:
     of_children = os.times()
     children_s = of_children.children_user + of_children.children_system
     return time.process_time_ns() + int(children_s * 1e9)
+
+
+def own_thread_cpu_ns() -> int:
+    """CPU time that the calling thread has used, ns."""
+    return time.thread_time_ns()

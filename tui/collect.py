@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from tui import clock as real_clock
 from tui.observations import AnyObservation, Missing
-from tui.session import Session
+from tui.session.store import Session
 from tui.sources.source import Source
 
 OWN_CPU_EVERY_NS: Final = 1_000_000_000

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from probe.wire.messages import GpuMemory
 from tui.observations import Activity, GpuUse, OtherProcess
-from tui.snapshot import GpuPhases, MemoryView, Sample, Snapshot, Status, StepStats
+from tui.snapshot import GpuPhases, MemoryView, Snapshot, Status, StepStats
 from tui.verdict.findings import Evidence, Finding, Note, Verdict
 from tui.verdict.said import Held, Said
-from tui.verdict.window import OpenStep
+from tui.verdict.window import OpenStep, Sampled
 
 SCHEMA: Final = 1
 
@@ -34,6 +34,7 @@ def record(snapshot: Snapshot, final: bool) -> Record:
         "target": _target(snapshot),
         "status": _status(snapshot.status, snapshot.attached_s),
         "steps": _steps(snapshot.steps),
+        "sampled": _sampled(snapshot.sampled),
         "open": _open(snapshot.open_step),
         "busy": _busy(snapshot),
         "gpu": _gpus(snapshot),
@@ -93,6 +94,24 @@ def _steps(steps: StepStats | None) -> Record | None:
     }
 
 
+def _sampled(told: Sampled | None) -> Record | None:
+    """Estimates from samples of the stack, where no probe tells of steps."""
+    if told is None or not told.samples:
+        return None
+    return {
+        "samples": told.samples,
+        "step_ms": None if told.period_ns is None else _number(told.period_ns / 1e6),
+        "phases": {
+            name: {
+                "share": _number(share.mean),
+                "share_low": _number(share.low),
+                "share_high": _number(share.high),
+            }
+            for name, share in told.shares.items()
+        },
+    }
+
+
 def _open(step: OpenStep | None) -> Record | None:
     if step is None:
         return None
@@ -108,11 +127,11 @@ def _open(step: OpenStep | None) -> Record | None:
 def _busy(snapshot: Snapshot) -> Record | None:
     """The sawtooth's last second, as one number: its line is for eyes."""
     sawtooth = snapshot.sawtooth
-    if sawtooth is None or not sawtooth.samples:
+    if sawtooth is None:
         return None
-    newest_ns = sawtooth.samples[-1].t_ns
-    second: list[Sample] = [s for s in sawtooth.samples if newest_ns - s.t_ns < 1_000_000_000]
-    mean = sum(sample.value for sample in second) / len(second)
+    series = sawtooth.series
+    told = series.over(series.end_ns - 1_000_000_000, series.end_ns, series.levels[0])
+    mean = told.mean if told else None
     return {"what": sawtooth.title, "percent": _number(mean), "source": sawtooth.source}
 
 

@@ -51,7 +51,7 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     pid: int
     role: str
-    """"main", "worker" or "child"."""
+    """"main", "worker", "child"; around them "launcher" and "rank"."""
     name: str
     cpu_percent: float | None
     """Of one core, over the interval; None in the first."""
@@ -71,6 +71,12 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     resident memory, of a worker in its proportional set size; None where that is not told."""
     thread_cpu_percent: float | None = None
     """CPU of its main thread alone, of one core; None where the kernel does not tell."""
+    parent: int | None = None
+    """Pid of its parent."""
+    pin_cpu_percent: float | None = None
+    """CPU of its thread that pins batches, of one core; None without one."""
+    rank: int | None = None
+    """Of a launcher's other child: its RANK; None where that is not told."""
 
 
 class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
@@ -88,6 +94,8 @@ class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
     others_cpu_percent: float | None = None
     """What processes outside its tree use of the cores that it may run on, of one core; None while
     one of its own has only just been found."""
+    around: tuple[ProcessUse, ...] = ()
+    """What is not of its tree: its launcher, and the launcher's other children."""
 
 
 class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -102,6 +110,8 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     count: int
     line: str = ""
     """Text of the innermost line of the user's own code in it, where that could be read."""
+    moments: int = 0
+    """Bits of the chunk's moments at which it was seen; 0 where no times are known."""
 
 
 class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
@@ -111,6 +121,11 @@ class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
     samples: int
     """Moments sampled in the chunk."""
     stacks: tuple[StackCount, ...]
+    moments_ms: tuple[int, ...] = ()
+    """When the samples were taken, after `started_ns`; () where that is not known."""
+    seen: int = 0
+    """Bits of the moments at which some stack had changed. In between nothing had, and the time is
+    an estimate: the sample was taken after the seen moment before it and before the next."""
 
 
 class OtherProcess(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -185,6 +200,47 @@ class ActivitySeen(Observation, frozen=True, kw_only=True, tag="activity"):
     gpus: tuple[Activity, ...]
 
 
+class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One rank of the target's job on this host, by its state page, over the last interval."""
+
+    rank: int
+    pid: int
+    running: bool
+    """Its process is there."""
+    state: int
+    """The page's, `probe.wire.page.STATE_*`."""
+    steps: int
+    """Completed since its probe was armed."""
+    open_kind: int
+    """The last mark, as in `PageSeen`."""
+    open_since_ns: int
+    heartbeat_ns: int
+    counted: int
+    """Steps that ended in the interval and were seen; the times are sums over them."""
+    wall_ns: int
+    data_ns: int
+    forward_ns: int
+    backward_ns: int
+    optimizer_ns: int
+    device: int | None
+    """NVML's index of its GPU; None without one, or where nobody can tell which it is."""
+    device_busy_percent: float | None = None
+    """Of the interval, by NVML."""
+    device_memory_bytes: int | None = None
+    """In use on the device, by whomever."""
+    device_total_bytes: int | None = None
+
+
+class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):
+    """The ranks of the target's job on this host, the target among them, by number."""
+
+    world_size: int
+    """Ranks of the whole job, those on other hosts included."""
+    interval_ns: int
+    """What the rows speak of: the time up to `t_ns`."""
+    ranks: tuple[RankUse, ...]
+
+
 class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
     """A source cannot deliver, and why; `fix` is what to do. `reason` "" takes it back."""
 
@@ -209,6 +265,7 @@ AnyObservation = (
     | StacksSeen
     | GpusSeen
     | ActivitySeen
+    | RanksSeen
     | Missing
     | TargetEnded
 )

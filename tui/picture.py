@@ -1,7 +1,8 @@
 """What a screen looks at: anything that can say how the run stands now."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from tui.looking import Reach
 from tui.snapshot import Snapshot
 
 
@@ -16,3 +17,53 @@ class Picture(Protocol):
 
     def close(self) -> None:
         """Let go of the target. Called once, when the screen has left."""
+
+
+@runtime_checkable
+class RecordedPicture(Picture, Protocol):
+    """A picture that can be written to a file while it is looked at."""
+
+    @property
+    def news(self) -> str:
+        """What was said last about a recording; "" while nothing was."""
+
+    def toggle_recording(self) -> None:
+        """Begin a recording, or end it. How that went is in the news."""
+
+
+class Moment(NamedTuple):
+    """What there is to see at one moment."""
+
+    snapshot: Snapshot
+    """The last picture that was taken at or before it."""
+    at_ns: int | None
+    """The moment, where it is another than the picture's own: charts end there."""
+    newest_ns: int
+    """As far as the run is known: a live one's now, and where a replay plays."""
+
+
+@runtime_checkable
+class PictureWithPast(Picture, Protocol):
+    """A picture that one can go back in."""
+
+    @property
+    def plays(self) -> bool:
+        """It goes on from wherever one is, as a recording does, and not from now."""
+
+    @property
+    def hurries(self) -> bool:
+        """The last moment that was asked for is not reached yet: the next frame should be soon."""
+
+    @property
+    def reach(self) -> Reach:
+        """The moments that can be looked at."""
+
+    def moment(self, held_ns: int | None) -> Moment:
+        """The run at this moment, or with None where it has come to. Called every frame; never
+        waits, so what is far ahead in a recording comes over several frames."""
+
+    def go_to(self, t_ns: int) -> None:
+        """Where it plays: go on from there."""
+
+    def change_speed(self, by: int) -> None:
+        """Where it plays: twice as fast for every 1, half for every -1."""

@@ -59,9 +59,10 @@ class OpenPage:
             state=values[page.WORD_STATE],
         )
 
-    def rows(self) -> list[Row]:
-        """The last steps, oldest first; rows that are being written are left out."""
-        return rows_of(os.pread(self._fd, page.SIZE, 0))
+    def rows(self, since: int = 0) -> list[Row]:
+        """The last steps from number `since` on, oldest first; rows that are being written are left
+        out."""
+        return rows_of(os.pread(self._fd, page.SIZE, 0), since)
 
     def reread_hello(self) -> Hello:
         """The hello as it is now: it changes when the probe disarms or loses its socket."""
@@ -79,16 +80,15 @@ def hello_of(raw: bytes) -> Hello:
     return decode_hello(raw[page.HELLO_OFFSET : page.HELLO_OFFSET + header.hello_bytes])
 
 
-def rows_of(raw: bytes) -> list[Row]:
-    """The valid rows of a page's ring, oldest first."""
-    rows = []
-    for index in range(page.RING_ROWS):
-        offset = page.RING_OFFSET + index * page.ROW.size
-        if offset + page.ROW.size > len(raw):
-            break
-        *fields, again = page.ROW.unpack_from(raw, offset)
-        if fields[0] and fields[0] == again:
-            rows.append(Row(*fields))
+def rows_of(raw: bytes, since: int = 0) -> list[Row]:
+    """The valid rows of a page's ring from step number `since` on, oldest first."""
+    ring = raw[page.RING_OFFSET : page.RING_OFFSET + page.RING_ROWS * page.ROW.size]
+    whole = ring[: len(ring) // page.ROW.size * page.ROW.size]
+    rows = [
+        Row(*fields)
+        for *fields, again in page.ROW.iter_unpack(whole)
+        if fields[0] == again and fields[0] >= max(1, since)
+    ]
     return sorted(rows, key=lambda row: row.number)
 
 

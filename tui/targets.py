@@ -1,6 +1,7 @@
 """Finding what can be watched, and telling why something cannot."""
 
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,11 @@ from tui.errors import (
     NothingToMeasureError,
     NotPermittedError,
 )
+from tui.privilege import looking_in, refused_because
 from tui.state_page import OpenPage, Words, pages_of
 
 PROC = Path("/proc")
+_VERSION = re.compile(r"python(?P<major>3)\.(?P<minor>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,13 @@ class Found:
 def script_of(argv: list[str]) -> str:
     """The name of what a process runs: its script, or the module behind `-c` and `-m`."""
     return os.path.basename(argv[0]) if argv and argv[0] else "python"
+
+
+def script_of_process(process: psutil.Process) -> str:
+    """What a Python process runs, by its command line: the first word that is no option."""
+    words = process.cmdline()[1:]
+    named = [word for word in words if not word.startswith("-")]
+    return script_of(named[:1]) if named else process.name()
 
 
 def find_probes() -> list[Found]:
@@ -88,6 +98,19 @@ def user_of(pid: int) -> str:
         return "?"
 
 
+def own_page(pid: int) -> OpenPage | None:
+    """The state page of a process itself; None without one, and where it cannot be looked at."""
+    try:
+        pages = pages_of(pid)
+    except OSError:
+        return None
+    own = [opened for opened in pages if is_own(opened.hello, pid)]
+    for opened in pages:
+        if opened not in own[:1]:
+            opened.close()
+    return own[0] if own else None
+
+
 def open_target(pid: int) -> OpenPage:
     """The state page of a process that is to be watched.
 
@@ -104,8 +127,8 @@ def open_target(pid: int) -> OpenPage:
     except PermissionError:
         raise NotPermittedError(
             f"process {pid} ({name}) belongs to {user_of(pid)}",
-            "Only its owner and root may look into it.",
-            f"Try: sudo gpuwatch attach {pid}",
+            refused_because("Only its owner and root may look into it."),
+            looking_in(f"gpuwatch attach {pid}"),
         ) from None
     except FileNotFoundError:
         raise _no_process(pid) from None
@@ -189,6 +212,18 @@ def _is_below(pid: int, ancestor: int) -> bool:
         return ancestor in (parent.pid for parent in psutil.Process(pid).parents())
     except psutil.Error:
         return False
+
+
+def python_of(pid: int) -> tuple[int, int] | None:
+    """The version of a Python process, by the names of its program and library: 3.14 for
+    "python3.14". None where they do not tell."""
+    try:
+        program = os.readlink(PROC / str(pid) / "exe")
+        told = "\n".join((program, (PROC / str(pid) / "maps").read_text()))
+    except OSError:
+        return None
+    match = _VERSION.search(told)
+    return (int(match["major"]), int(match["minor"])) if match else None
 
 
 def is_python(process: psutil.Process) -> bool:

@@ -71,6 +71,14 @@ def colour_count(environ: Mapping[str, str] = os.environ) -> Literal["none", "16
     return "many" if "256color" in environ.get("TERM", "") or "WT_SESSION" in environ else "16"
 
 
+def takes_clipboard(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the terminal may pass text on to the clipboard (OSC 52). It gives no answer, so this
+    is by what is known not to: the Linux console, Apple's Terminal, GNU screen."""
+    if environ.get("TERM") == "linux" or "STY" in environ:
+        return False
+    return environ.get("TERM_PROGRAM") != "Apple_Terminal"
+
+
 def output_state(fd: int) -> Literal["ready", "full", "gone"]:
     """Whether the terminal takes a frame now. One system call, under a microsecond."""
     poll = select.poll()

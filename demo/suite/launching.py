@@ -49,6 +49,8 @@ class Job:
     tiny: bool = False
     cause: str = ""
     """Of several, the one that a run "without" lacks; "" for the main one."""
+    probe: bool = True
+    """The probe watches it; else it is recorded from outside."""
     under: tuple[str, ...] = ()
     """Module and arguments that run the script, where not Python itself."""
 
@@ -82,7 +84,7 @@ class Launched:
         paths = filter(None, (str(ROOT), str(ROOT / "demo"), os.environ.get("PYTHONPATH")))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         environment.pop("GPUWATCH", None)
-        if job.purpose != "recording":
+        if job.purpose != "recording" or not job.probe:
             environment["GPUWATCH"] = "0"
         with self.output.open("w") as output:
             self.process = subprocess.Popen(

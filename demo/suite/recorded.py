@@ -15,7 +15,7 @@ MOST_S: Final = 300.0
 
 def record(launched: Launched, file: Path, seconds: float | None) -> None:
     """Write a recording of the running script from its first step on; None: to its end."""
-    launched.wait_for_steps(probe=True)
+    launched.wait_for_steps(probe=launched.job.probe)
     command = [*GPUWATCH, "record", str(launched.process.pid), "-o", str(file)]
     limit_s = MOST_S
     if seconds is not None:

@@ -65,6 +65,8 @@ class Plan:
     gpu: bool
     traceml: bool
     tiny: bool
+    probe: bool = True
+    """The recorded run has it."""
     scripts: Path = SCENARIOS
 
     def jobs(self, run: Run) -> Iterator[Job]:
@@ -106,6 +108,7 @@ class Plan:
             turn=turn,
             tiny=self.tiny,
             cause=cause,
+            probe=self.probe,
             under=under,
         )
 

@@ -47,6 +47,8 @@ class ArrivalFinder:
             # keeps the loader it would have had (inspect and importlib.resources look at it).
             del loader.exec_module
             execute(module)
+            # It is complete, also for another finder that one of these asks.
+            spec._initializing = False  # type: ignore[attr-defined]
             for then in self._waiting.pop(name, []):
                 then()
             if not self._waiting:

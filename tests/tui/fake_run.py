@@ -8,17 +8,22 @@ from dataclasses import dataclass, field
 from math import sin
 
 from probe.wire.messages import Hello, Step
+from tests.tui import fake_memory, fake_stacks
 from tui.observations import GpuUse, ProcessUse
+from tui.over_time.growing import Growing
+from tui.over_time.series import Series
+from tui.over_time.step_edges import StepEdges
 from tui.snapshot import (
     Event,
     MemoryView,
     Phase,
-    Sample,
     Sawtooth,
     Snapshot,
+    Spread,
     Status,
     StepStats,
 )
+from tui.verdict.exhaustion import Exhaustion
 from tui.verdict.findings import Evidence, Finding, Verdict
 from tui.verdict.window import FrameShare, MemoryPoint, OpenStep, Stacks
 
@@ -103,6 +108,7 @@ WORKERS = (
     FrameShare(0.11, "resize (functional.py:468)", "__getitem__ (dataset.py:43)"),
     FrameShare(0.08, "collate (collate.py:155)", None),
 )
+FULL = Exhaustion(1_100_000, 1_300_000, STEP_MS / 3.6e6)
 NO_GPU_NOTE = "no GPU here: the share of each moment the process computes rather than waits"
 
 
@@ -161,14 +167,19 @@ def snapshot_at(now_ns: int, interval_ns: int = 100 * MS) -> Snapshot:
             steps_s=0.81,
             samples_s=206.5,
             inference=False,
-            phases=tuple(Phase(name, ms, ms / STEP_MS) for name, ms in PHASES),
+            phases=tuple(
+                Phase(name, ms, ms / STEP_MS, Spread(0.99 * ms, 1.14 * ms, 1.4 * ms, 0.01 * ms))
+                for name, ms in PHASES
+            ),
+            error_ms=9.0,
         ),
-        recent=tuple(_step(17_882 + done - 199 + i, i) for i in range(200)),
+        recent=_recent(17_882 + done, START + done * step_ns),
         open_step=OpenStep("data", 0.3, 0.3, False, None),
         loaders=(),
         sawtooth=_sawtooth(now_ns, interval_ns, step_ns, done),
         memory=_memory(now_ns, done),
         stacks=Stacks(312, MAIN, 1_248, WORKERS, 0.02),
+        trees=fake_stacks.TREES,
         processes=(
             ProcessUse(
                 pid=48213,
@@ -200,8 +211,15 @@ def snapshot_at(now_ns: int, interval_ns: int = 100 * MS) -> Snapshot:
             ),
         ),
         events=(
-            Event(now_ns - 363 * S, 17_900, "step time +38% (was 900 ms)"),
-            Event(now_ns - 38 * S, 18_000, "checkpoint 4.1 s"),
+            Event(now_ns - 363 * S, 17_900, "step time 1.2 s, +38% (was 900 ms)", "pace"),
+            Event(now_ns - 38 * S, 18_000, "checkpoint 4.1 s", "checkpoint"),
+        ),
+        series=(
+            fake_memory.series("host", fake_memory.process_bytes, now_ns),
+            fake_memory.series("workers", fake_memory.workers_bytes, now_ns),
+        ),
+        trends=(
+            fake_memory.trend("process", fake_memory.process_bytes, now_ns, 0.38, FULL, GROWTH),
         ),
     )
 
@@ -221,13 +239,25 @@ def _worker(pid: int, status: str) -> ProcessUse:
     )
 
 
-def _step(number: int, i: int) -> Step:
-    wall = round((STEP_MS + 60 * sin(i * 1.7) + (480 if i % 67 == 40 else 0)) * MS)
+def _recent(newest: int, ends_ns: int) -> tuple[Step, ...]:
+    """The last 200 steps, one behind the other."""
+    walls_ns = [
+        round((STEP_MS + 60 * sin(i * 1.7) + (480 if i % 67 == 40 else 0)) * MS) for i in range(200)
+    ]
+    start_ns = ends_ns - sum(walls_ns)
+    steps: list[Step] = []
+    for i, wall_ns in enumerate(walls_ns):
+        steps.append(_step(newest - 199 + i, start_ns, wall_ns))
+        start_ns += wall_ns
+    return tuple(steps)
+
+
+def _step(number: int, start_ns: int, wall_ns: int) -> Step:
     return Step(
         number=number,
         count=1,
-        start_ns=0,
-        end_ns=wall,
+        start_ns=start_ns,
+        end_ns=start_ns + wall_ns,
         data_ns=706 * MS,
         startup_ns=0,
         forward_ns=172 * MS,
@@ -249,18 +279,29 @@ def _step(number: int, i: int) -> Step:
 
 
 def _sawtooth(now_ns: int, interval_ns: int, step_ns: int, done: int) -> Sawtooth:
-    last = now_ns // interval_ns
+    starts_ns = [START + i * step_ns for i in range(max(0, done - 400), done + 1)]
     return Sawtooth(
         title="GPU busy %",
         source=f"nvml {interval_ns // MS} ms",
         note="",
-        interval_ns=interval_ns,
-        samples=tuple(
-            Sample(i * interval_ns, busy(i * interval_ns - interval_ns // 2))
-            for i in range(last - 1_200, last + 1)
-        ),
-        step_starts_ns=tuple(START + i * step_ns for i in range(max(0, done - 400), done + 1)),
+        series=series_of(busy, now_ns, interval_ns),
+        step_starts_ns=StepEdges.of(starts_ns, 17_883 + max(0, done - 400)),
     )
+
+
+def series_of(
+    value: Callable[[int], float],
+    now_ns: int,
+    interval_ns: int,
+    samples: int = 1_201,
+    name: str = "busy",
+) -> Series:
+    """The newest samples of a quantity that is a function of time."""
+    last = now_ns // interval_ns
+    growing = Growing(name, name, "%", "nvml", 0, interval_ns)
+    for i in range(last - samples + 1, last + 1):
+        growing.add(i * interval_ns, value(i * interval_ns - interval_ns // 2))
+    return growing.series()
 
 
 def _memory(now_ns: int, done: int) -> MemoryView:

@@ -1,6 +1,7 @@
 """The screen on the fake run with a real clock: a program for tests that need a real terminal.
 
-`python -m tests.tui.live_fake [hang]`: with `hang` the event loop blocks after the first frames.
+`python -m tests.tui.live_fake [hang | crash]`: after the first frames the event loop blocks, or a
+frame fails.
 """
 
 import os
@@ -16,9 +17,9 @@ from tui.snapshot import Snapshot
 class LiveFake:
     """The fake run, played now."""
 
-    def __init__(self, hang: bool) -> None:
+    def __init__(self, ends: str) -> None:
         self._began = time.perf_counter_ns()
-        self._hang = hang
+        self._ends = ends
         self._frames = 0
 
     def start(self) -> None:
@@ -27,8 +28,10 @@ class LiveFake:
     def snapshot(self) -> Snapshot:
         """The run, 400 s in and going on."""
         self._frames += 1
-        if self._hang and self._frames > 5:
+        if self._frames > 5 and self._ends == "hang":
             time.sleep(60)
+        if self._frames > 5 and self._ends == "crash":
+            raise ZeroDivisionError("a frame\nfailed")
         return snapshot_at(START + 400 * S + time.perf_counter_ns() - self._began)
 
     def close(self) -> None:
@@ -38,4 +41,4 @@ class LiveFake:
 
 
 if __name__ == "__main__":
-    sys.exit(run_screen(LiveFake("hang" in sys.argv[1:])))
+    sys.exit(run_screen(LiveFake(sys.argv[1] if len(sys.argv) > 1 else "")))

@@ -5,9 +5,11 @@ from dataclasses import replace
 import msgspec
 
 from probe.wire.messages import GpuMemory
-from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S
+from tests.tui import fake_stacks
+from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S, busy, series_of
 from tui.observations import Activity, OtherProcess
-from tui.snapshot import GpuPhases, MemoryView, Phase, Sample, Scope, Snapshot, Status
+from tui.over_time.step_edges import NO_STEPS, StepEdges
+from tui.snapshot import GpuPhases, MemoryView, Phase, Scope, Snapshot, Spread, Status
 from tui.verdict.findings import Evidence, Finding, Kind, Note, Verdict
 from tui.verdict.said import Said, Timeline
 
@@ -46,10 +48,13 @@ def connecting(snapshot: Snapshot) -> Snapshot:
         sawtooth=None,
         memory=NOTHING_KNOWN,
         stacks=None,
+        trees=None,
         processes=(),
         cores=None,
         gpus=(),
         events=(),
+        series=(),
+        trends=(),
     )
 
 
@@ -63,7 +68,11 @@ def warming_up(snapshot: Snapshot) -> Snapshot:
         snapshot,
         verdict=Verdict(finding, 0.0, None, None, (), ()),
         steps=replace(snapshot.steps, total=4, in_window=4, window_s=5.0),
-        sawtooth=replace(saw, samples=saw.samples[-60:], step_starts_ns=saw.step_starts_ns[-5:]),
+        sawtooth=replace(
+            saw,
+            series=series_of(busy, snapshot.t_ns, saw.series.interval_ns, samples=60),
+            step_starts_ns=StepEdges.of(saw.step_starts_ns[-5:]),
+        ),
         memory=replace(
             snapshot.memory,
             host=snapshot.memory.host[-5:],
@@ -71,7 +80,9 @@ def warming_up(snapshot: Snapshot) -> Snapshot:
             growing=False,
         ),
         stacks=None,
+        trees=None,
         events=(),
+        trends=(),
     )
 
 
@@ -83,7 +94,10 @@ def stalled(snapshot: Snapshot) -> Snapshot:
     )
     advice = "worker 48233 waits for a disk: look at the mount that it reads from"
     finding = _says("stalled", "no step for 31 s", advice, evidence=evidence)
-    return replace(snapshot, verdict=Verdict(finding, 0.9, None, snapshot.t_ns - 31 * S, (), ()))
+    assert snapshot.open_step is not None
+    stands = replace(snapshot.open_step, age_s=31.0, step_age_s=31.4)
+    verdict = Verdict(finding, 0.9, None, snapshot.t_ns - 31 * S, (), ())
+    return replace(snapshot, verdict=verdict, open_step=stands)
 
 
 def ended(snapshot: Snapshot) -> Snapshot:
@@ -105,8 +119,18 @@ def incomplete(snapshot: Snapshot) -> Snapshot:
     )
     status = Status("no probe", "live", None, None, 0, 0, None, 2.2, missing)
     verdict = Verdict(finding, 0.0, None, None, (), missing)
+    assert snapshot.sawtooth is not None
     return replace(
-        snapshot, status=status, verdict=verdict, steps=None, recent=(), stacks=None, events=()
+        snapshot,
+        sawtooth=replace(snapshot.sawtooth, step_starts_ns=NO_STEPS),
+        status=status,
+        verdict=verdict,
+        steps=None,
+        recent=(),
+        stacks=None,
+        trees=None,
+        events=(),
+        trends=(),
     )
 
 
@@ -126,6 +150,8 @@ def healthy_without_gpu(snapshot: Snapshot) -> Snapshot:
         gpus=(),
         sawtooth=own,
         memory=memory,
+        trends=(),
+        trees=fake_stacks.ON_HOST,
         verdict=Verdict(finding, 0.85, 10, snapshot.t_ns - 95 * S, (), missing),
     )
 
@@ -134,7 +160,12 @@ def on_gpm(snapshot: Snapshot) -> Snapshot:
     """The same run where the GPU has counters, somebody else is on it, and it is hot."""
     saw = snapshot.sawtooth
     assert saw is not None
-    tensor = tuple(Sample(one.t_ns, max(0.0, one.value - 30.0)) for one in saw.samples)
+    tensor = series_of(
+        lambda t_ns: max(0.0, busy(t_ns) - 30.0),
+        snapshot.t_ns,
+        saw.series.interval_ns,
+        name="tensor",
+    )
     does = Activity(
         index=0,
         source="gpm",
@@ -203,23 +234,25 @@ def short_steps(snapshot: Snapshot) -> Snapshot:
     assert run.steps is not None
     assert run.sawtooth is not None
     shorter = {"p50_ms": 170.0, "p95_ms": 181.0, "max_ms": 203.0, "steps_s": 5.87}
-    phases = tuple(Phase(one.name, 0.137 * one.mean_ms, one.share) for one in run.steps.phases)
+    phases = tuple(_scaled(one, 17 / 124) for one in run.steps.phases)
+    on_gpu = tuple(_scaled(one, 17 / 76) for one in ON_GPU.phases)
     now_ns = snapshot.t_ns
-    starts_ns = tuple(now_ns - (400 - i) * 170 * MS for i in range(400))
-    samples = tuple(
-        Sample(one.t_ns, 38.0 + 25.0 * ((i * 59) % 100 / 100))
-        for i, one in enumerate(run.sawtooth.samples)
-    )
+    starts_ns = StepEdges.of(now_ns - (400 - i) * 170 * MS for i in range(400))
+    series = series_of(lambda t_ns: 38.0 + t_ns // (100 * MS) * 59 % 100 / 4, now_ns, 100 * MS)
     return replace(
         run,
         steps=replace(run.steps, phases=phases, **shorter),
+        gpu_phases=replace(ON_GPU, phases=on_gpu, exposed_ms=on_gpu[0].mean_ms),
         recent=tuple(
             msgspec.structs.replace(
-                one, end_ns=one.end_ns * 17 // 124, data_ns=one.data_ns * 17 // 124
+                one,
+                start_ns=one.start_ns * 17 // 124,
+                end_ns=one.end_ns * 17 // 124,
+                data_ns=one.data_ns * 17 // 124,
             )
             for one in run.recent
         ),
-        sawtooth=replace(run.sawtooth, samples=samples, step_starts_ns=starts_ns),
+        sawtooth=replace(run.sawtooth, series=series, step_starts_ns=starts_ns),
         scope=Scope(
             step_ns=170 * MS,
             steps=141,
@@ -229,6 +262,12 @@ def short_steps(snapshot: Snapshot) -> Snapshot:
             high=(15.0, 4.0, 2.0, 0.0, 1.0, 3.0, 20.0, 80.0, 99.0, 97.0, 95.0, 72.0),
         ),
     )
+
+
+def _scaled(phase: Phase, by: float) -> Phase:
+    one = phase.spread
+    spread = one and Spread(by * one.p50_ms, by * one.p95_ms, by * one.max_ms, by * one.error_ms)
+    return replace(phase, mean_ms=by * phase.mean_ms, spread=spread)
 
 
 def four_gpus(snapshot: Snapshot) -> Snapshot:

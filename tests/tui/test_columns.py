@@ -1,16 +1,21 @@
 """The sawtooth's arithmetic, as pictures."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from math import pi, sin
 
 import pytest
 
-from tests.tui.fake_run import MS, S
-from tui.snapshot import Sample, Sawtooth
+from tests.tui.fake_run import MS, START, S, snapshot_at
+from tui.over_time.growing import Growing
+from tui.over_time.series import Series
+from tui.over_time.step_edges import NO_STEPS, StepEdges
 from tui.widgets.charset import Charset
-from tui.widgets.columns import (
+from tui.widgets.charts.columns import (
     Column,
     Stretch,
     area_rows,
+    beat_ns,
     columns_of,
     grid_for,
     stretches,
@@ -22,8 +27,11 @@ def _flat(*values: float | None) -> list[Column | None]:
     return [None if value is None else Column(value, value) for value in values]
 
 
-def _sawtooth(samples: list[Sample], interval_ns: int, starts: tuple[int, ...] = ()) -> Sawtooth:
-    return Sawtooth("GPU busy %", "nvml", "", interval_ns, tuple(samples), starts)
+def _series(samples: Iterable[tuple[int, float]], interval_ns: int = 100 * MS) -> Series:
+    growing = Growing("busy", "GPU busy", "%", "nvml", 0, interval_ns)
+    for t_ns, value in samples:
+        growing.add(t_ns, value)
+    return growing.series()
 
 
 def test_area_is_eighths_of_cells() -> None:
@@ -68,15 +76,17 @@ def test_never_finer_than_the_samples() -> None:
     ("asked_ms", "step_ms", "column_ms", "whole"),
     [
         (100, 1_240, 100, 0),  # many columns a step: the teeth show
-        (400, 1_240, 1_240, 1),  # would beat: one step a column
-        (1_300, 1_240, 1_240, 1),
-        (2_000, 1_240, 2_480, 2),
+        (400, 1_240, 400, 0),
+        (500, 1_240, 500, 1),  # would beat: the mean of the step that it lies in
+        (1_300, 1_240, 1_300, 1),
+        (2_000, 1_240, 2_000, 2),
         (4_000, 1_240, 4_000, 0),  # many steps a column: a plain mean
-        (100, 90, 180, 2),  # never finer than the 100 ms samples
+        (100, 90, 100, 6),  # a sample covers more than a step: the mean of several
         (100, 0, 100, 0),  # no step known
+        (20, 1_240, 100, 0),  # never finer than the samples
     ],
 )
-def test_columns_snap_to_whole_steps(
+def test_columns_that_would_beat_with_the_steps_tell_whole_ones(
     asked_ms: int, step_ms: int, column_ms: int, whole: int
 ) -> None:
     grid = grid_for(asked_ms * MS * 50, 50, 100 * MS, step_ms * MS)
@@ -91,59 +101,114 @@ def test_a_grid_is_steady_while_the_step_time_jitters() -> None:
 
 
 def test_columns_keep_their_values_while_they_scroll() -> None:
-    samples = [Sample(i * 100 * MS, 50 + 50 * sin(i)) for i in range(400)]
-    saw = _sawtooth(samples, 100 * MS)
+    series = _series((i * 100 * MS, 50 + 50 * sin(i)) for i in range(1, 400))
     grid = grid_for(10 * S, 40, 100 * MS, 0)
 
     def picture(now_ns: int) -> list[Column | None]:
-        return columns_of(saw, stretches(grid, now_ns, 40, ()))
+        return columns_of(series, stretches(grid, now_ns, 40, NO_STEPS))
 
     # Within a column nothing moves; then everything moves by exactly one cell.
     assert picture(30 * S)[:-1] == picture(30 * S + 90 * MS)[:-1]
     assert picture(30 * S)[1:-1] == picture(30 * S + grid.column_ns)[:-2]
 
 
-def test_no_wave_appears_that_does_not_exist() -> None:
-    # GIVEN a steady run: 1.9 s a step, busy for the second half of each
-    step = 1_900 * MS
-    starts = tuple(i * step for i in range(200))
-    samples = [
-        Sample(t * 100 * MS, 100.0 if (t * 100 * MS - 50 * MS) % step > step // 2 else 0.0)
-        for t in range(1, 3_600)
-    ]
-    saw = _sawtooth(samples, 100 * MS, starts)
+def _means(columns: Iterable[Column | None]) -> list[float]:
+    return [column.mean for column in columns if column]
 
-    # WHEN columns are a second wide, THEN plain means would swing between 0 and 100 ...
-    times = [Stretch(i * S, (i + 1) * S) for i in range(100, 180)]
-    plain = [column.mean for column in columns_of(saw, times) if column]
-    assert max(plain) - min(plain) > 50
+
+@pytest.mark.parametrize(
+    ("step_ms", "column_ms", "plain_swings", "ours_swing"),
+    [(1_900, 1_000, 50, 8), (1_900, 4_500, 10, 3), (1_240, 500, 50, 8), (170, 100, 60, 14)],
+)
+def test_no_wave_appears_that_does_not_exist(
+    step_ms: int, column_ms: int, plain_swings: float, ours_swing: float
+) -> None:
+    # GIVEN a steady run, busy for the second half of each step
+    step = step_ms * MS
+    starts = StepEdges.of(i * step for i in range(900_000 // step_ms))
+
+    def share(end_ns: int) -> float:
+        """Of the 100 ms before a moment that were busy."""
+        parts = (end_ns - at * MS for at in range(0, 100, 2))
+        return sum(2.0 for t_ns in parts if t_ns % step > step // 2)
+
+    series = _series((t * 100 * MS, share(t * 100 * MS)) for t in range(1, 3_600))
+
+    # WHEN columns keep time with them, THEN plain means would swing ...
+    times = [Stretch(i * column_ms * MS, (i + 1) * column_ms * MS) for i in range(20, 75)]
+    plain = _means(columns_of(series, times))
+    assert max(plain) - min(plain) > plain_swings
 
     # ... and ours do not
-    grid = grid_for(80 * S, 80, 100 * MS, step)
-    ours = columns_of(saw, stretches(grid, 350 * S, 80, starts))
-    means = [column.mean for column in ours if column]
-    assert len(means) >= 78
-    assert max(means) - min(means) < 8
-    assert all(column.peak == 100 for column in ours if column)
+    grid = grid_for(80 * column_ms * MS, 80, 100 * MS, step)
+    ours = _means(columns_of(series, stretches(grid, 350 * S, 80, starts))[5:-5])
+    assert grid.whole_steps > 0
+    assert len(ours) == 70
+    assert max(ours) - min(ours) < ours_swing
 
 
-def test_a_spike_survives_any_zoom() -> None:
-    samples = [Sample(i * 100 * MS, 100.0 if i == 2_345 else 3.0) for i in range(6_000)]
-    saw = _sawtooth(samples, 100 * MS)
-    columns = columns_of(saw, stretches(grid_for(600 * S, 60, 100 * MS, 0), 599 * S, 60, ()))
+def test_steps_that_are_not_alike_beat_with_nothing() -> None:
+    stats = snapshot_at(START + 400 * S).steps
+    assert stats is not None
+    assert beat_ns(stats) == 1_240 * MS
+    assert beat_ns(replace(stats, steps_s=0.5)) == 0, "one in a few is much longer"
+    assert beat_ns(None) == 0
+
+
+def test_the_step_that_runs_is_drawn_as_far_as_it_is_known() -> None:
+    grid = grid_for(12 * S, 24, 100 * MS, S)
+    times = stretches(grid, 10 * S, 24, StepEdges.of(i * S for i in range(9)))
+    assert times[-1] == Stretch(8 * S, 10_500 * MS)
+    assert times[-5] == times[-1], "one step is one mean"
+    assert times[-6] == Stretch(7 * S, 8 * S)
+    assert times[0] == Stretch(-1_500 * MS, -S), "before the first step that is known"
+
+
+@pytest.mark.parametrize("window_s", [600, 1_200, 3_600])
+def test_a_spike_survives_any_zoom(window_s: int) -> None:
+    series = _series((i * 100 * MS, 100.0 if i == 31_234 else 3.0) for i in range(1, 36_000))
+    grid = grid_for(window_s * S, 60, 100 * MS, 0)
+    columns = columns_of(series, stretches(grid, 3_599 * S, 60, NO_STEPS))
     assert [column.peak for column in columns if column].count(100.0) == 1
 
 
+def test_a_wait_survives_any_zoom() -> None:
+    series = _series((i * 100 * MS, 2.0 if i == 31_234 else 93.0) for i in range(1, 36_000))
+    columns = columns_of(
+        series, stretches(grid_for(3_600 * S, 60, 100 * MS, 0), 3_599 * S, 60, NO_STEPS)
+    )
+    assert [column.low for column in columns if column].count(2.0) == 1
+
+
+def test_a_column_of_many_samples_is_solid_up_to_its_lowest() -> None:
+    columns = [
+        Column(60.0, 90.0, 20.0),
+        Column(52.0, 90.0, 0.0),
+        Column(60.0, 60.0, 60.0),
+        Column(60.0, 75.0, 38.0),
+        None,
+    ]
+    assert area_rows(columns, 5) == [
+        "░░   ",
+        "░░ ░ ",
+        "▒▅█▒ ",
+        "▒▒██ ",
+        "█▒██ ",
+    ]
+
+
 def test_gaps_are_gaps() -> None:
-    samples = [Sample(i * 100 * MS, 80.0) for i in (*range(10, 20), *range(40, 50))]
+    series = _series((i * 100 * MS, 80.0) for i in (*range(10, 20), *range(40, 50)))
     times = [Stretch(i * 500 * MS, (i + 1) * 500 * MS) for i in range(11)]
-    columns = columns_of(_sawtooth(samples, 100 * MS), times)
+    columns = columns_of(series, times)
     assert area_rows(columns, 1) == [" ▆▆▆   ▆▆▆ "]
+    unknown = [column is None for column in columns]
+    assert tick_row(times, NO_STEPS, unknown) == "┄───┄┄┄───┄"
 
 
 def test_the_mean_is_by_time() -> None:
-    saw = _sawtooth([Sample(100, 0.0), Sample(200, 100.0)], 100)
-    whole, part = columns_of(saw, [Stretch(0, 200), Stretch(50, 200)])
+    series = _series([(100, 0.0), (200, 100.0)], 100)
+    whole, part = columns_of(series, [Stretch(0, 200), Stretch(50, 200)])
     assert whole == Column(50.0, 100.0)
     # A column shorter than two samples has no peak of its own.
     assert part is not None
@@ -152,8 +217,8 @@ def test_the_mean_is_by_time() -> None:
 
 def test_ticks_stand_where_steps_begin() -> None:
     times = [Stretch(i * 10, i * 10 + 10) for i in range(12)]
-    assert tick_row(times, (0, 45, 90)) == "┴───┴────┴──"
-    assert tick_row(times, ()) == "────────────"
+    assert tick_row(times, StepEdges.of((0, 45, 90))) == "┴───┴────┴──"
+    assert tick_row(times, NO_STEPS) == "────────────"
 
 
 def test_a_sine_looks_like_one() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from dataclasses import replace
 
 import pytest
 from textual.geometry import Region
@@ -10,6 +11,7 @@ from tests.tui import states
 from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import assert_golden, picture_of, screen_text
 from tui.app import GpuwatchApp
+from tui.snapshot import Snapshot
 from tui.widgets.charset import Charset
 from tui.widgets.panel import Panel
 
@@ -87,10 +89,6 @@ def test_ascii() -> None:
     assert_golden("ascii_80x24", text)
 
 
-def test_help() -> None:
-    assert_golden("help_80x40", picture_of((80, 40), keys=["question_mark"]))
-
-
 def test_zoom() -> None:
     assert_golden("zoomed_80x24", picture_of((80, 24), keys=["z"]))
     step = picture_of((80, 30), keys=["tab", "tab", "tab", "z"])
@@ -141,3 +139,26 @@ def test_only_rows_that_changed_are_painted(monkeypatch: pytest.MonkeyPatch) -> 
             assert 0 < len(painted) < 30
 
     asyncio.run(session())
+
+
+def test_a_run_that_stands_still_has_no_rate() -> None:
+    text = picture_of((100, 30), states.stalled)
+    (heading,) = (line for line in text.splitlines() if "── Step " in line)
+    assert "no step for 31s" in heading
+    assert "steps/s" not in heading
+
+
+def test_advice_is_whole_where_rows_are_free() -> None:
+    advice = " ".join(f"word{i}" for i in range(40))
+
+    def advised(snapshot: Snapshot) -> Snapshot:
+        finding = replace(snapshot.verdict.finding, advice=(advice, advice))
+        return replace(snapshot, verdict=replace(snapshot.verdict, finding=finding))
+
+    for size, keys in (((100, 30), ("enter",)), ((39, 11), ())):
+        assert "word39" in picture_of(size, advised, keys=keys)
+    assert "idle), then decode on the GPU" in picture_of((50, 20))
+
+
+def test_the_narrow_chart_says_its_times() -> None:
+    assert "-10 s" in picture_of((50, 20))

@@ -1,11 +1,16 @@
 """The stacked bar and its legend."""
 
+from dataclasses import replace
+
 import pytest
 
-from tests.tui.fake_run import PHASES, STEP_MS
+from tests.tui.fake_run import PHASES, STEP_MS, FakeRun
 from tui.snapshot import Phase
-from tui.widgets.phases import allot, bar_row, legend_row
+from tui.widgets.charset import Charset
 from tui.widgets.spans import length, text_of
+from tui.widgets.steps.phase_table import table_rows
+from tui.widgets.steps.phases import allot, bar_row, legend_row
+from tui.widgets.view import View
 
 STEP = tuple(Phase(name, ms, ms / STEP_MS) for name, ms in PHASES)
 
@@ -57,3 +62,20 @@ def test_cells_add_up() -> None:
     for width in range(1, 60):
         assert sum(allot((0.571, 0.139, 0.233, 0.036, 0.021), width)) == width
         assert length(bar_row(STEP, width)) == max(1, width - 1)
+
+
+def test_of_the_wait_it_says_what_the_gpu_felt() -> None:
+    said = text_of(legend_row(STEP, 125, 0.36))
+    assert said.startswith(" ░ data wait 706 57%, the GPU felt 36%   ▒ forward 172 14%")
+    assert text_of(legend_row(STEP, 50, 0.36)).startswith(" ░ wait 57%, felt 36%  ▒ fwd 14%")
+
+
+def test_the_table_of_few_rows_keeps_the_wait_for_data() -> None:
+    snapshot = FakeRun().snapshot()
+    assert snapshot.steps is not None
+    phases = (Phase("data", 0.1, 0.001), *STEP[1:])
+    view = View(
+        replace(snapshot, steps=replace(snapshot.steps, phases=phases)), 10, Charset.UNICODE, None
+    )
+    names = [text_of(one)[:16].strip() for one in table_rows(view, 80, 4)]
+    assert names == ["ms a step", "░ data wait", "█ backward", "step (+3 more)"]

@@ -104,3 +104,7 @@ def test_ascii_is_ascii() -> None:
     text = Charset.ASCII.translate("▲ 4 → 10 ≤ 2.3x · ░▒█▓ ┴ 日")
     assert text == "! 4 > 10 < 2.3x - :+#= + ?"
     assert Span("x").role == "text"
+
+
+def test_in_ascii_a_cut_and_a_spread_do_not_look_like_an_estimate() -> None:
+    assert Charset.ASCII.translate("a cut… 3 ± 1 ~2.3x") == "a cut. 3 + 1 ~2.3x"

@@ -2,7 +2,7 @@
 
 from tui.verdict.window import FrameShare
 from tui.widgets.spans import text_of
-from tui.widgets.stacks import _line, shared_out, short_frame
+from tui.widgets.stacks.panel import _line, shared_out, short_frame
 
 FRAME = "_MultiProcessingDataLoaderIter._try_get_data (torch/utils/data/dataloader.py:1291)"
 

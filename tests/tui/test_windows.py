@@ -4,19 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from tests.tui.fake_run import MS, START, S, snapshot_at
+from tests.tui.fake_run import MS, START, S, busy, series_of, snapshot_at
 from tui.snapshot import Snapshot
-from tui.widgets.windows import automatic, beside, usable
+from tui.widgets.charts.windows import automatic, beside, usable
 
 
 def _run(step_ms: float, interval_ms: int) -> Snapshot:
     snapshot = snapshot_at(START + 400 * S)
     assert snapshot.steps is not None
     assert snapshot.sawtooth is not None
+    series = series_of(busy, snapshot.t_ns, interval_ms * MS, samples=3)
     return replace(
         snapshot,
         steps=replace(snapshot.steps, p50_ms=step_ms),
-        sawtooth=replace(snapshot.sawtooth, interval_ns=interval_ms * MS),
+        sawtooth=replace(snapshot.sawtooth, series=series),
     )
 
 
@@ -44,13 +45,14 @@ def test_a_window_that_was_chosen_does_not_go_back_and_forth() -> None:
 
 
 def test_windows_that_would_look_the_same_are_left_out() -> None:
-    assert usable(94, 0.1) == (10, 30, 120, 600)
-    assert usable(94, 0.02) == (3, 10, 30, 120, 600)
-    assert usable(94, 60.0) == (600,)
+    assert usable(94, 0.1) == (10, 30, 120, 600, 3_600)
+    assert usable(94, 0.02) == (3, 10, 30, 120, 600, 3_600)
+    assert usable(94, 60.0) == (3_600,)
 
 
 def test_longer_and_shorter() -> None:
     run = _run(1_240, 100)
     assert beside(run, 94, 10, +1) == 30
     assert beside(run, 94, 10, -1) == 10
-    assert beside(run, 94, 600, +1) == 600
+    assert beside(run, 94, 600, +1) == 3_600
+    assert beside(run, 94, 3_600, +1) == 3_600

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui import clock
+from tui.appearance import Appearance
+from tui.cli.appearance_options import add_appearance, appearance_of
 from tui.cli.attach import show_screen, why_no_screen
+from tui.cli.manual import Manual, examples
 from tui.cli.output import write_lines, write_notes
 
 if TYPE_CHECKING:
@@ -38,6 +41,13 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         description="Start a real training run with a bottleneck and watch it; it ends with the "
         "monitor. Without a terminal it is watched for about 20 s. With --gpu nothing is started: "
         "it plays what was recorded on a GPU.",
+        epilog=examples(
+            ("gpuwatch demo", "the first of them"),
+            ("gpuwatch demo --list", "which there are"),
+            ("gpuwatch demo storage", "that one"),
+            ("gpuwatch demo --gpu", "a recording, for who has no GPU"),
+        ),
+        formatter_class=Manual,
         allow_abbrev=False,
     )
     command.add_argument("name", metavar="NAME", nargs="?", help="see --list; the first without")
@@ -45,6 +55,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "--gpu", action="store_true", help="replay a recording that was made on a GPU"
     )
     command.add_argument("--list", action="store_true", help="which demonstrations there are")
+    add_appearance(command)
     command.set_defaults(run=run)
 
 
@@ -63,7 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise _unknown(arguments.name, [demo.name for demo in catalogue.demos], "demo")
     _check_needs()
     with tempfile.TemporaryDirectory(prefix="gpuwatch-demo-") as folder:
-        return _show(catalogue, demo, Path(folder) / f"{demo.name}.log")
+        log = Path(folder) / f"{demo.name}.log"
+        return _show(catalogue, demo, log, appearance_of(arguments))
 
 
 def _run_recorded(arguments: argparse.Namespace) -> int:
@@ -93,7 +105,7 @@ def _run_recorded(arguments: argparse.Namespace) -> int:
             "and nothing runs here.",
         ]
     )
-    return show(Recording(catalogue.folder / demo.file))
+    return show(Recording(catalogue.folder / demo.file), appearance_of(arguments))
 
 
 def _unknown(name: str, names: list[str], command: str) -> "UsageError":
@@ -118,7 +130,7 @@ def _check_needs() -> None:
         )
 
 
-def _show(catalogue: "Catalogue", demo: "Demo", log: Path) -> int:
+def _show(catalogue: "Catalogue", demo: "Demo", log: Path, appearance: Appearance) -> int:
     from tui.cli.target import picture_of
     from tui.cli.training import Training, how_it_ended
 
@@ -130,7 +142,7 @@ def _show(catalogue: "Catalogue", demo: "Demo", log: Path) -> int:
         _wait_for_probe(training)
         status = training.exit_status
         if status is None:
-            code = _watch(picture_of(training.pid, stacks=True), demo)
+            code = _watch(picture_of(training.pid, stacks=True), demo, appearance)
             status = training.exit_status
             if status is None or status == 0:
                 return code
@@ -166,10 +178,10 @@ def _wait_for_probe(training: "Training") -> None:
         pause.wait(LOOK_S)
 
 
-def _watch(picture: "Picture", demo: "Demo") -> int:
+def _watch(picture: "Picture", demo: "Demo", appearance: Appearance) -> int:
     why_not = why_no_screen()
     if why_not is None:
-        return show_screen(picture)
+        return show_screen(picture, appearance)
     from tui.cli.watching import PlainFace, watch
 
     write_notes([f"  {why_not}: lines of text for about {PLAIN_S:.0f} s"])

@@ -1,13 +1,17 @@
-"""`gpuwatch ls`: which processes can be watched. Also what `gpuwatch` alone does."""
+"""`gpuwatch ls`: which processes can be watched. `gpuwatch` alone lets one be picked."""
 
 import argparse
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tui.appearance import Appearance
+from tui.cli.attach import show_screen, why_no_screen
+from tui.cli.manual import Manual, examples
 from tui.cli.output import write_lines, write_notes
 
 if TYPE_CHECKING:
-    from tui.targets import Found
+    from tui.candidates import Candidate
 
 SCHEMA = 1
 
@@ -17,7 +21,13 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     command = commands.add_parser(
         "ls",
         help="which processes can be watched",
-        description="Processes with a probe, on this machine and readable by this user.",
+        description="Processes with a probe, ranks below their launcher, and Python processes that "
+        "hold a GPU without one: on this machine, and readable by this user.",
+        epilog=examples(
+            ("gpuwatch ls", "a table"),
+            ("gpuwatch ls --json", "for a script"),
+        ),
+        formatter_class=Manual,
         allow_abbrev=False,
     )
     command.add_argument("--json", action="store_true", help="one JSON object a process and line")
@@ -26,9 +36,9 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print them; none is no error."""
-    from tui.targets import find_probes
+    from tui.candidates import find_candidates
 
-    found = find_probes()
+    found = find_candidates()
     if arguments.json:
         write_lines(json.dumps(_record(one), allow_nan=False) for one in found)
         return 0
@@ -37,36 +47,54 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_without_command(_: argparse.Namespace) -> int:
-    """The list, and how to go on."""
-    from tui.targets import find_probes
+    """The picker; without a terminal the list, and how to go on."""
+    from tui.candidates import find_candidates
 
-    found = find_probes()
+    if why_no_screen() is None:
+        return _pick_and_watch()
+    found = find_candidates()
     _write_table(found)
     if found:
         write_notes([f"To watch one: gpuwatch attach {found[0].pid}"])
     return 0
 
 
-def _write_table(found: "list[Found]") -> None:
+def _pick_and_watch() -> int:
+    from tui.candidates import find_candidates
+    from tui.cli.target import picture_of
+    from tui.screens.picker import pick
+
+    appearance = Appearance()
+    pid = pick(find_candidates, appearance)
+    if pid is None:
+        return 0
+    make = partial(picture_of, stacks=True)
+    return show_screen(make(pid), appearance, make)
+
+
+def _write_table(found: "list[Candidate]") -> None:
     if found:
         write_lines(table(found))
         return
     write_notes(
         [
             "gpuwatch: no process with a probe runs here (as far as this user may look)",
-            "A training script has one with these lines at its top: import probe; probe.install()",
+            "Start one with it inside: gpuwatch run train.py, or with probe.install() at its top",
             "See one at work: gpuwatch demo",
         ]
     )
 
 
-def table(found: "list[Found]") -> list[str]:
-    """A header and one line a process."""
+def table(found: "list[Candidate]") -> list[str]:
+    """A header and one line a process, ranks below their launcher."""
     rows = [("PID", "USER", "RANK", "STEPS", "SCRIPT")]
+    launcher = None
     for one in found:
-        hello = one.hello
-        rank = "-" if hello.rank is None else f"{hello.rank}/{hello.world_size or '?'}"
-        rows.append((str(one.pid), one.user, rank, f"{one.words.steps:,}", one.script))
+        if one.launcher is not None and one.launcher != launcher:
+            rows.append((str(one.launcher.pid), one.user, "", "", one.launcher.name))
+        launcher = one.launcher
+        script = f"  {one.script}" if launcher else one.script
+        rows.append((str(one.pid), one.user, one.rank, one.steps, script))
     wide = [max(len(row[column]) for row in rows) for column in range(4)]
     return [
         f"{pid:>{wide[0]}}  {user:{wide[1]}}  {rank:>{wide[2]}}  {steps:>{wide[3]}}  {script}"
@@ -74,21 +102,24 @@ def table(found: "list[Found]") -> list[str]:
     ]
 
 
-def _record(one: "Found") -> dict[str, Any]:
-    hello = one.hello
+def _record(one: "Candidate") -> dict[str, Any]:
+    """What only a probe can tell is null without one."""
+    hello = one.found.hello if one.found else None
     return {
         "schema": SCHEMA,
         "pid": one.pid,
         "user": one.user,
         "script": one.script,
-        "argv": hello.argv,
-        "rank": hello.rank,
-        "local_rank": hello.local_rank,
-        "world_size": hello.world_size,
-        "steps": one.words.steps,
-        "started": hello.started_unix,
-        "python": hello.python,
-        "torch": hello.torch,
-        "endpoint": hello.endpoint,
-        "fault": hello.fault,
+        "probe": hello.probe if hello else None,
+        "launcher": one.launcher.pid if one.launcher else None,
+        "argv": hello.argv if hello else None,
+        "rank": hello.rank if hello else None,
+        "local_rank": hello.local_rank if hello else None,
+        "world_size": hello.world_size if hello else None,
+        "steps": one.found.words.steps if one.found else None,
+        "started": hello.started_unix if hello else None,
+        "python": hello.python if hello else None,
+        "torch": hello.torch if hello else None,
+        "endpoint": hello.endpoint if hello else None,
+        "fault": hello.fault if hello else None,
     }

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from tui.cli import attach, demo, listing, record, replay
+from tui.cli import attach, completion, demo, doctor, listing, record, replay, run
 from tui.cli.interruption import end_on_signals, exit_code
 from tui.cli.output import (
     CannotWriteError,
@@ -24,8 +24,10 @@ examples:
   gpuwatch ls                   which processes can be watched
   gpuwatch attach 48213         the live screen
   gpuwatch attach 48213 --once  one report, then exit
+  gpuwatch run train.py         start a script with the probe inside, nothing else changed
   gpuwatch record 48213 -o run.gpuwatch
   gpuwatch replay run.gpuwatch  what was seen then, on the same screen
+  gpuwatch doctor               what can be measured here, and what cannot
   gpuwatch demo                 a real training run with a bottleneck, watched
   gpuwatch demo --gpu           a recording of one on a GPU, for who has none
 
@@ -47,6 +49,22 @@ class _Version(argparse.Action):
 class _Parser(argparse.ArgumentParser):
     """Writes like everything else here does: argparse's own way hides that a disk is full."""
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """A command that there is not: argparse's own words name no argument."""
+        commands = action.choices
+        if isinstance(action, argparse._SubParsersAction) and value not in (commands or ()):
+            from difflib import get_close_matches
+
+            from tui.errors import UsageError
+
+            near = get_close_matches(str(value), commands or (), n=1)
+            raise UsageError(
+                f"there is no command {value!r}",
+                f"There are: {', '.join(commands or ())}",
+                f"Try: gpuwatch {near[0]}" if near else "See: gpuwatch --help",
+            )
+        super()._check_value(action, value)
+
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:
             write_lines(message.splitlines())
@@ -66,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action=_Version, nargs=0, help="the versions that matter")
     top.set_defaults(run=listing.run_without_command)
     commands = top.add_subparsers(title="commands", metavar="")
-    for command in (listing, attach, record, replay, demo):
+    for command in (listing, attach, run, record, replay, doctor, demo, completion):
         command.add_to(commands)
     return top
 

@@ -11,6 +11,7 @@ PLAIN_WIDTH: Final = 100
 """Where there is no terminal that could say."""
 _ASCII: Final = str.maketrans(
     {"·": "-", "→": "->", "←": "<-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "–": "-"}
+    | {"✓": "v", "◆": "*", "▲": "!", "○": "o"}
 )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.cli.attach import process_id, seconds
+from tui.cli.manual import Manual, examples
 from tui.cli.output import write_notes
 
 if TYPE_CHECKING:
@@ -18,6 +19,11 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         help="write down everything that is seen of a process",
         description="Record a process until it ends, or until ctrl-c. `gpuwatch replay` plays it. "
         "About 50 KB a minute.",
+        epilog=examples(
+            ("gpuwatch record 48213 -o run.gpuwatch", "until it ends, or ctrl-c"),
+            ("gpuwatch record 48213 -o run.gpuwatch --duration 600", "ten minutes"),
+        ),
+        formatter_class=Manual,
         allow_abbrev=False,
     )
     command.add_argument("pid", metavar="PID", type=process_id, help="as `gpuwatch ls` shows it")
@@ -36,16 +42,18 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be watched or the file not be written."""
+    from tui.cli.meant import meant
     from tui.cli.target import picture_of
     from tui.cli.watching import for_duration, watch
     from tui.errors import GpuwatchError
 
     path: Path = arguments.output
     _check_free(path)
-    picture = picture_of(arguments.pid, stacks=not arguments.no_stacks)
+    pid = meant(arguments.pid).pid
+    picture = picture_of(pid, stacks=not arguments.no_stacks)
     over = for_duration(arguments.duration)
     picture.record_to(path, overwrite=True)
-    write_notes([f"gpuwatch: recording {arguments.pid} to {path}, until it ends or ctrl-c"])
+    write_notes([f"gpuwatch: recording {pid} to {path}, until it ends or ctrl-c"])
     try:
         watch(picture, _Silence(), lambda now: over(now) or picture.fault is not None)
     except KeyboardInterrupt:

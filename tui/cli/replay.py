@@ -6,7 +6,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tui.appearance import Appearance
+from tui.cli.appearance_options import add_appearance, appearance_of
 from tui.cli.attach import show_screen, why_no_screen
+from tui.cli.manual import Manual, examples
 from tui.cli.output import write_notes
 
 if TYPE_CHECKING:
@@ -23,6 +26,12 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "replay",
         help="look at a recording as if it were happening",
         description="Play a recording on the screen, or say in text what there is to see in it.",
+        epilog=examples(
+            ("gpuwatch replay run.gpuwatch", "on the screen, as it was"),
+            ("gpuwatch replay run.gpuwatch --speed 4", "four times as fast"),
+            ("gpuwatch replay run.gpuwatch --once", "one report: how it stood at the end"),
+        ),
+        formatter_class=Manual,
         allow_abbrev=False,
     )
     command.add_argument("file", metavar="FILE", type=Path, help="as `gpuwatch record` wrote it")
@@ -36,6 +45,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         metavar="N",
         help="times as fast as it was (the screen: 1; text: at once)",
     )
+    add_appearance(command)
     command.set_defaults(run=run)
 
 
@@ -45,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     recording = Recording(arguments.file)
     if not (arguments.plain or arguments.once or arguments.json):
-        return show(recording, arguments.speed)
+        return show(recording, appearance_of(arguments), arguments.speed)
     from tui.cli import watching
 
     if arguments.json:
@@ -54,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     return tell(recording, face, arguments.speed)
 
 
-def show(recording: "Recording", speed: float | None = None) -> int:
+def show(recording: "Recording", appearance: Appearance, speed: float | None = None) -> int:
     """Play a recording on the screen, or in lines where there is none; then it is closed."""
     why_not = why_no_screen()
     if why_not is not None:
@@ -66,7 +76,7 @@ def show(recording: "Recording", speed: float | None = None) -> int:
     from tui.session.replayed import ReplayedPicture
     from tui.verdict.engine import Engine
 
-    return show_screen(ReplayedPicture(recording, Engine(), clock, speed or 1.0))
+    return show_screen(ReplayedPicture(recording, Engine(), clock, speed or 1.0), appearance)
 
 
 def tell(recording: "Recording", face: "Face", speed: float | None) -> int:

@@ -6,13 +6,15 @@ that does what loops do all these differences are 0. They are exact, whatever th
 prediction costs bytes where it is wrong, and never a figure.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from probe.wire.messages import Batch, GpuMemory, GpuStep, Open, Step
-from tui.observations import ActivitySeen, Delivered, PageSeen, StacksSeen
+from tui.observations import ActivitySeen, Delivered, PageSeen, RanksSeen, RankUse, StacksSeen
 from tui.recording.format import Entry
+from tui.recording.moment_bits import MOST_MOMENTS, MomentBits
 
 MOST_STEPS: Final = 4_096
 """Steps that are remembered until their device times come."""
@@ -57,7 +59,17 @@ class Differences:
                 )
             case StacksSeen():
                 started_ns = self._written(entry.started_ns, t_ns)
-                return replace(entry, t_ns=t_written, started_ns=started_ns)
+                stacks = entry.stacks
+                if 0 < len(entry.moments_ms) <= MOST_MOMENTS:
+                    bits = MomentBits(len(entry.moments_ms), self._packing)
+                    stacks = bits.through(stacks)
+                return replace(
+                    entry,
+                    t_ns=t_written,
+                    started_ns=started_ns,
+                    stacks=stacks,
+                    moments_ms=self._pauses(entry.moments_ms),
+                )
             case ActivitySeen():
                 since_ns = t_ns - before_ns
                 gpus = tuple(
@@ -65,7 +77,26 @@ class Differences:
                     for gpu in entry.gpus
                 )
                 return replace(entry, t_ns=t_written, gpus=gpus)
+            case RanksSeen():
+                ranks = tuple(self._rank(rank, t_ns) for rank in entry.ranks)
+                return replace(entry, t_ns=t_written, ranks=ranks)
         return replace(entry, t_ns=t_written)
+
+    def _pauses(self, moments_ms: Sequence[int]) -> tuple[int, ...]:
+        """Between moments; the differences of pauses tell less than those of moments."""
+        pauses: list[int] = []
+        before_ms = 0
+        for moment_ms in moments_ms:
+            pause_ms, before_ms = self._against(moment_ms, before_ms)
+            pauses.append(pause_ms)
+        return tuple(pauses)
+
+    def _rank(self, rank: RankUse, t_ns: int) -> RankUse:
+        return replace(
+            rank,
+            open_since_ns=self._written(rank.open_since_ns, t_ns),
+            heartbeat_ns=self._written(rank.heartbeat_ns, t_ns),
+        )
 
     def _against(self, value: int, expected: int) -> tuple[int, int]:
         """What stands in the result for a value, and what the value truly is."""

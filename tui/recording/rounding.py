@@ -23,6 +23,8 @@ from tui.observations import (
     PageSeen,
     ProcessesSeen,
     ProcessUse,
+    RanksSeen,
+    RankUse,
     StacksSeen,
 )
 
@@ -51,6 +53,7 @@ def kept(seen: AnyObservation) -> AnyObservation:
                 seen,
                 t_ns=t_ns,
                 processes=tuple(map(_process, seen.processes)),
+                around=tuple(map(_process, seen.around)),
                 machine_cpu_percent=_tenths(seen.machine_cpu_percent),
                 throttled_percent=_tenths(seen.throttled_percent),
                 others_cpu_percent=_tenths(seen.others_cpu_percent),
@@ -61,6 +64,13 @@ def kept(seen: AnyObservation) -> AnyObservation:
             return replace(seen, t_ns=t_ns, gpus=tuple(map(_gpu, seen.gpus)))
         case ActivitySeen():
             return replace(seen, t_ns=t_ns, gpus=tuple(map(_activity, seen.gpus)))
+        case RanksSeen():
+            return replace(
+                seen,
+                t_ns=t_ns,
+                interval_ns=_down(seen.interval_ns),
+                ranks=tuple(map(_rank, seen.ranks)),
+            )
     return replace(seen, t_ns=t_ns)
 
 
@@ -168,6 +178,7 @@ def _process(process: ProcessUse) -> ProcessUse:
         cpu_percent=_tenths(process.cpu_percent),
         run_delay_percent=_tenths(process.run_delay_percent),
         thread_cpu_percent=_tenths(process.thread_cpu_percent),
+        pin_cpu_percent=_tenths(process.pin_cpu_percent),
         read_bytes_s=_kib(process.read_bytes_s),
         write_bytes_s=_kib(process.write_bytes_s),
     )
@@ -200,6 +211,20 @@ def _activity(activity: Activity) -> Activity:
         pcie_tx_mb_s=_tenths(activity.pcie_tx_mb_s),
         nvlink_rx_mb_s=_tenths(activity.nvlink_rx_mb_s),
         nvlink_tx_mb_s=_tenths(activity.nvlink_tx_mb_s),
+    )
+
+
+def _rank(rank: RankUse) -> RankUse:
+    return replace(
+        rank,
+        open_since_ns=_down(rank.open_since_ns),
+        heartbeat_ns=_down(rank.heartbeat_ns),
+        wall_ns=_down(rank.wall_ns),
+        data_ns=_down(rank.data_ns),
+        forward_ns=_down(rank.forward_ns),
+        backward_ns=_down(rank.backward_ns),
+        optimizer_ns=_down(rank.optimizer_ns),
+        device_busy_percent=_tenths(rank.device_busy_percent),
     )
 
 

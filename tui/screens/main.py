@@ -2,65 +2,78 @@
 
 from functools import cached_property
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
+from textual.widget import Widget
 
+from tui.keys import actions_of
+from tui.screens.breakpoints import HEIGHTS, WIDTHS
 from tui.screens.tabs import TABS, Tab
+from tui.snapshot import Snapshot
+from tui.widgets.filtered import BEGIN
 from tui.widgets.footer import Footer
 from tui.widgets.header import Header
 from tui.widgets.panel import ROLE_CLASSES, Panel
-from tui.widgets.sawtooth import SawtoothPanel, columns_of_width
 from tui.widgets.tabs import TabsRow
 from tui.widgets.verdict import VerdictPanel
 from tui.widgets.view import View
 
+FEW_RANKS = 4
+"""So many get a lower panel."""
+WALKED = ("stacks", "processes")
+"""Views that are there to be walked through: the keys mean their first panel at once."""
+FILTERABLE = 2
+"""Rows of a panel from which it has a heading, and in it what is typed."""
 DEFAULT_COLUMNS = 80
 """Of a chart that is not laid out yet."""
+UNSEEN = frozenset(("-no-gpu", "-few-ranks"))
+"""Of a process that nothing is known of: the first frame's."""
+
+
+def states_of(snapshot: Snapshot) -> frozenset[str]:
+    """What the layout depends on, as classes of the screen."""
+    states = {
+        "-noted": bool(snapshot.verdict.notes),
+        "-no-gpu": not snapshot.gpus,
+        "-ranks": bool(snapshot.ranks),
+        "-few-ranks": len(snapshot.ranks) <= FEW_RANKS,
+        "-several-gpus": len(snapshot.gpus) > 1,
+        "-grows": bool(snapshot.trends),
+    }
+    return frozenset(name for name, is_so in states.items() if is_so)
 
 
 class MainScreen(Screen[None]):
     """Which panels a view has is in `tabs/`; how large they are is in the stylesheets.
 
-    The screen has the class `-tab-NAME` of the view that is shown; the others' panels have no size,
-    and so draw nothing. A view's panels are made when it is first shown.
+    The body of the view that is shown has the class `-shown`; the others' panels have no size, and
+    so draw nothing. A class of the screen would have every panel of every view styled anew for a
+    key. A view's panels are made when it is first shown.
     """
 
     AUTO_FOCUS = ""
     COMPONENT_CLASSES = ROLE_CLASSES
-    HORIZONTAL_BREAKPOINTS = [
-        (0, "-tiny-wide"),
-        (40, "-floor-wide"),
-        (60, "-normal-wide"),
-        (100, "-roomy-wide"),
-        (160, "-huge-wide"),
-    ]
-    VERTICAL_BREAKPOINTS = [
-        (0, "-tiny-tall"),
-        (12, "-floor-tall"),
-        (24, "-normal-tall"),
-        (30, "-roomy-tall"),
-        (50, "-huge-tall"),
-    ]
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(classes=" ".join(UNSEEN))
+        self._states = UNSEEN
         self.tab = TABS[0]
 
     def compose(self) -> ComposeResult:
         """Header, verdict, the views' bodies of which one is shown, footer."""
         yield Header("header")
-        yield VerdictPanel("verdict")
+        yield VerdictPanel("verdict").add_class("-whole", update=False)
         yield TabsRow("tabs")
         for tab in TABS:
-            with Container(id=tab.name, classes="body"):
-                if tab is self.tab:
+            is_first = tab is self.tab
+            with Container(id=tab.name, classes="body -shown" if is_first else "body"):
+                if is_first:
                     yield from tab.panels()
         yield Footer("footer")
-
-    def on_mount(self) -> None:
-        """The first view."""
-        self.add_class(f"-tab-{self.tab.name}")
 
     async def turn_to(self, tab: Tab) -> None:
         """Show another view."""
@@ -71,17 +84,65 @@ class MainScreen(Screen[None]):
         body = self.query_one(f"#{tab.name}")
         if not body.children:
             await body.mount(*tab.panels())
-        self.remove_class(f"-tab-{self.tab.name}")
+        self.query_one(f"#{self.tab.name}").remove_class("-shown")
         self.tab = tab
-        self.add_class(f"-tab-{tab.name}")
+        self._mark(tab)
+        if tab.name in WALKED:
+            self.set_focus(body.query(Panel).first())
+
+    def _mark(self, tab: Tab) -> None:
+        self.query_one(f"#{tab.name}").add_class("-shown")
+        self.query_one("#verdict").set_class(tab is TABS[0], "-whole")
+        self.query_one("#tabs").set_class(tab is not TABS[0], "-shown")
+
+    @property
+    def focus_chain(self) -> list[Widget]:
+        """What Tab goes through: beside the overview the view comes before the verdict."""
+        chain = super().focus_chain
+        if self.tab is TABS[0]:
+            return chain
+        return sorted(chain, key=lambda widget: widget.id == "verdict")
+
+    def panel_with(self, key: str) -> Panel | None:
+        """The first panel of the view that this key means something to, where it is in sight."""
+        for panel in self.focus_chain:
+            if not isinstance(panel, Panel) or panel.size.height < FILTERABLE:
+                continue
+            if not self._means_nothing(key, panel):
+                return panel
+        return None
+
+    async def on_key(self, event: events.Key) -> None:
+        """Keys that come in one burst are here before the first of them has moved the focus: what
+        begins to type is seen to at once, and what comes after it is text."""
+        focused = self.focused
+        panel = focused if isinstance(focused, Panel) else None
+        if panel is not None and panel.typing:
+            panel.take_key(event)
+        elif event.key in BEGIN and (panel is None or self._means_nothing(event.key, panel)):
+            event.stop()
+            await self.app.run_action(f"elsewhere({event.key!r})", self.app)
+
+    def _means_nothing(self, key: str, panel: Panel) -> bool:
+        """No key of that kind of panel's own."""
+        own = actions_of(panel.KIND) if panel.KIND else ()
+        return all(key not in action.keys for action in own)
 
     def show(self, view: View) -> None:
         """Draw a frame."""
-        self.set_class(bool(view.snapshot.verdict.notes), "-noted")
+        self._be(states_of(view.snapshot))
         for panel in self._frame:
             panel.show(view)
         for panel in self.query(f"#{self.tab.name} > Panel").results(Panel):
             panel.show(view)
+
+    def _be(self, states: frozenset[str]) -> None:
+        """With these classes, and the panels styled anew once, if at all."""
+        if states != self._states:
+            self.remove_class(*(self._states - states), update=False)
+            self.add_class(*(states - self._states), update=False)
+            self._states = states
+            self.update_node_styles(animate=False)
 
     @cached_property
     def _frame(self) -> list[Panel]:
@@ -90,10 +151,10 @@ class MainScreen(Screen[None]):
 
     @property
     def chart_columns(self) -> int:
-        """Columns of the sawtooth as it is laid out now."""
-        for panel in self.query(SawtoothPanel):
-            if panel.size.width:
-                return columns_of_width(panel.size.width)
+        """Columns of the view's picture over time as it is laid out now."""
+        for panel in self.query(f"#{self.tab.name} > Panel").results(Panel):
+            if panel.size.width and (columns := panel.columns_in(panel.size.width)):
+                return columns
         return DEFAULT_COLUMNS
 
     @property

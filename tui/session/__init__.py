@@ -3,7 +3,3 @@
 Observations come in (`Session.ingest`), pictures go out (`Session.snapshot`). Each file here keeps
 one part of the picture; `store.py` puts them together under one lock.
 """
-
-from tui.session.store import Session
-
-__all__ = ["Session"]

@@ -8,23 +8,26 @@ from typing import Final
 from msgspec import structs
 
 from tui.observations import Activity, ActivitySeen, GpusSeen, GpuUse
+from tui.over_time.growing import Growing
+from tui.over_time.series import Series
+from tui.over_time.step_edges import StepEdges
 from tui.session.gpu_conditions import conditions
+from tui.session.gpu_series import NAMES, GpuSeries
 from tui.session.scope import MOST_SAMPLES, Reading
-from tui.snapshot import Sample, Sawtooth
+from tui.snapshot import Sawtooth
 from tui.verdict.window import GpuActivity
 
 HELD: Final = 36_000
 """An hour at ten readings a second."""
 HELD_USES: Final = 3_600
-SHOWN: Final = 6_000
-"""Samples of the picture: its longest window is ten minutes."""
+READ_NS: Final = 10_000_000
+"""To which the spacing of the readings is rounded: theirs jitters."""
 BEFORE_FIRST_NS: Final = 300_000_000
 NEWEST_NS: Final = 1_000_000_000
 """What a number on the screen speaks of: one that changed every 100 ms could not be read."""
 LATE_NS: Final = {"gpm": 30_000_000}
 """A GPM sample holds the counters of the refresh before the last one. Measured on an H200: loads of
 known rhythm (130, 170, 310 ms) were seen 85 to 100 ms later than they ran."""
-NAMES: Final = {"gpm": "gpm", "samples": "nvml", "utilization": "nvml"}
 
 
 class ActivityBook:
@@ -35,43 +38,76 @@ class ActivityBook:
         """The slow figures as they were last."""
         self._readings: deque[ActivitySeen] = deque(maxlen=HELD)
         self._uses: deque[GpusSeen] = deque(maxlen=HELD_USES)
-        self._shown: deque[Sample] = deque(maxlen=SHOWN)
-        self._tensor: deque[Sample] = deque(maxlen=SHOWN)
+        self._each = GpuSeries()
+        self._together: dict[str, Growing] = {}
+        """By name and source: the means over the GPUs that the sawtooth shows."""
+        self._shown: Growing | None = None
+        self._tensor: Growing | None = None
 
     def seen(self, seen: ActivitySeen) -> None:
         """Take one reading of what the GPUs did, at the time that it speaks of."""
         if seen.gpus:
             seen = structs.replace(seen, t_ns=seen.t_ns - LATE_NS.get(seen.gpus[0].source, 0))
         self._readings.append(seen)
-        if (value := _mean(seen.gpus, _shown)) is not None:
-            self._shown.append(Sample(seen.t_ns, value))
-        if (value := _mean(seen.gpus, lambda gpu: gpu.tensor)) is not None:
-            self._tensor.append(Sample(seen.t_ns, value))
+        interval_ns = self._interval_ns()
+        self._each.did(seen, interval_ns)
+        newest = seen.gpus[0] if seen.gpus else None
+        if newest is None:
+            return
+        title = "GPU busy %" if newest.sm is None else "SM active %"
+        self._shown = self._grown(title, seen, _shown, interval_ns) or self._shown
+        tensor = self._grown("tensor cores %", seen, lambda gpu: gpu.tensor, interval_ns)
+        self._tensor = tensor if newest.sm is None else tensor or self._tensor
 
     def used(self, seen: GpusSeen) -> None:
         """Take one reading of how the GPUs are."""
         self.gpus = seen.gpus
         self._uses.append(seen)
+        self._each.were(seen)
 
-    def sawtooth(self, step_starts_ns: tuple[int, ...]) -> Sawtooth | None:
+    def series(self) -> tuple[Series, ...]:
+        """Of each GPU what it did and how it was."""
+        return self._each.all()
+
+    def sawtooth(self, step_starts_ns: StepEdges) -> Sawtooth | None:
         """The picture; None until there are two readings."""
-        samples = tuple(self._shown)
-        if len(samples) < 2:
+        if self._shown is None or len(self._readings) < 2:
             return None
-        newest = self._readings[-1].gpus[0]
-        recent = [gpu.interval_ns for seen in _last(self._readings, 21) for gpu in seen.gpus]
-        interval_ns = max(1, round(median(recent) / 10e6)) * 10_000_000
-        of_sms = newest.sm is not None
-        source = NAMES.get(newest.source, newest.source)
+        series = self._shown.series()
         return Sawtooth(
-            title="SM active %" if of_sms else "GPU busy %",
-            source=f"{source} {interval_ns // 1_000_000} ms",
+            title=series.title,
+            source=f"{series.source} {series.interval_ns // 1_000_000} ms",
             note="",
-            interval_ns=interval_ns,
-            samples=samples,
-            step_starts_ns=tuple(t for t in step_starts_ns if t >= samples[0].t_ns),
-            tensor=tuple(self._tensor),
+            series=series,
+            step_starts_ns=step_starts_ns,
+            tensor=self._tensor.series() if self._tensor is not None else None,
         )
+
+    def _interval_ns(self) -> int:
+        """How far apart the newest readings are."""
+        recent = [gpu.interval_ns for seen in _last(self._readings, 21) for gpu in seen.gpus]
+        return max(1, round(median(recent) / READ_NS)) * READ_NS if recent else READ_NS
+
+    def _grown(
+        self,
+        title: str,
+        seen: ActivitySeen,
+        of: Callable[[Activity], float | None],
+        interval_ns: int,
+    ) -> Growing | None:
+        """The series of that title with what a reading adds; None where it tells nothing."""
+        value = _mean(seen.gpus, of)
+        if value is None:
+            return None
+        source = NAMES.get(seen.gpus[0].source, seen.gpus[0].source)
+        key = f"{title} {source}"
+        if key not in self._together:
+            name = title.removesuffix(" %")
+            self._together[key] = Growing(name, title, "%", source, None, interval_ns, HELD)
+        growing = self._together[key]
+        growing.interval_ns = interval_ns
+        growing.add(seen.t_ns, value, seen.gpus[0].interval_ns)
+        return growing
 
     def newest(self) -> tuple[Activity, ...]:
         """Of each GPU the mean over the last second of its readings."""
@@ -94,6 +130,18 @@ class ActivityBook:
             if sm is not None:
                 told.append(Reading(seen.t_ns - seen.gpus[0].interval_ns, seen.t_ns, sm))
         return told
+
+    def busy_since(self, since_ns: int) -> list[Reading]:
+        """How busy the GPUs were in the readings that end after a moment, oldest first: the part of
+        the time in which anything ran, else in which multiprocessors were active."""
+        told: list[Reading] = []
+        for seen in reversed(self._readings):
+            if seen.t_ns <= since_ns:
+                break
+            busy = _mean(seen.gpus, lambda gpu: gpu.sm if gpu.busy is None else gpu.busy)
+            if busy is not None:
+                told.append(Reading(seen.t_ns - seen.gpus[0].interval_ns, seen.t_ns, busy))
+        return told[::-1]
 
     def between(self, start_ns: int, end_ns: int) -> GpuActivity | None:
         """Means over a stretch of time, weighted by the readings' lengths; None without any."""

@@ -1,16 +1,31 @@
 """Things worth a line, told once."""
 
 from collections import deque
-from typing import Final
+from typing import Final, NamedTuple
 
-from probe.wire.messages import Loader, Step
+from probe.wire.messages import GpuMemory, Loader, Step
 from tui.snapshot import Event
 from tui.verdict.changes import Change
+from tui.verdict.figures import ms
 from tui.verdict.policy import COMPILE_HORIZON
+from tui.wording.numbers import milliseconds
 
 HELD: Final = 50
 HELD_OF_A_KIND: Final = 20
 """So that a checkpoint at every step does not push out the verdict that changed."""
+
+
+ALIKE: Final = 0.2
+"""Two changes of pace are the same one again where both their levels differ by less."""
+
+
+class Paced(NamedTuple):
+    """A change of pace that is held."""
+
+    change: Change
+    times: int
+    """How often it came."""
+    event: Event
 
 
 class EventBook:
@@ -19,28 +34,42 @@ class EventBook:
     def __init__(self) -> None:
         self._by_kind: dict[str, deque[Event]] = {}
         self._worker_pids: dict[int, tuple[int, ...]] = {}
+        self._allocators: dict[int, GpuMemory] = {}
+        """The newest reading of each device."""
+        self._paces: deque[Paced] = deque(maxlen=HELD_OF_A_KIND)
+        """The changes of pace that are held."""
 
     def say(self, kind: str, t_ns: int, step: int | None, text: str) -> None:
-        """Add an event; `kind` only says what it competes with for room."""
+        """Add an event, which competes for room with those of its kind."""
         kept = self._by_kind.setdefault(kind, deque(maxlen=HELD_OF_A_KIND))
-        kept.append(Event(t_ns, step, text))
+        kept.append(Event(t_ns, step, text, kind))
 
     def step_ended(self, step: Step) -> None:
         """What a step had in it beside training. Compiling is news only once the run is warm."""
         for kind, ns in (("checkpoint", step.checkpoint_ns), ("evaluation", step.evaluation_ns)):
             if ns:
-                self.say(kind, step.end_ns, step.number, f"{kind} {ns / 1e9:.1f} s")
+                self.say(kind, step.end_ns, step.number, f"{kind} {_took(ns)}")
         if step.compile_ns and step.number > COMPILE_HORIZON:
-            text = f"recompile {step.compile_ns / 1e9:.1f} s"
+            text = f"recompile {_took(step.compile_ns)}"
             self.say("recompile", step.end_ns, step.number, text)
 
     def pace_changed(self, first: Step, change: Change) -> None:
-        """Steps take another time from `first` on."""
-        was = f"{change.before_ns / 1e6:,.0f} ms"
-        text = f"step time {change.factor - 1:+.0%} (was {was})"
+        """Steps take another time from `first` on. A change as there was before takes its place."""
+        text = f"step time {ms(change.after_ns)}, {change.factor - 1:+.0%} "
+        text += f"(was {ms(change.before_ns)})"
         if change.what:
             text += f": {change.what}"
-        self.say("pace", first.start_ns, first.number, text)
+        kept = self._by_kind.setdefault("pace", deque(maxlen=HELD_OF_A_KIND))
+        alike = next((one for one in self._paces if _alike(one.change, change)), None)
+        if alike is not None:
+            self._paces.remove(alike)
+            kept.remove(alike.event)
+        times = 1 if alike is None else alike.times + 1
+        if times > 1:
+            text += f" · {times} times so far"
+        event = Event(first.start_ns, first.number, text, "pace", better=change.factor < 1)
+        kept.append(event)
+        self._paces.append(Paced(change, times, event))
 
     def loader_told(self, t_ns: int, step: int | None, loader: Loader) -> None:
         """A loader changed: new worker processes are worth a line, the first ones are not."""
@@ -51,7 +80,35 @@ class EventBook:
                 text = f"{len(loader.worker_pids)} loader workers started again"
                 self.say("workers", t_ns, step, f"{text} (iteration {loader.iterations})")
 
+    def allocator_told(self, reading: GpuMemory) -> None:
+        """An allocator was read: that it had to empty its cache to go on, or could not go on, is
+        worth a line. What it did before the first reading is not."""
+        before = self._allocators.get(reading.device)
+        if before is not None and reading.t_ns <= before.t_ns:
+            return  # told again after a reconnection
+        self._allocators[reading.device] = reading
+        if before is None:
+            return
+        retries, ooms = reading.retries - before.retries, reading.ooms - before.ooms
+        if ooms > 0:
+            times = "" if ooms == 1 else f" {ooms} times"
+            self.say("allocator", reading.t_ns, reading.step, f"GPU out of memory{times}")
+        elif retries > 0:
+            tried = "1 allocation" if retries == 1 else f"{retries} allocations"
+            text = f"{tried} had to empty the cache first"
+            self.say("allocator", reading.t_ns, reading.step, text)
+
     def newest(self) -> tuple[Event, ...]:
         """The newest events, newest last."""
         kept = [event for events in self._by_kind.values() for event in events]
         return tuple(sorted(kept, key=lambda event: event.t_ns)[-HELD:])
+
+
+def _alike(one: Change, other: Change) -> bool:
+    pairs = ((one.before_ns, other.before_ns), (one.after_ns, other.after_ns))
+    return all(abs(now / before - 1) < ALIKE for before, now in pairs)
+
+
+def _took(ns: int) -> str:
+    """ "4.1 s"; below a second "47.8 ms"."""
+    return f"{ns / 1e9:.1f} s" if ns >= 1_000_000_000 else milliseconds(ns / 1e6)

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 from statistics import median
 from typing import Final
 
@@ -10,6 +11,8 @@ from probe.wire.messages import Batch, GpuClock, GpuMemory, GpuStep
 from tui.snapshot import GpuPhases, Phase
 
 HELD_ROWS: Final = 8192
+SHOWN_ROWS: Final = 200
+"""`Snapshot.recent_gpu`, as of the steps on the host's clock."""
 HELD_MEMORY: Final = 3600
 """An hour, one reading a second."""
 
@@ -24,6 +27,7 @@ class GpuStepBook:
 
     def __init__(self) -> None:
         self._rows: deque[GpuStep] = deque(maxlen=HELD_ROWS)
+        self._recent: tuple[GpuStep, ...] = ()
         self._memory: deque[GpuMemory] = deque(maxlen=HELD_MEMORY)
         self._clocks: dict[int, GpuClock] = {}
 
@@ -32,11 +36,19 @@ class GpuStepBook:
         for row in batch.gpu_steps:
             if row.count >= 1 and (not self._rows or row.start_ns >= self._rows[-1].end_ns):
                 self._rows.append(row)
+        if batch.gpu_steps:
+            newest_first = tuple(islice(reversed(self._rows), SHOWN_ROWS))
+            self._recent = newest_first[::-1]
         for reading in batch.gpu_memory:
             if not self._memory or reading.t_ns > self._memory[-1].t_ns:
                 self._memory.append(reading)
         for clock in batch.gpu_clocks:
             self._clocks[clock.device] = clock
+
+    @property
+    def recent(self) -> tuple[GpuStep, ...]:
+        """The newest rows, oldest first."""
+        return self._recent
 
     @property
     def memory(self) -> tuple[GpuMemory, ...]:

@@ -3,6 +3,7 @@
 from typing import Final, Protocol
 
 from tui.verdict.findings import Finding, Verdict
+from tui.verdict.memory_trend import MemoryTrend
 from tui.verdict.said import NOTHING_SAID, Held, Timeline
 from tui.verdict.window import Window
 from tui.wording.words import name_of
@@ -24,6 +25,9 @@ class Engine(Protocol):
 
     def summary(self) -> tuple[Held, ...]:
         """The same by the time that each thing was said."""
+
+    def trends(self) -> tuple[MemoryTrend, ...]:
+        """Of the memories that grow, as of the last window."""
 
 
 NOT_YET: Final = Verdict(
@@ -60,6 +64,7 @@ class Judge:
         self.verdict = NOT_YET
         self.timeline = NOTHING_SAID
         self.summary: tuple[Held, ...] = ()
+        self.trends: tuple[MemoryTrend, ...] = ()
 
     def due(self, now_ns: int, ended: bool) -> bool:
         """Whether it is time to look again. A run that has ended is looked at once more."""
@@ -74,6 +79,7 @@ class Judge:
         early = self.verdict.finding.kind == "warming-up" and window.steps_seen > 0
         self._next_ns = window.now_ns + (EARLY_NS if early else EVERY_NS)
         self.timeline, self.summary = self._engine.timeline(), self._engine.summary()
+        self.trends = self._engine.trends()
         after = self.verdict.finding
         if (before.kind, before.sub) == (after.kind, after.sub):
             return None

@@ -12,6 +12,8 @@ COST_LOOKS: Final = 600
 """A minute of messages: the probe's cost is a mean over it."""
 DYING_NS: Final = 1_500_000_000
 """The end is seen within a second; what fails from a little before it fails because of it."""
+WITHOUT: Final = "probe"
+"""The source that is missing where a process is watched without one."""
 SILENT_S: Final = 3.0
 """Messages come ten times a second; thirty missing in a row are no jitter."""
 
@@ -25,6 +27,8 @@ class LinkBook:
         """Why the probe is disarmed or has no socket."""
         self.hooked = False
         """A probe has been heard or read."""
+        self.unprobed = False
+        """There is none, and the run is watched without."""
         self._link = "connecting"
         self._said_goodbye = False
         self._page_state: int | None = None
@@ -40,7 +44,7 @@ class LinkBook:
 
     def delivered(self, t_ns: int, batch: Batch, lost: int) -> None:
         """A message came."""
-        self.hooked = True
+        self.hooked, self.unprobed = True, False
         self._link = "connected"
         self._last_message_ns = t_ns
         self._lost_messages += lost
@@ -64,6 +68,8 @@ class LinkBook:
 
     def missed(self, missing: Missing) -> None:
         """A source cannot deliver, or can again."""
+        if missing.source == WITHOUT:
+            self.unprobed = bool(missing.reason) and not self.hooked
         if not missing.reason:
             self._missing.pop(missing.source, None)
             return
@@ -74,6 +80,12 @@ class LinkBook:
     def monitor_used(self, cpu_percent: float) -> None:
         """The monitor's own CPU, of one core."""
         self._monitor_cpu_percent = cpu_percent
+
+    @property
+    def killed(self) -> bool:
+        """It has ended, and its probe was at work until then: a signal ended it, or it crashed."""
+        left = self._said_goodbye or not self.hooked
+        return self.ended is not None and not left and self._page_state == page.STATE_ARMED
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -108,6 +120,8 @@ class LinkBook:
     def _state(self, freshness_s: float | None) -> str:
         if self.ended is not None:
             return "ended"
+        if freshness_s is None and self.unprobed:
+            return "live"
         if freshness_s is None:
             return "silent" if self._link == "silent" else "connecting"
         if self._link in ("silent", "left") or freshness_s > SILENT_S:
@@ -124,9 +138,9 @@ class LinkBook:
         """What the probe's last word tells of the end; "" where there was no probe."""
         if self._said_goodbye or self._page_state == page.STATE_ENDED:
             return ": its interpreter left in order"
-        if not self.hooked or self._page_state != page.STATE_ARMED:
+        if not self.killed:
             return ""
-        return ": without a good-bye, so it was killed or it crashed"
+        return ": killed or crashed, its probe had no last word"
 
     def _cost_share(self) -> float | None:
         """Marks in the time between two messages, times what one costs, over that time."""

@@ -72,10 +72,10 @@ class OpenStepBook:
         waits = kind in WAITING and not told.evaluating
         known_ns = told.since_ns
         middle_ns = min(known_ns, told.started_ns + told.data_ns)
-        spans = [(told.started_ns, middle_ns, False), (middle_ns, known_ns, True)]
+        spans = [(told.started_ns, middle_ns, 0.0), (middle_ns, known_ns, 1.0)]
         if since_ns == told.since_ns or since_ns > self._sent_ns:
             # Between the message's mark and a newer one on the page lies what nobody has told yet.
-            spans.append((since_ns, now_ns, not waits))
+            spans.append((since_ns, now_ns, 0.0 if waits else 1.0))
         return tuple(span for span in spans if span[0] < span[1])
 
     def _last_mark(self) -> tuple[int, int] | None:

@@ -1,9 +1,9 @@
 """Steps divided into phases: sums over steps, which always add up to the wall time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from probe.wire.messages import Step
-from tui.snapshot import Phase
+from tui.snapshot import Phase, Spread
 
 START_UP = "loader start-up"
 ALWAYS = ("data", "forward", "backward", "optimizer", "other")
@@ -40,13 +40,15 @@ def phase_sums(steps: Iterable[Step]) -> dict[str, int]:
     return sums
 
 
-def phases_of(steps: Iterable[Step], count: int, inference: bool) -> tuple[Phase, ...]:
-    """The phases of `count` steps, ratio of sums: the shares add up to 1."""
+def phases_of(
+    steps: Iterable[Step], count: int, inference: bool, spreads: Mapping[str, Spread]
+) -> tuple[Phase, ...]:
+    """The phases of `count` steps, ratio of sums: the shares add up to 1. `spreads` by name."""
     sums = phase_sums(steps)
     total = sum(sums.values())
     always = OF_INFERENCE if inference else ALWAYS
     return tuple(
-        Phase(name, ns / count / 1e6, ns / total if total else 0.0)
+        Phase(name, ns / count / 1e6, ns / total if total else 0.0, spreads.get(name))
         for name, ns in sums.items()
         if ns or name in always
     )

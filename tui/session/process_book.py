@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from tui.observations import ProcessesSeen, ProcessUse
+from tui.over_time.growing import Growing
+from tui.over_time.series import Series
+from tui.snapshot import Surroundings
 from tui.verdict.window import WorkerUse
+from tui.wording.processes import cores_used
 
 HELD: Final = 60
 """A minute at one look a second: the window of the verdict."""
 BETWEEN_LOOKS_NS: Final = 1_000_000_000
 """A look tells of the second before it: the first one after the window speaks of its end."""
+CHARTED: Final = 3_600
+"""Looks of the chart: an hour."""
 CURRENT_LOOKS: Final = 5
 """The machine's and the main process's use are means of the last few looks."""
 
@@ -39,10 +45,19 @@ class ProcessBook:
 
     def __init__(self) -> None:
         self._looks: deque[ProcessesSeen] = deque(maxlen=HELD)
+        self._used = Growing("cores", "cores", "cores", "proc", None, BETWEEN_LOOKS_NS, CHARTED)
 
     def seen(self, seen: ProcessesSeen) -> None:
         """Take one look."""
         self._looks.append(seen)
+        used = cores_used(seen.processes)
+        if used is not None:
+            self._used.add(seen.t_ns, used)
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Cores that the tree uses; nothing before the second look."""
+        return (self._used.series(),) if len(self._looks) > 1 else ()
 
     @property
     def processes(self) -> tuple[ProcessUse, ...]:
@@ -59,6 +74,18 @@ class ProcessBook:
         """Of all cores together, a mean over the last looks."""
         looks = list(self._looks)[-CURRENT_LOOKS:]
         return _mean([look.machine_cpu_percent for look in looks])
+
+    def surroundings(self) -> Surroundings | None:
+        """For the faces."""
+        if not self._looks:
+            return None
+        newest = self._looks[-1]
+        return Surroundings(
+            busy_percent=newest.machine_cpu_percent,
+            others_percent=newest.others_cpu_percent,
+            throttled_percent=newest.throttled_percent,
+            around=newest.around,
+        )
 
     def host_use(self, start_ns: int, end_ns: int) -> HostUse:
         """How the training got its cores over a stretch of time; in one that is too short for a
@@ -88,6 +115,11 @@ class ProcessBook:
             return None
         looks = [[p for p in look.processes if counts(p)] for look in self._looks]
         rows = [process for look in looks for process in look]
+        first_ns: dict[int, int] = {}
+        for look in self._looks:
+            for process in filter(counts, look.processes):
+                first_ns.setdefault(process.pid, look.t_ns)
+        now = [first_ns[process.pid] for process in self.processes if counts(process)]
         read = [
             sum(process.read_bytes_s or 0.0 for process in look)
             for look in looks
@@ -99,6 +131,8 @@ class ProcessBook:
             disk_wait_share=sum(p.status == "D" for p in rows) / len(rows),
             read_bytes_s=_mean(list(read)),
             run_delay=_part([process.run_delay_percent for process in rows]),
+            gone=len(first_ns) - count,
+            oldest_s=(self._looks[-1].t_ns - min(now)) / 1e9,
         )
 
 

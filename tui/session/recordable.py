@@ -1,9 +1,7 @@
 """A live picture that can be written to a file while it is looked at."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,11 +11,11 @@ from tui.picture import Picture
 from tui.recording.format import SUFFIX, Header
 from tui.recording.tape import Tape
 from tui.snapshot import Event, Snapshot
+from tui.wording.file_names import file_stem
 
 if TYPE_CHECKING:
     from tui.recording.recorder import Recorder
 
-MOST_SCRIPT: Final = 60
 MOST_EVENTS: Final = 50
 """As in a snapshot without any of ours."""
 
@@ -96,11 +94,10 @@ class RecordablePicture:
 
     def _say(self, text: str) -> None:
         self.news = text
-        self._events = [*self._events[1 - MOST_EVENTS :], Event(self._clock.now_ns(), None, text)]
+        said = Event(self._clock.now_ns(), None, text, "recording")
+        self._events = [*self._events[1 - MOST_EVENTS :], said]
 
 
 def file_name(script: str, pid: int, at_unix: float) -> str:
     """ "gpuwatch-train-4711-20261121-140301.gpuwatch"."""
-    stem = re.sub(r"[^\w.-]+", "_", Path(script).stem)[:MOST_SCRIPT] or "run"
-    at = datetime.fromtimestamp(at_unix)
-    return f"gpuwatch-{stem}-{pid}-{at:%Y%m%d-%H%M%S}{SUFFIX}"
+    return file_stem(script, pid, at_unix) + SUFFIX

@@ -1,19 +1,24 @@
 """The picture of a recording that plays: the same session, at the pace of an injected clock."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Final, Protocol
 
-from tui.recording.format import Entry, Looked
+from tui.looking import Reach
+from tui.picture import Moment
 from tui.recording.reader import Recording
 from tui.session.judge import Engine
-from tui.session.store import Session
+from tui.session.played import Played
 from tui.snapshot import Event, Snapshot
-from tui.wording.numbers import duration
+from tui.wording.numbers import clock
 
 MOST_EVENTS: Final = 50
 """As in a snapshot without ours."""
+SLOWEST, FASTEST = 1 / 8, 64.0
+STALE_NS: Final = 2_000_000_000
+"""Numbers that are older than the moment by this much say of when they are."""
+SLICE_NS: Final = 100_000_000
+"""Time that a frame may take to come nearer to a moment far ahead: keys are still answered."""
 
 
 class Moments(Protocol):
@@ -23,75 +28,121 @@ class Moments(Protocol):
 
 
 class ReplayedPicture:
-    """Plays a recording (`tui.picture.Picture`).
+    """Plays a recording (`tui.picture.PictureWithPast`).
 
-    It judges where the recorded session judged, on what that had seen, and so says the same. After
-    the end the last picture stays.
+    It judges where the recorded session judged, on what that had seen, and so says the same; but
+    for what somebody jumps over, as `Played` has it. After the end the last picture stays.
     """
+
+    plays = True
 
     def __init__(
         self, recording: Recording, engine: Engine, clock: Moments, speed: float = 1.0
     ) -> None:
-        header = recording.header
         self._recording = recording
         self._clock = clock
         self._speed = speed
-        self._session = Session(header.pid, header.script, header.started_ns, engine, replayed=True)
-        self._entries: Iterator[Entry] = recording.entries()
-        self._next: Entry | None = None
-        self._began_ns: int | None = None
-        """By our clock."""
-        self._newest_ns = header.begins_ns
-        self.is_over = False
-        """Everything was shown."""
+        self._played = Played(recording, engine)
+        self._from_ns = recording.header.begins_ns
+        """Where it was at `_since_ns` of our clock, from which on it plays."""
+        self._since_ns: int | None = None
+        """None: it does not play, before its start or because somebody holds it."""
+        self._started = False
+        self.hurries = False
 
     def start(self) -> None:
         """Begin to play."""
-        self._began_ns = self._clock.now_ns()
-        self._next = next(self._entries, None)
+        self._started = True
+        self._since_ns = self._clock.now_ns()
 
     def snapshot(self) -> Snapshot:
         """The picture where the replay has come to. Never waits; plays what is due by now."""
-        at_ns = self._at_ns()
-        if self._began_ns is not None:
-            self._play(at_ns)
-        header = self._recording.header
-        at_unix = header.started_unix + (at_ns - header.started_ns) / 1e9
-        now = self._session.snapshot(at_ns, at_unix)
-        status = replace(now.status, replay=self._position(at_ns))
-        events = (Event(header.begins_ns, None, self._told()), *now.events)
-        return replace(now, status=status, events=events[-MOST_EVENTS:])
+        return self.moment(None).snapshot
 
     def close(self) -> None:
         """Let go of the file."""
         self._recording.close()
 
+    @property
+    def is_over(self) -> bool:
+        """Everything was shown."""
+        return self._at_ns() >= self._played.until_ns and not self.hurries
+
+    @property
+    def reach(self) -> Reach:
+        """From the first picture that is remembered to the end of the recording."""
+        return Reach(self._played.earliest_ns, self._played.until_ns)
+
+    def moment(self, held_ns: int | None) -> Moment:
+        """The recording at this moment, or as far on the way there as there was time to go."""
+        if held_ns is not None:
+            self._from_ns, self._since_ns = held_ns, None
+        elif self._since_ns is None and self._started:
+            self._since_ns = self._clock.now_ns()
+        at_ns = self._at_ns()
+        self.hurries = self._started and not self._play(at_ns)
+        at_ns = min(at_ns, self._played.until_ns)
+        if self.hurries:
+            self.go_to(at_ns)
+        shown = self._played.at(at_ns)
+        status = replace(shown.status, replay=self._position(at_ns, held_ns, shown.t_ns))
+        events = sorted((*self._told(), *shown.events), key=lambda event: event.t_ns)
+        shown = replace(shown, status=status, events=tuple(events[-MOST_EVENTS:]))
+        return Moment(shown, at_ns if shown.t_ns < at_ns and not self.hurries else None, at_ns)
+
+    def go_to(self, t_ns: int) -> None:
+        """Go on from there."""
+        self._from_ns = t_ns
+        if self._since_ns is not None:
+            self._since_ns = self._clock.now_ns()
+
+    def change_speed(self, by: int) -> None:
+        """Twice as fast for every 1, half for every -1."""
+        self.go_to(self._at_ns())
+        self._speed = max(SLOWEST, min(self._speed * 2.0**by, FASTEST))
+
+    def _play(self, to_ns: int) -> bool:
+        deadline_ns = self._clock.now_ns() + SLICE_NS
+        return self._played.play(to_ns, lambda: self._clock.now_ns() <= deadline_ns)
+
     def _at_ns(self) -> int:
-        begins_ns, until_ns = self._recording.header.begins_ns, self._recording.until_ns
-        if self._began_ns is None:
-            return begins_ns
-        passed_ns = round((self._clock.now_ns() - self._began_ns) * self._speed)
-        return min(begins_ns + passed_ns, until_ns)
+        if self._since_ns is None:
+            return self._from_ns
+        passed_ns = round((self._clock.now_ns() - self._since_ns) * self._speed)
+        return min(self._from_ns + passed_ns, self._played.until_ns)
 
-    def _play(self, at_ns: int) -> None:
-        while self._next is not None and self._next.t_ns <= at_ns:
-            if isinstance(self._next, Looked):
-                self._session.look(self._next.t_ns)
-            else:
-                self._session.ingest(self._next)
-            self._next = next(self._entries, None)
-        self.is_over = self._next is None or at_ns >= self._recording.until_ns
-
-    def _position(self, at_ns: int) -> str:
-        begins_ns, until_ns = self._recording.header.begins_ns, self._recording.until_ns
+    def _position(self, at_ns: int, held_ns: int | None, shown_ns: int) -> str:
+        """ "0:34 of 1:12 ▸ 1x", and of when the numbers are where that is another time."""
+        until = self._place(self._played.until_ns)
+        if self.hurries:
+            return f"{self._place(shown_ns)} of {until} ▸▸ to {self._place(at_ns)}"
+        where = f"{self._place(at_ns)} of {until}"
         if self.is_over:
             early = self._recording.ends_early
-            return f"over: {early}" if early else "over"
-        at_s, all_s = (at_ns - begins_ns) / 1e9, (until_ns - begins_ns) / 1e9
-        return f"{duration(at_s)} of {duration(all_s)}"
+            return f"{where} ■ over: {early}" if early else f"{where} ■ over"
+        state = f"▸ {self._speed:g}x"
+        if held_ns is not None:
+            where, state = f"{self._place_of_step(at_ns)} of {until}", "■ paused"
+        old = at_ns - shown_ns >= STALE_NS
+        return f"{where} {state}: numbers of {self._place(shown_ns)}" if old else f"{where} {state}"
 
-    def _told(self) -> str:
+    def _place(self, t_ns: int) -> str:
+        return clock((t_ns - self._recording.header.begins_ns) / 1e9)
+
+    def _place_of_step(self, t_ns: int) -> str:
+        """ "0:34.07": with the hundredths, if any, for a step may be much shorter than a second."""
+        hundredths = (t_ns - self._recording.header.begins_ns) // 10_000_000 % 100
+        return self._place(t_ns) + (f".{hundredths:02}" if hundredths else "")
+
+    def _told(self) -> list[Event]:
+        """What this is, and what of it was passed over."""
         header = self._recording.header
         at_unix = header.started_unix + (header.begins_ns - header.started_ns) / 1e9
         at = datetime.fromtimestamp(at_unix)
-        return f"replay of {self._recording.path.name}, recorded {at:%Y-%m-%d %H:%M}"
+        text = f"replay of {self._recording.path.name}, recorded {at:%Y-%m-%d %H:%M}"
+        events = [Event(header.begins_ns, None, text, "recording")]
+        if (passed_ns := self._played.passed_ns) is not None:
+            since, until = map(self._place, passed_ns)
+            text = f"passed over {since} to {until}: judged every 10 s there"
+            events.append(Event(passed_ns[1], None, text, "recording"))
+        return events

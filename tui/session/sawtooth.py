@@ -3,8 +3,11 @@
 from statistics import median
 from typing import Final
 
-from tui.session.computing import MOMENTS, Computing, Span, grain_for
+from tui.observations import ProcessesSeen
+from tui.over_time.step_edges import StepEdges
+from tui.session.computing import Computing, Span, grain_for
 from tui.session.computing import spans_of as spans_of_step
+from tui.session.on_cpu import OnCpu
 from tui.session.step_book import StepBook
 from tui.snapshot import Sawtooth
 
@@ -14,6 +17,8 @@ GPU_SILENT: Final = (
 )
 REGRAIN_ROWS: Final = 64
 """Steps between two looks at whether the grain still fits them."""
+LAID_OUT_ROWS: Final = 2_000
+"""So many are laid out again at another grain: some 50 ms of work, and it is rare."""
 
 
 class ComputingSeries:
@@ -21,8 +26,13 @@ class ComputingSeries:
 
     def __init__(self, steps: StepBook) -> None:
         self._steps = steps
+        self._on_cpu = OnCpu()
         self._computing = Computing(grain_for(0))
         self._until_look = 0
+
+    def processes(self, seen: ProcessesSeen) -> None:
+        """The kernel was asked what the process used."""
+        self._on_cpu.seen(seen)
 
     def added(self, rows: int) -> None:
         """The newest `rows` rows of the step book are new."""
@@ -33,23 +43,21 @@ class ComputingSeries:
             grain_ns = grain_for(median((s.end_ns - s.start_ns) / s.count for s in held))
             if grain_ns != self._computing.grain_ns:
                 self._computing = Computing(grain_ns)
-                rows = MOMENTS * 2
+                rows = LAID_OUT_ROWS
         for step in self._steps.last(rows):
-            self._computing.add(spans_of_step(step))
+            self._computing.add(self._on_cpu.told(spans_of_step(step)))
 
     def sawtooth(
-        self, open_spans: tuple[Span, ...], step_starts_ns: tuple[int, ...], gpu_present: bool
+        self, open_spans: tuple[Span, ...], step_starts_ns: StepEdges, gpu_present: bool
     ) -> Sawtooth | None:
         """The picture; None before the first moment."""
-        samples = self._computing.samples(open_spans)
-        if not samples:
+        series = self._computing.series(self._on_cpu.told(open_spans))
+        if not series.end_ns:
             return None
-        grain_ns = self._computing.grain_ns
         return Sawtooth(
             title="process computes %",
-            source=f"hook, {grain_ns // 1_000_000} ms",
+            source=f"hook, {series.interval_ns // 1_000_000} ms",
             note=GPU_SILENT if gpu_present else NO_GPU,
-            interval_ns=grain_ns,
-            samples=samples,
-            step_starts_ns=tuple(t for t in step_starts_ns if t >= samples[0].t_ns - grain_ns),
+            series=series,
+            step_starts_ns=step_starts_ns,
         )

@@ -6,9 +6,11 @@ from tui.session.activity_book import ActivityBook
 from tui.session.anchoring import anchored
 from tui.session.gpu_step_book import GpuStepBook
 from tui.session.scope import folded
-from tui.session.step_book import TICKS, StepBook
+from tui.session.step_book import StepBook
 from tui.snapshot import Scope
 
+FOLDED_ROWS: Final = 1_200
+"""Steps that the samples of 24 s can be folded on."""
 EVERY_NS: Final = 2_000_000_000
 """It looks back over 24 s, and a look takes 3 to 6 ms."""
 
@@ -31,7 +33,7 @@ class ScopeBook:
         return self._scope
 
     def _look(self) -> Scope | None:
-        steps = self._steps.last(TICKS)
+        steps = self._steps.last(FOLDED_ROWS)
         if not steps or any(step.count > 1 for step in steps):
             return None  # merged steps are far too short
         edges_ns = [*(step.start_ns for step in steps), steps[-1].end_ns]

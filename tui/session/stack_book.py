@@ -5,8 +5,7 @@ from collections.abc import Collection
 from typing import Final
 
 from tui.observations import StacksSeen
-from tui.sources.frames import summarise, way_to, worth_naming
-from tui.verdict.window import Stacks
+from tui.sources.frames import way_to, worth_naming
 
 SPAN_NS: Final = 60_000_000_000
 """The window of the verdict; a chunk is a second or so."""
@@ -28,11 +27,10 @@ class StackBook:
         while seen.t_ns - self._chunks[0].t_ns > SPAN_NS:
             self._chunks.popleft()
 
-    def summary(self, apart: Collection[int] = ()) -> Stacks | None:
-        """Shares by role, without the workers of these pids; None without a sample."""
-        every = (stack for chunk in self._chunks for stack in chunk.stacks)
-        stacks = [one for one in every if one.role != "worker" or one.pid not in apart]
-        return summarise(stacks) if stacks else None
+    @property
+    def chunks(self) -> Collection[StacksSeen]:
+        """Those of the last minute, oldest first."""
+        return self._chunks
 
     def main_frame(self, now_ns: int) -> str | None:
         """Where the main thread was last seen most: the innermost frame worth naming."""

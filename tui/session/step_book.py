@@ -15,8 +15,6 @@ SHOWN_ROWS: Final = 200
 
 RECENT_ROWS: Final = 500
 """`Window.all_recent`: room for several checkpoints or evaluations of a run that has them often."""
-TICKS: Final = 1200
-"""Step starts that are drawn under a picture; more would be a solid line."""
 
 
 class StepBook:

@@ -4,11 +4,17 @@ from collections.abc import Sequence
 
 from probe.wire.messages import Step
 from tui.session.phases import phases_of
+from tui.session.spreads import Spreads, percentile
 from tui.snapshot import StepStats
 
 
-def step_stats(steps: Sequence[Step], total: int) -> StepStats | None:
-    """The statistics of `steps`; None without any. `total`: steps since the probe was armed."""
+def step_stats(
+    steps: Sequence[Step], total: int, spreads: Spreads | None = None
+) -> StepStats | None:
+    """The statistics of `steps`; None without any. `total`: steps since the probe was armed.
+
+    `spreads`: of about the same steps, which are not worked out here.
+    """
     count = sum(step.count for step in steps)
     wall_ns = sum(step.end_ns - step.start_ns for step in steps)
     if not count or wall_ns <= 0:
@@ -20,25 +26,17 @@ def step_stats(steps: Sequence[Step], total: int) -> StepStats | None:
         total=total,
         in_window=count,
         window_s=(steps[-1].end_ns - steps[0].start_ns) / 1e9,
-        p50_ms=_percentile(means, count, 0.50) / 1e6,
-        p95_ms=_percentile(means, count, 0.95) / 1e6,
+        p50_ms=percentile(means, count, 0.50) / 1e6,
+        p95_ms=percentile(means, count, 0.95) / 1e6,
         max_ms=means[-1][0] / 1e6,
         steps_s=count / (wall_ns / 1e9),
         samples_s=_samples_a_second(steps),
         inference=inference,
-        phases=phases_of(steps, count, inference),
+        phases=phases_of(steps, count, inference, spreads.phases if spreads else {}),
+        error_ms=spreads.whole.error_ms if spreads else None,
+        merged=spreads.merged if spreads else 1,
+        whole=spreads.whole if spreads else None,
     )
-
-
-def _percentile(means: list[tuple[float, int]], count: int, part: float) -> float:
-    """The smallest duration that at least `part` of the steps do not exceed (nearest rank)."""
-    wanted = part * count
-    seen = 0
-    for mean, times in means:
-        seen += times
-        if seen >= wanted:
-            return mean
-    return means[-1][0]
 
 
 def _samples_a_second(steps: Sequence[Step]) -> float | None:

@@ -16,10 +16,12 @@ from tui.observations import (
     Missing,
     PageSeen,
     ProcessesSeen,
+    RanksSeen,
     StacksSeen,
     TargetEnded,
 )
 from tui.session.activity_book import ActivityBook
+from tui.session.edge_book import EdgeBook
 from tui.session.event_book import EventBook
 from tui.session.gpu_step_book import GpuStepBook
 from tui.session.judge import Engine, Judge
@@ -29,16 +31,22 @@ from tui.session.memory_room import room_of
 from tui.session.moment_book import MomentBook
 from tui.session.open_step import OpenStepBook
 from tui.session.process_book import ProcessBook
+from tui.session.rank_book import RankBook
+from tui.session.sampled_book import SampledBook
+from tui.session.sampled_window import sampled
 from tui.session.sawtooth import ComputingSeries
 from tui.session.scope_book import ScopeBook
+from tui.session.sorted_stacks import SortedStacks
+from tui.session.spreads import Spreads, spreads_of
 from tui.session.stack_book import StackBook
-from tui.session.step_book import RECENT_ROWS, SHOWN_ROWS, TICKS, StepBook
+from tui.session.step_book import RECENT_ROWS, SHOWN_ROWS, StepBook
 from tui.session.step_stats import step_stats
 from tui.session.taped import Tape
 from tui.snapshot import Sawtooth, Snapshot, Status, StepStats
+from tui.stack_trees import StackTrees
 from tui.verdict.selection import Choice, choose_window
 from tui.verdict.warmup import warm_after
-from tui.verdict.window import GpuActivity, OpenStep, Stacks, Window
+from tui.verdict.window import GpuActivity, OpenStep, Sampled, Window
 
 MOST_LOADERS: Final = 32
 """As many as the probe keeps in mind."""
@@ -76,8 +84,11 @@ class Session:
         self._steps = StepBook()
         self._choice: Choice = choose_window(())
         """The verdict's window, as of the last look."""
+        self._spreads: Spreads | None = None
+        """Of the same steps."""
         self._gpu_rows: tuple[GpuStep, ...] = ()
         """Of the same window, those that were measured on the GPU's clock."""
+        self._edges = EdgeBook()
         self._computing = ComputingSeries(self._steps)
         self._gpus = ActivityBook()
         self._gpu_steps = GpuStepBook()
@@ -88,11 +99,17 @@ class Session:
         self._warm_step = 0
         """Last of the warm-up: what is held of the first steps does not tell it for ever."""
         self._processes = ProcessBook()
+        self._ranks = RankBook(pid)
         self._stacks = StackBook()
+        self._sampled = SampledBook()
+        """Of a run without a probe alone."""
+        self._told_by_samples: Sampled | None = None
+        """As of the last look."""
+        self._sorted = SortedStacks(self._stacks, self._gpus, self._gpu_steps, self._steps)
         self._events = EventBook()
         self._link = LinkBook()
         self._judge = Judge(engine)
-        self._summary: Stacks | None = None
+        self._trees: StackTrees | None = None
 
     def ingest(self, observation: AnyObservation) -> None:
         """Take what a source saw. Does bookkeeping only."""
@@ -130,19 +147,29 @@ class Session:
                 self._greeted(seen.hello)
             case ProcessesSeen():
                 self._processes.seen(seen)
-                self._memory.processes(seen, self._steps.total)
+                self._computing.processes(seen)
+                self._memory.processes(seen, self._reached(seen.t_ns))
             case StacksSeen():
                 self._stacks.seen(seen)
             case GpusSeen():
                 self._gpus.used(seen)
+                self._memory.levels.gpus(seen)
             case ActivitySeen():
                 self._gpus.seen(seen)
+            case RanksSeen():
+                self._ranks.seen(seen)
             case Link():
                 self._linked(seen)
             case Missing():
                 self._link.missed(seen)
             case TargetEnded():
                 self._ended(seen)
+
+    def _reached(self, t_ns: int) -> int:
+        """What memory goes by: steps, or seconds where nobody counts steps."""
+        if not self._link.unprobed:
+            return self._steps.total
+        return max(0, t_ns - self._started_ns) // 1_000_000_000
 
     def _greeted(self, hello: Hello) -> None:
         self._link.hooked = True
@@ -157,8 +184,12 @@ class Session:
         for step in fresh:
             self._events.step_ended(step)
             self._moments.step_ended(step)
+        self._edges.ended(fresh)
         self._computing.added(len(fresh))
         self._gpu_steps.delivered(batch)
+        for reading in batch.gpu_memory:
+            self._events.allocator_told(reading)
+            self._memory.levels.allocator(reading)
         self._open.delivered(batch, self._steps.total)
         if batch.rss_bytes is not None:
             total, files = self._steps.total, batch.file_bytes
@@ -195,7 +226,7 @@ class Session:
             if self._tape is not None:
                 self._tape.looked(now_ns)
             self._look(run_ns, open_step)
-        stats = step_stats(self._counted(), self._steps.total)
+        stats = step_stats(self._counted(), self._steps.total, self._spreads)
         return Snapshot(
             t_ns=now_ns,
             t_unix=now_unix,
@@ -210,18 +241,30 @@ class Session:
             open_step=open_step,
             loaders=tuple(self._loaders.values()),
             sawtooth=self._sawtooth(run_ns),
-            memory=self._memory.view(self._judge.memory_grows),
-            stacks=self._summary,
+            memory=self._memory.view(self._judge.memory_grows, self._judge.trends),
+            stacks=self._trees.all.summary if self._trees else None,
+            trees=self._trees,
             processes=self._processes.processes,
             cores=self._processes.cores,
             gpus=self._gpus.gpus,
             activity=self._gpus.newest(),
+            series=(
+                *self._gpus.series(),
+                *self._memory.levels.series(),
+                *self._processes.series,
+            ),
             scope=self._scope.at(run_ns),
             events=self._events.newest(),
             gpu_phases=self._gpu_steps.phases(self._gpu_rows),
+            recent_gpu=self._gpu_steps.recent,
             gpu_memory=self._gpu_steps.memory,
             timeline=self._judge.timeline,
             summary=self._judge.summary,
+            ranks=self._ranks.ranks,
+            world_size=self._ranks.world_size,
+            trends=self._judge.trends,
+            surroundings=self._processes.surroundings(),
+            sampled=self._told_by_samples if self._link.unprobed else None,
         )
 
     def _run_ns(self, now_ns: int) -> int:
@@ -237,9 +280,9 @@ class Session:
         """The link's, with the cost of the device marks added to that of the host's."""
         status = self._link.status(now_ns)
         on_device_ns = self._gpu_steps.cost_ns_a_step
-        if stats is None or on_device_ns is None or stats.p50_ms <= 0:
+        if stats is None or on_device_ns is None:
             return status
-        share = (status.cost_share or 0.0) + on_device_ns / 1e6 / stats.p50_ms
+        share = (status.cost_share or 0.0) + on_device_ns / 1e9 * stats.steps_s
         return replace(status, cost_share=share)
 
     def _counted(self) -> tuple[Step, ...]:
@@ -251,9 +294,13 @@ class Session:
 
     def _look(self, now_ns: int, open_step: OpenStep | None) -> None:
         """The slow part, once a second: stacks summed up, pace looked at, verdict judged."""
-        self._summary = self._stacks.summary(self._evaluating_pids())
+        self._trees = self._sorted.look(now_ns, self._evaluating_pids())
+        if self._link.unprobed:
+            self._sampled.look(self._stacks.chunks)
+            self._told_by_samples = sampled(self._sampled, self._processes, self._gpus, now_ns)
         self._choice = choose_window(self._steps.all(), self._choice.cut_ns)
         chosen = self._choice.steps
+        self._spreads = spreads_of(self._counted())
         self._gpu_rows = (
             self._gpu_steps.between(chosen[0].start_ns, chosen[-1].end_ns) if chosen else ()
         )
@@ -261,7 +308,6 @@ class Session:
             self._events.pace_changed(self._choice.steps[0], self._choice.change)
         self._warm_step = max(self._warm_step, warm_after(self._steps.last(RECENT_ROWS)))
         window = self._window(now_ns, open_step)
-        self._memory.look(window)
         said = self._judge.look(window)
         if said:
             self._events.say("verdict", now_ns, self._steps.total or None, said)
@@ -269,10 +315,12 @@ class Session:
     def _window(self, now_ns: int, open_step: OpenStep | None) -> Window:
         newest_first = tuple(reversed(self._loaders.values()))
         training = tuple(loader for loader in newest_first if not loader.evaluation)
-        host = self._processes.host_use(*_span_of(self._choice.steps))
+        unprobed = self._link.unprobed
+        steps = self._sampled.rows if unprobed else self._choice.steps
+        host = self._processes.host_use(*_span_of(steps))
         return Window(
             now_ns=now_ns,
-            steps=self._choice.steps,
+            steps=steps,
             steps_seen=self._steps.total,
             warmup_left=self._choice.warmup_left,
             all_recent=self._steps.last(RECENT_ROWS),
@@ -281,17 +329,18 @@ class Session:
             machine_cpu_percent=self._processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
             workers=self._processes.worker_use(self._evaluating_pids()),
-            stacks=self._summary,
+            stacks=self._trees.all.summary if self._trees else None,
             memory=self._memory.main.all(),
             worker_memory=self._memory.workers.all(),
             memory_limit_bytes=self._memory.limit_bytes,
             open_step=open_step,
             gpu_present=bool(self._gpus.gpus),
             ended=self._link.ended is not None,
+            killed=self._link.killed,
             missing=self._link.missing,
             gpu_steps=self._gpu_rows,
             gpu_clocked=self._gpu_steps.clocked,
-            activity=self._activity(),
+            activity=self._activity(steps),
             gpu_memory=self._gpu_steps.memory,
             gpu_memory_limit_bytes=room_of(self._gpus.gpus, self._gpu_steps.memory),
             settings=self._settings,
@@ -303,6 +352,7 @@ class Session:
             warm_step=self._warm_step,
             moments=self._moments.all(),
             workers_grown=self._memory.workers_grown,
+            sampled=self._told_by_samples if unprobed else None,
         )
 
     def _evaluating_pids(self) -> set[int]:
@@ -310,18 +360,17 @@ class Session:
         loaders = self._loaders.values()
         return {pid for loader in loaders if loader.evaluation for pid in loader.worker_pids}
 
-    def _activity(self) -> GpuActivity | None:
+    def _activity(self, steps: tuple[Step, ...]) -> GpuActivity | None:
         """What the GPUs did while the window's steps ran."""
-        steps = self._choice.steps
         return self._gpus.between(steps[0].start_ns, steps[-1].end_ns) if steps else None
 
     def _sawtooth(self, now_ns: int) -> Sawtooth | None:
-        starts_ns = tuple(step.start_ns for step in self._steps.last(TICKS))
-        gpu = self._gpus.sawtooth(starts_ns)
+        edges = self._edges.edges()
+        gpu = self._gpus.sawtooth(edges)
         if gpu is not None:
             return gpu
         spans = self._open.spans(now_ns)
-        return self._computing.sawtooth(spans, starts_ns, bool(self._gpus.gpus))
+        return self._computing.sawtooth(spans, edges, bool(self._gpus.gpus))
 
 
 def _span_of(steps: tuple[Step, ...]) -> tuple[int, int]:

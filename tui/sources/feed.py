@@ -36,8 +36,10 @@ class FeedSource:
     name = "feed"
     interval_ns = POLL_NS
 
-    def __init__(self, hello: Hello) -> None:
+    def __init__(self, hello: Hello, pid: int | None = None) -> None:
+        """`pid` as it is here: in a container the process itself knows another."""
         self._hello = hello
+        self._pid = hello.pid if pid is None else pid
         self._context: zmq.Context[Any] | None = None
         self._socket: zmq.Socket[bytes] | None = None
         self._sequence = 0
@@ -59,7 +61,7 @@ class FeedSource:
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.rcvhwm = 10_000
-        self._socket.connect(reachable(self._hello.endpoint, self._hello.pid))
+        self._socket.connect(reachable(self._hello.endpoint, self._pid))
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """Everything that has arrived."""

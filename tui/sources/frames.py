@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from tui.observations import StackCount
@@ -43,6 +44,9 @@ MACHINERY: Final = (
     "_pytest/",
 )
 """Files that say how something waits, never what for."""
+
+MOST_PATHS: Final = 8_192
+"""Whose code a line is, is asked of the same lines again and again."""
 
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
@@ -93,6 +97,7 @@ def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(frames[i] for i in sorted(own + called[-(WAY - len(own)) :]))
 
 
+@lru_cache(maxsize=MOST_PATHS)
 def is_users(path: str) -> bool:
     """Whether a file is the user's own: neither a library's nor the standard library's."""
     if path.startswith(MACHINERY) or path.startswith("<") or "-packages/" in path:

@@ -1,13 +1,17 @@
 """The target's processes: CPU, memory, I/O and state, by psutil, once a second."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 import psutil
+from msgspec import structs
 
 from tui.observations import AnyObservation, ProcessesSeen, ProcessUse, TargetEnded
 from tui.sources.cores import MemoryLimit, cores_of, memory_of
 from tui.sources.file_pages import proportional_bytes, resident_file_bytes
+from tui.sources.launcher import Launcher
+from tui.sources.pin_threads import PinThreads
 from tui.sources.scheduling import (
     UNTOLD,
     QuotaWatch,
@@ -52,7 +56,8 @@ class _Before:
 
 
 class ProcessSource:
-    """Reads the target, its workers and its other children. A target that is gone ends it."""
+    """Reads the target, its workers and its other children, and who started it. A target that is
+    gone ends it."""
 
     name = "process"
     interval_ns = LOOK_NS
@@ -63,10 +68,12 @@ class ProcessSource:
         self._looks = 0
         self._ended = False
         self._quota = QuotaWatch(pid)
+        self._pin = PinThreads(pid)
 
     def open(self) -> None:
         """Remember who the target is: its pid can be given to somebody else."""
         self._target = psutil.Process(self._pid)
+        self._launcher = Launcher(self._target)
         cores_busy_percent(self._pid)
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
@@ -88,15 +95,19 @@ class ProcessSource:
 
     def _look(self, now_ns: int) -> ProcessesSeen:
         children = self._target.children(recursive=True)
-        alive = {self._pid, *(child.pid for child in children)}
+        around = self._around(now_ns)
+        alive = {self._pid, *(child.pid for child in (*children, *around))}
         self._before = {pid: before for pid, before in self._before.items() if pid in alive}
         uses = [self._use(self._target, "main", now_ns)]
         for child in children:
-            try:
+            with suppress(psutil.Error):  # it may end while we look
                 role = "worker" if is_worker(child, self._target) else "child"
                 uses.append(self._use(child, role, now_ns))
-            except psutil.Error:
-                continue  # it ended while we looked
+        beside: list[ProcessUse] = []
+        for process, rank in around.items():
+            with suppress(psutil.Error):
+                role = "launcher" if rank is None else "rank"
+                beside.append(structs.replace(self._use(process, role, now_ns), rank=rank))
         self._looks += 1
         busy = cores_busy_percent(self._pid)
         own = [self._before[use.pid].tree_percent for use in uses]
@@ -111,7 +122,16 @@ class ProcessSource:
             memory_available_bytes=limit.available_bytes,
             throttled_percent=self._quota.percent(now_ns),
             others_cpu_percent=others_percent(self._pid, busy, own),
+            around=tuple(beside),
         )
+
+    def _around(self, now_ns: int) -> dict[psutil.Process, int | None]:
+        """The launcher first, then the other ranks with their numbers."""
+        self._launcher.look(now_ns)
+        launcher = self._launcher.process
+        found: dict[psutil.Process, int | None] = {} if launcher is None else {launcher: None}
+        found.update({rank.process: rank.number for rank in self._launcher.ranks})
+        return found
 
     def _use(self, process: psutil.Process, role: str, now_ns: int) -> ProcessUse:
         before = self._before.setdefault(process.pid, _Before(process, now_ns))
@@ -144,6 +164,8 @@ class ProcessSource:
                 ),
                 thread_cpu_percent=_rate(thread.ran_ns, before.thread.ran_ns, span_s, 100.0 / 1e9),
                 file_bytes=file_bytes,
+                parent=process.ppid(),
+                pin_cpu_percent=self._pin.percent(now_ns) if role == "main" else None,
             )
         before.t_ns, before.cpu_s, before.tree_s = now_ns, cpu_s, tree_s
         before.thread = thread

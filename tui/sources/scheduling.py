@@ -10,7 +10,7 @@ from tui.sources.cores import CGROUP, QuotaUse, quota_use_of
 
 
 class ThreadTimes(NamedTuple):
-    """Of a process's main thread since its start, ns; None: not told."""
+    """Of a thread since its start, ns; None: not told."""
 
     ran_ns: int | None = None
     delay_ns: int | None = None
@@ -20,11 +20,11 @@ class ThreadTimes(NamedTuple):
 UNTOLD: Final = ThreadTimes()
 
 
-def thread_times(pid: int, proc: Path = Path("/proc")) -> ThreadTimes:
-    """By schedstat. A kernel that does not count this says "0 0 0", though every thread has run
-    once."""
+def thread_times(pid: int, proc: Path = Path("/proc"), thread: int | None = None) -> ThreadTimes:
+    """Of its main thread or another one, by schedstat. A kernel that does not count this says
+    "0 0 0", though every thread has run once."""
     try:
-        text = (proc / str(pid) / "task" / str(pid) / "schedstat").read_text()
+        text = (proc / str(pid) / "task" / str(thread or pid) / "schedstat").read_text()
         ran_ns, delay_ns, slices = map(int, text.split())
     except (OSError, ValueError):
         return UNTOLD

@@ -11,6 +11,7 @@ from tui.verdict.confidence import beats, missing_of, of_cause, of_nothing
 from tui.verdict.device import on_device
 from tui.verdict.findings import Finding, Kind, Verdict
 from tui.verdict.forecast.either import either_of, with_the_other_way
+from tui.verdict.memory_trend import MemoryTrend
 from tui.verdict.memory_watch import MemoryWatch
 from tui.verdict.notes.spoken import Spoken
 from tui.verdict.past import Past
@@ -33,7 +34,11 @@ from tui.verdict.rules.sync import sync
 from tui.verdict.rules.throttled import throttled
 from tui.verdict.rules.warming_up import warming_up
 from tui.verdict.said import Held, Timeline
+from tui.verdict.sampled.nothing import nothing, too_early
+from tui.verdict.sampled.rules import SAMPLED_CAUSES
+from tui.verdict.sampled.stalled import stalled as still
 from tui.verdict.spent import spent
+from tui.verdict.stalled_to_the_end import ended_stalled
 from tui.verdict.standing import Standing, renewed
 from tui.verdict.window import Window
 
@@ -61,6 +66,8 @@ class Engine:
     """Judges windows one after the other, about once a second. No clock: time is the window's."""
 
     def __init__(self) -> None:
+        self._causes = CAUSES
+        """Those of the last window: a run without a probe has others."""
         self._standings: dict[Kind, Standing] = {kind: Standing() for kind in CAUSES}
         self._top: Kind | None = None
         self._rival: tuple[Kind, int, int] | None = None
@@ -78,12 +85,21 @@ class Engine:
 
     def judge(self, window: Window) -> Verdict:
         """The verdict on one window."""
+        if (causes := _causes_of(window)) is not self._causes:
+            self._begin_anew(causes)
         said = self._say(window)
+        if window.sampled is not None:
+            sure = min(said.confidence, policy.SAMPLED_MOST_CONFIDENT)
+            said = replace(said, confidence=sure)
         before = self._said
         if before is not None and _name(before) == _name(said):
             said = replace(said, since_step=before.since_step, since_ns=before.since_ns)
-        notes = self._notes.on(window, said.finding, said.contributors)
-        said = replace(said, notes=notes)
+        else:
+            step = None if window.sampled is not None else window.steps_seen or None
+            said = replace(said, since_step=step, since_ns=_begins_ns(said, window))
+        if window.sampled is None:  # settings are the probe's to tell
+            notes = self._notes.on(window, said.finding, said.contributors)
+            said = replace(said, notes=notes)
         self._said = said
         self._past.said(said, window.now_ns, window.steps_seen)
         return said
@@ -96,11 +112,26 @@ class Engine:
         """All that was said, by its share of the time: for the end of a run."""
         return self._past.summary()
 
+    def trends(self) -> tuple[MemoryTrend, ...]:
+        """Of the memories that grow."""
+        return self._memory.trends
+
+    def _begin_anew(self, causes: dict[Kind, Rule]) -> None:
+        """A probe has come, or there is none: what samples told is no step's share, and back."""
+        self._causes = causes
+        low = policy.ENTER_LOW if causes is CAUSES else policy.SAMPLED_ENTER_LOW
+        self._standings = {kind: Standing(low) for kind in causes}
+        self._top = self._rival = self._judged = self._settled = None
+        self._memory = MemoryWatch()
+
     def _say(self, window: Window) -> Verdict:
         grows = self._memory.look(window)
-        if (stuck := stalled(window)) is not None:
+        sampled = window.sampled is not None
+        if (stuck := still(window) if sampled else stalled(window)) is not None:
             return _begun(stuck, 1.0, grows, window)
-        early = warming_up(window)
+        if self._said is not None and (hung := ended_stalled(self._said.finding, window)):
+            return _begun(hung, 1.0, grows, window)
+        early = too_early(window) if sampled else warming_up(window)
         if early is not None and self._settled is None:
             return _begun(early, 0.0, (), window)
         newest = window.steps[-1].end_ns if window.steps else -1
@@ -110,7 +141,7 @@ class Engine:
         if _clock_is_due(window):
             if self._settled is not None:
                 return replace(self._settled, contributors=_with_memory(self._settled, grows))
-            waits = plain("warming-up", None, "info", "the GPU has not told its own time yet")
+            waits = plain("warming-up", None, "info", "waiting for the GPU's own step times")
             return _begun(waits, 0.0, grows, window)
         self._newest = newest
         said = self._weigh(window, grows)
@@ -121,7 +152,7 @@ class Engine:
     def _weigh(self, window: Window, grows: tuple[Finding, ...]) -> Verdict:
         fresh = self._is_fresh(window)
         seen: list[Finding] = []
-        for kind, rule in CAUSES.items():
+        for kind, rule in self._causes.items():
             found = rule(window)
             self._standings[kind].look(found, window.steps, fresh)
             if found is not None:
@@ -131,18 +162,18 @@ class Engine:
             self._judged = None  # the next look begins anew
             return _begun(_so_far(seen), 0.0, grows, window)
         top = self._standings[self._top].finding if self._top else None
-        unknown = incomplete(window)
+        unknown = incomplete(window) if window.sampled is None else None
         gap = unknown if unknown is not None and unknown.sub == "unattributed" else None
         unexplained = 1.0 - spent(window.steps).attributed if gap is not None else 0.0
         if top is not None and (top.share or 0.0) >= unexplained:
-            return self._verdict(top, of_cause(top, seen, window), seen, grows, window, fresh)
+            return self._verdict(top, of_cause(top, seen, window), seen, grows, window)
         if gap is None and grows:
-            return self._verdict(grows[0], of_nothing(seen, window), seen, (), window, fresh)
-        rest = gap or next(found for rule in NOTHING_BOUND if (found := rule(window)) is not None)
+            return self._verdict(grows[0], of_nothing(seen, window), seen, (), window)
+        rest = gap or _nothing_bound(window)
         if rest.kind == "incomplete" and gap is None:
             self._judged = None  # once the signal is there, what it shows is not "nothing wrong"
         sure = 0.0 if rest.kind == "incomplete" else of_nothing(seen, window)
-        return self._verdict(rest, sure, seen, grows, window, fresh)
+        return self._verdict(rest, sure, seen, grows, window)
 
     def _choose_top(self, steps: Sequence[Step], fresh: bool) -> Kind | None:
         """The cause that recovers most; a new one must win for sure, twice, on new steps."""
@@ -183,21 +214,28 @@ class Engine:
         seen: list[Finding],
         grows: tuple[Finding, ...],
         window: Window,
-        fresh: bool,
     ) -> Verdict:
-        """`since` is where the window begins if that is all that is known of this pace."""
         others = sorted((f for f in seen if f.kind != finding.kind), key=recoverable, reverse=True)
-        first = window.steps[0] if fresh else window.steps[-1]
         either = either_of(finding, others, window)
         return Verdict(
             finding=with_the_other_way(finding, others, either),
             confidence=min(policy.MOST_CONFIDENT, max(0.0, confidence)),
-            since_step=max(1, first.number - first.count + 1),
-            since_ns=first.start_ns,
-            contributors=(*others, *(f for f in grows if f.kind != finding.kind)),
+            since_step=window.steps_seen or None,
+            since_ns=window.now_ns,
+            contributors=_also(others, [f for f in grows if f.kind != finding.kind]),
             missing=missing_of(window),
             either=either,
         )
+
+
+def _causes_of(window: Window) -> dict[Kind, Rule]:
+    return CAUSES if window.sampled is None else SAMPLED_CAUSES
+
+
+def _nothing_bound(window: Window) -> Finding:
+    if window.sampled is not None:
+        return nothing(window)
+    return next(found for rule in NOTHING_BOUND if (found := rule(window)) is not None)
 
 
 def _begun(
@@ -226,7 +264,7 @@ def _too_young(window: Window, seen: list[Finding]) -> bool:
         return True
     if steps >= policy.QUIET_STEPS:
         return False
-    works = compute(window)
+    works = compute(window) if window.sampled is None else None
     return works is None or (works.sub is None and works.share is None)
 
 
@@ -249,7 +287,24 @@ def _with_memory(verdict: Verdict, grows: tuple[Finding, ...]) -> tuple[Finding,
     """The contributors with memory growth as it is now."""
     if verdict.finding.kind == "memory-growth":
         return verdict.contributors
-    return (*(f for f in verdict.contributors if f.kind != "memory-growth"), *grows)
+    return _also([f for f in verdict.contributors if f.kind != "memory-growth"], grows)
+
+
+def _also(others: Sequence[Finding], grows: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Memory that is full before anybody looks again comes before what only takes time."""
+    soon = [finding for finding in grows if finding.severity == "critical"]
+    return (*soon, *others, *(finding for finding in grows if finding.severity != "critical"))
+
+
+def _begins_ns(verdict: Verdict, window: Window) -> int:
+    """With the look that says it first; a stall began with the last mark, as its headline says."""
+    now, told = window.open_step, window.sampled
+    age_s = 0.0
+    if verdict.finding.kind == "stalled" and told is not None and told.still is not None:
+        age_s = told.still.age_s
+    elif verdict.finding.kind == "stalled" and now is not None:
+        age_s = now.age_s
+    return window.now_ns - round(age_s * 1e9)
 
 
 def _name(verdict: Verdict) -> tuple[str, str | None]:

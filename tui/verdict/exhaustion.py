@@ -1,9 +1,10 @@
 """When memory that leaks will be full: steps, as a range (diagnosis 4)."""
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 
 from tui.verdict import policy
+from tui.verdict.figures import duration
 from tui.verdict.growth import Growth
 from tui.verdict.memory_places import Place, readings
 from tui.verdict.spent import spent
@@ -31,6 +32,23 @@ class Exhaustion:
         """It may be over before anybody looks again."""
         return self.earliest_steps * self.step_hours <= policy.URGENT_HOURS
 
+    @property
+    def within_an_hour(self) -> bool:
+        """Soon enough to be said with the growth itself."""
+        return self.earliest_steps * self.step_hours <= policy.AT_ONCE_HOURS
+
+
+def time_left(left: Exhaustion) -> str:
+    """ "10 to 11 min", "50 min to 2 h", "3 h at the earliest": a line drawn on tells no seconds."""
+    first = duration(left.earliest_steps * left.step_hours)
+    if not isfinite(left.latest_steps):
+        return f"{first} at the earliest"
+    last = duration(left.latest_steps * left.step_hours)
+    if first == last:
+        return first
+    number, unit = first.split()
+    return f"{number} to {last}" if last.endswith(f" {unit}") else f"{first} to {last}"
+
 
 def exhaustion(place: Place, grown: Growth, window: Window) -> Exhaustion | None:
     """None where the limit is not known, or nothing is sure to grow."""
@@ -38,8 +56,15 @@ def exhaustion(place: Place, grown: Growth, window: Window) -> Exhaustion | None
         return None
     room = max(0, place.limit_bytes - _height(place, grown, window))
     latest = room / grown.slope.low if grown.slope.low > 0 else inf
+    return Exhaustion(room / grown.slope.high, latest, _step_hours(window))
+
+
+def _step_hours(window: Window) -> float:
+    """Of what memory goes by: a step of the window, a second where nobody sees steps."""
+    if window.sampled is not None:
+        return 1 / 3600
     total = spent(window.steps)
-    return Exhaustion(room / grown.slope.high, latest, total.wall_ns / max(1, total.steps) / 3.6e12)
+    return total.wall_ns / max(1, total.steps) / 3.6e12
 
 
 def _height(place: Place, grown: Growth, window: Window) -> int:

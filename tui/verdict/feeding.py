@@ -38,11 +38,15 @@ class Feeding:
     main_cpu_ns: float
     """CPU time of the training process for a batch, without loading: all its threads."""
     cores: float | None
+    on_gpu_ns: float = 0.0
+    """What is left of a batch's time on the GPU's clock without the wait that it felt; 0 where that
+    clock is not read."""
 
     @property
     def other_ns(self) -> float:
-        """P_other: what is left of a batch's time without the wait."""
-        return max(0.0, self.batch_ns - self.wait_ns)
+        """P_other: what is left of a batch's time without the wait. The host's, or the GPU's where
+        that is longer: a wait that hid behind the GPU's work gives nothing back."""
+        return max(0.0, self.batch_ns - self.wait_ns, self.on_gpu_ns)
 
     def with_workers(self, workers: int) -> float:
         """Time of a batch, ns: P' = max(P - wait, S/W, (S_cpu + main_cpu) / cores).
@@ -78,6 +82,7 @@ def feeding(window: Window) -> Feeding | None:
     batch_ns, wait_ns = total.batch_ns, total.wait_ns
     if batch_ns is None or wait_ns is None or total.wall_ns <= 0:
         return None
+    device = on_device(window)
     every_ns = total.wall_ns / total.fetches  # pauses too: shares of samples cover them as well
     workers = window.loaders[0].num_workers if window.loaders else None
     busy = make_ns = make_cpu_ns = None
@@ -104,6 +109,7 @@ def feeding(window: Window) -> Feeding | None:
         make_cpu_ns=make_cpu_ns,
         main_cpu_ns=max(0.0, main_cpu_ns),
         cores=window.cores,
+        on_gpu_ns=0.0 if device is None else max(0.0, batch_ns - device.felt * wait_ns),
     )
 
 

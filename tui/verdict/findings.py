@@ -82,7 +82,7 @@ class Verdict:
     """0 to 1."""
     since_step: int | None
     since_ns: int | None
-    """When this verdict began to hold (monitor's perf_counter_ns)."""
+    """When it was said first, of a stall when it began (monitor's perf_counter_ns)."""
     contributors: tuple[Finding, ...]
     """Other findings worth saying, the largest first; memory growth is among them."""
     missing: tuple[str, ...]

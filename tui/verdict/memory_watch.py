@@ -5,8 +5,10 @@ from typing import Final
 
 from probe.wire.messages import GpuMemory
 from tui.verdict import policy
+from tui.verdict.exhaustion import exhaustion
 from tui.verdict.findings import Finding
 from tui.verdict.memory_places import Place, of_tensors, of_the_process, of_workers, trend
+from tui.verdict.memory_trend import MemoryTrend, Whose, line_of, unit_of
 from tui.verdict.rules.fragmentation import fragmentation
 from tui.verdict.rules.memory_growth import memory_growth
 from tui.verdict.window import MemoryPoint, Window
@@ -22,7 +24,8 @@ class MemoryWatch:
     """One run's. No clock: it goes by the steps."""
 
     def __init__(self) -> None:
-        self._tensors, self._process, self._workers = _Growing(), _Growing(), _Growing()
+        self._tensors, self._process = _Growing("tensors"), _Growing("process")
+        self._workers = _Growing("workers")
         self._pieces = _Pieces()
 
     def look(self, window: Window) -> tuple[Finding, ...]:
@@ -33,6 +36,12 @@ class MemoryWatch:
         found.append(self._workers.look(window.worker_memory, of_workers, window))
         standing = [finding for finding in found if finding is not None]
         return tuple(sorted(standing, key=lambda finding: FIRST.index(finding.sub or "growth")))
+
+    @property
+    def trends(self) -> tuple[MemoryTrend, ...]:
+        """Of the memories that grow, as of their last tests."""
+        each = (self._tensors, self._process, self._workers)
+        return tuple(one.trend for one in each if one.trend is not None)
 
 
 class _Standing:
@@ -52,7 +61,9 @@ class _Standing:
 class _Growing:
     """Growth of one memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, whose: Whose) -> None:
+        self._whose = whose
+        self.trend: MemoryTrend | None = None
         self._standing = _Standing()
         self._tested_step = -1
         self._floor_bytes = 0
@@ -77,6 +88,13 @@ class _Growing:
             self._floor_bytes = grown.blocks.lows[0].bytes
             self._leak = not grown.gives_back and (self._leak or grown.leak)
             self._said = memory_growth(place, grown, self._leak, window)
+        self.trend = None
+        if grown is not None:
+            first, last = line_of(grown)
+            left = exhaustion(place, grown, window)
+            self.trend = MemoryTrend(
+                self._whose, grown.slope, first, last, left, self._said, unit_of(window)
+            )
         return self._said
 
     def _due(self, series: _Series, warm_step: int) -> bool:

@@ -28,6 +28,8 @@ class Past:
             self._stays[-1].goes_on(before, now_ns, step)
             if _name(before) != _name(finding):
                 self._begin(finding, now_ns, step)
+            else:
+                self._stays[-1].finding = finding
         self._now = finding, now_ns
 
     def _begin(self, finding: Finding, now_ns: int, step: int) -> None:

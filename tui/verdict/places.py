@@ -56,6 +56,11 @@ def waits_for_gpu(place: FrameShare) -> bool:
     return calls(place, SYNC_CALL)
 
 
+def fetches_tensors(place: FrameShare) -> bool:
+    """The training thread opens the shared memory of a batch that a worker has made."""
+    return function_of(place.frame).startswith(policy.HAND_OVER_FRAMES)
+
+
 def copies_to_gpu(place: FrameShare) -> bool:
     """A batch goes to the GPU there."""
     return calls(place, COPY_CALL)
@@ -110,6 +115,12 @@ def position_of(place: FrameShare) -> str:
     """ "train.py:88", of the user's own line that leads there; "" where there is none."""
     match = _FRAME.match(place.caller or place.frame)
     return f"{match['file']}:{match['line']}" if match is not None and match["line"] else ""
+
+
+def line_of(place: FrameShare) -> tuple[str, int]:
+    """File and line of the user's own that leads there, to sort by."""
+    file, _, line = position_of(place).rpartition(":")
+    return file, int(line) if line else 0
 
 
 def by_user_function(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:

@@ -12,7 +12,9 @@ from tui.verdict.findings import Finding
 class Standing:
     """One cause over the looks."""
 
-    def __init__(self) -> None:
+    def __init__(self, enter_low: float = policy.ENTER_LOW) -> None:
+        self._enter_low = enter_low
+        """What the lower bound of its share must exceed for it to enter."""
         self.holds = False
         self.finding: Finding | None = None
         """As it was last seen."""
@@ -25,7 +27,7 @@ class Standing:
     def look(self, finding: Finding | None, steps: Sequence[Step], fresh: bool) -> None:
         """One look at `steps`, some of them new. `fresh`: nothing was known before, so one look is
         enough: the interval alone must do, or a verdict within 10 steps would be impossible."""
-        speaks = self._leaves(finding) if self.holds else _enters(finding)
+        speaks = self._leaves(finding) if self.holds else self._enters(finding)
         if speaks and not self._streak:
             self._streak_ns = steps[-1].end_ns
         self._streak = self._streak + 1 if speaks else 0
@@ -44,6 +46,11 @@ class Standing:
             self._streak >= policy.LEAVE_TIMES
             and renewed(steps, self._streak_ns) >= policy.LEAVE_RENEWED
         )
+
+    def _enters(self, finding: Finding | None) -> bool:
+        if finding is None or finding.share is None or finding.share_low is None:
+            return False
+        return worth(finding) > policy.ENTER_SHARE and finding.share_low > self._enter_low
 
     def _leaves(self, finding: Finding | None) -> bool:
         if finding is None:
@@ -64,12 +71,6 @@ class Standing:
             self._other_subs = 0
             return finding
         return with_figures(old, finding)
-
-
-def _enters(finding: Finding | None) -> bool:
-    if finding is None or finding.share is None or finding.share_low is None:
-        return False
-    return worth(finding) > policy.ENTER_SHARE and finding.share_low > policy.ENTER_LOW
 
 
 def renewed(steps: Sequence[Step], since_ns: int) -> float:

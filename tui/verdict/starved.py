@@ -46,7 +46,7 @@ def shows(window: Window, lack: Starved) -> tuple[Evidence, ...]:
         found.append(Evidence(text, "proc", lack.by_quota))
     if lack.by_others and window.others_cores is not None:
         have = f" of {cores(window.cores)}" if window.cores else ""
-        text = f"other processes use {window.others_cores:.1f}{have}"
+        text = f"other processes used {window.others_cores:.1f}{have} while these steps ran"
         found.append(Evidence(text, "proc", window.others_cores, "cores"))
     return tuple(found)
 

@@ -1,9 +1,11 @@
 """The window: everything a rule may look at. Plain values, no clock, no device, no thread."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
+from tui.verdict.ratio import Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,10 @@ class WorkerUse:
     """All workers together."""
     run_delay: float | None = None
     """Part of the time in which one of them was ready to run and had no core, 0 to 1."""
+    gone: int = 0
+    """Others that came and went within the last minute."""
+    oldest_s: float = 0.0
+    """How long the first of those that are there now has been seen, at most a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,47 @@ class Stacks:
     workers: tuple[FrameShare, ...]
     worker_idle_share: float | None
     """Part of the workers' samples that wait for work (index queue) rather than make a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Still:
+    """The main thread's stack does not move."""
+
+    age_s: float
+    """Since the oldest of the samples in a row that show it there."""
+    phase: str
+    """As in `Sampled.shares`."""
+    frame: str
+    stack: tuple[str, ...]
+    """The way there, outermost first."""
+    thread_cpu: float | None
+    """Part of that time in which the thread ran, 0 to 1."""
+    beside_cores: float | None
+    """Cores that the rest of its process tree used."""
+    gpu_busy: float | None
+    """Percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What samples of the main thread's stack tell of a run without a probe. The window's steps are
+    those samples, one a row: no step of the run was ever seen."""
+
+    samples: int
+    """Of the training; those of its start are left out."""
+    shares: Mapping[str, Share]
+    """By what the thread did, as `tui.sampled.table.PHASES` has it; each with its 90 % interval."""
+    serial: float
+    """Part of the samples in which it made a batch itself."""
+    host: tuple[FrameShare, ...]
+    """Where it was in those between the phases."""
+    period_ns: float | None
+    """Estimate of a step; None where steps are too short, or not alike."""
+    still: Still | None
+
+    def share(self, phase: str) -> Share:
+        """Of one phase."""
+        return self.shares[phase]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +230,10 @@ class Window:
     """Over the run, the newest of each kind; oldest first."""
     workers_grown: tuple[int, ...] = ()
     """What each worker of now has grown by since it was first looked at, bytes (proportional)."""
+    killed: bool = False
+    """It has ended, and its probe had no last word."""
+    sampled: Sampled | None = None
+    """Set where there is no probe: then `steps` are samples, and memory goes by seconds."""
 
     def __hash__(self) -> int:
         """By its moment, so that what is worked out from a window can be kept for the next rule:

@@ -11,13 +11,20 @@ EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 """Levels of the lower part of a cell."""
 SHADE: Final = "░"
 
-_CONSOLE: Final = str.maketrans("▁▂▃▅▆▇▏▎▍▌▋▊▉", "  ▄▄▄█  ▌▌▌██")
+_BRAILLE: Final = range(0x2801, 0x2900)
+_CONSOLE: Final[dict[int, int | str | None]] = {
+    **str.maketrans("▁▂▃▅▆▇▏▎▍▌▋▊▉", "  ▄▄▄█  ▌▌▌██"),
+    **dict.fromkeys(_BRAILLE, "·"),
+}
 """The Linux console's font (CP437) has half blocks and shades only."""
 
-_ASCII: Final = str.maketrans(
-    "▁▂▃▄▅▆▇█░▒▓▏▎▍▌▋▊▉─│┴└┤·…←→↵≤≥×±–−▲◆●○■▸╱╲╳┄✓",
-    "..:::###:+=  #####-|++|-~<>><>x~--!**o#>/\\x-v",
-)
+_ASCII: Final[dict[int, int | str | None]] = {
+    **str.maketrans(
+        "▁▂▃▄▅▆▇█░▒▓▏▎▍▌▋▊▉─│┴└┤┌├·…←→↵≤≥×±–−▲▼◆●○■▸╱╲╳┄✓µ↑↓",
+        "..:::###:+=  #####-|++|+|-.<>><>x+--!v**o#>/\\x-vu^v",
+    ),
+    **dict.fromkeys(_BRAILLE, "."),
+}
 
 
 class Charset(Enum):

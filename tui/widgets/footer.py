@@ -24,7 +24,7 @@ class Footer(Panel):
 
 def footer_row(keys: Sequence[Key], view: View, width: int) -> Row:
     """Keys at the left, the way out at the right; the middle ones leave first."""
-    entries = [_entry(key, _word(word, view)) for key, word in keys]
+    entries = [_entry(key, _word(word, view)) for key, word in keys if _is_of_use(word, view)]
     last = (*entries[-1], Span(" "))
     for keep in range(len(entries) - 1, -1, -1):
         left = tuple(piece for entry in entries[:keep] for piece in (Span(" "), *entry, Span(" ")))
@@ -39,6 +39,11 @@ def _word(word: str, view: View) -> str:
     if word == "pause" and view.behind_s is not None:
         return "go on"
     return word
+
+
+def _is_of_use(word: str, view: View) -> bool:
+    """Going back in time is named where a person looks back, or at a recording."""
+    return word != "time" or view.behind_s is not None or view.snapshot.status.replay is not None
 
 
 def _entry(key: str, word: str) -> Row:

@@ -1,10 +1,11 @@
 """The first line: who is watched, on what, how, at what cost, how fresh."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from tui.snapshot import Snapshot, Status
 from tui.widgets.panel import Panel
-from tui.widgets.spans import Row, Span, clip, ends, length, text_of
+from tui.widgets.spans import Row, Span, clip, ends, first_that_fits, length, text_of
 from tui.widgets.view import View
 from tui.wording.numbers import count, duration
 
@@ -13,6 +14,10 @@ STALE_S = 2.0
 
 LEAST_COST = 0.0005
 """Less than this would round to nothing, which it is not."""
+LEAST_TARGET = 12
+"""Cells that the target keeps, if the state can be said in fewer words."""
+STALE_NUMBERS_S = 2.0
+"""Numbers of the past that are older than the moment by this much say of when they are."""
 KEPT_NOTES = 2
 """Mode and cost stay before the target's name gets shorter."""
 
@@ -30,9 +35,10 @@ class Header(Panel):
 def header_row(view: View, width: int) -> Row:
     """Target at the left, state at the right; parts leave from the least important on."""
     snapshot = view.snapshot
-    state = (*_state(view), Span(" "))
+    states = [(*state, Span(" ")) for state in _states(view)]
+    state = first_that_fits(states, width - LEAST_TARGET)
     notes = _notes(snapshot)
-    targets = _targets(snapshot)
+    targets = _targets(view)
     for target in targets:
         least = 0 if target is targets[-1] else min(KEPT_NOTES, len(notes))
         for keep in range(len(notes), least - 1, -1):
@@ -43,12 +49,15 @@ def header_row(view: View, width: int) -> Row:
     return ends((Span(f" {script}", "strong"),), state, width, gap=1)
 
 
-def _targets(snapshot: Snapshot) -> list[Row]:
-    script, pid, device = snapshot.script, f"pid {snapshot.pid}", device_of(snapshot)
-    rank = ""
+def _targets(view: View) -> list[Row]:
+    snapshot = view.snapshot
+    script, pid = snapshot.script, f"pid {snapshot.pid}"
+    device = device_of(snapshot, view.device)
+    rank = short_rank = ""
     hello = snapshot.hello
     if hello and hello.rank is not None and (hello.world_size or 1) > 1:
         rank = f"  rank {hello.rank}/{hello.world_size}"
+        short_rank = f"  r{hello.rank}/{hello.world_size}"
     return [
         (
             Span(" gpuwatch  ", "dim"),
@@ -56,18 +65,21 @@ def _targets(snapshot: Snapshot) -> list[Row]:
             Span(f"  {pid}{rank}  {device}"),
         ),
         (Span(f" {script}", "strong"), Span(f"  {pid}{rank}  {device}")),
-        (Span(f" {script}", "strong"), Span(f"  {snapshot.pid}  {device}")),
+        (Span(f" {script}", "strong"), Span(f"  {snapshot.pid}{short_rank}  {device}")),
     ]
 
 
-def device_of(snapshot: Snapshot) -> str:
-    """ "H200 #0", "8x H200", "no GPU"; "" while nobody has looked."""
-    if not snapshot.gpus:
+def device_of(snapshot: Snapshot, chosen: int | None = None) -> str:
+    """ "H200 #0", "8x H200", "H200 #3 of 8" where a person chose one, "no GPU"; "" while nobody has
+    looked."""
+    gpus = snapshot.gpus
+    if not gpus:
         return "" if snapshot.status.state == "connecting" else "no GPU"
-    name = snapshot.gpus[0].name.removeprefix("NVIDIA ")
-    if len(snapshot.gpus) > 1:
-        return f"{len(snapshot.gpus)}x {name}"
-    return f"{name} #{snapshot.gpus[0].index}"
+    name = gpus[0].name.removeprefix("NVIDIA ")
+    if len(gpus) == 1:
+        return f"{name} #{gpus[0].index}"
+    is_chosen = any(gpu.index == chosen for gpu in gpus)
+    return f"{name} #{chosen} of {len(gpus)}" if is_chosen else f"{len(gpus)}x {name}"
 
 
 def _notes(snapshot: Snapshot) -> list[str]:
@@ -86,15 +98,31 @@ def _notes(snapshot: Snapshot) -> list[str]:
     return notes
 
 
-def _state(view: View) -> Row:
-    if view.behind_s is not None:
-        return (Span(f" PAUSED +{view.behind_s:.0f} s behind ", "paused"),)
+def _states(view: View) -> list[Row]:
+    """What the picture is of: now, the past, or a recording; the fullest words first."""
     status = view.snapshot.status
     if status.replay is not None:
-        return (Span(f"REPLAY {status.replay}", "warning"),)
+        said = f"REPLAY {status.replay}"
+        return [(Span(said, "warning"),), (Span(said.partition(": ")[0], "warning"),)]
+    if view.behind_s is not None and view.at_ns is not None:
+        return [(Span(f" {said} ", "paused"),) for said in _past(view, view.behind_s, view.at_ns)]
+    if view.behind_s is not None:
+        behind = f"{view.behind_s:.0f} s" if view.behind_s < 99.5 else duration(view.behind_s)
+        return [(Span(f" PAUSED +{behind} behind ", "paused"),)]
     if status.recording is not None:
-        return (Span("● REC ", "critical"), *_health(status))
-    return _health(status)
+        return [(Span("● REC ", "critical"), *_health(status))]
+    return [_health(status)]
+
+
+def _past(view: View, behind_s: float, at_ns: int) -> list[str]:
+    """ "AT 12:04:31, 2m10s ago", and of when the numbers are where that is another time."""
+    early_s = (at_ns - view.snapshot.t_ns) / 1e9
+    at = f"{datetime.fromtimestamp(view.snapshot.t_unix + early_s):%H:%M:%S}"
+    said = [f"AT {at}, {duration(behind_s)} ago", f"AT {at}"]
+    if early_s >= STALE_NUMBERS_S:
+        numbers = f"{datetime.fromtimestamp(view.snapshot.t_unix):%H:%M:%S}"
+        said.insert(0, f"{said[0]}, numbers of {numbers}")
+    return said
 
 
 def _health(status: Status) -> Row:

@@ -1,16 +1,11 @@
-"""The base of all panels: rows of spans on the screen, repainting only the rows that changed."""
+"""The base of all panels: rows that are composed from a view."""
 
 from collections.abc import Sequence
 
-from rich.segment import Segment
-from rich.style import Style
 from textual import events
-from textual.geometry import Region
-from textual.strip import Strip
-from textual.widget import Widget
 
-from tui.widgets.charset import Charset
-from tui.widgets.spans import EMPTY, Row, Span, fit
+from tui.widgets.drawn import DrawnRows
+from tui.widgets.spans import Row, Span
 from tui.widgets.view import View
 
 ROLES = (
@@ -25,20 +20,29 @@ ROLE_CLASSES = {f"role--{role}" for role in ROLES}
 """The component classes of a screen with panels: kept there once, not in every panel."""
 
 
-class Panel(Widget):
-    """Draws `rows(view, width, height)`; holds the last view and the rows it became."""
+class Panel(DrawnRows):
+    """Draws `rows(view, width, height)`; holds the last view."""
 
     can_focus = True
     KIND = ""
     """Its name in the table of keys, where it has keys of its own."""
+    typing = False
+    """Keys are text in it now: `take_key` has them."""
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
         self._view: View | None = None
-        self._drawn: list[Row] = []
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """The panel's content, at most `height` rows."""
+        raise NotImplementedError
+
+    def columns_in(self, width: int) -> int:
+        """Columns of time that it has at this width; 0: no picture in it follows the window."""
+        return 0
+
+    def take_key(self, event: events.Key) -> None:
+        """A key while one types."""
         raise NotImplementedError
 
     def drill(self) -> bool:
@@ -51,29 +55,8 @@ class Panel(Widget):
         width, height = self.size
         if not width or not height:
             return
-        rows = [fit(row, width) for row in self.rows(view, width, height)[:height]]
-        rows += [fit(EMPTY, width)] * (height - len(rows))
-        if len(rows) != len(self._drawn):
-            self._drawn = rows
-            self.refresh()
-            return
-        changed = [y for y, row in enumerate(rows) if row != self._drawn[y]]
-        self._drawn = rows
-        if changed:
-            self.refresh(*(Region(0, y, width, 1) for y in changed))
-
-    def render_line(self, y: int) -> Strip:
-        """One row, coloured by its roles."""
-        if self._view is None or y >= len(self._drawn):
-            return Strip.blank(self.size.width, self.rich_style)
-        charset = self._view.charset
-        return Strip([self._segment(span, charset) for span in self._drawn[y]], self.size.width)
-
-    def _segment(self, span: Span, charset: Charset) -> Segment:
-        return Segment(charset.translate(span.text), self._style(span.role))
-
-    def _style(self, role: str) -> Style:
-        return self.screen.get_component_rich_style(f"role--{role}")
+        rows = self.rows(view, width, height)
+        self.draw(_marked(rows) if self.has_focus else rows, view.charset)
 
     def on_resize(self, event: events.Resize) -> None:
         """The same frame at another size."""
@@ -87,3 +70,13 @@ class Panel(Widget):
     def _redraw(self) -> None:
         if self._view is not None:
             self.show(self._view)
+
+
+def _marked(rows: Sequence[Row]) -> Sequence[Row]:
+    """Where no heading has room, the blank that the first row begins with tells the focus."""
+    if not rows or not rows[0] or any(span.role == "focus" for row in rows for span in row):
+        return rows
+    first, *others = rows[0]
+    if not first.text.startswith(" "):
+        return rows
+    return [(Span("▸", "focus"), Span(first.text[1:], first.role), *others), *rows[1:]]

@@ -72,19 +72,34 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
     room = height - len(out)
     if room <= 0:
         return out[:height]
-    action = _action("NEXT", finding, width, 2 if room >= min(4, len(finding.evidence) + 2) else 1)
-    shown = finding.evidence[: min(EVIDENCE, room - len(action))]
+    # In few cells both would be cut: what to do is worth more than one more number.
+    lines = 2 if width < NARROW or room >= min(4, len(finding.evidence) + 2) else 1
+    also = verdict.contributors if alone else ()
+    free = room - EVIDENCE - len(also) - len(verdict.notes) - len(finding.advice)
+    action = _action("NEXT", finding, width, min(room, max(lines, free)))
+    # Memory that ends the run soon is worth more than the last number of what only takes time.
+    soon = bool(also) and also[0].kind == "memory-growth" and _full_soon(view.snapshot)
+    told = room - len(action) - (1 if soon and room > 2 else 0)
+    shown = finding.evidence[: min(EVIDENCE, told)]
     out += evidence_rows(shown, width)
     out += action
-    if alone:
-        out += [_also(f, width) for f in verdict.contributors]
-    if len(finding.advice) > 1:
-        out.append(_line("then", finding.advice[1], width, "text"))
+    out += [_also(f, width) for f in also]
+    free -= len(action)
+    for text in finding.advice[1:] if free > 0 else finding.advice[1:2]:
+        then = _lines("then", text, width, "text", max(1, free))
+        out += then
+        free -= len(then)
     kept = 1 if verdict.notes and height >= NOTED else 0
     out = out[: height - kept]
     out += note_rows(verdict.notes, width, height - len(out))
     out += [_line("n/a", text, width, "dim") for text in verdict.missing]
     return out[:height]
+
+
+def _full_soon(snapshot: Snapshot) -> bool:
+    """Some memory that is said to grow is full within the hour."""
+    said = [trend.left for trend in snapshot.trends if trend.said is not None]
+    return any(left is not None and left.within_an_hour for left in said)
 
 
 def note_rows(notes: Sequence[Note], width: int, height: int) -> list[Row]:
@@ -159,13 +174,23 @@ def _line(word: str, text: str, width: int, role: str) -> Row:
     return (label, Span(clip(text, width - len(label.text) - 1), role))
 
 
+def _lines(word: str, text: str, width: int, role: str, lines: int) -> list[Row]:
+    label = _label(word, width)
+    blank = Span(" " * len(label.text))
+    wrapped = wrap(text, width - len(label.text) - 1, lines)
+    return [(label if i == 0 else blank, Span(line, role)) for i, line in enumerate(wrapped)]
+
+
 def _tiny_rows(view: View, width: int, height: int) -> list[Row]:
-    """Below forty cells: the word, the clause, and what to do, broken into lines."""
+    """Below forty cells: the word, the clause, what to do, and why, broken into lines."""
     finding = view.snapshot.verdict.finding
     out: list[Row] = headline_rows(view.snapshot, width, height)
     if finding.advice and len(out) < height:
         lines = wrap(finding.advice[0], width - 2, height - len(out))
         out += [(Span("→ " if i == 0 else "  ", "key"), Span(t)) for i, t in enumerate(lines)]
+    for evidence in finding.evidence:
+        lines = wrap(evidence.text, width - 2, max(1, height - len(out)))
+        out += [(Span("· " if i == 0 else "  ", "dim"), Span(t)) for i, t in enumerate(lines)]
     return out[:height]
 
 

@@ -1,12 +1,11 @@
 """What a panel draws from: the snapshot, and how the person wants to see it."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from tui.snapshot import Snapshot
+from tui.source_text import SourceReader, nobody_reads
+from tui.stack_trees import StacksWhen
 from tui.widgets.charset import Charset
-
-StacksWhen = Literal["idle", "busy", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,8 @@ class View:
     """What the numbers are compared with; None: nothing was marked."""
     panel: str = ""
     """Kind of the focused panel (`Panel.KIND`): its keys stand first in the footer."""
+    read_source: SourceReader = nobody_reads
+    """Reads the lines around a frame; it may wait for a disk."""
 
     @property
     def ended(self) -> bool:
@@ -42,6 +43,11 @@ class View:
 def shown_at_ns(snapshot: Snapshot) -> int:
     """The moment that the picture shows: now, or the last thing seen of a target that is gone."""
     saw = snapshot.sawtooth
-    if snapshot.status.state == "ended" and saw and saw.samples:
-        return min(snapshot.t_ns, saw.samples[-1].t_ns)
+    if snapshot.status.state == "ended" and saw:
+        return min(snapshot.t_ns, saw.series.end_ns)
     return snapshot.t_ns
+
+
+def charts_end_ns(view: View) -> int:
+    """Where the charts end: at the moment that a person went back to, else at `shown_at_ns`."""
+    return shown_at_ns(view.snapshot) if view.at_ns is None else view.at_ns

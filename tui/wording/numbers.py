@@ -44,18 +44,27 @@ def duration(seconds: float) -> str:
     return f"{whole // 86_400}d{whole % 86_400 // 3600:02d}h"
 
 
+def clock(seconds: float) -> str:
+    """A place in a recording: 34.2 -> "0:34", 3723 -> "1:02:03"."""
+    whole = max(0, int(seconds))
+    minutes = f"{whole // 3600}:{whole % 3600 // 60:02d}" if whole >= 3600 else f"{whole // 60}"
+    return f"{minutes}:{whole % 60:02d}"
+
+
 def grain(ns: int) -> str:
     """The time that a column takes: 106 ms, 6.38 s."""
     return f"{ns / 1e6:.0f} ms" if ns < 10**9 else f"{digits(ns / 1e9)} s"
 
 
 def span(seconds: float) -> str:
-    """The length of an axis: 9.6 -> "9.6 s", 30 -> "30 s", 120 -> "2 min"."""
+    """The length of an axis: 9.6 -> "9.6 s", 30 -> "30 s", 120 -> "2 min", 3600 -> "1 h"."""
     if seconds < 9.95:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     if seconds < 99.5:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f}".removesuffix(".0") + " min"
+    if seconds < 3_570:
+        return f"{seconds / 60:.1f}".removesuffix(".0") + " min"
+    return f"{seconds / 3600:.1f}".removesuffix(".0") + " h"
 
 
 def size(value: float) -> str:
@@ -75,8 +84,8 @@ def scale_size(value: float, span: float) -> str:
     return f"{value / _MIB:.{0 if span >= 10 * _MIB else 1}f} MiB"
 
 
-def growth(bytes_per_100_steps: float) -> str:
+def growth(bytes_per_100: float, unit: str = "steps") -> str:
     """A slope with its sign: "+38 MiB/100 steps"."""
-    mib = bytes_per_100_steps / _MIB
+    mib = bytes_per_100 / _MIB
     text = f"{mib:+,.0f}" if abs(mib) >= 10 else f"{mib:+.1f}"
-    return f"{text} MiB/100 steps"
+    return f"{text} MiB/100 {unit}"

@@ -28,7 +28,10 @@ def account(summary: Sequence[Held]) -> str:
 
 def entry(said: Said) -> str:
     """ "steps 240 to 1,204, 6m12s: input/workers, 57% of that time"."""
-    text = f"steps {count(said.since_step)} to {count(said.until_step)}, {lasted(said)}: "
+    steps = f"step {count(said.until_step)}, "
+    if said.since_step != said.until_step:
+        steps = f"steps {count(said.since_step)} to {count(said.until_step)}, "
+    text = f"{steps if said.until_step else ''}{lasted(said)}: "
     text += name_of(said.kind, said.sub)
     return text if said.share is None else f"{text}, {percent(said.share)} of that time"
 

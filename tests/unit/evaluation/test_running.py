@@ -1,6 +1,7 @@
 """Scenarios run one after the other; one that fails does not hold up the others."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,13 @@ def plan_of(scripts: Path) -> Plan:
         tiny=False,
         scripts=scripts,
     )
+
+
+def test_without_a_probe_the_recorded_run_has_none_either(tmp_path: Path) -> None:
+    run = Run(scenario("sleeps"), 1, 1.0, tmp_path)
+    assert all(job.probe for job in plan_of(tmp_path).jobs(run))
+    assert not any(job.probe for job in replace(plan_of(tmp_path), probe=False).jobs(run))
+    assert evaluate.plan(evaluate.arguments(["out", "--no-probe"])).probe is False
 
 
 def test_runs_are_watched_then_bare_in_turn(tmp_path: Path) -> None:

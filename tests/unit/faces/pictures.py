@@ -5,11 +5,13 @@ from typing import Any
 
 from tests.unit.session.making import HELLO, MS, S, finding, loader
 from tui.observations import Activity, GpuUse, OtherProcess
+from tui.over_time.growing import Growing
+from tui.over_time.series import Series
+from tui.over_time.step_edges import NO_STEPS
 from tui.snapshot import (
     Event,
     MemoryView,
     Phase,
-    Sample,
     Sawtooth,
     Snapshot,
     Status,
@@ -72,6 +74,13 @@ STEPS = StepStats(
 )
 
 
+def _computes() -> Series:
+    growing = Growing("computes", "process computes", "%", "hook", None, 20 * MS)
+    growing.add(400 * S, 0.0)
+    growing.add(401 * S, 86.0)
+    return growing.series()
+
+
 def picture(**fields: Any) -> Snapshot:
     """The whole picture, with `fields` replaced."""
     whole = Snapshot(
@@ -91,9 +100,8 @@ def picture(**fields: Any) -> Snapshot:
             title="process computes %",
             source="hook, 20 ms",
             note="no GPU here: the share of each moment the process computes rather than waits",
-            interval_ns=20 * MS,
-            samples=(Sample(400 * S, 0.0), Sample(401 * S, 86.0)),
-            step_starts_ns=(),
+            series=_computes(),
+            step_starts_ns=NO_STEPS,
         ),
         memory=MemoryView(
             host=(),

@@ -1,6 +1,7 @@
 """The plain view: a block when the verdict is another, a heartbeat in between."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
@@ -8,6 +9,7 @@ from tests.tui.states import NOTES
 from tests.unit.faces.pictures import BY_GPM, BY_NVML, STATUS, STEPS, picture, young
 from tests.unit.session.making import S, verdict
 from tui.plain import PlainView, heartbeat
+from tui.snapshot import Event
 from tui.verdict.window import OpenStep
 
 
@@ -65,6 +67,31 @@ def test_the_stream_writes_blocks_on_change_and_heartbeats_every_two_seconds() -
     ]
 
 
+def _blocks(view: PlainView, *findings: dict[str, Any]) -> list[bool]:
+    """Which of them made the view write a block."""
+    wrote = []
+    for at, fields in enumerate(findings):
+        one = picture(t_ns=at * S, verdict=verdict("input", **fields))
+        wrote.append("  it is input" in view.lines(one))
+    return wrote
+
+
+def test_a_verdict_is_said_again_when_its_share_or_its_forecast_moved_much() -> None:
+    shares = [{"share": share} for share in (0.24, 0.31, 0.35, 0.43, 0.20)]
+    assert _blocks(PlainView(100), *shares) == [True, False, True, False, True]
+    gains = [{"speedup": gain} for gain in (1.3, 1.6, 2.9, 2.4, 1.9, None)]
+    assert _blocks(PlainView(100), *gains) == [True, False, True, False, True, True]
+
+
+def test_a_stall_is_said_again_once_its_place_is_known() -> None:
+    view, wrote = PlainView(100), []
+    for at, frame in enumerate((None, None, "main (train2.py:20)", "poll (x.py:1)", None)):
+        stuck = OpenStep("other", 61.0 + at, 61.0, False, frame)
+        one = picture(t_ns=at * S, verdict=verdict("stalled"), open_step=stuck)
+        wrote.append("  it is stalled" in view.lines(one))
+    assert wrote == [True, False, True, False, False]
+
+
 def test_a_missing_signal_is_said_once() -> None:
     view = PlainView(100)
     first = view.lines(picture())
@@ -96,3 +123,22 @@ def test_notes_that_are_known_stand_in_the_verdicts_block() -> None:
     block = view.lines(picture(verdict=replace(picture().verdict, notes=NOTES)))
     assert sum("GradScaler" in line for line in block) == 1
     assert not any(line.startswith("note:") for line in block)
+
+
+def test_events_are_said_as_they_come_and_old_ones_are_not() -> None:
+    view = PlainView(100)
+    view.lines(picture())
+    told = (*picture().events, Event(400 * S, 18_100, "evaluation 2.0 s", "evaluation"))
+    now = picture(events=(*told, Event(401 * S, None, "verdict: host", "verdict")))
+    assert view.lines(now) == ["step 18,100: evaluation 2.0 s"]
+    assert view.lines(now) == []
+
+
+def test_every_minute_there_is_all_to_say() -> None:
+    view = PlainView(100)
+    reports = 0
+    for second in range(0, 130):
+        lines = view.lines(picture(t_ns=second * S))
+        reports += "-" * 40 in lines
+        assert ("-" * 40 in lines) is (second in (60, 120))
+    assert reports == 2

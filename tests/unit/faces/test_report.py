@@ -1,5 +1,6 @@
 """The report as golden text."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -9,52 +10,61 @@ from tests.unit.faces.pictures import (
     BY_GPM,
     BY_NVML,
     GPU,
+    INPUT,
     STATUS,
     SUMMARY,
     TIMELINE,
     picture,
     young,
 )
-from tests.unit.session.making import S, verdict
+from tests.unit.session.making import S, loader, verdict
 from tui.report import report_lines
 from tui.verdict.said import Held, Timeline
+from tui.verdict.window import MemoryPoint
 
 WHOLE = """\
-gpuwatch   train.py   pid 48213 · attached 6m41s · hooks · cost 0.04%
+gpuwatch   train.py   pid 48213 · attached 6m41s · hooks · cost 0.04% · monitor 4% · heard 0.1s ago
 
-INPUT-BOUND   critical · high confidence (0.92) · since step 240
+INPUT-BOUND   critical · high confidence (0.92) · for 6m11s · since step 240
   data wait is 57% of every step
     706 of 1,240 ms/step is spent waiting for the loader   [hook]
     4/4 workers busy on CPU; 81% of their samples decode JPEGs   [py-spy]
   NEXT   num_workers 4 → 10 (16 cores, 11 idle)   ≤ 2.3x faster
          decode on the GPU
-  ALSO   MEMORY GROWS: host memory grows 38 MiB/100 steps
+  ALSO   MEMORY GROWS (warning): host memory grows 38 MiB/100 steps
 
 steps    18,204 steps · 0.81 steps/s · 25.9 samples/s · p50 1,240 ms · p95 1,410 ms · max 1,502 ms ·
          over 48 steps, 60 s
-phases   data wait 706 ms 57% · forward 172 ms 14% · backward 288 ms 23% · optimizer 46.0 ms 4% ·
+phases   data wait 706 ms 57%
+         forward 172 ms 14%
+         backward 288 ms 23%
+         optimizer 46.0 ms 4%
          other 24.8 ms 2%
-use      process computes % mean 43   [hook, 20 ms]
+use      process computes % mean 43 · peak 86 over the last 1 s · trough 0   [hook, 20 ms]
          no GPU here: the share of each moment the process computes rather than waits
 memory   process 6.1 GiB · workers 900 MiB · 40.0 GiB of 64.0 GiB available · +38 MiB/100 steps ·
-         growing
+         growing   [proc]
 loader   Photographs · num_workers 4 · prefetch_factor 2 · batch size 32
-stacks   main 94% _get_data (dataloader.py:1275) ← train.py:88
+stacks   all moments: main 312 · workers 300 samples   [py-spy]
+         main 94% _get_data (dataloader.py:1275) ← train.py:88
          workers 81% load (PIL/ImageFile.py:300) ← dataset.py:41
          workers 11% resize (functional.py:468)
-events   step 18,000: checkpoint 4.1 s
-         the probe has gone silent
+         workers wait for work 2%
+events   22:18:20 step 18,000: checkpoint 4.1 s, 1m41s ago
+         22:18:21 the probe has gone silent, 1m40s ago
 missing  nvml: no NVIDIA driver. CPU, data wait and stacks still work"""
 
 YOUNG = """\
-gpuwatch   train.py   pid 48213 · attached 0s · hooks · connecting
+gpuwatch   train.py   pid 48213 · attached 0s · hooks · connecting · monitor 4%
 
 WARMING UP
   0 of 15 steps
 """
 
 
-def test_everything_is_said_in_a_hundred_columns() -> None:
+def test_everything_is_said_in_a_hundred_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
     assert "\n".join(report_lines(picture(), 100)) == WHOLE
 
 
@@ -78,13 +88,13 @@ def test_every_kind_of_verdict_has_a_word() -> None:
 
 
 def test_what_the_gpus_do_and_how_they_are() -> None:
-    lines = report_lines(picture(gpus=(GPU,), activity=(BY_GPM,), sawtooth=None), 200)
+    lines = report_lines(picture(gpus=(GPU,), activity=(BY_GPM,), sawtooth=None), 300)
     (said,) = [line for line in lines if line.startswith("use")]
     assert said == (
         "use      GPU 0 NVIDIA H200: SM 34% · tensor 0% · DRAM 17% · PCIe in 5.9 GB/s · "
-        "out 70 MB/s · "
-        "302 of 700 W · 1,980 MHz · 41 °C · held down: too hot · memory 80.0 GiB of 140 GiB · "
-        "this process 60.0 GiB"
+        "out 70 MB/s · 302 of 700 W · 1,980 MHz · 41 °C · memory clock 3,201 MHz · "
+        "held down: too hot · memory 80.0 GiB of 140 GiB · this process 60.0 GiB · "
+        "another (pid 991) 20.0 GiB, 3% of its time"
     )
 
 
@@ -134,3 +144,33 @@ def test_notes_stand_below_what_else_was_found() -> None:
         "(3% of main-thread samples are in it)   [py-spy]",
         "         anomaly detection was left on: torch.autograd.set_detect_anomaly(False)   [hook]",
     ]
+
+
+def test_what_else_was_found_has_its_evidence_and_advice() -> None:
+    also = replace(INPUT, headline="a second cause", advice=("do this", "and that"))
+    said = replace(picture().verdict, contributors=(also,))
+    lines = report_lines(picture(verdict=said), 200)
+    first = next(index for index, line in enumerate(lines) if line.startswith("  ALSO"))
+    assert lines[first : first + 5] == [
+        "  ALSO   INPUT-BOUND (critical): a second cause",
+        f"           {also.evidence[0].text}   [hook]",
+        f"           {also.evidence[1].text}   [py-spy]",
+        "           → do this   ≤ 2.3x faster",
+        "           → and that",
+    ]
+
+
+def test_loaders_that_are_alike_have_one_line() -> None:
+    made = [loader(key=key) for key in range(9)] + [loader(key=9, batch_size=64)]
+    lines = report_lines(picture(loaders=tuple(made)), 120)
+    at = next(i for i, line in enumerate(lines) if line.startswith("loader"))
+    told = "Photographs · num_workers 4 · prefetch_factor 2 · batch size"
+    assert lines[at : at + 2] == [f"loader   {told} 32 · x9", f"         {told} 64"]
+    assert lines[at + 2].startswith("stacks")
+
+
+def test_memory_is_what_can_not_be_let_go_and_the_resident_is_named() -> None:
+    seen = picture()
+    memory = replace(seen.memory, host=(MemoryPoint(9, 9 * S, 5 * 1024**3),))
+    lines = report_lines(replace(seen, memory=memory), 120)
+    assert any("process 5.0 GiB (6.1 GiB RSS, with pages of files)" in line for line in lines)

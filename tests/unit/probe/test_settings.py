@@ -318,7 +318,7 @@ def test_what_fails_inside_trips_the_fuse_and_not_the_loop(run: Asked) -> None:
 
 
 def test_settings_are_told_first_and_when_they_change() -> None:
-    peer = Peer(0)
+    peer = Peer(0, 1)
     assert peer.settings_to_tell(Settings()) is None, "nothing is known yet"
     known = Settings(threads=4)
     assert peer.settings_to_tell(known) == known

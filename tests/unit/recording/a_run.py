@@ -21,6 +21,8 @@ from tui.observations import (
 )
 
 START = 7_000 * S
+MOMENTS = 19
+"""At which a chunk of the stacks samples."""
 SETTINGS = Settings(
     threads=16,
     matmul_precision="highest",
@@ -284,15 +286,32 @@ def _process(rng: random.Random, pid: int, role: str, look: int) -> ProcessUse:
 def _stacks(rng: random.Random, end_ns: int) -> Iterator[AnyObservation]:
     """A chunk every four seconds; where in a function a sample falls is anybody's guess."""
     for t_ns in _ticks(rng, 4_000, end_ns):
-        stacks = [_stack(rng, "main", 48213, (18, 11)) for _ in range(9)]
+        stacks = [_stack(rng, "main", 48213, (18, 11), bits) for bits in _parts(rng, 9)]
         for worker in range(8):
-            stacks += [_stack(rng, "worker", 100 + worker, (12, 4)) for _ in range(6)]
+            pid = 100 + worker
+            stacks += [_stack(rng, "worker", pid, (12, 4), bits) for bits in _parts(rng, 6)]
         yield StacksSeen(
-            t_ns=t_ns, started_ns=t_ns - 2 * S - rng.randrange(MS), samples=20, stacks=tuple(stacks)
+            t_ns=t_ns,
+            started_ns=t_ns - 2 * S - rng.randrange(MS),
+            samples=MOMENTS,
+            stacks=tuple(stacks),
+            moments_ms=tuple(sorted(rng.randrange(2_000) for _ in range(MOMENTS))),
+            seen=(1 << MOMENTS) - 1,
         )
 
 
-def _stack(rng: random.Random, role: str, pid: int, depths: tuple[int, int]) -> StackCount:
+def _parts(rng: random.Random, count: int) -> list[int]:
+    """Every moment in one of so many parts, none of them empty, as bits."""
+    parts = [0] * count
+    moments = rng.sample(range(MOMENTS), MOMENTS)
+    for at, moment in enumerate(moments):
+        parts[at if at < count else rng.randrange(count)] |= 1 << moment
+    return parts
+
+
+def _stack(
+    rng: random.Random, role: str, pid: int, depths: tuple[int, int], moments: int
+) -> StackCount:
     outer = [f"{role}_{depth} (site-packages/torch/{role}.py:{90 * depth})" for depth in range(7)]
     inner = [
         f"{role}_inner_{depth} (torch/nn/modules/{role}_{depth}.py:{rng.randrange(40, 52)})"
@@ -301,4 +320,11 @@ def _stack(rng: random.Random, role: str, pid: int, depths: tuple[int, int]) -> 
     middle = [f"call_{depth} (module.py:{depth})" for depth in range(rng.choice(depths))]
     thread = "MainThread" if role == "main" else "QueueFeederThread"
     frames = (*outer, *middle, *inner)
-    return StackCount(role=role, pid=pid, thread=thread, frames=frames, count=rng.randrange(1, 12))
+    return StackCount(
+        role=role,
+        pid=pid,
+        thread=thread,
+        frames=frames,
+        count=moments.bit_count(),
+        moments=moments,
+    )

@@ -11,11 +11,12 @@ from tests.unit.session.making import MS, S, ScriptedEngine
 from tui.observations import AnyObservation, TargetEnded
 from tui.recording.format import Entry
 from tui.recording.tape import Tape
-from tui.session import Session
 from tui.session.replayed import ReplayedPicture
+from tui.session.store import Session
 from tui.snapshot import Snapshot
 from tui.verdict.engine import Engine
 from tui.verdict.findings import Verdict
+from tui.verdict.memory_trend import MemoryTrend
 from tui.verdict.said import Held, Timeline
 from tui.verdict.window import Window
 
@@ -40,6 +41,10 @@ class Witness:
     def summary(self) -> tuple[Held, ...]:
         """The engine's."""
         return self._engine.summary()
+
+    def trends(self) -> tuple[MemoryTrend, ...]:
+        """The engine's."""
+        return self._engine.trends()
 
 
 class Hand:
@@ -108,7 +113,7 @@ def test_the_last_picture_is_the_same_and_stays(tmp_path: Path) -> None:
     assert (now.steps, now.verdict, now.gpus) == (then.steps, then.verdict, then.gpus)
     assert (now.stacks, now.memory, now.sawtooth) == (then.stacks, then.memory, then.sawtooth)
     assert now.status.state == "live"
-    assert now.status.replay == "over"
+    assert now.status.replay == "0:07 of 0:07 ■ over"
 
 
 def test_it_waits_for_its_start_and_then_keeps_its_pace(tmp_path: Path) -> None:
@@ -124,7 +129,7 @@ def test_it_waits_for_its_start_and_then_keeps_its_pace(tmp_path: Path) -> None:
     picture.close()
     assert middle.t_ns == START + 4 * S
     assert middle.t_unix == pytest.approx(1.8e9 + 4)
-    assert middle.status.replay == "4s of 7s"
+    assert middle.status.replay == "0:04 of 0:07 ▸ 2x"
     assert middle.steps is not None
     assert 70 < middle.steps.total < 82
     assert "replay of run.gpuwatch" in middle.events[0].text
@@ -143,7 +148,7 @@ def test_a_recording_that_breaks_off_says_so(tmp_path: Path) -> None:
     entries, _, _ = live(a_run(6), 250)
     _, last = replayed(tmp_path, recorded(entries)[:-500], 250)
     assert last.status.replay is not None
-    assert last.status.replay.startswith("over: it was not ended in order")
+    assert "0:04 of 0:04 ■ over: it was not ended in order" in last.status.replay
 
 
 def test_a_session_without_a_tape_judges_as_ever() -> None:

@@ -2,10 +2,11 @@
 
 from hypothesis import given
 from hypothesis import strategies as some
+from msgspec import structs
 
 from tests.unit.recording.a_run import a_run
-from tests.unit.session.making import delivered, step
-from tui.observations import Delivered
+from tests.unit.session.making import delivered, process, processes, step
+from tui.observations import Delivered, ProcessesSeen
 from tui.recording.rounding import kept
 
 NS = some.integers(0, 10**9)
@@ -14,6 +15,15 @@ NS = some.integers(0, 10**9)
 def test_rounding_twice_changes_nothing_more() -> None:
     once = [kept(seen) for seen in a_run(5)]
     assert [kept(seen) for seen in once] == once
+
+
+def test_what_is_around_the_target_is_rounded_as_it_is() -> None:
+    rank = process(9, "rank", rank=1, parent=7, cpu_percent=12.3456, pin_cpu_percent=3.14159)
+    seen = kept(structs.replace(processes(1_000, process(8, parent=7)), around=(rank,)))
+    assert isinstance(seen, ProcessesSeen)
+    (told,) = seen.around
+    assert (told.cpu_percent, told.pin_cpu_percent) == (12.3, 3.1)
+    assert (told.rank, told.parent) == (1, 7)
 
 
 @given(some.integers(0, 10**12), some.lists(NS, min_size=4, max_size=4), NS)

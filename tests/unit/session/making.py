@@ -5,9 +5,10 @@ from typing import Any
 from probe.wire import marks
 from probe.wire.messages import Batch, Hello, Loader, Open, Step
 from tui.observations import Delivered, ProcessesSeen, ProcessUse
-from tui.session import Session
+from tui.session.store import Session
 from tui.snapshot import Snapshot
 from tui.verdict.findings import Finding, Verdict
+from tui.verdict.memory_trend import MemoryTrend
 from tui.verdict.said import NOTHING_SAID, Held, Timeline
 from tui.verdict.window import Window
 
@@ -165,6 +166,7 @@ class ScriptedEngine:
     def __init__(self, *verdicts: Verdict) -> None:
         self.windows: list[Window] = []
         self._verdicts = list(verdicts)
+        self.grows: tuple[MemoryTrend, ...] = ()
 
     def judge(self, window: Window) -> Verdict:
         """The next verdict; the last one again and again."""
@@ -180,6 +182,10 @@ class ScriptedEngine:
     def summary(self) -> tuple[Held, ...]:
         """Nothing, likewise."""
         return ()
+
+    def trends(self) -> tuple[MemoryTrend, ...]:
+        """Those of the test."""
+        return self.grows
 
 
 def finding(kind: Any, **fields: Any) -> Finding:

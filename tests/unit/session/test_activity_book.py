@@ -5,6 +5,7 @@ from msgspec import structs
 
 from tests.unit.session.test_on_a_gpu import gpu
 from tui.observations import Activity, ActivitySeen, GpusSeen, OtherProcess
+from tui.over_time.step_edges import NO_STEPS, StepEdges
 from tui.session.activity_book import LATE_NS, ActivityBook
 from tui.verdict.window import GpuActivity
 
@@ -24,11 +25,13 @@ def test_the_picture_shows_the_multiprocessors_of_all_gpus() -> None:
     book = ActivityBook()
     for at in range(30):
         book.seen(reading(100 * at, 30.0, 50.0))
-    saw = book.sawtooth((0, 250 * MS))
+    saw = book.sawtooth(StepEdges.of((0, 250 * MS)))
     assert saw is not None
-    assert (saw.title, saw.source, saw.interval_ns) == ("SM active %", "gpm 100 ms", 100 * MS)
-    assert {sample.value for sample in saw.samples} == {40.0}
-    assert len(saw.tensor) == 30
+    assert (saw.title, saw.source) == ("SM active %", "gpm 100 ms")
+    assert saw.series.interval_ns == 100 * MS
+    assert {point.mean for point in saw.series.levels[0]} == {40.0}
+    assert saw.tensor is not None
+    assert len(saw.tensor.levels[0]) == 30
 
 
 def test_without_the_counters_it_shows_utilization() -> None:
@@ -36,9 +39,42 @@ def test_without_the_counters_it_shows_utilization() -> None:
     for at in range(5):
         row = Activity(index=0, source="utilization", interval_ns=200 * MS, busy=40.0)
         book.seen(ActivitySeen(t_ns=200 * at * MS, gpus=(row,)))
-    saw = book.sawtooth(())
+    saw = book.sawtooth(NO_STEPS)
     assert saw is not None
-    assert (saw.title, saw.source, saw.tensor) == ("GPU busy %", "nvml 200 ms", ())
+    assert (saw.title, saw.source, saw.tensor) == ("GPU busy %", "nvml 200 ms", None)
+
+
+def test_each_gpu_has_its_own_series() -> None:
+    book = ActivityBook()
+    for at in range(30):
+        book.seen(reading(100 * at, 30.0, 50.0))
+    use = structs.replace(gpu(30.0), power_w=310.0)
+    book.used(GpusSeen(t_ns=1_000 * MS, gpus=(use, structs.replace(use, index=1))))
+    told = {(one.device, one.name): one for one in book.series()}
+    assert {name for device, name in told if device == 1} == {
+        *("sm", "busy", "tensor"),
+        *("power", "memory_used"),
+    }, "what nobody tells has no series"
+    assert [device for device, _ in told] == sorted(device for device, _ in told)
+    sm, power = told[1, "sm"], told[0, "power"]
+    assert (sm.title, sm.unit, sm.source, sm.interval_ns) == ("SM active", "%", "gpm", 100 * MS)
+    assert {point.mean for point in sm.levels[0]} == {50.0}
+    assert (power.unit, power.source, power.interval_ns) == ("W", "nvml", 1_000 * MS)
+    assert [point.mean for point in power.levels[0]] == [310.0]
+
+
+def test_a_source_that_takes_over_goes_on_in_a_series_of_its_own() -> None:
+    book = ActivityBook()
+    for at in range(10):
+        row = Activity(index=0, source="utilization", interval_ns=200 * MS, busy=40.0)
+        book.seen(ActivitySeen(t_ns=200 * at * MS, gpus=(row,)))
+    for at in range(30, 60):
+        book.seen(reading(100 * at, 30.0))
+    (busy,) = (one for one in book.series() if one.name == "busy")
+    assert (busy.source, {point.mean for point in busy.levels[0]}) == ("gpm", {95.0})
+    saw = book.sawtooth(NO_STEPS)
+    assert saw is not None
+    assert (saw.title, {point.mean for point in saw.series.levels[0]}) == ("SM active %", {30.0})
 
 
 def test_the_newest_second_in_one_number() -> None:

@@ -6,7 +6,7 @@ import time
 from tests.unit.session.making import MS, S, session
 from tui.collect import Collector
 from tui.observations import AnyObservation, Link
-from tui.session import Session
+from tui.session.store import Session
 
 
 class HeldClock:

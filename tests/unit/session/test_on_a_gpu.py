@@ -1,15 +1,20 @@
 """The picture of a run on a GPU."""
 
+import pytest
+
 from tests.unit.session.making import (
     MS,
     delivered,
     picture,
     session,
+    step,
     steps,
 )
+from tests.unit.session.test_gpu_step_book import ROWS, batch
 from tui.observations import (
     Activity,
     ActivitySeen,
+    Delivered,
     GpusSeen,
     GpuUse,
 )
@@ -42,8 +47,8 @@ def test_with_a_gpu_the_sawtooth_is_its_use_at_the_grain_it_was_read() -> None:
     sawtooth = picture(store, 4000).sawtooth
     assert sawtooth is not None
     assert (sawtooth.title, sawtooth.source) == ("GPU busy %", "nvml 200 ms")
-    assert sawtooth.interval_ns == 200 * MS
-    assert {sample.value for sample in sawtooth.samples} == {40.0}
+    assert sawtooth.series.interval_ns == 200 * MS
+    assert {point.mean for point in sawtooth.series.levels[0]} == {40.0}
     assert engine.windows[-1].gpu_present
 
 
@@ -55,3 +60,19 @@ def test_a_gpu_that_does_not_tell_its_use_is_no_zero() -> None:
     assert sawtooth is not None
     assert sawtooth.title == "process computes %"
     assert "does not tell" in sawtooth.note
+
+
+def test_what_the_marks_cost_is_a_part_of_the_mean_step() -> None:
+    # Nine of ten steps have their batch ready: half of them tell nothing of the time in all.
+    store, _ = session()
+    store.ingest(Delivered(t_ns=0, batch=batch(ROWS)))
+    made, start_ms = [], 10_000.0
+    for number in range(101, 201):
+        made.append(step(number, start_ms, forward_ms=1, data_ms=0 if number % 10 else 990))
+        start_ms = made[-1].end_ns / MS
+    store.ingest(delivered(made))
+    seen = picture(store, start_ms)
+    assert seen.steps is not None
+    assert seen.steps.p50_ms < 25
+    share = seen.status.cost_share
+    assert share == pytest.approx((20_000 + 6 * 500) / 1e9 * seen.steps.steps_s, rel=0.02)

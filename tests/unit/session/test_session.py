@@ -11,7 +11,6 @@ from tests.unit.session.making import (
     MS,
     S,
     delivered,
-    finding,
     loader,
     picture,
     process,
@@ -29,7 +28,9 @@ from tui.observations import (
     PageSeen,
     TargetEnded,
 )
+from tui.session.store import Session
 from tui.snapshot import Snapshot
+from tui.verdict.engine import Engine
 
 
 def page(state: int) -> PageSeen:
@@ -120,7 +121,7 @@ def test_a_change_of_pace_cuts_the_window_and_is_told_once() -> None:
     picture(store, 92_000)
     assert [row.number for row in engine.windows[-1].steps] == list(range(61, 81))
     assert [text for text in texts(picture(store, 93_000)) if "step time" in text] == [
-        "step time -50% (was 103 ms): forward 103 ms → 52 ms"
+        "step time 52 ms, -50% (was 103 ms): forward 103 ms → 52 ms"
     ]
 
 
@@ -238,16 +239,20 @@ def test_memory_points_lie_a_second_apart_whoever_looks() -> None:
     assert engine.windows[-1].memory_limit_bytes == 100 * 1024**2 + 20 * 1024**3
 
 
-def test_memory_that_grows_has_a_slope_and_the_verdict_says_whether_it_matters() -> None:
-    store, _ = session(verdict("healthy", finding("memory-growth")))
+def test_how_fast_memory_grows_and_whether_it_matters_is_the_verdicts_word() -> None:
+    store = Session(48213, "train.py", 0, Engine())
     start = 0.0
-    for number in range(1, 121):
+    for number in range(1, 161):
         made = [step(number, start, forward_ms=1000)]
         store.ingest(delivered(made, rss_bytes=(1000 + number) * 1024**2))
         start += 1000
-    memory = picture(store, start).memory
-    assert memory.growing
-    assert memory.slope_bytes_per_100_steps == pytest.approx(100 * 1024**2)
+        seen = picture(store, start)
+    assert seen.memory.growing
+    assert seen.memory.slope_bytes_per_100_steps == pytest.approx(100 * 1024**2)
+    (trend,) = seen.trends
+    assert trend.whose == "process"
+    assert trend.said in (seen.verdict.finding, *seen.verdict.contributors)
+    assert trend.slope.middle == pytest.approx(1024**2)
 
 
 def test_flat_memory_has_no_slope() -> None:
@@ -262,11 +267,14 @@ def test_flat_memory_has_no_slope() -> None:
 def test_worker_memory_is_proportional_once_every_worker_has_told() -> None:
     store, engine = session()
     store.ingest(processes(0, process(1), process(11, "worker"), process(12, "worker")))
-    assert picture(store, 0).memory.workers_bytes == 200 * 1024**2
+    assert picture(store, 0).memory.workers_bytes is None, "resident sizes share what they count"
     for at_ms, pss in ((1000, 30), (11_000, 40)):
         workers = [process(pid, "worker", pss_bytes=pss * 1024**2) for pid in (11, 12)]
         store.ingest(processes(at_ms, process(1), *workers))
     assert picture(store, 12_000).memory.workers_bytes == 80 * 1024**2
+    anew = [process(pid, "worker") for pid in (21, 22)]
+    store.ingest(processes(12_500, process(1), *anew))
+    assert picture(store, 12_500).memory.workers_bytes == 80 * 1024**2, "an epoch is no jump"
     assert [p.bytes // 1024**2 for p in engine.windows[-1].worker_memory] == [60, 80]
 
 
@@ -289,8 +297,8 @@ def test_without_a_gpu_the_sawtooth_is_computing_and_says_so() -> None:
     assert sawtooth is not None
     assert (sawtooth.title, sawtooth.source) == ("process computes %", "hook, 20 ms")
     assert "no GPU here" in sawtooth.note
-    assert {sample.value for sample in sawtooth.samples} == {0.0, 100.0}
-    assert len(sawtooth.step_starts_ns) == 20
+    assert {point.mean for point in sawtooth.series.levels[0]} == {0.0, 100.0}
+    assert len(sawtooth.step_starts_ns) == 21, "and where the step that runs now began"
 
 
 def test_the_end_stops_the_picture_and_keeps_it() -> None:
@@ -315,7 +323,7 @@ def test_the_end_stops_the_picture_and_keeps_it() -> None:
         ([], "ended 2 s ago"),
         ([Link(t_ns=4 * S, state="left", detail="exiting")], "ended 2 s ago: its interpreter left"),
         ([page(STATE_ENDED)], "ended 2 s ago: its interpreter left in order"),
-        ([page(STATE_ARMED)], "ended 2 s ago: without a good-bye, so it was killed or it crashed"),
+        ([page(STATE_ARMED)], "ended 2 s ago: killed or crashed, its probe had no last word"),
     ],
 )
 def test_the_probes_last_word_tells_how_it_ended(last: list[AnyObservation], how: str) -> None:

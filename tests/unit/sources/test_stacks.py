@@ -1,53 +1,84 @@
-"""py-spy's lines, and the places that are worth naming. The lines are from a real run."""
+"""Whose stacks py-spy saw, and the places that are worth naming."""
+
+import os
+from pathlib import Path
 
 import pytest
 
+from tests.unit.sources.traces import Sample, process, thread, trace
+from tui.sources.chrome_trace import read_trace
 from tui.sources.frames import is_users, summarise, waits_for_work
-from tui.sources.stack_lines import parse
+from tui.sources.short_paths import ShortPaths
+from tui.sources.stack_samples import Chunk, sampled
 from tui.sources.stacks import why_refused
 
-RAW = """\
-py-spy> Sampling process 10 times a second for 2 seconds. Press Control-C to exit.
+TRAIN = ("<module>", "/home/ana/train.py", 14)
+LOOP = ("_worker_loop", "/py/torch/utils/data/_utils/worker.py", 374)
+GET = ("Queue.get", "/py/multiprocessing/queues.py", 113)
+DECODE = (
+    ("Photographs.__getitem__", "/home/ana/photographs.py", 41),
+    ("ImageFile.load", "/py/PIL/ImageFile.py", 300),
+)
+WAIT = (
+    ("_MultiProcessingDataLoaderIter._try_get_data", "/py/torch/utils/data/dataloader.py", 1291),
+    GET,
+)
+BACKWARD = (
+    ("<module>", "/home/ana/train.py", 15),
+    ("Tensor.backward", "/py/torch/_tensor.py", 648),
+)
+MOMENTS = tuple(range(0, 2_000_000, 100_000))
 
-process 10:"python train.py";thread (11): gpuwatch;Publisher._run (probe/publish.py:39) 19
-process 10:"python train.py";thread (10): MainThread;<module> (train.py:14);\
-_patch_next.<locals>.__next__ (probe/hooks/dataloader.py:58);\
-_BaseDataLoaderIter.__next__ (torch/utils/data/dataloader.py:725);\
-_MultiProcessingDataLoaderIter._try_get_data (torch/utils/data/dataloader.py:1291);\
-Queue.get (multiprocessing/queues.py:113);wait (multiprocessing/connection.py:947) 15
-process 10:"python train.py";thread (10): MainThread;<module> (train.py:15);\
-Tensor.backward (torch/_tensor.py:648) 5
-process 10:"python train.py";process 12:"python -c x;y 3";thread (12): MainThread;\
-<module> (train.py:14);Popen._launch (multiprocessing/popen_fork.py:71);\
-_worker_loop (torch/utils/data/_utils/worker.py:374);\
-Photographs.__getitem__ (photographs.py:41);ImageFile.load (PIL/ImageFile.py:300) 12
-process 10:"python train.py";process 12:"python -c x;y 3";thread (12): MainThread;\
-<module> (train.py:14);_worker_loop (torch/utils/data/_utils/worker.py:360);\
-Queue.get (multiprocessing/queues.py:113) 8
-process 10:"python train.py";process 12:"python -c x;y 3";thread (13): QueueFeederThread;\
-Queue._feed (multiprocessing/queues.py:231) 20
-py-spy> Wrote raw flamegraph data to '/dev/stdout'. Samples: 114 Errors: 0
-"""
+
+def chunk() -> Chunk:
+    """Twenty moments of a main thread, a worker and two threads that are nobody's business."""
+    samples: list[Sample] = []
+    main, worker = [process(10), thread(10)], [process(10), process(12), thread(12)]
+    forked = [*worker, TRAIN, ("Popen._launch", "/py/multiprocessing/popen_fork.py", 71), LOOP]
+    for i, at_us in enumerate(MOMENTS):
+        frames = BACKWARD if i % 4 == 3 else (TRAIN, *WAIT)
+        samples.append((at_us, 10, 0xA, [*main, *frames]))
+        samples.append((at_us, 12, 0xA, [*forked, *((GET,) if i < 8 else DECODE)]))
+        ours = [process(10), thread(11, "gpuwatch"), ("Publisher._run", "/py/probe/publish.py", i)]
+        samples.append((at_us, 10, 0xB, ours))
+        queue = [process(10), process(12), thread(13, "QueueFeederThread"), GET]
+        samples.append((at_us, 12, 0xC, queue))
+    read = read_trace(trace(samples, 2_000_000))
+    return sampled(read, MOMENTS, 10, lambda path: path.removeprefix("/py/").rpartition("ana/")[2])
 
 
 def test_roles_are_told_apart_and_our_own_thread_is_left_out() -> None:
-    chunk = parse(RAW, target=10)
-    assert [(stack.role, stack.pid, stack.count) for stack in chunk.stacks] == [
-        ("main", 10, 15),
+    assert sorted((stack.role, stack.pid, stack.count) for stack in chunk().stacks) == [
         ("main", 10, 5),
-        ("worker", 12, 12),
+        ("main", 10, 15),
         ("worker", 12, 8),
+        ("worker", 12, 12),
     ]
-    assert chunk.moments == 20
+
+
+def test_each_stack_knows_its_moments() -> None:
+    seen = chunk()
+    assert seen.moments_ms == tuple(range(0, 2_000, 100))
+    assert seen.seen == (1 << 20) - 1
+    bits = {(stack.role, stack.count): stack.moments for stack in seen.stacks}
+    assert bits["worker", 8] == 0b1111_1111
+    assert bits["main", 5] == 0b1000_1000_1000_1000_1000
 
 
 def test_a_forked_worker_shows_only_its_own_frames() -> None:
-    worker = parse(RAW, target=10).stacks[2]
-    assert worker.frames[0].startswith("_worker_loop ")
+    workers = [stack for stack in chunk().stacks if stack.role == "worker"]
+    assert all(stack.frames[0].startswith("_worker_loop ") for stack in workers)
+
+
+def test_the_pin_thread_is_known_by_what_it_does() -> None:
+    loop = ("_pin_memory_loop", "/py/torch/utils/data/_utils/pin_memory.py", 52)
+    frames = [process(10), thread(14, "Thread-4"), loop, GET]
+    read = read_trace(trace([(0, 10, 0xA, frames)], 9))
+    assert [stack.role for stack in sampled(read, (0,), 10).stacks] == ["pin"]
 
 
 def test_the_place_that_holds_the_time_is_named_with_the_users_line() -> None:
-    stacks = summarise(parse(RAW, target=10).stacks)
+    stacks = summarise(chunk().stacks)
     wait = stacks.main[0]
     assert wait.share == 0.75
     assert "_try_get_data (torch/utils/data/dataloader.py:1291)" in wait.frame
@@ -59,14 +90,28 @@ def test_the_place_that_holds_the_time_is_named_with_the_users_line() -> None:
     assert stacks.worker_idle_share == pytest.approx(0.4)
 
 
+def test_the_main_threads_and_the_workers_stacks_carry_a_line() -> None:
+    frames = [process(7), thread(7), TRAIN]
+    read = read_trace(trace([(0, 7, 0xA, frames)], 9))
+    (stack,) = sampled(read, (0,), 7, line_of=lambda frames: "the line").stacks
+    assert stack.line == "the line"
+
+
+def test_files_are_named_from_their_package_on(tmp_path: Path) -> None:
+    package = tmp_path / "lib" / "torch" / "nn"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    paths = ShortPaths(os.getpid())
+    assert paths.of(str(package / "functional.py")) == "torch/nn/functional.py"
+    assert paths.of(str(tmp_path / "train.py")) == "train.py"
+    assert paths.of("<string>") == "<string>"
+    assert paths.of("<frozen importlib._bootstrap>") == "<frozen importlib._bootstrap>"
+
+
 def test_a_worker_waiting_for_work_makes_no_batch() -> None:
     assert waits_for_work(("_worker_loop (w.py:1)", "Queue.get (multiprocessing/queues.py:113)"))
     assert not waits_for_work(("_worker_loop (w.py:1)", "fetch (f.py:2)"))
-
-
-@pytest.mark.parametrize("text", ["", "nonsense 3", "thread (x: y;a 1", "process 1: 5\n;;; 2"])
-def test_other_lines_are_passed_over(text: str) -> None:
-    assert parse(text, target=1).stacks == ()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.unit.session.making import delivered, loader, step
 from tests.unit.verdict.memory_families import Series
 from tests.unit.verdict.windows import GIB, MIB, MS, S
 from tui.observations import GpusSeen, GpuUse
-from tui.session import Session
+from tui.session.store import Session
 from tui.verdict.engine import Engine
 from tui.verdict.findings import Finding, Verdict
 from tui.verdict.memory_watch import MemoryWatch

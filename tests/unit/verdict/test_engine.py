@@ -6,7 +6,8 @@ import pytest
 
 from tests.unit.verdict.runs import bursty_wait, steady_wait
 from tests.unit.verdict.windows import even, flips, kinds, run, watch, window
-from tui.verdict.engine import Engine
+from tui.verdict.bound import plain
+from tui.verdict.engine import Engine, _also
 
 
 @pytest.mark.parametrize("share", [0.15, 0.3, 0.6])
@@ -72,6 +73,25 @@ def test_a_change_of_pace_gets_a_new_verdict_soon() -> None:
     assert last.since_step is not None
     assert 100 <= last.since_step <= 120
     assert flips(kinds(said)) == 1
+
+
+def test_a_verdict_holds_since_it_was_said() -> None:
+    """A probe hands over steps of before the monitor came: "for 9 s" of 5 s of watching is no time
+    that anybody watched, and the account of what was said must add up with it."""
+    engine, rows = Engine(), even(300, data_ms=60, forward_ms=40)
+    first = engine.judge(window(rows[:200]))
+    assert (first.since_ns, first.since_step) == (rows[199].end_ns, 200)
+    later = engine.judge(window(rows))
+    assert (later.since_ns, later.since_step) == (first.since_ns, first.since_step)
+    [entry] = engine.timeline().said
+    assert (entry.since_ns, entry.since_step) == (later.since_ns, later.since_step)
+
+
+def test_memory_that_is_full_soon_comes_before_what_only_takes_time() -> None:
+    slow = plain("input", None, "warning", "")
+    soon = plain("memory-growth", "leak", "critical", "")
+    some = plain("memory-growth", "growth", "warning", "")
+    assert _also([slow], [soon, some]) == (soon, slow, some)
 
 
 def test_looking_twice_at_the_same_steps_counts_once() -> None:

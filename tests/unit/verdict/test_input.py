@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import (
     even,
     loader,
@@ -16,6 +17,7 @@ from tests.unit.verdict.windows import (
 from tui.verdict.findings import Finding
 from tui.verdict.rules.input import input_bound
 from tui.verdict.window import Window, WorkerUse
+from tui.wording.words import gain_of
 
 DECODE = (0.81, "load (PIL/ImageFile.py:300)", "__getitem__ (dataset.py:41)")
 RESIZE = (0.19, "resize (functional.py:468)", "__getitem__ (dataset.py:43)")
@@ -150,6 +152,36 @@ def test_workers_that_wait_for_a_core_are_too_many_however_full_the_machine_look
     assert finding.sub == "oversubscribed"
     assert "num_workers 8 → 2" in finding.advice[0]
     assert "a worker waits for a core 70% of the time" in [one.text for one in finding.evidence]
+
+
+def test_what_fewer_workers_give_is_not_foretold() -> None:
+    """Measured on 2 cores: 4 → 2 workers gave 0.96 to 1.12x where 89 % of the time was waited."""
+    finding = found(queueing(24, 0.7, machine=30.0))
+    assert finding.sub == "oversubscribed"
+    assert (finding.speedup, finding.speedup_is) == (None, None)
+    assert finding.share is not None
+    assert gain_of(finding) == ""
+
+
+def test_a_batch_that_its_worker_hands_over_makes_the_forecast_a_bound() -> None:
+    hands = (0.7, "rebuild_storage_fd (torch/multiprocessing/reductions.py:521)", "main (t.py:20)")
+    rests = (0.3, "forward (linear.py:134)", "main (t.py:20)")
+    finding = found(waiting(2, 86, workers=worker_use(2, 92), stacks=stacks(main=[hands, rests])))
+    assert finding.speedup_is == "bound"
+    assert "70% of main-thread samples are in rebuild_storage_fd" in finding.evidence[1].text
+    finding = found(waiting(2, 86, workers=worker_use(2, 92), stacks=stacks(main=[rests])))
+    assert finding.speedup_is == "estimate"
+
+
+def test_at_best_is_bounded_by_what_the_gpu_works() -> None:
+    """Of 20 ms that the host waits the GPU felt 8: it works for the other 16 of 24."""
+    rows = even(60, data_ms=20, forward_ms=1, backward_ms=2, optimizer_ms=1)
+    on_gpu = {"data_ms": 8, "wait_ms": 20, "forward_ms": 5, "backward_ms": 9, "optimizer_ms": 2}
+    finding = found(gpu_window(rows, on_gpu, loaders=(loader(0),), cores=16.0))
+    assert finding.share == pytest.approx(8 / 24)
+    assert finding.advice[0] == (
+        "num_workers 0 → 2, at best 1.5x (each batch costs 20 ms, the rest 16 ms)"
+    )
 
 
 def test_many_workers_that_sleep_are_not_too_many() -> None:

@@ -69,7 +69,7 @@ def test_the_forecast_is_a_range_and_urgent_when_it_is_near() -> None:
     near = said(window(ROWS, memory_limit_bytes=limit), memory=points)
     assert near is not None
     assert (near.sub, near.severity) == ("leak", "critical")
-    assert near.headline == "host memory grows 200 MiB per 100 steps"
+    assert near.headline == "host memory grows 200 MiB per 100 steps, full in 1 min"
     # The last test of a memory lies up to 25 steps back.
     assert near.evidence[1].text == "memory is full in 210 steps (1 min)"
 
@@ -81,7 +81,7 @@ def test_a_pace_that_is_not_sure_makes_a_range() -> None:
     assert found is not None
     assert found.sub == "leak"
     told = re.fullmatch(
-        r"memory is full in ([\d,]+) to ([\d,]+) steps \((\d+) min to (\d+) min\)",
+        r"memory is full in ([\d,]+) to ([\d,]+) steps \((\d+) to (\d+) min\)",
         found.evidence[1].text,
     )
     assert told is not None
@@ -119,7 +119,7 @@ def test_on_the_device_the_peak_counts_and_free_pieces_do_not() -> None:
     seen = window(ROWS, gpu_present=True, gpu_memory_limit_bytes=limit)
     found = said(seen, gpu_memory=readings)
     assert found is not None
-    assert found.headline == "GPU memory grows 200 MiB per 100 steps"
+    assert found.headline == "GPU memory grows 200 MiB per 100 steps, full in 1 min"
     assert found.evidence[0].source == "hook"
     assert found.evidence[1].value == pytest.approx(200, abs=25)
 

@@ -44,6 +44,7 @@ def test_only_the_exposed_part_of_a_wait_counts() -> None:
     assert found.share == pytest.approx(36 / 72, abs=0.01)
     assert found.evidence[0].source == "event"
     assert "24 ms more of the host's wait are hidden" in found.evidence[0].text
+    assert found.headline.startswith("data wait felt by the GPU is ")
 
 
 LAUNCHING = even(60, data_ms=0.2, forward_ms=12, backward_ms=16, optimizer_ms=4)

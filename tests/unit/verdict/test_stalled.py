@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.unit.verdict.windows import even, open_step, run, stacks, window
+from tests.unit.verdict.windows import S, even, open_step, run, stacks, window
 from tui.verdict.engine import Engine
+from tui.verdict.findings import Verdict
 from tui.verdict.rules.stalled import stalled
 
 
@@ -79,6 +80,37 @@ def test_the_first_step_may_take_two_minutes() -> None:
 def test_a_run_that_has_ended_is_not_stalled() -> None:
     rows = even(300, forward_ms=40)
     assert stalled(window(rows, open_step=open_step("data", 99.0), ended=True)) is None
+
+
+def hung(phase: str, **end: bool) -> tuple[Engine, Verdict]:
+    """A run that waits for data, hangs for a minute and is ended."""
+    engine, rows = Engine(), even(300, data_ms=60, forward_ms=40)
+    engine.judge(window(rows))
+    for age_s in (12, 60, 69):
+        given = {"ended": True, **end} if age_s == 69 else {}
+        now = open_step(phase, float(age_s), frame="main (train2.py:20)")
+        at_ns = rows[-1].end_ns + age_s * S
+        said = engine.judge(window(rows, now_ns=at_ns, open_step=now, **given))
+    return engine, said
+
+
+def test_a_run_that_hung_and_was_killed_has_hung() -> None:
+    engine, said = hung("other", killed=True)
+    assert said.finding.kind == "stalled"
+    assert said.finding.headline == "nothing for 69 s: other in main (train2.py:20), then killed"
+    assert engine.timeline().said[-1].kind == "stalled"
+    assert engine.timeline().said[-1].headline.endswith(", then killed")
+
+
+def test_a_run_that_leaves_in_order_after_its_loop_did_not_hang() -> None:
+    assert hung("other")[1].finding.kind == "input"
+    assert hung("data")[1].finding.headline.endswith("in main (train2.py:20), then it ended")
+
+
+def test_a_stall_began_with_the_last_mark() -> None:
+    """So that "for 69 s" stands beside "nothing for 69 s"."""
+    _, said = hung("other", killed=True)
+    assert said.since_ns == even(300, data_ms=60, forward_ms=40)[-1].end_ns
 
 
 def test_the_verdict_comes_back_with_the_next_step() -> None:

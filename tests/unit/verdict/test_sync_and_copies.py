@@ -46,6 +46,21 @@ def test_waits_that_leave_the_gpu_idle(line: str, call: str) -> None:
     assert Engine().judge(seen).finding.kind == "sync"
 
 
+def test_two_lines_that_wait_alike_are_both_named_in_the_code_s_order() -> None:
+    def advice(first: float, second: float) -> str:
+        waits = {34: (first, "loss.item()"), 41: (second, "norm.item()")}
+        places = [FrameShare(n, f"train (train.py:{at})", None, t) for at, (n, t) in waits.items()]
+        places.sort(key=lambda place: -place.share)
+        seen = Stacks(200, tuple(places), 0, (), None)
+        found = sync(gpu_window(STEPS, ON_GPU, stacks=seen, activity=activity(70)))
+        assert found is not None
+        return found.advice[0].partition(": ")[0]
+
+    both = "`loss.item()` at train.py:34 and `norm.item()` at train.py:41"
+    assert advice(0.20, 0.22) == advice(0.22, 0.20) == both
+    assert advice(0.08, 0.40) == "`norm.item()` at train.py:41"
+
+
 def test_item_in_a_busy_run_costs_nothing() -> None:
     steps = even(60, data_ms=0.1, forward_ms=2, backward_ms=3, optimizer_ms=1, other_ms=127)
     on_gpu = {"data_ms": 0.1, "forward_ms": 46, "backward_ms": 82, "optimizer_ms": 5, "lag_ms": 120}
@@ -98,6 +113,7 @@ def test_copies_by_what_pcie_carries(
     assert found is not None
     assert found.sub == sub
     assert found.share == pytest.approx(share, abs=0.01)
+    assert "of about 27 possible" in found.evidence[0].text
     assert Engine().judge(seen).finding.kind == "h2d"
 
 
@@ -110,6 +126,7 @@ def test_many_tiny_copies() -> None:
     found = h2d(seen)
     assert found is not None
     assert (found.sub, found.share) == ("tiny", pytest.approx(0.6, abs=0.01))
+    assert "in 64 tensors" in found.evidence[0].text
 
 
 @pytest.mark.parametrize(

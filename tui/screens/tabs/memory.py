@@ -2,10 +2,16 @@
 
 from collections.abc import Sequence
 
-from tui.widgets.memory import MemoryPanel
+from tui.widgets.memory.charts import MemoryChartsPanel
+from tui.widgets.memory.room import MemoryRoomPanel
+from tui.widgets.memory.trends import MemoryTrendsPanel
 from tui.widgets.panel import Panel
 
 
 def panels() -> Sequence[Panel]:
     """In the order in which they stand."""
-    return (MemoryPanel("memory-memory"),)
+    return (
+        MemoryRoomPanel("memory-room"),
+        MemoryTrendsPanel("memory-trends"),
+        MemoryChartsPanel("memory-charts"),
+    )

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from tui.widgets.panel import Panel
-from tui.widgets.stacks import StacksPanel
+from tui.widgets.stacks.panel import PlacesPanel
+from tui.widgets.stacks.tree import StackTreePanel
 
 
 def panels() -> Sequence[Panel]:
     """In the order in which they stand."""
-    return (StacksPanel("stacks-stacks"),)
+    return (StackTreePanel("stacks-tree"), PlacesPanel("stacks-places"))

@@ -3,9 +3,17 @@
 from collections.abc import Sequence
 
 from tui.widgets.panel import Panel
-from tui.widgets.step import StepPanel
+from tui.widgets.steps.lens import LensPanel
+from tui.widgets.steps.phase_table import PhaseTable
+from tui.widgets.steps.scope import ScopePanel
+from tui.widgets.steps.step_times import StepTimes
 
 
 def panels() -> Sequence[Panel]:
     """In the order in which they stand."""
-    return (StepPanel("steps-step"),)
+    return (
+        LensPanel("steps-lens"),
+        PhaseTable("steps-phases"),
+        ScopePanel("steps-scope"),
+        StepTimes("steps-times"),
+    )

@@ -35,6 +35,11 @@ def with_the_other_way(
     ways = [
         f"or instead: {other.advice[0]} (either fix gives it, both hardly more)"
         for other in others
-        if other.kind in either and other.advice
+        if other.kind in either and other.advice and not _same(top, other)
     ]
     return replace(top, advice=(*top.advice[:1], *ways, *top.advice[1:]))
+
+
+def _same(top: Finding, other: Finding) -> bool:
+    """Both are mended by the same action: launches that are the optimizer's."""
+    return bool(top.advice) and top.advice[0] in other.advice[0]

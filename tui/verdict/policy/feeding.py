@@ -11,6 +11,11 @@ WORKER_CPU_WAITS: Final = 50.0
 """Percent of a core a worker uses: above, it computes; below, it waits (diagnosis 2.6)."""
 READ_SHARE: Final = 0.30
 """Part of the busy moments in a read or in state D from which waiting is called storage."""
+HANDED_OVER: Final = 0.10
+"""Part of the training thread's samples in which a worker hands over a batch that is made, from
+which a forecast without the wait is a bound."""
+HAND_OVER_FRAMES: Final = ("rebuild_storage", "rebuild_tensor", "_rebuild")
+"""How the functions begin in which PyTorch opens a batch's shared memory."""
 READ_BYTES_S: Final = 1024 * 1024
 """Without stacks, workers that are idle and read this much are taken to wait for it."""
 MACHINE_FULL: Final = 90.0

@@ -53,6 +53,8 @@ URGENT_SPANS: Final = 2.0
 seen over: a straight line is not drawn further on less."""
 URGENT_HOURS: Final = 24.0
 """Severity critical: before the end of a day."""
+AT_ONCE_HOURS: Final = 1.0
+"""Within this time it is said in the same breath as the growth."""
 EPOCH_FLOORS: Final = 3
 """A leak is left standing behind two epochs in a row: the floors of three are compared…"""
 FLOOR_STEPS: Final = MEMORY_STEPS

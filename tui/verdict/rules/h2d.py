@@ -38,14 +38,24 @@ def h2d(window: Window) -> Finding | None:
 def _evidence(moved: Copies) -> tuple[Evidence, ...]:
     found = []
     if moved.rx_mb_s is not None:
-        text = f"{moved.rx_mb_s / 1000:.1f} GB/s go to the GPU over PCIe"
+        text = f"{moved.rx_mb_s / 1000:.1f} GB/s go to the GPU over PCIe, "
+        text += f"of about {_possible(moved)}"
         found.append(Evidence(text, "gpm", moved.rx_mb_s, "MB/s"))
     if moved.batch_bytes is not None:
         size = f"{moved.batch_bytes / 2**20:.1f} MiB"
         where = {True: ", in pinned memory", False: ", not in pinned memory", None: ""}
         text = f"a batch is {size} in {moved.tensors} tensors{where[moved.pinned]}"
         found.append(Evidence(text, "hook", moved.batch_bytes / 2**20, "MiB"))
-    return tuple(found)
+    # Tiny copies never reach a rate: how many there are shows it.
+    return tuple(reversed(found)) if moved.tiny else tuple(found)
+
+
+def _possible(moved: Copies) -> str:
+    """ "27 possible from pinned memory, 6 from pageable": what copies alone reached."""
+    pinned, pageable = (round(rate / 1000) for rate in (policy.PINNED_MB_S, policy.PAGEABLE_MB_S))
+    if moved.pinned:
+        return f"{pinned} possible"
+    return f"{pinned} possible from pinned memory, {pageable} from pageable"
 
 
 def _advice(moved: Copies, where: str) -> tuple[str, tuple[str, ...]]:

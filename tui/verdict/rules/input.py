@@ -1,5 +1,6 @@
 """The step waits for data."""
 
+from dataclasses import replace
 from typing import Final
 
 from tui.verdict import policy
@@ -10,7 +11,7 @@ from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
 from tui.verdict.forecast.gain import gain_on_the_host, gain_without
 from tui.verdict.pauses import startup_parts
-from tui.verdict.places import main_places
+from tui.verdict.places import fetches_tensors, main_places, share_where, told
 from tui.verdict.ratio import share_of
 from tui.verdict.rules.input_burst import burst
 from tui.verdict.rules.input_epoch_start import epoch_start
@@ -58,15 +59,20 @@ def input_bound(window: Window) -> Finding | None:
     wait_ns, step_ns = sum(parts) / steps, total.wall_ns / steps
     waited = _waited(wait_ns, step_ns, sum(waits) / steps, device)
     why = explained(window, fed)
-    headline = f"data wait is {percent(share.mean)} of every step"
+    whose = "data wait" if device is None else "data wait felt by the GPU"
+    headline = f"{whose} is {percent(share.mean)} of every step"
     if why.sub == "epoch-start":
         headline = f"starting epochs takes {percent(share.mean)} of the time"
     if window.gpu_present and device is None:
         headline += ", by the host's clock"
-    evidence = (*waited, *why.evidence)
+    fetched = _fetched(window)
+    evidence = (*waited, *fetched, *why.evidence)
     gain = gain_without("input", window)
     gain = gain or gain_on_the_host(window, share.mean, frees_cores=True)
-    return bound("input", why.sub, share, headline, evidence, why.advice, gain=gain)
+    if gain is not None and fetched:
+        gain = replace(gain, speedup_is="bound")
+    finding = bound("input", why.sub, share, headline, evidence, why.advice, gain=gain)
+    return finding if why.foretold else replace(finding, speedup=None, speedup_is=None)
 
 
 def _waited(
@@ -79,6 +85,16 @@ def _waited(
     if host_ns - felt_ns >= policy.HIDDEN_WORTH * step_ns:
         text += f"; {ms(host_ns - felt_ns)} more of the host's wait are hidden behind its work"
     return (Evidence(text, "event", felt_ns / 1e6, "ms"),)
+
+
+def _fetched(window: Window) -> tuple[Evidence, ...]:
+    """A wait for a batch that is made, and still has to be handed over by its worker: cheaper
+    batches do not take all of it away."""
+    places = [place for place in main_places(window) if fetches_tensors(place)]
+    if share_where(places, fetches_tensors) < policy.HANDED_OVER:
+        return ()
+    shown = told(places[0], "main-thread")
+    return (replace(shown, text=f"{shown.text}: a worker hands over what it made"),)
 
 
 def explained(window: Window, fed: Feeding) -> Explained:

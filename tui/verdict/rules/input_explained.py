@@ -18,6 +18,8 @@ class Explained:
     sub: str | None
     evidence: tuple[Evidence, ...]
     advice: tuple[str, ...]
+    foretold: bool = True
+    """Its first action can take all of the wait away; else nobody can say what it gives."""
 
 
 Explanation = Callable[[Window, Feeding], Explained | None]

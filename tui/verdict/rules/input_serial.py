@@ -16,7 +16,7 @@ def serial(window: Window, feeding: Feeding) -> Explained | None:
         return None
     text = "num_workers=0: the training process makes every batch itself"
     evidence = [Evidence(text, "hook", 0.0, "workers")]
-    place = _loading(main_places(window))
+    place = loading_place(main_places(window))
     if place is not None:
         evidence += named((place,), "main-thread")
     advice = [cheaper(place)]
@@ -30,7 +30,7 @@ def serial(window: Window, feeding: Feeding) -> Explained | None:
     return Explained("serial", tuple(evidence), tuple(advice))
 
 
-def _loading(places: tuple[FrameShare, ...]) -> FrameShare | None:
+def loading_place(places: tuple[FrameShare, ...]) -> FrameShare | None:
     """The first place that is neither the net nor the optimizer."""
     from_loader = [p for p in places if not any(f"{name}:" in p.frame for name in _ELSEWHERE)]
     return from_loader[0] if from_loader else None

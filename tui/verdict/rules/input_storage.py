@@ -42,7 +42,9 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
         advice = [cheaper(places[0] if places else None)]
     if more is not None and more.workers > feeding.workers and feeding.make_ns is not None:
         have = f" of {cores(feeding.cores)}" if feeding.cores else ""
-        hides = feeding.other_ns >= policy.MOST_OF_THE_GAIN * more.batch_ns
+        # By the host's clock: what the GPU idles beside the wait is no work that hides a batch.
+        rest_ns = feeding.batch_ns - feeding.wait_ns
+        hides = rest_ns >= policy.MOST_OF_THE_GAIN * more.batch_ns
         advice.insert(
             0 if hides else 1,
             f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: they "

@@ -40,7 +40,7 @@ def _cost(window: Window, feeding: Feeding) -> Evidence:
     make_ns = feeding.make_ns or 0.0
     text = f"a batch costs a worker {ms(make_ns)}"
     if feeding.busy is not None and feeding.busy < policy.BURST_BUSY:
-        text += f", they make one {percent(feeding.busy)} of the time"
+        text += f", they are at it {percent(feeding.busy)} of the time"
     here, others = window.cores, window.others_cores
     if here and others is not None and others >= policy.OTHERS_USE * here:
         text += f"; other processes use {others:.1f} of {cores(here)}"

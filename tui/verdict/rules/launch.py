@@ -21,6 +21,7 @@ from tui.verdict.places import (
 )
 from tui.verdict.ratio import Share, share_of
 from tui.verdict.rules.launch_cpu_starved import cpu_starved
+from tui.verdict.rules.optimizer_advice import updated_together
 from tui.verdict.window import Window
 
 
@@ -70,6 +71,10 @@ def launch(window: Window) -> Finding | None:
         "the step",
         larger_batch(window, "the launches stay the same, the work behind each grows"),
     ]
+    together = updated_together(window)
+    issues_ns = sum(row.optimizer_ns for row in rows)
+    if together and issues_ns >= policy.MOST_OF_IT * sum(map(_issued, rows)):
+        advice.insert(0, f"most of it is issued in the optimizer: {together}")
     mine = by_user_function(place for place in main_places(window) if is_users(place))
     if mine and mine[0].share >= policy.LOOP_SHARE:
         advice.append(
@@ -89,8 +94,8 @@ def launch(window: Window) -> Finding | None:
 
 
 def _busy(busy: float, sm: float | None) -> str:
-    text = f"it was busy {busy:.0f}% of the time"
-    return text if sm is None else f"{text}, its multiprocessors {sm:.0f}%"
+    text = f"a kernel ran on it {busy:.0f}% of the time"
+    return text if sm is None else f"{text}, on {percent(sm / 100)} of its multiprocessors"
 
 
 def _issued(row: GpuStep) -> int:

@@ -3,12 +3,13 @@
 from math import isfinite
 
 from tui.verdict.bound import plain
-from tui.verdict.exhaustion import Exhaustion, exhaustion
-from tui.verdict.figures import duration, mib
+from tui.verdict.exhaustion import Exhaustion, exhaustion, time_left
+from tui.verdict.figures import mib
 from tui.verdict.findings import Evidence, Finding
 from tui.verdict.growth import Growth
 from tui.verdict.memory_cause import cause_of
 from tui.verdict.memory_places import Place
+from tui.verdict.memory_trend import Unit, unit_of
 from tui.verdict.onset import onset
 from tui.verdict.window import Window
 
@@ -21,15 +22,19 @@ def memory_growth(place: Place, grown: Growth, leak: bool, window: Window) -> Fi
     cause = cause_of(place, grown, window)
     evidence = [_rise(place, grown, window)]
     if (leak or urgent) and left is not None:
-        evidence.append(_until_full(place, left))
+        evidence.append(_until_full(place, left, unit_of(window)))
     if cause.evidence is not None:
         evidence.append(cause.evidence)
     soon = (leak or urgent) and left is not None and left.within_a_day
+    headline = f"{place.kind} memory grows {mib(100 * grown.slope.middle)} per 100 "
+    headline += unit_of(window)
+    if soon and left is not None and left.within_an_hour:
+        headline += f", full in {time_left(left)}"
     return plain(
         "memory-growth",
         "leak" if leak or urgent else "growth",
         "critical" if soon else "warning",
-        f"{place.kind} memory grows {mib(100 * grown.slope.middle)} per 100 steps",
+        headline,
         tuple(evidence),
         cause.advice,
     )
@@ -38,7 +43,7 @@ def memory_growth(place: Place, grown: Growth, leak: bool, window: Window) -> Fi
 def _rise(place: Place, grown: Growth, window: Window) -> Evidence:
     first, last = grown.blocks.lows[0], grown.blocks.lows[-1]
     text = f"{place.whose}: {mib(first.bytes)} to {mib(last.bytes)} "
-    text += f"over {last.step - first.step:,} steps"
+    text += f"over {last.step - first.step:,} {unit_of(window)}"
     began = onset(place.points, grown, window.moments)
     if began is not None:
         text += f", since about step {began.step:,}"
@@ -49,15 +54,13 @@ def _rise(place: Place, grown: Growth, window: Window) -> Evidence:
     return Evidence(text, place.source, grown.blocks.rise_bytes / 1024 / 1024, "MiB")
 
 
-def _until_full(place: Place, left: Exhaustion) -> Evidence:
+def _until_full(place: Place, left: Exhaustion, unit: Unit) -> Evidence:
     earliest, latest = left.earliest_steps, left.latest_steps
-    steps, hours = [f"{earliest:,.0f}"], [duration(earliest * left.step_hours)]
+    steps = [f"{earliest:,.0f}"]
     if isfinite(latest):
-        steps, hours = [*steps, f"{latest:,.0f}"], [*hours, duration(latest * left.step_hours)]
-    text = f"memory is full in {_range(steps)} steps ({_range(hours)})"
-    if not isfinite(latest):
-        text += " at the earliest"
-    return Evidence(text, place.source, earliest, "steps")
+        steps.append(f"{latest:,.0f}")
+    text = f"memory is full in {_range(steps)} {unit} ({time_left(left)})"
+    return Evidence(text, place.source, earliest, unit)
 
 
 def _range(ends: list[str]) -> str:

@@ -44,7 +44,7 @@ def optimizer(window: Window) -> Finding | None:
         share,
         headline,
         tuple(evidence),
-        for_this_optimizer(window, bool(looped)),
+        for_this_optimizer(window),
         loader_floor(window),
         gain_without("optimizer", window, at_most=not looped),
     )

@@ -7,25 +7,40 @@ from tui.verdict.window import Window
 
 _FUSED: Final = ("Adam", "AdamW", "SGD", "Adagrad")
 """Those of torch.optim that have a fused form."""
+_FOREACH: Final = (
+    *("Adadelta", "Adafactor", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"),
+)
+"""The others that can update their tensors in groups."""
 
 
-def for_this_optimizer(window: Window, one_by_one: bool) -> tuple[str, ...]:
-    """One kernel for all tensors; fewer rows, where few tensors are most of it; fewer steps.
-
-    `one_by_one`: samples saw it update its tensors one after the other.
-    """
-    settings = window.settings
+def for_this_optimizer(window: Window) -> tuple[str, ...]:
+    """One kernel for all tensors; fewer rows, where few tensors are most of it; fewer steps. Where
+    nobody knows how it is set up, what is one word to write comes first."""
+    settings, together = window.settings, updated_together(window)
     rarely = "accumulate gradients over several batches: fewer optimizer steps"
     rows = "a large embedding: sparse=True with SparseAdam updates only the rows that were used"
-    if settings is None:
-        together = "fused=True, or foreach=True: the tensors are updated together"
-        first = one_by_one and window.gpu_present
-        return (together, rows, rarely) if first else (rows, rarely, together)
-    if settings.fused:
+    if settings is not None and settings.fused:
         return (rarely, rows, "an 8-bit or a sharded optimizer moves fewer bytes")
-    name, tensors = settings.optimizer or "the optimizer", settings.parameters or 0
-    how = "fused=True" if settings.optimizer in _FUSED else "foreach=True"
-    together = f"{name}(..., {how}): its {tensors} tensors are updated together"
-    held = settings.parameter_bytes or 0
+    first = (together,) if together else ()
+    if settings is None:
+        return (*first, rarely, rows)
+    tensors, held = settings.parameters or 0, settings.parameter_bytes or 0
     large = 0 < tensors <= policy.FEW_TENSORS and held >= policy.LARGE_TENSOR * tensors
-    return (rows, rarely, together) if large else (together, rarely, rows)
+    return (rows, rarely, *first) if large else (*first, rarely, rows)
+
+
+def updated_together(window: Window) -> str | None:
+    """ "AdamW(..., fused=True): …", as its class and settings allow; None where it is so by now, or
+    its class has no such form."""
+    settings = window.settings
+    if settings is None:
+        return "fused=True, or foreach=True: the tensors are updated together"
+    name = settings.optimizer
+    grouped = settings.foreach is not False and window.gpu_present  # there it is the default
+    if settings.fused or (name in _FOREACH and grouped):
+        return None
+    if name is not None and name not in (*_FUSED, *_FOREACH):
+        return None
+    how = "foreach=True" if name in _FOREACH else "fused=True"
+    tensors = f"its {settings.parameters or 0} tensors"
+    return f"{name or 'the optimizer'}(..., {how}): {tensors} are updated together"

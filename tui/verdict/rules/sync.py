@@ -13,6 +13,7 @@ from tui.verdict.places import (
     SHAPE_CALL,
     SYNC_CALL,
     asks_for_shape,
+    line_of,
     main_places,
     share_where,
     told,
@@ -68,7 +69,7 @@ def sync(window: Window) -> Finding | None:
 
 
 def _advice(waiting: Sequence[FrameShare], share: float) -> tuple[str, ...]:
-    """The line that waits most, and how seldom it would have to."""
+    """The line that waits most, one that waits about as long, and how seldom they would have to."""
     steps = round(share / policy.TARGET_BUDGET)
     seldom = f"keep it on the GPU (.detach()) and read it every {steps} steps"
     place = waiting[0]
@@ -76,4 +77,12 @@ def _advice(waiting: Sequence[FrameShare], share: float) -> tuple[str, ...]:
         keep = "keep the shape with torch.where(mask, a, b), or a multiplication by the mask"
         return (f"{call_at(place, SHAPE_CALL)}: {keep}", seldom)
     later = 'or read it a step later: .to("cpu", non_blocking=True), and an event to ask'
-    return (f"{call_at(place, SYNC_CALL)}: {seldom}", later)
+    return (f"{_named(waiting)}: {seldom}", later)
+
+
+def _named(waiting: Sequence[FrameShare]) -> str:
+    """The lines that wait about as long as the longest, two at most, as they stand in the code: in
+    the order of their shares they would take turns."""
+    near = [one for one in waiting[:2] if one.share >= policy.WAITS_ALIKE * waiting[0].share]
+    near.sort(key=line_of)
+    return " and ".join(dict.fromkeys(call_at(one, SYNC_CALL) for one in near))

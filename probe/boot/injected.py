@@ -1,0 +1,33 @@
+"""Run inside a process by `attach --inject`, on its main thread: only starts another one there.
+
+The monitor writes it out with a call of `begin` behind it, and erases it afterwards.
+"""
+
+import threading
+
+
+def begin(package: str, action: str, answer: str) -> None:
+    """Do `action`, a function of `putting_in`, with the probe in the directory `package`.
+
+    The file `answer` is made when that is done: empty, or why it was not.
+    """
+    threading.Thread(
+        target=_act, args=(package, action, answer), name="gpuwatch-inject", daemon=True
+    ).start()
+
+
+def _act(package: str, action: str, answer: str) -> None:
+    import os
+    from importlib.machinery import SourceFileLoader
+    from types import ModuleType
+
+    try:
+        module = ModuleType("gpuwatch_putting_in")
+        file = os.path.join(package, "boot", "putting_in.py")
+        SourceFileLoader(module.__name__, file).exec_module(module)
+        said = getattr(module, action)(package) or ""
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+    with open(f"{answer}.part", "w", encoding="utf-8") as part:
+        part.write(said)
+    os.rename(f"{answer}.part", answer)

@@ -1,0 +1,60 @@
+"""Who may look into this process where the kernel lets only ancestors do so (Yama, scope 1).
+
+py-spy reads stacks from outside, and the monitor is seldom our ancestor. So the process of the
+attached monitor is let in, with those that it starts, for as long as it watches: no other, and of
+several monitors the one that came last. The socket lets nobody but our user and root name one, and
+the process that is named has to be theirs too. GPUWATCH_CONTROL=0 lets nobody in.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+SCOPE_FILE: Final = "/proc/sys/kernel/yama/ptrace_scope"
+ANCESTORS_ONLY: Final = "1"
+"""At 0 nobody needs to be let in, at 2 and 3 nobody can be."""
+NOBODY: Final = 0
+_PR_SET_PTRACER: Final = 0x59616D61
+
+Let = Callable[[int], None]
+
+
+class Tracer:
+    """The one process that is let in. Called on the publisher's thread only."""
+
+    def __init__(self, let: Let | None = None, scope_file: str = SCOPE_FILE) -> None:
+        self._let = let or _let_in
+        wanted = os.environ.get("GPUWATCH_CONTROL") != "0"
+        self._needed = wanted and _scope(scope_file) == ANCESTORS_ONLY
+        self._pid = NOBODY
+
+    def allow(self, pid: int) -> None:
+        """From now on this process, and no other; with NOBODY none."""
+        if not self._needed or pid == self._pid:
+            return
+        self._pid = pid if pid == NOBODY or _is_allowed(pid) else NOBODY
+        self._let(self._pid)
+
+
+def _scope(file: str) -> str:
+    try:
+        with open(file) as scope:
+            return scope.read().strip()
+    except OSError:
+        return ""  # a kernel without Yama
+
+
+def _is_allowed(pid: int) -> bool:
+    """Whether the process, as seen from here, is our user's or root's: pids of another container
+    mean somebody else."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid in (os.getuid(), 0)
+    except OSError:
+        return False
+
+
+def _let_in(pid: int) -> None:
+    """What the kernel refuses stays as it was: the stacks' reader says so to the person."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)

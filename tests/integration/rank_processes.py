@@ -1,0 +1,128 @@
+"""Ranks as a launcher starts them: processes with a probe that meet at every step."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tests.integration.command_line import ROOT
+from tests.integration.monitored import LIMIT_S, until
+from tui.cli.target import has_probe
+
+LAUNCHER = """
+import os, subprocess, sys
+
+first, local = map(int, sys.argv[1:3])
+ranks = [
+    subprocess.Popen(
+        [sys.executable, sys.argv[3]],
+        env={**os.environ, "RANK": str(i), "LOCAL_RANK": str(i)},
+    )
+    for i in range(first, first + local)
+]
+print(*[rank.pid for rank in ranks], flush=True)
+sys.stdin.read()
+for rank in ranks:
+    rank.kill()
+"""
+RANK = """
+import os, time
+
+import probe
+
+rank = int(os.environ["RANK"])
+probe.install()
+while True:
+    with probe.phase("load"):
+        time.sleep(0.03 if rank == 1 else 0.005)
+    probe.step()
+"""
+"""Steps without torch: enough for a page."""
+DDP_RANK = """
+import os, time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+
+import probe
+
+torch.set_num_threads(1)
+probe.install()
+dist.init_process_group("gloo")
+late = 0.04 if dist.get_rank() == 1 else 0.0
+
+
+class Slow(Dataset):
+    def __len__(self):
+        return 1_000_000
+
+    def __getitem__(self, index):
+        time.sleep(late)
+        return torch.ones(8)
+
+
+model = DistributedDataParallel(torch.nn.Linear(8, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+for batch in DataLoader(Slow(), batch_size=1):
+    model(batch).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+"""The same under DistributedDataParallel: rank 1 waits for its data, the others for rank 1."""
+
+
+@dataclass
+class Job:
+    """A launcher and its ranks."""
+
+    launcher: "subprocess.Popen[str]"
+    pids: list[int]
+    """By rank."""
+
+
+@contextmanager
+def launched(
+    folder: Path,
+    local: int,
+    world: int,
+    port: int,
+    script: str = RANK,
+    first_rank: int = 0,
+    **environment: str,
+) -> Iterator[Job]:
+    """So many ranks of a job of `world`, all with a state page; killed at the end."""
+    folder.mkdir(exist_ok=True)
+    (folder / "launch.py").write_text(textwrap.dedent(LAUNCHER))
+    (folder / "train.py").write_text(textwrap.dedent(script))
+    ranks = [str(first_rank), str(local)]
+    with subprocess.Popen(
+        [sys.executable, str(folder / "launch.py"), *ranks, str(folder / "train.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "WORLD_SIZE": str(world),
+            "LOCAL_WORLD_SIZE": str(local),
+            **environment,
+        },
+    ) as launcher:
+        assert launcher.stdout is not None
+        job = Job(launcher, [int(pid) for pid in launcher.stdout.readline().split()])
+        try:
+            assert len(job.pids) == local
+            for pid in job.pids:
+                until(partial(has_probe, pid))
+            yield job
+        finally:
+            launcher.communicate(timeout=LIMIT_S)  # its stdin closes: it ends its ranks

@@ -1,0 +1,50 @@
+"""What the list and the picker find: real ranks below their launcher, and a GPU without a probe."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command_line import gpuwatch, toy
+from tests.integration.rank_processes import launched
+from tui import candidates
+from tui.candidates import Launcher, find_candidates
+
+
+def test_ranks_stand_together_below_who_launched_them(tmp_path: Path) -> None:
+    with toy(tmp_path) as alone, launched(tmp_path / "job", 2, 2, 29_871) as job:
+        found = {one.pid: one for one in find_candidates()}
+        table = gpuwatch("ls").stdout.splitlines()
+    ranks = [found[pid] for pid in job.pids]
+    assert [one.rank for one in ranks] == ["0/2", "1/2"]
+    assert {one.launcher for one in ranks} == {Launcher(job.launcher.pid, "launch.py")}
+    assert found[alone.pid].launcher is None
+    at = next(at for at, line in enumerate(table) if line.split()[0] == str(job.launcher.pid))
+    assert table[at].endswith("launch.py")
+    assert {line.split()[0] for line in table[at + 1 : at + 3]} == {str(pid) for pid in job.pids}
+    assert all(line.endswith("  train.py") for line in table[at + 1 : at + 3])
+
+
+def test_a_python_process_with_a_gpu_and_no_probe_is_named_and_its_workers_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = (
+        "import os, time\nchild = os.fork()\nif child: print(child, flush=True)\ntime.sleep(60)\n"
+    )
+    command = [sys.executable, "-c", script]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder,
+        subprocess.Popen(["sleep", "60"]) as other,
+    ):
+        assert holder.stdout is not None
+        worker = int(holder.stdout.readline())
+        holding = {holder.pid, worker, other.pid}
+        monkeypatch.setattr(candidates, "has_opened_driver", lambda pid: pid in holding)
+        found = [one for one in find_candidates() if one.pid in holding]
+        for process in (holder, other):
+            process.kill()
+        subprocess.run(["kill", str(worker)], check=True)
+    assert [one.pid for one in found] == [holder.pid]
+    assert found[0].found is None
+    assert found[0].steps == "no probe"

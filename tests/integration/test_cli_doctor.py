@@ -1,0 +1,67 @@
+"""`gpuwatch doctor`: the same checks as on the screen, and the exit codes."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.command_line import gpuwatch, toy
+from tests.unit.doctor.test_checks import IDS
+
+
+def checks(text: str) -> dict[str, dict[str, Any]]:
+    return {one["id"]: one for one in map(json.loads, text.splitlines())}
+
+
+def test_without_a_process_it_tells_of_the_machine() -> None:
+    done = gpuwatch("doctor")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    for name in IDS:
+        assert f" {name} " in done.stdout
+    assert "in order" in done.stdout.splitlines()[-1]
+
+
+def test_its_json_has_stable_ids() -> None:
+    done = gpuwatch("doctor", "--json")
+    told = checks(done.stdout)
+    assert tuple(told) == IDS
+    assert told["probe"]["state"] == "unknown"
+    assert told["cores"]["state"] == "ok"
+    assert all(set(one) == {"schema", "id", "state", "says", "fix"} for one in told.values())
+    cores = len(os.sched_getaffinity(0))
+    assert float(told["cores"]["says"].split()[0]) <= cores
+
+
+def test_of_a_run_it_says_which_signals_arrived(tmp_path: Path) -> None:
+    with toy(tmp_path) as target:
+        told = checks(gpuwatch("doctor", str(target.pid), "--json").stdout)
+        assert target.poll() is None
+    assert told["probe"]["state"] == "ok"
+    assert "steps and phases from within toy.py" in told["probe"]["says"]
+    assert told["socket"]["says"] == "messages arrive, none was lost"
+    assert told["py-spy"]["state"] == "ok"
+    assert "samples of the main thread" in told["py-spy"]["says"]
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_one_without_a_probe_is_told_and_one_that_is_gone_is_coded(ours: bool) -> None:
+    done = gpuwatch("doctor", str(os.getpid() if ours else 2**22 + 1), "--json")
+    if not ours:
+        assert (done.returncode, done.stdout) == (3, "")
+        assert "no process" in done.stderr
+        return
+    assert done.returncode == 0
+    probe = checks(done.stdout)["probe"]
+    assert probe["state"] == "missing"
+    assert "has no probe in it" in probe["says"]
+    assert probe["fix"] == "import probe; probe.install()"
+
+
+def test_ascii_where_the_stream_takes_no_more() -> None:
+    done = gpuwatch("doctor", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert "?" not in done.stdout.replace("gpuwatch ls", "")

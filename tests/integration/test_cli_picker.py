@@ -1,0 +1,32 @@
+"""`gpuwatch` alone on a terminal: pick a process, watch it."""
+
+import os
+from pathlib import Path
+
+from tests.integration.command_line import toy
+from tests.tui.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
+
+
+def test_a_run_appears_is_picked_and_watched(tmp_path: Path) -> None:
+    with PseudoTerminal("tui.cli.main", size=(100, 30)) as terminal:
+        terminal.read_until(lambda: terminal.shows("which process?"))
+        with toy(tmp_path) as target:
+            terminal.read_until(lambda: terminal.shows("toy.py"))
+            os.write(terminal.master, b"toy")
+            terminal.read_until(lambda: terminal.shows("find"))
+            os.write(terminal.master, b"\r")
+            terminal.read_until(lambda: terminal.shows(f"pid {target.pid}"))
+            os.write(terminal.master, b"q")
+            assert terminal.wait(5) == 0
+            assert target.poll() is None
+        # Both screens gave the terminal back.
+        assert terminal.output.count(MAIN_SCREEN) >= 2
+
+
+def test_leaving_it_watches_nothing() -> None:
+    for keys in (b"q", b"\x03"):
+        with PseudoTerminal("tui.cli.main") as terminal:
+            terminal.read_until(lambda: terminal.shows("which process?"))
+            os.write(terminal.master, keys)
+            assert terminal.wait(5) == 0
+            assert MAIN_SCREEN in terminal.output

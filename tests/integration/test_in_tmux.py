@@ -1,0 +1,128 @@
+"""The screen in a real terminal emulator, driven by keys: what a person in tmux sees.
+
+The captures are left in the test's folder, to be looked at: `pytest --basetemp=/tmp/captures`.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.tui.pseudo_terminal import ROOT
+from tui.widgets.tabs import NAMES, WORDS
+
+SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
+LIMIT_S = 15.0
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here")
+
+
+class Tmux:
+    """One window of a tmux server of its own."""
+
+    def __init__(self, folder: Path, size: tuple[int, int]) -> None:
+        self._socket = str(folder / "tmux")
+        self._size = size
+
+    def start(self, *arguments: str) -> None:
+        """Run `python -m arguments` in the window; the window outlives it."""
+        width, height = self._size
+        command = f"cd {ROOT}; {sys.executable} -m {' '.join(arguments)}; echo left with $?; cat"
+        self._ask("-u", "new-session", "-d", "-x", str(width), "-y", str(height), command)
+
+    def press(self, *keys: str) -> None:
+        """Send keys, by tmux's names of them."""
+        self._ask("send-keys", *keys)
+
+    def text(self) -> str:
+        """What the window shows."""
+        return self._ask("capture-pane", "-p")
+
+    def flag(self, name: str) -> str:
+        """A flag of the window: "alternate_on", "cursor_flag", "mouse_any_flag"."""
+        return self._ask("display", "-p", f"#{{{name}}}").strip()
+
+    def until(self, *texts: str, gone: str = "\0") -> str:
+        """Wait until all of them are there and that one is not; returns the window's text."""
+        deadline = time.monotonic() + LIMIT_S
+        while gone in (shown := self.text()) or not all(text in shown for text in texts):
+            assert time.monotonic() < deadline, (
+                f"{texts} without {gone!r} is not what shows\n{shown}"
+            )
+            time.sleep(0.02)
+        return shown
+
+    def end(self) -> None:
+        """End the server and what runs in it."""
+        subprocess.run(["tmux", "-S", self._socket, "kill-server"], check=False)
+
+    def _ask(self, *words: str) -> str:
+        plain = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TMUX")}
+        return subprocess.run(
+            ["tmux", "-S", self._socket, "-f", "/dev/null", *words],
+            env={**plain, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+
+@contextmanager
+def window(folder: Path, size: tuple[int, int]) -> Iterator[Tmux]:
+    """A window with the live fake run in it."""
+    tmux = Tmux(folder, size)
+    tmux.start("tests.tui.live_fake")
+    try:
+        tmux.until("INPUT-BOUND", "quit")
+        yield tmux
+    finally:
+        tmux.end()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_view_by_its_key(tmp_path: Path, size: tuple[int, int]) -> None:
+    with window(tmp_path, size) as tmux:
+        assert tmux.flag("alternate_on") == "1"
+        for key, name in [*enumerate(NAMES[1:], 2), (1, NAMES[0])]:
+            tmux.press(str(key))
+            marked = f"[{key} {WORDS.get(name, name)}]" if key > 1 else "Step"
+            text = tmux.until(marked, "INPUT-BOUND")
+            (tmp_path / f"{key}_{name}.txt").write_text(text)
+            assert len(text.splitlines()) == size[1]
+            assert "Traceback" not in text
+        tmux.press("q")
+        tmux.until("left with 0")
+        assert tmux.flag("alternate_on") == "0"
+        assert tmux.flag("cursor_flag") == "1"
+
+
+def test_keys_that_people_press_first(tmp_path: Path) -> None:
+    with window(tmp_path, (100, 30)) as tmux:
+        for key, shows, gone in (
+            ("?", "this help", "PAUSED"),
+            ("Escape", "Step", "this help"),
+            ("Space", "PAUSED", "this help"),
+            ("Space", "pause", "PAUSED"),
+            ("z", "GPU busy %", "── Memory"),
+            ("Escape", "── Memory", "PAUSED"),
+            ("Enter", "store the images at the size they are used", "── Memory"),
+            ("Escape", "── Memory", "PAUSED"),
+        ):
+            tmux.press(key)
+            tmux.until(shows, gone=gone)
+        tmux.press("C-c")
+        tmux.until("left with 0")
+
+
+def test_the_window_may_change_its_size_at_any_time(tmp_path: Path) -> None:
+    with window(tmp_path, (100, 30)) as tmux:
+        for width, height in ((30, 8), (200, 60), (50, 20), (100, 30)):
+            tmux._ask("resize-window", "-x", str(width), "-y", str(height))
+            tmux.until("INPUT-BOUND")
+        tmux.until("INPUT-BOUND", "quit")

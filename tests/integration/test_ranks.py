@@ -1,0 +1,114 @@
+"""Ranks of a job, found and read by their state pages."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.integration.monitored import until
+from tests.integration.rank_processes import DDP_RANK, launched
+from tui.cli.target import picture_of
+from tui.clock import now_ns
+from tui.observations import RanksSeen
+from tui.sources.ranks import LOOK_NS, RanksSource
+from tui.targets import open_target
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class Looks:
+    """The source at a rank, with a clock on which every look is due."""
+
+    def __init__(self, source: RanksSource) -> None:
+        self._source = source
+        self._at_ns = now_ns()
+
+    def look(self) -> RanksSeen:
+        (seen,) = self._source.poll(self._at_ns)
+        assert isinstance(seen, RanksSeen)
+        self._at_ns += LOOK_NS
+        return seen
+
+
+@contextmanager
+def looking(pid: int) -> Iterator[Looks]:
+    opened = open_target(pid)
+    source = RanksSource(pid, opened.hello)
+    opened.close()
+    source.open()
+    yield Looks(source)
+    source.close()
+
+
+def found(pid: int) -> list[tuple[int, int]]:
+    """Rank and pid of all that are found from this one."""
+    with looking(pid) as looks:
+        return [(one.rank, one.pid) for one in looks.look().ranks]
+
+
+def test_the_ranks_of_a_launcher_are_found_and_no_others(tmp_path: Path) -> None:
+    with (
+        launched(tmp_path / "a", local=3, world=3, port=free_port()) as job,
+        launched(tmp_path / "b", local=2, world=3, port=free_port()),
+    ):
+        assert found(job.pids[2]) == list(enumerate(job.pids))
+
+
+def test_ranks_that_were_started_one_by_one_are_found(tmp_path: Path) -> None:
+    port, both = free_port(), {"LOCAL_WORLD_SIZE": "2"}
+    with (
+        launched(tmp_path / "a", 1, 2, port, **both) as first,
+        launched(tmp_path / "b", 1, 2, port, first_rank=1, **both) as second,
+    ):
+        pids = [*first.pids, *second.pids]
+        assert found(first.pids[0]) == found(second.pids[0]) == list(enumerate(pids))
+
+
+def test_steps_are_counted_once_and_a_killed_rank_is_seen(tmp_path: Path) -> None:
+    with (
+        launched(tmp_path / "a", local=2, world=2, port=free_port()) as job,
+        looking(job.pids[0]) as looks,
+    ):
+        every = []
+        for _ in range(4):
+            time.sleep(0.3)
+            every.append(looks.look().ranks)
+        counted = [sum(look[rank].counted for look in every) for rank in (0, 1)]
+        wall_ns = [sum(look[rank].wall_ns for look in every) for rank in (0, 1)]
+        # A step is on the ring a moment before the page's word counts it.
+        assert [one.steps for one in every[-1]] == pytest.approx(counted, abs=1)
+        assert wall_ns[1] / counted[1] > 2 * wall_ns[0] / counted[0]
+        slow = every[-1][1]
+        os.kill(job.pids[1], signal.SIGKILL)
+        until(lambda: not looks.look().ranks[1].running)
+        last = looks.look().ranks
+        assert last[0].running
+        assert last[1].steps >= slow.steps
+
+
+def test_the_late_rank_of_a_distributed_run_is_told_by_its_own_time(tmp_path: Path) -> None:
+    """Rank 1 waits for its data, rank 0 in its backward for rank 1: their steps are as long."""
+    with launched(tmp_path, local=2, world=2, port=free_port(), script=DDP_RANK) as job:
+        picture = picture_of(job.pids[0], stacks=False)
+        picture.start()
+        until(lambda: [1 for one in picture.snapshot().ranks if one.steps > 100] == [1, 1])
+        snapshot = picture.snapshot()
+        picture.close()
+    victim, culprit = snapshot.ranks
+    assert (victim.is_target, culprit.is_target) == (True, False)
+    assert victim.step_ms == pytest.approx(culprit.step_ms, rel=0.2)
+    assert culprit.data_share is not None
+    assert victim.backward_share is not None
+    assert culprit.data_share > 0.5 < victim.backward_share
+    assert culprit.own_ms is not None
+    assert victim.own_ms is not None
+    assert culprit.own_ms > 2 * victim.own_ms

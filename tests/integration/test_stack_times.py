@@ -1,0 +1,85 @@
+"""py-spy's samples have the times at which they were taken: a real process tells what it did."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.session.making import MS
+from tui import clock
+from tui.observations import Activity, ActivitySeen, StacksSeen
+from tui.session.activity_book import ActivityBook
+from tui.session.gpu_step_book import GpuStepBook
+from tui.session.sorted_stacks import SortedStacks
+from tui.session.stack_book import StackBook
+from tui.session.step_book import StepBook
+from tui.sources.stacks import StacksSource, find_py_spy
+from tui.stack_trees import Merged
+
+SCRIPT = """\
+import sys, time
+
+def compute(until):
+    while time.perf_counter_ns() < until:
+        sum(range(100))
+
+def wait(until):
+    time.sleep(max(0, until - time.perf_counter_ns()) / 1e9)
+
+while True:
+    now = time.perf_counter_ns()
+    print(now, flush=True)
+    wait(now + 400_000_000)
+    compute(now + 600_000_000)
+"""
+CYCLE_NS, WAIT_NS = 600 * MS, 400 * MS
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    script, told = tmp_path / "train.py", tmp_path / "told"
+    script.write_text(SCRIPT)
+    with told.open("wb") as out, subprocess.Popen([sys.executable, script], stdout=out) as run:
+        yield run, told
+        run.kill()
+
+
+@pytest.mark.skipif(find_py_spy() is None, reason="py-spy is not installed")
+def test_samples_of_two_phases_are_sorted_into_theirs(
+    trainer: tuple[subprocess.Popen[bytes], Path],
+) -> None:
+    run, told = trainer
+    source, book = StacksSource(run.pid), StackBook()
+    source.open()
+    try:
+        chunks = 0
+        until_ns = clock.now_ns() + 30_000 * MS
+        while chunks < 3 and clock.now_ns() < until_ns:
+            for seen in source.poll(clock.now_ns()):
+                assert isinstance(seen, StacksSeen), seen
+                book.seen(seen)
+                chunks += 1
+            time.sleep(0.1)
+    finally:
+        source.close()
+    assert chunks == 3
+    gpus = ActivityBook()
+    for began_ns in map(int, told.read_text().split()):
+        for until_ns, length_ns, busy in ((WAIT_NS, WAIT_NS, 0.0), (CYCLE_NS, 200 * MS, 99.0)):
+            row = Activity(index=0, source="samples", interval_ns=length_ns, busy=busy)
+            gpus.seen(ActivitySeen(t_ns=began_ns + until_ns, gpus=(row,)))
+    trees = SortedStacks(book, gpus, GpuStepBook(), StepBook()).look(clock.now_ns(), ())
+    assert trees is not None
+    right = _samples(trees.idle.merged, "wait") + _samples(trees.busy.merged, "compute")
+    sorted_in_all = trees.idle.samples + trees.busy.samples
+    assert sorted_in_all >= 15, "half of the samples and more can be sorted"
+    assert right >= 0.95 * sorted_in_all
+    assert _samples(trees.idle.merged, "wait") >= 5
+    assert _samples(trees.busy.merged, "compute") >= 3
+
+
+def _samples(stacks: Iterable[Merged], name: str) -> int:
+    return sum(one.samples for one in stacks if any(name in frame for frame in one.frames))

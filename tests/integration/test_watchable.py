@@ -1,0 +1,182 @@
+"""Which process a pid means: on real processes, with real namespaces."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command_line import gpuwatch
+from tests.integration.command_line import toy as probed
+from tests.integration.unprobed import running, toy
+from tui.errors import NoProcessError, NothingToMeasureError
+from tui.targets import pids_inside
+from tui.watchable import find_watchable
+
+RANKS = """
+import subprocess
+for rank in {ranks}:
+    if "RANK" not in os.environ:
+        subprocess.Popen([sys.executable, {script!r}], env={{**os.environ, "RANK": str(rank)}})
+"""
+WORKER = """
+worker = os.fork()
+if worker == 0:
+    open("/proc/self/comm", "w").write("pt_data_worker")
+"""
+
+
+def can_unshare() -> bool:
+    program = shutil.which("unshare")
+    if program is None:
+        return False
+    command = [program, "--pid", "--fork", "--mount-proc", "true"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_a_python_process_without_a_probe_is_opened_as_it_is(tmp_path: Path) -> None:
+    with running([sys.executable, str(toy(tmp_path))]) as (process, _):
+        found = find_watchable(process.pid)
+    assert (found.pid, found.page, found.told) == (process.pid, None, ())
+    assert found.script == "train.py"
+
+
+def test_a_shell_opens_the_one_training_below_it(tmp_path: Path) -> None:
+    command = f"{sys.executable} {toy(tmp_path)} & wait"
+    with running(["sh", "-c", command]) as (shell, (pid,)):
+        found = find_watchable(shell.pid)
+    assert found.pid == pid
+    assert found.told[0].startswith(f"{shell.pid} (sh) has {pid} (train.py) below it")
+
+
+def test_a_shell_with_two_trainings_names_them(tmp_path: Path) -> None:
+    script = toy(tmp_path)
+    command = f"{sys.executable} {script} & {sys.executable} {script} & wait"
+    with (
+        running(["sh", "-c", command], says=2) as (shell, pids),
+        pytest.raises(NothingToMeasureError) as error,
+    ):
+        find_watchable(shell.pid)
+    assert all(f"{pid} (train.py)" in str(error.value) for pid in pids)
+
+
+def test_a_launcher_opens_its_first_rank_and_names_the_others(tmp_path: Path) -> None:
+    rank = toy(tmp_path)
+    script = toy(tmp_path, "launch.py", RANKS.format(ranks=(1, 0), script=str(rank)))
+    with running([sys.executable, str(script)], says=3) as (launcher, pids):
+        found = find_watchable(launcher.pid)
+        environs = {pid: Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") for pid in pids}
+    ranks = {pid for pid, words in environs.items() if b"RANK=0" in words}
+    others = {pid for pid, words in environs.items() if b"RANK=1" in words}
+    assert {found.pid} == ranks
+    assert f"watching rank 0, pid {found.pid}" in found.told[0]
+    assert f"rank 1 is {others.pop()}" in found.told[1]
+
+
+def test_a_script_that_starts_itself_anew_for_the_other_ranks_is_rank_0(tmp_path: Path) -> None:
+    own = str(tmp_path / "train.py")
+    script = toy(tmp_path, more=RANKS.format(ranks=(1,), script=own))
+    with running([sys.executable, str(script)], says=2) as (first, pids):
+        (second,) = set(pids) - {first.pid}
+        assert find_watchable(first.pid).pid == first.pid
+        assert find_watchable(second).pid == second
+
+
+def test_a_worker_opens_its_parent(tmp_path: Path) -> None:
+    script = toy(tmp_path, more=WORKER)
+    with running([sys.executable, str(script)], says=2) as (parent, pids):
+        (worker,) = set(pids) - {parent.pid}
+        found = find_watchable(worker)
+        itself = find_watchable(parent.pid)
+    assert found.pid == itself.pid == parent.pid
+    assert found.told == (f"{worker} is a worker of {parent.pid}: watching {parent.pid}",)
+
+
+def test_a_shell_above_a_probe_opens_it(tmp_path: Path) -> None:
+    with probed(tmp_path) as target:
+        found = find_watchable(target.pid)
+        assert found.page is not None
+        found.page.close()
+        assert found.page.hello.pid == target.pid
+
+
+def test_what_is_not_python_and_has_nothing_below_is_refused() -> None:
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            with pytest.raises(NothingToMeasureError, match="not Python"):
+                find_watchable(process.pid)
+        finally:
+            process.kill()
+
+
+def test_a_pid_that_is_gone() -> None:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    with pytest.raises(NoProcessError):
+        find_watchable(process.pid)
+
+
+def test_ls_says_what_it_lists_can_be_watched(tmp_path: Path) -> None:
+    """A process without a GPU and without a probe is nobody's business; by its pid it is."""
+    with running([sys.executable, str(toy(tmp_path))]) as (process, _):
+        listed = gpuwatch("ls", "--json")
+        assert process.pid not in [json.loads(line)["pid"] for line in listed.stdout.splitlines()]
+
+
+@pytest.mark.skipif(not can_unshare(), reason="needs unshare, and the right to use it")
+class TestContainers:
+    COMMAND = ("unshare", "--pid", "--fork", "--mount-proc", "--mount")
+
+    def test_the_hosts_pid(self, tmp_path: Path) -> None:
+        command = [*self.COMMAND, sys.executable, str(toy(tmp_path))]
+        with running(command) as (outer, (inner,)):
+            (pid,) = children_of(outer.pid)
+            found = find_watchable(pid)
+        assert inner == 1
+        assert (found.pid, found.page) == (pid, None)
+
+    def test_what_started_the_container(self, tmp_path: Path) -> None:
+        command = [*self.COMMAND, sys.executable, str(toy(tmp_path))]
+        with running(command) as (outer, _):
+            (pid,) = children_of(outer.pid)
+            assert find_watchable(outer.pid).pid == pid
+
+    def test_the_pid_that_it_has_inside(self, tmp_path: Path) -> None:
+        """A number that nobody has out here: enough processes are started in there first."""
+        free = unused_pid()
+        last = f"echo {free - 1} > /proc/sys/kernel/ns_last_pid"
+        script = f"{last} && {sys.executable} {toy(tmp_path)}; true"
+        with running([*self.COMMAND, "sh", "-c", script]) as (_, (inner,)):
+            if inner != free:
+                pytest.skip("the kernel does not let the next pid be chosen")
+            found = find_watchable(inner)
+            assert pids_inside(found.pid)[-1] == inner
+        assert found.told[0].startswith(f"{inner} is the pid inside a container")
+
+    def test_a_probe_inside_is_heard_through_its_own_root(self) -> None:
+        """Its socket lies in a /tmp that is mounted in there alone."""
+        code = "import time, probe; probe.install(); print('here', 1, flush=True)\n"
+        code += "while True:\n    time.sleep(0.02)\n    probe.step()"
+        script = f'mount -t tmpfs none /tmp && exec {sys.executable} -c "{code}"'
+        with running([*self.COMMAND, "sh", "-c", script]) as (outer, _):
+            (pid,) = children_of(outer.pid)
+            done = gpuwatch("attach", str(pid), "--json", "--duration", "4", "--no-stacks")
+        last = json.loads(done.stdout.splitlines()[-1])
+        assert (last["status"]["mode"], last["status"]["state"]) == ("hooks", "live")
+        assert last["steps"]["total"] > 20
+
+
+def children_of(pid: int) -> list[int]:
+    """Of its main thread."""
+    told = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in told.split()]
+
+
+def unused_pid() -> int:
+    """One that is far from those that are given out next."""
+    most = int(Path("/proc/sys/kernel/pid_max").read_text())
+    taken = {int(name) for name in os.listdir("/proc") if name.isdigit()}
+    return next(pid for pid in range(most - 10, 1, -1) if pid not in taken)

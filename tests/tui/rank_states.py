@@ -1,0 +1,83 @@
+"""The fake run as one rank of eight on a host."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
+
+from tests.tui.fake_run import GIB, HELLO, STEP_MS, S, busy
+from tests.tui.gpu_states import h200, series_of_gpu
+from tui.over_time.growing import Growing
+from tui.over_time.series import Series
+from tui.snapshot import Rank, Snapshot
+
+RANKS = 8
+LATE = 3
+
+
+def eight_ranks(snapshot: Snapshot) -> Snapshot:
+    """We watch rank 3, which waits for data while the others wait for it."""
+    ranks = tuple(a_rank(i, snapshot) for i in range(RANKS))
+    hello = msgspec.structs.replace(HELLO, rank=LATE, local_rank=LATE, world_size=RANKS)
+    run = h200(snapshot)
+    return replace(
+        run,
+        hello=hello,
+        ranks=ranks,
+        world_size=RANKS,
+        gpus=(msgspec.structs.replace(run.gpus[0], index=LATE),),
+        activity=tuple(msgspec.structs.replace(one, index=LATE) for one in run.activity),
+        series=tuple(series_of_gpu(LATE, snapshot.t_ns)),
+    )
+
+
+def ranks_in_trouble(snapshot: Snapshot) -> Snapshot:
+    """Of sixteen on two hosts: one here was killed, one hangs in a call, the others wait."""
+    run = eight_ranks(snapshot)
+    now_ns = snapshot.t_ns
+    ranks = [
+        replace(rank, open_phase="backward", open_since_ns=now_ns - 41 * S) for rank in run.ranks
+    ]
+    ranks[5] = replace(ranks[5], state="ended", heard_ns=now_ns - 44 * S)
+    ranks[6] = replace(ranks[6], state="silent", heard_ns=now_ns - 12 * S)
+    return replace(run, ranks=tuple(ranks), world_size=16)
+
+
+def a_rank(rank: int, snapshot: Snapshot) -> Rank:
+    """One of them; the target is the late one."""
+    assert snapshot.steps is not None
+    late = rank == LATE
+    shares = (0.57, 0.14, 0.23) if late else (0.02, 0.14, 0.78)
+    return Rank(
+        rank=rank,
+        pid=48213 + 100 * (rank - LATE),
+        is_target=late,
+        state="live",
+        steps=snapshot.steps.total,
+        step_ms=STEP_MS,
+        data_share=shares[0],
+        forward_share=shares[1],
+        backward_share=shares[2],
+        optimizer_share=0.04,
+        open_phase="backward",
+        open_since_ns=snapshot.t_ns - S // 5,
+        heard_ns=snapshot.t_ns - S // 20,
+        device=rank,
+        memory_bytes=int((61.0 + 0.2 * rank) * GIB),
+        memory_total_bytes=int(139.8 * GIB),
+        active=active(rank, snapshot.t_ns, busy if late else _reducing),
+    )
+
+
+def _reducing(t_ns: int) -> float:
+    """NVML calls a GPU busy in which a collective waits."""
+    return max(busy(t_ns), 96.0)
+
+
+def active(rank: int, now_ns: int, of: Callable[[int], float]) -> Series:
+    """How busy NVML calls its device: the mean of five readings, once a second."""
+    growing = Growing(f"rank {rank}", "GPU busy", "%", "nvml", None, S)
+    for second in range(-300, 1):
+        at_ns = (now_ns // S + second) * S
+        growing.add(at_ns, sum(of(at_ns - S + i * S // 5) for i in range(5)) / 5)
+    return growing.series()

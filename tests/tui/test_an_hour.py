@@ -1,0 +1,45 @@
+"""What the monitor holds of a long run stops growing once it holds the last hour."""
+
+import asyncio
+
+import pytest
+
+from tests.tui.an_hour import hold
+from tests.unit.session.making import verdict
+from tui.verdict.findings import Verdict
+from tui.verdict.memory_trend import MemoryTrend
+from tui.verdict.said import NOTHING_SAID, Held, Timeline
+from tui.verdict.window import Window
+
+MOST_BYTES = 70_000_000
+
+
+class SaysOne:
+    """An engine that says one thing and keeps nothing."""
+
+    def judge(self, window: Window) -> Verdict:
+        """The same."""
+        return verdict("input")
+
+    def timeline(self) -> Timeline:
+        """Nothing."""
+        return NOTHING_SAID
+
+    def summary(self) -> tuple[Held, ...]:
+        """Nothing."""
+        return ()
+
+    def trends(self) -> tuple[MemoryTrend, ...]:
+        """Nothing."""
+        return ()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_after_an_hour_neither_the_session_nor_its_past_nor_the_screen_grows() -> None:
+    told = asyncio.run(hold(SaysOne(), minutes=80, every=20, look_s=3, frame_s=60))
+    (_, early, _), _, (session, whole, resident), (later_session, later, later_resident) = told
+    assert later_session < 1.05 * session
+    assert later < 1.05 * whole < 1.05 * MOST_BYTES
+    assert later_resident < 1.10 * resident
+    assert early < whole < 2.5 * early

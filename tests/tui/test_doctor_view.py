@@ -1,0 +1,63 @@
+"""The doctor at every size: what is not measured stands out, with what changes it."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.tui.fake_run import FakeRun
+from tests.tui.golden_text import assert_golden, picture_of, screen_text
+from tests.unit.doctor.surroundings import FACTS
+from tui.app import GpuwatchApp
+from tui.doctor.facts import Facts, PtraceFact
+from tui.snapshot import Snapshot
+
+SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
+YAMA = "this user may not look into the process (ptrace is restricted)"
+SYSCTL = "sudo sysctl kernel.yama.ptrace_scope=0, or run gpuwatch as root"
+
+
+def without_stacks(snapshot: Snapshot) -> Snapshot:
+    """As on Ubuntu, without root."""
+    status = replace(snapshot.status, missing=(f"stacks: {YAMA}. {SYSCTL}",), lost_messages=7)
+    return replace(snapshot, stacks=None, status=status)
+
+
+def facts(pid: int) -> Facts:
+    assert pid == 48213
+    return replace(FACTS, ptrace=PtraceFact(1, False, False), engine=("nv-hostengine", 991))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_doctor(size: tuple[int, int]) -> None:
+    text = doctor_of(size, FakeRun(change=without_stacks))
+    assert all(len(line) <= size[0] for line in text.splitlines())
+    assert "▲ 3 missing" in text
+    assert_golden(f"doctor_{size[0]}x{size[1]}", text)
+
+
+def doctor_of(size: tuple[int, int], run: FakeRun) -> str:
+    """The screen once the facts are there."""
+
+    async def session() -> str:
+        app = GpuwatchApp(run, gather=facts)
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            await pilot.press("d")
+            await app.screen.workers.wait_for_complete()
+            app.frame()
+            await pilot.pause()
+            return screen_text(app)
+
+    return asyncio.run(session())
+
+
+def test_of_a_recording_the_surroundings_are_not_asked() -> None:
+    def replayed(snapshot: Snapshot) -> Snapshot:
+        return replace(snapshot, status=replace(snapshot.status, replay="12s of 30s"))
+
+    def never(pid: int) -> Facts:
+        raise AssertionError(pid)
+
+    text = picture_of((100, 30), replayed, keys=["d"], gather=never)
+    assert "a recording does not tell" in text

@@ -1,0 +1,160 @@
+"""Bars, scales and lines of the memory view, as arithmetic."""
+
+import msgspec
+import pytest
+
+from tests.tui import fake_memory
+from tests.tui.fake_memory import GIB, MIB, S
+from tests.tui.fake_run import FakeRun, series_of
+from tests.tui.states import ALLOCATOR
+from tui.observations import OtherProcess
+from tui.verdict.memory_trend import MemoryTrend
+from tui.verdict.trend import Slope
+from tui.verdict.window import MemoryPoint
+from tui.widgets.charset import Charset
+from tui.widgets.charts.columns import Column, Stretch
+from tui.widgets.charts.known_times import held_at, known_columns, times_of
+from tui.widgets.charts.level_chart import Scale, chart_rows, line_at, scale_of, with_line
+from tui.widgets.memory.holders import Part, cells_of, device_parts, legend
+from tui.widgets.spans import length, text_of
+from tui.widgets.view import View
+
+GPU = msgspec.structs.replace(
+    FakeRun().snapshot().gpus[0],
+    memory_used_bytes=70 * GIB,
+    memory_total_bytes=140 * GIB,
+    target_memory_bytes=67 * GIB,
+)
+
+
+def parts(*sizes: int) -> list[Part]:
+    return [Part(f"part {i}", size, "█", "area") for i, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize("width", [3, 7, 40, 181])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (61, 8, 3), (1, 10_000, 1), (0, 5, 5), (9, 0, 0)])
+def test_a_bar_is_as_wide_as_it_should_be_and_hides_nobody(
+    sizes: tuple[int, ...], width: int
+) -> None:
+    cells = cells_of(parts(*sizes), width)
+    assert sum(cells) == width
+    assert [cell > 0 for cell in cells] == [size > 0 for size in sizes]
+
+
+def test_cells_are_in_proportion() -> None:
+    assert cells_of(parts(50, 25, 25), 40) == [20, 10, 10]
+    assert cells_of(parts(0, 0), 40) == [0, 0]
+    assert cells_of(parts(1, 2, 3), 2) == [0, 0, 0], "no room for all of them"
+
+
+def held(allocator: bool, own: bool) -> dict[str, int]:
+    gpu = GPU if own else msgspec.structs.replace(GPU, target_memory_bytes=None)
+    return {
+        one.name: one.bytes // GIB for one in device_parts(gpu, ALLOCATOR if allocator else None)
+    }
+
+
+def test_the_parts_of_a_device_add_up_to_it() -> None:
+    whole = {"allocated": 41, "cached": 25, "context": 1, "others": 0, "driver": 3, "free": 70}
+    assert held(allocator=True, own=True) == whole
+    assert held(allocator=True, own=False) == {
+        **{"allocated": 41, "cached": 25, "context, others": 4},
+        "free": 70,
+    }, "a driver that tells nobody's share"
+    alone = {"this process": 67, "others": 0, "driver": 3, "free": 70}
+    assert held(allocator=False, own=True) == alone
+    assert held(allocator=False, own=False) == {"in use": 70, "free": 70}
+
+
+@pytest.mark.parametrize(
+    ("holds", "others", "driver"),
+    [((), 0, 3), ((2 * GIB,), 2, 1), ((9 * GIB,), 3, 0), ((2 * GIB, None), 3, 0)],
+)
+def test_what_no_process_holds_is_the_drivers(
+    holds: tuple[int | None, ...], others: int, driver: int
+) -> None:
+    beside = tuple(
+        OtherProcess(pid=pid, name="", memory_bytes=held, sm_percent=None)
+        for pid, held in enumerate(holds)
+    )
+    parts = device_parts(msgspec.structs.replace(GPU, others=beside), ALLOCATOR)
+    told = {one.name: one.bytes // GIB for one in parts}
+    assert (told["others"], told["driver"]) == (others, driver)
+
+
+def test_what_is_in_the_bar_has_a_word_at_80_columns() -> None:
+    given = device_parts(GPU, ALLOCATOR)
+    shown = text_of(legend(given, 73))
+    assert all(f"{part.glyph} {part.name}" in shown for part in given if part.bytes)
+
+
+def test_a_legend_keeps_its_first_and_its_last() -> None:
+    given = device_parts(GPU, ALLOCATOR)
+    for width in range(20, 120):
+        shown = text_of(legend(given, width)).rstrip()
+        assert shown.startswith("█ allocated 41.0 GiB")
+        if width >= 40:
+            assert shown.endswith("free 70.0 GiB")
+            assert len(shown) <= width
+    assert length(legend(given, 120)) > 80
+
+
+TREND = MemoryTrend(
+    "tensors",
+    Slope(MIB, MIB, MIB),
+    MemoryPoint(10, 10 * S, 100),
+    MemoryPoint(20, 20 * S, 200),
+    None,
+    None,
+)
+
+
+def test_what_hardly_moves_is_in_the_middle_of_its_scale() -> None:
+    still = [Column(100.0, 101.0), None, Column(100.0, 100.0)]
+    assert scale_of(still, None) == Scale(pytest.approx(95.45), pytest.approx(105.55))
+    assert scale_of(still, TREND) == Scale(100.0, 101.0), "growth fills the chart"
+    assert scale_of([None], None) is None
+
+
+def test_the_line_is_drawn_where_it_was_seen() -> None:
+    times = [Stretch(at * S, (at + 5) * S) for at in range(0, 25, 5)]
+    assert line_at(TREND, times) == [None, 100, 150, 200, None]
+    drawn = with_line(["     ", "     "], [None, 100.0, 150.0, 199.0, None], Scale(100.0, 200.0))
+    assert drawn == ["  ── ", " ─   "]
+
+
+def test_what_is_sampled_further_apart_than_the_columns_is_a_plateau() -> None:
+    now_ns = 1_000 * S
+    told = fake_memory.series("workers", lambda second: float(second), now_ns)
+    times = [Stretch(at * S, (at + 2) * S) for at in range(960, 1_000, 2)]
+    means = [column.mean for column in known_columns(told, times) if column is not None]
+    assert means == [mean for mean in (270.0, 280.0, 290.0, 300.0) for _ in range(5)]
+
+
+def test_what_was_held_is_what_was_read_last_by_then() -> None:
+    now_ns = 1_000 * S
+    told = fake_memory.series("workers", lambda second: float(second), now_ns)
+    assert held_at(told, now_ns) == 300.0
+    assert held_at(told, 995 * S) == 290.0
+    assert held_at(told, 3_000 * S) == 300.0, "nobody has read it since"
+    assert held_at(told, 600 * S) is None
+
+
+def test_a_scale_of_one_row_has_both_its_ends() -> None:
+    columns = [Column(float(mib * MIB), float(mib * MIB)) for mib in range(231, 257)]
+    times = [Stretch(at * S, (at + 1) * S) for at in range(26)]
+    (one,) = chart_rows(columns, times, 1, None)
+    assert text_of(one).startswith("    231 to 256 MiB┤")
+    high, *_, low = chart_rows(columns, times, 3, None)
+    assert text_of(high).startswith("   256 MiB┤")
+    assert text_of(low).startswith("   231 MiB┤")
+
+
+def test_a_chart_begins_where_the_first_sample_was_taken() -> None:
+    view = View(FakeRun().snapshot(), 10, Charset.UNICODE, None)
+    now_ns = view.snapshot.t_ns
+    told = series_of(lambda t_s: t_s, now_ns, S, samples=20)
+    times = times_of(view, [told], 90)
+    columns = known_columns(told, times)
+    assert len(columns) == 90
+    assert sum(column is not None for column in columns) > 75

@@ -1,0 +1,117 @@
+"""The tree of processes: who stands below whom, in which order, and what a filter leaves."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from tests.tui import process_states
+from tests.tui.fake_run import FakeRun
+from tui.widgets.processes.panel import columns_for, line_row
+from tui.widgets.processes.tree import Line, Order, matching, tree_of
+from tui.widgets.scrolled import first_seen
+from tui.widgets.spans import length
+from tui.wording.processes import cores_used, state_of
+
+RUN = process_states.launched(FakeRun().snapshot())
+
+
+def shape(lines: list[Line]) -> list[tuple[int, str]]:
+    return [(line.depth, line.name) for line in lines]
+
+
+def test_the_launcher_is_above_its_ranks_and_they_above_theirs() -> None:
+    assert shape(tree_of(RUN)) == [
+        (0, "torchrun"),
+        (1, "train.py rank 0"),
+        (2, "pin thread"),
+        *[(2, "worker")] * 4,
+        (2, "g++"),
+        (3, "cc1plus"),
+        (1, "rank 1"),
+    ]
+
+
+def test_without_a_launcher_or_parents_all_stand_below_the_target() -> None:
+    told = FakeRun().snapshot()
+    assert shape(tree_of(told)) == [(0, "train.py"), *[(1, "worker")] * 4]
+
+
+@pytest.mark.parametrize(
+    ("order", "pids"),
+    [("pid", [48231, 48232]), ("cpu", [48232, 48231]), ("memory", [48231, 48232]), ("io", [48232])],
+)
+def test_the_largest_come_first_below_each_parent(order: Order, pids: list[int]) -> None:
+    change = {
+        48231: {"cpu_percent": 5.0, "pss_bytes": 900, "read_bytes_s": None, "write_bytes_s": None},
+        48232: {"cpu_percent": 9.0, "pss_bytes": 800, "read_bytes_s": 5.0, "write_bytes_s": 70.0},
+    }
+    main = RUN.processes[0]
+    workers = [
+        msgspec.structs.replace(one, **change[one.pid])
+        for one in RUN.processes[1:]
+        if one.pid in change
+    ]
+    seen = tree_of(replace(RUN, processes=(main, *workers)), order)
+    assert [line.pid for line in seen if line.name == "worker"][: len(pids)] == pids
+
+
+def test_a_filter_wants_all_its_words() -> None:
+    lines = tree_of(RUN)
+    assert [line.pid for line in matching(lines, "worker 48233")] == [48233]
+    assert [line.name for line in matching(lines, "PIN")] == ["pin thread"]
+    assert matching(lines, "nobody") == []
+    assert matching(lines, "") == lines
+
+
+@pytest.mark.parametrize("width", [50, 75, 76, 80, 99, 100, 135, 136, 200])
+def test_every_line_has_room_for_its_state(width: int) -> None:
+    for line in tree_of(RUN):
+        assert length(line_row(line, width)) <= width
+    assert width - columns_for(width).all - 2 >= len("no core 31%")
+
+
+def test_a_state_says_what_it_waits_for() -> None:
+    waits = [state_of(line.use) for line in tree_of(RUN) if line.name == "worker" and line.use]
+    assert waits[1:3] == [("no core 31%", "warning"), ("disk wait", "warning")]
+    assert waits[0] == ("on CPU", "dim")
+
+
+def test_a_busy_process_is_on_its_cpu_whatever_it_did_at_that_instant() -> None:
+    (use, *_) = RUN.processes
+    told = {
+        (status, percent): state_of(
+            msgspec.structs.replace(use, status=status, cpu_percent=percent, run_delay_percent=None)
+        )[0]
+        for status in "RS"
+        for percent in (99.0, 3.0, None)
+    }
+    assert told == {
+        **{("R", 99.0): "on CPU", ("S", 99.0): "on CPU"},
+        **{("R", 3.0): "sleeping", ("S", 3.0): "sleeping"},
+        **{("R", None): "running", ("S", None): "sleeping"},
+    }
+
+
+def test_cores_in_use_are_the_trees_own() -> None:
+    assert cores_used(RUN.processes) == pytest.approx(5.03)
+    unknown = [msgspec.structs.replace(one, cpu_percent=None) for one in RUN.processes]
+    assert cores_used(unknown) is None
+
+
+@pytest.mark.parametrize(
+    ("chosen", "first", "count", "room", "then"),
+    [
+        (0, 0, 5, 10, 0),
+        (9, 0, 20, 10, 0),
+        (10, 0, 20, 10, 1),
+        (4, 7, 20, 10, 4),
+        (19, 0, 20, 10, 10),
+        (3, 15, 20, 10, 3),
+        (2, 9, 4, 10, 0),
+    ],
+)
+def test_the_chosen_line_stays_in_sight(
+    chosen: int, first: int, count: int, room: int, then: int
+) -> None:
+    assert first_seen(chosen, first, count, room) == then

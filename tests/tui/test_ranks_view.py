@@ -1,0 +1,155 @@
+"""Ranks on the screen: golden text, the keys that go from one to another, and what is said."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.tui import rank_states
+from tests.tui.fake_run import START, FakeRun, S, snapshot_at
+from tests.tui.golden_text import assert_golden, picture_of, screen_text
+from tui.app import GpuwatchApp
+from tui.errors import NoProcessError
+from tui.picture import Picture
+from tui.snapshot import Snapshot
+from tui.switching import Switch
+from tui.widgets.gpu.beside import beside_rank
+from tui.wording.ranks import alike_words, count_words, late_of, late_words, trouble_words
+
+SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
+SNAPSHOT = rank_states.eight_ranks(snapshot_at(START + 400 * S))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_overview(size: tuple[int, int]) -> None:
+    text = picture_of(size, rank_states.eight_ranks)
+    assert "r3 is late" in text
+    assert_golden(f"eight_ranks_{size[0]}x{size[1]}", text)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_gpu_view(size: tuple[int, int]) -> None:
+    text = picture_of(size, rank_states.ranks_in_trouble, keys=["2"])
+    assert "8 of 16 ranks" in text
+    assert "r5 ended" in text
+    assert_golden(f"gpu_ranks_{size[0]}x{size[1]}", text)
+
+
+def test_the_late_rank_is_the_one_with_most_time_of_its_own() -> None:
+    late = late_of(SNAPSHOT.ranks)
+    assert late is not None
+    assert (late.rank.rank, late.phase) == (3, "data")
+    assert late_words(late) == "r3 is late: data wait 707 ms a step, the others' 24.8 ms"
+
+
+def test_a_rank_that_computes_more_is_late_by_its_forward() -> None:
+    slow = replace(
+        SNAPSHOT.ranks[5],
+        data_share=0.01,
+        forward_share=0.66,
+        backward_share=0.29,
+    )
+    others = [rank for rank in SNAPSHOT.ranks if rank.rank not in (3, 5)]
+    late = late_of((*others, slow))
+    assert late is not None
+    assert (late.rank.rank, late.phase) == (5, "forward")
+
+
+@pytest.mark.parametrize("share", [0.02, 0.08])
+def test_jitter_makes_nobody_late(share: float) -> None:
+    ranks = tuple(
+        replace(rank, data_share=share if rank.rank == 3 else 0.02, backward_share=0.8 - share)
+        for rank in SNAPSHOT.ranks
+    )
+    assert late_of(ranks) is None
+    assert alike_words(ranks) == "1,240 ms a step · data wait 2% · none is late"
+
+
+def test_one_rank_alone_is_not_late() -> None:
+    assert late_of(SNAPSHOT.ranks[3:4]) is None
+
+
+def test_ranks_elsewhere_are_counted_and_trouble_is_named() -> None:
+    ranks = rank_states.ranks_in_trouble(snapshot_at(START + 400 * S)).ranks
+    assert count_words(ranks, 16) == "8 of 16 ranks"
+    assert trouble_words(ranks, START + 400 * S) == ["r5 ended", "r6 silent 12s"]
+
+
+@pytest.mark.parametrize(("by", "rank"), [(+1, 4), (-1, 2)])
+def test_the_rank_beside(by: int, rank: int) -> None:
+    found = beside_rank(SNAPSHOT, by)
+    assert found is not None
+    assert found.rank == rank
+
+
+def test_a_rank_that_has_ended_is_passed_over() -> None:
+    ranks = (*SNAPSHOT.ranks[:4], replace(SNAPSHOT.ranks[4], state="ended"), *SNAPSHOT.ranks[5:])
+    found = beside_rank(replace(SNAPSHOT, ranks=ranks), +1)
+    assert found is not None
+    assert found.rank == 5
+
+
+class Watching:
+    """The app on the fake ranks, with pictures of the others to be had."""
+
+    def __init__(self, make: Callable[[int], Picture] | None) -> None:
+        self.first = FakeRun(change=rank_states.eight_ranks)
+        self.app = GpuwatchApp(self.first, switch=Switch(self.first, make))
+
+    def pressed(self, *keys: str, until: Callable[[str], bool]) -> str:
+        """The screen after these keys and the notices, as soon as it is so."""
+
+        async def session() -> str:
+            async with self.app.run_test(size=(200, 60)) as pilot:
+                await pilot.pause()
+                await pilot.press(*keys)
+                for _ in range(100):
+                    await pilot.pause(0.02)
+                    self.app.frame()
+                    notices = [notice.message for notice in self.app._notifications]
+                    if until(text := "\n".join([screen_text(self.app), *notices])):
+                        return text
+                raise AssertionError(text)
+
+        return asyncio.run(session())
+
+
+def other_rank(made: list[FakeRun], pid: int) -> FakeRun:
+    """The picture of another rank, as one sees it."""
+
+    def change(snapshot: Snapshot) -> Snapshot:
+        run = rank_states.eight_ranks(snapshot)
+        ranks = tuple(replace(rank, is_target=rank.pid == pid) for rank in run.ranks)
+        return replace(run, pid=pid, ranks=ranks)
+
+    made.append(FakeRun(change=change))
+    return made[-1]
+
+
+def test_a_key_goes_to_the_next_rank_and_lets_go_of_the_one_before() -> None:
+    made: list[FakeRun] = []
+    watching = Watching(lambda pid: other_rank(made, pid))
+    watching.pressed("greater_than_sign", until=lambda text: "pid 48313" in text)
+    assert [(run.started, run.closed) for run in (watching.first, *made)] == [(1, 1), (1, 0)]
+
+
+def test_enter_on_a_marked_rank_goes_there() -> None:
+    made: list[FakeRun] = []
+    watching = Watching(lambda pid: other_rank(made, pid))
+    watching.pressed(*["tab"] * 3, "up", "up", "enter", until=lambda text: "pid 48013" in text)
+    assert made[0].started == 1
+
+
+def test_a_rank_that_cannot_be_watched_says_why_and_the_picture_stays() -> None:
+    def make(pid: int) -> FakeRun:
+        raise NoProcessError(f"no process {pid}")
+
+    watching = Watching(make)
+    text = watching.pressed("greater_than_sign", until=lambda text: "no process 48313" in text)
+    assert "pid 48213" in text
+    assert watching.first.closed == 0
+
+
+def test_a_recording_says_that_it_is_of_one_rank() -> None:
+    Watching(None).pressed("greater_than_sign", until=lambda text: "r4 is not in it" in text)

@@ -1,0 +1,25 @@
+"""Which stacks are shown, in words."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.tui.fake_stacks import ON_HOST
+from tui.wording.stacks import why_not_idle
+
+
+@pytest.mark.parametrize(
+    ("samples", "said"),
+    [
+        (0, "of all moments: no sample fell into a wait for data of a step with one fetch"),
+        (
+            11,
+            "of all moments: those while the step waits for data are too few, 11 samples of the "
+            "main thread",
+        ),
+        (20, ""),
+    ],
+)
+def test_the_hint_says_that_it_speaks_of_others_than_are_shown(samples: int, said: str) -> None:
+    summary = replace(ON_HOST.idle.summary, main_samples=samples)
+    assert why_not_idle(replace(ON_HOST, idle=replace(ON_HOST.idle, summary=summary))) == said

@@ -1,0 +1,87 @@
+"""Who is let in, and when: the kernel's part is taken by a list."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from probe.peers import PEER_TIMEOUT_NS, Peers
+from probe.tracer import NOBODY, Tracer
+
+
+@pytest.fixture
+def scope(tmp_path: Path) -> Path:
+    path = tmp_path / "ptrace_scope"
+    path.write_text("1\n")
+    return path
+
+
+def test_one_process_is_let_in_once_and_nobody_afterwards(scope: Path) -> None:
+    let: list[int] = []
+    tracer = Tracer(let.append, str(scope))
+    for pid in (NOBODY, os.getpid(), os.getpid(), NOBODY, NOBODY):
+        tracer.allow(pid)
+    assert let == [os.getpid(), NOBODY]
+
+
+def test_a_process_that_is_not_there_is_nobody(scope: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    let: list[int] = []
+    tracer = Tracer(let.append, str(scope))
+    tracer.allow(os.getpid())
+    tracer.allow(gone.pid)
+    assert let == [os.getpid(), NOBODY]
+
+
+def test_somebody_else_s_process_is_not_let_in(
+    scope: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.stat("/proc/1").st_uid != 0:
+        pytest.skip("process 1 is not root's here")
+    with subprocess.Popen(["sleep", "30"], user="nobody" if os.getuid() == 0 else None) as other:
+        theirs = os.stat(f"/proc/{other.pid}").st_uid
+        monkeypatch.setattr(os, "getuid", lambda: theirs + 1)
+        let: list[int] = []
+        Tracer(let.append, str(scope)).allow(other.pid)
+        Tracer(let.append, str(scope)).allow(1)
+        other.kill()
+    assert let == [NOBODY, 1], "root may look anyway"
+
+
+@pytest.mark.parametrize("text", ["0\n", "2\n", "3\n", None])
+def test_where_it_is_not_needed_or_of_no_use_nothing_is_asked(
+    tmp_path: Path, text: str | None
+) -> None:
+    path = tmp_path / "ptrace_scope"
+    if text is not None:
+        path.write_text(text)
+    let: list[int] = []
+    Tracer(let.append, str(path)).allow(os.getpid())
+    assert let == []
+
+
+def test_it_can_be_turned_off(scope: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUWATCH_CONTROL", "0")
+    let: list[int] = []
+    Tracer(let.append, str(scope)).allow(os.getpid())
+    assert let == []
+
+
+def test_the_kernel_s_call_is_harmless_without_yama(scope: Path) -> None:
+    Tracer(scope_file=str(scope)).allow(os.getpid())
+    Tracer(scope_file=str(scope)).allow(NOBODY)
+
+
+def test_of_several_monitors_the_one_that_came_last_and_then_the_one_that_is_left() -> None:
+    peers = Peers()
+    assert peers.newest_pid == NOBODY
+    peers.heard(b"a", 11, 0)
+    peers.heard(b"b", 22, 1)
+    peers.heard(b"a", 11, PEER_TIMEOUT_NS)
+    assert peers.newest_pid == 22
+    peers.drop_silent(PEER_TIMEOUT_NS + 2)
+    assert peers.newest_pid == 11
+    peers.left(b"a")
+    assert peers.newest_pid == NOBODY

@@ -1,0 +1,208 @@
+"""What a stack of the main thread tells."""
+
+import pytest
+
+from tests.unit.sampled.stacks import (
+    BACKWARD,
+    CALL,
+    COMPILE,
+    FETCH,
+    FORWARD,
+    IMPORT,
+    SAVE,
+    STEP,
+    TRAIN,
+    WAIT,
+)
+from tui.sampled.sorting import told_by
+
+LIGHTNING = (
+    "<module> (train.py:60)",
+    "Trainer.fit (pytorch_lightning/trainer/trainer.py:560)",
+    "_FitLoop.advance (pytorch_lightning/loops/fit_loop.py:455)",
+    "_TrainingEpochLoop.advance (pytorch_lightning/loops/training_epoch_loop.py:320)",
+)
+AUTOMATIC = (
+    *LIGHTNING,
+    "_AutomaticOptimization.run (pytorch_lightning/loops/optimization/automatic.py:192)",
+    "LightningModule.optimizer_step (pytorch_lightning/core/module.py:1306)",
+    "LightningOptimizer.step (pytorch_lightning/core/optimizer.py:153)",
+    "Strategy.optimizer_step (pytorch_lightning/strategies/strategy.py:238)",
+    "Precision.optimizer_step (pytorch_lightning/plugins/precision/precision.py:123)",
+    *STEP,
+    "Precision._wrap_closure (pytorch_lightning/plugins/precision/precision.py:109)",
+    "Closure.__call__ (pytorch_lightning/loops/optimization/automatic.py:146)",
+)
+HF = (
+    "<module> (train.py:60)",
+    "Trainer.train (transformers/trainer.py:1500)",
+    "Trainer._inner_training_loop (transformers/trainer.py:1650)",
+)
+
+
+@pytest.mark.parametrize(
+    ("frames", "phase"),
+    [
+        ((*TRAIN, *WAIT), "data"),
+        ((*TRAIN, *FETCH, "Photos.__getitem__ (photos.py:20)"), "data"),
+        ((*TRAIN, *FORWARD), "forward"),
+        ((*TRAIN, "cross_entropy (torch/nn/functional.py:3494)"), "forward"),
+        ((*TRAIN, *BACKWARD), "backward"),
+        ((*TRAIN, *STEP, "_single_tensor_adam (torch/optim/adam.py:544)"), "optimizer"),
+        ((*TRAIN, "Optimizer.zero_grad (torch/optim/optimizer.py:1024)"), "optimizer"),
+        ((*TRAIN, "clip_grad_norm_ (torch/nn/utils/clip_grad.py:200)"), "optimizer"),
+        ((*TRAIN, *SAVE), "checkpoint"),
+        ((*TRAIN, "save_checkpoint (train.py:20)", "fsync (os.py:1)"), "checkpoint"),
+        ((*TRAIN, "synchronize (torch/cuda/__init__.py:1040)"), "synchronisation"),
+        ((*TRAIN, "log (train.py:12)", "dumps (json/__init__.py:231)"), "other"),
+        ((*TRAIN, *IMPORT), "starting"),
+        ((*TRAIN, *CALL, *COMPILE), "compile"),
+    ],
+)
+def test_a_plain_loop(frames: tuple[str, ...], phase: str) -> None:
+    told = told_by(frames, "")
+    assert (told.phase, told.evaluates) == (phase, False)
+
+
+@pytest.mark.parametrize(
+    ("frames", "phase"),
+    [
+        (AUTOMATIC, "optimizer"),
+        ((*AUTOMATIC, "Net.training_step (train.py:30)", *FORWARD), "forward"),
+        ((*AUTOMATIC, *BACKWARD), "backward"),
+        (
+            (*TRAIN, *BACKWARD, "recompute_fn (torch/utils/checkpoint.py:1100)", *FORWARD),
+            "backward",
+        ),
+        ((*TRAIN, *FETCH, "Photos.__getitem__ (photos.py:20)", *CALL), "data"),
+        ((*TRAIN, *FORWARD, "grad (torch/autograd/__init__.py:503)"), "backward"),
+        ((*TRAIN, *STEP, *IMPORT), "starting"),
+        ((*TRAIN, *BACKWARD, *COMPILE), "compile"),
+    ],
+)
+def test_what_is_nested(frames: tuple[str, ...], phase: str) -> None:
+    assert told_by(frames, "").phase == phase
+
+
+@pytest.mark.parametrize(
+    ("frames", "phase"),
+    [
+        (
+            (
+                *LIGHTNING,
+                "_PrefetchDataFetcher.__next__ (pytorch_lightning/loops/fetchers.py:134)",
+                *WAIT,
+            ),
+            "data",
+        ),
+        (
+            (
+                *LIGHTNING,
+                "Strategy.training_step (pytorch_lightning/strategies/strategy.py:391)",
+                "Net.training_step (train.py:30)",
+            ),
+            "forward",
+        ),
+        (
+            (
+                "_FitLoop.advance (lightning/pytorch/loops/fit_loop.py:455)",
+                "Strategy.backward (lightning/pytorch/strategies/strategy.py:213)",
+            ),
+            "backward",
+        ),
+        (("train (train.py:9)", "Fabric.backward (lightning/fabric/fabric.py:455)"), "backward"),
+        (
+            (
+                "train (train.py:9)",
+                "_FabricDataLoader.__iter__ (lightning_fabric/wrappers.py:325)",
+                *WAIT,
+            ),
+            "data",
+        ),
+        (
+            (
+                "train (train.py:9)",
+                "DataLoaderShard.__iter__ (accelerate/data_loader.py:590)",
+                "send_to_device (accelerate/utils/operations.py:180)",
+            ),
+            "data",
+        ),
+        (
+            ("train (train.py:9)", "Accelerator.backward (accelerate/accelerator.py:2850)"),
+            "backward",
+        ),
+        (
+            ("train (train.py:9)", "Accelerator.save_state (accelerate/accelerator.py:3700)"),
+            "checkpoint",
+        ),
+        ((*HF, "Trainer.get_batch_samples (transformers/trainer.py:2290)"), "data"),
+        ((*HF, "Trainer.training_step (transformers/trainer.py:2060)", *FORWARD), "forward"),
+        ((*HF, "Trainer._save_checkpoint (transformers/trainer.py:3360)"), "checkpoint"),
+    ],
+)
+def test_frameworks(frames: tuple[str, ...], phase: str) -> None:
+    assert told_by(frames, "").phase == phase
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (*TRAIN, "validate (train.py:30)", *WAIT),
+        (*TRAIN, "evaluate (train.py:30)", *FORWARD),
+        (*TRAIN, "accuracy (train.py:30)", *FORWARD),
+        (*LIGHTNING, "_EvaluationLoop.run (pytorch_lightning/loops/evaluation_loop.py:145)", *WAIT),
+        (*HF, "Trainer.evaluation_loop (transformers/trainer.py:2930)", *FORWARD),
+    ],
+)
+def test_evaluation_beats_what_it_consists_of(frames: tuple[str, ...]) -> None:
+    assert told_by(frames, "").evaluates
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (*TRAIN, "accuracy (metrics.py:4)"),
+        (*TRAIN, *FETCH, "evaluate (formula.py:8)"),
+        (*TRAIN, *FORWARD),
+    ],
+)
+def test_what_only_sounds_like_an_evaluation(frames: tuple[str, ...]) -> None:
+    assert not told_by(frames, "").evaluates
+
+
+@pytest.mark.parametrize(
+    ("line", "phase"),
+    [
+        ("running += loss.item()", "synchronisation"),
+        ("scores = scores.cpu().numpy()", "synchronisation"),
+        ("torch.cuda.synchronize()", "synchronisation"),
+        ("loss = net(images)", "forward"),
+        ("y = x @ weight", "forward"),
+        ("images = images.to(device, non_blocking=True)", "forward"),
+        ("loss.backward()", "backward"),
+        ("scaler.step(optimizer)", "optimizer"),
+        ("self.opt.zero_grad()", "optimizer"),
+        ("best = sorted(range(CLASSES), key=row.__getitem__)", "other"),
+        ("time.sleep(0.03)", "other"),
+        ("", "other"),
+    ],
+)
+def test_a_line_that_calls_c_leaves_no_frame(line: str, phase: str) -> None:
+    assert told_by(TRAIN, line).phase == phase
+
+
+def test_a_line_says_nothing_of_what_it_calls_in_a_library() -> None:
+    """The user's line is `log(loss.item())`; the sample lies in json."""
+    assert told_by((*TRAIN, "dumps (json/__init__.py:231)"), "log(loss.item())").phase == "other"
+
+
+def test_who_makes_the_batch() -> None:
+    assert told_by((*TRAIN, *FETCH, "Photos.__getitem__ (photos.py:20)"), "").serial
+    assert not told_by((*TRAIN, *WAIT), "").serial
+
+
+def test_before_3_11_functions_have_no_class() -> None:
+    frames = ("train (train.py:48)", "_call_impl (torch/nn/modules/module.py:1789)")
+    assert told_by(frames, "").phase == "forward"
+    frames = ("train (train.py:48)", "_get_data (torch/utils/data/dataloader.py:1464)")
+    assert told_by(frames, "").phase == "data"

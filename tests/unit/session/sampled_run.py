@@ -1,0 +1,138 @@
+"""A run without a probe, as its sources see it: a random walk through the phases, sampled."""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import structs
+
+from tests.unit.sampled.stacks import BACKWARD, FETCH, FORWARD, SAVE, STEP, TRAIN, WAIT
+from tui.observations import (
+    AnyObservation,
+    GpuUse,
+    Missing,
+    ProcessesSeen,
+    ProcessUse,
+    StackCount,
+    StacksSeen,
+)
+from tui.session.store import Session
+from tui.snapshot import Snapshot
+from tui.verdict.engine import Engine
+
+S = 1_000_000_000
+SAMPLES = 19
+STACKS: Mapping[str, tuple[str, ...]] = {
+    "data": (*TRAIN, *WAIT),
+    "serial": (*TRAIN, *FETCH, "Photos.__getitem__ (photos.py:20)"),
+    "forward": (*TRAIN, *FORWARD),
+    "backward": (*TRAIN, *BACKWARD),
+    "optimizer": (*TRAIN, *STEP),
+    "checkpoint": (*TRAIN, *SAVE),
+    "evaluation": (*TRAIN, "evaluate (train.py:30)", *FORWARD),
+    "other": (*TRAIN, "count_words (metrics.py:7)"),
+}
+NO_PROBE = Missing(t_ns=0, source="probe", reason="none in the process")
+NO_GPU = Missing(t_ns=0, source="nvml", reason="no NVIDIA driver")
+
+
+def session() -> Session:
+    """Of a process without a probe and without a GPU."""
+    made = Session(48213, "train.py", 0, Engine())
+    made.ingest(NO_PROBE)
+    made.ingest(NO_GPU)
+    return made
+
+
+def chunk(number: int, names: Sequence[str]) -> StacksSeen:
+    """Two seconds of samples; `names` in the order in which they were taken."""
+    bits: dict[str, int] = {}
+    for index, name in enumerate(names):
+        bits[name] = bits.get(name, 0) | 1 << index
+    return StacksSeen(
+        t_ns=(2 * number + 2) * S,
+        started_ns=2 * number * S,
+        samples=len(names),
+        stacks=tuple(
+            StackCount(
+                role="main",
+                pid=48213,
+                thread="MainThread",
+                frames=STACKS[name],
+                count=moments.bit_count(),
+                moments=moments,
+            )
+            for name, moments in bits.items()
+        ),
+        moments_ms=tuple(100 * index + 50 for index in range(len(names))),
+        seen=(1 << len(names)) - 1,
+    )
+
+
+def chunks(shares: Mapping[str, float], seconds: int, seed: int = 0) -> list[StacksSeen]:
+    """Phases as often as `shares` say, at random."""
+    chance = random.Random(seed)
+    names, weights = list(shares), list(shares.values())
+    return [
+        chunk(number, chance.choices(names, weights, k=SAMPLES)) for number in range(seconds // 2)
+    ]
+
+
+def processes(
+    t_ns: int, main_percent: float, worker_percents: Sequence[float], rss_bytes: int = 2**30
+) -> ProcessesSeen:
+    """The target and its workers, on eight cores that nobody else uses."""
+    main = structs.replace(use(48213, "main", main_percent), rss_bytes=rss_bytes)
+    workers = [use(48300 + i, "worker", percent) for i, percent in enumerate(worker_percents)]
+    return ProcessesSeen(
+        t_ns=t_ns,
+        processes=(main, *workers),
+        cores=8.0,
+        machine_cpu_percent=20.0,
+        memory_total_bytes=2**35,
+        memory_available_bytes=2**34,
+        others_cpu_percent=0.0,
+    )
+
+
+def use(pid: int, role: str, percent: float) -> ProcessUse:
+    """A process that never waits for a core."""
+    return ProcessUse(
+        pid=pid,
+        role=role,
+        name="python",
+        cpu_percent=percent,
+        rss_bytes=2**30,
+        pss_bytes=2**29,
+        read_bytes_s=0.0,
+        write_bytes_s=0.0,
+        status="S",
+        threads=1,
+        run_delay_percent=0.0,
+        thread_cpu_percent=min(100.0, percent),
+    )
+
+
+def gpu() -> GpuUse:
+    """One that is there; how busy it is tell others."""
+    return GpuUse(
+        uuid="GPU-1",
+        index=0,
+        name="NVIDIA H200",
+        utilization_percent=50.0,
+        memory_used_bytes=2**30,
+        memory_total_bytes=2**37,
+        target_memory_bytes=2**30,
+        power_w=300.0,
+        sm_clock_mhz=1900,
+        temperature_c=50,
+    )
+
+
+def watched(made: Session, seen: Iterable[AnyObservation], seconds: int) -> Snapshot:
+    """Everything in its order, a look a second; the last picture."""
+    left = sorted(seen, key=lambda one: one.t_ns)
+    for second in range(1, seconds + 1):
+        while left and left[0].t_ns <= second * S:
+            made.ingest(left.pop(0))
+        made.snapshot(second * S, 0.0)
+    return made.snapshot(seconds * S, 0.0)

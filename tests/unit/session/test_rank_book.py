@@ -1,0 +1,119 @@
+"""What the pages of the ranks say, over some seconds."""
+
+from typing import Any
+
+import pytest
+
+from probe.wire import marks, page
+from tests.unit.session.making import HELLO, MS, S, session
+from tui.observations import Greeted, RanksSeen, RankUse
+from tui.recording.rounding import kept
+from tui.session.rank_book import RankBook
+
+PID = 48213
+
+
+def use(rank: int, at_s: float, **fields: Any) -> RankUse:
+    """Ten steps of 100 ms in the second before, a fifth of them data wait."""
+    given: dict[str, Any] = {
+        "pid": PID + rank,
+        "running": True,
+        "state": page.STATE_ARMED,
+        "steps": round(10 * at_s),
+        "open_kind": marks.FETCH_LEAVE,
+        "open_since_ns": round(at_s * S) - 20 * MS,
+        "heartbeat_ns": round(at_s * S) - 50 * MS,
+        "counted": 10,
+        "wall_ns": S,
+        "data_ns": 200 * MS,
+        "forward_ns": 200 * MS,
+        "backward_ns": 500 * MS,
+        "optimizer_ns": 50 * MS,
+        "device": None,
+        **fields,
+    }
+    return RankUse(rank=rank, **given)
+
+
+def seen(at_s: float, *ranks: RankUse) -> RanksSeen:
+    return RanksSeen(t_ns=round(at_s * S), world_size=4, interval_ns=S, ranks=ranks)
+
+
+def test_means_are_over_the_last_ten_seconds() -> None:
+    book = RankBook(PID)
+    for at_s in range(1, 31):
+        slow = {"wall_ns": 3 * S, "data_ns": 2 * S} if at_s > 20 else {}
+        book.seen(seen(at_s, use(0, at_s), use(1, at_s, **slow)))
+    first, second = book.ranks
+    assert (first.is_target, second.is_target, book.world_size) == (True, False, 4)
+    assert first.step_ms == 100
+    assert first.data_share == pytest.approx(0.2)
+    assert first.own_ms == pytest.approx(50)
+    assert second.step_ms == 300
+    assert second.data_share == pytest.approx(2 / 3)
+    assert second.open_phase == "forward"
+
+
+def test_long_steps_reach_further_back() -> None:
+    book = RankBook(PID)
+    for at_s in range(1, 61):
+        ended = at_s % 20 == 0
+        fields = {"counted": int(ended), "wall_ns": 20 * S * ended, "data_ns": S * ended}
+        book.seen(seen(at_s, use(0, at_s, **fields)))
+    assert book.ranks[0].step_ms == 20_000
+
+
+def test_without_a_step_nothing_is_known_and_nothing_is_zero() -> None:
+    book = RankBook(PID)
+    book.seen(seen(1, use(0, 1, counted=0, wall_ns=0, data_ns=0, backward_ns=0)))
+    rank = book.ranks[0]
+    assert (rank.step_ms, rank.data_share, rank.own_ms) == (None, None, None)
+    assert len(rank.active.levels[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({}, "live"),
+        ({"heartbeat_ns": 6 * S}, "silent"),
+        ({"state": page.STATE_DISARMED}, "unwatched"),
+        ({"state": page.STATE_UNINSTALLED}, "unwatched"),
+        ({"state": page.STATE_ENDED}, "ended"),
+        ({"running": False}, "ended"),
+    ],
+)
+def test_the_state(fields: dict[str, Any], state: str) -> None:
+    book = RankBook(PID)
+    book.seen(seen(10, use(0, 10, **fields)))
+    assert book.ranks[0].state == state
+
+
+def test_a_rank_that_was_started_anew_has_no_past() -> None:
+    book = RankBook(PID)
+    for at_s in range(1, 5):
+        book.seen(seen(at_s, use(1, at_s)))
+    book.seen(seen(5, use(1, 5, pid=99, wall_ns=2 * S)))
+    assert book.ranks[0].step_ms == 200
+
+
+def test_activity_is_the_gpus_or_else_what_was_no_wait() -> None:
+    book = RankBook(PID)
+    for at_s in range(1, 5):
+        book.seen(seen(at_s, use(0, at_s, device=2, device_busy_percent=70.0), use(1, at_s)))
+    gpu, host = (rank.active for rank in book.ranks)
+    assert (gpu.source, gpu.title) == ("nvml", "GPU busy")
+    assert [point.mean for point in gpu.levels[0]] == [70.0] * 4
+    assert (host.source, host.title) == ("hook", "not waiting for data")
+    assert [point.mean for point in host.levels[0]] == pytest.approx([80.0] * 4)
+
+
+def test_the_session_shows_them_and_rounding_keeps_them() -> None:
+    held, _ = session()
+    held.ingest(Greeted(t_ns=0, hello=HELLO))
+    told = kept(seen(2, use(0, 2, device_busy_percent=71.234), use(1, 2)))
+    assert told == kept(told)
+    held.ingest(told)
+    picture = held.snapshot(2 * S, 0.0)
+    assert [rank.rank for rank in picture.ranks] == [0, 1]
+    assert picture.world_size == 4
+    assert picture.ranks[0].active.levels[0][0].mean == 71.2

@@ -1,0 +1,210 @@
+"""Samples of the stacks, sorted by what the GPU did at their moments."""
+
+from collections.abc import Sequence
+
+from tests.unit.session.making import MS, S, step, steps
+from tests.unit.verdict.on_gpu import gpu_step
+from tui.observations import Activity, ActivitySeen, StackCount, StacksSeen
+from tui.session.activity_book import ActivityBook
+from tui.session.gpu_step_book import GpuStepBook
+from tui.session.idleness import Idleness, Stretch, state_of, waits_on_gpu, waits_on_host
+from tui.session.scope import Reading
+from tui.session.sorted_stacks import SortedStacks, sorted_by, threads_of
+from tui.session.stack_book import StackBook
+from tui.session.step_book import StepBook
+from tui.stack_trees import StackTrees, worth_showing
+
+WAIT = ("train (train.py:3)", "wait (queue.py:180)")
+SPIN = ("train (train.py:4)", "forward (model.py:9)")
+EVERY_MS = 50
+
+
+def readings(*busy: float, from_ms: int = 0) -> list[Reading]:
+    """One after the other, 100 ms each."""
+    return [
+        Reading((from_ms + 100 * i) * MS, (from_ms + 100 * (i + 1)) * MS, value)
+        for i, value in enumerate(busy)
+    ]
+
+
+def chunk(bits: dict[tuple[str, ...], int], started_ms: int = 0, seen: int = -1) -> StacksSeen:
+    """A main thread, sampled every 50 ms for a second from 25 ms on."""
+    moments = tuple(range(25, 1_025, EVERY_MS))
+    stacks = tuple(
+        StackCount(
+            role="main",
+            pid=1,
+            thread="MainThread",
+            frames=frames,
+            count=held.bit_count(),
+            moments=held,
+        )
+        for frames, held in bits.items()
+    )
+    return StacksSeen(
+        t_ns=(started_ms + 1_100) * MS,
+        started_ns=started_ms * MS,
+        samples=len(moments),
+        stacks=stacks,
+        moments_ms=moments,
+        seen=seen & (1 << len(moments)) - 1,
+    )
+
+
+def bits_of(moments: Sequence[int]) -> int:
+    return sum(1 << i for i in moments)
+
+
+def test_a_reading_speaks_of_all_its_moments_or_of_none() -> None:
+    assert [state_of(value) for value in (0.0, 4.9, 5.0, 74.9, 75.0, 100.0)] == [
+        *("idle", "idle", None, None, "busy", "busy")
+    ]
+
+
+def test_a_moment_near_a_change_is_not_sorted() -> None:
+    known = Idleness((), readings(0.0, 0.0, 98.0, 40.0))
+    assert known.during(100 * MS, 100 * MS) == "idle"
+    assert known.during(191 * MS, 191 * MS) == "idle"
+    assert known.during(195 * MS, 195 * MS) is None
+    assert known.during(250 * MS, 250 * MS) == "busy"
+    assert known.during(350 * MS, 350 * MS) is None
+    assert known.during(50 * MS, 150 * MS) == "idle"
+    assert known.during(150 * MS, 250 * MS) is None
+
+
+def test_where_there_is_no_reading_nothing_is_known() -> None:
+    known = Idleness((), [*readings(0.0), *readings(0.0, from_ms=300)])
+    assert known.during(50 * MS, 50 * MS) == "idle"
+    assert known.during(200 * MS, 200 * MS) is None
+    assert known.during(50 * MS, 350 * MS) is None
+    assert known.during(500 * MS, 500 * MS) is None
+    assert Idleness((), ()).during(0, 0) is None
+
+
+def test_a_stretch_tells_more_than_the_reading_around_it() -> None:
+    known = Idleness([Stretch(20 * MS, 60 * MS, "idle")], readings(40.0))
+    assert known.during(40 * MS, 40 * MS) == "idle"
+    assert known.during(55 * MS, 55 * MS) is None
+    assert known.during(80 * MS, 80 * MS) is None
+
+
+def test_the_gpus_clock_tells_the_exposed_wait_of_steps_with_one_fetch() -> None:
+    told = [step(1, 0, data_ms=80, forward_ms=20), step(2, 100, data_ms=80, forward_ms=20)]
+    several = [told[0], step(2, 100, data_ms=80, forward_ms=20, fetches=4)]
+    rows = [gpu_step(one, data_ms=60, forward_ms=40, lag_ms=0.5) for one in told]
+    first, second = waits_on_gpu(rows, told)
+    assert (first.end_ns - first.start_ns, first.state) == (60 * MS, "idle")
+    assert waits_on_gpu(rows, several) == [first]
+    assert second.start_ns == rows[1].gpu_start_ns
+
+
+def test_without_a_gpu_the_steps_tell_when_the_host_waits() -> None:
+    assert waits_on_host([step(1, 0, data_ms=80, forward_ms=20)]) == [
+        Stretch(0, 80 * MS, "idle"),
+        Stretch(80 * MS, 100 * MS, "busy"),
+    ]
+    assert waits_on_host([step(1, 0, data_ms=80, forward_ms=20, count=3)]) == []
+
+
+def test_samples_are_sorted_by_the_known_idle_stretches() -> None:
+    known = Idleness((), readings(*[0.0] * 5, *[98.0] * 5))
+    seen = chunk({WAIT: bits_of(range(10)), SPIN: bits_of(range(10, 20))})
+    sorting = sorted_by(known, seen, settled=True)
+    assert sorting.idle == bits_of(range(10))
+    assert sorting.busy == bits_of(range(10, 20))
+
+
+def test_an_estimated_time_counts_only_if_the_gpu_had_not_changed_since() -> None:
+    known = Idleness((), readings(*[0.0] * 3, *[98.0] * 2, *[0.0] * 5))
+    seen = chunk({WAIT: bits_of(range(20))}, seen=bits_of([0, 8]))
+    sorting = sorted_by(known, seen, settled=True)
+    # Seen at 25 ms: idle until 300. Seen at 425 ms: busy until 500, and what comes later is open.
+    assert sorting.idle == bits_of(range(6))
+    assert sorting.busy == bits_of([8, 9])
+
+
+class Books:
+    """All that the sorting looks at."""
+
+    def __init__(self) -> None:
+        self.stacks, self.gpus = StackBook(), ActivityBook()
+        self.on_gpu, self.steps = GpuStepBook(), StepBook()
+        self.sorted = SortedStacks(self.stacks, self.gpus, self.on_gpu, self.steps)
+
+    def counted(self, *busy: float, from_ms: int = 0) -> None:
+        """Readings by NVML's samples, which come without delay."""
+        for one in readings(*busy, from_ms=from_ms):
+            row = Activity(index=0, source="samples", interval_ns=100 * MS, busy=one.value)
+            self.gpus.seen(ActivitySeen(t_ns=one.end_ns, gpus=(row,)))
+
+    def look(self, now_ns: int) -> StackTrees:
+        trees = self.sorted.look(now_ns, ())
+        assert trees is not None
+        return trees
+
+
+def test_the_trees_of_idle_and_busy_moments() -> None:
+    books = Books()
+    assert books.sorted.look(0, ()) is None
+    books.counted(*[0.0] * 5, *[98.0] * 5, 98.0)
+    books.stacks.seen(chunk({WAIT: bits_of(range(10)), SPIN: bits_of(range(10, 20))}))
+    trees = books.look(2 * S)
+    assert (trees.told, trees.timed) == ("gpu", True)
+    assert trees.all.summary.main_samples == 20
+    assert [(one.frames, one.samples) for one in trees.idle.merged] == [(WAIT, 10)]
+    assert [(one.frames, one.samples) for one in trees.busy.merged] == [(SPIN, 10)]
+    assert worth_showing(trees) == "all", "ten samples do not stand for it"
+
+
+def test_readings_that_come_late_still_sort() -> None:
+    books = Books()
+    books.counted(0.0)
+    books.stacks.seen(chunk({WAIT: bits_of(range(20))}))
+    assert books.look(1_200 * MS).idle.samples == 2
+    books.counted(*[0.0] * 10, from_ms=100)
+    before = books.look(2 * S)
+    assert before.idle.samples == 20
+    assert books.look(9 * S) is books.look(10 * S), "nothing has changed"
+    assert worth_showing(before) == "idle"
+
+
+def test_where_no_gpu_tells_the_steps_do() -> None:
+    books = Books()
+    books.steps.add(steps(3, data_ms=300, forward_ms=100))
+    books.stacks.seen(chunk({WAIT: bits_of(range(20))}))
+    trees = books.look(2 * S)
+    assert trees.told == "host"
+    assert (trees.idle.samples, trees.busy.samples) == (16, 4)
+
+
+def test_samples_without_times_are_in_all_alone() -> None:
+    books = Books()
+    books.counted(0.0, 0.0)
+    stack = StackCount(role="main", pid=1, thread="t", frames=WAIT, count=19)
+    books.stacks.seen(StacksSeen(t_ns=S, started_ns=0, samples=19, stacks=(stack,)))
+    trees = books.look(2 * S)
+    assert (trees.timed, trees.all.samples) == (False, 19)
+    assert (trees.idle.trees, trees.busy.trees) == ((), ())
+
+
+def test_workers_of_an_evaluation_are_left_out() -> None:
+    books = Books()
+    worker = StackCount(role="worker", pid=7, thread="t", frames=WAIT, count=19)
+    books.stacks.seen(StacksSeen(t_ns=S, started_ns=0, samples=0, stacks=(worker,)))
+    assert books.look(2 * S).all.summary.worker_samples == 19
+    assert books.sorted.look(3 * S, {7}) is None
+
+
+def test_workers_of_epochs_that_are_over_are_not_counted_with_those_that_run() -> None:
+    def epoch(pids: Sequence[int]) -> StacksSeen:
+        workers = [
+            StackCount(role="worker", pid=pid, thread="MainThread", frames=WAIT, count=1)
+            for pid in pids
+        ]
+        return StacksSeen(t_ns=0, started_ns=0, samples=1, stacks=tuple(workers))
+
+    chunks = [epoch([first, first + 1]) for first in (10, 10, 20, 30, 30)]
+    chunks.insert(2, epoch([10, 11, 20, 21]))
+    assert threads_of(chunks, ()) == {"workers": 2}
+    assert threads_of(chunks, [11, 21, 31]) == {"workers": 1}
+    assert threads_of([chunk({WAIT: 1, SPIN: 2})], ()) == {"main": 1}

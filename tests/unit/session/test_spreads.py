@@ -1,0 +1,59 @@
+"""How phases differ from step to step."""
+
+import pytest
+
+from tests.unit.session.making import MS, step, steps
+from tui.session.spreads import spreads_of
+from tui.session.step_stats import step_stats
+
+
+def test_without_steps_there_is_nothing_to_tell() -> None:
+    assert spreads_of(()) is None
+
+
+def test_percentiles_longest_and_error_of_each_phase() -> None:
+    made = [step(i + 1, 10.0 * i, data_ms=1 + i % 4, forward_ms=2) for i in range(100)]
+    told = spreads_of(made)
+    assert told is not None
+    data = told.phases["data"]
+    assert (data.p50_ms, data.p95_ms, data.max_ms) == (2.0, 4.0, 4.0)
+    # 1, 2, 3, 4 in turn: a standard deviation of the square root of 1.25, over that of 100.
+    assert data.error_ms == pytest.approx(1.25**0.5 / 10)
+    assert told.phases["forward"].error_ms == 0.0
+    assert set(told.phases) == {"data", "forward"}
+
+
+def test_what_no_phase_claims_is_other() -> None:
+    made = [step(1, 0, data_ms=3, other_ms=1, wall_ns=10 * MS)]
+    told = spreads_of(made)
+    assert told is not None
+    assert told.phases["other"].max_ms == pytest.approx(7.0)
+    assert told.whole.max_ms == pytest.approx(10.0)
+
+
+def test_a_users_phase_may_bear_one_of_our_names() -> None:
+    made = [step(1, 0, data_ms=3, phases={"data": 2 * MS, "ema": MS})]
+    told = spreads_of(made)
+    assert told is not None
+    assert told.phases["data"].max_ms == pytest.approx(5.0)
+    assert told.phases["ema"].max_ms == pytest.approx(1.0)
+
+
+def test_merged_steps_all_count_with_their_mean() -> None:
+    made = [step(90, 0, forward_ms=90, count=90), *steps(10, 91, 90, forward_ms=100)]
+    told = spreads_of(made)
+    assert told is not None
+    assert told.merged == 90
+    assert (told.whole.p50_ms, told.whole.max_ms) == (1.0, 100.0)
+
+
+def test_the_statistics_carry_them() -> None:
+    made = steps(20, data_ms=1, forward_ms=3)
+    stats = step_stats(made, 20, spreads_of(made))
+    assert stats is not None
+    by_name = {phase.name: phase for phase in stats.phases}
+    assert by_name["forward"].spread is not None
+    assert by_name["forward"].spread.p95_ms == 3.0
+    assert by_name["optimizer"].spread is None
+    assert (stats.error_ms, stats.merged) == (0.0, 1)
+    assert (stats.whole, stats.whole and stats.whole.max_ms) == (spreads_of(made).whole, 4.0)  # type: ignore[union-attr]

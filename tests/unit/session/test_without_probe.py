@@ -1,0 +1,232 @@
+"""What is said of a run without a probe, from samples of its main thread alone."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.unit.session.making import HELLO
+from tests.unit.session.sampled_run import (
+    NO_GPU,
+    S,
+    chunk,
+    chunks,
+    gpu,
+    processes,
+    session,
+    watched,
+)
+from tui.observations import (
+    Activity,
+    ActivitySeen,
+    AnyObservation,
+    GpusSeen,
+    Greeted,
+    Missing,
+    StacksSeen,
+)
+from tui.snapshot import Snapshot
+
+TRAINS = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}
+
+
+def said(
+    stacks: Sequence[StacksSeen],
+    main: float = 100.0,
+    workers: Sequence[float] = (),
+    busy: float | None = None,
+) -> Snapshot:
+    seconds = 2 * len(stacks) + 1
+    seen: list[AnyObservation] = [*stacks]
+    seen += [processes(second * S, main, workers) for second in range(seconds)]
+    if busy is not None:
+        seen += [GpusSeen(t_ns=second * S, gpus=(gpu(),)) for second in range(seconds)]
+        seen += [
+            ActivitySeen(
+                t_ns=tenth * S // 10,
+                gpus=(Activity(index=0, source="gpm", interval_ns=S // 10, busy=busy, sm=busy),),
+            )
+            for tenth in range(10 * seconds)
+        ]
+    return watched(session(), seen, seconds)
+
+
+def kinds(snapshot: Snapshot) -> tuple[str, str | None]:
+    finding = snapshot.verdict.finding
+    return finding.kind, finding.sub
+
+
+def test_nothing_is_said_before_there_are_samples() -> None:
+    snapshot = said([])
+    assert kinds(snapshot)[0] == "warming-up"
+    assert snapshot.status.mode == "no probe"
+    assert snapshot.status.state == "live"
+
+
+@pytest.mark.parametrize(
+    ("shares", "workers", "expected"),
+    [
+        ({"serial": 0.6, **TRAINS}, (), ("input", "serial")),
+        ({"data": 1.5, **TRAINS}, (100.0, 100.0), ("input", None)),
+        ({"other": 0.6, **TRAINS}, (), ("host", None)),
+        ({"checkpoint": 0.6, **TRAINS}, (), ("checkpoint", None)),
+        ({"evaluation": 0.6, **TRAINS}, (), ("evaluation", None)),
+        (TRAINS, (), ("healthy", None)),
+        ({"other": 0.03, "data": 0.03, **TRAINS}, (50.0,), ("healthy", None)),
+    ],
+)
+def test_without_a_gpu(
+    shares: dict[str, float], workers: Sequence[float], expected: tuple[str, str | None]
+) -> None:
+    snapshot = said(chunks(shares, 24), workers=workers)
+    assert kinds(snapshot) == expected
+    assert snapshot.verdict.confidence <= 0.75
+    assert snapshot.verdict.confidence_word != "high"
+    assert snapshot.verdict.since_step is None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_healthy_run_is_never_called_bound(seed: int) -> None:
+    made = session()
+    said_kinds = set()
+    seen: list[AnyObservation] = [
+        *chunks({"data": 0.05, "other": 0.05, **TRAINS}, 80, seed),
+        *(processes(second * S, 100.0, (60.0,)) for second in range(80)),
+    ]
+    for until in range(1, 81):
+        due = [one for one in seen if (until - 1) * S < one.t_ns <= until * S]
+        for one in due:
+            made.ingest(one)
+        said_kinds.add(made.snapshot(until * S, 0.0).verdict.finding.kind)
+    assert said_kinds <= {"warming-up", "healthy"}
+
+
+def test_the_share_has_an_interval_and_every_figure_says_that_it_is_an_estimate() -> None:
+    snapshot = said(chunks({"data": 1.0, **TRAINS}, 24))
+    told = snapshot.sampled
+    assert told is not None
+    share = told.share("data")
+    assert share.low < 0.5 < share.high
+    assert sum(one.mean for one in told.shares.values()) == pytest.approx(1)
+    finding = snapshot.verdict.finding
+    assert "~" in finding.headline
+    assert finding.evidence[0].source == "py-spy"
+    assert f"of {told.samples} samples" in finding.evidence[0].text
+    texts = [finding.headline, *finding.advice, *(one.text for one in finding.evidence)]
+    assert not any(" ms" in text for text in texts), "nobody measured milliseconds of a step"
+
+
+def test_with_a_gpu_only_what_it_idled_for_is_lost() -> None:
+    stacks = chunks({"data": 1.0, **TRAINS}, 24)
+    hidden, felt = said(stacks, busy=99.0), said(stacks, busy=60.0)
+    assert kinds(hidden)[0] == "compute"
+    assert kinds(felt)[0] == "input"
+    assert felt.verdict.finding.share == pytest.approx(0.4, abs=0.01)
+
+
+def test_a_gpu_that_idles_for_no_known_reason_is_no_verdict() -> None:
+    snapshot = said(chunks(TRAINS, 24), busy=40.0)
+    assert kinds(snapshot) == ("incomplete", "clock")
+
+
+def test_the_main_thread_that_waits_for_a_busy_gpu_is_not_host_bound() -> None:
+    assert kinds(said(chunks({"other": 1.0, **TRAINS}, 24), busy=97.0))[0] == "compute"
+
+
+class TestStalled:
+    STUCK = ("data",) * 19
+
+    def stuck(self, seconds: int, main: float, workers: Sequence[float]) -> Snapshot:
+        before = chunks(TRAINS, 20)
+        after = [chunk(10 + number, self.STUCK) for number in range(seconds // 2)]
+        seen: list[AnyObservation] = [*before, *after]
+        seen += [processes(second * S, 100.0, (50.0,)) for second in range(20)]
+        seen += [processes((20 + second) * S, main, workers) for second in range(seconds)]
+        return watched(session(), seen, 20 + seconds)
+
+    def test_nothing_moves_and_nothing_runs(self) -> None:
+        snapshot = self.stuck(30, 0.0, (0.0, 0.0))
+        assert kinds(snapshot)[0] == "stalled"
+        assert snapshot.verdict.confidence == 0.75
+        assert snapshot.verdict.finding.severity == "critical"
+
+    def test_workers_that_work_make_it_a_long_wait(self) -> None:
+        assert kinds(self.stuck(30, 0.0, (80.0, 0.0)))[0] != "stalled"
+
+    def test_a_step_now_and_then_that_no_sample_met_is_seen_by_its_cpu(self) -> None:
+        assert kinds(self.stuck(30, 2.0, (0.0, 0.0)))[0] != "stalled"
+
+    def test_not_before_twenty_seconds(self) -> None:
+        assert kinds(self.stuck(14, 0.0, (0.0,)))[0] != "stalled"
+
+
+def test_a_probe_that_comes_takes_over() -> None:
+    made = session()
+    watched(made, chunks({"data": 1.0, **TRAINS}, 24), 24)
+    made.ingest(Missing(t_ns=25 * S, source="probe", reason=""))
+    made.ingest(Greeted(t_ns=25 * S, hello=HELLO))
+    snapshot = made.snapshot(26 * S, 0.0)
+    assert snapshot.status.mode == "hooks"
+    assert snapshot.sampled is None
+    assert kinds(snapshot)[0] == "warming-up"
+
+
+def test_a_process_without_torch_is_said_to_have_none() -> None:
+    made = session()
+    reason = "no torch loaded in it: it trains nothing, as far as can be seen"
+    made.ingest(Missing(t_ns=5 * S, source="torch", reason=reason))
+    snapshot = watched(made, [], 7)
+    assert kinds(snapshot) == ("incomplete", "torch")
+    assert reason in snapshot.verdict.finding.evidence[0].text
+
+
+def test_stacks_that_are_refused_leave_no_verdict_and_say_so() -> None:
+    made = session()
+    made.ingest(Missing(t_ns=S, source="stacks", reason="this user may not look into the process"))
+    snapshot = watched(made, [], 7)
+    assert kinds(snapshot) == ("incomplete", "stacks")
+
+
+def test_the_start_of_a_run_is_no_part_of_it() -> None:
+    """Imports and the making of data would be "Python between the phases"."""
+    start = [chunk(number, ("other",) * 19) for number in range(4)]
+    rest = [
+        StacksSeen(
+            t_ns=one.t_ns + 8 * S,
+            started_ns=one.started_ns + 8 * S,
+            samples=one.samples,
+            stacks=one.stacks,
+            moments_ms=one.moments_ms,
+            seen=one.seen,
+        )
+        for one in chunks(TRAINS, 20)
+    ]
+    snapshot = said([*start, *rest])
+    assert kinds(snapshot)[0] == "healthy"
+    assert snapshot.sampled is not None
+    assert snapshot.sampled.share("other").mean == 0.0
+
+
+def test_what_evaluates_and_never_trains_is_inference() -> None:
+    snapshot = said(chunks({"evaluation": 1.0, "data": 0.02}, 24))
+    assert kinds(snapshot)[0] == "healthy"
+
+
+def test_memory_that_grows_is_told_by_seconds() -> None:
+    made, grows = session(), 4 * 2**20
+    for second in range(1, 420):
+        made.ingest(processes(second * S, 100.0, (), rss_bytes=2**30 + grows * second))
+        if second % 2 == 0:
+            made.ingest(chunk(second // 2 - 1, ("forward", "backward") * 9))
+        made.snapshot(second * S, 0.0)
+    snapshot = made.snapshot(420 * S, 0.0)
+    assert kinds(snapshot)[0] == "memory-growth"
+    assert snapshot.verdict.finding.headline == "host memory grows 400 MiB per 100 s"
+    texts = " ".join(one.text for one in snapshot.verdict.finding.evidence)
+    assert "steps" not in texts
+    assert snapshot.memory.slope_bytes_per_100_steps is None
+    assert snapshot.trends[0].unit == "s"
+
+
+def test_no_gpu_is_said_beside() -> None:
+    assert any(line.startswith("nvml") for line in said([]).status.missing)
+    assert NO_GPU.reason in " ".join(said([]).status.missing)

@@ -1,0 +1,65 @@
+"""Which GPU a rank uses, and what is read of it."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from tests.unit.sources.fake_nvml import FakeNvml, LibraryNotFound
+from tui.sources import rank_devices
+from tui.sources.rank_devices import FIND_NS, RankDevices
+
+OWN = os.getpid()
+
+
+def devices(nvml: FakeNvml) -> RankDevices:
+    found = RankDevices(nvml)
+    found.open()
+    return found
+
+
+def test_a_rank_is_found_by_its_pid_and_its_samples_are_means() -> None:
+    nvml = FakeNvml(running=[SimpleNamespace(pid=OWN, usedGpuMemory=5)])
+    found = devices(nvml)
+    found.find({OWN: 0}, 0)
+    for _ in range(5):
+        found.sample()
+    use = found.take()[OWN]
+    assert (use.index, use.busy_percent, use.memory_bytes, use.total_bytes) == (0, 40.0, 10, 100)
+    assert found.take()[OWN].busy_percent is None  # nothing was sampled since
+    found.close()
+    assert not nvml.open
+
+
+@pytest.mark.parametrize(("opened", "local_rank", "found"), [(True, 0, True), (False, 0, False)])
+def test_where_nvml_knows_no_pid_the_local_rank_tells(
+    monkeypatch: pytest.MonkeyPatch, opened: bool, local_rank: int, found: bool
+) -> None:
+    monkeypatch.setattr(rank_devices, "has_opened_driver", lambda pid: opened)
+    use = devices(FakeNvml())
+    use.find({OWN: local_rank}, 0)
+    assert (OWN in use.take()) is found
+
+
+def test_the_look_for_devices_is_seldom() -> None:
+    nvml = FakeNvml()
+    found = devices(nvml)
+    found.find({OWN: None}, 0)
+    nvml.running = [SimpleNamespace(pid=OWN, usedGpuMemory=5)]
+    found.find({OWN: None}, FIND_NS - 1)
+    assert found.take() == {}
+    found.find({OWN: None}, FIND_NS)
+    assert list(found.take()) == [OWN]
+
+
+def test_without_a_driver_there_are_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise LibraryNotFound
+
+    nvml = FakeNvml()
+    monkeypatch.setattr(nvml, "nvmlInit", none)
+    found = devices(nvml)
+    found.find({OWN: 0}, 0)
+    found.sample()
+    assert found.take() == {}
+    found.close()

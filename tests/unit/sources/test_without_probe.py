@@ -1,0 +1,52 @@
+"""A process without a probe: what is said of that, and when."""
+
+from pathlib import Path
+
+from tui.observations import AnyObservation, Missing
+from tui.sources.without_probe import TORCH_NS, WithoutProbe
+
+S = 1_000_000_000
+NOBODY = 2**22 + 1
+"""No process has this pid."""
+
+
+def source(folder: Path, maps: str, python: tuple[int, int] | None = (3, 11)) -> WithoutProbe:
+    (folder / str(NOBODY)).mkdir()
+    (folder / str(NOBODY) / "maps").write_text(maps)
+    made = WithoutProbe(NOBODY, python, folder)
+    made.open()
+    return made
+
+
+def missing(seen: list[AnyObservation]) -> dict[str, Missing]:
+    return {one.source: one for one in seen if isinstance(one, Missing)}
+
+
+def test_it_says_once_what_a_probe_would_add_and_how(tmp_path: Path) -> None:
+    made = source(tmp_path, "/usr/lib/libtorch_cpu.so")
+    told = missing(made.poll(0))["probe"]
+    assert "step times" in told.reason
+    assert "probe.install()" in told.fix
+    assert "gpuwatch run" in told.fix
+    assert made.poll(S) == []
+
+
+def test_a_python_that_can_take_one_is_told_how(tmp_path: Path) -> None:
+    made = source(tmp_path, "/usr/lib/libtorch_cpu.so", (3, 14))
+    assert missing(made.poll(0))["probe"].fix == f"gpuwatch attach --inject {NOBODY}"
+
+
+def test_torch_may_come_late(tmp_path: Path) -> None:
+    made = source(tmp_path, "/usr/bin/python3.11")
+    assert "torch" not in missing(made.poll(0))
+    assert "no torch loaded" in missing(made.poll(TORCH_NS))["torch"].reason
+    assert made.poll(2 * TORCH_NS) == []
+    (tmp_path / str(NOBODY) / "maps").write_text("/usr/lib/libtorch_python.so")
+    assert missing(made.poll(3 * TORCH_NS))["torch"].reason == "", "taken back"
+    assert made.poll(4 * TORCH_NS) == []
+
+
+def test_where_nobody_may_look_nothing_is_claimed(tmp_path: Path) -> None:
+    made = WithoutProbe(NOBODY, None, tmp_path)
+    made.poll(0)
+    assert made.poll(2 * TORCH_NS) == []

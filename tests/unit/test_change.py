@@ -1,0 +1,54 @@
+"""How much a number has changed, in words."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.tui.fake_run import FakeRun, S
+from tui.wording.change import Change, against, change_of, noise_of
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "text", "role"),
+    [
+        (100.0, 138.0, "▲ +38%", "warning"),
+        (100.0, 88.0, "▼ -12%", "good"),
+        (100.0, 0.0, "▼ -100%", "good"),
+        (1.0, 14.2, "▲ x14", "warning"),
+        (0.0, 5.0, "▲ new", "warning"),
+    ],
+)
+def test_glyph_sign_and_colour(before: float, now: float, text: str, role: str) -> None:
+    assert change_of(before, now) == Change(text, role)
+
+
+def test_more_may_be_the_better_or_neither() -> None:
+    assert change_of(100.0, 150.0, more="better") == Change("▲ +50%", "good")
+    assert change_of(150.0, 100.0, more="better") == Change("▼ -33%", "warning")
+    assert change_of(100.0, 150.0, more="neither") == Change("▲ +50%", "strong")
+
+
+def test_within_the_noise_nothing_has_changed() -> None:
+    assert change_of(100.0, 109.0, noise=10.0) is None
+    assert change_of(100.0, 111.0, noise=10.0) is not None
+    assert change_of(100.0, 101.9) is None
+    assert change_of(0.0, 0.0) is None
+
+
+def test_what_is_not_known_has_not_changed() -> None:
+    assert change_of(None, 1.0) is None
+    assert change_of(1.0, None) is None
+    assert noise_of(None, 1.0) is None
+
+
+def test_two_means_differ_by_chance_by_three_of_their_errors() -> None:
+    assert noise_of(3.0, 4.0) == pytest.approx(15.0)
+
+
+def test_what_is_compared_with() -> None:
+    run = FakeRun()
+    before = run.snapshot()
+    run.now_ns += 182 * S
+    assert against(before, run.snapshot()) == "against step 18,204 (3m02s ago)"
+    assert against(run.snapshot(), before) == "against step 18,351 (3m02s later)"
+    assert against(replace(before, steps=None), run.snapshot()) == "against (3m02s ago)"

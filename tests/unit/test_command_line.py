@@ -1,0 +1,147 @@
+"""Help whose examples can be typed, and completion that knows the words that there are."""
+
+import argparse
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tui.cli.completion import SCRIPTS, SHELLS
+from tui.cli.main import EPILOG, parser
+
+TYPED = re.compile(r"^  (gpuwatch .*?)(?:  .*)?$")
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    (choice,) = (
+        action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    return dict(choice.choices)
+
+
+def examples_in(text: str) -> Iterator[list[str]]:
+    for line in text.splitlines():
+        if typed := TYPED.match(line):
+            words = shlex.split(typed[1])
+            yield words[1 : words.index("|") if "|" in words else None]
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_shows_examples_that_can_be_typed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = commands()[name].format_help()
+    assert max(map(len, text.splitlines())) <= 80
+    shown = list(examples_in(text))
+    assert shown
+    for words in shown:
+        assert words[:1] == [name]
+        assert parser().parse_args(words).run is not None
+
+
+def test_so_does_the_whole() -> None:
+    for words in examples_in(EPILOG):
+        assert parser().parse_args(words).run is not None
+    assert {words[0] for words in examples_in(EPILOG)} >= {"ls", "attach", "run", "doctor"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_knows_every_command_and_option(shell: str) -> None:
+    text = (SCRIPTS / f"gpuwatch.{shell}").read_text()
+    for name, command in commands().items():
+        assert re.search(rf"\b{name}\b", text)
+        for option in command._option_string_actions:
+            if option == "-h":
+                continue
+            word = option if shell != "fish" else option.removeprefix("--")
+            flag = f"-l {word}" if option.startswith("--") else f"-s {option[1:]}"
+            assert (flag if shell == "fish" else word) in text, f"{name} {option}"
+
+
+STAND_IN = r"""#!/bin/sh
+case "$*" in
+  "ls --json")
+    echo '{"schema": 1, "pid": 101, "user": "ana", "script": "train.py", "argv": ["x"]}'
+    echo '{"schema": 1, "pid": 202, "user": "ana", "script": "eval.py", "argv": []}' ;;
+  "demo --list") printf 'NAME  VERDICT\ninput  input/workers\nstorage  input\n' ;;
+  "demo --list --gpu") printf 'NAME  VERDICT\nrecorded  input/workers\n' ;;
+esac
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    program = tmp_path / "gpuwatch"
+    program.write_text(STAND_IN)
+    program.chmod(0o755)
+    (tmp_path / "run.gpuwatch").touch()
+    (tmp_path / "train.py").touch()
+    return tmp_path
+
+
+CASES = [
+    ("gpuwatch at", {"attach"}),
+    ("gpuwatch attach ", {"101", "202"}),
+    ("gpuwatch record 2", {"202"}),
+    ("gpuwatch attach --inj", {"--inject"}),
+    ("gpuwatch attach --theme d", {"dark"}),
+    ("gpuwatch demo s", {"storage"}),
+    ("gpuwatch demo --gpu ", {"recorded"}),
+    ("gpuwatch completion f", {"fish"}),
+    ("gpuwatch replay r", {"run.gpuwatch"}),
+    ("gpuwatch run tr", {"train.py"}),
+]
+
+
+def asked(*command: str, folder: Path) -> str:
+    """What a shell says, with our stand-in first on its PATH."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]} here")
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        cwd=folder,
+        env={"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(folder), "TERM": "dumb"},
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize(("line", "offered"), CASES)
+def test_bash_offers_it(folder: Path, line: str, offered: set[str]) -> None:
+    words = line.split(" ")
+    script = f"""
+        source {SCRIPTS / "gpuwatch.bash"}
+        COMP_WORDS=({" ".join(shlex.quote(word) for word in words)}) COMP_CWORD={len(words) - 1}
+        compopt() {{ :; }}
+        _gpuwatch
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    said = set(asked("bash", "--norc", "-c", script, folder=folder).split())
+    assert said >= offered
+    if not line.startswith("gpuwatch run"):
+        assert said - {"--help"} == offered
+
+
+@pytest.mark.parametrize(("line", "offered"), CASES)
+def test_fish_offers_it(folder: Path, line: str, offered: set[str]) -> None:
+    script = f"source {SCRIPTS / 'gpuwatch.fish'}; complete -C {shlex.quote(line)}"
+    said = {row.split("\t")[0] for row in asked("fish", "-c", script, folder=folder).splitlines()}
+    assert said >= offered
+    if not line.startswith(("gpuwatch run", "gpuwatch replay")):
+        assert said == offered
+
+
+def test_zsh_takes_the_script(folder: Path) -> None:
+    script = f"autoload -Uz compinit; compinit -u -D; source {SCRIPTS / 'gpuwatch.zsh'}"
+    assert asked("zsh", "-f", "-c", f"{script}; print $_comps[gpuwatch]", folder=folder) == (
+        "_gpuwatch\n"
+    )

@@ -1,0 +1,77 @@
+"""One picture at a time: what is watched is closed once, whatever comes when."""
+
+from threading import Event
+
+from tests.tui.fake_run import FakeRun
+from tui.errors import NoProcessError
+from tui.switching import Switch
+
+
+class Told:
+    """What was told, and when."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self._come = Event()
+
+    def __call__(self, why: str) -> None:
+        self.words.append(why)
+        self._come.set()
+
+    def wait(self) -> list[str]:
+        assert self._come.wait(5)
+        return self.words
+
+
+def test_the_other_is_shown_and_the_first_is_closed() -> None:
+    first, other, told = FakeRun(), FakeRun(), Told()
+    switch = Switch(first, lambda pid: other)
+    switch.to(7, told)
+    assert told.wait() == [""]
+    assert switch.picture is other
+    switch.close()
+    assert (other.started, other.closed) == (1, 1)
+
+
+def test_what_cannot_be_made_leaves_the_first() -> None:
+    first, told = FakeRun(), Told()
+
+    def make(pid: int) -> FakeRun:
+        raise NoProcessError(f"no process {pid}")
+
+    switch = Switch(first, make)
+    switch.to(7, told)
+    assert told.wait() == ["gpuwatch: no process 7"]
+    assert (switch.picture, first.closed) == (first, 0)
+
+
+def test_what_comes_after_the_end_is_closed_and_not_shown() -> None:
+    first, other, told = FakeRun(), FakeRun(), Told()
+    go, closed = Event(), Event()
+
+    def make(pid: int) -> FakeRun:
+        assert go.wait(5)
+        return other
+
+    other_close = other.close
+
+    def close() -> None:
+        other_close()
+        closed.set()
+
+    other.close = close  # type: ignore[method-assign]
+    switch = Switch(first, make)
+    switch.to(7, told)
+    switch.to(8, told)  # one at a time: this one is not made
+    switch.close()
+    go.set()
+    assert closed.wait(5)
+    assert (first.closed, other.closed, told.words) == (1, 1, [])
+
+
+def test_without_another_to_be_made_nothing_happens() -> None:
+    first = FakeRun()
+    switch = Switch(first)
+    assert not switch.is_possible
+    switch.to(7, Told())
+    assert switch.picture is first

@@ -1,0 +1,125 @@
+"""`gpuwatch doctor [PID]`: what can be measured here, what cannot, and what changes that."""
+
+import argparse
+import json
+import os
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.cli.attach import process_id
+from tui.cli.manual import Manual, examples
+from tui.cli.output import width, write_lines
+
+if TYPE_CHECKING:
+    from tui.doctor.check import Check
+    from tui.doctor.facts import TargetFact
+    from tui.snapshot import Snapshot
+
+SCHEMA: Final = 1
+WATCH_S: Final = 4.0
+"""A process is watched for so long: py-spy's first chunk takes two seconds, and two to spare."""
+LABEL: Final = 20
+
+
+def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
+    """The command's part of the command line."""
+    command = commands.add_parser(
+        "doctor",
+        help="what can be measured here, what cannot, and what changes that",
+        description="Look at the driver, the kernel and the terminal; with a PID also watch that "
+        f"process for {WATCH_S:.0f} s, and say which signals arrived. Exit code 3, 4 or 5 where "
+        "it cannot be watched.",
+        epilog=examples(
+            ("gpuwatch doctor", "this machine and this terminal"),
+            ("gpuwatch doctor 48213", "what of that process can be measured"),
+            ("gpuwatch doctor --json", "for a script: ids that stay"),
+        ),
+        formatter_class=Manual,
+        allow_abbrev=False,
+    )
+    command.add_argument("pid", metavar="PID", nargs="?", type=process_id, help="a process")
+    command.add_argument("--json", action="store_true", help="one JSON object a check and line")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the checks. Raises NoProcessError where there is no such process."""
+    from tui.doctor.checks import examine
+    from tui.sources.surroundings import facts_of
+
+    pid: int | None = arguments.pid
+    target, snapshot, code = (None, None, 0) if pid is None else _watched(pid)
+    checks = examine(facts_of(os.getpid() if pid is None else pid, target), snapshot)
+    if arguments.json:
+        write_lines(json.dumps(_record(check), allow_nan=False) for check in checks)
+    else:
+        write_lines(lines(checks, width()))
+    return code
+
+
+def _watched(pid: int) -> "tuple[TargetFact, Snapshot | None, int]":
+    """Who it is, its picture after a while, and the exit code."""
+    from tui.cli.target import picture_of
+    from tui.cli.watching import for_duration, watch
+    from tui.doctor.facts import TargetFact
+    from tui.errors import GpuwatchError, NoProcessError
+
+    try:
+        picture = picture_of(pid, stacks=True)
+    except NoProcessError:
+        raise
+    except GpuwatchError as error:
+        said = f"{error.what}: {error.why}" if error.why else error.what
+        return TargetFact(pid, "", "", None, said, error.fix.strip()), None, error.exit_code
+    snapshot = watch(picture, _Silence(), for_duration(WATCH_S))
+    hello = snapshot.hello
+    spoken = None if hello is None else hello.schema
+    version = "" if hello is None else hello.probe
+    return TargetFact(pid, snapshot.script, version, spoken, fault=""), snapshot, 0
+
+
+def lines(checks: "Sequence[Check]", columns: int) -> list[str]:
+    """A check a line, what changes it below; the sum at the end."""
+    from tui.doctor.checks import GLYPHS, WORDS
+
+    said: list[str] = []
+    for check in checks:
+        head = f" {GLYPHS[check.state]} {check.id}".ljust(LABEL)
+        said += _wrapped(head, check.says, columns)
+        if check.fix:
+            said += _wrapped(" " * LABEL + "→ ", check.fix, columns)
+    states = [check.state for check in checks]
+    sums = [f"{states.count(state)} {word}" for state, word in WORDS.items() if state in states]
+    return [*said, "", " · ".join(sums)]
+
+
+def _wrapped(head: str, text: str, columns: int) -> list[str]:
+    return textwrap.wrap(
+        text,
+        max(columns, LABEL + 20),
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _record(check: "Check") -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "id": check.id,
+        "state": check.state,
+        "says": check.says,
+        "fix": check.fix or None,
+    }
+
+
+class _Silence:
+    """Watches, and says nothing."""
+
+    def look(self, snapshot: "Snapshot") -> None:
+        """Nothing to show."""
+
+    def last(self, snapshot: "Snapshot") -> None:
+        """Nothing to show."""

@@ -1,0 +1,151 @@
+"""`gpuwatch run train.py ARGS`: start a program with the probe inside, and nothing else changed."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from tui.cli.appearance_options import add_appearance, appearance_of
+from tui.cli.attach import show_screen, why_no_screen
+from tui.cli.manual import Manual, examples
+from tui.cli.output import write_notes
+
+if TYPE_CHECKING:
+    from tui.appearance import Appearance
+    from tui.launching.command import Command
+
+IGNORED_BY_PYTHON: Final = ("SIGPIPE", "SIGXFZ", "SIGXFSZ")
+
+
+def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
+    """The command's part of the command line."""
+    command = commands.add_parser(
+        "run",
+        help="start a program with the probe inside",
+        usage="gpuwatch run [--attach] [--] {SCRIPT | -m MODULE | PROGRAM} [ARGS]",
+        description="Start a training script, a module, or any program that starts one, with the "
+        "probe in every process that imports torch. Nothing else is changed: the program takes "
+        "the place of gpuwatch, with its arguments, its terminal, its signals and its exit code.",
+        epilog=examples(
+            ("gpuwatch run train.py --lr 3e-4", "a script, and its arguments"),
+            ("gpuwatch run -m pkg.train --lr 3e-4", "a module, as python -m"),
+            ("gpuwatch run python -u train.py", "flags of the interpreter"),
+            ("gpuwatch run torchrun --nproc-per-node 8 train.py", "every rank has the probe"),
+            ("gpuwatch run accelerate launch train.py", ""),
+            ("gpuwatch run --attach train.py", "with the screen here"),
+        ),
+        formatter_class=Manual,
+        allow_abbrev=False,
+    )
+    command.add_argument(
+        "--attach",
+        action="store_true",
+        help="open the screen here; leaving it leaves the program running in the foreground",
+    )
+    command.add_argument(
+        "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="as python -m"
+    )
+    command.add_argument(
+        "command", metavar="PROGRAM", nargs=argparse.REMAINDER, help="and its own arguments"
+    )
+    add_appearance(command)
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Returns only with `--attach`. Raises GpuwatchError where the program cannot be started."""
+    from tui.launching.command import command_of
+    from tui.launching.environment import with_probe
+    from tui.launching.reach import why_unreached
+
+    command = command_of(_words(arguments))
+    environ: Mapping[str, str] = os.environ
+    why_not = why_unreached(command.words)
+    if os.environ.get("GPUWATCH") == "0":
+        why_not = "GPUWATCH=0 is set"
+    else:
+        environ = with_probe(os.environ)
+    if why_not is not None:
+        write_notes([f"gpuwatch: started without the probe: {why_not}"])
+    elif arguments.attach:
+        why_no = why_no_screen()
+        if why_no is None:
+            return _watched(command, environ, appearance_of(arguments))
+        write_notes([f"gpuwatch: {why_no}: started without the screen"])
+    _become(command, environ)
+
+
+def _words(arguments: argparse.Namespace) -> list[str]:
+    if arguments.module is not None:
+        return ["-m", *arguments.module]
+    words: list[str] = arguments.command
+    return words[1:] if words[:1] == ["--"] else words
+
+
+def _become(command: "Command", environ: Mapping[str, str]) -> NoReturn:
+    """From here on this process is the program. Raises UsageError where the system refuses."""
+    for name in IGNORED_BY_PYTHON:
+        number = getattr(signal, name, None)
+        if number is not None:
+            signal.signal(number, signal.SIG_DFL)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execve(command.path, command.words, environ)
+    except OSError as error:
+        raise _not_started(command, error) from None
+
+
+def _not_started(command: "Command", error: OSError) -> Exception:
+    from tui.errors import UsageError
+
+    return UsageError(
+        f"{command.path} cannot be started",
+        os.strerror(error.errno or 0),
+        f"See whether it starts without gpuwatch: {command.words[0]}",
+    )
+
+
+def _watched(command: "Command", environ: Mapping[str, str], appearance: "Appearance") -> int:
+    """The program in the foreground, the screen once its probe is there, and the rest of it."""
+    from tui.launching.foreground import relay, signals_passed_on
+    from tui.launching.held_output import HeldOutput
+    from tui.launching.own_terminal import OwnTerminal
+    from tui.launching.probe_below import ProbeBelow
+
+    output = HeldOutput(1 if os.isatty(1) else 2)
+    try:
+        program = OwnTerminal(command, environ, output.write)
+    except OSError as error:
+        raise _not_started(command, error) from None
+    with signals_passed_on(program):
+        probe = ProbeBelow(program.pid)
+        relay(program, over=probe.is_there)
+        if probe.pid is not None:
+            output.hold()
+            try:
+                code = _screen(probe.pid, appearance)
+            finally:
+                output.release()
+            if code > 128 and program.exit_status is None:
+                program.signal(code - 128)
+            relay(program, over=lambda: False)
+        return program.close()
+
+
+def _screen(pid: int, appearance: "Appearance") -> int:
+    """The screen's exit code. A screen that fails is said: it does not end the program."""
+    from tui.cli.target import picture_of
+    from tui.errors import GpuwatchError
+
+    try:
+        make = partial(picture_of, stacks=True)
+        return show_screen(make(pid), appearance, make)
+    except GpuwatchError as error:
+        write_notes(str(error).splitlines())
+    except Exception as error:
+        write_notes([f"gpuwatch: the screen failed ({error!r}); the program goes on"])
+    return 0

@@ -1,0 +1,1 @@
+"""Starting a program with the probe inside and nothing else changed."""

@@ -1,0 +1,34 @@
+"""Rows of the report: a label on the left, words on the right, wrapped between words."""
+
+import textwrap
+from collections.abc import Iterable
+from typing import Final
+
+LABEL: Final = 9
+"""Columns of the labels on the left."""
+
+
+def labelled(label: str, rows: Iterable[str], width: int) -> list[str]:
+    """Rows beside one label."""
+    lines: list[str] = []
+    for row in rows:
+        lines += wrapped(label.ljust(LABEL), row, width)
+        label = ""
+    return lines
+
+
+def wrapped(indent: str, text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` columns, but for words that are longer."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=" " * max(2, len(indent)),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def joined(parts: Iterable[str]) -> str:
+    """The parts in one row; those that are empty are left out."""
+    return " · ".join(part for part in parts if part)

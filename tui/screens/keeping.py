@@ -1,0 +1,86 @@
+"""What a person takes along: the screen as files, the verdict as text."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from textual.app import App
+
+from tui.export.files import Exported, export
+from tui.export.svg import svg_of
+from tui.jsonlines import line
+from tui.report import report_lines, verdict_lines
+from tui.screens.screen_cells import cells_of
+from tui.snapshot import Snapshot
+from tui.terminal import takes_clipboard
+from tui.wording.file_names import file_stem
+
+REPORT_WIDTH: Final = 100
+HERE: Final = Path()
+"""The current folder."""
+BESIDE: Final = 2
+"""Cells of a notice that are its margins."""
+LEAST_FOLDER: Final = 8
+"""Cells from which the end of a folder's path says something."""
+
+
+def export_screen(app: App[Any], snapshot: Snapshot) -> str:
+    """Write report, JSON and picture into the current folder; returns the notice."""
+    files = {
+        ".txt": _text(report_lines(snapshot, REPORT_WIDTH)),
+        ".json": line(snapshot, final=True) + "\n",
+        ".svg": svg_of(cells_of(app), f"gpuwatch {snapshot.script} {snapshot.pid}"),
+    }
+    return _written(files, snapshot, app.size.width - BESIDE)
+
+
+def copy_verdict(app: App[Any], snapshot: Snapshot) -> str:
+    """The verdict to the clipboard, or to a file where the terminal has none; returns the notice.
+
+    Nothing tells whether the clipboard took it.
+    """
+    text = _text(verdict_lines(snapshot.verdict, REPORT_WIDTH))
+    if takes_clipboard():
+        app.copy_to_clipboard(text)
+        return "verdict copied (if the terminal passes it on; e writes it to a file)"
+    why = "no clipboard in this terminal: "
+    return why + _written({".txt": text}, snapshot, app.size.width - BESIDE - len(why))
+
+
+def copy_stacks(app: App[Any], snapshot: Snapshot, text: str) -> str:
+    """Collapsed stacks to the clipboard, and to a file: terminals cut long texts, and nothing tells
+    whether one took it. Returns the notice."""
+    if takes_clipboard():
+        app.copy_to_clipboard(text)
+    said = f"{len(text.splitlines())} stacks copied · "
+    room = app.size.width - BESIDE - len(said)
+    return said + _written({".stacks.txt": text}, snapshot, room)
+
+
+def _text(lines: list[str]) -> str:
+    return "\n".join([*lines, ""])
+
+
+def _written(files: dict[str, str], snapshot: Snapshot, room: int) -> str:
+    stem = file_stem(snapshot.script, snapshot.pid, snapshot.t_unix)
+    try:
+        return told(export(files, stem, HERE), room)
+    except OSError as error:
+        return f"nothing written: {error}"
+
+
+def told(exported: Exported, room: int) -> str:
+    """ "wrote /runs/gpuwatch-train-4711-20261121-140301 .txt .json .svg": the names whole, the
+    folder as far as it fits into so many cells."""
+    first, *others = exported.paths
+    name = " ".join([first.name if not others else first.stem, *_endings(exported)])
+    if exported.why_elsewhere:
+        return f"wrote {first.parent}/{name} ({exported.why_elsewhere})"
+    folder = f"{first.parent.absolute()}/"
+    left = room - len(f"wrote {name}")
+    if len(folder) > left:
+        folder = f"…{folder[len(folder) - left + 1 :]}" if left >= LEAST_FOLDER else ""
+    return f"wrote {folder}{name}"
+
+
+def _endings(exported: Exported) -> list[str]:
+    return [path.suffix for path in exported.paths] if len(exported.paths) > 1 else []

@@ -1,0 +1,193 @@
+"""What a program on the terminal needs, whatever it shows: frames that the terminal takes, a theme,
+and a way out that always gives the terminal back."""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from textual.app import App
+from textual.notifications import SeverityLevel
+
+from tui import clock
+from tui.appearance import THEMES, Appearance, after
+from tui.crash import screen_broke
+from tui.terminal import TerminalGuard, charset_name, colour_count, output_state
+from tui.widgets.charset import Charset
+from tui.wording.file_names import file_stem
+
+FRAMES_S: Final = 4.0
+FRAMES_S_REMOTE: Final = 2.0
+"""Over SSH every frame is bytes on the link."""
+UNFOCUSED_S: Final = 1.0
+"""Between two frames while another window has the keyboard. Not for ever: the screen often stands
+beside the editor, in sight."""
+NOTICE_S: Final = 4.0
+"""Long enough to read a line."""
+TERMINAL_GONE: Final = 129
+"""As a shell reports a program that SIGHUP ended."""
+BASE_THEMES: Final = {
+    "dark": "textual-dark",
+    "light": "textual-light",
+    "contrast": "textual-dark",
+    "terminal": "ansi-dark",
+}
+"""Textual's, for what is not ours (notices); ours are in styles/roles.tcss."""
+
+
+class TerminalApp(App[int]):
+    """Draws frames until somebody leaves."""
+
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(
+        self,
+        *,
+        charset: Charset = Charset.UNICODE,
+        colours: str = "many",
+        theme: str = THEMES[0],
+        frames_s: float = FRAMES_S,
+        guard_fd: int | None = None,
+    ) -> None:
+        # Said before Textual looks at NO_COLOR: else it takes the colours of the terminal to grey.
+        super().__init__(ansi_color=None if colours == "many" else True)
+        self._charset = charset
+        self._colours = colours
+        self._worn = theme if colours == "many" else "terminal"
+        """Of `THEMES`."""
+        self._frames_s = frames_s
+        self._guard_fd = guard_fd
+        """The terminal to look at before each frame; None in tests."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._skipped = 0
+        """Frames since the last one, while another window has the keyboard."""
+        self.guard: TerminalGuard | None = None
+        self.fault: Exception | None = None
+        """A mistake of ours that ended it."""
+        self.animation_level = "none"
+        # Before there are panels: else every one of them is styled twice for the first frame.
+        self.add_class(f"-{self._worn}", update=False)
+
+    def draw(self) -> None:
+        """One frame."""
+        raise NotImplementedError
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = NOTICE_S,
+        markup: bool = False,
+    ) -> None:
+        """One line, in the place of the last one: there is room for one, and the newest counts."""
+        self.clear_notifications()
+        self.screen.query("ToastHolder").remove()  # else it keeps a row when its notice has gone
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+
+    def begin_frames(self) -> None:
+        """Colours, and frames from now on. Called once, when there is a loop."""
+        self._loop = asyncio.get_running_loop()
+        self.theme = BASE_THEMES[self._worn]
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
+        self.set_interval(1 / self._frames_s, self._tick)
+
+    def frame(self) -> None:
+        """One frame, if the terminal takes it, and the screen is not being taken down."""
+        if not self.is_running:
+            return
+        if self._guard_fd is not None:
+            state = output_state(self._guard_fd)
+            if state == "gone":
+                self.leave(TERMINAL_GONE)
+            if state != "ready":
+                return
+        self.draw()
+
+    def leave(self, code: int) -> bool:
+        """End with a code, from any thread or signal handler; False before there is a loop."""
+        if self._loop is None or self._loop.is_closed():
+            return False
+        if self.guard is not None:
+            self.guard.deadline(code)
+        self._loop.call_soon_threadsafe(self.exit, code)
+        return True
+
+    def action_theme(self) -> None:
+        """The next theme, where there are colours to choose from."""
+        if self._colours == "many":
+            self._wear(after(self._worn))
+            self.notify(f"theme: {self._worn}", timeout=2)
+        else:
+            self.notify("this terminal shows the colours that it has")
+
+    def action_redraw(self) -> None:
+        """Everything again, for a terminal that lost some of it."""
+        self.screen.refresh(layout=True)
+
+    async def action_quit(self) -> None:
+        """Leave; the training goes on."""
+        self.exit(0)
+
+    def _tick(self) -> None:
+        self._skipped += 1
+        if self.app_focus or self._skipped >= UNFOCUSED_S * self._frames_s:
+            self._skipped = 0
+            self.frame()
+
+    def _wear(self, theme: str) -> None:
+        self.remove_class(f"-{self._worn}")
+        self._worn = theme
+        self.add_class(f"-{theme}")
+        self.theme = BASE_THEMES[theme]
+        self.refresh_css(animate=False)  # two of ours stand on one of Textual's
+
+    def _handle_exception(self, error: Exception) -> None:
+        self.fault = self.fault or error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        # Textual's own prints pages of locals over the shell; `run_on_terminal` says it in three
+        # lines and keeps the rest in a file.
+        self._close_messages_no_wait()
+
+
+AnyApp = TypeVar("AnyApp", bound=TerminalApp)
+
+
+def run_on_terminal(
+    make: Callable[..., AnyApp], guard: TerminalGuard, appearance: Appearance
+) -> tuple[AnyApp, int]:
+    """Run an app until somebody leaves it; it, and its exit code.
+
+    `make` takes the keyword arguments of `TerminalApp`. Raises ScreenBrokeError for a mistake of
+    ours, after the terminal was given back.
+    """
+    if not appearance.colour:
+        os.environ["NO_COLOR"] = "1"  # Textual reads it too
+    remote = "SSH_CONNECTION" in os.environ
+    stream: Any = sys.__stderr__
+    if "utf" not in str(stream.encoding).lower():
+        stream.reconfigure(encoding="utf-8", errors="replace")
+    app = make(
+        charset=Charset.ASCII if appearance.ascii_only else Charset(charset_name()),
+        colours=colour_count(),
+        theme=appearance.theme,
+        frames_s=appearance.frames_s or (FRAMES_S_REMOTE if remote else FRAMES_S),
+        guard_fd=stream.fileno(),
+    )
+    app.guard = guard
+    guard.leave = app.leave
+    code = app.run(mouse=appearance.mouse)
+    if app.fault is not None:
+        from tui.cli.versions import version_lines
+
+        stem = file_stem("crash", os.getpid(), clock.now_unix())
+        size = (app.size.width, app.size.height)
+        folder = Path(tempfile.gettempdir())
+        raise screen_broke(app.fault, size, version_lines(), stem, folder) from app.fault
+    return app, (app.return_code or 0) if code is None else code

@@ -1,0 +1,49 @@
+"""The picture of a process that nobody has looked at yet: there before all that makes it is loaded.
+
+The session, the rules and the sources take longer to import than a screen takes to draw its first
+frame. So that frame shows this picture, and the real one is made right after it.
+"""
+
+from collections.abc import Callable
+
+from tui.errors import GpuwatchError
+from tui.picture import Picture, RecordedPicture
+from tui.snapshot import Snapshot, gone
+
+
+class AwaitedPicture:
+    """Shows `first` until it is started, from then on what `make` returns
+    (`tui.picture.RecordedPicture`)."""
+
+    def __init__(self, first: Snapshot, make: Callable[[], Picture]) -> None:
+        self._first = first
+        self._make = make
+        self._picture: Picture | None = None
+
+    def start(self) -> None:
+        """Make the real one. A process that cannot be watched any more is shown as gone."""
+        try:
+            self._picture = self._make()
+        except GpuwatchError as error:
+            self._first = gone(self._first, str(error).splitlines()[0])
+        else:
+            self._picture.start()
+
+    def snapshot(self) -> Snapshot:
+        """The picture at this moment."""
+        return self._first if self._picture is None else self._picture.snapshot()
+
+    def close(self) -> None:
+        """Let go of the target."""
+        if self._picture is not None:
+            self._picture.close()
+
+    @property
+    def news(self) -> str:
+        """What was said last about a recording."""
+        return self._picture.news if isinstance(self._picture, RecordedPicture) else ""
+
+    def toggle_recording(self) -> None:
+        """Begin a recording, or end it."""
+        if isinstance(self._picture, RecordedPicture):
+            self._picture.toggle_recording()

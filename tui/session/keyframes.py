@@ -1,0 +1,116 @@
+"""Pictures of the past: many of the last minutes, fewer of the hour before, none of what is older.
+
+What only ever grows (the series, the memory's points) is left out of them: the newest picture has
+all of it, and is cut off at the moment that is looked at.
+"""
+
+from bisect import bisect_right
+from dataclasses import replace
+from typing import Final
+
+from tui.snapshot import Snapshot
+
+Spacings = tuple[tuple[int, int], ...]
+"""Pictures younger than the first number of ns are the second one apart."""
+SPACINGS_NS: Final[Spacings] = (
+    (120_000_000_000, 1_000_000_000),
+    (600_000_000_000, 10_000_000_000),
+    (3_600_000_000_000, 30_000_000_000),
+)
+"""Some 270 in an hour, of 13 to 17 kB each on the recordings from an H200, and of 94 kB with 60
+distinct deep stacks."""
+YOUNG_NS: Final = SPACINGS_NS[0][0]
+OLD_STEPS: Final = 40
+"""An older picture keeps so many steps: of a fast loop nothing else holds them any more, at some
+700 bytes each."""
+
+
+class Keyframes:
+    """Pictures in the order of their time."""
+
+    def __init__(self, spacings_ns: Spacings = SPACINGS_NS) -> None:
+        self._spacings_ns = spacings_ns
+        self._frames: list[Snapshot] = []
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    @property
+    def earliest_ns(self) -> int | None:
+        """The oldest moment that is remembered; None before the first picture."""
+        return self._frames[0].t_ns if self._frames else None
+
+    @property
+    def told_ns(self) -> int | None:
+        """The oldest one at which anything was heard of the run; None before that."""
+        return next((one.t_ns for one in self._frames if one.status.state != "connecting"), None)
+
+    def wants(self, t_ns: int, newest_ns: int) -> bool:
+        """Whether a picture of this moment would be kept, where the newest one is of that."""
+        spacing_ns = self._spacing_ns(newest_ns - t_ns)
+        if spacing_ns is None or not self._frames:
+            return spacing_ns is not None
+        return not _same(self._frames[-1].t_ns, t_ns, spacing_ns)
+
+    def keep(self, now: Snapshot, newest_ns: int | None = None) -> None:
+        """Remember a picture, if it is far enough from the last one, and thin out the older ones:
+        by their age now, or at the moment that a replay hurries to."""
+        newest_ns = max(now.t_ns, newest_ns or 0)
+        if not self.wants(now.t_ns, newest_ns):
+            return
+        kept: list[Snapshot] = []
+        for frame in (*self._frames, _lightened(now)):
+            spacing_ns = self._spacing_ns(newest_ns - frame.t_ns)
+            if spacing_ns is None or (kept and _same(kept[-1].t_ns, frame.t_ns, spacing_ns)):
+                continue
+            young = newest_ns - frame.t_ns <= YOUNG_NS
+            kept.append(frame if young else _with_less(frame))
+        self._frames = kept
+
+    def _spacing_ns(self, age_ns: int) -> int | None:
+        """How far apart pictures of this age are; None: too old to be kept."""
+        spacings = (spacing for younger, spacing in self._spacings_ns if age_ns <= younger)
+        return next(spacings, None)
+
+    def at(self, t_ns: int, newest: Snapshot) -> Snapshot:
+        """The last picture at or before a moment, or the first of all, with its past completed from
+        the newest one; that one itself where nothing is remembered."""
+        if newest.t_ns <= t_ns or not self._frames:
+            return newest
+        after = bisect_right(self._frames, t_ns, key=lambda frame: frame.t_ns)
+        return _completed(self._frames[max(0, after - 1)], newest)
+
+
+def _same(one_ns: int, other_ns: int, spacing_ns: int) -> bool:
+    """Both lie in one stretch of a grid that is fixed to absolute time: what is first in a long
+    stretch was first in its short ones, so that thinning out never leaves a hole."""
+    return one_ns // spacing_ns == other_ns // spacing_ns
+
+
+def _lightened(frame: Snapshot) -> Snapshot:
+    return replace(
+        frame,
+        sawtooth=None,
+        memory=replace(frame.memory, host=()),
+        gpu_memory=(),
+        series=(),
+    )
+
+
+def _with_less(frame: Snapshot) -> Snapshot:
+    if max(len(frame.recent), len(frame.recent_gpu)) <= OLD_STEPS:
+        return frame
+    recent, recent_gpu = frame.recent[-OLD_STEPS:], frame.recent_gpu[-OLD_STEPS:]
+    return replace(frame, recent=recent, recent_gpu=recent_gpu)
+
+
+def _completed(frame: Snapshot, newest: Snapshot) -> Snapshot:
+    at_ns = frame.t_ns
+    host = tuple(point for point in newest.memory.host if point.t_ns <= at_ns)
+    return replace(
+        frame,
+        sawtooth=newest.sawtooth,
+        memory=replace(frame.memory, host=host),
+        gpu_memory=tuple(one for one in newest.gpu_memory if one.t_ns <= at_ns),
+        series=newest.series,
+    )

@@ -1,0 +1,37 @@
+"""What the verdict is told of a run without a probe: its samples, beside its processes and GPUs."""
+
+from tui.session.activity_book import ActivityBook
+from tui.session.process_book import ProcessBook
+from tui.session.sampled_book import SampledBook
+from tui.verdict.window import Sampled, Still
+
+
+def sampled(book: SampledBook, processes: ProcessBook, gpus: ActivityBook, now_ns: int) -> Sampled:
+    """As of now."""
+    return Sampled(
+        samples=len(book.rows),
+        shares={phase: share for phase, share in book.shares().items()},
+        serial=book.serial,
+        host=book.host(),
+        period_ns=book.period_ns(),
+        still=_still(book, processes, gpus, now_ns),
+    )
+
+
+def _still(
+    book: SampledBook, processes: ProcessBook, gpus: ActivityBook, now_ns: int
+) -> Still | None:
+    unmoved = book.unmoved()
+    if unmoved is None:
+        return None
+    host = processes.host_use(unmoved.since_ns, now_ns)
+    activity = gpus.between(unmoved.since_ns, now_ns)
+    return Still(
+        age_s=max(0, now_ns - unmoved.since_ns) / 1e9,
+        phase=unmoved.phase,
+        frame=unmoved.frame,
+        stack=unmoved.way,
+        thread_cpu=host.thread_cpu,
+        beside_cores=host.beside_cores,
+        gpu_busy=None if activity is None else activity.busy,
+    )

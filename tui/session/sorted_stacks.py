@@ -1,0 +1,158 @@
+"""The last minute's stacks, sorted by what the GPU did at the moment of each sample."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Final
+
+from msgspec import structs
+
+from tui.observations import StackCount, StacksSeen
+from tui.session.activity_book import ActivityBook
+from tui.session.branches import branches_of
+from tui.session.gpu_step_book import GpuStepBook
+from tui.session.idleness import Idleness, State, waits_on_gpu, waits_on_host
+from tui.session.stack_book import StackBook
+from tui.session.step_book import StepBook
+from tui.sources.frames import summarise
+from tui.stack_trees import Merged, StacksOf, StackTrees, Told, Tree
+
+SETTLED_NS: Final = 3_000_000_000
+"""What the GPU did at a moment is known by then: its counters come 0.1 s late, its clock as late as
+the GPU runs behind."""
+ROLES: Final = {"main": "main", "worker": "workers", "pin": "pin"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorting:
+    """Bits of a chunk's moments."""
+
+    idle: int
+    busy: int
+    settled: bool
+
+
+class SortedStacks:
+    """Sorts what one book holds by what the others do."""
+
+    def __init__(
+        self, stacks: StackBook, gpus: ActivityBook, on_gpu: GpuStepBook, steps: StepBook
+    ) -> None:
+        self._stacks = stacks
+        self._gpus = gpus
+        self._on_gpu = on_gpu
+        self._steps = steps
+        self._told: Told = ""
+        self._sorted: dict[int, _Sorting] = {}
+        """By the chunk's `started_ns`."""
+        self._made: StackTrees | None = None
+        self._made_of: tuple[object, ...] = ()
+
+    def look(self, now_ns: int, apart: Collection[int]) -> StackTrees | None:
+        """The trees, without the workers of these pids; None without a sample. The same object as
+        before while nothing has changed."""
+        chunks = self._stacks.chunks
+        told = self._who_tells()
+        if told != self._told:
+            self._told = told
+            self._sorted.clear()
+        self._sort(chunks, now_ns)
+        key = (told, frozenset(apart), tuple(self._sorted.items()))
+        if key != self._made_of:
+            self._made_of = key
+            self._made = self._make(chunks, apart)
+        return self._made
+
+    def _who_tells(self) -> Told:
+        if self._gpus.newest() or self._on_gpu.recent:
+            return "gpu"
+        return "host" if self._steps.newest is not None else ""
+
+    def _sort(self, chunks: Collection[StacksSeen], now_ns: int) -> None:
+        before, self._sorted = self._sorted, {}
+        idleness: Idleness | None = None
+        for chunk in chunks:
+            sorting = before.get(chunk.started_ns)
+            if sorting is None or not sorting.settled:
+                idleness = idleness or self._idleness(chunk.started_ns)
+                sorting = sorted_by(idleness, chunk, now_ns >= chunk.t_ns + SETTLED_NS)
+            self._sorted[chunk.started_ns] = sorting
+
+    def _idleness(self, since_ns: int) -> Idleness:
+        steps = self._steps.after(since_ns)
+        if self._told == "host":
+            return Idleness(waits_on_host(steps), ())
+        rows = self._on_gpu.between(steps[0].start_ns, steps[-1].end_ns) if steps else ()
+        return Idleness(waits_on_gpu(rows, steps), self._gpus.busy_since(since_ns))
+
+    def _make(self, chunks: Collection[StacksSeen], apart: Collection[int]) -> StackTrees | None:
+        every: list[StackCount] = []
+        idle: list[StackCount] = []
+        busy: list[StackCount] = []
+        for chunk in chunks:
+            sorting = self._sorted[chunk.started_ns]
+            kept = [one for one in chunk.stacks if one.role != "worker" or one.pid not in apart]
+            every += kept
+            idle += _only(kept, sorting.idle)
+            busy += _only(kept, sorting.busy)
+        if not every:
+            return None
+        timed = any(chunk.moments_ms for chunk in chunks)
+        threads = threads_of(chunks, apart)
+        parts = (stacks_of(kept, threads) for kept in (every, idle, busy))
+        return StackTrees(self._told, timed, *parts)
+
+
+def sorted_by(idleness: Idleness, chunk: StacksSeen, settled: bool) -> _Sorting:
+    """At which of a chunk's moments it was idle, and at which busy.
+
+    Of a moment at which nothing had changed the time is an estimate. It counts where the GPU had
+    been the same since the seen moment before it.
+    """
+    bits: dict[State | None, int] = {"idle": 0, "busy": 0, None: 0}
+    seen_ns = 0
+    for index, moment_ms in enumerate(chunk.moments_ms):
+        at_ns = chunk.started_ns + moment_ms * 1_000_000
+        if chunk.seen >> index & 1:
+            seen_ns = at_ns
+        bits[idleness.during(seen_ns, at_ns)] |= 1 << index
+    return _Sorting(bits["idle"], bits["busy"], settled)
+
+
+def _only(stacks: Iterable[StackCount], moments: int) -> list[StackCount]:
+    return [
+        structs.replace(stack, count=count)
+        for stack in stacks
+        if (count := (stack.moments & moments).bit_count())
+    ]
+
+
+def threads_of(chunks: Iterable[StacksSeen], apart: Collection[int]) -> dict[str, int]:
+    """How many threads of each role are sampled at a time: each epoch has workers of its own."""
+    counts: dict[str, list[int]] = {}
+    for chunk in chunks:
+        seen = {
+            (ROLES[one.role], one.pid, one.thread)
+            for one in chunk.stacks
+            if one.role in ROLES and (one.role != "worker" or one.pid not in apart)
+        }
+        for role, count in Counter(role for role, _, _ in seen).items():
+            counts.setdefault(role, []).append(count)
+    return {role: median_low(each) for role, each in counts.items()}
+
+
+def stacks_of(stacks: Collection[StackCount], threads: Mapping[str, int]) -> StacksOf:
+    """Summed up, merged, and as trees; `threads` by role."""
+    counts: Counter[tuple[str, tuple[str, ...], str]] = Counter()
+    for stack in stacks:
+        if (role := ROLES.get(stack.role)) is not None:
+            counts[role, stack.frames, stack.line] += stack.count
+    merged = tuple(Merged(role, frames, n, line) for (role, frames, line), n in counts.items())
+    trees = []
+    for role in ROLES.values():
+        own = [one for one in merged if one.role == role]
+        if own:
+            samples = sum(one.samples for one in own)
+            trees.append(Tree(role, threads[role], samples, branches_of(own)))
+    return StacksOf(summarise(stacks), tuple(trees), merged)

@@ -1,0 +1,146 @@
+"""The samples of one py-spy run as the session takes them: by role, with their times."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tui.observations import StackCount
+from tui.sources.chrome_trace import Frame, Trace
+from tui.sources.sample_times import standing_at
+
+_THREAD: Final = re.compile(r"^thread \((?P<tid>\w+)\)(?:: (?P<name>.*))?$", re.DOTALL)
+_PROCESS: Final = re.compile(r'^process (?P<pid>\d+):"')
+
+LineOf = Callable[[Sequence[str]], str]
+ShortOf = Callable[[str], str]
+
+OWN_THREAD: Final = "gpuwatch"
+"""The probe's publisher: ours, and no part of the run."""
+NAMED: Final = ("main", "worker")
+"""Roles whose lines say what they call in C, which leaves no frame."""
+WORKER_LOOP: Final = "_worker_loop "
+PIN_LOOP: Final = "_pin_memory_loop "
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one py-spy run saw."""
+
+    moments_ms: tuple[int, ...]
+    """When it sampled, since it began."""
+    seen: int
+    """Bits of the moments at which some stack had changed: these times are exact."""
+    stacks: tuple[StackCount, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Whose:
+    pid: int
+    tid: int
+    name: str
+    frames: tuple[Frame, ...]
+
+
+def sampled(
+    trace: Trace,
+    moments_us: Sequence[int],
+    target: int,
+    short_of: ShortOf = lambda path: path,
+    line_of: LineOf = lambda frames: "",
+) -> Chunk:
+    """The stacks of the target's main and pinning threads and of its workers.
+
+    `line_of` gives the text of a stack's innermost line of the user's own.
+    """
+    bits: dict[tuple[Frame, ...], int] = {}
+    for thread in trace.threads:
+        for index, moment_us in enumerate(moments_us):
+            at = standing_at(thread.at_us, moment_us)
+            if at is not None:
+                stack = thread.stacks[at]
+                bits[stack] = bits.get(stack, 0) | 1 << index
+    counts = (_counted(stack, held, target, short_of) for stack, held in bits.items())
+    told = set(trace.moments_us)
+    return Chunk(
+        moments_ms=tuple(moment_us // 1_000 for moment_us in moments_us),
+        seen=sum(1 << index for index, at in enumerate(moments_us) if at in told),
+        stacks=tuple(_with_line(count, line_of) for count in counts if count is not None),
+    )
+
+
+def _counted(
+    stack: tuple[Frame, ...], moments: int, target: int, short_of: ShortOf
+) -> StackCount | None:
+    whose = _whose(stack, target)
+    if whose is None or whose.name == OWN_THREAD or not whose.frames:
+        return None
+    frames = tuple(_text(frame, short_of) for frame in whose.frames)
+    role = _role(whose, target, frames)
+    if role is None:
+        return None
+    return StackCount(
+        role=role,
+        pid=whose.pid,
+        thread=whose.name,
+        frames=_own_part(frames),
+        count=moments.bit_count(),
+        moments=moments,
+    )
+
+
+def _with_line(count: StackCount, line_of: LineOf) -> StackCount:
+    if count.role not in NAMED:
+        return count
+    return StackCount(
+        role=count.role,
+        pid=count.pid,
+        thread=count.thread,
+        frames=count.frames,
+        count=count.count,
+        line=line_of(count.frames),
+        moments=count.moments,
+    )
+
+
+def _whose(stack: tuple[Frame, ...], target: int) -> _Whose | None:
+    """Processes come first, the innermost last, then the thread; none of them has a file."""
+    pid = target
+    for depth, (name, path, _) in enumerate(stack):
+        if path:
+            return None
+        if (thread := _THREAD.match(name)) is not None:
+            frames = stack[depth + 1 :]
+            return _Whose(pid, int(thread["tid"], 0), thread["name"] or "", frames)
+        if (process := _PROCESS.match(name)) is not None:
+            pid = int(process["pid"])
+    return None
+
+
+def _text(frame: Frame, short_of: ShortOf) -> str:
+    name, path, line = frame
+    if not path:
+        return name
+    return f"{name} ({short_of(path)}:{line})" if line else f"{name} ({short_of(path)})"
+
+
+def _role(whose: _Whose, target: int, frames: tuple[str, ...]) -> str | None:
+    is_main_thread = whose.tid == whose.pid or whose.name == "MainThread"
+    if whose.pid == target:
+        if is_main_thread:
+            return "main"
+        return "pin" if any(frame.startswith(PIN_LOOP) for frame in frames) else None
+    if not is_main_thread:
+        return None
+    return "worker" if any(frame.startswith(WORKER_LOOP) for frame in frames) else "other"
+
+
+def _own_part(frames: tuple[str, ...]) -> tuple[str, ...]:
+    """A forked worker shows the frames that its parent had when it forked: cut them off."""
+    for index in range(len(frames) - 1, -1, -1):
+        if frames[index].startswith(WORKER_LOOP):
+            return frames[index:]
+    for index in range(len(frames) - 1, -1, -1):
+        if "Popen._launch (" in frames[index]:
+            return frames[index + 1 :]
+    return frames

@@ -1,0 +1,118 @@
+"""A process that has no probe: says so, and how one is added; takes the one that comes later."""
+
+from pathlib import Path
+from typing import Final
+
+from tui.observations import AnyObservation, Missing
+from tui.sources.feed import FeedSource
+from tui.sources.page import PageSource
+from tui.state_page import OpenPage
+from tui.targets import own_page
+
+LOOK_NS: Final = 1_000_000_000
+TORCH_NS: Final = 5_000_000_000
+"""How long a process may take to load torch before that is worth a word."""
+INJECTABLE: Final = (3, 14)
+ADDS: Final = "step times, the GPU's own clock and what each wait costs it"
+LINES: Final = "import probe; probe.install() at its top, or start it with: gpuwatch run"
+
+
+class WithoutProbe:
+    """Looks once a second whether a probe has come, as one that somebody injected; then it is that
+    probe's page and feed."""
+
+    name = "probe"
+
+    def __init__(
+        self,
+        pid: int,
+        python: tuple[int, int] | None,
+        proc: Path = Path("/proc"),
+        *,
+        stacks: bool = True,
+    ) -> None:
+        """`stacks`: they are sampled."""
+        self._stacks = stacks
+        self._pid = pid
+        self._python = python
+        self._maps = proc / str(pid) / "maps"
+        self._told = False
+        self._since_ns: int | None = None
+        self._has_torch = False
+        self._misses_torch = False
+        self._next_ns = 0
+        self._page: PageSource | None = None
+        self._feed: FeedSource | None = None
+
+    @property
+    def interval_ns(self) -> int:
+        """The feed's pace, once there is one."""
+        return LOOK_NS if self._feed is None else self._feed.interval_ns
+
+    def open(self) -> None:
+        """Nothing is held until a probe comes."""
+
+    def poll(self, now_ns: int) -> list[AnyObservation]:
+        """That there is none; or what it says."""
+        if self._page is not None and self._feed is not None:
+            return [*self._look_at(self._page, now_ns), *self._feed.poll(now_ns)]
+        opened = own_page(self._pid)
+        if opened is not None:
+            return self._take(opened, now_ns)
+        return [*self._says_so(now_ns), *self._looks_for_torch(now_ns)]
+
+    def close(self) -> None:
+        """Let go of the probe that came."""
+        if self._page is not None and self._feed is not None:
+            self._page.close()
+            self._feed.close()
+
+    def _take(self, opened: OpenPage, now_ns: int) -> list[AnyObservation]:
+        self._page, self._feed = PageSource(opened), FeedSource(opened.hello, self._pid)
+        self._feed.open()
+        back = [Missing(t_ns=now_ns, source=self.name, reason="")]
+        if self._misses_torch:
+            back.append(Missing(t_ns=now_ns, source="torch", reason=""))
+        return [*back, *self._look_at(self._page, now_ns)]
+
+    def _look_at(self, page: PageSource, now_ns: int) -> list[AnyObservation]:
+        """At its own pace, which is slower than the feed's."""
+        if now_ns < self._next_ns:
+            return []
+        self._next_ns = now_ns + page.interval_ns
+        return page.poll(now_ns)
+
+    def _says_so(self, now_ns: int) -> list[Missing]:
+        if self._told:
+            return []
+        self._told = True
+        fix = LINES
+        if self._python is not None and self._python >= INJECTABLE:
+            fix = f"gpuwatch attach --inject {self._pid}"
+        reason = f"none in the process: it would add {ADDS}"
+        told = [Missing(t_ns=now_ns, source=self.name, reason=reason, fix=fix)]
+        if not self._stacks:
+            off = "not sampled, and without a probe nothing else tells what the run does"
+            told.append(Missing(t_ns=now_ns, source="stacks", reason=off, fix="No --no-stacks"))
+        return told
+
+    def _looks_for_torch(self, now_ns: int) -> list[Missing]:
+        if self._has_torch:
+            return []
+        self._since_ns = now_ns if self._since_ns is None else self._since_ns
+        self._has_torch = has_torch(self._maps)
+        if self._has_torch and self._misses_torch:
+            return [Missing(t_ns=now_ns, source="torch", reason="")]
+        if self._has_torch or self._misses_torch or now_ns - self._since_ns < TORCH_NS:
+            return []
+        self._misses_torch = True
+        reason = "no torch loaded in it: it trains nothing, as far as can be seen"
+        return [Missing(t_ns=now_ns, source="torch", reason=reason, fix="See: gpuwatch ls")]
+
+
+def has_torch(maps: Path) -> bool:
+    """Whether a process has torch's libraries mapped. True where nobody may look."""
+    try:
+        return "/libtorch" in maps.read_text()
+    except OSError:
+        return True

@@ -1,0 +1,100 @@
+"""Stacks merged: of all moments, and of those alone at which the GPU was idle, or busy."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from tui.verdict.window import Stacks
+
+Told = Literal["gpu", "host", ""]
+StacksWhen = Literal["idle", "busy", "all"]
+KINDS: Final[tuple[StacksWhen, ...]] = ("idle", "busy", "all")
+SAMPLES_WORTH: Final = 20
+"""Fewer samples of the main thread do not stand for a kind of moment: as policy.LEAST_STACKS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """One distinct stack of a role."""
+
+    role: str
+    """"main", "workers" or "pin"."""
+    frames: tuple[str, ...]
+    """Outermost first, "function (file:line)"."""
+    samples: int
+    line: str = ""
+    """Text of the innermost line of the user's own in it, where that could be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Frames that follow one another in every sample that has the first of them."""
+
+    frames: tuple[str, ...]
+    """Outermost first: all the user's own, or none."""
+    samples: int
+    share: float
+    """Of the role's samples, 0 to 1."""
+    own: bool
+    """They are the user's own."""
+    line: str
+    """Text of the innermost one's line, where it is the user's own and could be read; else ""."""
+    branches: tuple["Branch", ...]
+    """What they call, most samples first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The stacks of one role."""
+
+    role: str
+    """"main", "workers" or "pin"."""
+    threads: int
+    samples: int
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StacksOf:
+    """The stacks of one kind of moment."""
+
+    summary: "Stacks"
+    """The places that hold most."""
+    trees: tuple[Tree, ...]
+    """Main first; roles without a sample are left out."""
+    merged: tuple[Merged, ...]
+    """Every distinct stack."""
+
+    @property
+    def samples(self) -> int:
+        """Of all roles together."""
+        return sum(tree.samples for tree in self.trees)
+
+
+@dataclass(frozen=True, slots=True)
+class StackTrees:
+    """The last minute's."""
+
+    told: Told
+    """Whose rest counts as idle: the GPU's; where nothing tells of it the host's, waiting for data;
+    "" where no sample has a time, or no step has ended."""
+    timed: bool
+    """The samples have times: recordings of before have none."""
+    all: StacksOf
+    idle: StacksOf
+    busy: StacksOf
+
+    def of(self, when: StacksWhen) -> StacksOf:
+        """Those of one kind of moment."""
+        return {"idle": self.idle, "busy": self.busy, "all": self.all}[when]
+
+
+def worth_showing(trees: StackTrees | None) -> StacksWhen:
+    """What to show where nobody chose: while the GPU is idle, if enough samples fell there."""
+    main = trees.idle.summary.main_samples if trees is not None else 0
+    return "idle" if main >= SAMPLES_WORTH else "all"
+
+
+def next_kind(when: StacksWhen) -> StacksWhen:
+    """The one after it, round and round."""
+    return KINDS[(KINDS.index(when) + 1) % len(KINDS)]

@@ -1,0 +1,1 @@
+"""Charts over time: the sawtooth, its columns and cursor, trends and strips."""

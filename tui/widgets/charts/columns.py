@@ -1,0 +1,191 @@
+"""A chart's arithmetic: samples to columns, columns to rows of blocks.
+
+Columns lie on a grid fixed to absolute time, so a tooth keeps its shape while it scrolls. Where a
+column is about as long as a step plain averaging beats against the step and draws a slow wave that
+does not exist; there every column shows the mean of whole steps instead: those that begin in it, or
+the one that it lies in.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tui.over_time.rhythm import beat_ns as beat_ns
+from tui.over_time.series import Level, Series
+from tui.over_time.step_edges import StepEdges
+from tui.widgets.charset import EIGHTHS, SHADE
+from tui.wording.numbers import grain
+
+BEAT_FROM, BEAT_TO = 1 / 3, 3.0
+"""Columns between these many steps beat with the step (terminal.md 1, rule 5)."""
+RESOLVED = 5
+"""A mean over whole steps is one of so many samples at least: a part of the first and the last of
+them lies in other steps."""
+SEVERAL, MANY = 2, 4
+"""Samples in a column from which its highest is told beside the mean, and its lowest."""
+STEADY = 0.15
+"""A grid stays while the step time has changed by less than this, so that it does not flicker."""
+BETWEEN, EDGE = "▒", 5
+"""Fills an area between the lowest and the mean, and its edge where that is more eighths high."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How time is cut into columns."""
+
+    column_ns: int
+    whole_steps: int
+    """How many steps a column tells the mean of; 0: of its own time alone."""
+    block_ns: int
+    """Columns in the same stretch of this length tell the same whole steps."""
+    step_ns: int
+    """The step time it was made for: what keeps it steady."""
+
+
+class Column(NamedTuple):
+    """What one column shows, 0 to 100."""
+
+    mean: float
+    peak: float
+    low: float | None = None
+    """The lowest, of a column of many samples; None where the mean says enough."""
+
+
+class Stretch(NamedTuple):
+    """The time that a column covers."""
+
+    start_ns: int
+    end_ns: int
+
+
+def interval_ns_of(series: Series, window_ns: int, end_ns: int) -> int:
+    """How fine a window is held: as it was sampled, or where that is long past as rolled up."""
+    return series.level_for(0, end_ns - window_ns).interval_ns
+
+
+def grid_for(
+    window_ns: int, columns: int, interval_ns: int, step_ns: int, before: Grid | None = None
+) -> Grid:
+    """The grid for a window: never finer than what is held (`interval_ns_of`), never beating with
+    steps of `step_ns` (`beat_ns`)."""
+    column_ns = max(window_ns // max(1, columns), interval_ns, 1)
+    if (
+        before is not None
+        and before.column_ns == column_ns
+        and abs(step_ns - before.step_ns) <= STEADY * before.step_ns
+    ):
+        return before
+    if step_ns <= 0 or not BEAT_FROM < column_ns / step_ns < BEAT_TO:
+        return Grid(column_ns, 0, column_ns, step_ns)
+    block_ns = column_ns
+    if step_ns < RESOLVED * interval_ns:
+        block_ns *= -(-RESOLVED * interval_ns // column_ns)
+    return Grid(column_ns, max(1, round(block_ns / step_ns)), block_ns, step_ns)
+
+
+def cells(grid: Grid, end_ns: int, columns: int) -> list[Stretch]:
+    """The columns' own times, oldest first; the last holds `end_ns`."""
+    first = end_ns // grid.column_ns - columns + 1
+    return [
+        Stretch(at * grid.column_ns, (at + 1) * grid.column_ns)
+        for at in range(first, first + columns)
+    ]
+
+
+def stretches(grid: Grid, end_ns: int, columns: int, starts: StepEdges) -> list[Stretch]:
+    """The times that the columns tell of, oldest first; the last column holds `end_ns`."""
+    times = cells(grid, end_ns, columns)
+    if not grid.whole_steps or len(starts) < 2:
+        return times
+    return [_whole_steps(cell, grid.block_ns, starts, times[-1].end_ns) for cell in times]
+
+
+def _whole_steps(cell: Stretch, block_ns: int, starts: StepEdges, until_ns: int) -> Stretch:
+    """The steps that begin in the cell's block; where none does, the one that it lies in. Of the
+    step that runs now what is known; before the first that is known, the cell's own time."""
+    begin_ns = cell.start_ns // block_ns * block_ns
+    first, after = starts.before(begin_ns), starts.before(begin_ns + block_ns)
+    if first == after:
+        first -= 1
+    if first < 0:
+        return cell
+    if after >= len(starts):
+        return Stretch(starts[first], until_ns)
+    return Stretch(starts[first], starts[after])
+
+
+def columns_of(
+    series: Series, times: Sequence[Stretch], level: Level | None = None
+) -> list[Column | None]:
+    """What was sampled in each stretch: mean by time, lowest and highest; None where hardly
+    anything was. From `level`, or from the one that fits."""
+    if level is None:
+        level = level_for(series, times)
+    return [_column(series, level, stretch) for stretch in times]
+
+
+def level_for(series: Series, times: Sequence[Stretch]) -> Level:
+    """What these stretches are drawn from."""
+    longest_ns = max((end - start for start, end in times), default=0)
+    return series.level_for(longest_ns, times[0].start_ns if times else None)
+
+
+def _column(series: Series, level: Level, stretch: Stretch) -> Column | None:
+    told, interval_ns = series.over(*stretch, level), series.interval_ns
+    if told is None or told.known_ns < interval_ns // 4:
+        return None
+    samples = (stretch.end_ns - stretch.start_ns) / interval_ns
+    if samples < SEVERAL:
+        return Column(told.mean, told.mean)
+    return Column(told.mean, told.high, told.low if samples >= MANY else None)
+
+
+def area_rows(
+    columns: Sequence[Column | None], rows: int, low: float = 0.0, high: float = 100.0
+) -> list[str]:
+    """The columns as rows of text, the topmost first: blocks up to the mean, shade up to the peak.
+    Where a column's lowest is known it is solid up to there, and grey from there to the mean.
+
+    A measured nothing is one eighth high; what was not measured is blank.
+    """
+    scale = rows * 8 / (high - low)
+    heights: list[tuple[int, int, int]] = []
+    for column in columns:
+        if column is None:
+            heights.append((0, 0, 0))
+            continue
+        mean = min(rows * 8, max(1, round((column.mean - low) * scale)))
+        peak = min(rows * 8, round((column.peak - low) * scale))
+        least = mean if column.low is None else round((column.low - low) * scale)
+        heights.append((mean, peak, least))
+    return [_area_row(heights, 8 * (rows - 1 - y)) for y in range(rows)]
+
+
+def _area_row(heights: Sequence[tuple[int, int, int]], floor: int) -> str:
+    cells: list[str] = []
+    for mean, peak, least in heights:
+        if mean > floor + EDGE and least < floor + 4 and least < mean:
+            cells.append(BETWEEN)
+        elif mean > floor:
+            cells.append(EIGHTHS[min(8, mean - floor)])
+        else:
+            cells.append(SHADE if peak >= floor + 4 else " ")
+    return "".join(cells)
+
+
+def tick_row(times: Sequence[Stretch], starts: StepEdges, unknown: Sequence[bool] = ()) -> str:
+    """The axis, with a tick in every column in which a step begins; dashed where it is `unknown`
+    what was."""
+    cells: list[str] = []
+    for at, (start, end) in enumerate(times):
+        begins = starts.before(end) > starts.before(start)
+        cells.append("┴" if begins else "┄" if unknown and unknown[at] else "─")
+    return "".join(cells)
+
+
+def grain_words(grid: Grid) -> str:
+    """What a column tells of."""
+    if not grid.whole_steps:
+        return f"a column is {grain(grid.column_ns)}"
+    steps = "a whole step" if grid.whole_steps == 1 else f"{grid.whole_steps} whole steps"
+    return f"means of {steps}"

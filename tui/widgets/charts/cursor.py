@@ -1,0 +1,85 @@
+"""The cursor of the charts: where it goes, and what stood there."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from probe.wire.messages import Step
+from tui.snapshot import Sawtooth
+from tui.widgets.charts.columns import Column, Stretch
+from tui.widgets.steps.lanes import Pair, host_pieces
+from tui.widgets.steps.phases import LOOKS
+from tui.wording.numbers import count, duration
+
+MARK = "│"
+ON_AXIS = "◆"
+
+
+def column_at(cells: Sequence[Stretch], t_ns: int | None) -> int | None:
+    """The column that a moment lies in; None beside them."""
+    if t_ns is None or not cells or not cells[0].start_ns <= t_ns < cells[-1].end_ns:
+        return None
+    return bisect_right(cells, t_ns, key=lambda cell: cell.start_ns) - 1
+
+
+def moved(cells: Sequence[Stretch], t_ns: int | None, by: int) -> int | None:
+    """The moment to read after a key press: so many columns on, at the ends no further. A cursor
+    that is not in the picture first comes in, at the nearest end; None where there is no column."""
+    if not cells:
+        return None
+    at = column_at(cells, t_ns)
+    if at is None:
+        at = 0 if t_ns is not None and t_ns < cells[0].start_ns else len(cells) - 1
+        by = by if abs(by) >= len(cells) else 0
+    at = max(0, min(len(cells) - 1, at + by))
+    return (cells[at].start_ns + cells[at].end_ns) // 2
+
+
+def marked(rows: Sequence[str], at: int | None, mark: str = MARK) -> list[str]:
+    """Rows of a chart with the cursor's column in them."""
+    if at is None:
+        return list(rows)
+    return [text[:at] + mark + text[at + 1 :] for text in rows]
+
+
+def read_out(
+    saw: Sawtooth,
+    recent: Sequence[Step],
+    t_ns: int,
+    end_ns: int,
+    column: Column | None,
+    tensor: Column | None,
+) -> list[str]:
+    """What stood at the cursor: when, the values, the step and what it was doing."""
+    name = saw.title.split()[0]
+    said = [_ago((end_ns - t_ns) / 1e9)]
+    said.append(f"{name} {_values(column)}" if column else f"{name} not measured")
+    if tensor is not None:
+        said.append(f"tensor {_values(tensor)}")
+    number = saw.step_starts_ns.number_at(t_ns)
+    if number is not None:
+        said.append(f"step {count(number)}")
+    doing = phase_at(recent, t_ns)
+    if doing is not None:
+        said.append(f"~{LOOKS[doing].long if doing in LOOKS else doing}")
+    return said
+
+
+def _ago(seconds: float) -> str:
+    return f"-{seconds:.1f} s" if seconds < 100 else f"-{duration(seconds)}"
+
+
+def _values(column: Column) -> str:
+    mean, peak, low = f"{column.mean:.0f}", f"{column.peak:.0f}", column.low
+    if low is not None:
+        return f"{mean} ({low:.0f}–{peak})"
+    return mean if mean == peak else f"{mean}, peak {peak}"
+
+
+def phase_at(steps: Sequence[Step], t_ns: int) -> str | None:
+    """What the training thread did at a moment: of the phases' order and their sums, so about; None
+    where the step is not held, or holds several of each."""
+    at = bisect_right(steps, t_ns, key=lambda step: step.start_ns) - 1
+    if at < 0 or t_ns >= steps[at].end_ns or max(steps[at].count, steps[at].fetches) > 1:
+        return None
+    pieces = host_pieces(Pair(steps[at], None))
+    return next((piece.phase for piece in pieces if piece.start_ns <= t_ns < piece.end_ns), None)

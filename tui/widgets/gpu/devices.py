@@ -1,0 +1,98 @@
+"""Several GPUs in a line each, the chosen one marked."""
+
+from tui.observations import Activity, GpuUse
+from tui.over_time.series import Series
+from tui.snapshot import Snapshot
+from tui.widgets.charts.held_columns import HeldColumns
+from tui.widgets.charts.small_strips import column_for, small_strip, times_of
+from tui.widgets.spans import Row, Span, row
+from tui.widgets.view import View, charts_end_ns
+from tui.wording.gpu import held_by
+from tui.wording.numbers import count, size
+
+STRIP, STRIP_S = 20, 20
+"""Columns of the little picture of its activity, and what it shows at least, s."""
+STRIP_FROM = 90
+"""Width from which there is room for one."""
+
+
+def chosen_gpu(view: View) -> GpuUse | None:
+    """The one that a person chose, or the first."""
+    gpus = view.snapshot.gpus
+    return next((one for one in gpus if one.index == view.device), gpus[0] if gpus else None)
+
+
+def title_of(view: View, gpu: GpuUse | None) -> str:
+    """The heading: which GPU, or that there is none."""
+    if gpu is None:
+        saw = view.snapshot.sawtooth
+        shown = f" · {saw.title}" if saw else ""
+        return f"No GPU{shown}" if view.snapshot.status.state != "connecting" else "GPU"
+    name = gpu.name.removeprefix("NVIDIA ")
+    more = f" · {len(view.snapshot.gpus)} GPUs" if len(view.snapshot.gpus) > 1 else ""
+    return f"GPU {gpu.index} · {name}{more}"
+
+
+def device_rows(
+    view: View, chosen: GpuUse | None, held: HeldColumns, width: int, most: int
+) -> list[Row]:
+    """At most so many lines, the chosen one always among them; the last counts what is left."""
+    every = view.snapshot.gpus
+    gpus = list(every)
+    if len(gpus) > most:
+        at = gpus.index(chosen) if chosen in gpus else 0
+        first = min(max(0, at - (most - 2)), len(gpus) - (most - 1))
+        gpus = gpus[first : first + most - 1]
+    stats = view.snapshot.steps
+    column_ns = column_for(STRIP_S, STRIP, int(stats.p50_ms * 1e6) if stats else 0)
+    times = times_of(charts_end_ns(view), column_ns, STRIP if width >= STRIP_FROM else 0)
+    out: list[Row] = []
+    for gpu in gpus:
+        strip = small_strip(held, _activity_of(view.snapshot, gpu.index), times)
+        out.append(_device_row(view.snapshot, gpu, strip, gpu is chosen, width))
+    if len(gpus) < len(every):
+        out.append(row(f"     and {len(every) - len(gpus)} more", "dim"))
+    return out
+
+
+def _device_row(snapshot: Snapshot, gpu: GpuUse, strip: str, chosen: bool, width: int) -> Row:
+    head = Span(f" {'▸' if chosen else ' '} {gpu.index:<3}", "strong" if chosen else "dim")
+    why = f"  ▲ {', '.join(held_by(gpu))}" if held_by(gpu) else ""
+    does = next((one for one in snapshot.activity if one.index == gpu.index), None)
+    words = _cells(does, gpu, width - len(head.text) - len(strip) - len(why))
+    return (
+        head,
+        Span(strip, "area"),
+        Span(words, "text" if chosen else "dim"),
+        Span(why, "warning"),
+    )
+
+
+def _cells(does: Activity | None, gpu: GpuUse, room: int) -> str:
+    """Its figures, each in its place; the last ones left out where they do not fit."""
+    activity = None if does is None else does.busy if does.sm is None else does.sm
+    name = "busy" if does is not None and does.sm is None else "SM"
+    cells = (
+        (11, _percent(name, activity)),
+        (13, _percent("tensor", does.tensor if does else None)),
+        (11, _percent("DRAM", does.dram if does else None)),
+        (8, "" if gpu.power_w is None else f"{gpu.power_w:.0f} W"),
+        (11, "" if gpu.sm_clock_mhz is None else f"{count(gpu.sm_clock_mhz)} MHz"),
+        (8, "" if gpu.temperature_c is None else f"{gpu.temperature_c} °C"),
+        (11, size(gpu.memory_used_bytes)),
+    )
+    out = ""
+    for width, text in cells:
+        if len(out) + width > room:
+            break
+        out += f"{text:>{width}}"
+    return out
+
+
+def _percent(name: str, value: float | None) -> str:
+    return "" if value is None else f"{name} {value:>3.0f}%"
+
+
+def _activity_of(snapshot: Snapshot, index: int) -> Series | None:
+    found = {one.name: one for one in snapshot.series if one.device == index}
+    return found.get("sm") or found.get("busy")

@@ -1,0 +1,134 @@
+"""Where it is heading: each memory with its trend, and when it will be full."""
+
+from collections.abc import Sequence
+
+from probe.wire.messages import GpuMemory
+from tui.over_time.series import Series
+from tui.snapshot import Snapshot
+from tui.verdict.memory_trend import MemoryTrend, Whose
+from tui.widgets.charts.known_times import held_at
+from tui.widgets.memory.holders import allocator_on, shown_gpu
+from tui.widgets.panel import Panel
+from tui.widgets.spans import Row, Span, clip, joined, length, row, rule
+from tui.widgets.view import View, charts_end_ns
+from tui.wording.change import change_of
+from tui.wording.memory import (
+    findings_on,
+    full_note,
+    full_words,
+    interval_words,
+    standing_words,
+    trend_of,
+)
+from tui.wording.numbers import count, percent, size
+
+WIDE, SEEN = 76, 90
+"""Cells from which the figures have columns of their own; and the last column."""
+NAMES: dict[Whose, str] = {"tensors": "tensors", "process": "process", "workers": "workers"}
+SERIES: dict[Whose, str] = {"tensors": "allocated", "process": "host", "workers": "workers"}
+
+
+class MemoryTrendsPanel(Panel):
+    """One estimate serves the verdict and this table: the detector's."""
+
+    def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
+        """Heading, a row for each memory, the allocator's state, and what the verdict says."""
+        snapshot = view.snapshot
+        head = rule("Where it is heading", ["slope with its 95% interval"], width, self.has_focus)
+        table = trend_rows(view, width, headed=True)
+        if not table:
+            return [head, row("   not measured yet", "dim")]
+        allocator = _allocator(snapshot, view.device, width)
+        out = [head, *table]
+        if height > len(out) + len(allocator) and width >= WIDE:
+            out.insert(1, _header(view, width))
+        out += allocator
+        return [*out, *_said(snapshot, width, height - len(out))]
+
+
+def series_of(snapshot: Snapshot, whose: Whose) -> Series | None:
+    """What is drawn of a memory."""
+    name = SERIES[whose]
+    return next((one for one in snapshot.series if one.name == name), None)
+
+
+def _header(view: View, width: int) -> Row:
+    last = "" if width < SEEN else "since b" if view.baseline is not None else "seen over"
+    per = "per 100 steps" if view.snapshot.sampled is None else "per 100 s"
+    names = f"{'now':>9}  {'trend':<10}{per:<26}{'full in':<20}  {last}"
+    return row(f" {'':<10}{names}", "dim")
+
+
+def trend_rows(view: View, width: int, headed: bool) -> list[Row]:
+    """One for each memory that is known; `headed` where the columns have names."""
+    known = ((whose, series_of(view.snapshot, whose)) for whose in NAMES)
+    return [_line(view, whose, one, width, headed) for whose, one in known if one is not None]
+
+
+def _line(view: View, whose: Whose, series: Series, width: int, headed: bool) -> Row:
+    trend = trend_of(view.snapshot, whose)
+    glyph, word, role = standing_words(view.snapshot, trend, series.end_ns - series.start_ns)
+    now = held_at(series, charts_end_ns(view))
+    name = f"{NAMES[whose]:<{10 if width >= WIDE else 8}}"
+    lead = (Span(f" {name}", "dim"), Span(f"{'' if now is None else size(now):>9}  ", "strong"))
+    standing = Span(f"{glyph} {word:<8}", role)
+    slope = "" if trend is None else interval_words(trend)
+    if width < WIDE or not headed:
+        if trend is None:
+            return (*lead, standing)
+        if width < WIDE:
+            slope = slope.partition(" (")[0]
+        parts = (f"{slope}/100 {trend.unit}", full_note(trend))
+        said = joined(parts, width - length((*lead, standing)))
+        return (*lead, standing, Span(said))
+    full = "" if trend is None else full_words(trend)
+    spans = [*lead, standing, Span(f"{slope:<26}"), Span(f"{full:<20}  ", "strong")]
+    if width >= SEEN:
+        spans.append(_last(view, whose, now, trend))
+    return tuple(spans)
+
+
+def _last(view: View, whose: Whose, now: float | None, trend: MemoryTrend | None) -> Span:
+    """The change against the baseline where one was marked, else how far the trend was seen."""
+    if view.baseline is not None:
+        before = series_of(view.baseline, whose)
+        then = None if before is None else held_at(before, view.baseline.t_ns)
+        change = change_of(then, now)
+        return Span("as then", "dim") if change is None else Span(*change)
+    return Span("" if trend is None else f"{count(trend.steps)} {trend.unit}", "dim")
+
+
+def _allocator(snapshot: Snapshot, device: int | None, width: int) -> list[Row]:
+    """ "allocator   2 retries · 0 out of memory · 1.2 GiB (2%) free in pieces · peak 62.0 GiB"."""
+    reading = allocator_on(snapshot, shown_gpu(snapshot, device))
+    if reading is None:
+        return []
+    text = joined(allocator_state(reading), width - 13)
+    warns = reading.retries or reading.ooms
+    return [(Span(" allocator  ", "dim"), Span(text, "warning" if warns else "text"))]
+
+
+def allocator_state(reading: GpuMemory) -> list[str]:
+    """Retries, failures, pieces, heights: since the start of the process."""
+    retries = "1 retry" if reading.retries == 1 else f"{count(reading.retries)} retries"
+    words = [retries, f"{count(reading.ooms)} out of memory"]
+    if reading.inactive_split is not None and reading.reserved:
+        part = percent(reading.inactive_split / reading.reserved)
+        words.append(f"{size(reading.inactive_split)} ({part}) free in pieces")
+    words.append(f"peak {size(reading.peak_allocated)}")
+    if reading.allocations is not None:
+        words.append(f"{count(reading.allocations)} tensors")
+    return words
+
+
+def _said(snapshot: Snapshot, width: int, room: int) -> list[Row]:
+    """Cause and advice of what the verdict says of memory, as far as there is room."""
+    out: list[Row] = []
+    for finding in findings_on(snapshot):
+        for evidence in finding.evidence[1:]:
+            if "full" not in evidence.text:
+                text = clip(f"{evidence.text}  [{evidence.source}]", width - 13)
+                out.append((Span(" cause      ", "dim"), Span(text)))
+        for advice in finding.advice[:1]:
+            out.append((Span(" next       ", "dim"), Span(clip(advice, width - 13), "strong")))
+    return out[: max(0, room)]

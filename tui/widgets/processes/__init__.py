@@ -1,0 +1,1 @@
+"""Processes, the cores they use, and events."""

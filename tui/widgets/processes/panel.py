@@ -1,0 +1,184 @@
+"""Processes: the launcher, the ranks, the workers and other children, as the kernel sees them."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from tui.observations import ProcessUse
+from tui.snapshot import Snapshot
+from tui.widgets.bindings import bindings
+from tui.widgets.filtered import FilteredPanel
+from tui.widgets.processes.tree import (
+    ORDERS,
+    Line,
+    Order,
+    held_bytes,
+    matching,
+    tree_of,
+)
+from tui.widgets.scrolled import first_seen
+from tui.widgets.spans import Row, Span, clip, row, rule
+from tui.widgets.view import View
+from tui.wording.numbers import digits, size
+from tui.wording.processes import cores_used, cores_words, state_of
+
+LEAST_TOTALS: Final = 5
+"""Rows of the panel from which the last one adds up."""
+WIDE, ROOMY, HUGE = 76, 100, 136
+"""Cells from which there are columns for the main thread and for reading; for writing and threads;
+and for the time without a core."""
+
+
+class ProcessesPanel(FilteredPanel):
+    """The tree with a line for each; one of them may be chosen, so that it stays in sight."""
+
+    KIND = "processes"
+    BINDINGS = bindings("processes")
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id)
+        self._order: Order = "pid"
+        self._chosen = 0
+        self._first = 0
+        self._count = 0
+
+    def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
+        """Heading, names of the columns, the lines that fit, and what they add up to."""
+        snapshot = view.snapshot
+        if not snapshot.processes:
+            head = rule("Processes", (), width, self.has_focus)
+            return [head, row("   not measured yet", "dim")]
+        lines = matching(tree_of(snapshot, self._order), self.words)
+        cells = columns_for(width)
+        totals = [_totals(snapshot, cells)] if height >= LEAST_TOTALS else []
+        room = max(1, height - 2 - len(totals))
+        self._count = len(lines)
+        self._chosen = max(0, min(self._chosen, self._count - 1))
+        self._first = first_seen(self._chosen, self._first, self._count, room)
+        seen = lines[self._first : self._first + room]
+        notes = [self.filter_note, _position(self._first, len(seen), self._count)]
+        head = rule("Processes", (*notes, *cores_words(snapshot)), width, self.has_focus)
+        body = [
+            line_row(line, width, self.has_focus and self._first + i == self._chosen)
+            for i, line in enumerate(seen)
+        ]
+        if not seen:
+            body = [row("   none of that name", "dim")]
+        return [head, _header(cells, self._order), *body, *totals]
+
+    def action_sort(self) -> None:
+        """The next order."""
+        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        self._redraw()
+
+    def action_choose(self, by: int) -> None:
+        """Another line."""
+        self._chosen = max(0, min(self._chosen + by, self._count - 1))
+        self._redraw()
+
+
+def _position(first: int, seen: int, count: int) -> str:
+    """ "3-14 of 70" where not all are seen."""
+    return f"{first + 1}-{first + seen} of {count}" if seen < count else ""
+
+
+class Columns(NamedTuple):
+    """Cells of the columns at a width; 0: there is none."""
+
+    name: int
+    indent: int
+    pid: int
+    cpu: int
+    thread: int
+    memory: int
+    read: int
+    write: int
+    threads: int
+    delay: int
+
+    @property
+    def all(self) -> int:
+        """Cells before the state, with the mark."""
+        return 1 + sum(self) - self.indent
+
+
+def columns_for(width: int) -> Columns:
+    """The fewer, the narrower: the state in words keeps its room."""
+    if width >= HUGE:
+        return Columns(30, 2, 9, 8, 10, 16, 14, 14, 9, 12)
+    if width >= ROOMY:
+        return Columns(22, 2, 8, 6, 8, 13, 11, 11, 5, 0)
+    if width >= WIDE:
+        return Columns(18, 2, 7, 6, 7, 13, 11, 0, 0, 0)
+    return Columns(12, 1, 6, 6, 0, 12, 0, 0, 0, 0)
+
+
+def _header(cells: Columns, order: Order) -> Row:
+    """Names of the columns; the one that the lines are sorted by has an arrow."""
+    arrow = {order: "↓"}
+    text = f" {'':{cells.name}}{'pid':>{cells.pid}}"
+    text += f"{arrow.get('cpu', '') + 'cpu':>{cells.cpu}}"
+    text += _cell("thread", cells.thread)
+    text += f"{arrow.get('memory', '') + 'memory':>{cells.memory}}"
+    text += _cell(arrow.get("io", "") + "read", cells.read) + _cell("write", cells.write)
+    text += _cell("thr", cells.threads) + _cell("no core", cells.delay)
+    return row(f"{text}  state", "dim")
+
+
+def line_row(line: Line, width: int, chosen: bool = False) -> Row:
+    """A process, or a thread with its CPU alone."""
+    cells = columns_for(width)
+    indent = " " * (cells.indent * line.depth)
+    name = f"{clip(indent + line.name, cells.name - 1):<{cells.name}}"
+    lead = Span("▸" if chosen else " ", "focus")
+    use = line.use
+    cpu = f"{_percent(line.cpu_percent):>{cells.cpu}}"
+    if use is None:
+        return (lead, Span(name, "dim"), Span(f"{'':>{cells.pid}}{cpu}", "dim"))
+    numbers = f"{use.pid:>{cells.pid}}{cpu}" + _cell(_percent(use.thread_cpu_percent), cells.thread)
+    numbers += f"{_memory(use):>{cells.memory}}"
+    numbers += _cell(_rate(use.read_bytes_s), cells.read)
+    numbers += _cell(_rate(use.write_bytes_s), cells.write) + _cell(f"{use.threads}", cells.threads)
+    numbers += _cell(_percent(use.run_delay_percent), cells.delay)
+    words, role = state_of(use, with_delay=not cells.delay)
+    return (
+        lead,
+        Span(name, "strong" if use.role == "main" or chosen else "text"),
+        Span(numbers),
+        Span(f"  {clip(words, max(1, width - cells.all - 2))}", role),
+    )
+
+
+def _totals(snapshot: Snapshot, cells: Columns) -> Row:
+    """Of the target and all below it. Sums of resident sizes count what is shared many times."""
+    own = snapshot.processes
+    used = cores_used(own)
+    bound = "≤ " if len(own) > 1 and any(use.pss_bytes is None for use in own) else ""
+    memory = f"{bound}{size(sum(held_bytes(use) for use in own))}"
+    text = f" {f'{len(own)} in all':{cells.name}}{'':>{cells.pid}}"
+    text += f"{'' if used is None else _percent(100 * used):>{cells.cpu}}"
+    text += _cell("", cells.thread) + f"{memory:>{cells.memory}}"
+    text += _cell(_sum_rate([use.read_bytes_s for use in own]), cells.read)
+    text += _cell(_sum_rate([use.write_bytes_s for use in own]), cells.write)
+    text += _cell(f"{sum(use.threads for use in own)}", cells.threads)
+    return row(text, "dim")
+
+
+def _cell(text: str, cells: int) -> str:
+    return f"{text:>{cells}}" if cells else ""
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}%"
+
+
+def _memory(use: ProcessUse) -> str:
+    return f"{size(held_bytes(use))} {'RSS' if use.pss_bytes is None else 'PSS'}"
+
+
+def _rate(value: float | None) -> str:
+    return "" if value is None else f"{digits(value / 1024**2)} MiB/s" if value else "0"
+
+
+def _sum_rate(values: Sequence[float | None]) -> str:
+    told = [value for value in values if value is not None]
+    return _rate(sum(told)) if told else ""

@@ -1,0 +1,1 @@
+"""Stacks as lines, as a tree, and the source around a frame."""

@@ -1,0 +1,1 @@
+"""The step: its phases, both clocks in the lens, the scope."""

@@ -1,0 +1,124 @@
+"""The phases of a step: their order, names and fills, the stacked bar and its legend."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from tui.snapshot import Phase
+from tui.widgets.spans import Row, Span, length
+from tui.wording.numbers import like, percent
+
+
+class Look(NamedTuple):
+    """How a phase appears: everywhere the same, and without colour too."""
+
+    fill: str
+    long: str
+    short: str
+    role: str
+
+
+LOOKS: Final = {
+    "data": Look("░", "data wait", "wait", "data"),
+    "loader start-up": Look("┄", "loader start", "start", "startup"),
+    "forward": Look("▒", "forward", "fwd", "forward"),
+    "backward": Look("█", "backward", "bwd", "backward"),
+    "optimizer": Look("▓", "optimizer", "opt", "optimizer"),
+    "evaluation": Look("╱", "evaluation", "eval", "evaluation"),
+    "checkpoint": Look("╳", "checkpoint", "ckpt", "checkpoint"),
+    "synchronisation": Look("~", "waiting for the GPU", "sync", "other"),
+    "compile": Look("╲", "compile", "comp", "compile"),
+}
+"""In the order of a step; a user's own phases follow, `other` is last."""
+_OTHER: Final = Look("·", "other", "other", "other")
+_USER_FILLS: Final = "▚▞▙▟▛▜"
+LEAST_FELT: Final = 0.05
+"""Of a shorter wait nobody asks how much of it the GPU felt."""
+
+
+def looks_of(phases: Sequence[Phase]) -> list[tuple[Phase, Look]]:
+    """The phases that took time, in their fixed order, each with its look."""
+    known = [(p, LOOKS[p.name]) for name in LOOKS for p in phases if p.name == name]
+    own = sorted((p for p in phases if p.name not in LOOKS and p.name != "other"), key=_name)
+    users = [
+        (p, Look(_USER_FILLS[i % len(_USER_FILLS)], p.name, p.name, "user"))
+        for i, p in enumerate(own)
+    ]
+    other = [(p, _OTHER) for p in phases if p.name == "other"]
+    return [(p, look) for p, look in (*known, *users, *other) if p.share > 0]
+
+
+def _name(phase: Phase) -> str:
+    return phase.name
+
+
+def allot(shares: Sequence[float], cells: int) -> list[int]:
+    """Cells for each share, by largest remainder: together always `cells`."""
+    whole = sum(shares)
+    if whole <= 0:
+        return [0] * len(shares)
+    exact = [share / whole * cells for share in shares]
+    out = [int(e) for e in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda i: out[i] - exact[i])
+    for i in by_remainder[: cells - sum(out)]:
+        out[i] += 1
+    return out
+
+
+def bar_row(phases: Sequence[Phase], width: int) -> Row:
+    """One step as a stacked bar."""
+    looks = looks_of(phases)
+    cells = allot([p.share for p, _ in looks], max(0, width - 2))
+    return (
+        Span(" "),
+        *(Span(look.fill * n, look.role) for (_, look), n in zip(looks, cells, strict=True) if n),
+    )
+
+
+def legend_row(phases: Sequence[Phase], width: int, felt: float | None = None) -> Row:
+    """What the bar's parts are: with milliseconds, or shorter, or the largest alone. `felt`: part
+    of the step that the GPU felt of the wait, 0 to 1; None where it is not known."""
+    looks = looks_of(phases)
+    entries: list[Row] = []
+    step_ms = sum(p.mean_ms for p in phases)
+    for gap, with_ms, short in (
+        (3, True, False),
+        (2, True, False),
+        (2, True, True),
+        (2, False, True),
+    ):
+        whole_ms = step_ms if with_ms else None
+        entries = [
+            _entry(p, look, whole_ms, short, felt if p.name == "data" else None)
+            for p, look in looks
+        ]
+        full = _spaced(entries, gap)
+        if length(full) <= width:
+            return full
+    largest = sorted(range(len(looks)), key=lambda i: -looks[i][0].share)
+    for keep in range(len(looks) - 1, 0, -1):
+        kept = sorted(largest[:keep])
+        rest = Span(f"  +{len(looks) - keep}", "dim")
+        some = (*_spaced([entries[i] for i in kept], 2), rest)
+        if length(some) <= width:
+            return some
+    return _spaced(entries[:1], 2)
+
+
+def _entry(phase: Phase, look: Look, step_ms: float | None, short: bool, felt: float | None) -> Row:
+    name = look.short if short else look.long
+    numbers = f" {percent(phase.share)}"
+    if step_ms is not None:
+        numbers = f" {like(phase.mean_ms, step_ms)}" + numbers
+    entry = (Span(look.fill, look.role), Span(f" {name}", "text"), Span(numbers, "strong"))
+    if felt is None or phase.share < LEAST_FELT:
+        return entry
+    whose = "the GPU " if not short else "GPU " if step_ms is not None else ""
+    return (*entry, Span(f", {whose}felt {percent(felt)}", "text"))
+
+
+def _spaced(entries: Sequence[Row], gap: int) -> Row:
+    spans: list[Span] = []
+    for i, entry in enumerate(entries):
+        spans.append(Span(" " * gap if i else " "))
+        spans += entry
+    return tuple(spans)

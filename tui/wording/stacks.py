@@ -1,0 +1,64 @@
+"""Which stacks are shown, in words."""
+
+from tui.snapshot import Snapshot
+from tui.stack_trees import SAMPLES_WORTH, StacksWhen, StackTrees, Told
+from tui.wording.numbers import count
+
+_GPU = {"idle": "while the GPU is idle", "busy": "while the GPU is busy"}
+_HOST = {"idle": "while the step waits for data", "busy": "while the step has its data"}
+_SHORT_GPU = {"idle": "GPU idle", "busy": "GPU busy"}
+_SHORT_HOST = {"idle": "data wait", "busy": "no data wait"}
+
+
+def title(when: StacksWhen, told: Told, short: bool = False) -> str:
+    """ "Stacks while the GPU is idle"; short "Stacks, GPU idle"."""
+    if when == "all":
+        return "Stacks" if short else "Stacks at any time"
+    if short:
+        return f"Stacks, {(_SHORT_HOST if told == 'host' else _SHORT_GPU)[when]}"
+    return f"Stacks {(_HOST if told == 'host' else _GPU)[when]}"
+
+
+def notes(trees: StackTrees, when: StacksWhen) -> list[str]:
+    """ "main + 4 workers", "312 samples", "non-blocking 10 Hz"."""
+    chosen = trees.of(when)
+    threads = {tree.role: tree.threads for tree in chosen.trees}
+    workers = threads.get("workers", 0)
+    said = {"main": "main", "pin": "pin", "workers": f"{workers} worker{'s' * (workers > 1)}"}
+    who = [said[role] for role in ("main", "workers", "pin") if role in threads]
+    return [" + ".join(who), f"{count(chosen.samples)} samples", "non-blocking 10 Hz"]
+
+
+def why_no_samples(snapshot: Snapshot, when: StacksWhen) -> str:
+    """Why none can be shown, and what changes that."""
+    if snapshot.trees is not None:
+        return f"{_why_none(snapshot.trees, when)} · i shows others"
+    told = (text.partition(": ") for text in snapshot.status.missing)
+    return next((why for source, _, why in told if source == "stacks"), "no samples yet")
+
+
+def why_not_idle(trees: StackTrees) -> str:
+    """Why those of all moments are shown and not the ones that would explain most; "" where these
+    could be."""
+    have = trees.idle.summary.main_samples
+    if have == 0:
+        return f"of all moments: {_why_none(trees, 'idle')}"
+    if have >= SAMPLES_WORTH:
+        return ""
+    kind = title("idle", trees.told).removeprefix("Stacks ")
+    samples = "1 sample" if have == 1 else f"{have} samples"
+    return f"of all moments: those {kind} are too few, {samples} of the main thread"
+
+
+def _why_none(trees: StackTrees, when: StacksWhen) -> str:
+    if not trees.timed:
+        return "these samples were recorded without their times"
+    if trees.told == "":
+        return "no step has ended yet, and no GPU tells when it was idle"
+    if trees.told == "host":
+        wait = "wait for data" if when == "idle" else "time outside its waits"
+        return f"no sample fell into a {wait} of a step with one fetch"
+    return (
+        f"no sample fell into a moment at which the GPU was {when} for sure: "
+        "steps shorter than its readings leave that open"
+    )
