@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.pseudo_terminal import ROOT
+from tests.tui.pseudo_terminal import OTHERS, ROOT
 from tui.widgets.tabs import NAMES, WORDS
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
@@ -63,7 +63,7 @@ class Tmux:
         subprocess.run(["tmux", "-S", self._socket, "kill-server"], check=False)
 
     def _ask(self, *words: str) -> str:
-        plain = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TMUX")}
+        plain = {k: v for k, v in os.environ.items() if k not in (*OTHERS, "TMUX")}
         return subprocess.run(
             ["tmux", "-S", self._socket, "-f", "/dev/null", *words],
             env={**plain, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"},

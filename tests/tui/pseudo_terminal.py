@@ -15,6 +15,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 MAIN_SCREEN = b"\x1b[?1049l"
+OTHERS = ("NO_COLOR", "COLORTERM", "COLUMNS", "LINES")
+"""What the terminal of the tests says of itself; where they run side by side, it is set."""
 CURSOR_ON = b"\x1b[?25h"
 
 
@@ -36,7 +38,7 @@ class PseudoTerminal:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.modes_before = termios.tcgetattr(self._slave)
         self.output = b""
-        plain = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM")}
+        plain = {k: v for k, v in os.environ.items() if k not in OTHERS}
         env = {**plain, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(environ or {})}
         self.process = subprocess.Popen(
             [sys.executable, "-m", *arguments],
