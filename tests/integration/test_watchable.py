@@ -157,10 +157,10 @@ class TestContainers:
         assert found.told[0].startswith(f"{inner} is the pid inside a container")
 
     def test_a_probe_inside_is_heard_through_its_own_root(self) -> None:
-        """Its socket lies in a /tmp that is mounted in there alone."""
+        """Its socket lies in a folder that is mounted in there alone."""
         code = "import time, probe; probe.install(); print('here', 1, flush=True)\n"
         code += "while True:\n    time.sleep(0.02)\n    probe.step()"
-        script = f'mount -t tmpfs none /tmp && exec {sys.executable} -c "{code}"'
+        script = f'mount -t tmpfs none /mnt && TMPDIR=/mnt exec {sys.executable} -c "{code}"'
         with running([*self.COMMAND, "sh", "-c", script]) as (outer, _):
             (pid,) = children_of(outer.pid)
             done = gpuwatch("attach", str(pid), "--json", "--duration", "4", "--no-stacks")

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 from textual.widget import Widget
@@ -32,8 +32,8 @@ IN_PANELS = ("slash", "o", "up", "down", "left", "right", "h", "j", "k", "l")
 def panels() -> dict[str, type[Panel]]:
     """Every kind of panel with keys of its own, by `KIND`."""
     folder = Path(tui.widgets.__file__).parent
-    for module in iter_modules([str(folder)]):
-        import_module(f"tui.widgets.{module.name}")
+    for module in walk_packages([str(folder)], "tui.widgets."):
+        import_module(module.name)
     found: dict[str, type[Panel]] = {}
     waiting = [Panel]
     while waiting:
