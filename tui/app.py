@@ -42,9 +42,6 @@ ELSEWHERE = {
     "s": "s copies and writes the stacks: 5, then s",
 }
 """What is said of a key where no panel of the view has it."""
-PAINTED_S = 0.04
-"""Two of Textual's paints: making the picture keeps the screen busy, and the first frame must be on
-the terminal before."""
 SOON_S = 0.01
 """Between two frames while a recording hurries to a moment: for the keys."""
 
@@ -101,7 +98,7 @@ class GpuwatchApp(TerminalApp):
 
     def _begin(self) -> None:
         self.frame()
-        self.set_timer(PAINTED_S, self._picture.start)
+        self.call_after_refresh(self._picture.start)
 
     def draw(self) -> None:
         """The view, what is open above it, and news of a recording."""

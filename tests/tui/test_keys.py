@@ -203,7 +203,7 @@ def test_the_header_says_that_it_is_a_replay() -> None:
 
 def test_sources_begin_once_and_after_the_first_frame() -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
-        await pilot.pause(0.2)
+        await pilot.pause()
         assert run.started == 1
         assert run.closed == 0
 
