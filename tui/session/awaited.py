@@ -12,16 +12,26 @@ from tui.snapshot import Snapshot, gone
 
 
 class AwaitedPicture:
-    """Shows `first` until it is started, from then on what `make` returns
-    (`tui.picture.RecordedPicture`)."""
+    """Shows `first` until the first frame after it was started, from then on what `make` returns
+    (`tui.picture.RecordedPicture`).
+
+    Not in `start`: that comes before the first frame has reached the terminal, and making the
+    picture would hold it up.
+    """
 
     def __init__(self, first: Snapshot, make: Callable[[], Picture]) -> None:
         self._first = first
         self._make = make
         self._picture: Picture | None = None
+        self._is_due = False
 
     def start(self) -> None:
+        """From the next frame on it is the real one."""
+        self._is_due = True
+
+    def _begin(self) -> None:
         """Make the real one. A process that cannot be watched any more is shown as gone."""
+        self._is_due = False
         try:
             self._picture = self._make()
         except GpuwatchError as error:
@@ -31,6 +41,8 @@ class AwaitedPicture:
 
     def snapshot(self) -> Snapshot:
         """The picture at this moment."""
+        if self._is_due:
+            self._begin()
         return self._first if self._picture is None else self._picture.snapshot()
 
     def close(self) -> None:
