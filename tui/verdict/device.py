@@ -52,7 +52,7 @@ def on_device(window: Window) -> OnDevice | None:
         exposed_ns=exposed / steps,
         hidden_ns=sum(row.hidden_ns for row in rows) / steps,
         felt=min(1.0, exposed / wait) if wait > 0 else 0.0,
-        caught_up=_caught_up(rows, worst),
+        caught_up=_caught_up(rows, worst, idle_of(window)),
         lag_ns=_lag(rows),
         uncertain_ns=worst,
     )
@@ -69,12 +69,17 @@ def counted_by(told: GpuActivity) -> Source:
     return "gpm" if told.source == "gpm" else "nvml"
 
 
-def keeps_up_ns(step_ns: float) -> float:
-    """The lag below which the GPU has caught up with the host: tau of diagnosis 2.3."""
-    return max(policy.CAUGHT_UP_NS, policy.CAUGHT_UP_SHARE * step_ns)
+def keeps_up_ns(step_ns: float, idle: float = 0.0) -> float:
+    """The lag below which the GPU has caught up with the host: tau of diagnosis 2.3, or a small
+    part of the time that it is `idle` in a step: so little queued work explains none of it."""
+    return max(
+        policy.CAUGHT_UP_NS,
+        policy.CAUGHT_UP_SHARE * step_ns,
+        policy.CAUGHT_UP_IDLE * idle * step_ns,
+    )
 
 
-def _caught_up(rows: Sequence[GpuStep], uncertain_ns: int | None) -> float | None:
+def _caught_up(rows: Sequence[GpuStep], uncertain_ns: int | None, idle: float) -> float | None:
     caught = known = 0
     for row in rows:
         lags = [
@@ -85,12 +90,12 @@ def _caught_up(rows: Sequence[GpuStep], uncertain_ns: int | None) -> float | Non
         if not lags:
             continue
         known += row.count
-        if max(lags) <= keeps_up_ns(row.wall_ns / row.count):
+        if max(lags) <= keeps_up_ns(row.wall_ns / row.count, idle):
             caught += row.count
     if not known or uncertain_ns is None:
         return None
     step_ns = sum(row.wall_ns for row in rows) / sum(row.count for row in rows)
-    if uncertain_ns > policy.LAG_UNCERTAIN * keeps_up_ns(step_ns):
+    if uncertain_ns > policy.LAG_UNCERTAIN * keeps_up_ns(step_ns, idle):
         return None
     return caught / known
 

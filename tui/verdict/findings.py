@@ -27,7 +27,7 @@ Kind = Literal[
     "memory-growth",
 ]
 Severity = Literal["info", "warning", "critical"]
-Source = Literal["hook", "event", "gpm", "nvml", "py-spy", "proc", "burst"]
+Source = Literal["hook", "event", "gpm", "nvml", "py-spy", "probe", "proc", "burst"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class _Growing:
 
     def look(self, series: _Series, place_of: _PlaceOf, window: Window) -> Finding | None:
         """What stands after this look at a series; its place is worked out when a test is due."""
-        if not self._due(series, window.warm_step):
+        if not series or not _is_due(series[0].step, series[-1].step, self._tested_step, window):
             return self._said
         self._tested_step = series[-1].step
         place = place_of(window)
@@ -97,17 +97,6 @@ class _Growing:
             )
         return self._said
 
-    def _due(self, series: _Series, warm_step: int) -> bool:
-        """Every 25 steps; sooner while few are known, so that long steps get a word early."""
-        if not series or series[-1].step <= warm_step:
-            return False
-        last = series[-1].step
-        if last < self._tested_step:
-            return True
-        known = last - max(warm_step, series[0].step)
-        waits = min(policy.MEMORY_RETEST_STEPS, known // policy.MEMORY_RETEST_SHARE)
-        return last - self._tested_step >= max(1, waits)
-
 
 class _Pieces:
     """Fragmentation of the device's memory."""
@@ -119,9 +108,9 @@ class _Pieces:
 
     def look(self, window: Window) -> Finding | None:
         """What stands after this look."""
-        step = window.gpu_memory[-1].step if window.gpu_memory else self._tested_step
-        if not 0 <= step - self._tested_step < policy.MEMORY_RETEST_STEPS:
-            self._tested_step = step
+        told = window.gpu_memory
+        if told and _is_due(told[0].step, told[-1].step, self._tested_step, window):
+            self._tested_step = told[-1].step
             found = fragmentation(window)
             self._standing.look(found is not None)
             if not self._standing.holds:
@@ -129,3 +118,14 @@ class _Pieces:
             elif found is not None:
                 self._said = found
         return self._said
+
+
+def _is_due(first: int, last: int, tested: int, window: Window) -> bool:
+    """Between steps: every 25; sooner while few are known, so that long steps get a word early."""
+    if last <= window.warm_step:
+        return False
+    if last < tested:
+        return True
+    known = last - max(window.warm_step, first)
+    waits = min(policy.MEMORY_RETEST_STEPS, known // policy.MEMORY_RETEST_SHARE)
+    return last - tested >= max(1, waits)

@@ -7,6 +7,9 @@ from typing import Literal
 from probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
 from tui.verdict.ratio import Share
 
+SeenBy = Literal["py-spy", "probe"]
+"""Who saw a stack: the sampler from outside, or the probe itself, once, as nothing moved."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerUse:
@@ -54,6 +57,17 @@ class Stacks:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkersAt:
+    """Loader workers that were last seen at one place."""
+
+    pids: tuple[int, ...]
+    way: tuple[str, ...]
+    """How they came there, outermost first; its last frame is where they are."""
+    wait_for_work: bool
+    """They have no batch to make."""
+
+
+@dataclass(frozen=True, slots=True)
 class Still:
     """The main thread's stack does not move."""
 
@@ -70,6 +84,8 @@ class Still:
     """Cores that the rest of its process tree used."""
     gpu_busy: float | None
     """Percent."""
+    workers: tuple[WorkersAt, ...] = ()
+    """As in `OpenStep`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +143,9 @@ class OpenStep:
     """Where the main thread is, if stacks know."""
     stack: tuple[str, ...] = ()
     """The way there: its frames from the user's outermost one on, outermost first."""
+    seen_by: SeenBy = "py-spy"
+    workers: tuple[WorkersAt, ...] = ()
+    """Where the loader's workers are, if stacks know: those that make a batch first."""
 
 
 @dataclass(frozen=True, slots=True)

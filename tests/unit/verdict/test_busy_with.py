@@ -27,10 +27,14 @@ BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60
         ({"busy": 99, "sm": 95, "tensor": 32, "fp32": 3, "dram": 12}, "compute", None),
         ({"busy": 99, "sm": 40, "tensor": 12, "fp32": 3, "dram": 12}, "compute", "underfilled"),
         ({"busy": 99, "sm": 95, "tensor": 20, "fp32": 3, "dram": 65}, "memory-bandwidth", None),
+        ({"busy": 100, "sm": 98, "tensor": 29, "fp32": 0, "dram": 7}, "compute", "misaligned"),
+        ({"busy": 99, "sm": 91, "tensor": 26, "fp32": 2, "dram": 29}, "compute", None),
+        ({"busy": 100, "sm": 83, "tensor": 19, "fp32": 3, "dram": 33}, "compute", None),
     ],
     ids=[
         *("bf16", "fp32", "tf32", "pointwise", "small kernels", "mixed"),
         *("odd sizes", "not full", "fp32 too", "nearly healthy", "underfilled", "memory too"),
+        *("recorded odd sizes", "a recorded resnet", "another"),
     ],
 )
 def test_the_loads_of_an_h200(told: dict[str, float], kind: str, sub: str | None) -> None:

@@ -13,9 +13,14 @@ ROWS = even(600, forward_ms=40, backward_ms=60)
 
 
 def seen(
-    split: float | None, retries_a_step: float = 0.0, allocs_a_step: float | None = 0.0, **more: Any
+    split: float | None,
+    retries_a_step: float = 0.0,
+    allocs_a_step: float | None = 0.0,
+    peak: float = 0.95,
+    **more: Any,
 ) -> Window:
-    """40 s of 10 steps each: so much of what is reserved lies in pieces."""
+    """40 s of 10 steps each: so much of what is reserved lies in pieces, and so much of the most
+    that was reserved was once allocated."""
     readings = tuple(
         GpuMemory(
             t_ns=S * second,
@@ -24,7 +29,7 @@ def seen(
             allocated=6 * GIB,
             reserved=10 * GIB,
             active=6 * GIB,
-            peak_allocated=9 * GIB,
+            peak_allocated=round(peak * 10 * GIB),
             peak_reserved=10 * GIB,
             at_backward=None,
             retries=round(10 * second * retries_a_step),
@@ -50,6 +55,14 @@ def test_memory_in_pieces(split: float, retries: float, allocs: float | None) ->
     )
     assert found.evidence[0].value == pytest.approx(100 * split)
     assert "expandable_segments:True" in found.advice[0]
+
+
+def test_requests_that_fail_while_a_tenth_lies_free_want_larger_pieces() -> None:
+    found = fragmentation(seen(0.15, 0.5, 0.5, peak=0.83))
+    assert found is not None
+    assert found.evidence[0].value == pytest.approx(17.0)
+    assert found.evidence[0].text.endswith("were free at the fullest moment")
+    assert fragmentation(seen(0.15, 0.0, 0.5, peak=0.83)) is None
 
 
 @pytest.mark.parametrize(

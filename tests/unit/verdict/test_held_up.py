@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, run, stacks, step, window
+from tui.verdict.asleep import asleep
 from tui.verdict.engine import Engine
 from tui.verdict.outliers import outliers
 from tui.verdict.rules.host import host
@@ -172,6 +173,25 @@ def test_waiting_for_data_is_no_sleep_of_its_own() -> None:
     rows = even(60, data_ms=70, forward_ms=20, backward_ms=10)
     given = {"main_cpu_percent": 30.0, "run_delay": 0.0, "stacks": stacks(main=[REQUEST])}
     assert host(window(rows, **given)) is None
+
+
+def test_who_calls_backward_on_a_gpu_sleeps_meanwhile_and_nothing_is_lost() -> None:
+    """Autograd walks a CUDA graph on a thread of its own; its caller runs for the rest alone."""
+    steps = even(60, data_ms=0.2, forward_ms=20, backward_ms=36, optimizer_ms=4)
+    on_gpu = {"data_ms": 0.2, "forward_ms": 20, "backward_ms": 36, "optimizer_ms": 4}
+    calls = [(0.6, "_engine_run_backward (torch/autograd/graph.py:800)", "train (train.py:50)")]
+    mine = (0.4, "train (train.py:48)", None)
+    seen = gpu_window(
+        steps,
+        on_gpu,
+        activity=activity(17.0),
+        main_cpu_percent=40.0,
+        run_delay=0.0,
+        stacks=stacks(main=[*calls, mine]),
+    )
+    assert asleep(seen) == pytest.approx(0.0, abs=0.01)
+    assert host(seen) is None
+    assert launch(seen) is not None
 
 
 def test_a_thread_that_sleeps_does_not_launch() -> None:

@@ -248,4 +248,4 @@ def test_neighbours_on_the_machine_are_said() -> None:
         waiting(1, 82, workers=worker_use(1, 50), main_cpu_percent=30.0, others_cores=1.2)
     )
     told = [evidence.text for evidence in finding.evidence]
-    assert "a batch costs a worker 96 ms; other processes use 1.2 of 2 cores" in told
+    assert "a batch costs a worker 96 ms while others use 1.2 of 2 cores" in told

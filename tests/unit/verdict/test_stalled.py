@@ -4,8 +4,9 @@ import pytest
 
 from tests.unit.verdict.windows import S, even, open_step, run, stacks, window
 from tui.verdict.engine import Engine
-from tui.verdict.findings import Verdict
+from tui.verdict.findings import Finding, Verdict
 from tui.verdict.rules.stalled import stalled
+from tui.verdict.window import WorkersAt
 
 
 def test_a_run_that_stops_names_the_phase_and_the_frame() -> None:
@@ -29,6 +30,52 @@ def test_the_way_there_is_told_from_the_outermost_frame() -> None:
         "the main thread: main (train.py:90) → epoch (train.py:40) → recv (client.py:12)"
     )
     assert finding.evidence[1].source == "py-spy"
+
+
+HELD = WorkersAt(
+    (48231, 48232), ("get (files.py:30)", "read (stalled.py:66)", "answer (stalled.py:77)"), False
+)
+IDLE = WorkersAt((48233,), ("_worker_loop (torch/utils/data/_utils/worker.py:342)",), True)
+WAY = ("train (train.py:52)", "_try_get_data (torch/utils/data/dataloader.py:1310)")
+
+
+def held_up(*workers: WorkersAt, phase: str = "data") -> Finding:
+    now = open_step(phase, 12.0, frame=WAY[-1], stack=WAY, workers=workers)
+    rows = even(300, data_ms=2, forward_ms=40)
+    before = stacks(workers=[(1.0, "decode (PIL/ImageFile.py:300)", None)], idle=0.0)
+    finding = stalled(window(rows, open_step=now, stacks=before))
+    assert finding is not None
+    return finding
+
+
+def test_a_wait_for_data_is_named_by_the_worker_that_stands() -> None:
+    finding = held_up(HELD, IDLE)
+    assert finding.headline == "nothing for 12 s: data, 2 workers in answer (stalled.py:77)"
+    told = [(one.text, one.source) for one in finding.evidence[1:]]
+    assert told == [
+        (
+            "workers 48231 and 48232: answer (stalled.py:77) ← read (stalled.py:66) ← "
+            "get (files.py:30); 1 more waits for work",
+            "py-spy",
+        ),
+        (f"the main thread: {WAY[0]} → {WAY[1]}", "py-spy"),
+    ], "and not by what workers did in the minute before"
+    assert finding.advice == (
+        "see what holds 2 workers in answer (stalled.py:77): a lock, a disk, "
+        "a server without a timeout",
+    )
+
+
+def test_workers_that_wait_for_work_hold_nothing_up() -> None:
+    finding = held_up(IDLE)
+    assert finding.headline == f"nothing for 12 s: data in {WAY[1]}"
+    assert finding.evidence[1].text == (
+        "its worker waits for work: none makes the batch that it waits for"
+    )
+
+
+def test_in_another_phase_workers_are_nobodys_business() -> None:
+    assert "worker" not in str(held_up(HELD, phase="forward"))
 
 
 def test_without_a_stack_the_phase_stands_alone() -> None:

@@ -14,6 +14,7 @@ from tui.verdict.forecast.measured import course_of
 from tui.verdict.forecast.replay import replay
 from tui.verdict.pauses import Pauses
 from tui.verdict.starved import starved
+from tui.verdict.unmeasured import unmeasured
 from tui.verdict.window import Window
 
 
@@ -36,7 +37,17 @@ class Replayed:
 
     def left(self, kinds: Collection[Kind], at_best: bool = False) -> float | None:
         """Length of a step without these causes, as part of what it is, 0 to 1; None for causes
-        that no replay takes away.
+        that no replay takes away. The start of an epoch goes with the cause "input", whether it
+        was measured or not; other steps that were not measured stay as they are."""
+        within = self.within(kinds, at_best)
+        if within is None:
+            return None
+        beside = unmeasured(self.window)
+        starts = 0.0 if "input" in kinds else beside.starting
+        return min(1.0, beside.left * within + beside.aside + starts)
+
+    def within(self, kinds: Collection[Kind], at_best: bool = False) -> float | None:
+        """The same of the measured steps alone.
 
         No cause outside the loader may beat the loader, S/W: plain replay gave 1.27x for removing
         a sync where the loader was the limit, and the truth was 1.00x (diagnosis 2.4, scenario F).
@@ -81,7 +92,7 @@ def gain_of_pauses(kind: Kind, window: Window, found: Pauses) -> Gain | None:
     """The same for pauses that are rarer than a window is long, by the mean step over enough of
     them; without a GPU by what they take."""
     known = replayed(window)
-    left = None if known is None else known.left((kind,))
+    left = None if known is None else known.within((kind,))
     if known is None or left is None or found.mean_ns <= 0:
         return gain_on_the_host(window, found.share.mean)
     return Gain(max(1.0, found.mean_ns / (left * known.course.step_ns)), "estimate")

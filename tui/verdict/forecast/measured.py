@@ -10,6 +10,7 @@ from tui.verdict.forecast.spans import Span, spans_of
 from tui.verdict.forecast.stretches import stretches_of
 from tui.verdict.pauses import clinging_parts, startup_parts
 from tui.verdict.places import copies_to_gpu, main_places, share_where, waits_for_gpu
+from tui.verdict.unmeasured import unmeasured
 from tui.verdict.window import Window
 
 _IDLE_FIRST = ("other", "checkpoint", "compile")
@@ -65,8 +66,12 @@ def _paired(window: Window) -> list[tuple[Step, GpuStep, int, int]]:
 
 
 def _busy_ns(window: Window, step_ns: float) -> float | None:
+    """What does not lie in the measured steps leaves the GPU idle: they hold all its work."""
     told = window.activity
-    return None if told is None or told.busy is None else min(1.0, told.busy / 100) * step_ns
+    if told is None or told.busy is None:
+        return None
+    held = max(policy.LEAST_LEFT, unmeasured(window).left)
+    return min(1.0, told.busy / 100 / held) * step_ns
 
 
 def _waited_of(window: Window) -> float | None:

@@ -13,6 +13,10 @@ CAUGHT_UP_NS: Final = 50_000
 CAUGHT_UP_SHARE: Final = 0.01
 """Lag at which the GPU has caught up: tau = max(50 us, 1 % of the step) (diagnosis 2.3). Measured
 on an H200: 9 to 30 us in launch-bound loops, milliseconds to seconds in others."""
+CAUGHT_UP_IDLE: Final = 0.05
+"""…or this part of the time that the GPU is idle in a step. On an H200 nine launch-bound loops lag
+by 0 to 0.03 of it at the median and 0.05 at the 90th percentile; loops that wait for the GPU, or
+for memory from the device, by 0.08 to 1."""
 CAUGHT_UP_STEPS: Final = 0.80
 """…in at least this part of the steps (diagnosis 2.6)."""
 LAG_UNCERTAIN: Final = 0.5
@@ -63,8 +67,12 @@ MISALIGNED_TENSOR: Final = 0.30
 """Tensor cores active for 10 to 30 % of the busy time (diagnosis 2.6)…"""
 MISALIGNED_SM: Final = 0.80
 MISALIGNED_FP32: Final = 0.15
-"""…while the multiprocessors are full and do little else. A choice, not yet measured: products
-that fit read 96 % here with 93 % on the tensor cores, pure fp32 ones 77 % on the fp32 units."""
+"""…while the multiprocessors are full and do little else. Products that fit read 96 % here with
+93 % on the tensor cores, pure fp32 ones 77 % on the fp32 units."""
+MISALIGNED_UNEXPLAINED: Final = 0.45
+"""Part of the busy time that tensor cores and memory at their full rates do not explain. On an H200
+products of odd sizes leave 0.59; convolutional nets of fitting sizes, which share their time with
+norms and activations, 0.25 to 0.30."""
 
 MEMORY_FULL: Final = 0.92
 """Part of the device's memory from which it counts as full (diagnosis 3, C14): the rest goes in

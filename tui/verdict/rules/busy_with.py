@@ -153,12 +153,14 @@ def underfilled(work: Work) -> Finding | None:
 def misaligned(work: Work) -> Finding | None:
     """Tensor cores that work at a fraction of their rate, on multiprocessors that are all busy,
     with little for the memory and the fp32 units to do: products whose sizes they cannot take
-    whole (diagnosis 2.6, "misaligned shapes or small tiles")."""
+    whole (diagnosis 2.6, "misaligned shapes or small tiles"). What tensor cores and memory do
+    would take so much of the time at their full rates; the rest is slow products."""
     if not policy.TENSOR_ABSENT <= work.tensor < policy.MISALIGNED_TENSOR:
         return None
-    if work.sm < policy.MISALIGNED_SM or work.dram >= policy.UNDERFILLED_DRAM:
+    if work.sm < policy.MISALIGNED_SM or work.fp32 >= policy.MISALIGNED_FP32:
         return None
-    if work.fp32 >= policy.MISALIGNED_FP32:
+    explained = work.tensor / policy.TENSOR_FULL + work.dram / policy.DRAM_FULL
+    if work.sm - explained < policy.MISALIGNED_UNEXPLAINED:
         return None
     saved = (1 - work.tensor / policy.TENSOR_HEALTHY) * work.busy
     found = _estimate(

@@ -10,7 +10,8 @@ from tui.verdict.window import Window
 
 def fragmentation(window: Window) -> Finding | None:
     """A fifth of what is held lies free between tensors, and requests go to the device after the
-    warm-up all the same: the pieces are too small for them."""
+    warm-up all the same: the pieces are too small for them. Where requests had to empty the cache,
+    a tenth of what was ever held is enough: so much was free even when the most was in use."""
     told = [one for one in readings(window) if one.step > window.warm_step]
     if not told or told[-1].inactive_split is None or not told[-1].reserved:
         return None
@@ -19,15 +20,22 @@ def fragmentation(window: Window) -> Finding | None:
     if newest.step - recent[0].step < policy.EARLY_STEPS:
         return None
     part = min((one.inactive_split or 0) / max(1, one.reserved) for one in recent[-2:])
-    if part < policy.SPLIT_SHARE:
-        return None
     retries = newest.retries - recent[0].retries
+    spare = 1 - newest.peak_allocated / max(1, newest.peak_reserved)
+    if part < policy.SPLIT_SHARE and not (retries and spare >= policy.SPLIT_AT_PEAK):
+        return None
     asked = _asked(recent[0].device_allocs, newest.device_allocs)
     steps = newest.step - recent[0].step
     if not retries and (asked is None or asked / steps < policy.SPLIT_ALLOCS):
         return None
-    held = f"{mib(newest.inactive_split or 0)} of {mib(newest.reserved)} reserved"
-    evidence = [Evidence(f"{held} lie free between tensors", "hook", 100 * part, "%")]
+    pieces, held = newest.inactive_split or 0, newest.reserved
+    where = "lie free between tensors"
+    if part < policy.SPLIT_SHARE:
+        part, held = spare, newest.peak_reserved
+        pieces = newest.peak_reserved - newest.peak_allocated
+        where = "were free at the fullest moment"
+    text = f"{mib(pieces)} of {mib(held)} reserved {where}"
+    evidence = [Evidence(text, "hook", 100 * part, "%")]
     if retries:
         text = f"{retries:,} allocations in {steps:,} steps had to empty the cache first"
         evidence.append(Evidence(f"{text}: each waits for the GPU", "hook", float(retries)))

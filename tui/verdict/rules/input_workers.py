@@ -43,5 +43,5 @@ def _cost(window: Window, feeding: Feeding) -> Evidence:
         text += f", they are at it {percent(feeding.busy)} of the time"
     here, others = window.cores, window.others_cores
     if here and others is not None and others >= policy.OTHERS_USE * here:
-        text += f"; other processes use {others:.1f} of {cores(here)}"
+        text += f" while others use {others:.1f} of {cores(here)}"
     return Evidence(text, "hook", make_ns / 1e6, "ms")

@@ -1,5 +1,7 @@
 """The GPU waits for the host to launch its kernels."""
 
+from typing import Final
+
 from probe.wire.messages import GpuStep
 from tui.verdict import policy
 from tui.verdict.asleep import asleep
@@ -22,7 +24,13 @@ from tui.verdict.places import (
 from tui.verdict.ratio import Share, share_of
 from tui.verdict.rules.launch_cpu_starved import cpu_starved
 from tui.verdict.rules.optimizer_advice import updated_together
+from tui.verdict.unmeasured import unmeasured
 from tui.verdict.window import Window
+
+DETECTS_ANOMALIES: Final = (
+    "torch.autograd.set_detect_anomaly(False): it keeps a stack for each operation and looks for "
+    "NaN after each"
+)
 
 
 def launch(window: Window) -> Finding | None:
@@ -43,7 +51,10 @@ def launch(window: Window) -> Finding | None:
     moved = copies(window)
     taken = busy + share_where(main_places(window), empties_cache)
     taken += moved.share if moved is not None else 0.0
-    share = Share(*(max(0.0, part - taken) for part in (issued.mean, issued.low, issued.high)))
+    like_these = unmeasured(window).left
+    share = Share(
+        *(max(0.0, like_these * part - taken) for part in (issued.mean, issued.low, issued.high))
+    )
     if share.mean < policy.CONTRIBUTOR:
         return None
     if (asleep(window) or 0.0) >= policy.ASLEEP_AWAKE * share.mean:
@@ -75,6 +86,8 @@ def launch(window: Window) -> Finding | None:
     issues_ns = sum(row.optimizer_ns for row in rows)
     if together and issues_ns >= policy.MOST_OF_IT * sum(map(_issued, rows)):
         advice.insert(0, f"most of it is issued in the optimizer: {together}")
+    if window.settings is not None and window.settings.anomaly:
+        advice.insert(0, DETECTS_ANOMALIES)
     mine = by_user_function(place for place in main_places(window) if is_users(place))
     if mine and mine[0].share >= policy.LOOP_SHARE:
         advice.append(

@@ -19,13 +19,14 @@ def for_this_optimizer(window: Window) -> tuple[str, ...]:
     settings, together = window.settings, updated_together(window)
     rarely = "accumulate gradients over several batches: fewer optimizer steps"
     rows = "a large embedding: sparse=True with SparseAdam updates only the rows that were used"
-    if settings is not None and settings.fused:
-        return (rarely, rows, "an 8-bit or a sharded optimizer moves fewer bytes")
     first = (together,) if together else ()
     if settings is None:
         return (*first, rarely, rows)
     tensors, held = settings.parameters or 0, settings.parameter_bytes or 0
     large = 0 < tensors <= policy.FEW_TENSORS and held >= policy.LARGE_TENSOR * tensors
+    if settings.fused:
+        first = ("an 8-bit or a sharded optimizer moves fewer bytes",)
+        return (rows, rarely, *first) if large else (rarely, rows, *first)
     return (rows, rarely, *first) if large else (*first, rarely, rows)
 
 

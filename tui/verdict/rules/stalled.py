@@ -7,6 +7,7 @@ from tui.verdict.figures import ms, percent
 from tui.verdict.findings import Evidence, Finding
 from tui.verdict.places import spot, worker_places
 from tui.verdict.spent import pace_of
+from tui.verdict.standing_workers import look_at, shows, where
 from tui.verdict.window import OpenStep, Window
 
 _NEEDS = {
@@ -33,20 +34,24 @@ def stalled(window: Window) -> Finding | None:
     text = f"the last mark came {age} ago, in {now.phase}"
     if window.all_recent:
         text += f"; 95% of steps took less than {ms(_percentile_95(window.all_recent))}"
-    evidence = [Evidence(text, "hook", now.age_s, "s")]
+    waits = now.phase in ("data", "loader start-up")
+    workers = now.workers if waits else ()
+    evidence = [Evidence(text, "hook", now.age_s, "s"), *shows(workers)]
     if now.stack:
         way = " → ".join(now.stack)
-        evidence.append(Evidence(f"the main thread: {way}", "py-spy"))
+        evidence.append(Evidence(f"the main thread: {way}", now.seen_by))
     elif now.frame:
-        evidence.append(Evidence(f"the main thread is in {now.frame}", "py-spy"))
-    if now.phase in ("data", "loader start-up"):
+        evidence.append(Evidence(f"the main thread is in {now.frame}", now.seen_by))
+    if waits and not workers:
         for place in worker_places(window)[:1]:
             text = f"{percent(place.share)} of worker samples are in {spot(place)}"
             evidence.append(Evidence(text, "py-spy", place.share))
-    where = f" in {now.frame}" if now.frame else ""
-    advice = (_NEEDS.get(now.phase, f"look at what the main thread waits for{where}"),)
-    headline = f"nothing for {age}: {now.phase}{where}"
-    return plain("stalled", None, "critical", headline, tuple(evidence), advice)
+    held = where(workers)
+    here = f", {held}" if held else f" in {now.frame}" if now.frame else ""
+    usual = _NEEDS.get(now.phase, f"look at what the main thread waits for{here}")
+    advice = look_at(held) if held else usual
+    headline = f"nothing for {age}: {now.phase}{here}"
+    return plain("stalled", None, "critical", headline, tuple(evidence), (advice,))
 
 
 def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:

@@ -4,8 +4,8 @@ from tui.verdict import policy
 from tui.verdict.bound import plain
 from tui.verdict.figures import ms
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.places import told, worker_places
 from tui.verdict.sampled.felt import sampled_of
+from tui.verdict.standing_workers import look_at, shows, where
 from tui.verdict.window import Still, Window
 
 
@@ -25,17 +25,14 @@ def stalled(window: Window) -> Finding | None:
         ),
         Evidence("neither it nor its processes use a core", "proc", still.beside_cores, "cores"),
     ]
-    if still.phase == "data":
-        evidence += [told(place, "worker") for place in worker_places(window)[:1]]
+    workers = still.workers if still.phase == "data" else ()
+    evidence += shows(workers)
+    held = where(workers)
+    here = f", {held}" if held else f" in {still.frame}"
     doing = "waiting for data" if still.phase == "data" else still.phase
-    return plain(
-        "stalled",
-        None,
-        "critical",
-        f"nothing moves for {age}: {doing} in {still.frame}",
-        tuple(evidence),
-        (f"look at what the main thread waits for in {still.frame}",),
-    )
+    advice = look_at(held) if held else f"look at what the main thread waits for in {still.frame}"
+    headline = f"nothing moves for {age}: {doing}{here}"
+    return plain("stalled", None, "critical", headline, tuple(evidence), (advice,))
 
 
 def _nothing_runs(still: Still) -> bool:
