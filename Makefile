@@ -5,15 +5,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+FRAMEWORKS := build/frameworks
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench faults frameworks versions clean
 
 demo: $(INSTALLED)
 	$(BIN)/gpuwatch demo
 
 # Two thirds of it waits for processes: side by side it takes half the time.
 test: lint
-	$(BIN)/python -m pytest -m "not gpu" -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks and not versions" -n auto --maxprocesses 4
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -23,6 +24,27 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench.probe_cost
+
+# What may go wrong around a run, in full: a notebook's kernel, a thousand monitors, minutes of fuzz.
+faults: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[faults]'
+	$(BIN)/python -m pytest -m "not gpu" tests/faults tests/hostile
+
+# Real runs under real frameworks, which have an environment of their own (2 GB).
+frameworks: $(INSTALLED) $(FRAMEWORKS)/.installed
+	GPUWATCH_FRAMEWORKS=$(abspath $(FRAMEWORKS))/bin/python \
+		$(BIN)/python -m pytest -m "not gpu" tests/frameworks
+
+$(FRAMEWORKS)/.installed: tests/frameworks/constraints.txt
+	rm -rf $(FRAMEWORKS)
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--requirement tests/frameworks/constraints.txt
+	touch $@
+
+# The probe on other Pythons and other torches: 5 GB for each pair, which are removed again.
+versions: $(INSTALLED)
+	$(BIN)/python -m tests.versions.matrix build/versions
 
 # A torch that is already there is reused (it is large, and it is the one that fits the driver);
 # then the machine's packages are visible in the environment. Without one, torch is installed in

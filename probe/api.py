@@ -4,12 +4,16 @@ import os
 from collections.abc import Iterable
 from contextlib import ContextDecorator
 from types import TracebackType
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from probe.encodable import encodable
 from probe.installed import Installed
 from probe.recorder import Recorder
 from probe.wire.marks import PHASE_ENTER, PHASE_LEAVE, STEP
 from probe.wrapped import Wrapped
+
+LONGEST_NAME: Final = 200
+"""Characters of a phase's name."""
 
 T = TypeVar("T")
 
@@ -71,7 +75,7 @@ class phase(ContextDecorator):
     """
 
     def __init__(self, name: str) -> None:
-        self._name = str(name)
+        self._name = encodable(str(name)[:LONGEST_NAME])
 
     def __enter__(self) -> "phase":
         recorder = _recorder()

@@ -1,6 +1,7 @@
 """Where a step ends: the first fetch after an optimizer step, and what stands in for it.
 
-* no loader ever seen: the optimizer's end, decided when the next backward comes;
+* no loader ever seen, or none for `PATIENCE` updates (one batch used again and again): the
+  optimizer's end, decided when the next backward comes;
 * a loader, but no optimizer in `patience` micro-steps (a compiled or home-made one): the first
   fetch after a backward; patience becomes twice the longest accumulation seen;
 * no backward ever: from fetch to fetch, at once when gradients are off (inference);
@@ -23,6 +24,8 @@ class Boundary:
         """A backward or an optimizer has been seen: this run is no inference."""
         self._explicit = False
         self._loader_seen = False
+        self._updates = 0
+        """Backwards behind an optimizer's step, since the last fetch."""
         self._patience = PATIENCE
         self._without_optimizer = False
         self._unstepped = 0
@@ -39,6 +42,12 @@ class Boundary:
     def steps_before_fetch(self, step: OpenStep, grad: bool) -> int:
         """How many steps the open one is, if a fetch that begins now ends it; 0 if it goes on."""
         self._loader_seen = True
+        self._updates = 0
+        return self.steps_before_iterator(step, grad)
+
+    def steps_before_iterator(self, step: OpenStep, grad: bool = True) -> int:
+        """The same where an iterator is made, which is no fetch: Accelerate's dispatcher makes one
+        on every rank, and fetches on the first alone."""
         if self._explicit:
             return 0
         if step.optimized:
@@ -58,6 +67,20 @@ class Boundary:
             return step.fetches
         return 0
 
-    def ends_before_backward(self, step: OpenStep) -> bool:
-        """Whether a backward that begins now shows that the open step ended at its last mark."""
-        return step.optimized and not self._loader_seen and not self._explicit
+    def steps_before_backward(self, step: OpenStep) -> int:
+        """How many steps the open one is, if a backward that begins now shows that it ended at its
+        last mark; 0 if it goes on."""
+        if not step.optimized or self._explicit:
+            return 0
+        if not self._loader_seen:
+            return 1
+        self._updates += 1
+        if self._updates < PATIENCE:
+            return 0
+        self._loader_seen = False
+        return self._updates
+
+    def ends_with_the_run(self, step: OpenStep) -> bool:
+        """Whether the open step is complete as the run ends: one whose batch was fetched ahead has
+        no fetch behind it."""
+        return step.optimized and not self._explicit

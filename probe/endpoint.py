@@ -4,31 +4,50 @@ import os
 
 import zmq
 
+from probe.socket_directory import make_safe
+
 SEND_QUEUE: int = 256
 """Messages a monitor may be behind; what comes after is dropped for it, and it can count them."""
 LONGEST_REQUEST_BYTES: int = 4096
 
 
 class Endpoint:
-    """A bound ROUTER. Owned by one thread.
-
-    Raises OSError (`zmq.ZMQError` is one) from `open` when the socket cannot be bound.
-    """
+    """A ROUTER that is bound, or will be once it can be. Owned by one thread."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._context = zmq.Context(io_threads=1)
         self._socket: zmq.Socket[bytes] | None = None
         self._inode = 0
+        self._filtered: bool | None = None
+        """The kernel checks the peer's user; None before the first bind."""
 
-    def open(self) -> None:
-        """Bind; with the kernel's check of the peer's user where this libzmq has it."""
-        self._socket = self._bind(filtered=True)
-        if not _answers(self._context, self._socket, self.path):
+    def hold(self) -> None:
+        """Bind, if we are not bound or somebody has removed our socket file.
+
+        Raises OSError where that cannot be done now. Whoever is connected stays so then.
+        """
+        if self._is_there():
+            return
+        make_safe(os.path.dirname(self.path))
+        if self._socket is not None:
+            self._socket.close(linger=0)  # it would take the new file with it, were it closed later
+            self._socket = None
+        if self._filtered is None:
+            self._socket = self._bind(filtered=True)
             # ZMQ_IPC_FILTER_UID is deprecated upstream and may one day let nobody in; the 0700
             # directory is the main guard.
+            self._filtered = _answers(self._context, self._socket, self.path)
+            if self._filtered:
+                return
             self._socket.close(linger=0)
-            self._socket = self._bind(filtered=False)
+        self._socket = self._bind(self._filtered)
+
+    def _is_there(self) -> bool:
+        try:
+            return self._socket is not None and os.stat(self.path).st_ino == self._inode
+        except OSError:
+            return False
 
     def _bind(self, filtered: bool) -> "zmq.Socket[bytes]":
         socket = self._context.socket(zmq.ROUTER)
@@ -39,14 +58,19 @@ class Endpoint:
         if filtered:
             for uid in {os.getuid(), 0}:
                 socket.setsockopt(zmq.IPC_FILTER_UID, uid)
-        socket.bind(f"ipc://{self.path}")
-        self._inode = os.stat(self.path).st_ino
+        try:
+            socket.bind(f"ipc://{self.path}")
+            self._inode = os.stat(self.path).st_ino
+        except (zmq.ZMQError, OSError) as error:
+            socket.close(linger=0)
+            raise OSError(error.errno, os.strerror(error.errno or 0), self.path) from None
         return socket
 
     def receive(self, most: int) -> list[tuple[bytes, bytes]]:
         """What has arrived, as (peer, frame), at most `most`; never waits."""
-        assert self._socket is not None
-        arrived = []
+        arrived: list[tuple[bytes, bytes]] = []
+        if self._socket is None:
+            return arrived
         for _ in range(most):
             try:
                 parts = self._socket.recv_multipart(zmq.NOBLOCK)
@@ -58,30 +82,21 @@ class Endpoint:
 
     def send(self, peer: bytes, frame: bytes) -> None:
         """Send, or drop it: a monitor that does not read never holds anything up."""
-        assert self._socket is not None
         try:
-            self._socket.send_multipart([peer, frame], zmq.NOBLOCK, copy=True)
+            if self._socket is not None:
+                self._socket.send_multipart([peer, frame], zmq.NOBLOCK, copy=True)
         except zmq.Again:
             return
 
-    def mend(self) -> None:
-        """Bind again when somebody has removed our socket file."""
-        try:
-            if os.stat(self.path).st_ino == self._inode:
-                return
-        except FileNotFoundError:
-            pass
-        if self._socket is not None:
-            self._socket.close(linger=0)
-            self._socket = None
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        self._socket = self._bind(filtered=True)
-
     def close(self) -> None:
         """Unbind, which removes the file; waits for nobody."""
+        is_there = self._is_there()
         self._context.destroy(linger=0)
-        if os.path.exists(self.path):
-            os.unlink(self.path)
+        try:
+            if is_there:
+                os.unlink(self.path)
+        except OSError:
+            pass  # libzmq has removed it, or nobody may
 
 
 def _answers(

@@ -4,6 +4,12 @@ import sys
 import traceback
 from collections.abc import Callable
 from types import TracebackType
+from typing import Final
+
+from probe.encodable import encodable
+
+MOST_TEXT: Final = 300
+"""Characters of what an error says: it goes onto one line, and onto the state page."""
 
 
 class Fuse:
@@ -22,15 +28,18 @@ class Fuse:
         if self.fault is not None:
             return
         frames = traceback.extract_tb(error.__traceback__)
-        place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-        self.fault = f"{type(error).__name__}: {error}{place}"
-        self._on_blown()
+        place = f" at {encodable(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+        self.fault = f"{type(error).__name__}: {_text(error)}{place}"
+        for tell in (self._on_blown, self._say):
+            try:
+                tell()
+            except Exception:
+                pass  # stderr is closed, its disk full, or what stands there is the user's own
+
+    def _say(self) -> None:
         if sys.stderr is not None:
             line = f"gpuwatch: the probe stopped watching ({self.fault}); the run goes on.\n"
-            try:
-                sys.stderr.write(line)
-            except (OSError, ValueError):
-                pass  # stderr is closed or its disk is full: the monitor still shows the fault
+            sys.stderr.write(line)
 
     def __enter__(self) -> None:
         return None
@@ -45,3 +54,11 @@ class Fuse:
             return False  # KeyboardInterrupt and SystemExit are the user's
         self.trip(error)
         return True
+
+
+def _text(error: BaseException) -> str:
+    """What an error says, on one line; a class of the user's may fail at that as well."""
+    try:
+        return encodable(" ".join(str(error).split())[:MOST_TEXT])
+    except Exception:
+        return "it cannot say why"

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from probe import clock
+from probe.encodable import encodable
 
 SCHEMA: Final = 1
 """The same number as messages.SCHEMA, which needs the codec: a test holds them together."""
@@ -42,11 +43,13 @@ class Identity:
         return replace(self, endpoint=endpoint, fault=fault, torch=torch_version())
 
     def as_json(self, limit_bytes: int) -> bytes:
-        """JSON of at most `limit_bytes`; a command line too long for that is cut."""
+        """JSON of at most `limit_bytes`: the command line is cut first, then the longest texts."""
         fields = asdict(self)
         encoded = json.dumps(fields).encode()
-        while len(encoded) > limit_bytes and fields["argv"]:
-            fields["argv"] = fields["argv"][: len(fields["argv"]) // 2]
+        while len(encoded) > limit_bytes:
+            texts = [name for name, value in fields.items() if isinstance(value, str)]
+            name = "argv" if fields["argv"] else max(texts, key=lambda one: len(fields[one]))
+            fields[name] = fields[name][: len(fields[name]) // 2]
             encoded = json.dumps(fields).encode()
         return encoded
 
@@ -60,7 +63,7 @@ def identify(endpoint: str | None, fault: str | None) -> Identity:
         started_unix=clock.unix_seconds(),
         argv=_argv(),
         cwd=_cwd(),
-        executable=sys.executable or "",
+        executable=encodable(sys.executable or ""),
         python=".".join(map(str, sys.version_info[:3])),
         torch=torch_version(),
         probe=VERSION,
@@ -96,12 +99,12 @@ def _argv() -> list[str]:
     argv = list(getattr(sys, "argv", []))
     if argv[:1] == ["-m"]:
         argv[0] = sys.orig_argv[-len(argv)].removeprefix("-m")
-    return argv
+    return [encodable(str(word)) for word in argv]
 
 
 def _cwd() -> str:
     try:
-        return os.getcwd()
+        return encodable(os.getcwd())
     except OSError:
         return ""  # the directory is gone
 

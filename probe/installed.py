@@ -8,7 +8,16 @@ from typing import Any
 
 from probe.armed import Armed
 from probe.fuse import Fuse
-from probe.hooks import Detach, backward, checkpoint, compilation, dataloader, optimizer, tracing
+from probe.hooks import (
+    Detach,
+    backward,
+    checkpoint,
+    compilation,
+    dataloader,
+    dispatched,
+    optimizer,
+    tracing,
+)
 from probe.hooks.arrival import ArrivalFinder
 from probe.launchers import is_launcher
 from probe.recorder import Recorder
@@ -21,6 +30,7 @@ HOOKS: tuple[Any, ...] = (
     optimizer,
     checkpoint,
     compilation,
+    dispatched,
 )
 
 
@@ -34,6 +44,7 @@ class Installed:
         self.recorder = Recorder(self._arm, self._fuse.trip)
         self._armed: Armed | None = None
         self._detach: list[Detach] = []
+        self._finalizer: Any = None
         self._finder = ArrivalFinder()
         for hook in HOOKS:
             self._finder.when_imported(hook.MODULE, self._attacher(hook.attach))
@@ -46,9 +57,14 @@ class Installed:
         """Put everything back; returns what somebody has patched over and had to be left."""
         self.recorder.stop()
         self._finder.withdraw()
-        left = tuple(name for detach in self._detach for name in detach())
+        left: tuple[str, ...] = ()
+        for detach in self._detach:
+            with self._fuse:
+                left += detach()
         self._detach.clear()
         atexit.unregister(self._leave)
+        if self._finalizer is not None:
+            self._finalizer.cancel()
         self._end("uninstalled", page.STATE_UNINSTALLED)
         return left
 
@@ -78,7 +94,14 @@ class Installed:
         armed = Armed(self.recorder, self._fuse)
         armed.start()
         self._armed = armed
+        self._leave_with_multiprocessing()
         return True
+
+    def _leave_with_multiprocessing(self) -> None:
+        """A process that multiprocessing has forked never comes to its exit handlers."""
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None and sys.modules["multiprocessing.process"].parent_process() is not None:
+            self._finalizer = util.Finalize(None, self._leave, exitpriority=0)
 
     def _blown(self) -> None:
         self.recorder.stop()
@@ -91,9 +114,10 @@ class Installed:
         self._end("exiting", page.STATE_ENDED)
 
     def _end(self, reason: str, state: int) -> None:
-        if self._armed is not None and self._armed.pid == os.getpid():
-            self._armed.end(reason, state)
-        self._armed = None
+        armed, self._armed = self._armed, None
+        if armed is not None and armed.pid == os.getpid():
+            with self._fuse:
+                armed.end(reason, state)
 
 
 def _is_being_spawned() -> bool:

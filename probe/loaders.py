@@ -4,6 +4,7 @@ Everything read here is private to torch and may be missing: then it is None, an
 """
 
 import itertools
+import operator
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -51,22 +52,30 @@ def describe_iterator(iterator: Any) -> LoaderRow:
     sampler = getattr(iterator, "_index_sampler", None)
     try:
         batches: int | None = len(sampler)  # type: ignore[arg-type]
-    except (TypeError, NotImplementedError):
-        batches = None  # an iterable dataset, or a sampler of the user's without a length
+    except Exception:
+        batches = None  # an iterable dataset, or a sampler of the user's that cannot tell
     dataset = getattr(iterator, "_dataset", None)
     workers = getattr(iterator, "_workers", ())
     return (
         id(sampler),
         type(iterator).__name__,
-        getattr(iterator, "_num_workers", None),
-        getattr(iterator, "_prefetch_factor", None),
+        _whole(getattr(iterator, "_num_workers", None)),
+        _whole(getattr(iterator, "_prefetch_factor", None)),
         bool(getattr(iterator, "_pin_memory", False)),
         bool(getattr(iterator, "_persistent_workers", False)),
-        getattr(sampler, "batch_size", None),
+        _whole(getattr(sampler, "batch_size", None)),
         batches,
         tuple(worker.pid for worker in workers),
         type(dataset).__name__,
     )
+
+
+def _whole(number: Any) -> int | None:
+    """A number of the user's as one of Python's own, which alone the codec takes."""
+    try:
+        return operator.index(number)
+    except TypeError:
+        return None
 
 
 def ready_batches(iterator: Any) -> int | None:

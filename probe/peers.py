@@ -22,6 +22,8 @@ class Peer:
     told: list[Loader] = field(default_factory=list)
     """The loaders as it last heard of them."""
     told_settings: Settings | None = None
+    dumped_ns: int | None = None
+    """When it was last given a dump."""
 
     def loaders_to_tell(self, loaders: list[Loader]) -> list[Loader]:
         """Those that changed since it was last told."""
@@ -49,6 +51,10 @@ class Peers:
     def items(self) -> list[tuple[bytes, Peer]]:
         """A copy, so that peers may go while it is walked."""
         return list(self._peers.items())
+
+    def known(self, identity: bytes) -> Peer | None:
+        """The monitor; None while it has not subscribed."""
+        return self._peers.get(identity)
 
     @property
     def newest_pid(self) -> int:

@@ -86,6 +86,8 @@ def plain_step(some: Sequence[Mark], at: int, iterator: int) -> Plain | None:
         last, kind, end_ns, detail = part[6]
     if kind != marks.FETCH_ENTER or detail != iterator or last != first + marked - 1:
         return None
+    if not fetched_ns <= backward_ns <= after_ns <= optimizer_ns <= stepped_ns <= end_ns:
+        return None  # the clock has jumped back: a process that was restored on another machine
     return Plain(
         first, last, fetched_ns, backward_ns, after_ns, optimizer_ns, stepped_ns, end_ns, ready
     )

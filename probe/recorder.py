@@ -2,7 +2,7 @@
 
 Everything else (steps, phases, encoding, sending) happens on the publisher's thread, from the ring.
 
-The three hooks of every step write the tuple themselves::
+The three hooks of every step write the tuple themselves, under a handler that trips the fuse::
 
     if recorder.resting: return original(...)
     if get_ident() != recorder.owner and not recorder.claim(KIND): return original(...)
@@ -10,8 +10,7 @@ The three hooks of every step write the tuple themselves::
     if (stamp := recorder.stamp) is not None: stamp(n, KIND)
 
 In a real loop, whose caches are cold, a call of `mark` costs 2 us more than that (and one store
-into the state page 0.5 us, so the publisher does that ten times a second instead). Nothing in those
-lines can fail; whatever can goes through `mark` or the stamper, the training thread's guards.
+into the state page 0.5 us, so the publisher does that ten times a second instead).
 """
 
 import itertools
@@ -40,8 +39,8 @@ class Recorder:
     one to watch.
     """
 
-    __slots__ = ("_arm", "_trip", "armed", "glance", "last", "now_ns", "number", "on", "owner",
-                 "put", "rested", "resting", "ring", "stamp", "trained", "watched")  # fmt: skip
+    __slots__ = ("_arm", "armed", "glance", "last", "now_ns", "number", "on", "owner", "put",
+                 "rested", "resting", "ring", "stamp", "trained", "trip", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -50,7 +49,8 @@ class Recorder:
         now_ns: Callable[[], int] = clock.now_ns,
     ) -> None:
         self._arm = arm
-        self._trip = trip
+        self.trip = trip
+        """Ends the watching, never the training: for whatever fails in a hook."""
         self.now_ns = now_ns
         self.on = True
         """False: no thread may mark, ever again."""
@@ -92,19 +92,23 @@ class Recorder:
             if (stamp := self.stamp) is not None and kind not in marks.ASIDES:
                 stamp(number, kind)
         except Exception as error:
-            self._trip(error)
+            self.trip(error)
 
     def claim(self, kind: int) -> bool:
-        """Whether a thread that does not own the timeline may mark, taking it over if need be."""
-        if not self.on:
+        """Whether a thread that does not own the timeline may mark, taking it over if need be.
+
+        Nothing that fails in here reaches the user's loop.
+        """
+        try:
+            return self.on and self._may_mark(kind)
+        except Exception as error:
+            self.trip(error)
             return False
+
+    def _may_mark(self, kind: int) -> bool:
+        self.armed = self.armed or self._arm(kind)
         if not self.armed:
-            try:
-                self.armed = self._arm(kind)
-            except Exception as error:
-                self._trip(error)
-            if not self.armed:
-                return False
+            return False
         if self.owner == 0 or (kind == marks.BACKWARD_ENTER and self._may_be_taken_over()):
             self.owner = get_ident()
             return True

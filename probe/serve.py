@@ -3,6 +3,7 @@
 Imports the codec and pyzmq, so only that thread imports this module. Never touches CUDA.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable
 from threading import Event
@@ -12,9 +13,11 @@ from typing import Final
 from probe import clock
 from probe.device.governor import Governor
 from probe.device.sampling import Sampling
+from probe.dumps import Dumps
 from probe.endpoint import Endpoint
 from probe.fuse import Fuse
 from probe.identity import Identity, torch_version
+from probe.leftovers import remove_leftovers
 from probe.mark_cost import mark_cost_ns
 from probe.merging import merge_gpu_steps, merge_steps
 from probe.peers import Peer, Peers
@@ -26,6 +29,7 @@ from probe.timeline import Timeline
 from probe.tracer import NOBODY, Tracer
 from probe.wire import page
 from probe.wire.messages import (
+    AskStacks,
     Batch,
     Bye,
     GpuClock,
@@ -38,6 +42,7 @@ from probe.wire.messages import (
     Step,
     Subscribe,
     decode_request,
+    encode_batch,
     encode_message,
 )
 
@@ -78,6 +83,9 @@ class Server:
         self._glance = Glance(recorder, fuse.trip)
         self._peers = Peers()
         self._tracer = Tracer()
+        self._dumps = Dumps(recorder)
+        self._refused = 0
+        """Requests that were none."""
         self._history: deque[Step] = deque(maxlen=HISTORY_ROWS)
         self._gpu_history: deque[GpuStep] = deque(maxlen=HISTORY_ROWS)
         self._endpoint: Endpoint | None = None
@@ -98,32 +106,31 @@ class Server:
         self._next_mend_ns = 0
 
     def open(self) -> None:
-        """Bind the socket. Where that fails the page says why and goes on without one."""
+        """Bind the socket."""
         if self._identity.endpoint is None:
             return
-        endpoint = Endpoint(self._identity.endpoint.removeprefix("ipc://"))
-        try:
-            endpoint.open()
-        except OSError as error:
-            endpoint.close()
-            self._say(endpoint=None, fault=f"no socket: {error}")
-        else:
-            self._endpoint = endpoint
+        path = self._identity.endpoint.removeprefix("ipc://")
+        self._endpoint = Endpoint(path)
+        self._hold(self._endpoint)
+        remove_leftovers(os.path.dirname(path))
 
     @property
     def pause_s(self) -> float:
         """Until the next turn."""
         return WATCHED_TURN_S if self._recorder.watched else TURN_S
 
-    def turn(self) -> None:
-        """One wake-up: digest the marks, answer, publish."""
+    def turn(self, last: bool = False) -> None:
+        """One wake-up: digest the marks, answer, publish. The last one as the run ends."""
         now_ns = clock.now_ns()
         newest, kind, since_ns, _ = self._recorder.newest()
         words = self._page.words
         words[page.WORD_HEARTBEAT] = now_ns
         words[page.WORD_OPEN] = page.pack_open(kind, since_ns)
         rows = HISTORY_ROWS if self._behind else ROWS_A_TURN
-        fresh = merge_steps(self._digest(newest), rows)
+        steps = self._digest(newest)
+        if last:
+            steps += self._timeline.finish()
+        fresh = merge_steps(steps, rows)
         for step in fresh[-page.RING_ROWS :]:
             self._page.add_row(step)
         self._history.extend(fresh)
@@ -233,7 +240,7 @@ class Server:
         if now_ns >= self._next_mend_ns:
             self._next_mend_ns = now_ns + MEND_NS
             assert self._endpoint is not None
-            self._endpoint.mend()
+            self._hold(self._endpoint)
 
     def _answer(self, now_ns: int) -> None:
         assert self._endpoint is not None
@@ -241,17 +248,26 @@ class Server:
             try:
                 request = decode_request(frame)
             except ValueError:
-                continue  # not ours, or of a version that says things differently
+                self._refused += 1  # not ours, or of a version that says things differently
+                continue
             if isinstance(request, Leave):
                 self._peers.left(identity)
             elif isinstance(request, Subscribe):
                 peer = self._peers.heard(identity, request.pid, now_ns)
-                if request.history or not peer.greeted:
+                if not peer.greeted:
                     self._greet(identity, peer, request.history, now_ns)
+            elif isinstance(request, AskStacks):
+                self._dump(identity, now_ns)
+
+    def _dump(self, identity: bytes, now_ns: int) -> None:
+        assert self._endpoint is not None
+        dump = self._dumps.for_peer(self._peers.known(identity), now_ns)
+        if dump is not None:
+            self._endpoint.send(identity, encode_message(dump))
 
     def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
         assert self._endpoint is not None
-        peer.greeted, peer.sequence, peer.told, peer.told_settings = True, 0, [], None
+        peer.greeted = True
         hello = Hello(**{name: getattr(self._identity, name) for name in Hello.__struct_fields__})
         self._endpoint.send(identity, encode_message(Greeting(hello, now_ns)))
         if history and self._history:
@@ -279,11 +295,22 @@ class Server:
             gpu_clocks=self._gpu_clocks,
             settings=peer.settings_to_tell(Settings(*self._glance.reading)),
             file_bytes=self._file_bytes,
+            refused=self._refused,
         )
-        self._endpoint.send(identity, encode_message(batch))
+        self._endpoint.send(identity, encode_batch(batch))
+
+    def _hold(self, endpoint: Endpoint) -> None:
+        """See to it that there is a socket. Where that fails the page says why, until it works."""
+        told: tuple[str | None, str | None] = f"ipc://{endpoint.path}", None
+        try:
+            endpoint.hold()
+        except OSError as error:
+            told = None, f"no socket: {error}"
+        if told != (self._identity.endpoint, self._identity.fault):
+            self._say(*told)
 
     def _say(self, endpoint: str | None, fault: str | None) -> None:
-        self._identity = self._identity.but(endpoint=endpoint, fault=fault)
+        self._identity = self._identity.but(endpoint=endpoint, fault=self._fuse.fault or fault)
         self._page.say(self._identity.as_json(page.HELLO_BYTES))
 
 
@@ -292,5 +319,5 @@ def serve(server: Server, stop: Event, reason: Callable[[], str]) -> None:
     server.open()
     while not stop.wait(server.pause_s):
         server.turn()
-    server.turn()
+    server.turn(last=True)
     server.close(reason())

@@ -9,10 +9,19 @@ def socket_directory() -> str:
     """`gpuwatch-UID` under the temp directory, made if need be.
 
     Not systemd's runtime directory: that goes with the user's last login and would take the socket
-    of a run in tmux with it. Raises OSError when the directory is a link, somebody else's, or open
-    to others, with a reason a person can read.
+    of a run in tmux with it. Raises OSError as `make_safe`.
     """
     path = os.path.join(tempfile.gettempdir(), f"gpuwatch-{os.getuid()}")
+    make_safe(path)
+    return path
+
+
+def make_safe(path: str) -> None:
+    """Make the directory if need be, and look whether it is ours alone.
+
+    Raises OSError when it is a link, somebody else's, or open to others, with a reason a person can
+    read.
+    """
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -24,7 +33,6 @@ def socket_directory() -> str:
         raise OSError(f"{path} belongs to user {found.st_uid}")
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise OSError(f"{path} can be entered by others (mode {stat.S_IMODE(found.st_mode):o})")
-    return path
 
 
 def socket_path(pid: int, start_ticks: int) -> str:

@@ -12,7 +12,7 @@ from probe.boundary import Boundary
 from probe.iterators import Iterators
 from probe.ledger import Ledger
 from probe.loader_book import LoaderBook
-from probe.loaders import BatchSeen, Description, LoaderRow
+from probe.loaders import BatchSeen, Description
 from probe.open_step import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, STARTUP, OpenStep
 from probe.overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, Name, Overlays
 from probe.plain import plain_step
@@ -80,7 +80,7 @@ class Timeline:
     def feed(self, mark: Mark) -> list[Step]:
         """Take one mark; returns the steps that it completed, usually none."""
         self._number, kind, t_ns, detail = mark
-        if self._number != self._expected:
+        if self._number != self._expected or t_ns < self._last[1]:
             self._resume(self._number, t_ns)
         self._expected = self._number + 1
         self._last = (kind, t_ns)
@@ -97,10 +97,8 @@ class Timeline:
         return done
 
     def feed_all(self, some: Sequence[Mark]) -> list[Step]:
-        """Take marks in order; returns the steps that they complete.
-
-        As `feed` with each of them, at a quarter of the cost while the loop is of the plainest.
-        """
+        """Take marks in order; returns the steps that they complete. As `feed` with each of them,
+        at a quarter of the cost while the loop is of the plainest."""
         done: list[Step] = []
         at = 0
         while at < len(some):
@@ -130,6 +128,12 @@ class Timeline:
             self._expected = number
         self.lost_marks = lost
 
+    def finish(self) -> list[Step]:
+        """The run ends; returns the step that had no mark behind it to end it."""
+        if self._boundary.ends_with_the_run(self._step):
+            self._end_step()
+        return self._done
+
     def open(self) -> Open:
         """The step that is running."""
         kind, t_ns = self._last
@@ -157,7 +161,7 @@ class Timeline:
         samples = self._samples_of(iterator)
         expected, begun = self._expected, at
         while (plain := plain_step(some, at, iterator)) is not None and plain.first == expected:
-            if self.ledger.samples(plain.last):
+            if plain.fetched_ns < started_ns or self.ledger.samples(plain.last):
                 break
             self.steps += 1
             done.append(plain.step(self.steps, started_ns, ready, samples))
@@ -204,7 +208,7 @@ class Timeline:
     def _iteration(self, t_ns: int, iterator: int) -> None:
         if self._fetch_depth == 0:
             self._close(self._gap_before_fetch(), t_ns, marks.ITERATION)
-            if count := self._boundary.steps_before_fetch(self._step, grad=True):
+            if count := self._boundary.steps_before_iterator(self._step):
                 self._end_step(count)  # `iter(loader)` is the first part of its first fetch
         self._iterators.started(iterator)
 
@@ -213,7 +217,9 @@ class Timeline:
         if self._fetch_depth > 1:
             return  # a wrapped loader's own fetch: the outer one is the wait
         if self._described is not None:
-            self._know(iterator, *self._described)
+            (row, with_grad), self._described = self._described, None
+            self.loaders.iterated(iterator, row)
+            self._iterators.described(iterator, with_grad)
         grad = self._iterators.needs_grad(iterator)
         gap = self._gap_before_fetch()
         ns = self._close(gap, t_ns, marks.FETCH_ENTER)
@@ -289,8 +295,8 @@ class Timeline:
         self._backward_depth += 1
         if self._backward_depth > 1:
             return  # reentrant checkpointing
-        if self._boundary.ends_before_backward(self._step):
-            self._end_step()
+        if count := self._boundary.steps_before_backward(self._step):
+            self._end_step(count)
         self._close(FORWARD, t_ns, marks.BACKWARD_ENTER)
         self._boundary.trained = True
         self._fetch_depth = self._optimizer_depth = 0
@@ -351,12 +357,6 @@ class Timeline:
     def _loader(self, t_ns: int, description: Description) -> None:
         self._described = description
 
-    def _know(self, iterator: int, row: LoaderRow, grad: bool) -> None:
-        """The iterator fetched from now is the one that was just described."""
-        self.loaders.iterated(iterator, row)
-        self._described = None
-        self._iterators.described(iterator, grad)
-
     def _batches_ready(self, t_ns: int, ready: int | None) -> None:
         self._ready = ready
 
@@ -384,7 +384,7 @@ class Timeline:
             self._close(OTHER, t_ns, marks.OPTIMIZER_LEAVE)
 
     def _resume(self, number: int, t_ns: int) -> None:
-        """Marks are missing before this one, or it is the first: begin a step here."""
+        """Marks are missing before this one, it is the first, or the clock has jumped back."""
         if self._expected is not None:
             self.lost_marks += max(0, number - self._expected)
             self.steps = self.steps_by(number)

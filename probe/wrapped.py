@@ -63,8 +63,8 @@ def _describe(wrapped: Wrapped[Any]) -> Description:
     inner = wrapped._inner
     try:
         batches: int | None = len(inner)  # type: ignore[arg-type]
-    except TypeError:
-        batches = None
+    except Exception:
+        batches = None  # it is the user's, and need not have one
     name = type(inner).__name__
     row = (id(inner), "wrap", None, None, False, False, None, batches, (), name)
     torch = sys.modules.get("torch")

@@ -13,7 +13,6 @@ from tui.keys import actions_of
 from tui.looking import Looking
 from tui.picture import Picture, RecordedPicture
 from tui.screens.dialog import Dialog
-from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 from tui.screens.tabs import tab_named
 from tui.screens.terminal_app import TerminalApp, run_on_terminal
@@ -24,16 +23,15 @@ from tui.stack_trees import next_kind, worth_showing
 from tui.switching import Make, Switch
 from tui.terminal import NoScreenError, TerminalGuard, why_no_screen
 from tui.widgets.bindings import bindings
-from tui.widgets.charts.chart import CursorMoved
 from tui.widgets.charts.windows import DEFAULT_S, automatic, beside
 from tui.widgets.gpu.beside import beside_device, beside_rank
-from tui.widgets.gpu.ranks import RanksPanel
 from tui.widgets.panel import Panel
-from tui.widgets.tabs import NAMES
 from tui.widgets.view import View
 
 if TYPE_CHECKING:
     from tui.doctor.facts import Facts
+    from tui.widgets.charts.chart import CursorMoved
+    from tui.widgets.gpu.ranks import RanksPanel
     from tui.widgets.stacks.tree import StackTreePanel
 
 ELSEWHERE = {
@@ -50,7 +48,7 @@ class GpuwatchApp(TerminalApp):
     """Shows a picture until somebody leaves. Reads it every frame and never waits for it."""
 
     TITLE = "gpuwatch"
-    CSS_PATH = [f"styles/{name}.tcss" for name in ("roles", "main", "dialogs", *NAMES)]
+    STYLES = ("main", "dialogs")
     BINDINGS = bindings()
 
     class Switched(Message):
@@ -88,15 +86,18 @@ class GpuwatchApp(TerminalApp):
         self._main = MainScreen()
 
     def get_default_screen(self) -> Screen[None]:
-        """The main screen."""
+        """The main screen, for its first frame."""
+        self._main.fit(*self.size)
+        self._main.show(self._view())
         return self._main
 
     def on_mount(self) -> None:
-        """Draw the first frame, then let the sources begin."""
+        """After the first frame the view's panels, then the sources."""
         self.begin_frames()
         self.call_after_refresh(self._begin)
 
-    def _begin(self) -> None:
+    async def _begin(self) -> None:
+        await self._main.furnish(self._main.tab)
         self.frame()
         self.call_after_refresh(self._picture.start)
 
@@ -135,6 +136,7 @@ class GpuwatchApp(TerminalApp):
             looking.window_s,
             self._charset,
             looking.behind_s(moment.newest_ns),
+            window_chosen=looking.window_chosen,
             tab=self._main.tab.name,
             at_ns=moment.at_ns,
             cursor_ns=looking.cursor_ns,
@@ -191,7 +193,7 @@ class GpuwatchApp(TerminalApp):
         """The charts as they were at first: now, no cursor, the window that fits the steps."""
         self._look_by(self._looking.reset())
 
-    def on_cursor_moved(self, message: CursorMoved) -> None:
+    def on_cursor_moved(self, message: "CursorMoved") -> None:
         """Another moment is read."""
         self._look_by(self._looking.reading(message.t_ns))
 
@@ -226,7 +228,7 @@ class GpuwatchApp(TerminalApp):
         else:
             self.notify("< and > choose among GPUs or ranks: here is one")
 
-    def on_ranks_panel_chosen(self, chosen: RanksPanel.Chosen) -> None:
+    def on_ranks_panel_chosen(self, chosen: "RanksPanel.Chosen") -> None:
         """Watch another rank."""
         self._watch(chosen.rank)
 
@@ -292,6 +294,8 @@ class GpuwatchApp(TerminalApp):
 
     def action_help(self) -> None:
         """Every key, and how to read the picture."""
+        from tui.screens.help import HelpScreen
+
         self.push_screen(HelpScreen(self._view()))
 
     def action_doctor(self) -> None:

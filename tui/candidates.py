@@ -45,6 +45,8 @@ class Candidate:
 def find_candidates() -> list[Candidate]:
     """Processes with a probe, ranks next to each other; then those on a GPU without one."""
     probes = [_with_probe(found) for found in find_probes()]
+    launchers = {one.launcher.pid for one in probes if one.launcher}
+    probes = [one for one in probes if one.pid not in launchers]  # named above their ranks
     launched = sorted(probes, key=lambda one: one.launcher.pid if one.launcher else one.pid)
     return [*launched, *_without_probe({one.pid for one in probes})]
 

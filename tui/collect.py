@@ -98,8 +98,11 @@ class Collector:
         for observation in seen:
             self._session.ingest(observation)
         next_ns = due_ns + source.interval_ns
-        if next_ns <= (now_ns := self._clock.now_ns()):
-            next_ns = now_ns + source.interval_ns  # after a stall, one poll and no burst
+        late_ns = self._clock.now_ns() - next_ns
+        if late_ns >= 0:
+            # After a stall one poll and no burst, and still in step with the other sources: each
+            # that is due alone wakes this thread for itself.
+            next_ns += (late_ns // source.interval_ns + 1) * source.interval_ns
         return next_ns, source
 
     def _give_up(self, source: Source, error: Exception) -> None:

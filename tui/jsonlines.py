@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from probe.wire.messages import GpuMemory
 from tui.observations import Activity, GpuUse, OtherProcess
-from tui.snapshot import GpuPhases, MemoryView, Snapshot, Status, StepStats
+from tui.snapshot import GpuPhases, MemoryView, Rank, Snapshot, Status, StepStats
 from tui.verdict.findings import Evidence, Finding, Note, Verdict
 from tui.verdict.said import Held, Said
 from tui.verdict.window import OpenStep, Sampled
@@ -39,6 +39,7 @@ def record(snapshot: Snapshot, final: bool) -> Record:
         "busy": _busy(snapshot),
         "gpu": _gpus(snapshot),
         "memory": _memory(snapshot.memory),
+        "ranks": [_rank(rank, snapshot.t_ns) for rank in snapshot.ranks] or None,
         "verdict": _verdict(snapshot.verdict, snapshot.status.missing),
         "summary": [_held(held) for held in snapshot.summary] if final else None,
         "timeline": _timeline(snapshot) if final else None,
@@ -237,6 +238,32 @@ def _memory(memory: MemoryView) -> Record:
         "available_bytes": memory.available_bytes,
         "slope_bytes_per_100_steps": _number(memory.slope_bytes_per_100_steps),
         "growing": None if memory.host_rss_bytes is None else memory.growing,
+    }
+
+
+def _rank(rank: Rank, now_ns: int) -> Record:
+    """One rank of this host; `now_ns` is the picture's."""
+    return {
+        "rank": rank.rank,
+        "pid": rank.pid,
+        "is_target": rank.is_target,
+        "state": rank.state,
+        "steps": rank.steps,
+        "step_ms": _number(rank.step_ms),
+        "shares": {
+            "data": _number(rank.data_share),
+            "forward": _number(rank.forward_share),
+            "backward": _number(rank.backward_share),
+            "optimizer": _number(rank.optimizer_share),
+        },
+        "open": {
+            "phase": rank.open_phase,
+            "age_s": _number(max(0, now_ns - rank.open_since_ns) / 1e9),
+        },
+        "heard_s": _number(max(0, now_ns - rank.heard_ns) / 1e9),
+        "device": rank.device,
+        "device_memory_bytes": rank.memory_bytes,
+        "device_memory_total_bytes": rank.memory_total_bytes,
     }
 
 

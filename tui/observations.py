@@ -128,6 +128,16 @@ class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
     an estimate: the sample was taken after the seen moment before it and before the next."""
 
 
+class DumpSeen(Observation, frozen=True, kw_only=True, tag="dump"):
+    """One look of the probe's own at all threads of its process."""
+
+    taken_ns: int
+    stacks: tuple[StackCount, ...]
+    """The training thread's is "main", and first."""
+    left_out: int
+    """Threads that were too many to tell of."""
+
+
 class OtherProcess(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A process on the device that is not the target."""
 
@@ -263,6 +273,7 @@ AnyObservation = (
     | PageSeen
     | ProcessesSeen
     | StacksSeen
+    | DumpSeen
     | GpusSeen
     | ActivitySeen
     | RanksSeen

@@ -35,7 +35,8 @@ class Said(NamedTuple):
 def said_of(snapshot: Snapshot) -> Said:
     """Of this moment's verdict."""
     finding, now = snapshot.verdict.finding, snapshot.open_step
-    placed = finding.kind == "stalled" and now is not None and now.frame is not None
+    frame = now.frame if now is not None else None
+    placed = finding.kind == "stalled" and frame is not None and frame in finding.headline
     name = (finding.kind, finding.sub, finding.severity)
     return Said(name, finding.share, finding.speedup, placed)
 

@@ -28,6 +28,19 @@ class Spread:
     max_ms: float
     error_ms: float
     """Standard error of the mean: what chance alone moves it by."""
+    rare: Rare | None = None
+    """Of what most steps have nothing of, how often it comes; None of all else, and where merged
+    rows hide it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rare:
+    """What comes now and then: a checkpoint, an evaluation."""
+
+    every_steps: float
+    """Steps from one to the next, on average."""
+    each_ms: float
+    """Mean of the steps that have any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +246,8 @@ class Status:
     """What is replayed ("recorded on an NVIDIA H200, 2026-11-21"); None while live."""
     recording: str | None = None
     """The file that is being written; None while none is."""
+    refused_requests: int = 0
+    """That the probe did not know, of all monitors: another version, or somebody's nonsense."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from tui.verdict.window import Stacks
 
-Told = Literal["gpu", "host", ""]
+Told = Literal["gpu", "host", "probe", ""]
 StacksWhen = Literal["idle", "busy", "all"]
 KINDS: Final[tuple[StacksWhen, ...]] = ("idle", "busy", "all")
 SAMPLES_WORTH: Final = 20
@@ -52,6 +52,8 @@ class Tree:
     threads: int
     samples: int
     branches: tuple[Branch, ...]
+    once: bool = False
+    """Each thread was looked at once: that gives no shares of its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ class StackTrees:
 
     told: Told
     """Whose rest counts as idle: the GPU's; where nothing tells of it the host's, waiting for data;
-    "" where no sample has a time, or no step has ended."""
+    "" where no sample has a time, or no step has ended. "probe": these are no samples, but one look
+    of the probe's own at its threads, as nothing moved."""
     timed: bool
     """The samples have times: recordings of before have none."""
     all: StacksOf

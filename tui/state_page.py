@@ -101,9 +101,10 @@ def pages_of(pid: int, proc: Path = Path("/proc")) -> list[OpenPage]:
     found = []
     for link in (proc / str(pid) / "fd").iterdir():
         try:
-            if f"/memfd:{page.NAME} " not in os.readlink(link):
+            if not os.readlink(link).startswith(f"/memfd:{page.NAME} "):
                 continue
-            fd = os.open(link, os.O_RDONLY | os.O_CLOEXEC)
+            # By now it may be a pipe that nobody writes to, put there to hold us up.
+            fd = os.open(link, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             continue
         opened = _open(fd)

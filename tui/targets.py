@@ -15,10 +15,13 @@ from tui.errors import (
     NothingToMeasureError,
     NotPermittedError,
 )
+from tui.launching.again import run_again
 from tui.privilege import looking_in, refused_because
 from tui.state_page import OpenPage, Words, pages_of
 
 PROC = Path("/proc")
+SPAWNED = "--multiprocessing-fork"
+"""On the command line of what multiprocessing has spawned: it names no script."""
 _VERSION = re.compile(r"python(?P<major>3)\.(?P<minor>\d+)")
 
 
@@ -43,8 +46,13 @@ def script_of(argv: list[str]) -> str:
 
 
 def script_of_process(process: psutil.Process) -> str:
-    """What a Python process runs, by its command line: the first word that is no option."""
+    """What a Python process runs, by its command line: the first word that is no option. Of one
+    that multiprocessing has spawned, what its parent runs."""
     words = process.cmdline()[1:]
+    if SPAWNED in words and (parent := process.parent()) is not None:
+        return script_of_process(parent)
+    if "-c" in words[:1]:
+        return "-c"
     named = [word for word in words if not word.startswith("-")]
     return script_of(named[:1]) if named else process.name()
 
@@ -146,6 +154,11 @@ def check_socket_directory(hello: Hello, uid: int) -> None:
     """Refuse a socket that somebody else could have put there. Raises NotPermittedError."""
     if hello.endpoint is None:
         return
+    if not hello.endpoint.startswith("ipc:///"):
+        raise NotPermittedError(
+            f"the process wants to be watched at {hello.endpoint}",
+            "A probe has its socket in a directory of its own, and nowhere else.",
+        )
     directory = os.path.dirname(hello.endpoint.removeprefix("ipc://"))
     try:
         found = os.lstat(directory)
@@ -202,8 +215,8 @@ def _why_not(process: psutil.Process, owners: list[int]) -> GpuwatchError:
         )
     return NothingToMeasureError(
         f"{pid} ({name}) has no probe in it",
-        "gpuwatch sees the steps of a process that has these lines at its top:",
-        "    import probe; probe.install()",
+        "gpuwatch sees the steps of a process that was started with it inside.",
+        f"Next time: {run_again(pid)}, or with import probe; probe.install() at its top",
     )
 
 

@@ -9,11 +9,11 @@ import psutil
 
 from tui.errors import NoProcessError, NothingToMeasureError
 from tui.sources.gpu_target import environ_of
-from tui.sources.process import is_worker
-from tui.sources.without_probe import has_torch
+from tui.sources.kinds import has_torch, is_worker
 from tui.state_page import OpenPage, pages_of
 from tui.targets import (
     PROC,
+    SPAWNED,
     check_socket_directory,
     is_python,
     open_target,
@@ -25,6 +25,8 @@ from tui.targets import (
 LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed", "torch.distributed", "fabric")
 """In the first words of the command line of what imports torch and starts others that train."""
 LAUNCHER_WORDS: Final = 4
+IN_A_GROUP: Final = ("pt_gloo", "pt_nccl", "gloo_tcp")
+"""How the threads are called that torch.distributed starts where a process joins a group."""
 TOLD: Final = 8
 """Others that are named."""
 
@@ -53,7 +55,23 @@ def find_watchable(pid: int) -> Watchable:
         return _inside_a_container(pid, error)
     except NothingToMeasureError as error:
         return _other(psutil.Process(pid), error)
-    return Watchable(pid, page, script_of_process(psutil.Process(pid)))
+    process = psutil.Process(pid)
+    if _is_at_work(page):
+        return Watchable(pid, page, script_of_process(process))
+    return _waiting(process, page)
+
+
+def _waiting(process: psutil.Process, page: OpenPage) -> Watchable:
+    """It has a probe that has seen nothing yet: what it has spawned may be what trains."""
+    try:
+        found = _Tree(process).trainings()
+        ranks = None if process in found else _numbered(found)
+    except psutil.NoSuchProcess:
+        ranks = None
+    if not ranks:
+        return Watchable(process.pid, page, script_of_process(process))
+    page.close()
+    return _one_of(process, found)
 
 
 def _other(process: psutil.Process, error: NothingToMeasureError) -> Watchable:
@@ -83,8 +101,8 @@ def _one_of(process: psutil.Process, found: Sequence[psutil.Process]) -> Watchab
     """Of the ranks of one job the first. Of several trainings nobody can choose but the user.
     Raises NothingToMeasureError then."""
     named = ", ".join(map(_named, found[:TOLD]))
-    ranks = sorted((rank, one.pid) for one in found if (rank := _rank(one)) is not None)
-    if len(ranks) < len(found) or len({rank for rank, _ in ranks}) < len(ranks):
+    ranks = _numbered(found)
+    if ranks is None:
         raise NothingToMeasureError(
             f"{process.pid} ({process.name()}) has several trainings below it",
             named,
@@ -92,9 +110,12 @@ def _one_of(process: psutil.Process, found: Sequence[psutil.Process]) -> Watchab
         )
     first = psutil.Process(ranks[0][1])
     others = ", ".join(f"{rank} is {pid}" for rank, pid in ranks[1 : TOLD + 1])
-    told = f"{process.pid} ({process.name()}) started {len(ranks)} ranks: watching rank "
-    told += f"{ranks[0][0]}, pid {first.pid}"
-    return _opened(first, (told, f"The others: rank {others}. To watch one: gpuwatch attach PID"))
+    count = "1 rank" if len(ranks) == 1 else f"{len(ranks)} ranks"
+    told = [f"{process.pid} ({process.name()}) started {count}: watching rank {ranks[0][0]}, pid "]
+    told[0] += str(first.pid)
+    if others:
+        told.append(f"The others: rank {others}. To watch one: gpuwatch attach PID")
+    return _opened(first, tuple(told))
 
 
 def _opened(process: psutil.Process, told: tuple[str, ...]) -> Watchable:
@@ -128,7 +149,13 @@ def _inside_a_container(pid: int, error: NoProcessError) -> Watchable:
             process = psutil.Process(other)
             if is_python(process) and _trains(process):
                 found.append(process)
-    if len(found) != 1:
+    if len(found) > 1:
+        raise NoProcessError(
+            f"no process {pid} here, and one in each of {len(found)} containers",
+            f"As they are called here: {', '.join(map(_named, found[:TOLD]))}",
+            f"Try: gpuwatch attach {found[0].pid}",
+        )
+    if not found:
         raise error
     told = f"{pid} is the pid inside a container: watching {found[0].pid}, as it is called here"
     return _opened(found[0], (told,))
@@ -168,8 +195,10 @@ class _Tree:
 
 
 def _loads_for(process: psutil.Process, parent: psutil.Process) -> bool:
-    """It is a worker, and no rank that was started with its parent's own command line."""
-    return is_worker(process, parent) and _rank(process) == _rank(parent)
+    """It is a worker, and no rank: those are started with their parent's own command line, or as
+    torch.multiprocessing.spawn does, as some workers are."""
+    alike = is_worker(process, parent) and _rank(process) == _rank(parent)
+    return alike and not _trains_for_sure(process)
 
 
 def _launches(process: psutil.Process, below: Sequence[psutil.Process]) -> bool:
@@ -179,7 +208,33 @@ def _launches(process: psutil.Process, below: Sequence[psutil.Process]) -> bool:
         return True
     line = process.cmdline()
     ranks = [one for one in below if _rank(one) is not None and one.cmdline() != line]
-    return _rank(process) is None and bool(ranks)
+    if _rank(process) is None and ranks:
+        return True
+    return any(map(_trains_for_sure, below)) and not _trains_for_sure(process)
+
+
+def _trains_for_sure(process: psutil.Process) -> bool:
+    """It has a probe at work, or has joined others that train."""
+    page = own_page(process.pid)
+    if page is not None:
+        at_work = _is_at_work(page)
+        page.close()
+        if at_work:
+            return True
+    threads = Path(PROC / str(process.pid) / "task").glob("*/comm")
+    return any(name.startswith(IN_A_GROUP) for name in map(_text_of, threads))
+
+
+def _is_at_work(page: OpenPage) -> bool:
+    """The probe has seen a boundary of a step."""
+    return page.words().open_kind != 0
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""  # the thread has just ended
 
 
 def _trains(process: psutil.Process) -> bool:
@@ -191,9 +246,32 @@ def _trains(process: psutil.Process) -> bool:
     return has_torch(Path(PROC / str(process.pid) / "maps"))
 
 
+def _numbered(found: Sequence[psutil.Process]) -> list[tuple[int, int]] | None:
+    """(rank, pid) of the ranks of one job; None where they are none. Those that nobody numbered
+    outside themselves were spawned in their order."""
+    ranks = sorted((rank, one.pid) for one in found if (rank := _rank(one)) is not None)
+    if len(ranks) == len(found) == len({rank for rank, _ in ranks}):
+        return ranks
+    spawned = len({one.ppid() for one in found}) == 1 and all(map(_is_spawned, found))
+    if ranks or not spawned:
+        return None
+    return list(enumerate(one.pid for one in sorted(found, key=lambda one: one.create_time())))
+
+
+def _is_spawned(process: psutil.Process) -> bool:
+    return SPAWNED in process.cmdline()
+
+
 def _rank(process: psutil.Process) -> int | None:
+    """By the environment that it was started with, or as its probe found it."""
     told = environ_of(process.pid).get("RANK", "")
-    return int(told) if told.isdigit() else None
+    if told.isdigit():
+        return int(told)
+    page = own_page(process.pid)
+    if page is None:
+        return None
+    page.close()
+    return page.hello.rank
 
 
 def _named(process: psutil.Process) -> str:

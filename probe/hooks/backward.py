@@ -35,6 +35,7 @@ def _attach(
     recorder: Recorder, original: Any, places: list[tuple[Any, str]], always: bool
 ) -> Detach:
     put, number, now_ns, claim = recorder.put, recorder.number, recorder.now_ns, recorder.claim
+    trip = recorder.trip
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
@@ -42,16 +43,22 @@ def _attach(
             return original(*args, **kwargs)
         if get_ident() != recorder.owner and not claim(BACKWARD_ENTER):
             return original(*args, **kwargs)
-        put((n := number(), BACKWARD_ENTER, now_ns(), None))
-        if (stamp := recorder.stamp) is not None:
-            stamp(n, BACKWARD_ENTER)
-        if (glance := recorder.glance) is not None and args:
-            glance(BACKWARD_ENTER, args[0])
+        try:
+            put((n := number(), BACKWARD_ENTER, now_ns(), None))
+            if (stamp := recorder.stamp) is not None:
+                stamp(n, BACKWARD_ENTER)
+            if (glance := recorder.glance) is not None and args:
+                glance(BACKWARD_ENTER, args[0])
+        except Exception as error:
+            trip(error)
         try:
             return original(*args, **kwargs)
         finally:
-            put((n := number(), BACKWARD_LEAVE, now_ns(), None))
-            if (stamp := recorder.stamp) is not None:
-                stamp(n, BACKWARD_LEAVE)
+            try:
+                put((n := number(), BACKWARD_LEAVE, now_ns(), None))
+                if (stamp := recorder.stamp) is not None:
+                    stamp(n, BACKWARD_LEAVE)
+            except Exception as error:
+                trip(error)
 
     return replace(original, backward, places)

@@ -1,19 +1,26 @@
 """torch.compile: dynamo's callbacks around each compilation, once somebody has imported it."""
 
 import sys
-from typing import Any
+from typing import Any, Final
 
 from probe.hooks import Detach
 from probe.recorder import Recorder
 from probe.wire.marks import COMPILE_ENTER, COMPILE_LEAVE
 
 MODULE = "torch._dynamo.callback"
+NEEDED: Final = (
+    "register_start_callback",
+    "register_end_callback",
+    "remove_start_callback",
+    "remove_end_callback",
+)
 
 
 def attach(recorder: Recorder) -> Detach:
-    """Register with the callback handler; a torch without it has no compile phase."""
+    """Register with the callback handler; a torch without it has no compile phase, whose time is
+    then forward's."""
     handler: Any = getattr(sys.modules[MODULE], "callback_handler", None)
-    if handler is None:
+    if not all(hasattr(handler, name) for name in NEEDED):
         return lambda: ()
     mark = recorder.mark
 

@@ -2,6 +2,7 @@
 
 `for` calls the type's slot, and assigning `__next__` on the base class updates the slot of all
 subclasses (torchdata's and litdata's too). `__init__` and `_reset` tell when a new epoch begins.
+A torch without that class has no fetches: steps end with the optimizer, and `probe.wrap` is left.
 """
 
 import functools
@@ -27,13 +28,15 @@ MODULE = "torch"
 
 
 def attach(recorder: Recorder) -> Detach:
-    """Patch `_BaseDataLoaderIter`."""
-    base: Any = sys.modules["torch.utils.data.dataloader"]._BaseDataLoaderIter
+    """Patch `_BaseDataLoaderIter`; one that cannot be reset is only ever made."""
+    base: Any = getattr(sys.modules["torch.utils.data.dataloader"], "_BaseDataLoaderIter", None)
+    if base is None:
+        return lambda: ()
     watch = LoaderWatch()
+    starts = [name for name in ("__init__", "_reset") if name in vars(base)]
     undo = (
         _patch_next(recorder, watch, base),
-        _patch_start(recorder, watch, base, "__init__"),
-        _patch_start(recorder, watch, base, "_reset"),
+        *(_patch_start(recorder, watch, base, name) for name in starts),
     )
     return lambda: sum((one() for one in undo), ())
 
@@ -41,7 +44,7 @@ def attach(recorder: Recorder) -> Detach:
 def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
     original = base.__next__
     put, number, now_ns, claim = recorder.put, recorder.number, recorder.now_ns, recorder.claim
-    known = watch.known
+    known, trip = watch.known, recorder.trip
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:
@@ -49,15 +52,19 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
             return original(self)
         if get_ident() != recorder.owner and not claim(FETCH_ENTER):
             return original(self)
-        iterator = id(self)
-        if iterator not in known:
-            recorder.mark(LOADER, self, watch.describe)
-        if recorder.watched:
-            recorder.mark(READY, self, ready_batches)
-        entered = number()
-        put((entered, FETCH_ENTER, now_ns(), iterator))
-        if (stamp := recorder.stamp) is not None:
-            stamp(entered, FETCH_ENTER)
+        entered = 0
+        try:
+            iterator = id(self)
+            if iterator not in known:
+                recorder.mark(LOADER, self, watch.describe)
+            if recorder.watched:
+                recorder.mark(READY, self, ready_batches)
+            entered = number()
+            put((entered, FETCH_ENTER, now_ns(), iterator))
+            if (stamp := recorder.stamp) is not None:
+                stamp(entered, FETCH_ENTER)
+        except Exception as error:
+            trip(error)
         try:
             batch = original(self)
         except StopIteration:
@@ -66,12 +73,15 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
         except BaseException:
             recorder.mark(FETCH_FAILED)
             raise
-        if entered % LOOK_EVERY:
-            put((n := number(), FETCH_LEAVE, now_ns(), None))
-            if (stamp := recorder.stamp) is not None:
-                stamp(n, FETCH_LEAVE)
-        else:
-            recorder.mark(FETCH_LEAVE, batch, look_at)
+        try:
+            if entered % LOOK_EVERY:
+                put((n := number(), FETCH_LEAVE, now_ns(), None))
+                if (stamp := recorder.stamp) is not None:
+                    stamp(n, FETCH_LEAVE)
+            else:
+                recorder.mark(FETCH_LEAVE, batch, look_at)
+        except Exception as error:
+            trip(error)
         return batch
 
     return replace(original, __next__, [(base, "__next__")])
@@ -84,7 +94,7 @@ def _patch_start(recorder: Recorder, watch: LoaderWatch, base: Any, name: str) -
     @functools.wraps(original)
     def start(self: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.on:
-            mark(ITERATION, watch.restarted(self))
+            mark(ITERATION, self, watch.restarted)
         return original(self, *args, **kwargs)
 
     return replace(original, start, [(base, name)])

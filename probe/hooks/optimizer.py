@@ -23,26 +23,33 @@ def attach(recorder: Recorder) -> Detach:
     # The narrower question is the cheaper one: outside dynamo it is a constant.
     is_compiling = getattr(compiler, "is_dynamo_compiling", compiler.is_compiling)
     put, number, now_ns, claim = recorder.put, recorder.number, recorder.now_ns, recorder.claim
+    trip = recorder.trip
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling() or recorder.resting:
             return
-        if get_ident() == recorder.owner or claim(OPTIMIZER_ENTER):
-            put((n := number(), OPTIMIZER_ENTER, now_ns(), None))
-            if (stamp := recorder.stamp) is not None:
-                stamp(n, OPTIMIZER_ENTER)
-            if (glance := recorder.glance) is not None:
-                glance(OPTIMIZER_ENTER, optimizer)
+        try:
+            if get_ident() == recorder.owner or claim(OPTIMIZER_ENTER):
+                put((n := number(), OPTIMIZER_ENTER, now_ns(), None))
+                if (stamp := recorder.stamp) is not None:
+                    stamp(n, OPTIMIZER_ENTER)
+                if (glance := recorder.glance) is not None:
+                    glance(OPTIMIZER_ENTER, optimizer)
+        except Exception as error:
+            trip(error)
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling():
             return
-        if recorder.resting:
-            recorder.rested += 1
-        elif get_ident() == recorder.owner or claim(OPTIMIZER_LEAVE):
-            put((n := number(), OPTIMIZER_LEAVE, now_ns(), None))
-            if (stamp := recorder.stamp) is not None:
-                stamp(n, OPTIMIZER_LEAVE)
+        try:
+            if recorder.resting:
+                recorder.rested += 1
+            elif get_ident() == recorder.owner or claim(OPTIMIZER_LEAVE):
+                put((n := number(), OPTIMIZER_LEAVE, now_ns(), None))
+                if (stamp := recorder.stamp) is not None:
+                    stamp(n, OPTIMIZER_LEAVE)
+        except Exception as error:
+            trip(error)
 
     handles = (
         module.register_optimizer_step_pre_hook(before),

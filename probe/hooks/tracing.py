@@ -16,6 +16,7 @@ SKIPPED: Final = (
     "probe.hooks.backward",
     "probe.hooks.dataloader",
     "probe.hooks.checkpoint",
+    "probe.hooks.dispatched",
     "probe.recorder",
     "probe.device",
     "probe.settings",
@@ -23,10 +24,11 @@ SKIPPED: Final = (
 
 
 def attach(recorder: Recorder) -> Detach:
-    """Add the files to dynamo's list; nothing where this torch keeps none."""
+    """Add the files to dynamo's list. Where this torch keeps none, dynamo traces them."""
     rules: Any = sys.modules[MODULE]
     skipped, add = getattr(rules, "SKIP_DIRS", None), getattr(rules, "add", None)
-    if not isinstance(skipped, list) or add is None:
+    again = getattr(rules, "_recompile_re", None)
+    if not isinstance(skipped, list) or add is None or again is None:
         return lambda: ()
     before = len(skipped)
     for name in SKIPPED:
@@ -37,7 +39,7 @@ def attach(recorder: Recorder) -> Detach:
         for path in ours:
             if path in skipped:
                 skipped.remove(path)
-        rules._recompile_re()
+        again()
         return ()
 
     return detach

@@ -14,7 +14,7 @@ def with_flags(reading: Reading) -> Reading:
     return reading._replace(
         threads=torch.get_num_threads(),
         matmul_precision=_matmul_precision(torch),
-        cudnn_benchmark=torch._C._get_cudnn_benchmark(),
+        cudnn_benchmark=_cudnn_benchmark(torch),
         deterministic=torch.are_deterministic_algorithms_enabled(),
         anomaly=torch.is_anomaly_enabled(),
         cudnn_tf32=_cudnn_tf32(torch),
@@ -30,8 +30,16 @@ def _matmul_precision(torch: Any) -> str:
     return "high" if newer("cuda", "matmul") == "tf32" else "highest"
 
 
-def _cudnn_tf32(torch: Any) -> bool:
+def _cudnn_benchmark(torch: Any) -> bool:
+    """By the public name where there is no other: 1 us instead of 0.1."""
+    private = getattr(torch._C, "_get_cudnn_benchmark", None)
+    return bool(torch.backends.cudnn.benchmark if private is None else private())
+
+
+def _cudnn_tf32(torch: Any) -> bool | None:
+    """None where neither name is there: the public one warns as the newer switches are used."""
     newer = getattr(torch._C, "_get_fp32_precision_getter", None)
-    if newer is None:
-        return bool(torch._C._get_cudnn_allow_tf32())
-    return bool(newer("cuda", "conv") == "tf32")
+    if newer is not None:
+        return bool(newer("cuda", "conv") == "tf32")
+    older = getattr(torch._C, "_get_cudnn_allow_tf32", None)
+    return None if older is None else bool(older())

@@ -150,11 +150,15 @@ def _with_gradient(optimizer: Any) -> Iterator[Any]:
                 yield parameter
 
 
-def _is_scaled(optimizer: Any) -> bool:
+def _is_scaled(optimizer: Any) -> bool | None:
     """A GradScaler calls this step: it hands an optimizer that can scale by itself (a fused one)
-    what it found, and stands among the callers of any other."""
+    what it found, and stands among the callers of any other. None where its method has another
+    name in this torch."""
     if getattr(optimizer, "found_inf", None) is not None:
         return True
+    scaler: Any = sys.modules.get("torch.amp.grad_scaler")
+    if not hasattr(getattr(scaler, "GradScaler", None), SCALER_CALLS):
+        return None
     frame = sys._getframe(1)
     for _ in range(MOST_FRAMES):
         if frame.f_back is None:

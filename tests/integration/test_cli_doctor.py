@@ -56,8 +56,9 @@ def test_one_without_a_probe_is_told_and_one_that_is_gone_is_coded(ours: bool) -
     assert done.returncode == 0
     probe = checks(done.stdout)["probe"]
     assert probe["state"] == "missing"
-    assert "no probe in it" in probe["says"]
-    assert probe["fix"].endswith("import probe; probe.install()")
+    assert probe["says"].startswith("none in the process: it would add step times")
+    assert "gpuwatch run" in probe["fix"]
+    assert "import probe; probe.install()" in probe["fix"]
 
 
 def test_ascii_where_the_stream_takes_no_more() -> None:

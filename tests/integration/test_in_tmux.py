@@ -126,3 +126,12 @@ def test_the_window_may_change_its_size_at_any_time(tmp_path: Path) -> None:
             tmux._ask("resize-window", "-x", str(width), "-y", str(height))
             tmux.until("INPUT-BOUND")
         tmux.until("INPUT-BOUND", "quit")
+
+
+def test_of_a_window_that_grew_nothing_of_ours_is_in_the_shells_history(tmp_path: Path) -> None:
+    with window(tmp_path, (80, 24)) as tmux:
+        tmux._ask("resize-window", "-x", "100", "-y", "50")
+        tmux.until("INPUT-BOUND", "── Stacks")
+        tmux.press("q")
+        tmux.until("left with 0")
+        assert "INPUT-BOUND" not in tmux._ask("capture-pane", "-p", "-S", "-")

@@ -109,7 +109,9 @@ def test_settings_are_told_to_whoever_comes_and_again_when_they_change(tmp_path:
                         if came == known:
                             run.tell(wanted)
                 assert came == [*known, wanted]
-        assert (told[0].autocast, told[0].scaler, told[0].anomaly) == ("", False, False)
+        assert (told[-1].scaler, told[-1].anomaly) == (False, False)
+        # The graph of torch 2.4 tells no types.
+        assert told[-1].autocast in ("", None)
         assert (told[-1].optimizer, told[-1].parameters, told[-1].set_to_none) == ("SGD", 2, True)
         assert len(told) < 8, "told when they change, not in every message"
 

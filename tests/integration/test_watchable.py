@@ -5,12 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.integration.command_line import gpuwatch
+from tests.integration.command_line import environment, gpuwatch
 from tests.integration.command_line import toy as probed
+from tests.integration.monitored import until
 from tests.integration.unprobed import running, toy
 from tui.errors import NoProcessError, NothingToMeasureError
 from tui.targets import pids_inside
@@ -27,6 +31,37 @@ worker = os.fork()
 if worker == 0:
     open("/proc/self/comm", "w").write("pt_data_worker")
 """
+
+
+SPAWNS = """
+import mmap, multiprocessing, os, threading, time
+with open({library!r}, "rb") as file:
+    torch = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+{join}
+def spawned():
+    {does}
+    os.write(1, b"here %d\\n" % os.getpid())
+    time.sleep(600)
+
+if __name__ == "__main__":
+    {first}
+    context = multiprocessing.get_context("spawn")
+    both = [context.Process(target=spawned) for _ in range(2)]
+    for one in both:
+        one.start()
+        time.sleep(0.05)
+    time.sleep(600)
+"""
+JOINS = "threading.Thread(target=join, daemon=True).start()"
+JOIN = """
+def join():
+    path = f"/proc/self/task/{threading.get_native_id()}/comm"
+    open(path, "w").write("pt_gloo_runloop")
+    time.sleep(600)
+"""
+"""What init_process_group leaves to be seen."""
+TRAINS = "import probe.api; probe.install(); probe.api._installed.recorder.mark(6)"
+"""A first backward (`probe.wire.marks.BACKWARD_ENTER`): what is spawned is watched from there."""
 
 
 def can_unshare() -> bool:
@@ -63,6 +98,36 @@ def test_a_shell_with_two_trainings_names_them(tmp_path: Path) -> None:
     assert all(f"{pid} (train.py)" in str(error.value) for pid in pids)
 
 
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here")
+def test_tmux_opens_the_one_training_in_it(tmp_path: Path) -> None:
+    tmux = ["tmux", "-S", str(tmp_path / "socket"), "-f", "/dev/null"]
+    said = tmp_path / "said"
+    command = f"{sys.executable} {toy(tmp_path)} > {said}"
+    try:
+        subprocess.run([*tmux, "new-session", "-d", command], check=True, env=environment())
+        until(lambda: said.exists() and said.read_text().endswith("\n"))
+        told = subprocess.run(
+            [*tmux, "display-message", "-p", "#{pid}"], capture_output=True, text=True, check=True
+        )
+        found = find_watchable(int(told.stdout))
+        assert found.pid == int(said.read_text().split()[1])
+        assert "(train.py) below it" in found.told[0]
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+
+
+@pytest.mark.slow
+def test_torchrun_opens_its_first_rank_and_each_rank_itself(tmp_path: Path) -> None:
+    """The launcher is the real one; its ranks join nobody."""
+    module = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    with running([*module, str(toy(tmp_path))], says=2) as (launcher, pids):
+        found = find_watchable(launcher.pid)
+        assert sorted(find_watchable(pid).pid for pid in pids) == sorted(pids)
+    assert found.pid in pids
+    assert f"started 2 ranks: watching rank 0, pid {found.pid}" in found.told[0]
+    assert found.script == "train.py"
+
+
 def test_a_launcher_opens_its_first_rank_and_names_the_others(tmp_path: Path) -> None:
     rank = toy(tmp_path)
     script = toy(tmp_path, "launch.py", RANKS.format(ranks=(1, 0), script=str(rank)))
@@ -83,6 +148,39 @@ def test_a_script_that_starts_itself_anew_for_the_other_ranks_is_rank_0(tmp_path
         (second,) = set(pids) - {first.pid}
         assert find_watchable(first.pid).pid == first.pid
         assert find_watchable(second).pid == second
+
+
+@contextmanager
+def spawning(folder: Path, does: str, first: str = "") -> Iterator[tuple[int, list[int]]]:
+    """A process and the pids of the two that it has spawned, in their order."""
+    library = folder / "libtorch.so"
+    library.write_bytes(b"\0" * 4096)
+    script = folder / "train.py"
+    text = SPAWNS.format(library=str(library), does=does, first=first or "pass", join=JOIN)
+    script.write_text(text)
+    with running([sys.executable, str(script)], says=2) as (parent, pids):
+        yield parent.pid, sorted(pids, key=lambda pid: psutil.Process(pid).create_time())
+
+
+@pytest.mark.parametrize(
+    ("does", "first"), [(JOINS, ""), (TRAINS, "import probe; probe.install()")]
+)
+def test_who_spawned_ranks_opens_the_first_of_them(tmp_path: Path, does: str, first: str) -> None:
+    """As torch.multiprocessing.spawn does: nothing outside them says that they are ranks."""
+    with spawning(tmp_path, does, first) as (parent, ranks):
+        until(lambda: len(find_watchable(parent).told) == 2)
+        found = find_watchable(parent)
+        assert found.pid == ranks[0]
+        themselves = [find_watchable(pid).pid for pid in ranks]
+    assert f"started 2 ranks: watching rank 0, pid {ranks[0]}" in found.told[0]
+    assert f"rank 1 is {ranks[1]}" in found.told[1]
+    assert themselves == ranks
+    assert found.script == "train.py", "not the words that spawned it"
+
+
+def test_spawned_workers_open_who_spawned_them(tmp_path: Path) -> None:
+    with spawning(tmp_path, "pass") as (parent, workers):
+        assert [find_watchable(pid).pid for pid in (parent, *workers)] == [parent] * 3
 
 
 def test_a_worker_opens_its_parent(tmp_path: Path) -> None:

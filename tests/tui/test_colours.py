@@ -10,7 +10,7 @@ from tests.tui.colour_vision import MACHADO, apart, contrast, mixed
 from tui.appearance import THEMES, after
 from tui.widgets.panel import ROLES
 
-STYLES = Path(__file__).parents[2] / "tui" / "styles" / "roles.tcss"
+STYLES = Path(__file__).parents[2] / "tui" / "styles" / "themes"
 OURS = [theme for theme in THEMES if theme != "terminal"]
 EYES = tuple(MACHADO)
 VERDICTS = ("critical", "warning", "info")
@@ -19,9 +19,13 @@ PHASES = (("data", 0.25), ("forward", 0.5), ("backward", 1.0), ("optimizer", 0.7
 """In the order of a step, with what the glyph of each covers of a cell."""
 
 
+def style_of(theme: str) -> str:
+    return (STYLES / f"{theme}.tcss").read_text(encoding="utf-8")
+
+
 def roles_of(theme: str) -> dict[str, tuple[str, str | None]]:
     """Colour and background by role."""
-    text = STYLES.read_text(encoding="utf-8")
+    text = style_of(theme)
     start = text.index("\nScreen {" if theme == "dark" else f"\n.-{theme} Screen {{")
     block = text[start : text.index("\n}", start)]
     return {
@@ -35,9 +39,7 @@ def roles_of(theme: str) -> dict[str, tuple[str, str | None]]:
 def ground_of(theme: str) -> str:
     """What stands behind everything."""
     prefix = "App" if theme == "dark" else rf"App\.-{theme}"
-    found = re.search(
-        rf"^{prefix}, [^{{]*\{{ background: (#\w+); \}}", STYLES.read_text("utf-8"), re.M
-    )
+    found = re.search(rf"^{prefix}, [^{{]*\{{ background: (#\w+); \}}", style_of(theme), re.M)
     assert found is not None
     return found[1]
 

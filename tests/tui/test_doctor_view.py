@@ -10,16 +10,20 @@ from tests.tui.golden_text import assert_golden, picture_of, screen_text
 from tests.unit.doctor.surroundings import FACTS
 from tui.app import GpuwatchApp
 from tui.doctor.facts import Facts, PtraceFact
+from tui.privilege import no_stacks
 from tui.snapshot import Snapshot
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
-YAMA = "this user may not look into the process (ptrace is restricted)"
-SYSCTL = "sudo sysctl kernel.yama.ptrace_scope=0, or run gpuwatch as root"
+YAMA, SYSCTL = no_stacks(1, contained=False)
 
 
 def without_stacks(snapshot: Snapshot) -> Snapshot:
     """As on Ubuntu, without root."""
-    status = replace(snapshot.status, missing=(f"stacks: {YAMA}. {SYSCTL}",), lost_messages=7)
+    status = replace(
+        snapshot.status,
+        missing=(f"stacks: {YAMA}: charts work, stacks are off. {SYSCTL}",),
+        lost_messages=7,
+    )
     return replace(snapshot, stacks=None, status=status)
 
 

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import screen_text
+from tests.tui.process_states import launched
 from tests.unit.recording.files import HEADER
 from tui.app import GpuwatchApp
 from tui.recording.tape import Tape
@@ -17,8 +18,10 @@ from tui.session.recordable import RecordablePicture
 from tui.widgets.tabs import NAMES
 
 
-def _session(do: Callable[[GpuwatchApp, Pilot[int], FakeRun], Awaitable[None]]) -> FakeRun:
-    run = FakeRun()
+def _session(
+    do: Callable[[GpuwatchApp, Pilot[int], FakeRun], Awaitable[None]], run: FakeRun | None = None
+) -> FakeRun:
+    run = run or FakeRun()
 
     async def session() -> None:
         app = GpuwatchApp(run)
@@ -98,6 +101,27 @@ def test_windows() -> None:
             assert said in screen_text(app)
 
     _session(do)
+
+
+@pytest.mark.parametrize(("tab", "says"), [("4", "-30 s"), ("6", "last 30 s")])
+def test_charts_of_what_changes_slowly_follow_a_window_once_it_is_chosen(
+    tab: str, says: str
+) -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
+        await pilot.press(tab)
+        app.frame()
+        await pilot.pause()
+        assert "window all" in screen_text(app)
+        assert says not in screen_text(app)
+        await pilot.press("plus")
+        await pilot.pause()
+        assert "window 30 s" in screen_text(app)
+        assert says in screen_text(app)
+        await pilot.press("r")
+        await pilot.pause()
+        assert says not in screen_text(app)
+
+    _session(do, FakeRun(change=launched))
 
 
 def test_focus_zoom_and_back() -> None:

@@ -1,5 +1,7 @@
 """The arithmetic of the step lens."""
 
+import re
+from collections.abc import Sequence
 from itertools import accumulate
 
 import pytest
@@ -9,9 +11,10 @@ from tests.tui.fake_run import MS
 from tests.tui.step_states import measured
 from tests.unit.session.making import step, steps
 from tui.widgets.spans import length, text_of
-from tui.widgets.steps.lanes import Pair, cells_of, gpu_pieces, host_pieces, marks_of, pairs_of
+from tui.widgets.steps.lanes import Pair, Piece, gpu_pieces, host_pieces, marks_of, pairs_of
+from tui.widgets.steps.lens_blocks import blocks_of, cells_of
 from tui.widgets.steps.lens_plan import plan_for
-from tui.widgets.steps.lens_window import candidates, window_of
+from tui.widgets.steps.lens_window import BLOCK_COLUMNS, candidates, window_of
 from tui.widgets.steps.slants import Slant, slant_rows
 
 STEP = step(7, 100, data_ms=10, forward_ms=20, backward_ms=40, optimizer_ms=5, other_ms=5)
@@ -44,13 +47,62 @@ def test_without_a_lag_the_rest_stands_at_the_end() -> None:
     assert [(p.end_ns - p.start_ns) / MS for p in pieces if p.phase == "other"] == [0.0, 5.0]
 
 
-def test_a_column_shows_the_phase_in_its_middle_and_nothing_where_nothing_is_known() -> None:
-    cells = cells_of(host_pieces(Pair(STEP, None)), 90 * MS, 10 * MS, 10)
+def test_a_column_shows_the_phase_that_it_lies_in_and_nothing_where_nothing_is_known() -> None:
+    cells = cells_of([host_pieces(Pair(STEP, None))], 80 * MS, 5 * MS, 24)
     assert cells == [
-        *(None, "data", "forward", "forward"),
-        *("backward", "backward", "backward", "backward"),
-        *("other", None),
+        *[None] * 4,
+        *["data"] * 2,
+        *["forward"] * 4,
+        *["backward"] * 8,
+        *("optimizer", "other"),
+        *[None] * 4,
     ]
+
+
+def step_columns(lengths_us: Sequence[int], column_us: int, a_block: int = 1) -> list[str]:
+    """The cells of each step (or block) of a lane, as one letter a column."""
+    names = ("data", "forward", "backward", "optimizer")
+    told, at_ns = [], 0
+    for number in range(120):
+        ends = list(accumulate((us * 1_000 for us in lengths_us), initial=at_ns))
+        pieces = [Piece(name, ends[i], ends[i + 1]) for i, name in enumerate(names)]
+        told.append((number, pieces))
+        at_ns = ends[-1]
+    columns = round(at_ns / column_us / 1_000)
+    cells = cells_of(blocks_of(told, a_block), 0, column_us * 1_000, columns)
+    letters = "".join(cell[0] if cell else " " for cell in cells)
+    return re.findall(r"d*f+b+o*", letters)
+
+
+@pytest.mark.parametrize("column_us", [730, 900, 1_130, 1_270, 1_490])
+def test_a_phase_shorter_than_a_column_is_in_every_step_or_in_none(column_us: int) -> None:
+    # Equal steps look equal, but for a column more or less: no pattern that the run has not.
+    drawn = step_columns((300, 4_700, 5_100, 700), column_us)
+    assert len(drawn) == 120
+    assert len({tuple(sorted(set(one))) for one in drawn}) == 1
+    for phase in "dfbo":
+        cells = [one.count(phase) for one in drawn]
+        assert max(cells) - min(cells) <= 1
+
+
+def test_what_is_long_in_one_step_alone_is_drawn_there() -> None:
+    usual = (0, [Piece("data", 0, 1), Piece("forward", 1, 20)])
+    late = (1, [Piece("data", 20, 32), Piece("forward", 32, 50)])
+    more = [(n, [Piece("forward", 50 + 20 * (n - 2), 50 + 20 * (n - 1))]) for n in range(2, 40)]
+    cells = cells_of(blocks_of([usual, late, *more], 1), 0, 4, 100)
+    assert cells[:13] == ["forward"] * 5 + ["data"] * 3 + ["forward"] * 5
+    assert "data" not in cells[13:]
+
+
+def test_steps_of_less_than_a_few_columns_are_drawn_several_as_one() -> None:
+    drawn = step_columns((1_000, 3_000, 5_000, 1_000), column_us=5_000, a_block=4)
+    assert drawn == ["dffbbbbo"] * 30
+
+
+def test_a_block_ends_where_a_step_is_not_known() -> None:
+    told = [(n, [Piece("forward", 10 * n, 10 * n + 10)]) for n in (0, 1, 2, 5, 6, 7)]
+    spans = [(block[0].start_ns, block[-1].end_ns) for block in blocks_of(told, 4)]
+    assert spans == [(0, 30), (50, 80)]
 
 
 def test_halves_meet_by_their_start() -> None:
@@ -74,6 +126,17 @@ def test_the_window_holds_as_many_steps_as_the_lag_leaves_room_for(
     assert pairs[16 - shown].step.start_ns == window.from_ns
     assert window.column(pairs[15].on_gpu.gpu_end_ns) == pytest.approx(96)  # type: ignore[union-attr]
     assert window.column(window.from_ns) == 0.0
+
+
+@pytest.mark.parametrize(("columns", "a_block"), [(190, 1), (96, 2), (44, 4), (30, 6)])
+def test_far_ahead_steps_are_blocks_where_they_are_narrow(columns: int, a_block: int) -> None:
+    made = steps(60, data_ms=10, forward_ms=20, backward_ms=45, optimizer_ms=5)
+    pairs = [Pair(one, measured(one, 1_600.0, (0.0, 30.0, 45.0, 5.0, 0.0))) for one in made]
+    window = window_of(pairs, pairs[40], columns)
+    assert window.a_block == a_block
+    if a_block > 1:
+        block = a_block * 80 * MS / window.column_ns
+        assert block == pytest.approx(BLOCK_COLUMNS, rel=0.2)
 
 
 def test_where_the_gpu_is_sampled_the_window_holds_the_steps_that_were() -> None:

@@ -13,7 +13,7 @@ from tui.verdict.trend import Slope
 from tui.verdict.window import MemoryPoint
 from tui.widgets.charset import Charset
 from tui.widgets.charts.columns import Column, Stretch
-from tui.widgets.charts.known_times import held_at, known_columns, times_of
+from tui.widgets.charts.known_times import LEAST_S, held_at, known_columns, times_of
 from tui.widgets.charts.level_chart import Scale, chart_rows, line_at, scale_of, with_line
 from tui.widgets.memory.holders import Part, cells_of, device_parts, legend
 from tui.widgets.spans import length, text_of
@@ -158,3 +158,31 @@ def test_a_chart_begins_where_the_first_sample_was_taken() -> None:
     columns = known_columns(told, times)
     assert len(columns) == 90
     assert sum(column is not None for column in columns) > 75
+
+
+@pytest.mark.parametrize(
+    ("window_s", "chosen", "span_s"),
+    [(30, False, 300), (30, True, 30), (600, True, 600), (3_600, True, 3_600), (1, True, LEAST_S)],
+)
+def test_a_chart_follows_the_window_that_was_chosen(
+    window_s: int, chosen: bool, span_s: int
+) -> None:
+    view = View(FakeRun().snapshot(), window_s, Charset.UNICODE, None, window_chosen=chosen)
+    told = series_of(lambda t_s: t_s, view.snapshot.t_ns, S, samples=300)
+    times = times_of(view, [told], 100)
+    assert times[-1].start_ns < view.snapshot.t_ns <= times[-1].end_ns
+    seen_s = (times[-1].end_ns - times[0].start_ns) / S
+    assert seen_s == pytest.approx(span_s, rel=0.01 if chosen else 0.26)
+
+
+def test_all_that_is_known_fills_the_chart_whatever_was_sampled() -> None:
+    view = View(FakeRun().snapshot(), 10, Charset.UNICODE, None)
+    lengths = set()
+    for samples in range(20, 3_500, 7):
+        told = series_of(lambda t_s: t_s, view.snapshot.t_ns, S, samples=samples)
+        times = times_of(view, [told], 30)
+        column_ns = times[0].end_ns - times[0].start_ns
+        assert times[0].start_ns <= view.snapshot.t_ns - (samples - 1) * S + column_ns
+        assert (times[-1].end_ns - times[0].start_ns) / S <= 1.26 * samples
+        lengths.add(column_ns)
+    assert len(lengths) < 40, "columns do not become others with every sample"

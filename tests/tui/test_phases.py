@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.tui.fake_run import PHASES, STEP_MS, FakeRun
-from tui.snapshot import Phase
+from tui.snapshot import Phase, Rare, Spread
 from tui.widgets.charset import Charset
 from tui.widgets.spans import length, text_of
-from tui.widgets.steps.phase_table import table_rows
+from tui.widgets.steps.phase_table import rare_rows, table_rows
 from tui.widgets.steps.phases import allot, bar_row, legend_row
 from tui.widgets.view import View
+from tui.wording.steps import rare_words
 
 STEP = tuple(Phase(name, ms, ms / STEP_MS) for name, ms in PHASES)
 
@@ -23,7 +24,7 @@ def test_a_bar_fills_its_width_in_the_order_of_a_step() -> None:
 def test_phases_that_took_no_time_leave_no_trace() -> None:
     phases = (Phase("data", 0.0, 0.0), Phase("forward", 10.0, 1.0), Phase("other", 0.0, 0.0))
     assert text_of(bar_row(phases, 12)) == " ▒▒▒▒▒▒▒▒▒▒"
-    assert text_of(legend_row(phases, 40)) == " ▒ forward 10.0 100%"
+    assert text_of(legend_row(phases, 40)) == " ▒ forward 10.0 100%  ms a step"
 
 
 def test_other_is_last_and_a_users_own_phases_stand_before_it() -> None:
@@ -40,11 +41,15 @@ def test_other_is_last_and_a_users_own_phases_stand_before_it() -> None:
     ("width", "text"),
     [
         (
-            100,
+            110,
             " ░ data wait 706 57%   ▒ forward 172 14%   █ backward 288 23%   "
-            "▓ optimizer 46 4%   · other 28 2%",
+            "▓ optimizer 46 4%   · other 28 2%  ms a step",
         ),
-        (80, " ░ wait 706 57%  ▒ fwd 172 14%  █ bwd 288 23%  ▓ opt 46 4%  · other 28 2%"),
+        (
+            100,
+            " ░ wait 706 57%  ▒ fwd 172 14%  █ bwd 288 23%  ▓ opt 46 4%  · other 28 2%  ms a step",
+        ),
+        (80, " ░ wait 706 57%  ▒ fwd 172 14%  █ bwd 288 23%  ▓ opt 46 4%  · other 28 2%  ms"),
         (50, " ░ wait 57%  ▒ fwd 14%  █ bwd 23%  ▓ opt 4%  +1"),
         (30, " ░ wait 57%  █ bwd 23%  +3"),
         (12, " ░ wait 57%"),
@@ -65,9 +70,19 @@ def test_cells_add_up() -> None:
 
 
 def test_of_the_wait_it_says_what_the_gpu_felt() -> None:
-    said = text_of(legend_row(STEP, 125, 0.36))
+    said = text_of(legend_row(STEP, 135, 0.36))
     assert said.startswith(" ░ data wait 706 57%, the GPU felt 36%   ▒ forward 172 14%")
     assert text_of(legend_row(STEP, 50, 0.36)).startswith(" ░ wait 57%, felt 36%  ▒ fwd 14%")
+
+
+def test_of_a_checkpoint_the_table_says_how_often_and_how_long_each() -> None:
+    # 90 ms a step is nothing that a person who saw one of 903 ms would recognise.
+    spread = Spread(0.0, 918.2, 946.6, 27.0, Rare(10.0, 903.0))
+    saved = Phase("checkpoint", 90.3, 0.74, spread)
+    assert rare_words(saved) == "every 10 steps, 903 ms each"
+    assert [text_of(one) for one in rare_rows((*STEP, saved))] == [
+        " ╳ checkpoint     every 10 steps, 903 ms each"
+    ]
 
 
 def test_the_table_of_few_rows_keeps_the_wait_for_data() -> None:

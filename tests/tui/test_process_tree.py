@@ -7,7 +7,9 @@ import pytest
 
 from tests.tui import process_states
 from tests.tui.fake_run import FakeRun
-from tui.widgets.processes.panel import columns_for, line_row
+from tui.observations import ProcessUse
+from tui.widgets.processes.columns import columns_for
+from tui.widgets.processes.panel import line_row
 from tui.widgets.processes.tree import Line, Order, matching, tree_of
 from tui.widgets.scrolled import first_seen
 from tui.widgets.spans import length
@@ -64,11 +66,47 @@ def test_a_filter_wants_all_its_words() -> None:
     assert matching(lines, "") == lines
 
 
-@pytest.mark.parametrize("width", [50, 75, 76, 80, 99, 100, 135, 136, 200])
+def uses(lines: list[Line]) -> list[ProcessUse]:
+    return [line.use for line in lines if line.use is not None]
+
+
+@pytest.mark.parametrize("width", [50, 79, 80, 99, 100, 135, 136, 200])
 def test_every_line_has_room_for_its_state(width: int) -> None:
-    for line in tree_of(RUN):
-        assert length(line_row(line, width)) <= width
-    assert width - columns_for(width).all - 2 >= len("no core 31%")
+    lines = tree_of(RUN)
+    cells = columns_for(width, uses(lines))
+    for line in lines:
+        assert length(line_row(line, cells, width)) <= width
+    assert width - cells.all - 2 >= len("no core 31%")
+
+
+@pytest.mark.parametrize(
+    ("field", "columns"),
+    [
+        ("thread_cpu_percent", {"thread"}),
+        ("run_delay_percent", {"delay"}),
+        ("read_bytes_s", {"read"}),
+        ("write_bytes_s", {"write"}),
+    ],
+)
+def test_what_no_process_tells_has_no_column(field: str, columns: set[str]) -> None:
+    told = uses(tree_of(RUN))
+    untold = [msgspec.structs.replace(one, **{field: None}) for one in told]
+    full, less = (columns_for(136, those)._asdict() for those in (told, untold))
+    assert {name for name in full if full[name] and not less[name]} == columns
+    teller = next(one for one in told if getattr(one, field) is not None)
+    assert columns_for(136, [*untold, teller])._asdict() == full
+
+
+def test_eighty_columns_tell_what_is_read_and_what_is_written() -> None:
+    (use, *_) = RUN.processes
+    busy = msgspec.structs.replace(use, read_bytes_s=12.34 * 2**20, write_bytes_s=0.41 * 2**20)
+    half = msgspec.structs.replace(use, read_bytes_s=None, write_bytes_s=0.0)
+    texts = []
+    for one in (busy, half):
+        row = line_row(Line(0, "train.py", one, 50.0), columns_for(80, [busy]), 80)
+        texts.append("".join(span.text for span in row))
+    assert "12.3/0.41" in texts[0]
+    assert "-/0 " in texts[1]
 
 
 def test_a_state_says_what_it_waits_for() -> None:

@@ -11,11 +11,12 @@ from tests.tui.fake_run import START, FakeRun, S, snapshot_at
 from tests.tui.golden_text import assert_golden, picture_of, screen_text
 from tui.app import GpuwatchApp
 from tui.errors import NoProcessError
+from tui.late_rank import late_of
 from tui.picture import Picture
 from tui.snapshot import Snapshot
 from tui.switching import Switch
 from tui.widgets.gpu.beside import beside_rank
-from tui.wording.ranks import alike_words, count_words, late_of, late_words, trouble_words
+from tui.wording.ranks import alike_words, count_words, late_words, trouble_words
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 SNAPSHOT = rank_states.eight_ranks(snapshot_at(START + 400 * S))
@@ -54,6 +55,19 @@ def test_a_rank_that_computes_more_is_late_by_its_forward() -> None:
     late = late_of((*others, slow))
     assert late is not None
     assert (late.rank.rank, late.phase) == (5, "forward")
+
+
+def test_hosts_that_wait_for_their_gpus_after_the_backward_are_not_late() -> None:
+    """With NCCL a host goes on until it reads a loss: the others' wait shows there, as `other`."""
+    shares = {"forward_share": 0.01, "backward_share": 0.01, "optimizer_share": 0.0}
+    ranks = tuple(
+        replace(rank, **shares, data_share=0.97 if rank.rank == 2 else 0.01)
+        for rank in SNAPSHOT.ranks
+    )
+    for some in (ranks, ranks[2:4]):
+        late = late_of(some)
+        assert late is not None
+        assert (late.rank.rank, late.phase) == (2, "data")
 
 
 @pytest.mark.parametrize("share", [0.02, 0.08])

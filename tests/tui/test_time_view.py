@@ -82,6 +82,7 @@ def test_what_is_asked_while_paused_is_asked_of_the_held_picture() -> None:
 
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         app.frame()
+        await text_after(app, pilot, "plus", "minus")  # a window that was chosen, before and after
         held = await text_after(app, pilot, "space")
         assert "PAUSED +0 s behind" in header(held)
         before = picture(held)

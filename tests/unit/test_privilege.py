@@ -11,5 +11,5 @@ def test_root_is_told_of_the_container_and_others_of_sudo(monkeypatch: pytest.Mo
     assert "--cap-add=SYS_PTRACE" in privilege.looking_in("gpuwatch attach 1")
     assert privilege.refused_because("Its owner alone.") == "The system refuses it to root too."
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert privilege.looking_in("gpuwatch attach 1") == "Try: sudo gpuwatch attach 1"
+    assert privilege.looking_in("gpuwatch attach 1") == "Try: sudo $(which gpuwatch) attach 1"
     assert privilege.refused_because("Its owner alone.") == "Its owner alone."

@@ -131,8 +131,10 @@ def _check_needs() -> None:
 
 
 def _show(catalogue: "Catalogue", demo: "Demo", log: Path, appearance: Appearance) -> int:
+    from tui.cli.demo_engine import DemoEngine
     from tui.cli.target import picture_of
     from tui.cli.training import Training, how_it_ended
+    from tui.verdict.engine import Engine
 
     script = catalogue.folder / demo.script
     write_notes([f"gpuwatch demo {demo.name}: {demo.title}", f"  {demo.about}"])
@@ -142,7 +144,8 @@ def _show(catalogue: "Catalogue", demo: "Demo", log: Path, appearance: Appearanc
         _wait_for_probe(training)
         status = training.exit_status
         if status is None:
-            code = _watch(picture_of(training.pid, stacks=True), demo, appearance)
+            engine = DemoEngine(demo, Engine())
+            code = _watch(picture_of(training.pid, stacks=True, engine=engine), demo, appearance)
             status = training.exit_status
             if status is None or status == 0:
                 return code

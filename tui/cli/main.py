@@ -4,10 +4,10 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any, Final, NoReturn
 
-from tui.cli import attach, completion, demo, doctor, listing, record, replay, run
 from tui.cli.interruption import end_on_signals, exit_code
 from tui.cli.output import (
     CannotWriteError,
@@ -18,6 +18,12 @@ from tui.cli.output import (
 )
 
 INTERNAL: Final = 1
+COMMANDS: Final = {
+    "ls": "listing",
+    **{name: name for name in ("attach", "run", "record", "replay", "doctor", "demo")},
+    "completion": "completion",
+}
+"""And the module of each. A command that is named waits for its own alone to be imported."""
 DESCRIPTION: Final = "Why is my PyTorch training slow, right now?"
 EPILOG: Final = """\
 examples:
@@ -72,8 +78,8 @@ class _Parser(argparse.ArgumentParser):
             write_notes(message.splitlines())
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The command line, as far as it is of these commands."""
     top = _Parser(
         prog="gpuwatch",
         description=DESCRIPTION,
@@ -82,11 +88,17 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="the versions that matter")
-    top.set_defaults(run=listing.run_without_command)
+    top.set_defaults(run=_run_without_command)
     commands = top.add_subparsers(title="commands", metavar="")
-    for command in (listing, attach, run, record, replay, doctor, demo, completion):
-        command.add_to(commands)
+    for name in names:
+        import_module(f"tui.cli.{COMMANDS[name]}").add_to(commands)
     return top
+
+
+def _run_without_command(arguments: argparse.Namespace) -> int:
+    from tui.cli.listing import run_without_command
+
+    return run_without_command(arguments)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,7 +123,9 @@ def _run(argv: Sequence[str] | None) -> int:
 
     end_on_signals()
     try:
-        arguments = parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        named = words[:1] if not words or words[0] in COMMANDS else COMMANDS
+        arguments = parser(named).parse_args(words)
         code: int = arguments.run(arguments)
     except SystemExit as leaving:  # argparse: usage, --help, --version
         return leaving.code if isinstance(leaving.code, int) else INTERNAL

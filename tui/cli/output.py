@@ -73,7 +73,13 @@ def width() -> int:
 
 
 def _sayable(line: str, encoding: str | None) -> str:
-    """The line in the characters that the stream has."""
+    """The line in the characters that the stream has.
+
+    Without those that command a terminal: another's process says its own name, and the names of
+    its files and phases.
+    """
+    if not line.isprintable():
+        line = "".join(char if char.isprintable() or char in "\n\t" else "?" for char in line)
     try:
         line.encode(encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):

@@ -8,6 +8,7 @@ from tui import clock
 from tui.collect import Collector
 from tui.recording.format import Header
 from tui.recording.tape import Tape
+from tui.session.judge import Engine as Judging
 from tui.session.live import LivePicture
 from tui.session.recordable import RecordablePicture
 from tui.session.store import Session
@@ -20,15 +21,15 @@ from tui.verdict.engine import Engine
 from tui.watchable import Watchable, find_watchable
 
 
-def picture_of(pid: int, stacks: bool) -> RecordablePicture:
-    """The picture of a process, not started yet.
+def picture_of(pid: int, stacks: bool, engine: Judging | None = None) -> RecordablePicture:
+    """The picture of a process, not started yet; `engine` judges it, or a new one.
 
     Raises a GpuwatchError that says why where it cannot be watched.
     """
     found = find_watchable(pid)
     tape, started_ns = Tape(), clock.now_ns()
-    session = Session(found.pid, found.script, started_ns, Engine(), tape=tape)
-    live = LivePicture(session, Collector(_sources(found, stacks), session))
+    session = Session(found.pid, found.script, started_ns, engine or Engine(), tape=tape)
+    live = LivePicture(session, Collector(_sources(found, stacks, session), session))
     hello = found.page.hello if found.page else None
     about = partial(_about, found, hello, started_ns, clock.now_unix())
     return RecordablePicture(live, tape, about)
@@ -57,7 +58,7 @@ def _about(
     )
 
 
-def _sources(found: Watchable, stacks: bool) -> list[Source]:
+def _sources(found: Watchable, stacks: bool, session: Session) -> list[Source]:
     """In the order in which they are asked: what says most about the run first."""
     from tui.sources.nvml import NvmlSource
 
@@ -66,9 +67,10 @@ def _sources(found: Watchable, stacks: bool) -> list[Source]:
     if opened is None:
         from tui.sources.without_probe import WithoutProbe
 
-        sources.insert(0, WithoutProbe(pid, python_of(pid), stacks=stacks))
+        lacks = session.lacks_stacks
+        sources.insert(0, WithoutProbe(pid, python_of(pid), stacks=stacks, lacks_stacks=lacks))
     else:
-        sources[:0] = [PageSource(opened), FeedSource(opened.hello, pid)]
+        sources[:0] = [PageSource(opened), FeedSource(opened.hello, pid, session.lacks_stacks)]
     if opened and opened.hello.rank is not None and (opened.hello.world_size or 1) > 1:
         from tui.sources.ranks import RanksSource
 

@@ -30,6 +30,7 @@ class PtraceFact:
     capable: bool
     """CAP_SYS_PTRACE: scope 1 does not bind."""
     in_container: bool
+    """One that can be told for one, or that keeps the right from root."""
 
 
 @dataclass(frozen=True, slots=True)

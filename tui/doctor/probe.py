@@ -7,7 +7,7 @@ from tui.doctor.missing import missing_check, missing_of, unread_check
 from tui.snapshot import Snapshot
 from tui.wording.numbers import count, duration
 
-LINES = "put these lines at the top of the script: import probe; probe.install()"
+LINES = "start it with: gpuwatch run train.py, or with import probe; probe.install() at its top"
 
 
 def probe(facts: Facts | None, snapshot: Snapshot | None) -> Check:
@@ -20,6 +20,8 @@ def probe(facts: Facts | None, snapshot: Snapshot | None) -> Check:
         steps = f", {count(snapshot.steps.total)} steps seen" if snapshot.steps else ""
         said = f"steps and phases from within {snapshot.script} (probe {hello.probe}){steps}"
         return Check("probe", "ok", said)
+    if (without := missing_of(snapshot, "probe")) is not None:
+        return missing_check("probe", without, LINES)
     if target is not None and not target.probe:
         return Check("probe", "missing", target.fault or "no probe in it", target.fix or LINES)
     if target is None and snapshot is None:
@@ -44,6 +46,9 @@ def socket(facts: Facts | None, snapshot: Snapshot | None) -> Check:
     if status.lost_messages:
         lost = f"{count(status.lost_messages)} messages were lost: this monitor was too slow"
         return Check("socket", "partly", lost, "give it a core of its own")
+    if status.refused_requests:
+        strange = f"messages arrive; {count(status.refused_requests)} requests were none it knows"
+        return Check("socket", "partly", strange, "the same gpuwatch-torch for all who watch it")
     return Check("socket", "ok", "messages arrive, none was lost")
 
 

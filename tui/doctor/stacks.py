@@ -3,11 +3,9 @@
 from tui.doctor.check import Check
 from tui.doctor.facts import Facts, PtraceFact
 from tui.doctor.missing import missing_check, missing_of, unread_check
+from tui.privilege import ANCESTORS_ONLY, no_stacks
 from tui.snapshot import Snapshot
 from tui.wording.numbers import count
-
-ANCESTORS_ONLY = 1
-"""Yama's scope from which on only a process's ancestors may look into it."""
 
 
 def py_spy(facts: Facts | None, snapshot: Snapshot | None) -> Check:
@@ -19,6 +17,12 @@ def py_spy(facts: Facts | None, snapshot: Snapshot | None) -> Check:
             said += f", {count(stacks.worker_samples)} of the workers"
         return Check("py-spy", "ok", f"{said}, taken without pausing them")
     if (without := missing_of(snapshot, "stacks")) is not None:
+        trees = snapshot.trees if snapshot is not None else None
+        if trees is not None and trees.told == "probe":
+            said = (
+                f"{without[0]}; as nothing moves, the probe itself told once where its threads are"
+            )
+            return Check("py-spy", "partly", said, without[1])
         return missing_check("py-spy", without)
     if facts is None:
         return Check("py-spy", "unknown", "no stack was sampled yet")
@@ -33,24 +37,14 @@ def ptrace(facts: Facts | None, snapshot: Snapshot | None) -> Check:
         return unread_check("ptrace", snapshot)
     told = facts.ptrace
     if snapshot is not None and snapshot.stacks is not None:
-        return Check("ptrace", "ok", "the kernel lets us look: stacks arrive")
+        return Check("ptrace", "ok", "the system lets us read stacks: they arrive")
     if told.scope is None or told.scope < ANCESTORS_ONLY or told.capable:
-        return Check("ptrace", "ok", f"allowed for {_whom(told)}")
-    if told.scope > ANCESTORS_ONLY + 1:
-        said = f"the kernel allows it to nobody (yama ptrace_scope={told.scope}, until a reboot)"
-        return Check("ptrace", "missing", said)
-    said = f"allowed for a process's ancestors alone (yama ptrace_scope={told.scope})"
-    if told.in_container:
-        return Check("ptrace", "missing", said, "start the container with --cap-add=SYS_PTRACE")
-    return Check(
-        "ptrace",
-        "missing",
-        f"{said}: charts work, stacks are off",
-        "sudo sysctl kernel.yama.ptrace_scope=0, or run gpuwatch as root",
-    )
+        return Check("ptrace", "ok", f"stacks may be read of {_whom(told)}")
+    reason, fix = no_stacks(told.scope, told.in_container)
+    return Check("ptrace", "missing", f"{reason}: charts work, stacks are off", fix)
 
 
 def _whom(told: PtraceFact) -> str:
     if told.capable:
-        return "all processes (CAP_SYS_PTRACE)"
-    return "this user's own processes" + ("" if told.scope is None else " (yama ptrace_scope=0)")
+        return "all programs (CAP_SYS_PTRACE)"
+    return "this user's own programs" + ("" if told.scope is None else " (yama ptrace_scope=0)")

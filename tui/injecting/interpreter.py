@@ -5,9 +5,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Final
 
-import psutil
-
 from tui.errors import GpuwatchError, NoProcessError, NotPermittedError, UsageError
+from tui.launching.again import run_again
 from tui.launching.command import is_python
 from tui.privilege import looking_in, refused_because
 
@@ -91,17 +90,8 @@ def _too_old(pid: int, version: str) -> UsageError:
         f"{pid} runs Python {version}, into which nothing can be put safely",
         "Python 3.14 and newer take code from outside; a debugger can force it into older ones, "
         "and has hung trainings for ever.",
-        f"Without the probe: gpuwatch attach {pid}. With it, next time: gpuwatch run "
-        f"{_script(pid)}",
+        f"Without the probe: gpuwatch attach {pid}. With it, next time: {run_again(pid)}",
     )
-
-
-def _script(pid: int) -> str:
-    try:
-        words = psutil.Process(pid).cmdline()[1:]
-    except psutil.Error:
-        words = []
-    return next((word for word in words if word.endswith(".py")), "train.py")
 
 
 def _somebody_else_s(pid: int) -> NotPermittedError:
@@ -123,7 +113,8 @@ def _refused(pid: int, said: str) -> GpuwatchError:
         return NotPermittedError(
             f"the system does not let you look into process {pid}",
             refused_because(
-                "Its owner may not either where ptrace is restricted (kernel.yama.ptrace_scope=1)."
+                "Only what started it, and root, may put something into it "
+                "(kernel.yama.ptrace_scope=1)."
             ),
             looking_in(f"gpuwatch attach --inject {pid}"),
         )

@@ -44,21 +44,30 @@ def why_unreached(words: Sequence[str]) -> str | None:
 
 def python_flags(words: Sequence[str]) -> str:
     """The letters of the interpreter's own flags, up to what it is to run."""
-    letters = ""
-    rest = iter(words[1:])
-    for word in rest:
+    return _parsed(words)[0]
+
+
+def after_flags(words: Sequence[str]) -> Sequence[str]:
+    """What it is to run, from "-m", "-c" or the script on."""
+    return words[_parsed(words)[1] :]
+
+
+def _parsed(words: Sequence[str]) -> tuple[str, int]:
+    """The letters, and where among the words they end."""
+    letters, at = "", 1
+    while at < len(words):
+        word = words[at]
         if word.startswith("--"):
-            if word == "--check-hash-based-pycs":
-                next(rest, None)
+            at += 2 if word == "--check-hash-based-pycs" else 1
             continue
         if not word.startswith("-") or word == "-":
             break
-        for at, letter in enumerate(word[1:], start=1):
+        for place, letter in enumerate(word[1:], start=1):
             if letter in "cm":
-                return letters
+                return letters, at
             letters += letter
             if letter in WITH_A_VALUE:
-                if at == len(word) - 1:
-                    next(rest, None)
+                at += place == len(word) - 1
                 break
-    return letters
+        at += 1
+    return letters, at

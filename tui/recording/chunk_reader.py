@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
+from tui.observations import Delivered
+from tui.plausible import is_plausible
 from tui.recording.chunks import (
     MOST_COLUMNS,
     MOST_DEPTH,
@@ -48,7 +50,9 @@ class ChunkReader:
     def _checked(self, entry: Any) -> Entry:
         differences = msgspec.convert(entry, Entry)
         whole: Entry = self._differences.through(differences)
-        if not 0 <= whole.t_ns < LATEST_NS:
+        if not 0 <= whole.t_ns < LATEST_NS or (
+            isinstance(whole, Delivered) and not is_plausible(whole.batch)
+        ):
             raise MalformedError("a time that there is not")
         return whole
 

@@ -12,7 +12,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from probe.wire.messages import Batch, GpuMemory, GpuStep, Open, Step
-from tui.observations import ActivitySeen, Delivered, PageSeen, RanksSeen, RankUse, StacksSeen
+from tui.observations import (
+    ActivitySeen,
+    Delivered,
+    DumpSeen,
+    PageSeen,
+    RanksSeen,
+    RankUse,
+    StacksSeen,
+)
 from tui.recording.format import Entry
 from tui.recording.moment_bits import MOST_MOMENTS, MomentBits
 
@@ -70,6 +78,8 @@ class Differences:
                     stacks=stacks,
                     moments_ms=self._pauses(entry.moments_ms),
                 )
+            case DumpSeen():
+                return replace(entry, t_ns=t_written, taken_ns=self._written(entry.taken_ns, t_ns))
             case ActivitySeen():
                 since_ns = t_ns - before_ns
                 gpus = tuple(

@@ -17,6 +17,7 @@ from tui.observations import (
     ActivitySeen,
     AnyObservation,
     Delivered,
+    DumpSeen,
     GpusSeen,
     GpuUse,
     OtherProcess,
@@ -60,6 +61,8 @@ def kept(seen: AnyObservation) -> AnyObservation:
             )
         case StacksSeen():
             return replace(seen, t_ns=t_ns, started_ns=_down(seen.started_ns))
+        case DumpSeen():
+            return replace(seen, t_ns=t_ns, taken_ns=_down(seen.taken_ns))
         case GpusSeen():
             return replace(seen, t_ns=t_ns, gpus=tuple(map(_gpu, seen.gpus)))
         case ActivitySeen():

@@ -8,11 +8,13 @@ from probe.wire.messages import Loader
 from tui.report.lines import joined, labelled
 from tui.report.processes import process_lines
 from tui.snapshot import Event, Snapshot
+from tui.stack_trees import StacksOf
 from tui.verdict.window import FrameShare, Stacks
 from tui.wording import numbers
 from tui.wording.events import time_of_day
 
 STACK_ROWS: Final = 6
+DUMP_FRAMES: Final = 6
 EVENT_ROWS: Final = 8
 
 
@@ -54,10 +56,18 @@ def _stacks(snapshot: Snapshot, width: int) -> list[str]:
     if snapshot.stacks is not None:
         lines += labelled("stacks", _places(snapshot.stacks, "all moments"), width)
     trees = snapshot.trees
-    if trees is not None and trees.told and trees.idle.samples:
+    if trees is not None and trees.told == "probe":
+        lines += labelled("stacks", _by_probe(trees.all), width)
+    elif trees is not None and trees.told and trees.idle.samples:
         when = "while the GPU is idle" if trees.told == "gpu" else "while it waits for data"
         lines += labelled("" if lines else "stacks", _places(trees.idle.summary, when), width)
     return lines
+
+
+def _by_probe(seen: StacksOf) -> list[str]:
+    """Each thread whole: nothing moves, and any of them may hold what the others wait for."""
+    rows = ["where each thread stands, told once by the probe itself   [probe]"]
+    return rows + [f"{one.role} {' → '.join(one.frames[-DUMP_FRAMES:])}" for one in seen.merged]
 
 
 def _places(stacks: Stacks, when: str) -> list[str]:

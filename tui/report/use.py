@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tui.late_rank import late_of
 from tui.observations import GpuUse
 from tui.over_time.rhythm import beat_ns, period_of, rhythm_of, rhythm_words
 from tui.over_time.series import Series
@@ -10,7 +11,7 @@ from tui.report.lines import labelled
 from tui.snapshot import Rank, Sawtooth, Snapshot
 from tui.wording import numbers
 from tui.wording.gpu import does_words, memory_words, state_words
-from tui.wording.ranks import alike_words, count_words, late_of, late_words, trouble_words
+from tui.wording.ranks import alike_words, count_words, late_words, trouble_words
 
 WINDOW_NS: Final = 60 * 10**9
 """As the verdict's."""

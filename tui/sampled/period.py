@@ -1,4 +1,9 @@
-"""How long a step takes, by the moments at which the main thread comes back to its backward."""
+"""How long a step takes, by the moments at which the main thread comes back to its backward.
+
+Not by the GPU's activity, whose readings lie 100 ms apart: over demo/recordings (steps of 9 to 170
+ms on an H200) the period after which it is most like itself was told in 26 of 300 looks, and was
+within 10 % of the step in none: it was that of the checkpoints, or of batches that come at once.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise

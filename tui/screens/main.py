@@ -1,6 +1,6 @@
 """The main screen: the verdict always, and below it one of the views."""
 
-from functools import cached_property
+from collections.abc import Sequence
 
 from textual import events
 from textual.app import ComposeResult
@@ -9,7 +9,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.keys import actions_of
-from tui.screens.breakpoints import HEIGHTS, WIDTHS
+from tui.screens.breakpoints import HEIGHTS, WIDTHS, classes_at
+from tui.screens.stylesheets import read_view
 from tui.screens.tabs import TABS, Tab
 from tui.snapshot import Snapshot
 from tui.widgets.filtered import BEGIN
@@ -50,7 +51,8 @@ class MainScreen(Screen[None]):
 
     The body of the view that is shown has the class `-shown`; the others' panels have no size, and
     so draw nothing. A class of the screen would have every panel of every view styled anew for a
-    key. A view's panels are made when it is first shown.
+    key. A view's panels are made when it is first shown, and the first view's after what stands
+    around it was drawn.
     """
 
     AUTO_FOCUS = ""
@@ -62,18 +64,31 @@ class MainScreen(Screen[None]):
         super().__init__(classes=" ".join(UNSEEN))
         self._states = UNSEEN
         self.tab = TABS[0]
+        verdict = VerdictPanel("verdict").add_class("-whole", update=False)
+        self._above: list[Panel] = [Header("header"), verdict, TabsRow("tabs")]
+        self._below: list[Panel] = [Footer("footer")]
+        self._inside: dict[str, Sequence[Panel]] = {}
+        """The panels of each view that was shown: found without a search, four times a second."""
+
+    def fit(self, width: int, height: int) -> None:
+        """Begin at this size: else everything is styled anew when it is told."""
+        self.add_class(*classes_at(width, height), update=False)
 
     def compose(self) -> ComposeResult:
         """Header, verdict, the views' bodies of which one is shown, footer."""
-        yield Header("header")
-        yield VerdictPanel("verdict").add_class("-whole", update=False)
-        yield TabsRow("tabs")
+        yield from self._above
         for tab in TABS:
-            is_first = tab is self.tab
-            with Container(id=tab.name, classes="body -shown" if is_first else "body"):
-                if is_first:
-                    yield from tab.panels()
-        yield Footer("footer")
+            yield Container(id=tab.name, classes="body -shown" if tab is self.tab else "body")
+        yield from self._below
+
+    async def furnish(self, tab: Tab) -> None:
+        """Make the panels of a view, where it has none yet."""
+        body = self.query_one(f"#{tab.name}")
+        if not body.children:
+            read_view(self.app, tab.name)
+            body.update_node_styles(animate=False)
+            self._inside[tab.name] = tab.panels()
+            await body.mount(*self._inside[tab.name])
 
     async def turn_to(self, tab: Tab) -> None:
         """Show another view."""
@@ -81,14 +96,12 @@ class MainScreen(Screen[None]):
             return
         self._end_zoom()
         self.set_focus(None)
-        body = self.query_one(f"#{tab.name}")
-        if not body.children:
-            await body.mount(*tab.panels())
+        await self.furnish(tab)
         self.query_one(f"#{self.tab.name}").remove_class("-shown")
         self.tab = tab
         self._mark(tab)
         if tab.name in WALKED:
-            self.set_focus(body.query(Panel).first())
+            self.set_focus(self.query_one(f"#{tab.name}").query(Panel).first())
 
     def _mark(self, tab: Tab) -> None:
         self.query_one(f"#{tab.name}").add_class("-shown")
@@ -131,10 +144,12 @@ class MainScreen(Screen[None]):
     def show(self, view: View) -> None:
         """Draw a frame."""
         self._be(states_of(view.snapshot))
-        for panel in self._frame:
+        for panel in (*self._above, *self._panels, *self._below):
             panel.show(view)
-        for panel in self.query(f"#{self.tab.name} > Panel").results(Panel):
-            panel.show(view)
+
+    @property
+    def _panels(self) -> Sequence[Panel]:
+        return self._inside.get(self.tab.name, ())
 
     def _be(self, states: frozenset[str]) -> None:
         """With these classes, and the panels styled anew once, if at all."""
@@ -144,16 +159,12 @@ class MainScreen(Screen[None]):
             self._states = states
             self.update_node_styles(animate=False)
 
-    @cached_property
-    def _frame(self) -> list[Panel]:
-        """What stands around every view."""
-        return list(self.query("MainScreen > Panel").results(Panel))
-
     @property
     def chart_columns(self) -> int:
         """Columns of the view's picture over time as it is laid out now."""
-        for panel in self.query(f"#{self.tab.name} > Panel").results(Panel):
-            if panel.size.width and (columns := panel.columns_in(panel.size.width)):
+        for panel in self._panels:
+            width = panel.size.width
+            if width and (columns := panel.columns_in(width)):
                 return columns
         return DEFAULT_COLUMNS
 

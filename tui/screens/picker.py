@@ -36,7 +36,7 @@ class PickerScreen(Screen[None]):
 class PickerApp(TerminalApp):
     """Arrows choose, letters filter, Enter takes; looks again every second on a thread."""
 
-    CSS_PATH = ["../styles/roles.tcss", "../styles/dialogs.tcss"]
+    STYLES = ("dialogs",)
 
     def __init__(self, find: Find, **options: Any) -> None:
         super().__init__(**options)

@@ -7,14 +7,15 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from textual.app import App
+from textual.driver import Driver
 from textual.notifications import SeverityLevel
 
 from tui import clock
 from tui.appearance import THEMES, Appearance, after
-from tui.crash import screen_broke
+from tui.screens.stylesheets import first_styles, read_theme
 from tui.terminal import TerminalGuard, charset_name, colour_count, output_state
 from tui.widgets.charset import Charset
 from tui.wording.file_names import file_stem
@@ -35,13 +36,15 @@ BASE_THEMES: Final = {
     "contrast": "textual-dark",
     "terminal": "ansi-dark",
 }
-"""Textual's, for what is not ours (notices); ours are in styles/roles.tcss."""
+"""Textual's, for what is not ours (notices); ours are in styles/themes."""
 
 
 class TerminalApp(App[int]):
     """Draws frames until somebody leaves."""
 
     ENABLE_COMMAND_PALETTE = False
+    STYLES: ClassVar[tuple[str, ...]] = ()
+    """The stylesheets that it begins with, besides its theme's."""
 
     def __init__(
         self,
@@ -52,11 +55,13 @@ class TerminalApp(App[int]):
         frames_s: float = FRAMES_S,
         guard_fd: int | None = None,
     ) -> None:
+        worn = theme if colours == "many" else "terminal"
         # Said before Textual looks at NO_COLOR: else it takes the colours of the terminal to grey.
-        super().__init__(ansi_color=None if colours == "many" else True)
+        ansi_color = None if colours == "many" else True
+        super().__init__(css_path=[*first_styles(worn, *self.STYLES)], ansi_color=ansi_color)
         self._charset = charset
         self._colours = colours
-        self._worn = theme if colours == "many" else "terminal"
+        self._worn = worn
         """Of `THEMES`."""
         self._frames_s = frames_s
         self._guard_fd = guard_fd
@@ -70,6 +75,15 @@ class TerminalApp(App[int]):
         self.animation_level = "none"
         # Before there are panels: else every one of them is styled twice for the first frame.
         self.add_class(f"-{self._worn}", update=False)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's for this terminal; of Unix one that leaves nothing behind."""
+        usual = super().get_driver_class()
+        if usual.__module__ != "textual.drivers.linux_driver":
+            return usual
+        from tui.screens.leaving import LeavesEmpty
+
+        return LeavesEmpty
 
     def draw(self) -> None:
         """One frame."""
@@ -144,6 +158,7 @@ class TerminalApp(App[int]):
         self._worn = theme
         self.add_class(f"-{theme}")
         self.theme = BASE_THEMES[theme]
+        read_theme(self, theme)
         self.refresh_css(animate=False)  # two of ours stand on one of Textual's
 
     def _handle_exception(self, error: Exception) -> None:
@@ -185,6 +200,7 @@ def run_on_terminal(
     code = app.run(mouse=appearance.mouse)
     if app.fault is not None:
         from tui.cli.versions import version_lines
+        from tui.crash import screen_broke
 
         stem = file_stem("crash", os.getpid(), clock.now_unix())
         size = (app.size.width, app.size.height)

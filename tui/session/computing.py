@@ -92,6 +92,7 @@ class Computing:
             value = area / self._known_ns
             rows.append(self._until_ns, self._known_ns, area, value, value)
         for start_ns, end_ns, computes in open_spans:
+            start_ns = max(start_ns, end_ns - HOUR_NS)
             value = 100.0 * computes
             rows.append(end_ns, end_ns - start_ns, value * (end_ns - start_ns), value, value)
         running = Level(rows, self.grain_ns, 0, len(rows.ends))

@@ -35,6 +35,7 @@ class LinkBook:
         self._last_message_ns: int | None = None
         self._lost_messages = 0
         self._lost_marks = 0
+        self._refused = 0
         self._marks: deque[tuple[int, int]] = deque(maxlen=COST_LOOKS)
         """(sent_ns, marks)"""
         self._mark_cost_ns: int | None = None
@@ -49,6 +50,7 @@ class LinkBook:
         self._last_message_ns = t_ns
         self._lost_messages += lost
         self._lost_marks = batch.lost_marks
+        self._refused = batch.refused
         self.fault = batch.fault
         if self._marks and batch.marks < self._marks[-1][1]:
             self._marks.clear()  # installed anew: it counts from 0 again
@@ -87,6 +89,10 @@ class LinkBook:
         left = self._said_goodbye or not self.hooked
         return self.ended is not None and not left and self._page_state == page.STATE_ARMED
 
+    def lacks(self, source: str) -> bool:
+        """Whether it was said that this source cannot deliver."""
+        return source in self._missing
+
     @property
     def missing(self) -> tuple[str, ...]:
         """One line for every signal that is not there."""
@@ -112,6 +118,7 @@ class LinkBook:
             freshness_s=freshness_s,
             lost_messages=self._lost_messages,
             lost_marks=self._lost_marks,
+            refused_requests=self._refused,
             cost_share=self._cost_share(),
             monitor_cpu_percent=self._monitor_cpu_percent,
             missing=self.missing,

@@ -10,7 +10,7 @@ from probe.wire.messages import Batch, Open
 from probe.wire.page import STATE_DISARMED, STATE_UNINSTALLED
 from tui.observations import PageSeen
 from tui.session.computing import Span
-from tui.verdict.window import OpenStep
+from tui.verdict.window import OpenStep, SeenBy, WorkersAt
 
 WAITING = frozenset({marks.FETCH_ENTER, marks.ITERATION, marks.LOADER})
 """Last marks after which the training thread waits for a batch."""
@@ -40,7 +40,20 @@ class OpenStepBook:
         """The page was read."""
         self._page = page
 
-    def at(self, now_ns: int, frame: str | None, stack: tuple[str, ...] = ()) -> OpenStep | None:
+    @property
+    def marked_ns(self) -> int | None:
+        """When the newest mark was made that is known."""
+        mark = self._last_mark()
+        return None if mark is None else mark[1]
+
+    def at(
+        self,
+        now_ns: int,
+        frame: str | None,
+        stack: tuple[str, ...] = (),
+        seen_by: SeenBy = "py-spy",
+        workers: tuple[WorkersAt, ...] = (),
+    ) -> OpenStep | None:
         """The open step at a moment; None before the first mark."""
         mark = self._last_mark()
         if mark is None:
@@ -61,6 +74,8 @@ class OpenStepBook:
             evaluating=evaluating,
             frame=frame if now_ns - since_ns >= FRAME_AGE_NS else None,
             stack=stack if now_ns - since_ns >= FRAME_AGE_NS else (),
+            seen_by=seen_by,
+            workers=workers if now_ns - since_ns >= FRAME_AGE_NS else (),
         )
 
     def spans(self, now_ns: int) -> tuple[Span, ...]:

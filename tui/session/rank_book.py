@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from probe.wire import marks, page
+from tui.late_rank import late_of
 from tui.observations import RanksSeen, RankUse
 from tui.over_time.growing import Growing
 from tui.snapshot import Rank
+from tui.verdict.window import LateRank
 
 SPAN_NS: Final = 10_000_000_000
 LEAST_STEPS: Final = 3
@@ -57,6 +59,23 @@ class RankBook:
             looks.append((seen.t_ns, use))
         self.world_size = seen.world_size
         self.ranks = tuple(self._rank(seen, use) for use in seen.ranks)
+
+    @property
+    def late(self) -> LateRank | None:
+        """The one that the others wait for, as of the last look."""
+        found = late_of(self.ranks)
+        if found is None or found.rank.step_ms is None:
+            return None
+        rank = found.rank
+        return LateRank(
+            rank.rank,
+            rank.pid,
+            rank.is_target,
+            found.phase,
+            found.ms,
+            found.others_ms,
+            found.rank.step_ms,
+        )
 
     def _rank(self, seen: RanksSeen, use: RankUse) -> Rank:
         sums = self._sums(use.rank, seen.t_ns)

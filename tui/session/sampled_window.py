@@ -3,10 +3,17 @@
 from tui.session.activity_book import ActivityBook
 from tui.session.process_book import ProcessBook
 from tui.session.sampled_book import SampledBook
+from tui.session.stack_book import StackBook
 from tui.verdict.window import Sampled, Still
 
 
-def sampled(book: SampledBook, processes: ProcessBook, gpus: ActivityBook, now_ns: int) -> Sampled:
+def sampled(
+    book: SampledBook,
+    stacks: StackBook,
+    processes: ProcessBook,
+    gpus: ActivityBook,
+    now_ns: int,
+) -> Sampled:
     """As of now."""
     return Sampled(
         samples=len(book.rows),
@@ -14,12 +21,16 @@ def sampled(book: SampledBook, processes: ProcessBook, gpus: ActivityBook, now_n
         serial=book.serial,
         host=book.host(),
         period_ns=book.period_ns(),
-        still=_still(book, processes, gpus, now_ns),
+        still=_still(book, stacks, processes, gpus, now_ns),
     )
 
 
 def _still(
-    book: SampledBook, processes: ProcessBook, gpus: ActivityBook, now_ns: int
+    book: SampledBook,
+    stacks: StackBook,
+    processes: ProcessBook,
+    gpus: ActivityBook,
+    now_ns: int,
 ) -> Still | None:
     unmoved = book.unmoved()
     if unmoved is None:
@@ -34,4 +45,5 @@ def _still(
         thread_cpu=host.thread_cpu,
         beside_cores=host.beside_cores,
         gpu_busy=None if activity is None else activity.busy,
+        workers=stacks.workers_at(now_ns),
     )

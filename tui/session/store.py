@@ -10,6 +10,7 @@ from tui.observations import (
     ActivitySeen,
     AnyObservation,
     Delivered,
+    DumpSeen,
     GpusSeen,
     Greeted,
     Link,
@@ -46,7 +47,7 @@ from tui.snapshot import Sawtooth, Snapshot, Status, StepStats
 from tui.stack_trees import StackTrees
 from tui.verdict.selection import Choice, choose_window
 from tui.verdict.warmup import warm_after
-from tui.verdict.window import GpuActivity, OpenStep, Sampled, Window
+from tui.verdict.window import GpuActivity, OpenStep, Sampled, Stacks, Window
 
 MOST_LOADERS: Final = 32
 """As many as the probe keeps in mind."""
@@ -101,6 +102,7 @@ class Session:
         self._processes = ProcessBook()
         self._ranks = RankBook(pid)
         self._stacks = StackBook()
+        self._lacks_stacks = False
         self._sampled = SampledBook()
         """Of a run without a probe alone."""
         self._told_by_samples: Sampled | None = None
@@ -110,6 +112,8 @@ class Session:
         self._link = LinkBook()
         self._judge = Judge(engine)
         self._trees: StackTrees | None = None
+        self._stacks_summary: Stacks | None = None
+        """Of samples alone: one dump has no shares."""
 
     def ingest(self, observation: AnyObservation) -> None:
         """Take what a source saw. Does bookkeeping only."""
@@ -134,6 +138,10 @@ class Session:
             run_ns = self._run_ns(now_ns)
             self._look(run_ns, self._open_step(run_ns))
 
+    def lacks_stacks(self) -> bool:
+        """Whether nothing moves and nobody says where: as of the last look."""
+        return self._lacks_stacks
+
     # -- in ----------------------------------------------------------------------------------
 
     def _take(self, seen: AnyObservation) -> None:
@@ -151,6 +159,8 @@ class Session:
                 self._memory.processes(seen, self._reached(seen.t_ns))
             case StacksSeen():
                 self._stacks.seen(seen)
+            case DumpSeen():
+                self._stacks.dumps.seen(seen)
             case GpusSeen():
                 self._gpus.used(seen)
                 self._memory.levels.gpus(seen)
@@ -242,7 +252,7 @@ class Session:
             loaders=tuple(self._loaders.values()),
             sawtooth=self._sawtooth(run_ns),
             memory=self._memory.view(self._judge.memory_grows, self._judge.trends),
-            stacks=self._trees.all.summary if self._trees else None,
+            stacks=self._stacks_summary,
             trees=self._trees,
             processes=self._processes.processes,
             cores=self._processes.cores,
@@ -273,8 +283,7 @@ class Session:
         return min(now_ns, ended.t_ns) if ended else now_ns
 
     def _open_step(self, run_ns: int) -> OpenStep | None:
-        stacks = self._stacks
-        return self._open.at(run_ns, stacks.main_frame(run_ns), stacks.main_way(run_ns))
+        return self._open.at(run_ns, *self._stacks.where(run_ns, self._open.marked_ns))
 
     def _status(self, now_ns: int, stats: StepStats | None) -> Status:
         """The link's, with the cost of the device marks added to that of the host's."""
@@ -294,10 +303,15 @@ class Session:
 
     def _look(self, now_ns: int, open_step: OpenStep | None) -> None:
         """The slow part, once a second: stacks summed up, pace looked at, verdict judged."""
-        self._trees = self._sorted.look(now_ns, self._evaluating_pids())
+        sampled_trees = self._sorted.look(now_ns, self._evaluating_pids())
+        standing = self._stacks.dumps.standing(self._open.marked_ns)
+        self._stacks_summary = sampled_trees.all.summary if sampled_trees else None
+        self._trees = sampled_trees or (standing.trees if standing else None)
         if self._link.unprobed:
             self._sampled.look(self._stacks.chunks)
-            self._told_by_samples = sampled(self._sampled, self._processes, self._gpus, now_ns)
+            self._told_by_samples = sampled(
+                self._sampled, self._stacks, self._processes, self._gpus, now_ns
+            )
         self._choice = choose_window(self._steps.all(), self._choice.cut_ns)
         chosen = self._choice.steps
         self._spreads = spreads_of(self._counted())
@@ -309,6 +323,8 @@ class Session:
         self._warm_step = max(self._warm_step, warm_after(self._steps.last(RECENT_ROWS)))
         window = self._window(now_ns, open_step)
         said = self._judge.look(window)
+        is_stalled = self._judge.verdict.finding.kind == "stalled"
+        self._lacks_stacks = is_stalled and self._link.lacks("stacks") and standing is None
         if said:
             self._events.say("verdict", now_ns, self._steps.total or None, said)
 
@@ -329,7 +345,7 @@ class Session:
             machine_cpu_percent=self._processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
             workers=self._processes.worker_use(self._evaluating_pids()),
-            stacks=self._trees.all.summary if self._trees else None,
+            stacks=self._stacks_summary,
             memory=self._memory.main.all(),
             worker_memory=self._memory.workers.all(),
             memory_limit_bytes=self._memory.limit_bytes,
@@ -352,6 +368,7 @@ class Session:
             warm_step=self._warm_step,
             moments=self._moments.all(),
             workers_grown=self._memory.workers_grown,
+            late_rank=self._ranks.late,
             sampled=self._told_by_samples if unprobed else None,
         )
 

@@ -1,12 +1,15 @@
 """The monitor's end of the socket: subscribes, decodes, counts what is missing."""
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from probe.wire.messages import (
     SCHEMA,
+    AskStacks,
     Batch,
     Bye,
+    Dump,
     Greeting,
     Hello,
     Leave,
@@ -16,11 +19,14 @@ from probe.wire.messages import (
     encode_message,
 )
 from tui.observations import AnyObservation, Delivered, Greeted, Link, Missing
+from tui.plausible import is_plausible
+from tui.sources.own_dump import DumpReader
 
 if TYPE_CHECKING:
     import zmq
 
-POLL_NS: Final = 50_000_000
+POLL_NS: Final = 100_000_000
+"""As often as batches come; the screen draws four times a second."""
 WATCHING_NS: Final = 1_000_000_000
 """How often the probe is told that somebody watches."""
 GREETING_NS: Final = 1_000_000_000
@@ -28,6 +34,8 @@ GREETING_NS: Final = 1_000_000_000
 SILENT_NS: Final = 3_000_000_000
 """Batches come ten times a second; this long without one, the link is called silent."""
 FRAMES_A_POLL: Final = 1_000
+ASK_NS: Final = 10_000_000_000
+"""How often stacks that are lacking are asked for, until they are there."""
 
 
 class FeedSource:
@@ -36,8 +44,15 @@ class FeedSource:
     name = "feed"
     interval_ns = POLL_NS
 
-    def __init__(self, hello: Hello, pid: int | None = None) -> None:
-        """`pid` as it is here: in a container the process itself knows another."""
+    def __init__(
+        self,
+        hello: Hello,
+        pid: int | None = None,
+        lacks_stacks: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`pid` as it is here: in a container the process itself knows another. `lacks_stacks`:
+        whether only the probe can tell where a run that does not move is."""
+        self._lacks_stacks = lacks_stacks
         self._hello = hello
         self._pid = hello.pid if pid is None else pid
         self._context: zmq.Context[Any] | None = None
@@ -50,6 +65,8 @@ class FeedSource:
         self._silent = False
         self._left = False
         self._malformed = 0
+        self._asked_ns: int | None = None
+        self._dumps = DumpReader(self._pid)
 
     def open(self) -> None:
         """Connect; nothing is waited for."""
@@ -74,9 +91,12 @@ class FeedSource:
             return []
         seen: list[AnyObservation] = []
         self._say_watching(now_ns)
+        self._ask_for_stacks(now_ns)
         for frame in self._arrived():
             try:
                 reply = decode_reply(frame)
+                if isinstance(reply, Batch) and not is_plausible(reply):
+                    raise ValueError("times that there are not")
             except ValueError as error:
                 self._malformed += 1
                 if self._malformed == 1:
@@ -101,6 +121,13 @@ class FeedSource:
             first = self._told_ns is None
             self._told_ns = now_ns
             self._send(encode_message(Subscribe(SCHEMA, os.getpid(), history=first)))
+
+    def _ask_for_stacks(self, now_ns: int) -> None:
+        if not self._lacks_stacks():
+            self._asked_ns = None
+        elif self._asked_ns is None or now_ns - self._asked_ns >= ASK_NS:
+            self._asked_ns = now_ns
+            self._send(encode_message(AskStacks()))
 
     def _send(self, frame: bytes) -> None:
         import zmq
@@ -142,6 +169,12 @@ class FeedSource:
             lost = max(0, reply.sequence - self._sequence - 1)
             self._sequence = reply.sequence
             seen.append(Delivered(t_ns=now_ns, batch=reply, lost=lost))
+        elif isinstance(reply, Dump):
+            seen.append(
+                Missing(t_ns=now_ns, source="dump", reason=reply.why_not)
+                if reply.why_not
+                else self._dumps.read(reply, now_ns)
+            )
         elif isinstance(reply, Bye):
             self._left = True
             seen.append(Link(t_ns=now_ns, state="left", detail=reply.reason))

@@ -28,6 +28,10 @@ THROTTLES: Final = {
     "nvmlClocksThrottleReasonHwPowerBrakeSlowdown": "power brake",
 }
 
+NO_DRIVER: Final = (
+    "no NVIDIA driver found (libnvidia-ml.so.1): steps, CPU and stacks are told without it"
+)
+
 
 class NvmlSource:
     """One NVML session. Without a driver it says so once and is silent.
@@ -70,7 +74,7 @@ class NvmlSource:
             nvml.nvmlInit()
         except nvml.NVMLError as error:
             missing = isinstance(error, nvml.NVMLError_LibraryNotFound)
-            self._why = "no NVIDIA driver (libnvidia-ml.so.1)" if missing else f"NVML: {error}"
+            self._why = NO_DRIVER if missing else f"the NVIDIA driver does not answer: {error}"
         else:
             self._nvml = nvml
 

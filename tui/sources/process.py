@@ -9,7 +9,9 @@ from msgspec import structs
 
 from tui.observations import AnyObservation, ProcessesSeen, ProcessUse, TargetEnded
 from tui.sources.cores import MemoryLimit, cores_of, memory_of
+from tui.sources.descendants import Descendants
 from tui.sources.file_pages import proportional_bytes, resident_file_bytes
+from tui.sources.kinds import is_worker
 from tui.sources.launcher import Launcher
 from tui.sources.pin_threads import PinThreads
 from tui.sources.scheduling import (
@@ -24,8 +26,6 @@ from tui.sources.scheduling import (
 LOOK_NS: Final = 1_000_000_000
 PSS_EVERY: Final = 10
 """Looks between two readings of a worker's proportional set size, which walks its page table."""
-WORKER_NAME: Final = "pt_data_worker"
-"""What torch calls its DataLoader workers."""
 DEAD: Final = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 LETTER: Final = {
     psutil.STATUS_RUNNING: "R",
@@ -69,6 +69,7 @@ class ProcessSource:
         self._ended = False
         self._quota = QuotaWatch(pid)
         self._pin = PinThreads(pid)
+        self._below = Descendants(pid)
 
     def open(self) -> None:
         """Remember who the target is: its pid can be given to somebody else."""
@@ -94,7 +95,7 @@ class ProcessSource:
         """Nothing is held."""
 
     def _look(self, now_ns: int) -> ProcessesSeen:
-        children = self._target.children(recursive=True)
+        children = self._below.look()
         around = self._around(now_ns)
         alive = {self._pid, *(child.pid for child in (*children, *around))}
         self._before = {pid: before for pid, before in self._before.items() if pid in alive}
@@ -171,19 +172,6 @@ class ProcessSource:
         before.thread = thread
         before.read_bytes, before.written_bytes = read_bytes, written_bytes
         return use
-
-
-def is_worker(child: psutil.Process, target: psutil.Process) -> bool:
-    """Whether a child loads data: torch names its workers; older ones are told by their kind.
-
-    A forked worker has its parent's command line; a spawned one says `spawn_main`.
-    """
-    if child.name() == WORKER_NAME:
-        return True
-    line = child.cmdline()
-    return child.ppid() == target.pid and (
-        line == target.cmdline() or any("spawn_main" in part for part in line)
-    )
 
 
 def how_it_ended(process: psutil.Process) -> str:

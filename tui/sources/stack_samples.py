@@ -75,7 +75,7 @@ def _counted(
     whose = _whose(stack, target)
     if whose is None or whose.name == OWN_THREAD or not whose.frames:
         return None
-    frames = tuple(_text(frame, short_of) for frame in whose.frames)
+    frames = tuple(frame_text(frame, short_of) for frame in whose.frames)
     role = _role(whose, target, frames)
     if role is None:
         return None
@@ -117,7 +117,8 @@ def _whose(stack: tuple[Frame, ...], target: int) -> _Whose | None:
     return None
 
 
-def _text(frame: Frame, short_of: ShortOf) -> str:
+def frame_text(frame: Frame, short_of: ShortOf) -> str:
+    """ "forward (conv.py:12)"."""
     name, path, line = frame
     if not path:
         return name

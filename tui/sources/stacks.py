@@ -16,7 +16,7 @@ from typing import Final
 
 from tui import clock
 from tui.observations import AnyObservation, Missing, StacksSeen
-from tui.privilege import is_root
+from tui.privilege import PROC, is_root, no_stacks, ptrace_scope
 from tui.sources.chrome_trace import read_trace
 from tui.sources.sample_times import with_unseen
 from tui.sources.short_paths import ShortPaths
@@ -49,11 +49,14 @@ class StacksSource:
     name = "stacks"
     interval_ns = POLL_NS
 
-    def __init__(self, pid: int, program: str | None = None, *, alone: bool = False) -> None:
+    def __init__(
+        self, pid: int, program: str | None = None, *, alone: bool = False, proc: Path = PROC
+    ) -> None:
         """`alone`: nothing else tells of the main thread, so it is sampled between the chunks of
         all processes too, for as much again."""
         self._pid = pid
         self._alone = alone
+        self._proc = proc
         self._of_all = True
         """The chunk that runs is one of all processes."""
         self._all_not_before_ns = 0
@@ -187,7 +190,7 @@ class StacksSource:
         self._refused = True
         if not Path(f"/proc/{self._pid}").exists():
             return []  # the end of the target is told by others
-        reason, fix = why_refused(text)
+        reason, fix = why_refused(text, ptrace_scope(self._proc))
         return [self._missing(now_ns, reason, fix)]
 
     def _missing(self, now_ns: int, reason: str, fix: str) -> Missing:
@@ -200,18 +203,14 @@ def find_py_spy() -> str | None:
     return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
 
 
-def why_refused(text: str) -> tuple[str, str]:
-    """What py-spy's complaint means, and what a person can do (texts of attach.md 1)."""
+def why_refused(text: str, scope: int | None) -> tuple[str, str]:
+    """What py-spy's complaint means, and what a person can do (texts of attach.md 1); `scope` is
+    Yama's."""
     lowered = text.lower()
-    if "docker container" in lowered:
-        return "this container may not look into processes", "start it with --cap-add=SYS_PTRACE"
-    if is_not_permitted(text):
-        return (
-            "this user may not look into the process (ptrace is restricted)",
-            "start the container with --cap-add=SYS_PTRACE"
-            if is_root()
-            else "sudo sysctl kernel.yama.ptrace_scope=0, or run gpuwatch as root",
-        )
+    contained = "docker container" in lowered
+    if contained or is_not_permitted(text):
+        reason, fix = no_stacks(scope, contained or is_root())
+        return f"{reason}: charts work, stacks are off", fix
     if "failed to find python version" in lowered:
         return "py-spy does not know this Python", "pip install --upgrade py-spy"
     last = [line for line in text.splitlines() if line.strip()]

@@ -20,9 +20,11 @@ from tui.doctor.facts import (
     TargetFact,
     TerminalFact,
 )
+from tui.privilege import PROC, is_root, ptrace_scope
 from tui.sources.cores import MemoryLimit, cores_of, memory_of, quota_use_of
 from tui.sources.dcgm import host_engine
 from tui.sources.gpm import GpmReader
+from tui.sources.nvml import NO_DRIVER
 from tui.sources.stacks import find_py_spy
 from tui.terminal import charset_name, colour_count, takes_clipboard, why_no_screen
 
@@ -35,7 +37,6 @@ PACKAGES: Final = {
     "torch": "torch",
 }
 CAP_SYS_PTRACE: Final = 1 << 19
-PROC: Final = Path("/proc")
 
 
 def facts_of(pid: int, target: TargetFact | None = None) -> Facts:
@@ -57,16 +58,13 @@ def facts_of(pid: int, target: TargetFact | None = None) -> Facts:
 def ptrace_fact(proc: Path = PROC) -> PtraceFact:
     """What the kernel says of looking into processes."""
     try:
-        scope = int((proc / "sys/kernel/yama/ptrace_scope").read_text())
-    except (OSError, ValueError):
-        scope = None
-    try:
         status = (proc / "self/status").read_text()
     except OSError:
         status = ""
     effective = [line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")]
     capable = bool(effective) and bool(int(effective[0], 16) & CAP_SYS_PTRACE)
-    return PtraceFact(scope, capable, in_container=_in_container(proc))
+    contained = _in_container(proc) or (is_root() and not capable)
+    return PtraceFact(ptrace_scope(proc), capable, contained)
 
 
 def _in_container(proc: Path) -> bool:
@@ -85,7 +83,7 @@ def _driver() -> DriverFact:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
         missing = isinstance(error, nvml.NVMLError_LibraryNotFound)
-        return DriverFact(fault="no NVIDIA driver (libnvidia-ml.so.1)" if missing else str(error))
+        return DriverFact(fault=NO_DRIVER if missing else str(error))
     try:
         devices = [nvml.nvmlDeviceGetHandleByIndex(at) for at in range(nvml.nvmlDeviceGetCount())]
         gpus = tuple(_gpu(nvml, device) for device in devices)

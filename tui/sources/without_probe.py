@@ -1,10 +1,13 @@
 """A process that has no probe: says so, and how one is added; takes the one that comes later."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tui.launching.again import run_again
 from tui.observations import AnyObservation, Missing
 from tui.sources.feed import FeedSource
+from tui.sources.kinds import has_torch
 from tui.sources.page import PageSource
 from tui.state_page import OpenPage
 from tui.targets import own_page
@@ -14,7 +17,7 @@ TORCH_NS: Final = 5_000_000_000
 """How long a process may take to load torch before that is worth a word."""
 INJECTABLE: Final = (3, 14)
 ADDS: Final = "step times, the GPU's own clock and what each wait costs it"
-LINES: Final = "import probe; probe.install() at its top, or start it with: gpuwatch run"
+LINES: Final = "import probe; probe.install() at its top"
 
 
 class WithoutProbe:
@@ -30,8 +33,10 @@ class WithoutProbe:
         proc: Path = Path("/proc"),
         *,
         stacks: bool = True,
+        lacks_stacks: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`stacks`: they are sampled."""
+        """`stacks`: they are sampled. `lacks_stacks` is for the feed of a probe that comes."""
+        self._lacks_stacks = lacks_stacks
         self._stacks = stacks
         self._pid = pid
         self._python = python
@@ -68,12 +73,15 @@ class WithoutProbe:
             self._feed.close()
 
     def _take(self, opened: OpenPage, now_ns: int) -> list[AnyObservation]:
-        self._page, self._feed = PageSource(opened), FeedSource(opened.hello, self._pid)
+        self._page, self._feed = PageSource(opened), self._feed_of(opened)
         self._feed.open()
         back = [Missing(t_ns=now_ns, source=self.name, reason="")]
         if self._misses_torch:
             back.append(Missing(t_ns=now_ns, source="torch", reason=""))
         return [*back, *self._look_at(self._page, now_ns)]
+
+    def _feed_of(self, opened: OpenPage) -> FeedSource:
+        return FeedSource(opened.hello, self._pid, self._lacks_stacks)
 
     def _look_at(self, page: PageSource, now_ns: int) -> list[AnyObservation]:
         """At its own pace, which is slower than the feed's."""
@@ -86,9 +94,9 @@ class WithoutProbe:
         if self._told:
             return []
         self._told = True
-        fix = LINES
+        fix = f"Start it with: {run_again(self._pid)}, or with {LINES}"
         if self._python is not None and self._python >= INJECTABLE:
-            fix = f"gpuwatch attach --inject {self._pid}"
+            fix = f"gpuwatch attach --inject {self._pid}, or start it with: {run_again(self._pid)}"
         reason = f"none in the process: it would add {ADDS}"
         told = [Missing(t_ns=now_ns, source=self.name, reason=reason, fix=fix)]
         if not self._stacks:
@@ -108,11 +116,3 @@ class WithoutProbe:
         self._misses_torch = True
         reason = "no torch loaded in it: it trains nothing, as far as can be seen"
         return [Missing(t_ns=now_ns, source="torch", reason=reason, fix="See: gpuwatch ls")]
-
-
-def has_torch(maps: Path) -> bool:
-    """Whether a process has torch's libraries mapped. True where nobody may look."""
-    try:
-        return "/libtorch" in maps.read_text()
-    except OSError:
-        return True

@@ -30,6 +30,7 @@ from tui.verdict.rules.launch import launch
 from tui.verdict.rules.optimizer import optimizer
 from tui.verdict.rules.recompile import recompile
 from tui.verdict.rules.stalled import stalled
+from tui.verdict.rules.straggler import straggler
 from tui.verdict.rules.sync import sync
 from tui.verdict.rules.throttled import throttled
 from tui.verdict.rules.warming_up import warming_up
@@ -55,9 +56,10 @@ CAUSES: Final[dict[Kind, Rule]] = {
     "recompile": recompile,
     "contention": contention,
     "throttled": throttled,
+    "straggler": straggler,
 }
-"""What can hold a share of the time. `communication` and `straggler` have no rule yet: what tells
-them, DDP's own timings and the other ranks' steps, comes with the issue on several ranks."""
+"""What can hold a share of the time. `communication` has no rule yet: DDP's own timings, which tell
+it, are not read."""
 NOTHING_BOUND: Final[tuple[Rule, ...]] = (incomplete, healthy, compute)
 """The first that speaks when no cause holds and memory does not grow."""
 

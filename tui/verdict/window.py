@@ -31,6 +31,21 @@ class WorkerUse:
 
 
 @dataclass(frozen=True, slots=True)
+class LateRank:
+    """The rank of the job that the others wait for."""
+
+    rank: int
+    pid: int
+    is_target: bool
+    phase: str
+    """In which it loses most against the others."""
+    ms: float
+    """A step's, of that phase: its own, and the median of the others'."""
+    others_ms: float
+    step_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class FrameShare:
     """How much of a role's samples a place in the code holds."""
 
@@ -251,6 +266,8 @@ class Window:
     """What each worker of now has grown by since it was first looked at, bytes (proportional)."""
     killed: bool = False
     """It has ended, and its probe had no last word."""
+    late_rank: LateRank | None = None
+    """Of several on this host; None where none stands out."""
     sampled: Sampled | None = None
     """Set where there is no probe: then `steps` are samples, and memory goes by seconds."""
 

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from rich.segment import Segment
-from rich.style import Style
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.widgets.charset import Charset
-from tui.widgets.spans import EMPTY, Row, Span, fit
+from tui.widgets.spans import EMPTY, Row, fit
 
 
 class DrawnRows(Widget):
@@ -22,27 +21,31 @@ class DrawnRows(Widget):
 
     def draw(self, rows: Sequence[Row], charset: Charset) -> None:
         """Show these rows, as many as there is room for."""
-        width, height = self.size
-        self._charset = charset
-        fitted = [fit(row, width) for row in rows[:height]]
-        fitted += [fit(EMPTY, width)] * (height - len(fitted))
-        if len(fitted) != len(self._drawn):
-            self._drawn = fitted
+        before, width = self._drawn, self.hold(rows, charset)
+        if len(before) != len(self._drawn):
             self.refresh()
             return
-        changed = [y for y, row in enumerate(fitted) if row != self._drawn[y]]
-        self._drawn = fitted
+        changed = [y for y, row in enumerate(self._drawn) if row != before[y]]
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    def hold(self, rows: Sequence[Row], charset: Charset) -> int:
+        """Have these rows when it is painted, which is seen to elsewhere; returns their width."""
+        width, height = self.size
+        self._charset = charset
+        self._drawn = [fit(row, width) for row in rows[:height]]
+        self._drawn += [fit(EMPTY, width)] * (height - len(self._drawn))
+        return width
 
     def render_line(self, y: int) -> Strip:
         """One row, coloured by its roles."""
         if y >= len(self._drawn):
             return Strip.blank(self.size.width, self.rich_style)
-        return Strip([self._segment(span) for span in self._drawn[y]], self.size.width)
-
-    def _segment(self, span: Span) -> Segment:
-        return Segment(self._charset.translate(span.text), self._style(span.role))
-
-    def _style(self, role: str) -> Style:
-        return self.screen.get_component_rich_style(f"role--{role}")
+        style_of = self.screen.get_component_rich_style
+        return Strip(
+            [
+                Segment(self._charset.translate(span.text), style_of(f"role--{span.role}"))
+                for span in self._drawn[y]
+            ],
+            self.size.width,
+        )

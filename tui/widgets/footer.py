@@ -1,6 +1,7 @@
 """The last line: the keys that matter."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from tui.keys import footer_keys
 from tui.widgets.panel import Panel
@@ -8,6 +9,8 @@ from tui.widgets.spans import Row, Span, ends, length
 from tui.widgets.view import View
 from tui.wording.numbers import span
 
+SLOW: Final = ("memory", "processes")
+"""Views whose charts show all that is known until a window is chosen."""
 Key = tuple[str, str]
 """A key as people call it, and its word."""
 
@@ -35,7 +38,8 @@ def footer_row(keys: Sequence[Key], view: View, width: int) -> Row:
 
 def _word(word: str, view: View) -> str:
     if word == "window":
-        return f"window {span(view.window_s)}"
+        slow = view.tab in SLOW and not view.window_chosen
+        return "window all" if slow else f"window {span(view.window_s)}"
     if word == "pause" and view.behind_s is not None:
         return "go on"
     return word

@@ -28,6 +28,7 @@ READING: Final = (
     (Span("[gpm]", "dim"), "read from the GPU's counters"),
     (Span("[nvml]", "dim"), "told by the GPU's driver"),
     (Span("[py-spy]", "dim"), "stacks, sampled without a pause"),
+    (Span("[probe]", "dim"), "where threads stand, told once by the probe"),
     (Span("[proc]", "dim"), "told by the kernel"),
     (Span("█ ▒ ░", "area"), "up to a column's lowest, its mean, its peak; without ▒ █ is the mean"),
     (Span("┴", "dim"), "a step begins"),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from textual import events
+from textual.strip import Strip
 
 from tui.widgets.drawn import DrawnRows
 from tui.widgets.spans import Row, Span
@@ -53,10 +54,18 @@ class Panel(DrawnRows):
         """Draw a new frame."""
         self._view = view
         width, height = self.size
-        if not width or not height:
-            return
+        if width and height:
+            self.draw(self._rows(view, width, height), view.charset)
+
+    def render_line(self, y: int) -> Strip:
+        """One row. It is painted before it is told of its first size: not without its rows."""
+        if not self._drawn and self._view is not None:
+            self.hold(self._rows(self._view, *self.size), self._view.charset)
+        return super().render_line(y)
+
+    def _rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         rows = self.rows(view, width, height)
-        self.draw(_marked(rows) if self.has_focus else rows, view.charset)
+        return _marked(rows) if self.has_focus else rows
 
     def on_resize(self, event: events.Resize) -> None:
         """The same frame at another size."""

@@ -14,9 +14,12 @@ class View:
 
     snapshot: Snapshot
     window_s: int
+    """The time that the charts show; of those of slow quantities only where a person chose it."""
     charset: Charset
     behind_s: float | None
     """How far a paused view lags; None while it runs."""
+    window_chosen: bool = False
+    """A person chose `window_s`; else it fits the steps, and slow quantities show all of theirs."""
     tab: str = "overview"
     """Which of the views is shown."""
     at_ns: int | None = None

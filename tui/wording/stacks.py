@@ -12,6 +12,8 @@ _SHORT_HOST = {"idle": "data wait", "busy": "no data wait"}
 
 def title(when: StacksWhen, told: Told, short: bool = False) -> str:
     """ "Stacks while the GPU is idle"; short "Stacks, GPU idle"."""
+    if told == "probe":
+        return "Stacks, by the probe" if short else "Stacks, told once by the probe itself"
     if when == "all":
         return "Stacks" if short else "Stacks at any time"
     if short:
@@ -23,6 +25,9 @@ def notes(trees: StackTrees, when: StacksWhen) -> list[str]:
     """ "main + 4 workers", "312 samples", "non-blocking 10 Hz"."""
     chosen = trees.of(when)
     threads = {tree.role: tree.threads for tree in chosen.trees}
+    if trees.told == "probe":
+        every = sum(threads.values())
+        return [f"{every} thread{'s' * (every > 1)}", "py-spy may not look"]
     workers = threads.get("workers", 0)
     said = {"main": "main", "pin": "pin", "workers": f"{workers} worker{'s' * (workers > 1)}"}
     who = [said[role] for role in ("main", "workers", "pin") if role in threads]
@@ -41,6 +46,8 @@ def why_not_idle(trees: StackTrees) -> str:
     """Why those of all moments are shown and not the ones that would explain most; "" where these
     could be."""
     have = trees.idle.summary.main_samples
+    if trees.told == "probe":
+        return ""
     if have == 0:
         return f"of all moments: {_why_none(trees, 'idle')}"
     if have >= SAMPLES_WORTH:

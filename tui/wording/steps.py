@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from tui.snapshot import StepStats
+from tui.snapshot import Phase, StepStats
+from tui.verdict.figures import ms
 from tui.wording.numbers import milliseconds
 
 TWO_KINDS: Final = 1.5
@@ -16,3 +17,12 @@ def usual_words(stats: StepStats) -> list[str]:
     mean_ms = sum(phase.mean_ms for phase in stats.phases)
     two_kinds = mean_ms >= TWO_KINDS * stats.p50_ms
     return [f"mean {milliseconds(mean_ms)}", *spread] if two_kinds else spread
+
+
+def rare_words(phase: Phase) -> str:
+    """Of a phase that few steps have, "every 10 steps, 903 ms each", as the verdict says it: its
+    other figures are of all steps. Of others ""."""
+    rare = None if phase.spread is None else phase.spread.rare
+    if rare is None:
+        return ""
+    return f"every {rare.every_steps:.0f} steps, {ms(1e6 * rare.each_ms)} each"

@@ -62,14 +62,14 @@ def test_a_run_that_is_watched() -> None:
 
 def test_what_a_session_misses_is_said_with_its_remedy() -> None:
     run = without(
-        "stacks: this user may not look into the process (ptrace is restricted). sudo sysctl x",
+        "stacks: only what started a program may read its stacks here (yama 1). sudo sysctl x",
         "gpm: needs Hopper or newer",
         "nvml: no NVIDIA driver (libnvidia-ml.so.1)",
         "feed: the probe's socket does not answer",
     )
     run = replace(run, stacks=None, gpus=())
     assert one("py-spy", FACTS, run).fix == "sudo sysctl x"
-    assert one("py-spy", FACTS, run).says.endswith("(ptrace is restricted)")
+    assert one("py-spy", FACTS, run).says.endswith("(yama 1)")
     for name in ("py-spy", "gpm", "nvml", "socket"):
         assert one(name, FACTS, run).state == "missing"
 
@@ -126,12 +126,12 @@ def test_the_two_clocks() -> None:
 @pytest.mark.parametrize(
     ("scope", "capable", "container", "state", "word"),
     [
-        (None, False, False, "ok", "own processes"),
+        (None, False, False, "ok", "own programs"),
         (0, False, False, "ok", "ptrace_scope=0"),
         (1, True, False, "ok", "CAP_SYS_PTRACE"),
-        (1, False, False, "missing", "ancestors alone"),
-        (1, False, True, "missing", "ancestors alone"),
-        (3, False, False, "missing", "nobody"),
+        (1, False, False, "missing", "only what started a program"),
+        (1, False, True, "missing", "in this container"),
+        (3, False, False, "missing", "until a reboot"),
     ],
 )
 def test_ptrace(scope: int | None, capable: bool, container: bool, state: str, word: str) -> None:

@@ -8,6 +8,8 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
+from tests.tui.fake_run import FakeRun
+from tests.tui.rank_states import a_rank, ranks_in_trouble
 from tests.tui.states import ALLOCATOR, NOTES, ON_GPU
 from tests.unit.faces.pictures import (
     BY_GPM,
@@ -25,6 +27,8 @@ from tests.unit.faces.strict_schema import shipped, strict
 from tests.unit.session.making import verdict
 from tui.jsonlines import line, record
 from tui.verdict.findings import Kind, Severity, Source
+
+RANK = a_rank(0, FakeRun().snapshot())
 
 
 def check(one: dict[str, Any]) -> None:
@@ -165,6 +169,23 @@ def test_the_last_line_says_what_was_said_over_the_run() -> None:
         "speedup": 2.3,
         "headline": "data wait is 57%",
     }
+
+
+def test_the_ranks_of_this_host_say_which_is_late() -> None:
+    one = record(ranks_in_trouble(FakeRun().snapshot()), False)
+    check(one)
+    assert (one["target"]["rank"], one["target"]["world_size"], len(one["ranks"])) == (3, 8, 8)
+    late = one["ranks"][3]
+    assert [rank["is_target"] for rank in one["ranks"]] == [rank is late for rank in one["ranks"]]
+    assert late["shares"] == {"data": 0.57, "forward": 0.14, "backward": 0.23, "optimizer": 0.04}
+    assert late["open"] == {"phase": "backward", "age_s": 41.0}
+    assert (late["step_ms"], late["device"], late["steps"]) == (1240.0, 3, 18_204)
+    told = [(rank["state"], rank["heard_s"]) for rank in one["ranks"][5:7]]
+    assert told == [("ended", 44.0), ("silent", 12.0)]
+    young_rank = replace(RANK, step_ms=None, data_share=None, device=None)
+    (unknown,) = record(picture(ranks=(young_rank,)), False)["ranks"]
+    assert unknown["step_ms"] is unknown["shares"]["data"] is unknown["device"] is None
+    assert record(picture(), False)["ranks"] is None, "one process alone has no ranks"
 
 
 def test_notes_and_their_costs() -> None:

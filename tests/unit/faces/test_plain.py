@@ -87,9 +87,21 @@ def test_a_stall_is_said_again_once_its_place_is_known() -> None:
     view, wrote = PlainView(100), []
     for at, frame in enumerate((None, None, "main (train2.py:20)", "poll (x.py:1)", None)):
         stuck = OpenStep("other", 61.0 + at, 61.0, False, frame)
-        one = picture(t_ns=at * S, verdict=verdict("stalled"), open_step=stuck)
-        wrote.append("  it is stalled" in view.lines(one))
+        said = verdict(
+            "stalled", headline=f"it is stalled in {frame}" if frame else "it is stalled"
+        )
+        lines = view.lines(picture(t_ns=at * S, verdict=said, open_step=stuck))
+        wrote.append(any(line.startswith("  it is stalled") for line in lines))
     assert wrote == [True, False, True, False, False]
+
+
+def test_a_place_that_the_verdict_does_not_know_yet_is_no_news() -> None:
+    view = PlainView(100)
+    for at, frame in enumerate((None, "poll (x.py:1)")):
+        stuck = OpenStep("other", 61.0 + at, 61.0, False, frame)
+        one = picture(t_ns=at * S, verdict=verdict("stalled"), open_step=stuck)
+        wrote = "  it is stalled" in view.lines(one)
+        assert wrote is (at == 0)
 
 
 def test_a_missing_signal_is_said_once() -> None:

@@ -35,11 +35,11 @@ INPUT-BOUND   critical · high confidence (0.92) · for 6m11s · since step 240
 
 steps    18,204 steps · 0.81 steps/s · 25.9 samples/s · p50 1,240 ms · p95 1,410 ms · max 1,502 ms ·
          over 48 steps, 60 s
-phases   data wait 706 ms 57%
-         forward 172 ms 14%
-         backward 288 ms 23%
-         optimizer 46.0 ms 4%
-         other 24.8 ms 2%
+phases   data wait 706 ms a step, 57%
+         forward 172 ms a step, 14%
+         backward 288 ms a step, 23%
+         optimizer 46.0 ms a step, 4%
+         other 24.8 ms a step, 2%
 use      process computes % mean 43 · peak 86 over the last 1 s · trough 0   [hook, 20 ms]
          no GPU here: the share of each moment the process computes rather than waits
 memory   process 6.1 GiB · workers 900 MiB · 40.0 GiB of 64.0 GiB available · +38 MiB/100 steps ·

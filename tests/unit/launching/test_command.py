@@ -8,6 +8,7 @@ import pytest
 
 from probe.launchers import is_launcher
 from tui.errors import UsageError
+from tui.launching.again import ANY, command_for, run_again
 from tui.launching.command import command_of, interpreter, is_python
 from tui.launching.environment import BOOT, with_probe
 from tui.launching.reach import python_flags, why_unreached
@@ -121,3 +122,25 @@ def test_launchers_are_known_by_their_command_line(line: str) -> None:
 )
 def test_who_trains_is_no_launcher(line: str) -> None:
     assert not is_launcher(line.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("python train.py", "gpuwatch run train.py"),
+        ("/venv/bin/python3.11 -u src/train.py --lr 3", "gpuwatch run src/train.py …"),
+        ("python -W ignore -B -m pkg.train -x", "gpuwatch run -m pkg.train …"),
+        ("python -Xdev -m pkg.train", "gpuwatch run -m pkg.train"),
+        ("python /venv/bin/torchrun --nproc-per-node 2 train.py", "gpuwatch run torchrun …"),
+        ("python /venv/bin/train-it", "gpuwatch run train-it"),
+        ("python -c pass", ANY),
+        ("python", ANY),
+        ("", ANY),
+    ],
+)
+def test_how_a_process_would_have_been_started(line: str, told: str) -> None:
+    assert command_for(line.split()) == told
+
+
+def test_a_process_that_is_gone_is_told_the_general_way() -> None:
+    assert run_again(2**22 + 1) == ANY

@@ -1,7 +1,8 @@
 """The wire: golden bytes of version 1, and whatever else arrives is refused."""
 
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,19 @@ from hypothesis import strategies as st
 from probe import identity
 from probe.merging import merge_steps
 from probe.wire import messages as wire
-from probe.wire.messages import Batch, Bye, Loader, Open, Step, Subscribe
+from probe.wire.messages import (
+    AskStacks,
+    Batch,
+    Bye,
+    Dump,
+    Leave,
+    Loader,
+    Open,
+    Request,
+    Step,
+    Subscribe,
+    ThreadStack,
+)
 
 STEP = Step(
     7, 1, 100, 200, 10, 0, 20, 40, 20, 10, 0, 0, 0, {"augment": 5}, 1, 1, 1, 32, 2, 10, False
@@ -34,6 +47,27 @@ def test_golden_bytes_of_version_one() -> None:
     assert wire.SCHEMA == 1
     assert wire.encode_message(Bye("exiting", 3)).hex() == "93a3627965a765786974696e6703"
     assert wire.decode_reply(bytes.fromhex("93a3627965a765786974696e6703")) == Bye("exiting", 3)
+
+
+def test_golden_bytes_of_the_one_command() -> None:
+    assert wire.encode_message(AskStacks()).hex() == "91a6737461636b73"
+    assert wire.decode_request(bytes.fromhex("91a6737461636b73")) == AskStacks()
+    dump = Dump(5, [ThreadStack("MainThread", True, [("f", "a.py", 3)], False)], 0)
+    told = "95a464756d70059194aa4d61696e546872656164c39193a166a4612e707903c200a0"
+    assert wire.encode_message(dump).hex() == told
+    assert wire.decode_reply(bytes.fromhex(told)) == dump
+
+
+def test_what_can_be_asked_for_is_a_closed_list() -> None:
+    assert get_args(Request) == (Subscribe, Leave, AskStacks)
+
+
+@pytest.mark.parametrize(
+    "asked", [["burst", 3], ["memory"], ["rate", 9], ["exec", "id"], ["stack"], [], "stacks", 3]
+)
+def test_any_other_command_is_refused(asked: object) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        wire.decode_request(msgspec.msgpack.encode(asked))
 
 
 def test_a_newer_version_may_append_fields() -> None:

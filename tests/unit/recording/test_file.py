@@ -11,7 +11,7 @@ from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import HEADER, opened, read, recorded
 from tests.unit.session.making import S, delivered, steps
 from tui.errors import GpuwatchError
-from tui.observations import AnyObservation, Delivered
+from tui.observations import AnyObservation, Delivered, DumpSeen, StackCount
 from tui.recording.chunk_reader import ChunkReader
 from tui.recording.chunk_writer import ChunkWriter
 from tui.recording.chunks import MOST_VALUES, Chunk, TooLargeError
@@ -34,6 +34,16 @@ def test_a_minute_is_small_and_comes_back_whole(tmp_path: Path) -> None:
     data = recorded(entries)
     assert len(data) < MOST_KB_A_MINUTE * 1_000
     assert read(tmp_path, data) == (entries, None)
+
+
+def test_what_the_probe_itself_saw_comes_back(tmp_path: Path) -> None:
+    frames = ("main (train.py:3)", "wait (threading.py:359)")
+    stack = StackCount(role="main", pid=1, thread="MainThread", frames=frames, count=1, line="x()")
+    dumps: list[Entry] = [
+        kept(DumpSeen(t_ns=at_ns, taken_ns=at_ns - 7_123, stacks=(stack,), left_out=2))
+        for at_ns in (START, START + S, START + 9 * S)
+    ]
+    assert read(tmp_path, recorded(dumps)) == (dumps, None)
 
 
 def test_the_length_is_known_without_unpacking(tmp_path: Path) -> None:

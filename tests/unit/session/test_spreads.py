@@ -5,6 +5,7 @@ import pytest
 from tests.unit.session.making import MS, step, steps
 from tui.session.spreads import spreads_of
 from tui.session.step_stats import step_stats
+from tui.snapshot import Rare
 
 
 def test_without_steps_there_is_nothing_to_tell() -> None:
@@ -45,6 +46,24 @@ def test_merged_steps_all_count_with_their_mean() -> None:
     assert told is not None
     assert told.merged == 90
     assert (told.whole.p50_ms, told.whole.max_ms) == (1.0, 100.0)
+
+
+def test_of_what_few_steps_have_it_says_how_often_and_how_long_each() -> None:
+    made = [
+        step(i + 1, 10.0 * i, forward_ms=2, checkpoint_ms=i // 10 if i % 10 == 9 else 0)
+        for i in range(100)
+    ]
+    told = spreads_of(made)
+    assert told is not None
+    assert told.phases["checkpoint"].rare == Rare(every_steps=100 / 9, each_ms=5.0)
+    assert told.phases["forward"].rare is None
+
+
+def test_of_merged_steps_nobody_knows_which_had_it() -> None:
+    made = [*steps(10, forward_ms=1), step(60, 10, forward_ms=50, checkpoint_ms=9, count=50)]
+    told = spreads_of(made)
+    assert told is not None
+    assert told.phases["checkpoint"].rare is None
 
 
 def test_the_statistics_carry_them() -> None:

@@ -45,3 +45,35 @@ def test_it_is_the_stack_that_was_seen_most_and_lately() -> None:
     book.seen(chunk(S, (("a (x.py:1)",), 3), (("b (x.py:2)",), 9)))
     assert book.main_way(2 * S) == ("b (x.py:2)",)
     assert book.main_way(60 * S) == (), "nobody knows where it is now"
+
+
+def worker(pid: int, count: int, *frames: str) -> StackCount:
+    loop = "_worker_loop (torch/utils/data/_utils/worker.py:342)"
+    return StackCount(role="worker", pid=pid, thread="", frames=(loop, *frames), count=count)
+
+
+HANGS = (
+    "fetch (torch/utils/data/_utils/fetch.py:54)",
+    "__getitem__ (photographs.py:30)",
+    "answer (stalled.py:77)",
+    "wait (multiprocessing/connection.py:930)",
+    "select (selectors.py:415)",
+)
+IDLES = ("get (multiprocessing/queues.py:113)", "poll (multiprocessing/connection.py:257)")
+
+
+def test_workers_stand_where_the_newest_look_found_each_of_them() -> None:
+    stacks = (
+        worker(7, 20, *IDLES),
+        worker(5, 12, *HANGS),
+        worker(5, 8, "decode (PIL/ImageFile.py:300)"),
+        worker(6, 20, *HANGS),
+    )
+    book = StackBook()
+    book.seen(StacksSeen(t_ns=S, started_ns=0, samples=20, stacks=(worker(5, 20, *IDLES),)))
+    book.seen(StacksSeen(t_ns=2 * S, started_ns=S, samples=20, stacks=stacks))
+    making, idle = book.where(3 * S, None).workers
+    assert (making.pids, making.wait_for_work) == ((5, 6), False)
+    assert making.way == ("__getitem__ (photographs.py:30)", "answer (stalled.py:77)")
+    assert (idle.pids, idle.wait_for_work) == ((7,), True)
+    assert book.where(60 * S, None).workers == (), "nobody knows where they are now"

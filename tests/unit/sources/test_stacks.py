@@ -135,13 +135,13 @@ def test_whose_code_a_file_is(path: str, users: bool) -> None:
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ("Permission Denied: Try running again with elevated permissions", "ptrace is restricted"),
+        ("Permission Denied: Try running again with elevated permissions", "stacks are off"),
         ("It looks like you are running in a docker container.", "container"),
         ("Error: Failed to find python version from target process", "this Python"),
-        ("1: EPERM: Operation not permitted", "ptrace is restricted"),
+        ("1: EPERM: Operation not permitted", "stacks are off"),
         ("Error: something new", "something new"),
         ("", "py-spy failed"),
     ],
 )
 def test_a_refusal_is_said_in_words(said: str, reason: str) -> None:
-    assert reason in why_refused(said)[0]
+    assert reason in why_refused(said, None)[0]

@@ -1,10 +1,14 @@
 """A py-spy that is refused: once more after a while, and then no more."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.unit.doctor.surroundings import FACTS
+from tui.doctor.facts import PtraceFact
+from tui.doctor.stacks import ptrace
 from tui.observations import Missing
 from tui.sources.stacks import LET_IN_NS, POLL_NS, StacksSource
 
@@ -39,8 +43,41 @@ def test_it_is_tried_again_when_the_probe_may_have_let_us_in(tmp_path: Path) -> 
     assert calls(tmp_path) == 1
     (missing,) = seen_of(source, LET_IN_NS, 20 * LET_IN_NS)
     assert isinstance(missing, Missing)
-    assert "ptrace is restricted" in missing.reason
+    assert "stacks are off" in missing.reason
     assert calls(tmp_path) == 2
+
+
+def yama(folder: Path, scope: int) -> Path:
+    """A /proc whose kernel has it."""
+    file = folder / "sys" / "kernel" / "yama" / "ptrace_scope"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"{scope}\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("scope", "reason", "fix"),
+    [
+        (1, "only what started a program may read its stacks here", "kernel.yama.ptrace_scope=0"),
+        (2, "only root may read the stacks of a program here", "run gpuwatch as root"),
+        (3, "until a reboot no program may read the stacks of another", ""),
+    ],
+)
+def test_under_yama_it_says_which_rule_and_what_changes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: int, reason: str, fix: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    program = stand_in(tmp_path, f"echo '{DENIED}' >&2", "exit 1")
+    source = StacksSource(os.getpid(), program, proc=yama(tmp_path, scope))
+    (missing,) = seen_of(source, 0, 20 * LET_IN_NS)
+    assert isinstance(missing, Missing)
+    said = f"{reason} (yama ptrace_scope={scope}): charts work, stacks are off"
+    assert missing.reason == said
+    assert missing.fix.startswith("sudo sysctl " if scope == 1 else fix)
+    assert fix in missing.fix
+    facts = PtraceFact(scope, capable=False, in_container=False)
+    check = ptrace(replace(FACTS, ptrace=facts), None)
+    assert (check.says, check.fix) == (missing.reason, missing.fix), "the doctor says the same"
 
 
 @pytest.mark.parametrize("said", ["Error: Failed to find python version from target process"])

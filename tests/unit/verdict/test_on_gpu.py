@@ -84,9 +84,7 @@ def test_epochs_that_begin_between_the_measured_steps_are_not_launching() -> Non
         },
     )
     whole = window(rows, gpu_present=True, loaders=(loader(4),), activity=activity(9.0))
-    measured = tuple(
-        gpu_step(row, **LAUNCHING_ON_GPU) for row in whole.steps if not row.startup_ns
-    )
+    measured = tuple(gpu_step(row, **LAUNCHING_ON_GPU) for row in whole.steps if not row.startup_ns)
     seen = replace(whole, gpu_steps=measured[::3])
     begins, waits = input_bound(seen), launch(seen)
     assert begins is not None

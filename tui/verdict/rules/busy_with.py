@@ -126,7 +126,10 @@ def saturated(work: Work) -> Finding | None:
 
 
 def underfilled(work: Work) -> Finding | None:
-    """Kernels run all the time, and none of them fills the device."""
+    """Kernels run all the time, and none of them fills the device. One under which no unit works
+    at all waits: a collective spins until the last rank is there."""
+    if max(work.tensor, work.fp32, work.dram) < policy.SPINS:
+        return None
     if (
         work.sm >= policy.UNDERFILLED_SM
         or work.dram >= policy.UNDERFILLED_DRAM

@@ -14,10 +14,9 @@ from tui.over_time.rhythm import beat_ns as beat_ns
 from tui.over_time.series import Level, Series
 from tui.over_time.step_edges import StepEdges
 from tui.widgets.charset import EIGHTHS, SHADE
+from tui.widgets.charts.windows import BEAT_FROM, BEAT_TO
 from tui.wording.numbers import grain
 
-BEAT_FROM, BEAT_TO = 1 / 3, 3.0
-"""Columns between these many steps beat with the step (terminal.md 1, rule 5)."""
 RESOLVED = 5
 """A mean over whole steps is one of so many samples at least: a part of the first and the last of
 them lies in other steps."""

@@ -1,4 +1,4 @@
-"""The times of a chart that shows all that is known: a trend is slow."""
+"""The times of a chart of what changes slowly: all that is known, or the window that was chosen."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,24 +10,36 @@ from tui.widgets.charts.columns import Column, Stretch, columns_of
 from tui.widgets.view import View, charts_end_ns
 
 LEAST_S: Final = 10
-"""So that the first seconds are not drawn as a whole history."""
+"""So that the first seconds are not drawn as a whole history, nor a few samples as a curve."""
+
+
+def span_ns_of(view: View, charts: Sequence[Series]) -> int:
+    """The time that these charts show, at least: an hour at most."""
+    known_ns = charts_end_ns(view) - min(one.start_ns for one in charts)
+    wanted_ns = view.window_s * 10**9 if view.window_chosen else known_ns
+    return min(max(wanted_ns, LEAST_S * 10**9), HOUR_NS)
 
 
 def times_of(view: View, charts: Sequence[Series], columns: int) -> list[Stretch]:
-    """An hour at most in so many columns, oldest first, on a grid of absolute time: each of whole
-    samples of the finest series, or where those are few several of each sample, so that the picture
-    begins where the first was taken."""
-    end_ns = charts_end_ns(view)
-    known_ns = end_ns - min(one.start_ns for one in charts)
-    span_ns = min(max(known_ns, LEAST_S * 10**9), HOUR_NS)
-    interval_ns = min(one.interval_ns for one in charts)
+    """That time in so many columns, oldest first, on a grid of absolute time.
+
+    A window that was chosen is cut evenly. All that is known becomes more from frame to frame: its
+    columns stay as they are for as long as a quarter of the picture is not empty.
+    """
+    end_ns, span_ns = charts_end_ns(view), span_ns_of(view, charts)
     columns = max(1, columns)
-    samples = -(-span_ns // (columns * interval_ns))
-    beside = columns * interval_ns // span_ns
-    column_ns = samples * interval_ns if beside <= 1 else interval_ns // beside
+    column_ns = span_ns // columns if view.window_chosen else _steady(span_ns, columns)
     newest = -(-end_ns // column_ns)
     firsts = range(newest - columns, newest)
     return [Stretch(at * column_ns, (at + 1) * column_ns) for at in firsts]
+
+
+def _steady(span_ns: int, columns: int) -> int:
+    """A length of so many columns that seldom changes while the span grows: a power of two, or it
+    with one, two or three quarters more."""
+    least_ns = max(4, -(-span_ns // columns))
+    quarter_ns = (1 << (least_ns.bit_length() - 1)) // 4
+    return -(-least_ns // quarter_ns) * quarter_ns
 
 
 def held_at(series: Series, at_ns: int) -> float | None:

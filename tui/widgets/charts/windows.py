@@ -1,7 +1,6 @@
 """How much time the sawtooth shows: chosen by a person, or so that its teeth can be seen."""
 
 from tui.snapshot import Snapshot
-from tui.widgets.charts.columns import BEAT_FROM
 
 WINDOWS_S = (1, 3, 10, 30, 120, 600, 3_600)
 DEFAULT_S = 10
@@ -9,6 +8,8 @@ DEFAULT_S = 10
 ENOUGH_STEPS = 8
 STILL_ENOUGH_STEPS = 4
 """A window that was chosen stays while it holds this many: it must not go back and forth."""
+BEAT_FROM, BEAT_TO = 1 / 3, 3.0
+"""Columns between these many steps beat with the step (terminal.md 1, rule 5)."""
 FULL = 0.75
 """A window that samples fill to less than this is the next one, drawn under a wrong name."""
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
+from tui.late_rank import phases_ms
 from tui.snapshot import Rank
 from tui.widgets.spans import Row, Span, clip
 from tui.widgets.steps.phases import LOOKS
 from tui.wording.numbers import count, duration, percent
-from tui.wording.ranks import phases_ms
 
 STUCK_STEPS: Final = 2.0
 STUCK_NS: Final = 2_000_000_000

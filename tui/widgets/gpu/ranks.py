@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from textual.message import Message
 
+from tui.late_rank import late_of
 from tui.snapshot import Rank, Snapshot
 from tui.widgets.bindings import bindings
 from tui.widgets.charts.held_columns import HeldColumns
@@ -14,7 +15,7 @@ from tui.widgets.spans import Row, Span, clip, row, rule
 from tui.widgets.steps.phases import LOOKS
 from tui.widgets.view import View, charts_end_ns
 from tui.wording.numbers import span
-from tui.wording.ranks import alike_words, count_words, late_of, late_words, trouble_words
+from tui.wording.ranks import alike_words, count_words, late_words, trouble_words
 
 STRIP_S = 60
 """What the strips show at least."""

@@ -6,7 +6,7 @@ from typing import Final
 from tui.over_time.series import Series
 from tui.snapshot import Snapshot
 from tui.verdict.memory_trend import MemoryTrend, Whose
-from tui.widgets.charts.known_times import held_at, known_columns, times_of
+from tui.widgets.charts.known_times import held_at, known_columns, span_ns_of, times_of
 from tui.widgets.charts.level_chart import BOTH_ENDS, LABEL, chart_rows
 from tui.widgets.memory.holders import shown_gpu
 from tui.widgets.memory.trends import NAMES, series_of, trend_rows
@@ -15,7 +15,7 @@ from tui.widgets.spans import Row, Span, ends, first_that_fits, fit, length, row
 from tui.widgets.view import View, charts_end_ns
 from tui.wording.gpu import allocator_words
 from tui.wording.memory import full_note, standing_words, trend_of
-from tui.wording.numbers import count, growth, size
+from tui.wording.numbers import count, growth, size, span
 
 DRAWN: Final[dict[Whose, str]] = {
     "tensors": "torch's tensors",
@@ -44,7 +44,7 @@ class MemoryPanel(Panel):
         words = _words(snapshot, whose, series, trend)
         if height == 1:
             return [_one_line(view, whose, series, words[0], width)]
-        title = f"Memory · chart: {DRAWN[whose]}"
+        title = f"Memory · chart: {DRAWN[whose]} {span(span_ns_of(view, [series]) / 1e9)}"
         out = [rule(title, _notes(snapshot, view.device), width, self.has_focus)]
         if height <= 3:
             return [*out, *_beside(view, series, trend, words, width, height - 1)]

@@ -82,10 +82,10 @@ def _line(view: View, whose: Whose, series: Series, width: int, headed: bool) ->
         said = joined(parts, width - length((*lead, standing)))
         return (*lead, standing, Span(said))
     full = "" if trend is None else full_words(trend)
-    spans = [*lead, standing, Span(f"{slope:<26}"), Span(f"{full:<20}  ", "strong")]
     if width >= SEEN:
-        spans.append(_last(view, whose, now, trend))
-    return tuple(spans)
+        spans = (Span(f"{slope:<26}"), Span(f"{full:<20}  ", "strong"))
+        return (*lead, standing, *spans, _last(view, whose, now, trend))
+    return (*lead, standing, *((Span(f"{slope:<26}"), Span(full, "strong")) if slope else ()))
 
 
 def _last(view: View, whose: Whose, now: float | None, trend: MemoryTrend | None) -> Span:

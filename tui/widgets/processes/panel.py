@@ -1,12 +1,13 @@
 """Processes: the launcher, the ranks, the workers and other children, as the kernel sees them."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from tui.observations import ProcessUse
 from tui.snapshot import Snapshot
 from tui.widgets.bindings import bindings
 from tui.widgets.filtered import FilteredPanel
+from tui.widgets.processes.columns import Columns, columns_for
 from tui.widgets.processes.tree import (
     ORDERS,
     Line,
@@ -23,9 +24,6 @@ from tui.wording.processes import cores_used, cores_words, state_of
 
 LEAST_TOTALS: Final = 5
 """Rows of the panel from which the last one adds up."""
-WIDE, ROOMY, HUGE = 76, 100, 136
-"""Cells from which there are columns for the main thread and for reading; for writing and threads;
-and for the time without a core."""
 
 
 class ProcessesPanel(FilteredPanel):
@@ -48,7 +46,7 @@ class ProcessesPanel(FilteredPanel):
             head = rule("Processes", (), width, self.has_focus)
             return [head, row("   not measured yet", "dim")]
         lines = matching(tree_of(snapshot, self._order), self.words)
-        cells = columns_for(width)
+        cells = columns_for(width, [line.use for line in lines if line.use is not None])
         totals = [_totals(snapshot, cells)] if height >= LEAST_TOTALS else []
         room = max(1, height - 2 - len(totals))
         self._count = len(lines)
@@ -58,7 +56,7 @@ class ProcessesPanel(FilteredPanel):
         notes = [self.filter_note, _position(self._first, len(seen), self._count)]
         head = rule("Processes", (*notes, *cores_words(snapshot)), width, self.has_focus)
         body = [
-            line_row(line, width, self.has_focus and self._first + i == self._chosen)
+            line_row(line, cells, width, self.has_focus and self._first + i == self._chosen)
             for i, line in enumerate(seen)
         ]
         if not seen:
@@ -81,37 +79,6 @@ def _position(first: int, seen: int, count: int) -> str:
     return f"{first + 1}-{first + seen} of {count}" if seen < count else ""
 
 
-class Columns(NamedTuple):
-    """Cells of the columns at a width; 0: there is none."""
-
-    name: int
-    indent: int
-    pid: int
-    cpu: int
-    thread: int
-    memory: int
-    read: int
-    write: int
-    threads: int
-    delay: int
-
-    @property
-    def all(self) -> int:
-        """Cells before the state, with the mark."""
-        return 1 + sum(self) - self.indent
-
-
-def columns_for(width: int) -> Columns:
-    """The fewer, the narrower: the state in words keeps its room."""
-    if width >= HUGE:
-        return Columns(30, 2, 9, 8, 10, 16, 14, 14, 9, 12)
-    if width >= ROOMY:
-        return Columns(22, 2, 8, 6, 8, 13, 11, 11, 5, 0)
-    if width >= WIDE:
-        return Columns(18, 2, 7, 6, 7, 13, 11, 0, 0, 0)
-    return Columns(12, 1, 6, 6, 0, 12, 0, 0, 0, 0)
-
-
 def _header(cells: Columns, order: Order) -> Row:
     """Names of the columns; the one that the lines are sorted by has an arrow."""
     arrow = {order: "↓"}
@@ -119,14 +86,14 @@ def _header(cells: Columns, order: Order) -> Row:
     text += f"{arrow.get('cpu', '') + 'cpu':>{cells.cpu}}"
     text += _cell("thread", cells.thread)
     text += f"{arrow.get('memory', '') + 'memory':>{cells.memory}}"
+    text += _cell(arrow.get("io", "") + "r/w MiB/s", cells.moved)
     text += _cell(arrow.get("io", "") + "read", cells.read) + _cell("write", cells.write)
     text += _cell("thr", cells.threads) + _cell("no core", cells.delay)
     return row(f"{text}  state", "dim")
 
 
-def line_row(line: Line, width: int, chosen: bool = False) -> Row:
+def line_row(line: Line, cells: Columns, width: int, chosen: bool = False) -> Row:
     """A process, or a thread with its CPU alone."""
-    cells = columns_for(width)
     indent = " " * (cells.indent * line.depth)
     name = f"{clip(indent + line.name, cells.name - 1):<{cells.name}}"
     lead = Span("▸" if chosen else " ", "focus")
@@ -136,6 +103,7 @@ def line_row(line: Line, width: int, chosen: bool = False) -> Row:
         return (lead, Span(name, "dim"), Span(f"{'':>{cells.pid}}{cpu}", "dim"))
     numbers = f"{use.pid:>{cells.pid}}{cpu}" + _cell(_percent(use.thread_cpu_percent), cells.thread)
     numbers += f"{_memory(use):>{cells.memory}}"
+    numbers += _cell(_moved(use.read_bytes_s, use.write_bytes_s), cells.moved)
     numbers += _cell(_rate(use.read_bytes_s), cells.read)
     numbers += _cell(_rate(use.write_bytes_s), cells.write) + _cell(f"{use.threads}", cells.threads)
     numbers += _cell(_percent(use.run_delay_percent), cells.delay)
@@ -157,8 +125,12 @@ def _totals(snapshot: Snapshot, cells: Columns) -> Row:
     text = f" {f'{len(own)} in all':{cells.name}}{'':>{cells.pid}}"
     text += f"{'' if used is None else _percent(100 * used):>{cells.cpu}}"
     text += _cell("", cells.thread) + f"{memory:>{cells.memory}}"
-    text += _cell(_sum_rate([use.read_bytes_s for use in own]), cells.read)
-    text += _cell(_sum_rate([use.write_bytes_s for use in own]), cells.write)
+    read, written = (
+        _sum([use.read_bytes_s for use in own]),
+        _sum([use.write_bytes_s for use in own]),
+    )
+    text += _cell(_moved(read, written), cells.moved)
+    text += _cell(_rate(read), cells.read) + _cell(_rate(written), cells.write)
     text += _cell(f"{sum(use.threads for use in own)}", cells.threads)
     return row(text, "dim")
 
@@ -179,6 +151,16 @@ def _rate(value: float | None) -> str:
     return "" if value is None else f"{digits(value / 1024**2)} MiB/s" if value else "0"
 
 
-def _sum_rate(values: Sequence[float | None]) -> str:
+def _moved(read: float | None, written: float | None) -> str:
+    """ "12.3/0.41", in MiB/s; "-" of what is not told."""
+    if read is None and written is None:
+        return ""
+    return "/".join(
+        "-" if value is None else digits(value / 1024**2) if value else "0"
+        for value in (read, written)
+    )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
     told = [value for value in values if value is not None]
-    return _rate(sum(told)) if told else ""
+    return sum(told) if told else None

@@ -37,15 +37,17 @@ class StacksPanel(Panel):
             head = rule(heading, (), width, self.has_focus)
             why = why_no_samples(view.snapshot, view.stacks_when)
             return [head, row(f"   {clip(why, width - 4)}", "dim")]
-        head = rule(heading, _notes(stacks), width, self.has_focus)
+        by_probe = trees is not None and trees.told == "probe"
+        notes = ["one look"] if by_probe else _notes(stacks)
+        head = rule(heading, notes, width, self.has_focus)
         room = height - 1
         main, workers = shared_out(len(stacks.main), len(stacks.workers), room)
         gap = [EMPTY] if room > main + workers and room > 8 and main and workers else []
         return [
             head,
-            *_lines("main", stacks.main[:main], width),
+            *_lines("main", stacks.main[:main], width, not by_probe),
             *gap,
-            *_lines("workers", stacks.workers[:workers], width),
+            *_lines("workers", stacks.workers[:workers], width, not by_probe),
         ]
 
 
@@ -74,19 +76,22 @@ def _notes(stacks: Stacks) -> list[str]:
     return [*notes, "py-spy"]
 
 
-def _lines(role: str, frames: Sequence[FrameShare], width: int) -> list[Row]:
+def _lines(role: str, frames: Sequence[FrameShare], width: int, shared: bool) -> list[Row]:
     wide = width >= 60
     label = f" {role:<8}" if wide else f" {role[:4]:<5}"
     return [
-        _line(label if i == 0 else " " * len(label), frame, width) for i, frame in enumerate(frames)
+        _line(label if i == 0 else " " * len(label), frame, width, shared)
+        for i, frame in enumerate(frames)
     ]
 
 
-def _line(label: str, share: FrameShare, width: int) -> Row:
+def _line(label: str, share: FrameShare, width: int, shared: bool) -> Row:
+    """One look gives no shares of the time: `shared` is False."""
     spans = [Span(label, "dim")]
-    if width >= BAR_FROM:
+    if shared and width >= BAR_FROM:
         spans.append(Span(f"{share_bar(share.share, BAR):<{BAR}} ", "area"))
-    spans.append(Span(f"{percent(share.share):>4} ", "strong"))
+    if shared:
+        spans.append(Span(f"{percent(share.share):>4} ", "strong"))
     room = width - sum(len(s.text) for s in spans) - 1
     return (*spans, *first_that_fits(_placed(share), room))
 

@@ -20,7 +20,7 @@ def spot_row(spot: Spot, width: int, marked: bool) -> Row:
     cursor = Span("▸" if marked else " ", "focus")
     if spot.branch is None:
         return _role_row(spot, cursor, marked, width)
-    left = [cursor, *_share(spot.branch, width)]
+    left = [cursor, Span(" ")] if spot.tree.once else [cursor, *_share(spot.branch, width)]
     step = 2 if width >= BAR_FROM else 1
     indent = min(step * (spot.depth - 1), int(DEEPEST * width))
     sign = " " if not spot.has_more else "−" if spot.is_open else "+"
@@ -34,8 +34,9 @@ def _role_row(spot: Spot, cursor: Span, marked: bool, width: int) -> Row:
     name = f"{tree.role} ({tree.threads})" if tree.role == "workers" else tree.role
     sign = "−" if spot.is_open else "+"
     left = (cursor, Span(f"{sign} ", "dim"), Span(name, "focus" if marked else "title"))
-    right = (Span(f"{count(tree.samples)} samples ", "dim"),)
-    return ends(left, right, width)
+    what = "thread" if tree.once else "sample"
+    told = f"{count(tree.samples)} {what}{'s' * (tree.samples != 1)} "
+    return ends(left, (Span(told, "dim"),), width)
 
 
 def _share(branch: Branch, width: int) -> list[Span]:

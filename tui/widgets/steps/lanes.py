@@ -4,7 +4,6 @@ What is measured are sums by phase and the lag at four marks; the order of the p
 is that of every step: fetch, forward, backward, optimizer, and the rest.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -68,20 +67,6 @@ def gpu_pieces(row: GpuStep) -> list[Piece]:
 def marks_of(pieces: Sequence[Piece]) -> list[int]:
     """When the step begins, and the ends of fetch, forward, backward and optimizer, ns."""
     return [pieces[0].start_ns, *(_end_of(phase, pieces) for phase in MARKS)]
-
-
-def cells_of(
-    pieces: Sequence[Piece], from_ns: int, column_ns: float, columns: int
-) -> list[str | None]:
-    """The phase in the middle of each column; None where nothing is known. `pieces` in time
-    order."""
-    starts = [piece.start_ns for piece in pieces]
-    cells: list[str | None] = []
-    for column in range(columns):
-        middle_ns = from_ns + (column + 0.5) * column_ns
-        at = bisect_right(starts, middle_ns) - 1
-        cells.append(pieces[at].phase if at >= 0 and middle_ns < pieces[at].end_ns else None)
-    return cells
 
 
 def _laid_out(row: Step | GpuStep, at_ns: int, early_ns: int, late_ns: int) -> list[Piece]:

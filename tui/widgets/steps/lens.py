@@ -110,15 +110,13 @@ def _title(pairs: Sequence[Pair], window: Window, columns: int) -> str:
     ]
     first, last = seen[0], seen[-1]
     steps = f"Steps {count(first)} to {count(last)}" if first < last else f"Step {count(last)}"
-    return f"{steps} on {clocks}"
+    merged = window.a_block * window.last.step.count
+    return f"{steps}, blocks of {merged}" if merged > 1 else f"{steps} on {clocks}"
 
 
 def _notes(snapshot: Snapshot, window: Window, chosen: bool) -> list[str]:
     notes = ["chosen"] if chosen else []
     row = window.last.on_gpu
-    merged = window.last.step.count
-    if merged > 1:
-        notes.append(f"a block is {merged} steps")
     if row is None:
         return [*notes, "host [hook]"]
     event = "event" if row.uncertain_ns is None else f"event ±{row.uncertain_ns / 1e3:.0f} µs"

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from probe.wire.messages import Step
+from probe.wire.messages import GpuStep, Step
 from tui.snapshot import Phase, Snapshot
 from tui.widgets.charts.runs import runs_of
 from tui.widgets.spans import Row, Span, ends, joined
-from tui.widgets.steps.lanes import Pair, cells_of, gpu_pieces, host_pieces, marks_of
+from tui.widgets.steps.lanes import Pair, gpu_pieces, host_pieces, marks_of
+from tui.widgets.steps.lens_blocks import Block, blocks_of, cells_of
 from tui.widgets.steps.lens_plan import Plan
 from tui.widgets.steps.lens_window import Window
 from tui.widgets.steps.phases import Look, looks_of
@@ -24,11 +25,13 @@ def picture_rows(pairs: Sequence[Pair], window: Window, plan: Plan, columns: int
     until_ns = window.from_ns + columns * window.column_ns
     near = [pair for pair in pairs if _touches(pair, window.from_ns, until_ns)]
     looks = _looks(near)
-    on_host = [piece for pair in near for piece in host_pieces(pair)]
     out: list[Row] = []
     if plan.numbers:
-        starts = [(window.column(pair.step.start_ns), pair.step) for pair in near]
+        starts = [
+            (window.column(pair.step.start_ns), pair.step) for pair in near if _begins(window, pair)
+        ]
         out.append(_numbers(starts, "┌", window.last.step, columns))
+    on_host = blocks_of([_host(pair) for pair in near], window.a_block)
     lane = cells_of(on_host, window.from_ns, window.column_ns, columns)
     out += [_lane(" host ", lane, looks), *[_lane("", lane, looks)] * (plan.lanes - 1)]
     if not plan.slants:
@@ -37,13 +40,30 @@ def picture_rows(pairs: Sequence[Pair], window: Window, plan: Plan, columns: int
     blank = Span(" " * GUTTER)
     out += [(blank, *line) for line in slant_rows(lines, columns, plan.slants)]
     rows = [pair.on_gpu for pair in near if pair.on_gpu is not None]
-    on_gpu = [piece for on in rows for piece in gpu_pieces(on)]
+    on_gpu = blocks_of([_gpu(on) for on in rows], window.a_block)
     lane = cells_of(on_gpu, window.from_ns, window.column_ns, columns)
     out += [_lane("  GPU ", lane, looks), *[_lane("", lane, looks)] * (plan.lanes - 1)]
     if plan.numbers_below:
-        below = [(window.column(p.on_gpu.gpu_start_ns), p.step) for p in near if p.on_gpu]
+        below = [
+            (window.column(pair.on_gpu.gpu_start_ns), pair.step)
+            for pair in near
+            if pair.on_gpu is not None and _begins(window, pair)
+        ]
         out.append(_numbers(below, "└", window.last.step, columns))
     return out
+
+
+def _begins(window: Window, pair: Pair) -> bool:
+    """A block begins with it, or it is the one that is told."""
+    return pair is window.last or pair.step.number // pair.step.count % window.a_block == 0
+
+
+def _host(pair: Pair) -> tuple[int, Block]:
+    return pair.step.number // pair.step.count, host_pieces(pair)
+
+
+def _gpu(on: GpuStep) -> tuple[int, Block]:
+    return on.number // on.count, gpu_pieces(on)
 
 
 def _touches(pair: Pair, from_ns: int, until_ns: float) -> bool:

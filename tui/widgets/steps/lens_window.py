@@ -8,6 +8,8 @@ from tui.widgets.steps.lanes import Pair
 COLUMNS_A_STEP: Final = 16
 """Enough for the parts of a step to be told apart."""
 LEAST_STEPS: Final = 2
+BLOCK_COLUMNS: Final = 8
+"""Steps that take less are drawn several as one: no room for three phases and what is between."""
 CALM_NS: Final = 1_000_000_000
 SHORT_NS: Final = 250_000_000
 """Of steps shorter than this a picture stays for a second: nobody reads four a second."""
@@ -19,6 +21,8 @@ class Window(NamedTuple):
     from_ns: int
     column_ns: float
     last: Pair
+    a_block: int
+    """Steps that are drawn as one."""
 
     def column(self, t_ns: int) -> float:
         """Where a moment lies, in columns from the left."""
@@ -39,8 +43,17 @@ def window_of(pairs: Sequence[Pair], last: Pair, columns: int) -> Window:
     steps = columns // COLUMNS_A_STEP - (ends_ns - last.step.end_ns) // length_ns
     if last.on_gpu is not None:
         steps = min(steps, max(LEAST_STEPS, _measured_run(pairs, at)))
-    first = pairs[max(0, at + 1 - max(1, steps))].step
-    return Window(first.start_ns, max(1.0, (ends_ns - first.start_ns) / columns), last)
+    shown = pairs[max(0, at + 1 - max(1, steps)) : at + 1]
+    from_ns = shown[0].step.start_ns
+    column_ns = max(1.0, (ends_ns - from_ns) / columns)
+    return Window(from_ns, column_ns, last, _steps_a_block(shown, column_ns))
+
+
+def _steps_a_block(pairs: Sequence[Pair], column_ns: float) -> int:
+    """As many as take the columns that a block needs, by the middle one of them."""
+    lengths = sorted(pair.step.end_ns - pair.step.start_ns for pair in pairs)
+    middle_ns = max(1, lengths[len(lengths) // 2])
+    return max(1, round(BLOCK_COLUMNS * column_ns / middle_ns))
 
 
 def _measured_run(pairs: Sequence[Pair], at: int) -> int:

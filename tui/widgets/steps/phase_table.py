@@ -8,16 +8,19 @@ from tui.widgets.charts.histogram import LEAST_HEIGHT, histogram_rows
 from tui.widgets.panel import Panel
 from tui.widgets.sampled_rows import sampled_rows
 from tui.widgets.spans import EMPTY, Row, Span, cell_len, clip, row, rule
-from tui.widgets.steps.phases import Look, bar_row, looks_of
+from tui.widgets.steps.phases import BASE, Look, bar_row, looks_of
 from tui.widgets.steps.step_times import wall_ms
 from tui.widgets.view import View
 from tui.wording.change import Change, against, change_of, noise_of
 from tui.wording.gpu import clock_words
 from tui.wording.numbers import count, digits, like, milliseconds, percent
+from tui.wording.steps import rare_words
 
 NAME_CELLS: Final = 16
 MOST_PICTURE: Final = 12
 LEAST_BAR: Final = 12
+ENOUGH: Final = 7
+"""Rows from which those of what comes now and then do not push out most of the table."""
 LEAST_OF_STEP: Final = 0.002
 """A change by less than this part of the step is of no interest, however many times it is."""
 IMPORTANT: Final = ("mean", "share", "change", "p50", "p95", "on GPU", "max")
@@ -36,12 +39,15 @@ class PhaseTable(Panel):
             waiting = row("   waiting for the first steps", "dim")
             return [rule("Phases", (), width, self.has_focus), waiting]
         out = [rule(_title(stats), _notes(view, stats), width, self.has_focus)]
-        table = table_rows(view, width, height - 1)
-        if height >= len(table) + 2:
+        rare = rare_rows(stats.phases) if height >= ENOUGH else []
+        table = table_rows(view, width, height - 1 - len(rare))
+        spare = height - 1 - len(table) - len(rare)
+        if spare >= 1:
             out.append(bar_row(stats.phases, width))
-        if height >= len(table) + 4:
+        if spare >= 3:
             out.append(EMPTY)
         out += table
+        out += rare
         if view.snapshot.gpu_phases is not None and height > len(out):
             out.append(
                 row(f" on the GPU: {' · '.join(clock_words(view.snapshot.gpu_phases))}", "dim")
@@ -65,7 +71,7 @@ def table_rows(view: View, width: int, height: int) -> list[Row]:
     columns = _columns(view, stats, [phase for phase, _ in shown], width)
     heads = "".join(f"{column.name:>{column.cells}}" for column in columns)
     bar = width - NAME_CELLS - cell_len(heads) - 2
-    out: list[Row] = [row(f"{' ms a step':<{NAME_CELLS}}{heads}", "dim")]
+    out: list[Row] = [row(f"{f' {BASE}':<{NAME_CELLS}}{heads}", "dim")]
     for at, (phase, look) in enumerate(shown):
         filled = round(phase.share * bar) if bar >= LEAST_BAR else 0
         drawn = Span(f"  {look.fill * filled}", look.role)
@@ -75,6 +81,15 @@ def table_rows(view: View, width: int, height: int) -> list[Row]:
     whole = Span(f"{name:<{NAME_CELLS}}", "dim")
     out.append((whole, *(column.figures[-1] for column in columns)))
     return out
+
+
+def rare_rows(phases: Sequence[Phase]) -> list[Row]:
+    """ " ╳ checkpoint   every 10 steps, 903 ms each": of those that few steps have."""
+    return [
+        (*_name(look), Span(f"  {words}", "dim"))
+        for phase, look in looks_of(phases)
+        if (words := rare_words(phase))
+    ]
 
 
 def _last_to_go(one: tuple[Phase, Look]) -> tuple[bool, float]:

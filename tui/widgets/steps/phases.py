@@ -31,6 +31,8 @@ LOOKS: Final = {
 """In the order of a step; a user's own phases follow, `other` is last."""
 _OTHER: Final = Look("·", "other", "other", "other")
 _USER_FILLS: Final = "▚▞▙▟▛▜"
+BASE: Final = "ms a step"
+"""What the figures of phases are of: a checkpoint's too, whose own length is another."""
 LEAST_FELT: Final = 0.05
 """Of a shorter wait nobody asks how much of it the GPU felt."""
 
@@ -75,23 +77,23 @@ def bar_row(phases: Sequence[Phase], width: int) -> Row:
 
 
 def legend_row(phases: Sequence[Phase], width: int, felt: float | None = None) -> Row:
-    """What the bar's parts are: with milliseconds, or shorter, or the largest alone. `felt`: part
-    of the step that the GPU felt of the wait, 0 to 1; None where it is not known."""
+    """What the bar's parts are: with milliseconds a step, or shorter, or the largest alone. `felt`:
+    part of the step that the GPU felt of the wait, 0 to 1; None where it is not known."""
     looks = looks_of(phases)
     entries: list[Row] = []
     step_ms = sum(p.mean_ms for p in phases)
-    for gap, with_ms, short in (
-        (3, True, False),
-        (2, True, False),
-        (2, True, True),
-        (2, False, True),
+    for gap, unit, short in (
+        (3, BASE, False),
+        (2, BASE, False),
+        (2, BASE, True),
+        (2, "ms", True),
+        (2, "", True),
     ):
-        whole_ms = step_ms if with_ms else None
         entries = [
-            _entry(p, look, whole_ms, short, felt if p.name == "data" else None)
+            _entry(p, look, step_ms if unit else None, short, felt if p.name == "data" else None)
             for p, look in looks
         ]
-        full = _spaced(entries, gap)
+        full = (*_spaced(entries, gap), *([Span(f"  {unit}", "dim")] if unit else ()))
         if length(full) <= width:
             return full
     largest = sorted(range(len(looks)), key=lambda i: -looks[i][0].share)

@@ -7,7 +7,7 @@ from tui.snapshot import Scope, Snapshot, StepStats
 from tui.widgets.panel import Panel
 from tui.widgets.sampled_rows import sampled_rows, unsampled_rows
 from tui.widgets.spans import EMPTY, Row, Span, ends, row, rule
-from tui.widgets.steps.phase_table import step_change, table_rows
+from tui.widgets.steps.phase_table import rare_rows, step_change, table_rows
 from tui.widgets.steps.phases import bar_row, legend_row
 from tui.widgets.steps.scope import LEAST_HEIGHT, phases_below, scope_rows
 from tui.widgets.steps.step_times import bars_of, longest_words, top_of, wall_ms
@@ -48,7 +48,7 @@ class StepPanel(Panel):
         out.append(bar_row(stats.phases, width))
         if height < TABLE_FROM:
             return [*out, legend_row(stats.phases, width, felt_share(view.snapshot))]
-        out += [EMPTY, *table_rows(view, width, MOST_PHASES + 2)]
+        out += [EMPTY, *table_rows(view, width, MOST_PHASES + 2), *rare_rows(stats.phases)]
         if view.snapshot.gpu_phases is not None:
             words = " · ".join(clock_words(view.snapshot.gpu_phases))
             out.append(row(f" on the GPU: {words}", "dim"))

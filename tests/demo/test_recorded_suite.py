@@ -1,0 +1,88 @@
+"""The suite as it ran on H200s, judged again: each recording ends in what its scenario means.
+
+Made by `demo/evaluate.py` with 16 cores and a GPU for each run; what was measured without the probe
+lies beside each recording, so that `python demo/evaluate.py tests/recordings/suite --again` prints
+the table of the README.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from suite.catalogue import Expected, scenarios
+from suite.judging import among_several, truth_of
+from suite.result import MEASURED, RECORDING, measured_in
+from suite.said import said_on
+from suite.track import Look
+from tui.cli.replay import tell
+from tui.recording.reader import Recording
+from tui.snapshot import Snapshot
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+SUITE = RECORDINGS / "suite"
+SCENARIOS = {scenario.name: scenario for scenario in scenarios()}
+RUNS = sorted(path.parent.name for path in SUITE.glob(f"*/{MEASURED}"))
+MISSED = {"fragmentation.0"}
+"""Recorded for 12 s at 8 steps a second: too short for a word on its memory."""
+WITHOUT_PROBE = {
+    "gpt_bf16": ("compute",),
+    "host_metrics": ("host", "sync"),
+    "launch_layers": ("incomplete",),
+    "loader_workers": ("input",),
+    "resnet_bf16": ("compute",),
+    "sync_items": ("sync",),
+}
+
+
+class Last:
+    """A face that keeps the last picture."""
+
+    def __init__(self) -> None:
+        self.snapshot: Snapshot | None = None
+
+    def look(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    last = look
+
+
+def expected(run: str) -> Expected:
+    measured = measured_in(SUITE / run)
+    scenario = SCENARIOS[measured.scenario]
+    meant = scenario.expected(gpu=True)
+    return among_several(meant, truth_of(scenario, meant, measured))
+
+
+def last_of(file: Path) -> Snapshot:
+    face = Last()
+    tell(Recording(file), face, None)
+    assert face.snapshot is not None
+    return face.snapshot
+
+
+@pytest.mark.parametrize("run", sorted(set(RUNS) - MISSED))
+def test_what_was_recorded_is_judged_right_at_its_end(run: str) -> None:
+    looks, meant = said_on(SUITE / run / RECORDING), expected(run)
+    last: Look = looks[-1]
+    assert last.kind in meant.kinds
+    if meant.negative:
+        assert not [look for look in looks if look.asks]
+
+
+def test_most_of_the_suite_was_recorded() -> None:
+    assert len(RUNS) >= 50
+    assert set(RUNS) >= MISSED
+
+
+@pytest.mark.parametrize(("name", "kinds"), WITHOUT_PROBE.items())
+def test_a_gpu_without_the_probe(name: str, kinds: tuple[str, ...]) -> None:
+    assert last_of(RECORDINGS / "no_probe" / f"{name}.gpuwatch").verdict.finding.kind in kinds
+
+
+def test_a_rank_that_waits_for_another_names_it() -> None:
+    """Four ranks with NCCL, of which rank 2 loads slowly: rank 0's GPU spins all the time."""
+    verdict = last_of(RECORDINGS / "ranks.gpuwatch").verdict
+    assert verdict.finding.kind == "straggler"
+    assert verdict.finding.headline.startswith("all ranks wait for rank 2")
+    assert "waits for data" in verdict.finding.evidence[0].text
+    assert "waits in a collective" in verdict.finding.evidence[1].text

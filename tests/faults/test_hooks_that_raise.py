@@ -1,0 +1,162 @@
+"""An error inside each of our hooks: the run goes on, the probe disarms, one line says so."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from probe.wire import page
+from tests.faults.training import TRAIN, bare
+from tests.integration.command_line import gpuwatch
+from tests.integration.monitored import hello_of, started, subscribed, until, word_of
+
+BREAKING: Final = """
+    import contextlib, io, itertools, threading
+    from unittest.mock import patch
+    import probe.serve
+    from probe import api, armed, fuse, installed, loaders, publish, recorder, timeline, wrapped
+    from probe.hooks import backward, checkpoint, compilation, dataloader, optimizer, tracing
+    from probe.device import stamper
+    from probe.settings import glance
+    from torch._dynamo.callback import callback_handler
+
+    class Purpose(Exception):
+        pass
+
+    def broken(*args, **kwargs):
+        raise Purpose("broken on purpose,\\n in two lines")
+
+    WATCHED = property(lambda self: True, lambda self, value: None)
+
+    def at_call(count):
+        "A clock that is right until it is asked for the `count`th time."
+        calls = itertools.count(1)
+        def now_ns():
+            if next(calls) >= count:
+                broken()
+            return time.perf_counter_ns()
+        return patch.object(recorder.Recorder.__init__, "__defaults__", (now_ns,))
+
+    def always(place, name, value=broken):
+        return patch.object(place, name, value)
+
+    def at_step(step):
+        "What people call in their loops, and what torch calls of ours now and then."
+        if step % 10 == 5:
+            with probe.phase("named"):
+                torch.save({}, io.BytesIO())
+            next(iter(probe.wrap([1])))
+            with contextlib.suppress(AttributeError):
+                for callback in (*callback_handler._CompilationCallbackHandler__start_callbacks,
+                                 *callback_handler._CompilationCallbackHandler__end_callbacks):
+                    callback(None)
+
+    class Held(io.StringIO):
+        "Stderr as a notebook has it."
+
+    def case(name, *patches, before=lambda: None, blown=True):
+        held = Held()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(patch.object(sys, "stderr", held))
+            for one in patches:
+                stack.enter_context(one)
+            probe.install()
+            before()
+            said = train(at_step=at_step)
+            until_blown = time.monotonic() + 20
+            while blown and api._installed._fuse.fault is None and time.monotonic() < until_blown:
+                time.sleep(0.01)
+            fault = api._installed._fuse.fault
+            probe.uninstall()
+        lines = held.getvalue().splitlines()
+        print(name, "|", said, "|", fault, "|", len(lines), "|", *lines[:1], flush=True)
+
+    def set_on_recorder(name):
+        return lambda: setattr(api._installed.recorder, name, broken)
+"""
+
+CASES: Final = {
+    **{f"clock at mark {at}": f"at_call({at})" for at in (1, 2, 3, 4, 5, 6, 7, 9, 40, 41, 42, 43)},
+    "describing a loader": "always(loaders, 'describe_iterator')",
+    "looking at a batch": "always(dataloader, 'look_at'), always(dataloader, 'LOOK_EVERY', 1)",
+    "counting what is ready": (
+        "always(dataloader, 'ready_batches'), always(recorder.Recorder, 'watched', WATCHED)"
+    ),
+    "an iterator begins": "always(loaders.LoaderWatch, 'restarted')",
+    "taking the timeline": "always(recorder.Recorder, '_may_mark')",
+    "arming": "always(installed, 'Armed')",
+    "no state page": "always(armed, 'StatePage')",
+    "a thread cannot start": "always(publish.Publisher, 'start')",
+    "describing a wrapped pipeline": "always(wrapped, '_describe')",
+    "a batch of a wrapped pipeline": "always(wrapped, 'look_at')",
+    **{f"attaching to {hook}": f"always({hook}, 'attach')"
+       for hook in ("tracing", "dataloader", "backward", "optimizer", "checkpoint", "compilation")},
+    "the publisher's imports": "patch.dict(sys.modules, {'probe.serve': None})",
+    "the publisher's first turn": "always(probe.serve.Server, 'turn')",
+    "the state machine": "always(timeline.Timeline, 'feed')",
+    "binding": "always(probe.serve.Endpoint, 'hold')",
+    "receiving": "always(probe.serve.Endpoint, 'receive')",
+    "leaving": "always(armed.Armed, 'end')",
+    "telling the fault": "at_call(9), always(armed.Armed, 'tell_fault')",
+    "saying it": "at_call(9), always(fuse.Fuse, '_say')",
+    "an error that cannot say what it is": "at_call(9), always(Purpose, '__str__')",
+    "stamping": "before=set_on_recorder('stamp')",
+    "glancing": "before=set_on_recorder('glance')",
+}  # fmt: skip
+"""By name, the arguments of `case`: what is broken in the probe."""
+
+
+def test_an_error_in_each_of_them(tmp_path: Path) -> None:
+    script = TRAIN.replace("import probe; probe.install()", "import probe") + BREAKING
+    for name, broken in CASES.items():
+        script += f"    case({name!r}, {broken}, blown={name != 'leaving'})\n"
+    with started(script, tmp_path, TMPDIR=str(tmp_path)) as run:
+        status, out, err = run.finish()
+    assert (status, err) == (0, "")
+    rows = [[part.strip() for part in line.split("|")] for line in out.splitlines()]
+    told = {name: rest for name, *rest in rows}
+    assert list(told) == list(CASES)
+    for name, (said, fault, lines, *line) in told.items():
+        assert said == bare(), name
+        assert (fault == "None") == (name == "leaving"), (name, fault)
+        assert lines == ("0" if name == "saying it" else "1"), (name, lines)
+        if name not in ("leaving", "saying it"):
+            assert fault in line[0], name
+        if name == "an error that cannot say what it is":
+            assert fault.startswith("Purpose: it cannot say why")
+        elif name != "the publisher's imports" and fault != "None":
+            assert fault.startswith("Purpose: broken on purpose, in two lines at "), name
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("broken", ["encode_batch", "clock.now_ns"])
+def test_a_fault_while_it_is_watched_is_shown(tmp_path: Path, broken: str) -> None:
+    script = (
+        TRAIN
+        + f"""
+    import probe.serve
+    def breaks(*_):
+        raise ValueError("broken on purpose")
+    print("waiting", flush=True)
+    sys.stdin.readline()
+    probe.serve.{broken} = breaks
+    print(train(), flush=True)
+    sys.stdin.readline()
+    """
+    )
+    with started(script, tmp_path) as run:
+        assert run.line() == "waiting"
+        endpoint = hello_of(run.pid).endpoint
+        assert endpoint is not None
+        with subscribed(endpoint) as next_reply:
+            next_reply()
+            run.tell()
+            assert run.line() == bare()
+            until(lambda: word_of(run.pid, page.WORD_STATE) == page.STATE_DISARMED)
+        shown = gpuwatch("attach", str(run.pid), "--plain", "--duration", "2")
+        assert "the probe stopped watching" in shown.stdout + shown.stderr
+        run.tell()
+        status, _, err = run.finish()
+    assert status == 0
+    assert len(err.splitlines()) == 1
+    assert "the run goes on" in err

@@ -1,0 +1,188 @@
+"""The directory of the sockets is deleted, full, read-only, or not ours: the run goes on."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import zmq
+
+from probe.endpoint import Endpoint
+from probe.leftovers import YOUNG_S, remove_leftovers
+from probe.wire import page
+from tests.faults.training import TRAIN, bare
+from tests.integration.monitored import hello_of, pages_of, started, subscribed, until
+
+TRAINS_AFTER = TRAIN + "    print('waiting', flush=True); sys.stdin.readline(); print(train())\n"
+HELD = """
+    import tempfile
+    tempfile.tempdir = os.environ["HELD"]
+"""
+"""As when the program had asked for it while there was room."""
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[Endpoint]:
+    held = Endpoint(str(tmp_path / "gpuwatch" / "1-1.sock"))
+    yield held
+    held.close()
+
+
+@contextmanager
+def connected(endpoint: Endpoint) -> "Iterator[zmq.Socket[bytes]]":
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.linger = 0
+        socket.connect(f"ipc://{endpoint.path}")
+        yield socket
+
+
+def asked(endpoint: Endpoint, socket: "zmq.Socket[bytes]") -> bytes:
+    """What comes in when somebody asks, again and again while it connects anew."""
+
+    def ask() -> list[tuple[bytes, bytes]]:
+        socket.send(b"asked")
+        return endpoint.receive(1)
+
+    return until(ask)[0][1]  # type: ignore[return-value]
+
+
+def test_a_directory_that_was_deleted_is_made_again(endpoint: Endpoint) -> None:
+    endpoint.hold()
+    os.unlink(endpoint.path)
+    os.rmdir(os.path.dirname(endpoint.path))
+    endpoint.hold()
+    with connected(endpoint) as socket:
+        assert asked(endpoint, socket) == b"asked"
+
+
+def test_a_directory_that_somebody_planted_is_not_used(endpoint: Endpoint) -> None:
+    endpoint.hold()
+    folder = Path(endpoint.path).parent
+    with connected(endpoint) as socket:
+        assert asked(endpoint, socket) == b"asked"
+        os.unlink(endpoint.path)
+        folder.chmod(0o777)
+        with pytest.raises(OSError, match="can be entered by others"):
+            endpoint.hold()
+        assert list(folder.iterdir()) == []
+        assert asked(endpoint, socket) == b"asked", "who watches goes on watching"
+        folder.chmod(0o700)
+        endpoint.hold()
+        assert asked(endpoint, socket) == b"asked", "it has connected again"
+
+
+def test_a_link_or_a_file_in_its_place_is_not_used(endpoint: Endpoint, tmp_path: Path) -> None:
+    folder = Path(endpoint.path).parent
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    folder.symlink_to(elsewhere)
+    with pytest.raises(OSError, match="is not a directory"):
+        endpoint.hold()
+    folder.unlink()
+    folder.write_text("")
+    with pytest.raises(OSError, match="is not a directory"):
+        endpoint.hold()
+    assert list(elsewhere.iterdir()) == []
+    folder.unlink()
+
+
+def test_what_cannot_be_bound_is_an_oserror_and_no_harm_to_callers(tmp_path: Path) -> None:
+    endpoint = Endpoint(str(tmp_path / ("x" * 120)))
+    with pytest.raises(OSError, match="name too long"):
+        endpoint.hold()
+    assert endpoint.receive(1) == []
+    endpoint.send(b"nobody", b"nothing")
+    endpoint.close()
+
+
+def test_only_sockets_that_nobody_holds_are_leftovers(endpoint: Endpoint) -> None:
+    endpoint.hold()
+    folder = Path(endpoint.path).parent
+    with zmq.Context() as context:
+        for name in ("dead.sock", "young.sock"):
+            gone = context.socket(zmq.ROUTER)
+            gone.bind(f"ipc://{folder}/aside")
+            os.rename(folder / "aside", folder / name)
+            gone.close(linger=0)
+    (folder / "notes.txt").write_text("the user's own")
+    for name in ("dead.sock", "1-1.sock", "notes.txt"):
+        found = (folder / name).stat()
+        os.utime(folder / name, (found.st_atime, found.st_mtime - 2 * YOUNG_S))
+    remove_leftovers(str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == ["1-1.sock", "notes.txt", "young.sock"]
+    with connected(endpoint) as socket:
+        assert asked(endpoint, socket) == b"asked"
+
+
+@contextmanager
+def small_disk(place: Path, options: str) -> Iterator[Path]:
+    """A file system of its own, so that it can be full; skips where nobody may mount one."""
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", options, "gpuwatch-test", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("mounting takes root")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def remount(place: Path, options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", str(place)], check=True)
+
+
+@pytest.mark.fault
+def test_deleted_under_a_run(tmp_path: Path) -> None:
+    with started(TRAINS_AFTER, tmp_path, TMPDIR=str(tmp_path)) as run:
+        assert run.line() == "waiting"
+        endpoint = hello_of(run.pid).endpoint or ""
+        path = Path(endpoint.removeprefix("ipc://"))
+        until(path.exists)
+        path.unlink()
+        path.parent.rmdir()
+        run.tell()
+        assert run.line() == bare()
+        status, _, err = run.finish()
+    assert (status, err) == (0, "")
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize(
+    ("made_before", "spoilt", "why"),
+    [(False, "nr_inodes=1", "No space left"), (True, "nr_inodes=2", "No space left"),
+     (True, "ro", "Read-only file system")],
+)  # fmt: skip
+def test_full_or_read_only_it_says_why_and_comes_back(
+    tmp_path: Path, made_before: bool, spoilt: str, why: str
+) -> None:
+    script = TRAIN.replace("import probe; probe.install()", HELD + "    import probe") + (
+        "    probe.install(); print('waiting', flush=True); sys.stdin.readline(); print(train())\n"
+        "    sys.stdout.flush(); sys.stdin.readline()\n"
+    )
+    with small_disk(tmp_path / "disk", "mode=777,nr_inodes=9") as disk:
+        if made_before:
+            (disk / f"gpuwatch-{os.getuid()}").mkdir(mode=0o700)
+        remount(disk, spoilt)
+        torchs_own = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch")}
+        with started(script, tmp_path, HELD=str(disk), **torchs_own) as run:
+            assert run.line() == "waiting"
+            until(lambda: pages_of(run.pid) and hello_of(run.pid).fault)
+            hello = hello_of(run.pid)
+            assert hello.endpoint is None
+            assert why in (hello.fault or "")
+            assert "no socket" in (hello.fault or "")
+            run.tell()
+            assert run.line() == bare()
+            if made_before:
+                remount(disk, "rw,nr_inodes=9")
+                until(lambda: hello_of(run.pid).endpoint)
+                with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
+                    assert next_reply()
+                assert hello_of(run.pid).fault is None
+            words = pages_of(run.pid)[0]
+            assert words[page.WORD_STATE * 8] == page.STATE_ARMED
+            run.tell()
+            status, _, err = run.finish()
+    assert (status, err) == (0, "")

@@ -1,0 +1,119 @@
+"""Everything that reads bytes somebody else wrote, as one function of those bytes each.
+
+Each of them ends with what it read or with the error that its callers expect; anything else that
+comes out is a defect, and so is an answer that takes long or holds much.
+"""
+
+import contextlib
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from probe.identity import identify
+from probe.state_page import StatePage
+from probe.wire import messages as wire
+from probe.wire import page
+from tests.integration.monitored import ROOT
+from tests.unit.session.making import HELLO, delivered, loader, steps
+from tui.errors import GpuwatchError
+from tui.observations import Delivered
+from tui.plausible import is_plausible
+from tui.recording.format import FRAME, HEADER_CHECK, PREFIX
+from tui.recording.reader import Recording
+from tui.recording.writer import frame
+from tui.session.store import Session
+from tui.state_page import hello_of, rows_of
+from tui.verdict.engine import Engine
+
+RECORDINGS: Final = ("item_each_step", "gpt_bf16")
+
+
+def a_reply(data: bytes) -> None:
+    """What a probe sends, as far as the picture on the screen."""
+    with contextlib.suppress(ValueError):
+        reply = wire.decode_reply(data)
+        if isinstance(reply, wire.Batch) and is_plausible(reply):
+            session = Session(1, "train.py", 0, Engine())
+            session.ingest(Delivered(t_ns=reply.sent_ns, batch=reply, lost=0))
+            session.snapshot(reply.sent_ns, 1.8e9)
+
+
+def a_request(data: bytes) -> None:
+    """What a monitor asks."""
+    with contextlib.suppress(ValueError):
+        wire.decode_request(data)
+
+
+def a_page(data: bytes) -> None:
+    """The state page."""
+    rows_of(data)
+    with contextlib.suppress(ValueError):
+        hello_of(data)
+
+
+def a_recording(data: bytes) -> None:
+    """A file, with its checksums made right so that what lies behind them is reached."""
+    fd = os.memfd_create("recording")
+    try:
+        os.write(fd, mended(data))
+        with contextlib.suppress(GpuwatchError):
+            recording = Recording(Path(f"/proc/self/fd/{fd}"))
+            try:
+                for _ in recording.entries():
+                    pass
+            finally:
+                recording.close()
+    finally:
+        os.close(fd)
+
+
+def mended(data: bytes) -> bytes:
+    """A recording with the checksums that its bytes now have."""
+    if len(data) < PREFIX.size:
+        return data
+    magic, version, length = PREFIX.unpack_from(data)
+    header = data[PREFIX.size : PREFIX.size + length]
+    out = PREFIX.pack(magic, version, length) + header + HEADER_CHECK.pack(zlib.crc32(header))
+    at = len(out)
+    while at + FRAME.size <= len(data):
+        length, _, until_ns = FRAME.unpack_from(data, at)
+        at += FRAME.size
+        with contextlib.suppress(struct.error):
+            out += frame(data[at : at + length], until_ns)
+        at += length
+    return out
+
+
+SURFACES: Final[dict[str, Callable[[bytes], None]]] = {
+    "reply": a_reply,
+    "request": a_request,
+    "page": a_page,
+    "recording": a_recording,
+}
+
+
+def seeds_of(surface: str) -> list[bytes]:
+    """Real ones."""
+    if surface == "reply":
+        batch = delivered(steps(20, forward_ms=3, data_ms=2, phases={"augment": 5}), t_ms=100).batch
+        told = wire.Batch(**{
+            **{name: getattr(batch, name) for name in batch.__struct_fields__},
+            "loaders": [loader(num_workers=4)],
+            "settings": wire.Settings(threads=4, optimizer="AdamW"),
+        })  # fmt: skip
+        dump = wire.Dump(1, [wire.ThreadStack("MainThread", True, [("f", "t.py", 3)], False)], 0)
+        said = (told, wire.Greeting(HELLO, 5), wire.Bye("exiting", 3), dump)
+        return [wire.encode_message(one) for one in said]
+    if surface == "request":
+        asked = (wire.Subscribe(wire.SCHEMA, 1, True), wire.Leave(1), wire.AskStacks())
+        return [wire.encode_message(one) for one in asked]
+    if surface == "page":
+        made = StatePage(identify("ipc:///tmp/x", None).as_json(page.HELLO_BYTES))
+        for one in steps(20, forward_ms=3):
+            made.add_row(one)
+        return [bytes(made._map)]
+    folder = ROOT / "demo" / "recordings"
+    return [(folder / f"{name}.gpuwatch").read_bytes() for name in RECORDINGS]

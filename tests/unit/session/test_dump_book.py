@@ -1,0 +1,106 @@
+"""What the probe itself saw holds until the next mark, and never counts as samples."""
+
+import pytest
+
+from probe.wire import marks
+from tests.unit.session.making import S, delivered, open_at
+from tui.observations import AnyObservation, DumpSeen, Missing, StackCount, StacksSeen
+from tui.session.stack_book import StackBook
+from tui.session.store import Session
+from tui.snapshot import Snapshot
+from tui.verdict import policy
+from tui.verdict.engine import Engine
+from tui.wording.stacks import notes, title, why_not_idle
+
+WAY = ("<module> (train.py:19)", "take (train.py:11)")
+HOLDER = ("run (threading.py:982)", "hold (train.py:9)")
+
+
+def stack(role: str, frames: tuple[str, ...]) -> StackCount:
+    return StackCount(role=role, pid=1, thread=role, frames=frames, count=1, line="with lock:")
+
+
+def dump(taken_ns: int) -> DumpSeen:
+    stacks = (stack("main", WAY), stack("other", HOLDER))
+    return DumpSeen(t_ns=taken_ns + 1, taken_ns=taken_ns, stacks=stacks, left_out=0)
+
+
+def test_it_says_where_the_thread_is_until_the_next_mark() -> None:
+    book = StackBook()
+    assert book.where(0, None).frame is None
+    book.dumps.seen(dump(5 * S))
+    assert book.where(60 * S, 4 * S)[:3] == (WAY[-1], WAY, "probe")
+    assert book.where(60 * S, 6 * S)[:3] == (None, (), "py-spy")
+
+
+def test_samples_say_more() -> None:
+    book = StackBook()
+    book.dumps.seen(dump(5 * S))
+    sampled = StackCount(role="main", pid=1, thread="", frames=("f (a.py:1)",), count=9)
+    book.seen(StacksSeen(t_ns=6 * S, started_ns=5 * S, samples=9, stacks=(sampled,)))
+    assert book.where(7 * S, 4 * S)[:3] == ("f (a.py:1)", ("f (a.py:1)",), "py-spy")
+
+
+REFUSED = Missing(t_ns=0, source="stacks", reason="py-spy may not look")
+
+
+def session_of(*seen: AnyObservation) -> Session:
+    session = Session(1, "train.py", 0, Engine())
+    for observation in seen:
+        session.ingest(observation)
+    return session
+
+
+def at(session: Session, seconds: float) -> Snapshot:
+    return session.snapshot(round(seconds * S), 0.0)
+
+
+MARK = delivered([], 1_000, open=open_at(1_000, kind=marks.BACKWARD_LEAVE))
+LATE_S = 2 + policy.STALL_FIRST_S
+
+
+def test_the_probe_is_asked_where_nothing_moves_and_py_spy_is_refused() -> None:
+    session = session_of(MARK, REFUSED)
+    at(session, LATE_S - 10)
+    assert not session.lacks_stacks(), "it may still move"
+    assert at(session, LATE_S).verdict.finding.kind == "stalled"
+    assert session.lacks_stacks()
+    session.ingest(dump(round(LATE_S * S)))
+    at(session, LATE_S + 2)
+    assert not session.lacks_stacks(), "it was told"
+
+
+@pytest.mark.parametrize("seen", [(MARK,), (REFUSED,)])
+def test_otherwise_it_is_not(seen: tuple[AnyObservation, ...]) -> None:
+    session = session_of(*seen)
+    at(session, LATE_S)
+    assert not session.lacks_stacks()
+
+
+def test_it_is_evidence_with_its_source_and_no_sample() -> None:
+    session = session_of(MARK, REFUSED, dump(2 * S))
+    seen = at(session, LATE_S)
+    assert "in take (train.py:11)" in seen.verdict.finding.headline
+    (text,) = [one.text for one in seen.verdict.finding.evidence if one.source == "probe"]
+    assert text == "the main thread: <module> (train.py:19) → take (train.py:11)"
+    assert seen.stacks is None
+    assert seen.trees is not None
+    assert seen.trees.told == "probe"
+    assert [tree.role for tree in seen.trees.all.trees] == ["main", "threads"]
+
+
+def test_its_words() -> None:
+    trees = at(session_of(MARK, REFUSED, dump(2 * S)), LATE_S).trees
+    assert trees is not None
+    assert title("all", trees.told) == "Stacks, told once by the probe itself"
+    assert title("idle", trees.told, short=True) == "Stacks, by the probe"
+    assert notes(trees, "all") == ["2 threads", "py-spy may not look"]
+    assert why_not_idle(trees) == ""
+
+
+def test_once_it_moves_again_it_is_gone() -> None:
+    session = session_of(MARK, REFUSED, dump(2 * S))
+    at(session, LATE_S)
+    later = LATE_S * 1_000 + 500
+    session.ingest(delivered([], later, open=open_at(later, kind=marks.FETCH_ENTER)))
+    assert at(session, LATE_S + 2).trees is None

@@ -1,0 +1,58 @@
+"""A demonstration on a machine that others use says what it would have shown."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.session.making import finding, verdict
+from tests.unit.verdict.windows import window
+from tui.cli.catalogue import Demo
+from tui.cli.demo_engine import DemoEngine
+from tui.verdict.engine import Engine
+from tui.verdict.findings import Kind, Note, Verdict
+from tui.verdict.window import Window
+
+INPUT = Demo("input", "a.py", "input", "workers", "", "")
+COMPUTE = Demo("compute", "a.py", "compute", None, "", "", "healthy")
+SETTING = Note("TF32 is off", None, "hook")
+
+
+class Says(Engine):
+    """Always the same."""
+
+    def __init__(self, said: Verdict) -> None:
+        super().__init__()
+        self._said = said
+
+    def judge(self, window: Window) -> Verdict:
+        return self._said
+
+
+def told(demo: Demo, kind: Kind, sub: str | None) -> list[str]:
+    said = replace(verdict(kind), finding=replace(finding(kind), sub=sub), notes=(SETTING,))
+    judged = DemoEngine(demo, Says(said)).judge(window(()))
+    assert judged.finding == said.finding, "the verdict is what it is"
+    return [note.text for note in judged.notes]
+
+
+@pytest.mark.parametrize(
+    ("demo", "sub", "said"),
+    [
+        (INPUT, "cores", "shows input/workers, but other processes hold the cores of this machine"),
+        (COMPUTE, "gpu", "shows compute, but other processes hold the GPU of this machine"),
+    ],
+)
+def test_where_others_hold_the_machine_it_says_what_one_came_to_see(
+    demo: Demo, sub: str, said: str
+) -> None:
+    first, *others = told(demo, "contention", sub)
+    assert first == f"this demo {said}: run it when they are done"
+    assert others == [SETTING.text]
+
+
+@pytest.mark.parametrize("kind", ["input", "healthy", "warming-up"])
+def test_else_it_says_nothing(kind: Kind) -> None:
+    assert told(INPUT, kind, None) == [SETTING.text]
+    assert told(Demo("busy", "a.py", "contention", "cores", "", ""), "contention", "cores") == [
+        SETTING.text
+    ]

@@ -1,0 +1,50 @@
+"""Another rank of the job is late, and this one waits for it in every collective."""
+
+from typing import Final
+
+from tui.verdict import policy
+from tui.verdict.bound import bound
+from tui.verdict.device import counted_by
+from tui.verdict.figures import ms, percent
+from tui.verdict.findings import Evidence, Finding
+from tui.verdict.ratio import without_rows
+from tui.verdict.window import Window
+
+_IN: Final = {"data": "waits for data", "other": "is in Python between the phases"}
+
+
+def straggler(window: Window) -> Finding | None:
+    """What the late rank loses against the others in a phase of its own is what all others wait:
+    gradients are exchanged when the last one has them. Says nothing on the late rank itself, whose
+    own causes are the verdict, and nothing unless this rank is like the others."""
+    late = window.late_rank
+    if late is None or late.is_target or late.step_ms <= 0:
+        return None
+    lost_ms = late.ms - late.others_ms
+    share = min(1.0, lost_ms / late.step_ms)
+    if share < policy.CONTRIBUTOR:
+        return None
+    does = _IN.get(late.phase, f"is in its {late.phase}")
+    here, there = ms(late.others_ms * 1e6), ms(late.ms * 1e6)
+    evidence = [
+        Evidence(
+            f"rank {late.rank} {does} {there} a step, the others {here}", "hook", lost_ms, "ms"
+        )
+    ]
+    told = window.activity
+    if told is not None and told.busy is not None and told.tensor is not None:
+        units = max(told.tensor, told.fp32 or 0.0, told.dram or 0.0)
+        if told.busy >= 100 * policy.GPU_BUSY and units < 100 * policy.SPINS:
+            text = (
+                f"the GPU here is busy {told.busy:.0f}% of the time and none of its units works: "
+            )
+            text += "it waits in a collective"
+            evidence.append(Evidence(text, counted_by(told), told.busy, "%"))
+    return bound(
+        "straggler",
+        None,
+        without_rows(share),
+        f"all ranks wait for rank {late.rank} {percent(share)} of every step",
+        tuple(evidence),
+        (f"look at rank {late.rank}, which has the cause: gpuwatch attach {late.pid}",),
+    )
