@@ -7,6 +7,7 @@ printed is the script's own closing line.
 """
 
 import json
+import socket
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,14 @@ def look_of(summary: Mapping[str, Any]) -> Look:
     )
 
 
+def free_port() -> int:
+    """A TCP port that nobody uses now: its own two are always the same, and runs go side by side."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+    return port
+
+
 def main() -> int:
     """Wait to be told, run, keep the verdict."""
     file, script = Path(sys.argv[1]), sys.argv[2]
@@ -67,6 +76,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as logs:
         command = [sys.executable, "-m", "traceml_ai.launcher.cli", "run", traced_script.__file__]
         command += ["--logs-dir", logs, "--run-name", RUN, "--no-save-training-output"]
+        command += ["--aggregator-port", str(free_port()), "--master-port", str(free_port())]
         command += ["--args", script, *options]
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False
