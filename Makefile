@@ -14,7 +14,7 @@ demo: $(INSTALLED)
 
 # Two thirds of it waits for processes: side by side it takes half the time.
 test: lint
-	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks and not versions" -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks" -n auto --maxprocesses 4
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -60,7 +60,8 @@ class Recorder:
         self.resting = False
         """Hooks of every step pass by without a mark: nobody watches and the steps are short."""
         self.rested = 0
-        """Ends of optimizer steps, nested ones too, that passed unmarked since the rest began."""
+        """Ends of the owner's optimizer steps, nested ones too, that passed unmarked since the rest
+        began."""
         self.trained = False
         """The owner has run a backward, so other threads cannot take the timeline from it."""
         self.owner = 0
@@ -111,6 +112,7 @@ class Recorder:
             return False
         if self.owner == 0 or (kind == marks.BACKWARD_ENTER and self._may_be_taken_over()):
             self.owner = get_ident()
+            self.trained |= kind == marks.BACKWARD_ENTER
             return True
         if kind == marks.OPTIMIZER_LEAVE and self.newest()[1] == marks.BACKWARD_ENTER:
             # On CUDA an optimizer-in-backward steps on the autograd thread: counted, no phase.

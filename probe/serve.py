@@ -193,7 +193,7 @@ class Server:
             steps += self._timeline.feed_all([ring.popleft() for _ in range(breath)])
             if due := due - breath:
                 sleep(0)
-        self._recorder.trained = self._timeline.trained
+        self._recorder.trained |= self._timeline.trained
         self._marks = newest + 1
         return steps
 

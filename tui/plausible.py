@@ -2,16 +2,32 @@
 
 from typing import Final
 
-from probe.wire.messages import Batch
+import msgspec
 
-LATEST_NS: Final = 1 << 60
-"""36 years after the machine was started."""
+from probe.wire.messages import Batch, GpuStep, Step
+
+MOST: Final = 1 << 60
+"""Of anything: as a time, 36 years after the machine was started; as bytes, an exabyte."""
+SIGNED: Final = ("lag_", "uncertain_")
+"""What begins so may lie below 0: the device can be seen to be ahead."""
 
 
 def is_plausible(batch: Batch) -> bool:
-    """Whether the times in it can be times: from 0 on, ends behind starts, and none too late."""
-    times = [(0, batch.sent_ns), (0, batch.open.started_ns), (0, batch.open.since_ns)]
-    times += [(row.start_ns, row.end_ns) for row in batch.steps]
-    times += [(row.start_ns, row.end_ns) for row in batch.gpu_steps]
-    times += [(row.gpu_start_ns, row.gpu_end_ns) for row in batch.gpu_steps]
-    return all(0 <= start_ns <= end_ns < LATEST_NS for start_ns, end_ns in times)
+    """Whether the figures in it can be some: counted from 0 on, and ends behind their starts."""
+    parts = (batch, batch.open, *batch.gpu_memory, *batch.gpu_clocks, *batch.loaders)
+    rows: tuple[Step | GpuStep, ...] = (*batch.steps, *batch.gpu_steps)
+    return (
+        all(_is_counted(part) for part in (*parts, *rows))
+        and all(row.count >= 1 and row.start_ns <= row.end_ns for row in rows)
+        and all(row.gpu_start_ns <= row.gpu_end_ns for row in batch.gpu_steps)
+        and all(0 <= ns < MOST for row in rows for ns in row.phases.values())
+        and all(clock.every >= 1 for clock in batch.gpu_clocks)
+    )
+
+
+def _is_counted(part: msgspec.Struct) -> bool:
+    return all(
+        0 <= value < MOST or (name.startswith(SIGNED) and -MOST < value < MOST)
+        for name, value in zip(part.__struct_fields__, msgspec.structs.astuple(part), strict=True)
+        if isinstance(value, int)
+    )

@@ -59,7 +59,7 @@ def look_of(summary: Mapping[str, Any]) -> Look:
 
 
 def free_port() -> int:
-    """A TCP port that nobody uses now: its own two are always the same, and runs go side by side."""
+    """A TCP port that nobody uses now: its own two are always the same."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]

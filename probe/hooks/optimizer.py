@@ -43,7 +43,7 @@ def attach(recorder: Recorder) -> Detach:
             return
         try:
             if recorder.resting:
-                recorder.rested += 1
+                recorder.rested += get_ident() == recorder.owner
             elif get_ident() == recorder.owner or claim(OPTIMIZER_LEAVE):
                 put((n := number(), OPTIMIZER_LEAVE, now_ns(), None))
                 if (stamp := recorder.stamp) is not None:

@@ -68,7 +68,7 @@ def test_a_crash_gives_the_terminal_back_and_says_where_the_report_is(tmp_path: 
         "from tests.tui.live_fake import LiveFake\n"
         "from tui.app import run_screen\n"
         "import tui.cli.main as cli\n"
-        "cli.parser = lambda: Parser()\n"
+        "cli.parser = lambda _: Parser()\n"
         "class Parser:\n"
         "    def parse_args(self, _): return self\n"
         "    def run(self, _): return run_screen(LiveFake('crash'))\n"

@@ -53,7 +53,8 @@ def _standing(stacks: Sequence[StackCount]) -> Standing | None:
 
 def _stacks_of(stacks: Sequence[StackCount]) -> StacksOf:
     """Each thread is one sample of its role."""
-    merged = tuple(Merged(ROLES[one.role], one.frames, 1, one.line) for one in stacks)
+    known = (one for one in stacks if one.role in ROLES)
+    merged = tuple(Merged(ROLES[one.role], one.frames, 1, one.line) for one in known)
     trees = []
     for role in ROLES.values():
         own = [one for one in merged if one.role == role]

@@ -75,7 +75,8 @@ def _spread(sums_ns: Sequence[int], counts: Sequence[int]) -> Spread:
 
 def _rare(means_ms: Sequence[float], counts: Sequence[int]) -> Rare | None:
     having = [(ms, times) for ms, times in zip(means_ms, counts, strict=True) if ms > 0]
-    if any(times > 1 for _, times in having) or len(having) > RARE * sum(counts):
+    hidden = any(times > 1 for _, times in having)
+    if hidden or not having or len(having) > RARE * sum(counts):
         return None
     return Rare(sum(counts) / len(having), fmean(ms for ms, _ in having))
 

@@ -58,7 +58,9 @@ class NvmlSource:
 
     @property
     def interval_ns(self) -> int:
-        """Until the next reading is due."""
+        """Until the next reading is due; where there is nothing to read, the next search."""
+        if not self._devices:
+            return FIRST_FIND_NS
         due_ns = min((self._ladders[index].due_ns for index, _ in self._devices), default=0)
         wait_ns = due_ns - self._polled_ns if due_ns else LATEST_NS
         return min(max(wait_ns, SOONEST_NS), LATEST_NS)

@@ -7,12 +7,14 @@ from typing import Final
 import psutil
 from msgspec import structs
 
+from tui import clock
 from tui.observations import AnyObservation, ProcessesSeen, ProcessUse, TargetEnded
 from tui.sources.cores import MemoryLimit, cores_of, memory_of
 from tui.sources.descendants import Descendants
 from tui.sources.file_pages import proportional_bytes, resident_file_bytes
 from tui.sources.kinds import is_worker
 from tui.sources.launcher import Launcher
+from tui.sources.pacing import Pace
 from tui.sources.pin_threads import PinThreads
 from tui.sources.scheduling import (
     UNTOLD,
@@ -24,8 +26,11 @@ from tui.sources.scheduling import (
 )
 
 LOOK_NS: Final = 1_000_000_000
-PSS_EVERY: Final = 10
-"""Looks between two readings of a worker's proportional set size, which walks its page table."""
+PSS_NS: Final = 10_000_000_000
+"""Between two readings of the workers' proportional set sizes at least."""
+PSS_SHARE: Final = 0.001
+"""Of a core for them at most: each walks a page table, 6 ms of a small worker, and many times that
+of one that holds gigabytes."""
 DEAD: Final = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 LETTER: Final = {
     psutil.STATUS_RUNNING: "R",
@@ -69,6 +74,7 @@ class ProcessSource:
         self._ended = False
         self._quota = QuotaWatch(pid)
         self._pin = PinThreads(pid)
+        self._pss = Pace(PSS_NS, PSS_SHARE)
         self._below = Descendants(pid)
 
     def open(self) -> None:
@@ -99,10 +105,11 @@ class ProcessSource:
         around = self._around(now_ns)
         alive = {self._pid, *(child.pid for child in (*children, *around))}
         self._before = {pid: before for pid, before in self._before.items() if pid in alive}
+        roles = {child: self._role(child) for child in children}
+        self._weigh([child for child, role in roles.items() if role == "worker"], now_ns)
         uses = [self._use(self._target, "main", now_ns)]
-        for child in children:
+        for child, role in roles.items():
             with suppress(psutil.Error):  # it may end while we look
-                role = "worker" if is_worker(child, self._target) else "child"
                 uses.append(self._use(child, role, now_ns))
         beside: list[ProcessUse] = []
         for process, rank in around.items():
@@ -126,6 +133,21 @@ class ProcessSource:
             around=tuple(beside),
         )
 
+    def _role(self, child: psutil.Process) -> str:
+        with suppress(psutil.Error):
+            return "worker" if is_worker(child, self._target) else "child"
+        return "child"
+
+    def _weigh(self, workers: list[psutil.Process], now_ns: int) -> None:
+        """Read the workers' proportional set sizes, if it is time to."""
+        if not workers or not self._pss.is_due(now_ns):
+            return
+        began_ns = clock.own_thread_cpu_ns()
+        for worker in workers:
+            before = self._before.setdefault(worker.pid, _Before(worker, now_ns))
+            before.pss_bytes, before.pss_file_bytes = proportional_bytes(worker.pid)
+        self._pss.read(now_ns, clock.own_thread_cpu_ns() - began_ns)
+
     def _around(self, now_ns: int) -> dict[psutil.Process, int | None]:
         """The launcher first, then the other ranks with their numbers."""
         self._launcher.look(now_ns)
@@ -144,8 +166,6 @@ class ProcessSource:
             thread = thread_times(process.pid)
             span_s = (now_ns - before.t_ns) / 1e9
             before.tree_percent = _rate(tree_s, before.tree_s, span_s, 100.0)
-            if role == "worker" and self._looks % PSS_EVERY == 0:
-                before.pss_bytes, before.pss_file_bytes = proportional_bytes(process.pid)
             file_bytes = before.pss_file_bytes
             if role == "main":
                 file_bytes = resident_file_bytes(process.pid)

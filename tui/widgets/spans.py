@@ -4,6 +4,7 @@ A role ("critical", "dim", "data") is a meaning; styles/ says what it looks like
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rich.cells import cell_len as cell_len
@@ -20,6 +21,8 @@ class Span(NamedTuple):
 Row = tuple[Span, ...]
 
 EMPTY: Row = ()
+HELD_ROWS = 256
+"""Most rows of a screen are those of the frame before."""
 NEAR = 12
 """A cut goes back to the end of a word over at most this many cells."""
 
@@ -65,6 +68,7 @@ def wrap(text: str, width: int, lines: int) -> list[str]:
     return [*out, clip(rest, width)] if rest else out
 
 
+@lru_cache(maxsize=HELD_ROWS)
 def fit(spans: Row, width: int) -> Row:
     """The row in exactly `width` cells: the end clipped or filled with blanks."""
     out: list[Span] = []

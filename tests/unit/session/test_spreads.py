@@ -59,6 +59,12 @@ def test_of_what_few_steps_have_it_says_how_often_and_how_long_each() -> None:
     assert told.phases["forward"].rare is None
 
 
+def test_steps_of_no_time_at_all_are_told_too() -> None:
+    told = spreads_of([step(1, 5.0)])
+    assert told is not None
+    assert (told.whole.max_ms, told.whole.rare, told.phases) == (0.0, None, {})
+
+
 def test_of_merged_steps_nobody_knows_which_had_it() -> None:
     made = [*steps(10, forward_ms=1), step(60, 10, forward_ms=50, checkpoint_ms=9, count=50)]
     told = spreads_of(made)

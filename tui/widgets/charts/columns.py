@@ -8,6 +8,7 @@ the one that it lies in.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from tui.over_time.rhythm import beat_ns as beat_ns
@@ -24,6 +25,8 @@ SEVERAL, MANY = 2, 4
 """Samples in a column from which its highest is told beside the mean, and its lowest."""
 STEADY = 0.15
 """A grid stays while the step time has changed by less than this, so that it does not flicker."""
+HELD_HEIGHTS = 2_000
+"""A chart of 9 rows has 73 heights: most columns are as high as others."""
 BETWEEN, EDGE = "▒", 5
 """Fills an area between the lowest and the mean, and its edge where that is more eighths high."""
 
@@ -148,28 +151,30 @@ def area_rows(
     A measured nothing is one eighth high; what was not measured is blank.
     """
     scale = rows * 8 / (high - low)
-    heights: list[tuple[int, int, int]] = []
+    upright: list[str] = []
     for column in columns:
         if column is None:
-            heights.append((0, 0, 0))
+            upright.append(" " * rows)
             continue
         mean = min(rows * 8, max(1, round((column.mean - low) * scale)))
         peak = min(rows * 8, round((column.peak - low) * scale))
         least = mean if column.low is None else round((column.low - low) * scale)
-        heights.append((mean, peak, least))
-    return [_area_row(heights, 8 * (rows - 1 - y)) for y in range(rows)]
+        upright.append(_upright(mean, peak, least, rows))
+    return ["".join(cells) for cells in zip(*upright, strict=True)] or [""] * rows
 
 
-def _area_row(heights: Sequence[tuple[int, int, int]], floor: int) -> str:
-    cells: list[str] = []
-    for mean, peak, least in heights:
-        if mean > floor + EDGE and least < floor + 4 and least < mean:
-            cells.append(BETWEEN)
-        elif mean > floor:
-            cells.append(EIGHTHS[min(8, mean - floor)])
-        else:
-            cells.append(SHADE if peak >= floor + 4 else " ")
-    return "".join(cells)
+@lru_cache(maxsize=HELD_HEIGHTS)
+def _upright(mean: int, peak: int, least: int, rows: int) -> str:
+    """A column's cells, the topmost first, by its heights in eighths."""
+    return "".join(_cell(mean, peak, least, 8 * (rows - 1 - y)) for y in range(rows))
+
+
+def _cell(mean: int, peak: int, least: int, floor: int) -> str:
+    if mean > floor + EDGE and least < floor + 4 and least < mean:
+        return BETWEEN
+    if mean > floor:
+        return EIGHTHS[min(8, mean - floor)]
+    return SHADE if peak >= floor + 4 else " "
 
 
 def tick_row(times: Sequence[Stretch], starts: StepEdges, unknown: Sequence[bool] = ()) -> str:

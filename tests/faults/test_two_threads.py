@@ -1,0 +1,54 @@
+"""Two threads that train at once: one of them is followed, the steps of the other do not count."""
+
+from collections.abc import Callable, Iterator
+from threading import Thread
+
+import pytest
+
+from tests.unit.probe.held_clock import Model, Rows, SlowSGD, Watched, phases_ms, watched
+
+
+@pytest.fixture
+def run() -> Iterator[Watched]:
+    with watched() as one:
+        yield one
+
+
+def training(run: Watched) -> Callable[[], None]:
+    """One step of a model of its own."""
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    (batch,) = (Rows(run.clock, 0, 1)[0][None],)
+
+    def step() -> None:
+        model(batch).backward()
+        optimizer.step()
+
+    return step
+
+
+def elsewhere(step: Callable[[], None]) -> None:
+    """Take a step on another thread."""
+    thread = Thread(target=step)
+    thread.start()
+    thread.join()
+
+
+def test_from_its_first_backward_on_a_thread_is_followed(run: Watched) -> None:
+    ours, theirs = training(run), training(run)
+    for _ in range(4):
+        ours()
+        elsewhere(theirs)
+    steps = run.steps()
+    assert len(steps) == 3
+    assert all(phases_ms(step)["backward"] == 9 for step in steps)
+
+
+def test_what_another_thread_steps_while_the_hooks_rest_is_not_counted(run: Watched) -> None:
+    ours, theirs = training(run), training(run)
+    ours()
+    run.recorder.rest()
+    for _ in range(5):
+        ours()
+        elsewhere(theirs)
+    assert run.recorder.rested == 5

@@ -1,0 +1,115 @@
+"""What a monitor can make a training process do is a closed list: watch, leave, ask for stacks."""
+
+import os
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from probe.fuse import Fuse
+from probe.identity import identify
+from probe.peers import MOST_PEERS
+from probe.recorder import Recorder
+from probe.serve import REQUESTS_A_TURN, Server
+from probe.state_page import StatePage
+from probe.wire import messages as wire
+from probe.wire import page
+from tests.hostile.shapes import anything
+
+COMMANDS = {"subscribe", "leave", "stacks"}
+"""One more is a decision: it comes here with a test that says what it may do."""
+
+
+class Heard:
+    """An endpoint that hears what it is told to, and remembers what was answered."""
+
+    def __init__(self) -> None:
+        self.frames: list[tuple[bytes, bytes]] = []
+        self.answers: list[tuple[bytes, wire.Reply]] = []
+        self.path = "/nowhere/x.sock"
+
+    def hold(self) -> None:
+        """It is there."""
+
+    def receive(self, most: int) -> list[tuple[bytes, bytes]]:
+        heard, self.frames = self.frames[:most], self.frames[most:]
+        return heard
+
+    def send(self, peer: bytes, frame: bytes) -> None:
+        self.answers.append((peer, wire.decode_reply(frame)))
+
+
+def server() -> tuple[Server, Heard, Fuse]:
+    fuse = Fuse(lambda: None)
+    recorder = Recorder(lambda _: True, fuse.trip)
+    identity = identify("ipc:///nowhere/x.sock", None)
+    state_page = StatePage(identity.as_json(page.HELLO_BYTES))
+    made, heard = Server(recorder, state_page, fuse, identity), Heard()
+    made._endpoint = heard  # type: ignore[assignment]
+    return made, heard, fuse
+
+
+def test_the_list_is_closed() -> None:
+    tags = {kind.__struct_config__.tag for kind in known()}
+    assert tags == COMMANDS
+
+
+def known() -> tuple[Any, ...]:
+    return tuple(wire.Request.__args__)
+
+
+REQUESTS = some.one_of([anything(kind).map(wire.encode_message) for kind in known()])
+
+
+@pytest.mark.parametrize("tag", ["run", "eval", "exec", "profile", "stop", "set", "batch", "dump"])
+def test_nothing_else_is_a_request(tag: str) -> None:
+    with pytest.raises(ValueError, match="Invalid value"):
+        wire.decode_request(msgspec.msgpack.encode([tag, 1, os.getpid(), True]))
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@given(
+    some.lists(
+        some.tuples(
+            some.sampled_from([b"a", b"b", *(b"%d" % n for n in range(40))]),
+            some.one_of(some.binary(max_size=60), REQUESTS),
+        ),
+        max_size=80,
+    )
+)  # fmt: skip
+def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
+    frames: list[tuple[bytes, bytes]],
+) -> None:
+    made, heard, fuse = server()
+    heard.frames = list(frames)
+    while heard.frames:
+        asked = heard.frames[:REQUESTS_A_TURN]
+        heard.answers.clear()
+        made.turn()
+        assert len(heard.answers) <= len(asked) + MOST_PEERS
+        for peer, answer in heard.answers:
+            assert isinstance(answer, wire.Greeting | wire.Batch | wire.Dump)
+            assert peer in {who for who, _ in frames}
+    assert fuse.fault is None
+
+
+def test_a_history_is_given_once_however_often_it_is_asked_for() -> None:
+    made, heard, _ = server()
+    heard.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True)))] * 60
+    made.turn()
+    assert [type(answer) for _, answer in heard.answers] == [wire.Greeting, wire.Batch]
+
+
+def test_a_long_history_is_cut_to_what_a_reader_takes() -> None:
+    phases = {f"phase {number} {'x' * 150}": number for number in range(200)}
+    row = wire.Step(1, 1, 0, 9, 0, 0, 9, 0, 0, 0, 0, 0, 0, phases, 1, 1, 1, 8, 0, 0, False)
+    opened = wire.Open(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, False)
+    rows = [msgspec.structs.replace(row, number=number) for number in range(1, 401)]
+    batch = wire.Batch(1, 0, rows, opened, [], 0, None, 1, 1, None)
+    assert len(wire.encode_message(batch)) > wire.MAX_FRAME_BYTES
+    told = wire.decode_reply(wire.encode_batch(batch))
+    assert isinstance(told, wire.Batch)
+    assert 50 < len(told.steps) < 400
+    assert told.steps[-1].number == 400
