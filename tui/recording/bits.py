@@ -15,6 +15,8 @@ _WRITTEN_BITS: Final = 72
 _WINDOW_BYTES: Final = 16
 """Holds the longest code, wherever in a byte it begins."""
 _MOST_LOW_BITS: Final = 64
+_PIECE_BYTES: Final = 64
+"""Numbers that begin in so many bytes are read together."""
 
 
 class _Size:
@@ -76,28 +78,50 @@ class BitReader:
     """Reads what a BitWriter wrote, chunk after chunk."""
 
     def __init__(self) -> None:
-        self._size = _Size()
+        self._sum = 0
+        """As in `_Size`, whose arithmetic is written out below: a recording of an hour has six
+        million numbers."""
         self._data = b""
         self._at = 0
-        """In bits."""
+        self._end = 0
+        """Both in bits."""
+        self._ready: list[int] = []
+        """The next numbers, the next one last."""
 
     def feed(self, data: bytes) -> None:
         """The bytes of the next chunk."""
         self._data = data
-        self._at = 0
+        self._at, self._end = 0, 8 * len(data)
+        self._ready = []
 
     def next(self) -> int:
         """The next number; 0 past the end."""
-        low = self._size.low_bits
-        byte = self._at >> 3
-        window = int.from_bytes(self._data[byte : byte + _WINDOW_BYTES], "little")
-        window >>= self._at & 7
-        ones = (~window & window + 1).bit_length() - 1
-        if ones < _MOST_ONES:
-            number = ones << low | window >> ones + 1 & (1 << low) - 1
-            self._at += ones + 1 + low
-        else:
-            number = window >> _MOST_ONES & (1 << _WRITTEN_BITS) - 1
-            self._at += _MOST_ONES + _WRITTEN_BITS
-        self._size.learn(number)
-        return number
+        if not self._ready:
+            if self._at >= self._end:
+                self._sum -= self._sum >> _MEMORY
+                return 0
+            self._read_on()
+        return self._ready.pop()
+
+    def _read_on(self) -> None:
+        byte, skipped = self._at >> 3, self._at & 7
+        piece = self._data[byte : byte + _PIECE_BYTES + _WINDOW_BYTES]
+        window = int.from_bytes(piece, "little") >> skipped
+        left = min(8 * _PIECE_BYTES, self._end - 8 * byte) - skipped
+        lately, numbers = self._sum, self._ready
+        while left > 0:
+            low = min(_MOST_LOW_BITS, max(0, (lately >> _MEMORY).bit_length() - 1))
+            ones = (~window & window + 1).bit_length() - 1
+            if ones < _MOST_ONES:
+                number = ones << low | window >> ones + 1 & (1 << low) - 1
+                bits = ones + 1 + low
+            else:
+                number = window >> _MOST_ONES & (1 << _WRITTEN_BITS) - 1
+                bits = _MOST_ONES + _WRITTEN_BITS
+            numbers.append(number)
+            lately += number - (lately >> _MEMORY)
+            window >>= bits
+            left -= bits
+        self._at = 8 * byte + min(8 * _PIECE_BYTES, self._end - 8 * byte) - left
+        self._sum = lately
+        numbers.reverse()

@@ -62,7 +62,7 @@ class ChunkReader:
             self._begin()
         count = data.next()
         self._texts.read(data)
-        self._fed = {}
+        fed_before, self._fed = self._fed, {}
         number = -1
         while not data.is_over:
             number += data.next()
@@ -70,7 +70,8 @@ class ChunkReader:
             names = Varints(data.bytes(names_bytes))
             self._fed[number] = names, noise.bytes(differences_bytes)
         for node in self._nodes:
-            self._feed(node)
+            if node.number in self._fed or node.number in fed_before:
+                self._feed(node)
         self._values = 0
         for _ in range(count):
             yield self._value(self._root, 0)
@@ -94,10 +95,13 @@ class ChunkReader:
         return node.parts[position]
 
     def _value(self, node: Node[ColumnReader], depth: int) -> Any:
+        kind, number = node.column.next()
+        return self._told(node, kind, number, depth)
+
+    def _told(self, node: Node[ColumnReader], kind: Kind, number: int, depth: int) -> Any:
         self._values += 1
         if self._values > MOST_VALUES or depth > MOST_DEPTH:
             raise MalformedError("more values than a chunk can hold")
-        kind, number = node.column.next()
         if kind in _INTS:
             return number
         if kind in _FLOATS:

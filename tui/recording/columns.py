@@ -73,6 +73,8 @@ class ColumnReader:
 
     def __init__(self) -> None:
         self._kind: Kind | None = None
+        self._named = True
+        self._unit = 1
         self._last = 0
         self._bits = BitReader()
         self._bytes = Varints(b"")
@@ -84,21 +86,25 @@ class ColumnReader:
 
     def next(self) -> tuple[Kind, int]:
         """The next value and its kind. Raises MalformedError where there can be none."""
-        named = self._kind is None or self._kind in NAMES
-        if named:
+        if self._named:
             token = _SAME if self._bytes.is_over else self._bytes.next()
         else:
             token = self._bits.next()
         if token == _CHANGE:
-            self._kind = kind_numbered(self._bytes.next())
-            self._last = _unfolded(self._bytes.next()) * UNIT.get(self._kind, 1)
-        elif self._kind is None:
+            return self._changed()
+        if self._kind is None:
             raise MalformedError("a column without a kind")
-        elif token != _SAME and named:
+        if token != _SAME and self._named:
             self._last = token - _FIRST
         elif token != _SAME:
-            self._last += _unfolded(token - _FIRST + 1) * UNIT.get(self._kind, 1)
+            self._last += _unfolded(token - _FIRST + 1) * self._unit
         return self._kind, self._last
+
+    def _changed(self) -> tuple[Kind, int]:
+        kind = kind_numbered(self._bytes.next())
+        self._kind, self._named, self._unit = kind, kind in NAMES, UNIT.get(kind, 1)
+        self._last = _unfolded(self._bytes.next()) * self._unit
+        return kind, self._last
 
 
 def _folded(number: int) -> int:
