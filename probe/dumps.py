@@ -16,7 +16,7 @@ from typing import Final
 
 from probe.peers import Peer
 from probe.recorder import Recorder
-from probe.wire.messages import Dump, ThreadStack
+from probe.wire.dump import Dump, ThreadStack
 
 QUIET_NS: Final = 5_000_000_000
 """No mark for so long: half of what the monitor takes for a stall at the least."""

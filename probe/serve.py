@@ -15,6 +15,7 @@ from probe.device.governor import Governor
 from probe.device.sampling import Sampling
 from probe.dumps import Dumps
 from probe.endpoint import Endpoint
+from probe.fitting import encode_batch
 from probe.fuse import Fuse
 from probe.identity import Identity, torch_version
 from probe.leftovers import remove_leftovers
@@ -42,7 +43,6 @@ from probe.wire.messages import (
     Step,
     Subscribe,
     decode_request,
-    encode_batch,
     encode_message,
 )
 

@@ -115,10 +115,10 @@ class Timeline:
         return self._boundary.trained
 
     def steps_by(self, number: int) -> int:
-        """Steps completed by the mark of that number, if the loop went on as it did before."""
+        """Steps completed by the mark of that number, if the loop marks as it did before."""
         if not self._expected or number <= self._expected:
             return self.steps
-        return self.steps * number // self._expected
+        return self.steps + self._rests.unseen(self.steps, self._expected, number)
 
     def pick_up(self, number: int) -> None:
         """Go on at a mark that is not the next: what lies between was left out on purpose."""
@@ -348,7 +348,7 @@ class Timeline:
 
     def _rested(self, t_ns: int, leaves: int) -> None:
         """Steps passed unmarked: count them, and begin anew here."""
-        self.steps += self._rests.steps(leaves, t_ns - self._since_ns)
+        self.steps += self._rests.over(leaves, t_ns - self._since_ns)
         self._begin_at(t_ns)
         self._spoiled = True
 

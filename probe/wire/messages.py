@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from probe.wire.dump import Dump
+
 SCHEMA: Final = 1
 """Version of these structs: raised when a field changes meaning, not when one is appended."""
 
@@ -318,31 +320,6 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
     """Requests since the start that were malformed, or no request that this probe knows."""
 
 
-class ThreadStack(msgspec.Struct, frozen=True, array_like=True):
-    """Where one thread is."""
-
-    name: str
-    training: bool
-    """It is the one that trains; the main thread where none has trained yet."""
-    frames: list[tuple[str, str, int]]
-    """Function, file and line, outermost first."""
-    cut: bool
-    """It has more frames, further out."""
-
-
-class Dump(msgspec.Struct, frozen=True, array_like=True, tag="dump"):
-    """The answer to `AskStacks`: to nobody who has not asked."""
-
-    taken_ns: int
-    """perf_counter_ns."""
-    threads: list[ThreadStack]
-    """The training thread first."""
-    left_out: int
-    """Threads beyond those."""
-    why_not: str = ""
-    """Why there is none; "" where there is."""
-
-
 class Bye(msgspec.Struct, frozen=True, array_like=True, tag="bye"):
     """The probe is leaving: `reason` is "uninstalled", "exiting" or "disarmed"."""
 
@@ -378,23 +355,6 @@ and says nothing."""
 
 encode_message = msgspec.msgpack.Encoder().encode
 """Encode any message of this module to bytes."""
-
-
-def encode_batch(batch: Batch) -> bytes:
-    """A batch as bytes that a reader takes: without its oldest steps, where it would be too long.
-
-    Steps with many phases of the user's, and a history of them, come to that.
-    """
-    while len(frame := encode_message(batch)) > MAX_FRAME_BYTES and (
-        batch.steps or batch.gpu_steps
-    ):
-        newer, newer_gpu = len(batch.steps) // 2 + 1, len(batch.gpu_steps) // 2 + 1
-        batch = msgspec.structs.replace(
-            batch, steps=batch.steps[newer:], gpu_steps=batch.gpu_steps[newer_gpu:]
-        )
-    return frame
-
-
 _reply_decoder: Final[msgspec.msgpack.Decoder[Reply]] = msgspec.msgpack.Decoder(Reply)
 _request_decoder: Final[msgspec.msgpack.Decoder[Request]] = msgspec.msgpack.Decoder(Request)
 _hello_decoder: Final = msgspec.json.Decoder(Hello)

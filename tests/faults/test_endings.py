@@ -88,6 +88,7 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
         assert [str(path) for path in sockets_in(tmp_path)] == [own]
 
 
+@pytest.mark.fault
 def test_a_terminal_that_hangs_up_is_no_matter_of_the_probes(tmp_path: Path) -> None:
     """stdout and stderr are closed under it, and the probe has something to say."""
     script = (

@@ -144,6 +144,7 @@ def test_in_a_notebook(tmp_path: Path) -> None:
     assert errors == ["RuntimeError"]
 
 
+@pytest.mark.fault
 def test_cells_that_are_run_again_and_again_in_one_interpreter(tmp_path: Path) -> None:
     """Without Jupyter: what a cell is to the probe is code in a `__main__` that goes on living."""
     script = f"""

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.faults.training import TRAIN, bare, descriptors_of, sockets_in, threads_of
 from tests.integration.monitored import hello_of, started, until
 
@@ -52,6 +54,7 @@ def test_uninstalled_nothing_of_it_is_left(tmp_path: Path) -> None:
         assert run.finish()[2] == ""
 
 
+@pytest.mark.fault
 def test_ended_it_leaves_no_file(tmp_path: Path) -> None:
     script = TRAIN + "    print(train(), flush=True); sys.stdin.readline()"
     with started(script, tmp_path, TMPDIR=str(tmp_path)) as run:

@@ -16,6 +16,7 @@ from probe.identity import identify
 from probe.state_page import StatePage
 from probe.wire import messages as wire
 from probe.wire import page
+from probe.wire.dump import Dump, ThreadStack
 from tests.integration.monitored import ROOT
 from tests.unit.session.making import HELLO, delivered, loader, steps
 from tui.errors import GpuwatchError
@@ -104,7 +105,7 @@ def seeds_of(surface: str) -> list[bytes]:
             "loaders": [loader(num_workers=4)],
             "settings": wire.Settings(threads=4, optimizer="AdamW"),
         })  # fmt: skip
-        dump = wire.Dump(1, [wire.ThreadStack("MainThread", True, [("f", "t.py", 3)], False)], 0)
+        dump = Dump(1, [ThreadStack("MainThread", True, [("f", "t.py", 3)], False)], 0)
         said = (told, wire.Greeting(HELLO, 5), wire.Bye("exiting", 3), dump)
         return [wire.encode_message(one) for one in said]
     if surface == "request":

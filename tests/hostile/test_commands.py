@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+from probe.fitting import encode_batch
 from probe.fuse import Fuse
 from probe.identity import identify
 from probe.peers import MOST_PEERS
@@ -109,7 +110,7 @@ def test_a_long_history_is_cut_to_what_a_reader_takes() -> None:
     rows = [msgspec.structs.replace(row, number=number) for number in range(1, 401)]
     batch = wire.Batch(1, 0, rows, opened, [], 0, None, 1, 1, None)
     assert len(wire.encode_message(batch)) > wire.MAX_FRAME_BYTES
-    told = wire.decode_reply(wire.encode_batch(batch))
+    told = wire.decode_reply(encode_batch(batch))
     assert isinstance(told, wire.Batch)
     assert 50 < len(told.steps) < 400
     assert told.steps[-1].number == 400

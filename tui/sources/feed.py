@@ -4,12 +4,12 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from probe.wire.dump import Dump
 from probe.wire.messages import (
     SCHEMA,
     AskStacks,
     Batch,
     Bye,
-    Dump,
     Greeting,
     Hello,
     Leave,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from probe.wire.messages import Dump, ThreadStack
+from probe.wire.dump import Dump, ThreadStack
 from tui.observations import DumpSeen, StackCount
 from tui.sources.short_paths import ShortPaths
 from tui.sources.source_lines import SourceLines, roots_of

@@ -11,7 +11,8 @@ from probe.dumps import AGAIN_NS, MOST_FRAMES, MOST_TEXT, MOST_THREADS, OFF, QUI
 from probe.peers import Peer
 from probe.recorder import Recorder
 from probe.wire import marks
-from probe.wire.messages import MAX_FRAME_BYTES, ThreadStack, encode_message
+from probe.wire.dump import ThreadStack
+from probe.wire.messages import MAX_FRAME_BYTES, encode_message
 
 S = 1_000_000_000
 

@@ -318,6 +318,30 @@ def test_a_rest_counts_its_steps_and_tells_none_of_them(run: Watched) -> None:
     assert run.timeline.lost_marks == 0
 
 
+def test_marks_that_are_lost_after_a_rest_are_as_many_steps_as_others(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+
+    def train(steps: int) -> None:
+        for _ in range(steps):
+            model(torch.ones(3)).backward()
+            optimizer.step()
+
+    train(400)
+    run.steps()
+    run.recorder.rest()
+    train(5_000)
+    run.recorder.wake()
+    train(10)
+    run.steps()
+    before = run.timeline.steps
+    train(100)
+    run.recorder.ring.clear()
+    train(10)
+    run.steps()
+    assert abs(run.timeline.steps - before - 110) < 8
+
+
 def test_a_rest_of_an_inference_is_counted_by_the_clock(run: Watched) -> None:
     model = Model(run.clock)
     with torch.no_grad():

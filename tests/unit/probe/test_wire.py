@@ -10,18 +10,17 @@ from hypothesis import strategies as st
 from probe import identity
 from probe.merging import merge_steps
 from probe.wire import messages as wire
+from probe.wire.dump import Dump, ThreadStack
 from probe.wire.messages import (
     AskStacks,
     Batch,
     Bye,
-    Dump,
     Leave,
     Loader,
     Open,
     Request,
     Step,
     Subscribe,
-    ThreadStack,
 )
 
 STEP = Step(
