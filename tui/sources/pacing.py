@@ -1,7 +1,6 @@
 """What is dear to read is read rarely: so that it takes at most its share of a core."""
 
 
-
 class Pace:
     """When something may be read again, by the CPU time that it took."""
 
