@@ -26,8 +26,12 @@ def is_plausible(batch: Batch) -> bool:
 
 
 def _is_counted(part: msgspec.Struct) -> bool:
+    values = msgspec.structs.astuple(part)
+    figures = [value for value in values if isinstance(value, int)]
+    if not figures or 0 <= min(figures) <= max(figures) < MOST:
+        return True
     return all(
         0 <= value < MOST or (name.startswith(SIGNED) and -MOST < value < MOST)
-        for name, value in zip(part.__struct_fields__, msgspec.structs.astuple(part), strict=True)
+        for name, value in zip(part.__struct_fields__, values, strict=True)
         if isinstance(value, int)
     )

@@ -85,30 +85,45 @@ class BitReader:
         self._at = 0
         self._end = 0
         """Both in bits."""
-        self._ready: list[int] = []
-        """The next numbers, the next one last."""
+        self.ready: list[int] = []
+        """Numbers that may be taken from its end before `next` is asked for more. Of the zeros at
+        the end of a chunk there may be too many."""
+        self.is_over = True
+        """Whoever knows it may count on in `zeros` and not ask."""
+        self.zeros = 0
+        """That were read past the end."""
+        self._sums: list[int] = []
+        """What `_sum` was before the first of them, and after each."""
 
     def feed(self, data: bytes) -> None:
         """The bytes of the next chunk."""
+        if self.ready:
+            self._sum = self._sums[-1 - len(self.ready)]
+            self.ready.clear()
+        while self.zeros and self._sum >> _MEMORY:
+            self._sum -= self._sum >> _MEMORY
+            self.zeros -= 1
+        self.zeros = 0
         self._data = data
         self._at, self._end = 0, 8 * len(data)
-        self._ready = []
+        self.is_over = not data
 
     def next(self) -> int:
         """The next number; 0 past the end."""
-        if not self._ready:
-            if self._at >= self._end:
-                self._sum -= self._sum >> _MEMORY
+        if not self.ready:
+            if self.is_over:
+                self.zeros += 1
                 return 0
             self._read_on()
-        return self._ready.pop()
+        return self.ready.pop()
 
     def _read_on(self) -> None:
         byte, skipped = self._at >> 3, self._at & 7
         piece = self._data[byte : byte + _PIECE_BYTES + _WINDOW_BYTES]
         window = int.from_bytes(piece, "little") >> skipped
         left = min(8 * _PIECE_BYTES, self._end - 8 * byte) - skipped
-        lately, numbers = self._sum, self._ready
+        lately, numbers = self._sum, self.ready
+        self._sums = sums = [lately]
         while left > 0:
             low = min(_MOST_LOW_BITS, max(0, (lately >> _MEMORY).bit_length() - 1))
             ones = (~window & window + 1).bit_length() - 1
@@ -120,8 +135,10 @@ class BitReader:
                 bits = _MOST_ONES + _WRITTEN_BITS
             numbers.append(number)
             lately += number - (lately >> _MEMORY)
+            sums.append(lately)
             window >>= bits
             left -= bits
         self._at = 8 * byte + min(8 * _PIECE_BYTES, self._end - 8 * byte) - left
         self._sum = lately
+        self.is_over = self._at >= self._end
         numbers.reverse()

@@ -15,15 +15,17 @@ from tui.recording.chunks import (
     Chunk,
     Node,
 )
-from tui.recording.columns import ColumnReader
+from tui.recording.columns import TOLD, ColumnReader
 from tui.recording.differences import Differences
 from tui.recording.format import LATEST_NS, Entry, MalformedError
 from tui.recording.kinds import Kind, float_of
 from tui.recording.texts import TextReader
 from tui.recording.varints import Varints
 
-_FLOATS: Final = frozenset({Kind.TENTHS, Kind.KIB_FLOAT, Kind.FLOAT})
-_INTS: Final = frozenset({Kind.INT, Kind.THOUSANDS, Kind.KIB})
+_SCALARS: Final = frozenset(
+    {Kind.NONE, Kind.BOOL, Kind.TEXT, Kind.TENTHS, Kind.KIB_FLOAT, Kind.FLOAT}
+)
+"""And those of `PLAIN`: what holds nothing else."""
 
 
 class ChunkReader:
@@ -70,9 +72,13 @@ class ChunkReader:
             names = Varints(data.bytes(names_bytes))
             self._fed[number] = names, noise.bytes(differences_bytes)
         for node in self._nodes:
-            if node.number in self._fed or node.number in fed_before:
+            if node.number in self._fed:
                 self._feed(node)
+            elif node.number in fed_before:
+                self._feed(node)
+                self._hold(node.column)
         self._values = 0
+        self._take_room(count)
         for _ in range(count):
             yield self._value(self._root, 0)
 
@@ -89,58 +95,85 @@ class ChunkReader:
         names, differences = self._fed.get(node.number, (Varints(b""), b""))
         node.column.feed(names, differences)
 
+    def _hold(self, column: ColumnReader) -> None:
+        """It goes on as before, which half of all values do."""
+        if column.is_plain:
+            column.held = column.last
+        elif column.kind in _SCALARS:
+            column.held = self._scalar(column.kind, column.last)
+
     def _part(self, node: Node[ColumnReader], position: int) -> Node[ColumnReader]:
         if position == len(node.parts):
             node.parts.append(self._node())
         return node.parts[position]
 
     def _value(self, node: Node[ColumnReader], depth: int) -> Any:
-        kind, number = node.column.next()
-        return self._told(node, kind, number, depth)
+        column = node.column
+        number = column.next()
+        return number if column.is_plain else self._told(node, column.kind, number, depth)
 
-    def _told(self, node: Node[ColumnReader], kind: Kind, number: int, depth: int) -> Any:
-        self._values += 1
-        if self._values > MOST_VALUES or depth > MOST_DEPTH:
-            raise MalformedError("more values than a chunk can hold")
-        if kind in _INTS:
-            return number
-        if kind in _FLOATS:
-            return float_of(kind, number)
+    def _told(self, node: Node[ColumnReader], kind: Kind | None, number: int, depth: int) -> Any:
+        if kind in _SCALARS:
+            return self._scalar(kind, number)
+        if kind is Kind.TEXTS:
+            return self._texts.texts(number)
+        if depth >= MOST_DEPTH:
+            raise MalformedError("values that lie too deep")
+        if kind is Kind.ROWS:
+            self._take_room(number)
+            return [self._value(self._part(node, 0), depth + 1) for _ in range(number)]
+        if kind is Kind.PLACES:
+            self._take_room(number)
+            places = (min(place, MOST_PLACES) for place in range(number))
+            return [self._value(self._part(node, place), depth + 1) for place in places]
+        if kind is Kind.PAIRS:
+            keys = self._texts.texts(number)
+            self._take_room(len(keys))
+            parts = ((key, self._part(node, at)) for at, key in enumerate(keys))
+            return {key: self._value(part, depth + 1) for key, part in parts}
+        return self._record(node, kind, number, depth)
+
+    def _scalar(self, kind: Kind | None, number: int) -> Any:
         if kind is Kind.NONE:
             return None
         if kind is Kind.BOOL:
             return number != 0
         if kind is Kind.TEXT:
             return self._texts.text(number)
-        if kind is Kind.TEXTS:
-            return self._texts.texts(number)
-        if kind is Kind.ROWS:
-            self._check_room(number)
-            return [self._value(self._part(node, 0), depth + 1) for _ in range(number)]
-        if kind is Kind.PLACES:
-            self._check_room(number)
-            places = (min(place, MOST_PLACES) for place in range(number))
-            return [self._value(self._part(node, place), depth + 1) for place in places]
-        if kind is Kind.PAIRS:
-            keys = enumerate(self._texts.texts(number))
-            return {key: self._value(self._part(node, at), depth + 1) for at, key in keys}
-        return self._record(node, kind, number, depth)
+        assert kind is not None
+        return float_of(kind, number)
 
-    def _record(self, node: Node[ColumnReader], kind: Kind, number: int, depth: int) -> list[Any]:
+    def _record(
+        self, node: Node[ColumnReader], kind: Kind | None, number: int, depth: int
+    ) -> list[Any]:
         fields: list[Any] = []
         if kind is Kind.TAGGED:
             fields.append(self._texts.text(number))
             if number not in node.tagged:
                 node.tagged[number] = self._node()
             node = node.tagged[number]
-            kind, number = node.column.next()
+            number, kind = node.column.next(), node.column.kind
         if kind is not Kind.RECORD:
             raise MalformedError("a kind of record without a record")
-        self._check_room(number)
-        for position in range(number):
+        self._take_room(number)
+        known = node.parts[:number]
+        for part in known:
+            # As `_value` does it, for most values of a recording are plain and lie in records.
+            column = part.column
+            if column.held is not TOLD:
+                column.passed += 1
+                fields.append(column.held)
+                continue
+            value = column.next()
+            fields.append(
+                value if column.is_plain else self._told(part, column.kind, value, depth + 1)
+            )
+        for position in range(len(known), number):
             fields.append(self._value(self._part(node, position), depth + 1))
         return fields
 
-    def _check_room(self, number: int) -> None:
+    def _take_room(self, number: int) -> None:
+        """For so many more values."""
         if not 0 <= number <= MOST_VALUES - self._values:
             raise MalformedError("more values than a chunk can hold")
+        self._values += number

@@ -9,9 +9,11 @@ from typing import Final
 
 from tui.recording.bits import BitReader, BitWriter
 from tui.recording.format import MalformedError
-from tui.recording.kinds import NAMES, UNIT, Kind, kind_numbered
+from tui.recording.kinds import NAMES, PLAIN, UNIT, Kind, kind_numbered
 from tui.recording.varints import Varints, put_varint
 
+TOLD: Final = object()
+"""Stands for no value: those of a column are told one by one."""
 _SAME: Final = 0
 _CHANGE: Final = 1
 _FIRST: Final = 2
@@ -72,39 +74,66 @@ class ColumnReader:
     """Reads what a ColumnWriter wrote, chunk after chunk."""
 
     def __init__(self) -> None:
-        self._kind: Kind | None = None
+        self.kind: Kind | None = None
+        """Of the last value."""
+        self.is_plain = False
+        """The last value is the number itself."""
+        self.held: object = TOLD
+        """The value that it has throughout a chunk which tells nothing of it; else `TOLD`. Whoever
+        takes it so counts in `passed` how often."""
+        self.passed = 0
         self._named = True
         self._unit = 1
         self._last = 0
         self._bits = BitReader()
+        self._ready = self._bits.ready
         self._bytes = Varints(b"")
 
     def feed(self, names: Varints, differences: bytes) -> None:
         """What the next chunk has for it."""
+        if not self._named:
+            self._bits.zeros += self.passed
+        self.held, self.passed = TOLD, 0
         self._bytes = names
         self._bits.feed(differences)
 
-    def next(self) -> tuple[Kind, int]:
-        """The next value and its kind. Raises MalformedError where there can be none."""
+    @property
+    def last(self) -> int:
+        """The last value's number."""
+        return self._last
+
+    def next(self) -> int:
+        """The next value's number. Raises MalformedError where there can be none."""
         if self._named:
-            token = _SAME if self._bytes.is_over else self._bytes.next()
+            return self._next_named()
+        if self._ready:
+            token = self._ready.pop()
+        elif self._bits.is_over:
+            self._bits.zeros += 1
+            return self._last
         else:
             token = self._bits.next()
         if token == _CHANGE:
-            return self._changed()
-        if self._kind is None:
-            raise MalformedError("a column without a kind")
-        if token != _SAME and self._named:
-            self._last = token - _FIRST
+            self._change()
         elif token != _SAME:
             self._last += _unfolded(token - _FIRST + 1) * self._unit
-        return self._kind, self._last
+        return self._last
 
-    def _changed(self) -> tuple[Kind, int]:
-        kind = kind_numbered(self._bytes.next())
-        self._kind, self._named, self._unit = kind, kind in NAMES, UNIT.get(kind, 1)
+    def _next_named(self) -> int:
+        token = _SAME if self._bytes.is_over else self._bytes.next()
+        if token == _CHANGE:
+            self._change()
+        elif self.kind is None:
+            raise MalformedError("a column without a kind")
+        elif token != _SAME:
+            self._last = token - _FIRST
+        return self._last
+
+    def _change(self) -> None:
+        self.kind = kind = kind_numbered(self._bytes.next())
+        self.is_plain, self._named = kind in PLAIN, kind in NAMES
+        self._unit = UNIT.get(kind, 1)
         self._last = _unfolded(self._bytes.next()) * self._unit
-        return kind, self._last
 
 
 def _folded(number: int) -> int:

@@ -45,6 +45,8 @@ class Kind(IntEnum):
 
 
 UNIT: Final = {Kind.THOUSANDS: 1_000, Kind.KIB: 1_024}
+PLAIN: Final = frozenset({Kind.INT, Kind.THOUSANDS, Kind.KIB})
+"""Their numbers are the values."""
 NAMES: Final = frozenset(
     {Kind.NONE, Kind.TEXT, Kind.TEXTS, Kind.PAIRS, Kind.TAGGED, Kind.FLOAT, Kind.BOOL}
 )

@@ -13,12 +13,11 @@ from tui.over_time.series import Series
 from tui.over_time.step_edges import StepEdges
 from tui.session.gpu_conditions import conditions
 from tui.session.gpu_series import NAMES, GpuSeries
+from tui.session.readings import HELD, Readings, means, together
 from tui.session.scope import MOST_SAMPLES, Reading
 from tui.snapshot import Sawtooth
 from tui.verdict.window import GpuActivity
 
-HELD: Final = 36_000
-"""An hour at ten readings a second."""
 HELD_USES: Final = 3_600
 READ_NS: Final = 10_000_000
 """To which the spacing of the readings is rounded: theirs jitters."""
@@ -36,7 +35,7 @@ class ActivityBook:
     def __init__(self) -> None:
         self.gpus: tuple[GpuUse, ...] = ()
         """The slow figures as they were last."""
-        self._readings: deque[ActivitySeen] = deque(maxlen=HELD)
+        self._readings = Readings()
         self._uses: deque[GpusSeen] = deque(maxlen=HELD_USES)
         self._each = GpuSeries()
         self._together: dict[str, Growing] = {}
@@ -48,7 +47,7 @@ class ActivityBook:
         """Take one reading of what the GPUs did, at the time that it speaks of."""
         if seen.gpus:
             seen = structs.replace(seen, t_ns=seen.t_ns - LATE_NS.get(seen.gpus[0].source, 0))
-        self._readings.append(seen)
+        self._readings.add(seen)
         interval_ns = self._interval_ns()
         self._each.did(seen, interval_ns)
         newest = seen.gpus[0] if seen.gpus else None
@@ -85,7 +84,7 @@ class ActivityBook:
 
     def _interval_ns(self) -> int:
         """How far apart the newest readings are."""
-        recent = [gpu.interval_ns for seen in _last(self._readings, 21) for gpu in seen.gpus]
+        recent = [gpu.interval_ns for seen in self._readings.last(21) for gpu in seen.gpus]
         return max(1, round(median(recent) / READ_NS)) * READ_NS if recent else READ_NS
 
     def _grown(
@@ -111,21 +110,15 @@ class ActivityBook:
 
     def newest(self) -> tuple[Activity, ...]:
         """Of each GPU the mean over the last second of its readings."""
-        if not self._readings:
+        newest = self._readings.last(1)
+        if not newest:
             return ()
-        since_ns = self._readings[-1].t_ns - NEWEST_NS
-        rows: dict[int, list[Activity]] = {}
-        for seen in reversed(self._readings):
-            if seen.t_ns <= since_ns:
-                break
-            for gpu in seen.gpus:
-                rows.setdefault(gpu.index, []).append(gpu)
-        return tuple(_together(rows[index]) for index in sorted(rows))
+        return means(list(self._readings.after(newest[0].t_ns - NEWEST_NS)))
 
     def readings(self) -> list[Reading]:
         """The newest readings by GPM of how many multiprocessors were active, oldest first."""
         told: list[Reading] = []
-        for seen in _last(self._readings, MOST_SAMPLES):
+        for seen in self._readings.last(MOST_SAMPLES):
             sm = _mean(seen.gpus, lambda gpu: gpu.sm if gpu.source == "gpm" else None)
             if sm is not None:
                 told.append(Reading(seen.t_ns - seen.gpus[0].interval_ns, seen.t_ns, sm))
@@ -135,9 +128,7 @@ class ActivityBook:
         """How busy the GPUs were in the readings that end after a moment, oldest first: the part of
         the time in which anything ran, else in which multiprocessors were active."""
         told: list[Reading] = []
-        for seen in reversed(self._readings):
-            if seen.t_ns <= since_ns:
-                break
+        for seen in self._readings.after(since_ns):
             busy = _mean(seen.gpus, lambda gpu: gpu.sm if gpu.busy is None else gpu.busy)
             if busy is not None:
                 told.append(Reading(seen.t_ns - seen.gpus[0].interval_ns, seen.t_ns, busy))
@@ -146,9 +137,7 @@ class ActivityBook:
     def between(self, start_ns: int, end_ns: int) -> GpuActivity | None:
         """Means over a stretch of time, weighted by the readings' lengths; None without any."""
         rows: list[Activity] = []
-        for seen in reversed(self._readings):
-            if seen.t_ns <= start_ns:
-                break
+        for seen in self._readings.after(start_ns):
             if seen.t_ns <= end_ns + BEFORE_FIRST_NS:
                 rows += seen.gpus
         if not rows:
@@ -157,7 +146,7 @@ class ActivityBook:
         uses = [gpu for seen in self._uses if start_ns < seen.t_ns <= end_ns for gpu in seen.gpus]
         latest = self._uses[-1].gpus if self._uses else ()
         were = conditions(uses, latest)
-        mean = _together(rows)
+        mean = together(rows)
         return GpuActivity(
             source=mean.source,
             seconds=mean.interval_ns / 1e9 / devices,
@@ -178,25 +167,6 @@ class ActivityBook:
         )
 
 
-def _together(rows: Sequence[Activity]) -> Activity:
-    """Means weighted by the readings' lengths, over all of them; the first names them."""
-    return Activity(
-        index=rows[0].index,
-        source=rows[0].source,
-        interval_ns=sum(row.interval_ns for row in rows),
-        busy=_weighted(rows, lambda row: row.busy),
-        sm=_weighted(rows, lambda row: row.sm),
-        occupancy=_weighted(rows, lambda row: row.occupancy),
-        tensor=_weighted(rows, lambda row: row.tensor),
-        fp32=_weighted(rows, lambda row: row.fp32),
-        dram=_weighted(rows, lambda row: row.dram),
-        pcie_rx_mb_s=_weighted(rows, lambda row: row.pcie_rx_mb_s),
-        pcie_tx_mb_s=_weighted(rows, lambda row: row.pcie_tx_mb_s),
-        nvlink_rx_mb_s=_weighted(rows, lambda row: row.nvlink_rx_mb_s),
-        nvlink_tx_mb_s=_weighted(rows, lambda row: row.nvlink_tx_mb_s),
-    )
-
-
 def _shown(gpu: Activity) -> float | None:
     return gpu.busy if gpu.sm is None else gpu.sm
 
@@ -204,16 +174,3 @@ def _shown(gpu: Activity) -> float | None:
 def _mean(gpus: Sequence[Activity], of: Callable[[Activity], float | None]) -> float | None:
     known = [value for gpu in gpus if (value := of(gpu)) is not None]
     return sum(known) / len(known) if known else None
-
-
-def _weighted(rows: Sequence[Activity], of: Callable[[Activity], float | None]) -> float | None:
-    total, weight = 0.0, 0
-    for row in rows:
-        if (value := of(row)) is not None:
-            total += value * row.interval_ns
-            weight += row.interval_ns
-    return total / weight if weight else None
-
-
-def _last(readings: deque[ActivitySeen], count: int) -> list[ActivitySeen]:
-    return [readings[at] for at in range(max(0, len(readings) - count), len(readings))]

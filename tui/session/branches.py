@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
-from tui.sources.frames import is_users, place_of
+from tui.sources.frames import MOST_STACKS, is_users, place_of
 from tui.stack_trees import Branch, Merged
 
 LEAST_SHARE: Final = 0.01
@@ -26,7 +27,7 @@ def branches_of(stacks: Iterable[Merged]) -> tuple[Branch, ...]:
     root = _Node()
     for stack in stacks:
         root.samples += stack.samples
-        frames = [frame for frame in stack.frames if not CALLS_ON.match(frame)]
+        frames = _without_calls(stack.frames)
         node, told = root, _innermost_own(frames) if stack.line else -1
         for depth, frame in enumerate(frames):
             node = node.below.setdefault(frame, _Node())
@@ -34,6 +35,11 @@ def branches_of(stacks: Iterable[Merged]) -> tuple[Branch, ...]:
             if depth == told:
                 node.line = stack.line
     return _below(root, root.samples)
+
+
+@lru_cache(maxsize=MOST_STACKS)
+def _without_calls(frames: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(frame for frame in frames if not CALLS_ON.match(frame))
 
 
 def _innermost_own(frames: Sequence[str]) -> int:

@@ -10,13 +10,12 @@ from tui.session.keyframes import Keyframes, Spacings
 from tui.session.store import Session
 from tui.snapshot import Snapshot
 
-NEAR_NS: Final = 120_000_000_000
-"""Before the moment that somebody jumps to, everything is judged as it was for this long: twice
-the verdict's window."""
-FAR_EVERY_NS: Final = 10_000_000_000
-"""And before that only so often. Judging is nine tenths of what a jump costs: an hour at 20 steps a
-second takes 120 s with all of it."""
-SPACINGS_NS: Final[Spacings] = ((120 * 10**9, 10**9), (3_600 * 10**9, FAR_EVERY_NS))
+NEAR_NS: Final = 60_000_000_000
+"""Before the moment that somebody jumps to, everything is judged as it was for this long: the
+verdict's window, and more looks than any of its decisions waits for."""
+FAR_EVERY_NS: Final = 30_000_000_000
+"""And before that only so often: judging was most of what a jump costs."""
+SPACINGS_NS: Final[Spacings] = ((120 * 10**9, 10**9), (3_600 * 10**9, 10 * 10**9))
 """Pictures of what was played: closer together than those of a live run, for one plays on from
 them."""
 

@@ -8,7 +8,7 @@ from tui.looking import Reach
 from tui.picture import Moment
 from tui.recording.reader import Recording
 from tui.session.judge import Engine
-from tui.session.played import Played
+from tui.session.played import FAR_EVERY_NS, Played
 from tui.snapshot import Event, Snapshot
 from tui.wording.numbers import clock
 
@@ -143,6 +143,6 @@ class ReplayedPicture:
         events = [Event(header.begins_ns, None, text, "recording")]
         if (passed_ns := self._played.passed_ns) is not None:
             since, until = map(self._place, passed_ns)
-            text = f"passed over {since} to {until}: judged every 10 s there"
+            text = f"passed over {since} to {until}: judged every {FAR_EVERY_NS // 10**9} s there"
             events.append(Event(passed_ns[1], None, text, "recording"))
         return events

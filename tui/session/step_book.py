@@ -47,7 +47,8 @@ class StepBook:
 
     def last(self, rows: int) -> tuple[Step, ...]:
         """The newest `rows` rows, oldest first."""
-        return tuple(islice(self._rows, max(0, len(self._rows) - rows), None))
+        newest_first = tuple(islice(reversed(self._rows), rows))
+        return newest_first[::-1]
 
     def all(self) -> tuple[Step, ...]:
         """Every row that is held, oldest first."""

@@ -48,6 +48,10 @@ MACHINERY: Final = (
 MOST_PATHS: Final = 8_192
 """Whose code a line is, is asked of the same lines again and again."""
 
+MOST_STACKS: Final = 1_024
+"""A run stands at the same places again and again, and its stacks are looked through every few
+seconds."""
+
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
 
@@ -121,11 +125,18 @@ def _samples(stacks: list[StackCount]) -> int:
     return sum(stack.count for stack in stacks)
 
 
+@lru_cache(maxsize=MOST_STACKS)
+def _place(frames: tuple[str, ...]) -> tuple[str, str | None]:
+    """What is named of a stack, and who called it."""
+    named = worth_naming(frames)
+    return named, caller_of(frames, named)
+
+
 def _shares(stacks: list[StackCount]) -> tuple[FrameShare, ...]:
     places: Counter[tuple[str, str | None, str]] = Counter()
     for stack in stacks:
-        named = worth_naming(stack.frames)
-        places[named, caller_of(stack.frames, named), stack.line] += stack.count
+        named, caller = _place(stack.frames)
+        places[named, caller, stack.line] += stack.count
     total = sum(places.values())
     return tuple(
         FrameShare(share=count / total, frame=frame, caller=caller, line=line)

@@ -194,20 +194,20 @@ def test_what_is_far_from_where_one_jumps_is_judged_seldom(
     played = Played(opened(tmp_path, long_file), engine)
     assert played.play(played.until_ns, lambda: True)
     judged = [(window.now_ns - START) / S for window in engine.windows]
-    far = [t_s for t_s in judged if t_s < LONG_S - 121]
-    near = [t_s for t_s in judged if t_s >= LONG_S - 121]
-    assert 25 <= len(far) <= 29
-    assert 119 <= len(near) <= 122
+    far = [t_s for t_s in judged if t_s < LONG_S - 61]
+    near = [t_s for t_s in judged if t_s >= LONG_S - 61]
+    assert 10 <= len(far) <= 13
+    assert 59 <= len(near) <= 62
     assert played.passed_ns is not None
     assert played.passed_ns[0] - START <= S
-    assert LONG_S - 125 < (played.passed_ns[1] - START) / S < LONG_S - 119
+    assert LONG_S - 65 < (played.passed_ns[1] - START) / S < LONG_S - 59
 
 
 def test_what_was_passed_over_is_said(tmp_path: Path, long_file: bytes, hand: Hand) -> None:
     picture = ReplayedPicture(opened(tmp_path, long_file), ScriptedEngine(), hand)
     picture.start()
     texts = [event.text for event in picture.moment(START + 390 * S).snapshot.events]
-    assert "passed over 0:00 to 4:29: judged every 10 s there" in texts
+    assert "passed over 0:00 to 5:29: judged every 30 s there" in texts
 
 
 def test_playing_judges_everything(tmp_path: Path, long_file: bytes, hand: Hand) -> None:
@@ -290,5 +290,5 @@ def test_far_back_it_says_of_when_the_numbers_are(
     picture = ReplayedPicture(opened(tmp_path, long_file), ScriptedEngine(), hand)
     picture.start()
     assert place(picture, START + 390 * S) == "6:30 of 6:39 ■ paused"
-    assert place(picture, START + 147 * S) == "2:27 of 6:39 ■ paused: numbers of 2:20"
-    assert place(picture, START + 310 * S) == "5:10 of 6:39 ■ paused"
+    assert place(picture, START + 147 * S) == "2:27 of 6:39 ■ paused: numbers of 2:00"
+    assert place(picture, START + 340 * S) == "5:40 of 6:39 ■ paused"

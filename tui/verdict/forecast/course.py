@@ -3,15 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 ISSUING: Final = ("forward", "backward", "optimizer")
 """Stretches in which the host issues the training's kernels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """From one mark to the next."""
+class Stretch(NamedTuple):
+    """From one mark to the next. (Some thousands are made anew for every verdict.)"""
 
     name: str
     """"data", one of `ISSUING`, "other", "wait", "checkpoint", "evaluation" or "compile"."""
@@ -50,7 +49,8 @@ class Course:
         """With an endless launch queue, behind which late batches hide as well: nothing real is
         faster."""
         steps = tuple(
-            (count, tuple(replace(one, idle_ns=0.0) for one in row)) for count, row in self.steps
+            (count, tuple(one._replace(idle_ns=0.0) if one.idle_ns else one for one in row))
+            for count, row in self.steps
         )
         return replace(self, steps=steps, ahead_ns=inf)
 
@@ -85,13 +85,16 @@ class Removal:
         return replace(course, steps=steps)
 
     def _of(self, one: Stretch) -> Stretch:
-        device = self.device.get(one.name, 1.0)
-        return replace(
-            one,
-            host_ns=one.host_ns * self.host.get(one.name, 1.0),
-            device_ns=one.device_ns * device,
-            idle_ns=one.idle_ns * device,
-            waits=one.waits and not (self.waits or device == 0.0),
+        name, host_ns, device_ns, idle_ns, waits = one
+        if name not in self.host and name not in self.device and not (waits and self.waits):
+            return one
+        device = self.device.get(name, 1.0)
+        return Stretch(
+            name,
+            host_ns=host_ns * self.host.get(name, 1.0),
+            device_ns=device_ns * device,
+            idle_ns=idle_ns * device,
+            waits=waits and not (self.waits or device == 0.0),
         )
 
 

@@ -21,9 +21,9 @@ def _play(course: Course, lag_ns: float) -> tuple[float, float]:
     host, device, total = 0.0, lag_ns, 0.0
     for count, stretches in course.steps:
         began = device
-        for one in stretches:
-            host += one.host_ns
-            device = max(device + one.idle_ns + one.device_ns, host)
-            host = max(host, device if one.waits else device - course.ahead_ns)
+        for _, host_ns, device_ns, idle_ns, waits in stretches:
+            host += host_ns
+            device = max(device + idle_ns + device_ns, host)
+            host = max(host, device if waits else device - course.ahead_ns)
         total += count * (device - began)
     return total, device - host

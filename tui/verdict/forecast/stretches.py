@@ -1,7 +1,6 @@
 """Measured spans as stretches to replay: what the host did itself, and where it waited."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from tui.verdict import policy
@@ -56,7 +55,7 @@ def stretches_of(
             found.append(Stretch(span.name, span.host_ns, work))
     if waited is not None and syncs and row[-1].after_ns <= keeps_up_ns:
         # Seen to wait, though not for long: the GPU had caught up. It still would, were it behind.
-        found[-1] = replace(found[-1], waits=True)
+        found[-1] = found[-1]._replace(waits=True)
     return tuple(found)
 
 

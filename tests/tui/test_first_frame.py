@@ -1,0 +1,75 @@
+"""What is on the terminal first, and that nothing is loaded for it that it does not show."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.tui.fake_run import FakeRun
+from tests.tui.pseudo_terminal import ROOT, PseudoTerminal
+from tui.app import GpuwatchApp
+from tui.screens.breakpoints import HEIGHTS, WIDTHS, classes_at
+
+TOP_LEFT = b"\x1b[1;1H"
+SIZES = [(30, 10), (50, 20), (80, 24), (100, 30), (200, 60)]
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules that a fresh process has after this code."""
+    code += "\nimport json, sys; print(json.dumps(list(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    names: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return set(names)
+
+
+def test_a_command_waits_for_no_other() -> None:
+    loaded = loaded_by("from tui.cli.main import main; main(['attach', '--help'])")
+    commands = {name for name in loaded if name.startswith("tui.cli.")}
+    assert "tui.cli.attach" in commands
+    assert not commands & {f"tui.cli.{name}" for name in ("demo", "doctor", "record", "replay")}
+
+
+def test_the_first_frame_waits_for_no_view_no_source_and_no_rule() -> None:
+    loaded = loaded_by("import tui.cli.meant, tui.session.awaited, tui.app")
+    late = ("tui.screens.tabs.overview", "tui.verdict.engine", "tui.verdict.window")
+    assert not loaded & {*late, "tui.sources.feed", "tui.sources.process", "tui.session.store"}
+    assert not loaded & {"zmq", "pynvml", "tui.widgets.charts.columns", "tui.recording.reader"}
+
+
+def test_the_first_thing_painted_says_what_is_watched() -> None:
+    with PseudoTerminal("tests.tui.live_fake", size=(100, 30)) as terminal:
+        terminal.read_until(lambda: terminal.shows("what holds most") or terminal.shows("Step "))
+        first = terminal.output.split(TOP_LEFT)[1]
+    assert b"train.py" in first
+    assert b"INPUT-BOUND" in first
+    assert b"quit" in first
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_screen_begins_at_its_size_and_is_not_styled_anew(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+    made: Any = GpuwatchApp.get_default_screen
+
+    def noted(self: GpuwatchApp) -> Any:
+        screen = made(self)
+        told.append(screen.classes >= classes_at(*size))
+        return screen
+
+    monkeypatch.setattr(GpuwatchApp, "get_default_screen", noted)
+
+    async def session() -> frozenset[str]:
+        app = GpuwatchApp(FakeRun())
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            return app.screen.classes
+
+    classes = asyncio.run(session())
+    assert told == [True]
+    assert classes & {name for _, name in (*WIDTHS, *HEIGHTS)} == classes_at(*size)
