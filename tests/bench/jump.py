@@ -1,7 +1,7 @@
 """What it takes to jump to the end of a long recording: `python -m tests.bench.jump [MINUTES]`.
 
 Records that many minutes (60) of a made-up run of 20 steps a second on a GPU with eight workers,
-looked at once a second, and plays them to their end in one go, as the key `end` does over some frames.
+looked at once a second, and plays them to their end in one go, as the key `end` does.
 Prints the CPU time of that, and of reading the file alone.
 """
 
