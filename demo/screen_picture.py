@@ -43,7 +43,7 @@ async def picture(
     replay = ReplayedPicture(recording, Engine(), clock)
     app = GpuwatchApp(replay, theme=theme)
     async with app.run_test(size=size) as pilot:
-        await pilot.pause()
+        await app.begun.wait()
         while clock.ns < at_s * 1e9:
             clock.ns += LOOK_NS
             replay.snapshot()

@@ -1,5 +1,6 @@
 """The screen's program: frames, keys, and a way out that always gives the terminal back."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,8 @@ class GpuwatchApp(TerminalApp):
         self._told = ""
         """The last news of a recording."""
         self._main = MainScreen()
+        self.begun = asyncio.Event()
+        """The first view has its panels, and the picture goes on."""
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen, for its first frame."""
@@ -99,7 +102,11 @@ class GpuwatchApp(TerminalApp):
     async def _begin(self) -> None:
         await self._main.furnish(self._main.tab)
         self.frame()
-        self.call_after_refresh(self._picture.start)
+        self.call_after_refresh(self._start)
+
+    def _start(self) -> None:
+        self._picture.start()
+        self.begun.set()
 
     def draw(self) -> None:
         """The view, what is open above it, and news of a recording."""

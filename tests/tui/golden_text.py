@@ -39,6 +39,7 @@ def picture_of(
     async def session() -> str:
         app = GpuwatchApp(run, **options)
         async with app.run_test(size=size) as pilot:
+            await app.begun.wait()
             await pilot.pause()
             await pilot.press(*keys)
             run.now_ns += later_ns

@@ -46,6 +46,7 @@ def doctor_of(size: tuple[int, int], run: FakeRun) -> str:
     async def session() -> str:
         app = GpuwatchApp(run, gather=facts)
         async with app.run_test(size=size) as pilot:
+            await app.begun.wait()
             await pilot.pause()
             await pilot.press("d")
             await app.screen.workers.wait_for_complete()

@@ -48,6 +48,7 @@ def test_the_stacks_view(size: tuple[int, int]) -> None:
     async def session() -> str:
         app = GpuwatchApp(FakeRun(change=hanging))
         async with app.run_test(size=size) as pilot:
+            await app.begun.wait()
             await pilot.pause()
             await pilot.press("5")
             await pilot.pause()

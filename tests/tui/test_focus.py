@@ -22,6 +22,7 @@ def session(do: Do, size: tuple[int, int] = (100, 30)) -> None:
     async def play() -> None:
         app = GpuwatchApp(FakeRun())
         async with app.run_test(size=size, notifications=True) as pilot:
+            await app.begun.wait()
             app.frame()
             await pilot.pause()
             await do(app, pilot)

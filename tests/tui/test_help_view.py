@@ -22,6 +22,7 @@ def session(
     async def play() -> None:
         app = GpuwatchApp(run)
         async with app.run_test(size=size) as pilot:
+            await app.begun.wait()
             await pilot.pause()
             await do(app, pilot, run)
 

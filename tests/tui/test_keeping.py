@@ -28,6 +28,7 @@ def session(do: Do, size: tuple[int, int] = (100, 30), **options: Any) -> None:
     async def play() -> None:
         app = GpuwatchApp(FakeRun(), **options)
         async with app.run_test(size=size) as pilot:
+            await app.begun.wait()
             await pilot.pause()
             await do(app, pilot)
 

@@ -26,6 +26,7 @@ def _session(
     async def session() -> None:
         app = GpuwatchApp(run)
         async with app.run_test(size=(100, 30)) as pilot:
+            await app.begun.wait()
             await pilot.pause()
             await do(app, pilot, run)
 
@@ -183,6 +184,7 @@ def test_a_key_records_and_the_header_says_so(
     async def session() -> None:
         app = GpuwatchApp(picture)
         async with app.run_test(size=(160, 30)) as pilot:
+            await app.begun.wait()
             await pilot.press("R")
             await pilot.pause()
             header = screen_text(app).splitlines()[0]

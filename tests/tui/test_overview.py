@@ -104,6 +104,7 @@ def test_the_verdict_is_never_dropped_and_no_size_breaks() -> None:
     async def session() -> None:
         app = GpuwatchApp(run)
         async with app.run_test(size=(100, 30)) as pilot:
+            await app.begun.wait()
             for width, height in sizes:
                 await pilot.resize_terminal(width, height)
                 await pilot.pause()
@@ -122,6 +123,7 @@ def test_only_rows_that_changed_are_painted(monkeypatch: pytest.MonkeyPatch) -> 
     async def session() -> None:
         app = GpuwatchApp(run, frames_s=0.001)
         async with app.run_test(size=(100, 30)) as pilot:
+            await app.begun.wait()
             await pilot.pause()
             app.frame()
             await pilot.pause()

@@ -116,6 +116,7 @@ class Watching:
 
         async def session() -> str:
             async with self.app.run_test(size=(200, 60)) as pilot:
+                await self.app.begun.wait()
                 await pilot.pause()
                 await pilot.press(*keys)
                 for _ in range(100):

@@ -149,6 +149,7 @@ def driven(*keys: str, size: tuple[int, int] = (100, 30)) -> tuple[str, Gpuwatch
     async def session() -> tuple[str, GpuwatchApp]:
         app = GpuwatchApp(FakeRun(change=on_gpm))
         async with app.run_test(size=size) as pilot:
+            await app.begun.wait()
             await settle(pilot)
             app.screen.query_one("#overview-sawtooth").focus()
             for key in keys:

@@ -18,7 +18,9 @@ def test_rows_are_shared_out() -> None:
 
 def test_a_frame_gets_shorter_step_by_step() -> None:
     share = FrameShare(0.75, FRAME, "train (train.py:88)")
-    texts = {width: text_of(_line(" main    ", share, width)).strip() for width in (60, 75, 85)}
+    texts = {
+        width: text_of(_line(" main    ", share, width, True)).strip() for width in (60, 75, 85)
+    }
     assert texts == {
         60: "main     75% _try_get_data (dataloader.py:1291)",
         75: "main     75% _try_get_data (dataloader.py:1291)  ← train (train.py:88)",

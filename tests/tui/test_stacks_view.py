@@ -53,6 +53,7 @@ def after(
     async def session() -> str:
         app = GpuwatchApp(FakeRun(), read_source=source_of)
         async with app.run_test(size=size) as pilot:
+            await app.begun.wait()
             await pilot.pause()
             await pilot.press("5", *keys)
             await app.workers.wait_for_complete()

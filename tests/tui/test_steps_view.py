@@ -50,6 +50,7 @@ def test_the_arrows_choose_the_step_that_the_lens_ends_with() -> None:
     async def session() -> None:
         app = GpuwatchApp(FakeRun(change=step_states.launch_bound))
         async with app.run_test(size=(100, 30)) as pilot:
+            await app.begun.wait()
             await pilot.press("3", "tab")
             newest = await _last_step(app, pilot)
             await pilot.press("left", "left")
@@ -75,6 +76,7 @@ def test_a_lens_of_short_steps_stays_for_a_second() -> None:
     async def session() -> None:
         app = GpuwatchApp(run, frames_s=0.001)
         async with app.run_test(size=(100, 30)) as pilot:
+            await app.begun.wait()
             await pilot.press("3")
             first = await _last_step(app, pilot)
             shown = []
@@ -93,6 +95,7 @@ def test_the_change_since_the_moment_that_was_marked() -> None:
     async def session() -> str:
         app = GpuwatchApp(run)
         async with app.run_test(size=(100, 30)) as pilot:
+            await app.begun.wait()
             await pilot.press("3", "b")
             run.now_ns += 182 * S
             run.change = step_states.slower
@@ -132,6 +135,7 @@ def test_the_overview_says_what_a_step_takes_against_the_baseline() -> None:
     async def session() -> str:
         app = GpuwatchApp(run)
         async with app.run_test(size=(200, 60)) as pilot:
+            await app.begun.wait()
             await pilot.press("b")
             run.now_ns += 182 * S
             run.change = step_states.slower
@@ -152,6 +156,7 @@ def test_no_size_breaks() -> None:
     async def session() -> None:
         app = GpuwatchApp(run)
         async with app.run_test(size=(100, 30)) as pilot:
+            await app.begun.wait()
             await pilot.press("3", "b")
             for change in (step_states.far_ahead, step_states.without_gpu, states.incomplete):
                 run.change = change

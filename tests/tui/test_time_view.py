@@ -29,6 +29,7 @@ def session(picture: Picture, do: Do, size: tuple[int, int] = (100, 30)) -> None
     async def run() -> None:
         app = GpuwatchApp(picture, frames_s=0.001)
         async with app.run_test(size=size) as pilot:
+            await app.begun.wait()
             await pilot.pause()
             await do(app, pilot)
 

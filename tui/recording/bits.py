@@ -125,7 +125,11 @@ class BitReader:
         lately, numbers = self._sum, self.ready
         self._sums = sums = [lately]
         while left > 0:
-            low = min(_MOST_LOW_BITS, max(0, (lately >> _MEMORY).bit_length() - 1))
+            low = (lately >> _MEMORY).bit_length() - 1
+            if low < 0:
+                low = 0
+            elif low > _MOST_LOW_BITS:
+                low = _MOST_LOW_BITS
             ones = (~window & window + 1).bit_length() - 1
             if ones < _MOST_ONES:
                 number = ones << low | window >> ones + 1 & (1 << low) - 1

@@ -30,6 +30,10 @@ class Varints:
 
     def next(self) -> int:
         """The next one. Raises MalformedError where the bytes end or the number does not."""
+        at = self._at
+        if at < self._end and self._data[at] < 0x80:  # as most are
+            self._at = at + 1
+            return self._data[at]
         number = 0
         for place in range(_MOST_VARINT_BYTES):
             if self._at >= self._end:
