@@ -7,14 +7,14 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 FRAMEWORKS := build/frameworks
 
-.PHONY: demo test lint bench suite faults frameworks versions clean
+.PHONY: demo test lint bench suite soak faults frameworks versions clean
 
 demo: $(INSTALLED)
 	$(BIN)/gpuwatch demo
 
 # Two thirds of it waits for processes: side by side it takes half the time.
 test: lint
-	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks and not suite" -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks and not suite and not soak" -n auto --maxprocesses 4
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -24,6 +24,10 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.bench.probe_cost
+
+# Whether memory stays flat over an hour of data.
+soak: $(INSTALLED)
+	$(BIN)/python -m pytest -m soak
 
 # All that was recorded on GPUs, judged again.
 suite: $(INSTALLED)

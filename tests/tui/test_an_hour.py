@@ -34,7 +34,7 @@ class SaysOne:
         return ()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_after_an_hour_neither_the_session_nor_its_past_nor_the_screen_grows() -> None:
     told = asyncio.run(hold(SaysOne(), minutes=80, every=20, look_s=3, frame_s=60))
