@@ -6,7 +6,7 @@ from typing import Final
 
 from probe.wire.messages import Settings
 from tui.verdict import policy
-from tui.verdict.bound import severity_of, speedup_of
+from tui.verdict.bound import plain, severity_of, speedup_of
 from tui.verdict.figures import percent, times
 from tui.verdict.findings import Evidence, Finding, Kind
 from tui.verdict.forecast.roofline import filled, fused, on_tensor_cores
@@ -110,19 +110,8 @@ def saturated(work: Work) -> Finding | None:
     """Tensor cores as busy as large trainings get: nothing to fix."""
     if work.tensor < policy.TENSOR_HEALTHY:
         return None
-    return Finding(
-        kind="compute",
-        sub="saturated",
-        severity="info",
-        share=None,
-        share_low=None,
-        share_high=None,
-        speedup=None,
-        speedup_is=None,
-        headline=f"the GPU is the limit and well used: tensor cores {percent(work.tensor)}",
-        evidence=work.told(),
-        advice=(),
-    )
+    headline = f"the GPU is the limit and well used: tensor cores {percent(work.tensor)}"
+    return plain("compute", "saturated", "info", headline, work.told())
 
 
 def underfilled(work: Work) -> Finding | None:
