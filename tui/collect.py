@@ -11,6 +11,8 @@ from tui.sources.source import Source
 
 OWN_CPU_EVERY_NS: Final = 1_000_000_000
 LONGEST_SLEEP_S: Final = 0.25
+LISTEN_S: Final = 0.6
+"""The probe answers within its turn of 0.2 s, and sources are asked for it every 0.1 s."""
 LAST_TURN_S: Final = 2.0
 """Longest that `stop` waits for a source in the middle of a poll."""
 
@@ -51,6 +53,10 @@ class Collector:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(LAST_TURN_S)
+
+    def listen(self) -> None:
+        """Wait while what has come in the meantime is taken in."""
+        self._stop.wait(LISTEN_S)
 
     def turn(self) -> int:
         """Ask every source that is due; returns when the next one is, ns."""

@@ -29,6 +29,8 @@ POLL_NS: Final = 100_000_000
 """As often as batches come; the screen draws four times a second."""
 WATCHING_NS: Final = 1_000_000_000
 """How often the probe is told that somebody watches."""
+FORGOTTEN_NS: Final = 5_000_000_000
+"""A probe forgets who was silent for so long: a monitor that was stopped asks for all anew."""
 GREETING_NS: Final = 1_000_000_000
 """No greeting within this is a dead end (attach.md 3: a forked worker may hold the socket)."""
 SILENT_NS: Final = 3_000_000_000
@@ -117,10 +119,11 @@ class FeedSource:
     # ------------------------------------------------------------------------------------------
 
     def _say_watching(self, now_ns: int) -> None:
-        if self._told_ns is None or now_ns - self._told_ns >= WATCHING_NS:
-            first = self._told_ns is None
+        silent_ns = None if self._told_ns is None else now_ns - self._told_ns
+        if silent_ns is None or silent_ns >= WATCHING_NS:
+            unknown = silent_ns is None or silent_ns > FORGOTTEN_NS
             self._told_ns = now_ns
-            self._send(encode_message(Subscribe(SCHEMA, os.getpid(), history=first)))
+            self._send(encode_message(Subscribe(SCHEMA, os.getpid(), history=unknown)))
 
     def _ask_for_stacks(self, now_ns: int) -> None:
         if not self._lacks_stacks():

@@ -6,6 +6,7 @@ import time
 from tests.unit.session.making import MS, S, session
 from tui.collect import Collector
 from tui.observations import AnyObservation, Link
+from tui.session.live import STOPPED_NS, LivePicture
 from tui.session.store import Session
 
 
@@ -125,3 +126,26 @@ def test_one_thread_opens_polls_and_closes() -> None:
 def test_stop_without_a_start_is_quiet() -> None:
     collect, _, _ = collector(FakeSource("feed", 5))
     collect.stop()
+
+
+class Listening(Collector):
+    """Remembers when it was asked to listen."""
+
+    def __init__(self, watched: Session, clock: HeldClock) -> None:
+        super().__init__([], watched, clock)
+        self.listened_ns: list[int] = []
+        self._held = clock
+
+    def listen(self) -> None:
+        self.listened_ns.append(self._held.t_ns)
+
+
+def test_a_monitor_that_was_stopped_listens_before_it_looks() -> None:
+    clock = HeldClock()
+    watched, _ = session()
+    collector = Listening(watched, clock)
+    picture = LivePicture(watched, collector, clock)
+    for t_ns in (0, S, 1 * S + STOPPED_NS, 32 * S, 33 * S):
+        clock.t_ns = t_ns
+        picture.snapshot()
+    assert collector.listened_ns == [32 * S]
