@@ -40,7 +40,8 @@ def test_a_terminal_that_cannot_place_text_gets_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("leave", ["q", "SIGTERM", "SIGKILL"])
 def test_a_demo_on_a_terminal_ends_its_training(leave: str) -> None:
     with PseudoTerminal("tui.cli.main", "demo", "compute", size=(100, 30)) as terminal:
-        terminal.read_until(lambda: terminal.shows("NOTHING WRONG"), seconds=40)
+        # What it says depends on who else wants the cores; that it runs does not.
+        terminal.read_until(lambda: terminal.shows("steps/s"), seconds=40)
         pid = int(re.findall(rb"pid (\d+)", terminal.output)[0])
         if leave == "q":
             os.write(terminal.master, b"q")

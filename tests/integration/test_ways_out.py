@@ -43,12 +43,14 @@ def test_quit_keys(keys: bytes) -> None:
 @pytest.mark.parametrize("controlling", [True, False])
 def test_a_lost_terminal_ends_it(controlling: bool) -> None:
     # Without a controlling terminal no SIGHUP comes: the look before each frame must see it.
+    started = time.monotonic()
     with PseudoTerminal(PROGRAM, controlling=controlling) as terminal:
         _until_drawn(terminal)
-        terminal.hang_up()
         began = time.monotonic()
-        assert terminal.process.wait(timeout=10) == 129
-        assert time.monotonic() - began < 3.0
+        terminal.hang_up()
+        assert terminal.process.wait(timeout=60) == 129
+        # On a machine that is busy with other things starting took long, too.
+        assert time.monotonic() - began < max(3.0, 2 * (began - started))
 
 
 def test_a_blocked_screen_is_cut_off_and_the_terminal_restored() -> None:
@@ -110,6 +112,15 @@ def test_ctrl_z_stops_it_and_fg_draws_everything_again() -> None:
         assert terminal.is_restored()
 
 
+def test_a_terminal_that_is_as_large_as_before_is_drawn_whole_again() -> None:
+    # It was smaller in between: what did not change since is gone from it.
+    with PseudoTerminal(PROGRAM, size=(100, 30)) as terminal:
+        terminal.read_until(lambda: terminal.shows("checkpoint"))  # its last row
+        drawn = len(terminal.output)
+        terminal.process.send_signal(signal.SIGWINCH)
+        terminal.read_until(lambda: _rows_since(terminal, drawn) == REPAINTED)
+
+
 REPAINTED = ("gpuwatch", "INPUT-BOUND", "GPU busy %", "NEXT", "quit")
 
 
@@ -135,7 +146,7 @@ def test_a_terminal_that_nobody_reads_is_skipped_and_can_be_left() -> None:
 def test_the_budget_of_a_terminal() -> None:
     """At 100x30 and 4 frames a second: 20 KB/s and a small part of a core (issue: 5 %)."""
     with PseudoTerminal(PROGRAM, size=(100, 30)) as terminal:
-        _until_drawn(terminal)
+        terminal.read_until(lambda: terminal.shows("checkpoint"))  # the first view's last row
         began, before, cpu = time.monotonic(), len(terminal.output), _cpu_s(terminal)
         while time.monotonic() - began < 3.0:
             terminal.read()

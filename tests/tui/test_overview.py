@@ -162,5 +162,40 @@ def test_advice_is_whole_where_rows_are_free() -> None:
     assert "idle), then decode on the GPU" in picture_of((50, 20))
 
 
+@pytest.mark.parametrize("key", ["1", "2", "3", "4", "5", "6"])
+def test_a_long_headline_leaves_room_for_what_to_do_on_every_view(key: str) -> None:
+    text = picture_of((80, 24), states.said_at_length, keys=[key])
+    assert "data wait felt by the GPU is 79% of every step" in text
+    assert "NEXT   num_workers 2 → 10, at best 4.8x" in text
+    verdict = text.splitlines()[1 : 6 if key == "1" else 3]
+    assert not any("…" in line for line in verdict), verdict
+
+
+def test_with_a_baseline_a_narrow_heading_keeps_the_usual_step_time() -> None:
+    assert "p50 1,240 ms" in picture_of((50, 20), keys=["b"])
+
+
+def test_without_a_gpu_a_narrow_axis_says_what_it_has_room_for() -> None:
+    (axis,) = (
+        line
+        for line in picture_of((50, 20), states.healthy_without_gpu).splitlines()
+        if "-10 s" in line
+    )
+    assert "a column is" in axis
+    assert "…" not in axis
+
+
+def test_what_is_missing_is_whole_where_rows_are_free() -> None:
+    text = picture_of((80, 24), states.incomplete, keys=["enter"])
+    assert "sudo -E gpuwatch attach 48213" in " ".join(text.split())
+    assert "…" not in text
+
+
+def test_a_gain_that_stands_beside_the_advice_is_not_said_in_it() -> None:
+    text = picture_of((100, 30), states.gains_about)
+    assert 'NEXT   bf16: with torch.autocast("cuda", torch.bfloat16)  ' in text
+    assert text.count("5.7x") == 1
+
+
 def test_the_narrow_chart_says_its_times() -> None:
     assert "-10 s" in picture_of((50, 20))

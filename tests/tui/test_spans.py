@@ -93,6 +93,12 @@ def test_a_rule_gives_up_its_last_notes_first() -> None:
     assert joined(("p50 12 ms", "9 steps/s"), 3) == ""
 
 
+def test_a_note_that_is_too_long_alone_does_not_take_the_others_with_it() -> None:
+    notes = ("as before, against step 1,339 (12s ago)", "p50 12 ms", "9 steps/s")
+    assert joined(notes, 24) == "p50 12 ms · 9 steps/s"
+    assert text_of(rule("Step", notes, 28)) == "── Step ─────── p50 12 ms ──"
+
+
 def test_escape_sequences_never_reach_the_terminal() -> None:
     for charset in Charset:
         text = charset.translate("a\x1b]52;c;eA==\x07b\n")

@@ -51,7 +51,7 @@ def header(text: str) -> str:
 
 def picture(text: str) -> list[str]:
     """All below the header, but for how long ago the picture was."""
-    return [line for line in text.splitlines()[1:] if not line.endswith(" ago")]
+    return [line for line in text.splitlines()[1:] if not line.endswith((" ago", " now"))]
 
 
 async def watched(app: GpuwatchApp, run: FakeRun, seconds: int) -> None:

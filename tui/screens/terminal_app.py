@@ -122,6 +122,12 @@ class TerminalApp(App[int]):
                 return
         self.draw()
 
+    def on_resize(self) -> None:
+        """All of it anew, even at the same size: a terminal that was smaller in between, and
+        larger again before that was heard of, has lost rows that did not change."""
+        if self._loop is not None:
+            self.action_redraw()
+
     def leave(self, code: int) -> bool:
         """End with a code, from any thread or signal handler; False before there is a loop."""
         if self._loop is None or self._loop.is_closed():

@@ -20,7 +20,8 @@ SPACING_NS: Final = 100_000_000
 """Between two samples, as `tui.sources.stacks` takes them."""
 SETTLING_NS: Final = 3_000_000_000
 """Of a training that was seen to begin, the first steps: they start workers and choose kernels."""
-HOST: Final = frozenset(("other", "synchronisation"))
+HOST: Final[frozenset[Phase]] = frozenset(("other", "synchronisation"))
+LOADING: Final[frozenset[Phase]] = frozenset(("data",))
 _FIELD: Final[dict[Phase, str]] = {
     "data": "data_ns",
     "forward": "forward_ns",
@@ -114,9 +115,9 @@ class SampledBook:
         own = sum(sample.told.serial and not sample.told.evaluates for sample in self._kept)
         return own / len(self._kept) if self._kept else 0.0
 
-    def host(self) -> tuple[FrameShare, ...]:
-        """Where it was between the phases; shares are of all samples."""
-        own = [one.stack for one in self._kept if self._phase(one) in HOST]
+    def places(self, phases: frozenset[Phase]) -> tuple[FrameShare, ...]:
+        """Where it was in these phases; shares are of all samples."""
+        own = [one.stack for one in self._kept if self._phase(one) in phases]
         if not own:
             return ()
         part = len(own) / len(self._kept)

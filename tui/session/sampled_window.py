@@ -2,7 +2,7 @@
 
 from tui.session.activity_book import ActivityBook
 from tui.session.process_book import ProcessBook
-from tui.session.sampled_book import SampledBook
+from tui.session.sampled_book import HOST, LOADING, SampledBook
 from tui.session.stack_book import StackBook
 from tui.verdict.window import Sampled, Still
 
@@ -19,7 +19,8 @@ def sampled(
         samples=len(book.rows),
         shares={phase: share for phase, share in book.shares().items()},
         serial=book.serial,
-        host=book.host(),
+        loading=book.places(LOADING),
+        host=book.places(HOST),
         period_ns=book.period_ns(),
         still=_still(book, stacks, processes, gpus, now_ns),
     )

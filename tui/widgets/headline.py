@@ -18,9 +18,10 @@ def headline_rows(snapshot: Snapshot, width: int, height: int) -> list[Row]:
     word = (Span(f" {glyph_of(finding)} ", role), Span(WORDS[finding.kind], role))
     clause = (Span(finding.headline, "strong"), Span(" "))
     firsts = [(*word, Span(quality, "dim")) for quality in _qualities(snapshot, finding)]
-    for first in firsts[:2]:
+    # Of two rows the other is for what to do: that is worth more than how bad and how sure.
+    for first in firsts if height <= 2 else firsts[:2]:
         if length(first) + length(clause) + 2 <= width:
-            if abstains(finding):
+            if length(first) == length(word):
                 return [(*word, Span("   "), *clause)]
             return [ends(first, clause, width)]
     for first in firsts:

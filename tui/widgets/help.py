@@ -41,6 +41,7 @@ READING: Final = (
     (Span("lag", "dim"), "how far the GPU runs behind the host"),
     (Span("felt", "dim"), "of a wait on the host: the GPU stood idle; else it is hidden"),
     (Span("PSS", "dim"), "memory, what processes share counted once"),
+    (Span("RSS", "dim"), "memory with pages of files; the charts of memory leave those out"),
     (Span("no core", "dim"), "ready to run, and no core was free"),
     (Span("too early", "dim"), "seen for too short a time to tell growth"),
 )

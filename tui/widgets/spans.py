@@ -104,8 +104,9 @@ def first_that_fits(candidates: Sequence[Row], width: int) -> Row:
 
 
 def joined(parts: Iterable[str], width: int, separator: str = " · ") -> str:
-    """The parts in one line, the last ones left out where they do not fit."""
-    kept = [part for part in parts if part]
+    """The parts in one line: without those that are too long alone, and without the last ones
+    where they do not all fit."""
+    kept = [part for part in parts if part and cell_len(part) <= width]
     while kept and cell_len(separator.join(kept)) > width:
         kept.pop()
     return separator.join(kept)

@@ -26,7 +26,7 @@ def tabs_row(shown: str, width: int) -> Row:
     entries = [_entry(at, name, name == shown) for at, name in enumerate(NAMES, 1)]
     every = tuple(span for entry in entries for span in entry)
     one = entries[NAMES.index(shown)]
-    return first_that_fits([every, (*one, Span("1-6 views", "dim"))], width)
+    return first_that_fits([every, (*one, Span(" 1-6 views", "dim"))], width)
 
 
 def _entry(at: int, name: str, is_shown: bool) -> Row:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tui.snapshot import Snapshot
 from tui.verdict.findings import Evidence, Finding, Note
+from tui.widgets.asides import is_cut, within, without_asides
 from tui.widgets.header import ended_line
 from tui.widgets.headline import headline_rows
 from tui.widgets.panel import Panel
@@ -76,7 +77,7 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
     lines = 2 if width < NARROW or room >= min(4, len(finding.evidence) + 2) else 1
     also = verdict.contributors if alone else ()
     free = room - EVIDENCE - len(also) - len(verdict.notes) - len(finding.advice)
-    action = _action("NEXT", finding, width, min(room, max(lines, free)))
+    action = _action("NEXT", finding, width, min(room, max(lines, free)), min(room - 1, 2))
     # Memory that ends the run soon is worth more than the last number of what only takes time.
     soon = bool(also) and also[0].kind == "memory-growth" and _full_soon(view.snapshot)
     told = room - len(action) - (1 if soon and room > 2 else 0)
@@ -92,7 +93,11 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
     kept = 1 if verdict.notes and height >= NOTED else 0
     out = out[: height - kept]
     out += note_rows(verdict.notes, width, height - len(out))
-    out += [_line("n/a", text, width, "dim") for text in verdict.missing]
+    free = height - len(out) - len(verdict.missing)
+    for text in verdict.missing:
+        gone = _lines("n/a", text, width, "dim", max(1, 1 + free))
+        out += gone
+        free -= len(gone) - 1
     return out[:height]
 
 
@@ -133,8 +138,8 @@ def _evidence(word: str, evidence: Evidence, width: int) -> Row:
     room = width - len(label.text) - 1
     if len(evidence.text) <= room - len(tag.text) - 1 or width >= NARROW:
         room -= len(tag.text) + 1
-        return ends((label, Span(clip(evidence.text, room))), (tag,), width, gap=1)
-    return (label, Span(clip(evidence.text, room)))
+        return ends((label, Span(within(evidence.text, room)[0])), (tag,), width, gap=1)
+    return (label, Span(within(evidence.text, room)[0]))
 
 
 def _label(word: str, width: int, role: str = "dim") -> Span:
@@ -142,8 +147,9 @@ def _label(word: str, width: int, role: str = "dim") -> Span:
     return Span(f"   {word:<{indent - 3}}", role)
 
 
-def _action(word: str, finding: Finding, width: int, lines: int) -> list[Row]:
-    """What to do, and what it would gain."""
+def _action(word: str, finding: Finding, width: int, lines: int, most: int = 1) -> list[Row]:
+    """What to do, and what it would gain. In `lines` lines; where even without its asides it would
+    be cut, in `most`."""
     if not finding.advice:
         return []
     gain = gain_of(finding)
@@ -152,12 +158,20 @@ def _action(word: str, finding: Finding, width: int, lines: int) -> list[Row]:
     tail = Span(f"{gain} ", role_of(finding)) if gain else Span(" ")
     label = _label(word, width, "key")
     room = width - len(label.text) - len(tail.text) - 1
-    first, *more = wrap(finding.advice[0], room, lines)
+    advice = _without_gain(finding.advice[0], gain)
+    if is_cut(without_asides(advice), room, lines):
+        lines = max(lines, most)
+    first, *more = within(advice, room, lines)
     blank = Span(" " * len(label.text))
     return [
         ends((label, Span(first, "strong")), (tail,), width, gap=1),
         *((blank, Span(text, "strong")) for text in more),
     ]
+
+
+def _without_gain(advice: str, gain: str) -> str:
+    """Without the number that stands beside it already: ", about 5.7x" of "~5.7x faster"."""
+    return advice.removesuffix(f", about {gain.removeprefix('~').removesuffix(' faster')}")
 
 
 def _also(finding: Finding, width: int) -> Row:
@@ -166,18 +180,13 @@ def _also(finding: Finding, width: int) -> Row:
     tail = Span(f"{gain} " if gain else " ", "dim")
     room = width - len(label.text) - len(tail.text) - 1
     text = f"{WORDS[finding.kind].lower()}: {finding.headline}"
-    return ends((label, Span(clip(text, room))), (tail,), width, gap=1)
-
-
-def _line(word: str, text: str, width: int, role: str) -> Row:
-    label = _label(word, width)
-    return (label, Span(clip(text, width - len(label.text) - 1), role))
+    return ends((label, Span(within(text, room)[0])), (tail,), width, gap=1)
 
 
 def _lines(word: str, text: str, width: int, role: str, lines: int) -> list[Row]:
     label = _label(word, width)
     blank = Span(" " * len(label.text))
-    wrapped = wrap(text, width - len(label.text) - 1, lines)
+    wrapped = within(text, width - len(label.text) - 1, lines)
     return [(label if i == 0 else blank, Span(line, role)) for i, line in enumerate(wrapped)]
 
 

@@ -19,7 +19,7 @@ NAMES: Final = {
     "checkpoint": Named("■", "checkpoint", "checkpoint"),
     "evaluation": Named("■", "evaluation", "evaluation"),
     "recompile": Named("◆", "recompile", "compile"),
-    "pace": Named("▲", "pace", "warning"),
+    "pace": Named("▲", "step time", "warning"),
     "workers": Named("◆", "workers", "data"),
     "allocator": Named("▲", "allocator", "critical"),
     "verdict": Named("●", "verdict", "info"),
@@ -27,7 +27,7 @@ NAMES: Final = {
     "ended": Named("■", "ended", "strong"),
     "recording": Named("●", "recording", "dim"),
 }
-_FASTER: Final = Named("▼", "pace", "good")
+_FASTER: Final = Named("▼", "step time", "good")
 _OTHER: Final = Named("●", "event", "dim")
 WORD_CELLS: Final = max(len(named.word) for named in NAMES.values())
 

@@ -1,6 +1,7 @@
 """A machine without a GPU in words: why there is none, and what is known instead."""
 
 from tui.snapshot import MemoryView, Snapshot
+from tui.verdict.figures import cores
 from tui.wording.numbers import size
 
 
@@ -18,20 +19,21 @@ def no_gpu_words(snapshot: Snapshot) -> str:
 def cores_words(snapshot: Snapshot) -> str:
     """ "the process 46% of a core · 4 workers 396% · 16 cores may be used, 54% busy"."""
     words: list[str] = []
-    for role, name in (("main", "the process"), ("worker", "workers")):
+    for role in ("main", "worker"):
         shares = [
             one.cpu_percent
             for one in snapshot.processes
             if one.role == role and one.cpu_percent is not None
         ]
         if shares:
-            many = f"{len(shares)} " if role == "worker" else ""
-            words.append(f"{many}{name} {sum(shares):.0f}% of a core")
+            many = len(shares)
+            who = "the process" if role == "main" else f"{many} worker{'s' if many > 1 else ''}"
+            words.append(f"{who} {sum(shares):.0f}% of a core")
     if snapshot.cores is not None:
         around = snapshot.surroundings
         busy = around.busy_percent if around else None
         told = "" if busy is None else f", {busy:.0f}% busy"
-        words.append(f"{snapshot.cores:g} cores{told}")
+        words.append(f"{cores(snapshot.cores)}{told}")
     return " · ".join(words) or "not measured yet"
 
 

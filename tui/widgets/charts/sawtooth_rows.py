@@ -147,7 +147,9 @@ def mean_of(columns: Sequence[Column | None]) -> float:
 def _newest(view: View) -> str:
     if view.ended:
         return "end"
-    return "now" if view.behind_s is None else f"{duration(view.behind_s)} ago"
+    if view.behind_s is None or view.behind_s < 1:
+        return "now"
+    return f"{duration(view.behind_s)} ago"
 
 
 def _times(back: str, said: Sequence[str], newest: str, width: int) -> Row:

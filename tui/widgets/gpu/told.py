@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tui.widgets.asides import within
 from tui.widgets.gpu.devices import chosen_gpu
 from tui.widgets.gpu.strips import label_cells
 from tui.widgets.panel import Panel
@@ -53,7 +54,7 @@ def told_of(view: View, width: int, apart: bool) -> list[Told]:
     gone = [line for line in snapshot.status.missing if line.partition(":")[0] in OF_THE_GPU]
     if gpu is None:
         return [
-            Told("GPU", no_gpu_words(snapshot)),
+            Told("GPU", within(no_gpu_words(snapshot), width)[0]),
             Told("CPU", cores_words(snapshot)),
             Told("memory", host_memory_words(snapshot.memory)),
         ]
@@ -67,7 +68,7 @@ def told_of(view: View, width: int, apart: bool) -> list[Told]:
         Told("clocks", clocks_words(gpu), "warning" if held_by(gpu) else "text"),
         *(Told("" if at else "used by", words, crowded) for at, words in enumerate(holders)),
         *(Told("missing", words, "warning") for words in gone),
-        Told("measured", counters_words(found, width), "dim"),
+        *(Told("measured", words, "dim") for words in [counters_words(found, width)] if words),
     ]
 
 

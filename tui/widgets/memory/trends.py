@@ -22,6 +22,7 @@ from tui.wording.memory import (
 )
 from tui.wording.numbers import count, percent, size
 
+TITLE = "Where it is heading"
 WIDE, SEEN = 76, 90
 """Cells from which the figures have columns of their own; and the last column."""
 NAMES: dict[Whose, str] = {"tensors": "tensors", "process": "process", "workers": "workers"}
@@ -34,15 +35,14 @@ class MemoryTrendsPanel(Panel):
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """Heading, a row for each memory, the allocator's state, and what the verdict says."""
         snapshot = view.snapshot
-        head = rule("Where it is heading", ["slope with its 95% interval"], width, self.has_focus)
         table = trend_rows(view, width, headed=True)
         if not table:
-            return [head, row("   not measured yet", "dim")]
+            return [rule(TITLE, (), width, self.has_focus), row("   not measured yet", "dim")]
         allocator = _allocator(snapshot, view.device, width)
-        out = [head, *table]
-        if height > len(out) + len(allocator) and width >= WIDE:
-            out.insert(1, _header(view, width))
-        out += allocator
+        headed = width >= WIDE and height > 1 + len(table) + len(allocator)
+        out = [rule(TITLE, _notes(view, width, headed), width, self.has_focus)]
+        out += [_header(view, width)] if headed else []
+        out += [*table, *allocator]
         return [*out, *_said(snapshot, width, height - len(out))]
 
 
@@ -52,11 +52,23 @@ def series_of(snapshot: Snapshot, whose: Whose) -> Series | None:
     return next((one for one in snapshot.series if one.name == name), None)
 
 
+def _notes(view: View, width: int, headed: bool) -> list[str]:
+    """What the columns are, where no row has room for their names."""
+    if width < WIDE:
+        return []
+    if headed:
+        return ["slope with its 95% interval"]
+    return [f"slope {_per(view)} (95% interval)", "time to full"]
+
+
 def _header(view: View, width: int) -> Row:
     last = "" if width < SEEN else "since b" if view.baseline is not None else "seen over"
-    per = "per 100 steps" if view.snapshot.sampled is None else "per 100 s"
-    names = f"{'now':>9}  {'trend':<10}{per:<26}{'full in':<20}  {last}"
+    names = f"{'now':>9}  {'trend':<10}{_per(view):<26}{'full in':<20}  {last}"
     return row(f" {'':<10}{names}", "dim")
+
+
+def _per(view: View) -> str:
+    return "per 100 steps" if view.snapshot.sampled is None else "per 100 s"
 
 
 def trend_rows(view: View, width: int, headed: bool) -> list[Row]:

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from tui.snapshot import Event, Snapshot
+from tui.widgets.asides import within
 from tui.widgets.bindings import bindings
 from tui.widgets.filtered import FilteredPanel
-from tui.widgets.spans import Row, Span, clip, row, rule
+from tui.widgets.spans import Row, Span, row, rule
 from tui.widgets.view import View
 from tui.wording.events import WORD_CELLS, named, time_of_day, told, with_words
 from tui.wording.numbers import count, duration
 
-AGE_FROM: Final = 60
+AGE_FROM: Final = 100
 """Cells from which a line says how long ago it was, beside the time of day."""
 KIND_FROM: Final = 80
 """And from which the kinds have a column."""
@@ -68,13 +69,13 @@ def _line(snapshot: Snapshot, event: Event, width: int) -> Row:
     if width >= AGE_FROM:
         when += f"{duration((snapshot.t_ns - event.t_ns) / 1e9) + ' ago':>10}  "
     step = "" if event.step is None else f"step {count(event.step)}"
-    step = f"{step:<14}" if width >= KIND_FROM else f"{step}  " if step else ""
+    step = f"{step:<13}" if width >= KIND_FROM else f"{step}  " if step else ""
     text = event.text
     if width >= KIND_FROM:
-        text = f"{kind.word:<{WORD_CELLS}}  {told(event)}"
+        text = f"{kind.word:<{WORD_CELLS}} {told(event)}"
     room = width - len(when) - len(step) - 3
     return (
         Span(when + step, "dim"),
         Span(f"{kind.glyph} ", kind.role),
-        Span(clip(text, max(1, room))),
+        Span(within(text, max(1, room))[0]),
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from probe.wire.messages import GpuStep, Step
 from tui.snapshot import Phase, Snapshot
 from tui.widgets.charts.runs import runs_of
-from tui.widgets.spans import Row, Span, ends, joined
+from tui.widgets.spans import Row, Span, ends, length
 from tui.widgets.steps.lanes import Pair, gpu_pieces, host_pieces, marks_of
 from tui.widgets.steps.lens_blocks import Block, blocks_of, cells_of
 from tui.widgets.steps.lens_plan import Plan
@@ -146,12 +146,18 @@ def _lag_steps(pair: Pair) -> float:
 def legend_row(snapshot: Snapshot, window: Window, columns: int, width: int) -> Row:
     """What the fills are, and how long a piece of the axis is."""
     phases = snapshot.steps.phases if snapshot.steps else ()
-    fills = [f"{look.fill} {look.short}" for _, look in looks_of(phases)]
+    entries = [
+        (Span(look.fill, look.role), Span(f" {look.short}", "dim")) for _, look in looks_of(phases)
+    ]
     if window.last.on_gpu is not None:
-        fills.append("⠑⠢ the same mark on both clocks")
+        entries.append((Span("⠑⠢", "text"), Span(" the same mark on both clocks", "dim")))
     bar = _scale_bar(window.column_ns, columns)
-    left = joined(fills, width - len(bar) - 10, "  ")
-    return ends((Span(f" {left}", "dim"),), (Span(f"{bar} ", "dim"),), width)
+    left: Row = ()
+    for entry in entries:
+        longer = (*left, Span("  " if left else " "), *entry)
+        if length(longer) <= width - len(bar) - 9:
+            left = longer
+    return ends(left, (Span(f"{bar} ", "dim"),), width)
 
 
 def _scale_bar(column_ns: float, columns: int) -> str:

@@ -74,8 +74,8 @@ def table_rows(view: View, width: int, height: int) -> list[Row]:
     out: list[Row] = [row(f"{f' {BASE}':<{NAME_CELLS}}{heads}", "dim")]
     for at, (phase, look) in enumerate(shown):
         filled = round(phase.share * bar) if bar >= LEAST_BAR else 0
-        drawn = Span(f"  {look.fill * filled}", look.role)
-        out.append((*_name(look), *(column.figures[at] for column in columns), drawn))
+        drawn = (Span("  "), Span(look.fill * filled, look.role))
+        out.append((*_name(look), *(column.figures[at] for column in columns), *drawn))
     hidden = len(looks) - len(shown)
     name = f" step (+{hidden} more)" if hidden else " step"
     whole = Span(f"{name:<{NAME_CELLS}}", "dim")
@@ -125,7 +125,7 @@ def _columns(view: View, stats: StepStats, shown: Sequence[Phase], width: int) -
 
 def _name(look: Look) -> Row:
     name = f"{clip(look.long, NAME_CELLS - 3):<{NAME_CELLS - 3}}"
-    return (Span(f" {look.fill} ", look.role), Span(name))
+    return (Span(" "), Span(look.fill, look.role), Span(f" {name}"))
 
 
 def _figures(name: str, texts: Sequence[str], cells: int = 8) -> _Column:

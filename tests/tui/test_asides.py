@@ -1,0 +1,32 @@
+"""What a sentence does without where it has no room for all of it."""
+
+import pytest
+
+from tui.widgets.asides import is_cut, within, without_asides
+
+ADVICE = "num_workers 2 → 9, at best 4.5x (each batch costs a worker 76 ms, the rest 8 ms)"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (ADVICE, "num_workers 2 → 9, at best 4.5x"),
+        ("num_workers 4 → 10 (16 cores, 11 idle), then more", "num_workers 4 → 10, then more"),
+        ("decode less (load (Image.py:425), called by decode (p.py:69))", "decode less"),
+        ("call loss.item() rarely (each 50 ms)", "call loss.item() rarely"),
+        ("left (open", "left"),
+        ("(all of it)", "(all of it)"),
+        ("one) closed", "one) closed"),
+    ],
+)
+def test_parentheses_are_left_out_but_those_of_a_call(text: str, left: str) -> None:
+    assert without_asides(text) == left
+
+
+def test_it_is_whole_where_there_is_room_and_cut_only_where_even_the_rest_has_none() -> None:
+    assert within(ADVICE, 100) == [ADVICE]
+    assert " ".join(within(ADVICE, 50, 2)) == ADVICE
+    assert within(ADVICE, 50) == ["num_workers 2 → 9, at best 4.5x"]
+    assert within(ADVICE, 24) == ["num_workers 2 → 9, at…"]
+    assert is_cut(ADVICE, 50, 1)
+    assert not is_cut(ADVICE, 50, 2)

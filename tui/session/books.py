@@ -1,0 +1,145 @@
+"""All that is held of a run, and which book takes what a source saw."""
+
+import os
+
+from probe.wire.messages import Hello, Settings
+from tui.observations import (
+    ActivitySeen,
+    AnyObservation,
+    Delivered,
+    DumpSeen,
+    GpusSeen,
+    Greeted,
+    Link,
+    Missing,
+    PageSeen,
+    ProcessesSeen,
+    RanksSeen,
+    StacksSeen,
+    TargetEnded,
+)
+from tui.session.activity_book import ActivityBook
+from tui.session.edge_book import EdgeBook
+from tui.session.event_book import EventBook
+from tui.session.gpu_step_book import GpuStepBook
+from tui.session.link_book import LinkBook
+from tui.session.loader_book import LoaderBook
+from tui.session.memory_book import MemoryBook
+from tui.session.moment_book import MomentBook
+from tui.session.open_step import OpenStepBook
+from tui.session.process_book import ProcessBook
+from tui.session.rank_book import RankBook
+from tui.session.sawtooth import ComputingSeries
+from tui.session.stack_book import StackBook
+from tui.session.step_book import StepBook
+
+
+class Books:
+    """Bookkeeping alone: nothing here judges, locks or reads a clock."""
+
+    def __init__(self, pid: int, script: str, started_ns: int) -> None:
+        self._started_ns = started_ns
+        self.script = script
+        self.hello: Hello | None = None
+        self.settings: Settings | None = None
+        """As they were last told."""
+        self.loaders = LoaderBook()
+        self.steps = StepBook()
+        self.edges = EdgeBook()
+        self.computing = ComputingSeries(self.steps)
+        self.gpus = ActivityBook()
+        self.gpu_steps = GpuStepBook()
+        self.open = OpenStepBook()
+        self.memory = MemoryBook()
+        self.moments = MomentBook()
+        self.processes = ProcessBook()
+        self.ranks = RankBook(pid)
+        self.stacks = StackBook()
+        self.events = EventBook()
+        self.link = LinkBook()
+
+    def take(self, seen: AnyObservation) -> None:
+        """Into the books it concerns."""
+        match seen:
+            case Delivered():
+                self._delivered(seen)
+            case PageSeen():
+                self.link.page_seen(seen)
+                self.open.page_seen(seen)
+            case Greeted():
+                self._greeted(seen.hello)
+            case ProcessesSeen():
+                self.processes.seen(seen)
+                self.computing.processes(seen)
+                self.memory.processes(seen, self._reached(seen.t_ns))
+            case StacksSeen():
+                self.stacks.seen(seen)
+            case DumpSeen():
+                self.stacks.dumps.seen(seen)
+            case GpusSeen():
+                self.gpus.used(seen)
+                self.memory.levels.gpus(seen)
+            case ActivitySeen():
+                self.gpus.seen(seen)
+            case RanksSeen():
+                self.ranks.seen(seen)
+            case Link():
+                self._linked(seen)
+            case Missing():
+                self.link.missed(seen)
+            case TargetEnded():
+                self._ended(seen)
+
+    def _reached(self, t_ns: int) -> int:
+        """What memory goes by: steps, or seconds where nobody counts steps."""
+        if not self.link.unprobed:
+            return self.steps.total
+        return max(0, t_ns - self._started_ns) // 1_000_000_000
+
+    def _greeted(self, hello: Hello) -> None:
+        self.link.hooked = True
+        self.link.fault = hello.fault
+        self.hello = hello
+        self.script = script_name(hello) or self.script
+
+    def _delivered(self, seen: Delivered) -> None:
+        batch = seen.batch
+        self.link.delivered(seen.t_ns, batch, seen.lost)
+        fresh = self.steps.add(batch.steps)
+        for step in fresh:
+            self.events.step_ended(step)
+            self.moments.step_ended(step)
+        self.edges.ended(fresh)
+        self.computing.added(len(fresh))
+        self.gpu_steps.delivered(batch)
+        for reading in batch.gpu_memory:
+            self.events.allocator_told(reading)
+            self.memory.levels.allocator(reading)
+        self.open.delivered(batch, self.steps.total)
+        if batch.rss_bytes is not None:
+            total, files = self.steps.total, batch.file_bytes
+            self.memory.resident(seen.t_ns, total, batch.rss_bytes, files)
+        self.settings = batch.settings or self.settings
+        for loader in batch.loaders:
+            self.loaders.told(loader)
+            self.events.loader_told(seen.t_ns, self.steps.total or None, loader)
+            self.moments.loader_told(self.steps.total, loader)
+
+    def _linked(self, link: Link) -> None:
+        self.link.linked(link)
+        if link.state != "connected" and self.link.ended is None:
+            text = {"silent": "the probe has gone silent", "left": "the probe has left"}
+            said = text.get(link.state, f"a {link.state} message")
+            detail = f": {link.detail}" if link.detail else ""
+            self.events.say("link", link.t_ns, self.steps.total or None, said + detail)
+
+    def _ended(self, ended: TargetEnded) -> None:
+        if self.link.ended is None:
+            self.link.ended = ended
+            step = self.steps.total or None
+            self.events.say("ended", ended.t_ns, step, f"the process {ended.how}")
+
+
+def script_name(hello: Hello) -> str:
+    """Base name of the training script; "" where the command line does not say."""
+    return os.path.basename(hello.argv[0]) if hello.argv else ""
