@@ -46,12 +46,13 @@ class Installed:
         self._detach: list[Detach] = []
         self._finalizer: Any = None
         self._finder = ArrivalFinder()
-        for hook in HOOKS:
-            self._finder.when_imported(hook.MODULE, self._attacher(hook.attach))
         atexit.register(self._leave)
+        # Before there is a hook: another thread may be training, and its backward arms as well.
         with self._fuse:
             if not (_is_being_spawned() or is_launcher(sys.orig_argv)):
                 self.recorder.armed = self._arm(marks.BACKWARD_ENTER)
+        for hook in HOOKS:
+            self._finder.when_imported(hook.MODULE, self._attacher(hook.attach))
 
     def uninstall(self) -> tuple[str, ...]:
         """Put everything back; returns what somebody has patched over and had to be left."""

@@ -11,6 +11,8 @@ from torch.utils.data import DataLoader
 
 import probe
 from probe import api
+from probe.hooks import Detach, backward
+from probe.recorder import Recorder
 
 BASE: Any = sys.modules["torch.utils.data.dataloader"]._BaseDataLoaderIter
 
@@ -107,3 +109,18 @@ def test_who_reads_the_wire_loads_nothing_that_trains() -> None:
 def test_an_unknown_name_is_no_part_of_the_probe() -> None:
     with pytest.raises(AttributeError, match="no attribute 'instal'"):
         probe.instal  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_hook_is_in_place_only_when_the_process_is_armed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Installed from another thread, beside a loop that trains: the first hook that is reached
+    # would arm as well, and the process had two pages and two publishers.
+    armed = []
+    attach = backward.attach
+
+    def attach_and_look(recorder: Recorder) -> Detach:
+        armed.append(recorder.armed)
+        return attach(recorder)
+
+    monkeypatch.setattr(backward, "attach", attach_and_look)
+    probe.install()
+    assert armed == [True]
