@@ -2,6 +2,7 @@
 
     python demo/evaluate.py OUT [--only a,b] [--seeds 0,1,2] [--seconds 30] [--cpu-only]
     python demo/evaluate.py OUT --no-probe  # as who attaches to a run without the line sees it
+    python demo/evaluate.py OUT --truth EARLIER  # what EARLIER measured bare is not run again
     python demo/evaluate.py OUT --again     # judge the recordings in OUT anew
     python demo/evaluate.py OUT --table     # the tables, from OUT's results
 
@@ -68,6 +69,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=2, help="of those, each way")
     parser.add_argument("--traceml", action="store_true", help="run under TraceML too")
     parser.add_argument("--no-probe", action="store_true", help="record from outside alone")
+    parser.add_argument("--truth", type=Path, metavar="OUT", help="take the bare runs from there")
     parser.add_argument("--tiny", action="store_true", help="sizes for a test")
     return parser.parse_args(argv)
 
@@ -82,6 +84,9 @@ def plan(given: argparse.Namespace) -> Plan:
     """Of each scenario, on this machine."""
     if given.traceml and importlib.util.find_spec("traceml_ai") is None:
         sys.exit("no TraceML here: pip install traceml-ai==0.5.0")
+    if given.truth is not None and unjudged(given.truth):
+        again = f"python demo/evaluate.py {given.truth} --again"
+        sys.exit(f"{given.truth} was not judged here: {again}")
     return Plan(
         seconds=given.seconds,
         bare_seconds=given.bare_seconds,
@@ -90,6 +95,7 @@ def plan(given: argparse.Namespace) -> Plan:
         traceml=given.traceml,
         tiny=given.tiny,
         probe=not given.no_probe,
+        truth=given.truth,
     )
 
 

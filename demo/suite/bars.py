@@ -45,30 +45,30 @@ class Bar:
 
 def verdicts(rows: Sequence[Scored]) -> Figure:
     """Top verdicts right over the positives."""
-    return _part([score.right for _, score in positives(rows)], least=0.95)
+    return part_right([score.right for _, score in positives(rows)], least=0.95)
 
 
 def with_runner_up(rows: Sequence[Scored]) -> Figure:
     """Verdict or runner-up right."""
-    return _part([score.right_or_second for _, score in positives(rows)], least=1.0)
+    return part_right([score.right_or_second for _, score in positives(rows)], least=1.0)
 
 
 def subs(rows: Sequence[Scored]) -> Figure:
     """Subs right, where the kind is and the truth has one."""
     known = [score.sub_right for _, score in positives(rows) if score.right]
-    return _part([right for right in known if right is not None])
+    return part_right([right for right in known if right is not None])
 
 
 def false_alarms(rows: Sequence[Scored]) -> Figure:
     """Negatives called bound."""
     alarms = [score.false_alarm for _, score in negatives(rows)]
-    return Figure(f"{sum(alarms)} of {len(alarms)}", sum(alarms) <= 1) if alarms else _nothing()
+    return Figure(f"{sum(alarms)} of {len(alarms)}", sum(alarms) <= 1) if alarms else not_measured()
 
 
 def f1(rows: Sequence[Scored]) -> Figure:
     """Macro-F1 over all that counts."""
     value = macro_f1([*positives(rows), *negatives(rows)])
-    return Figure(f"{value:.2f}") if value is not None else _nothing()
+    return Figure(f"{value:.2f}") if value is not None else not_measured()
 
 
 def time_in_steps(rows: Sequence[Scored]) -> Figure:
@@ -76,7 +76,7 @@ def time_in_steps(rows: Sequence[Scored]) -> Figure:
     steps = steps_to_right(rows)
     half = middle(steps)
     if half is None:
-        return _nothing()
+        return not_measured()
     passes = half <= 20 and max(steps) <= 100
     return Figure(f"median {_time(half, 0)}, most {_time(max(steps), 0)}", passes)
 
@@ -86,14 +86,14 @@ def time_in_seconds(rows: Sequence[Scored]) -> Figure:
     times = seconds_to_right(rows)
     half = middle(times)
     if half is None:
-        return _nothing()
+        return not_measured()
     return Figure(f"median {_time(half, 1)}, most {_time(max(times), 1)}")
 
 
 def flaps(rows: Sequence[Scored]) -> Figure:
     """Verdict changes per 1,000 steps."""
     value = changes_a_thousand_steps(rows)
-    return _nothing() if value is None else Figure(f"{value:.2f}", value <= 0.5)
+    return not_measured() if value is None else Figure(f"{value:.2f}", value <= 0.5)
 
 
 def forecast(rows: Sequence[Scored]) -> Figure:
@@ -112,7 +112,7 @@ def estimates(rows: Sequence[Scored]) -> Figure:
 def bounds(rows: Sequence[Scored]) -> Figure:
     """Bounds that the truth went beyond."""
     below, every = bounds_below_truth(rows)
-    return Figure(f"{below} of {every}", below == 0) if every else _nothing()
+    return Figure(f"{below} of {every}", below == 0) if every else not_measured()
 
 
 def waits(rows: Sequence[Scored]) -> Figure:
@@ -120,7 +120,7 @@ def waits(rows: Sequence[Scored]) -> Figure:
     known = [result.data_wait.error_points for result, _ in rows if result.data_wait]
     half = middle(known)
     if half is None:
-        return _nothing()
+        return not_measured()
     passes = half <= 1.0 and max(known) <= 3.0
     return Figure(f"median {half:.2f}, most {max(known):.2f} ({len(known)})", passes)
 
@@ -128,27 +128,28 @@ def waits(rows: Sequence[Scored]) -> Figure:
 def leaks(rows: Sequence[Scored]) -> Figure:
     """Leaks found by step 1,250."""
     found, every = leaks_found(rows)
-    return Figure(f"{found} of {every}", found == every) if every else _nothing()
+    return Figure(f"{found} of {every}", found == every) if every else not_measured()
 
 
 def false_leaks(rows: Sequence[Scored]) -> Figure:
     """A leak said where there is none."""
     wrongly, every = leak_alarms(rows)
-    return Figure(f"{wrongly} of {every}", wrongly == 0) if every else _nothing()
+    return Figure(f"{wrongly} of {every}", wrongly == 0) if every else not_measured()
 
 
 def actions(rows: Sequence[Scored]) -> Figure:
     """First advice that is the measured fix."""
     asked = [result.action_is_the_switch for result, _ in positives(rows)]
-    return _part([right for right in asked if right is not None], least=0.9)
+    return part_right([right for right in asked if right is not None], least=0.9)
 
 
 def cost(rows: Sequence[Scored]) -> Figure:
     """Steps a second lost to being watched, beside the noise of the bare runs."""
-    lost = middle([100 * result.cost for result, _ in rows])
-    noise = middle([100 * result.cost_noise for result, _ in rows])
+    known = [result for result, _ in rows if result.cost is not None]
+    lost = middle([100 * result.cost for result in known if result.cost is not None])
+    noise = middle([100 * result.cost_noise for result in known])
     if lost is None or noise is None:
-        return _nothing()
+        return not_measured()
     return Figure(f"median {lost:+.2f} % (bare runs differ by {noise:.2f} %)")
 
 
@@ -178,9 +179,10 @@ OURS_ALONE: Final = (
 """What only gpuwatch is asked for."""
 
 
-def _part(rights: Sequence[bool], least: float | None = None) -> Figure:
+def part_right(rights: Sequence[bool], least: float | None = None) -> Figure:
+    """How many of them are, and whether that is enough."""
     if not rights:
-        return _nothing()
+        return not_measured()
     part = sum(rights) / len(rights)
     passes = None if least is None else part >= least
     return Figure(f"{sum(rights)} of {len(rights)} ({100 * part:.0f} %)", passes)
@@ -193,9 +195,10 @@ def _time(value: float, digits: int) -> str:
 def _errors(errors: Sequence[float]) -> Figure:
     half, most = middle(errors), percentile_90(errors)
     if half is None or most is None:
-        return _nothing()
+        return not_measured()
     return Figure(f"median {100 * half:.1f} %, p90 {100 * most:.1f} % ({len(errors)})")
 
 
-def _nothing() -> Figure:
+def not_measured() -> Figure:
+    """Nothing to hold against a bar."""
     return Figure(NOT_MEASURED)

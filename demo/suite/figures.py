@@ -53,11 +53,14 @@ def negatives(rows: Iterable[Scored]) -> list[Scored]:
 
 
 def steps_to_right(rows: Iterable[Scored]) -> list[float]:
-    """Of the positives with a steady cause; infinite where the verdict never came."""
+    """Of the positives with a steady cause; infinite where the verdict never came.
+
+    Without the probe nobody counted steps.
+    """
     return [
         math.inf if score.first_right_steps is None else score.first_right_steps
         for result, score in positives(rows)
-        if result.family in STEADY and score.live
+        if result.family in STEADY and score.live and result.probe
     ]
 
 

@@ -53,7 +53,9 @@ def result_of(scenario: Scenario, measured: Measured, folder: Path) -> Result:
     truth = truth_of(scenario, meant, measured)
     expected = among_several(meant, truth)
     tracks = {OURS: said_on(folder / RECORDING), **baselines(folder, signals)}
-    begun = Begun(signals.begun_step, warm_after(signals.steps), scenario.from_step)
+    # Without the probe nobody counts steps: such a run is judged at its end.
+    cause = scenario.from_step if measured.probe else 0
+    begun = Begun(signals.begun_step, warm_after(signals.steps), cause)
     scores = {name: score(looks, expected, begun) for name, looks in tracks.items()}
     tools = {name: each for name, each in scores.items() if each is not None}
     if OURS not in tools:
@@ -75,7 +77,7 @@ def result_of(scenario: Scenario, measured: Measured, folder: Path) -> Result:
         others_cores=signals.others_cores,
         truth=truth,
         step_ms=1_000 / median(rates),
-        cost=1 - measured.watched["steps_per_s"] / median(rates),
+        cost=None if measured.bare_before else 1 - measured.watched["steps_per_s"] / median(rates),
         cost_noise=(max(rates) - min(rates)) / median(rates),
         data_wait=data_wait(
             signals.steps, json.loads(fetches.read_text()), warm_after(signals.steps)
@@ -84,6 +86,7 @@ def result_of(scenario: Scenario, measured: Measured, folder: Path) -> Result:
         else None,
         action_is_the_switch=action_is_the_switch(scenario, expected, tools[OURS]),
         tools=tools,
+        probe=measured.probe,
     )
 
 

@@ -36,6 +36,11 @@ class Measured:
     """Without it."""
     others: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     """Without another of several causes, by its kind."""
+    probe: bool = True
+    """It was in the watched run."""
+    bare_before: bool = False
+    """The runs that were not watched are those of an earlier suite: they hold what the cause costs,
+    and nothing of what watching does."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,9 @@ class Result:
     truth: Truth
     step_ms: float
     """Of the bare run with the cause."""
-    cost: float
-    """Of being watched: part of the bare run's steps a second that is lost."""
+    cost: float | None
+    """Of being watched: part of the bare run's steps a second that is lost. None where the bare
+    runs are of an earlier suite."""
     cost_noise: float
     """How far the bare runs are apart among themselves."""
     data_wait: DataWait | None
@@ -69,6 +75,8 @@ class Result:
     """The first advice says to do what the switch does; None where that is not asked."""
     tools: dict[str, Score] = field(default_factory=dict)
     """By name, ours among them; those that said something."""
+    probe: bool = True
+    """It was in the watched run. Without it nobody counted steps."""
 
     @property
     def name(self) -> str:

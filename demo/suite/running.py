@@ -3,13 +3,14 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from suite import timed_fetches, under_traceml
 from suite.catalogue import SCENARIOS, Scenario
 from suite.judging import judge
+from suite.known import known
 from suite.launching import FailedError, Job, Launched, one_at_a_time
 from suite.recorded import record
 from suite.result import (
@@ -67,14 +68,27 @@ class Plan:
     tiny: bool
     probe: bool = True
     """The recorded run has it."""
+    truth: Path | None = None
+    """An earlier suite: what it has measured bare is not run again."""
     scripts: Path = SCENARIOS
 
     def jobs(self, run: Run) -> Iterator[Job]:
         """The script's runs, in order."""
         under: tuple[str, ...] = ()
-        if not self.gpu:
+        if not self.gpu and self.probe:
             under = ("-m", timed_fetches.__name__, str(run.folder / FETCHES))
         yield self._job(run, "recording", self.seconds + OUTLIVES_S, under=under)
+        if self.known(run) is None:
+            yield from self._bare_jobs(run)
+        if self.traceml:
+            under = ("-m", under_traceml.__name__, str(run.folder / TRACEML))
+            yield self._job(run, "traceml", self.seconds, under=under)
+
+    def known(self, run: Run) -> Measured | None:
+        """What an earlier suite measured for the same."""
+        return known(self.truth / run.name, self.gpu) if self.truth is not None else None
+
+    def _bare_jobs(self, run: Run) -> Iterator[Job]:
         turns = {"with": 0, "without": 0}
         compared = run.scenario.costs_time
         for purpose in order(self.repeats) if compared else ("with",) * self.repeats:
@@ -83,9 +97,6 @@ class Plan:
         for cause in run.scenario.causes[1:]:
             for turn in range(1, self.repeats + 1):
                 yield self._job(run, "without", self.bare_seconds, turn, cause=cause)
-        if self.traceml:
-            under = ("-m", under_traceml.__name__, str(run.folder / TRACEML))
-            yield self._job(run, "traceml", self.seconds, under=under)
 
     def _job(
         self,
@@ -144,17 +155,30 @@ class Progress:
         """Once all are in: what was measured, and it is kept. None before."""
         if self._left:
             return None
-        measured = Measured(
-            scenario=self._run.scenario.name,
-            seed=self._run.seed,
-            scale=self._run.scale,
-            host_cores=os.cpu_count() or 1,
-            seconds=self._seconds,
-            watched=self._reports["recording", ""][0],
-            slow=self._reports["with", ""],
-            fast=self._reports.get(("without", ""), []),
-            others={cause: told for (_, cause), told in self._reports.items() if cause},
-        )
+        before = self._plan.known(self._run)
+        watched = self._reports["recording", ""][0]
+        if before is not None:
+            measured = replace(
+                before,
+                host_cores=os.cpu_count() or 1,
+                seconds=self._seconds,
+                watched=watched,
+                probe=self._plan.probe,
+                bare_before=True,
+            )
+        else:
+            measured = Measured(
+                scenario=self._run.scenario.name,
+                seed=self._run.seed,
+                scale=self._run.scale,
+                host_cores=os.cpu_count() or 1,
+                seconds=self._seconds,
+                watched=watched,
+                slow=self._reports["with", ""],
+                fast=self._reports.get(("without", ""), []),
+                others={cause: told for (_, cause), told in self._reports.items() if cause},
+                probe=self._plan.probe,
+            )
         keep(self._run.folder / MEASURED, measured)
         return measured
 

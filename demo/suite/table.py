@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from suite.bars import BARS, OURS_ALONE, Figure
+from suite.bars_without_probe import BARS_WITHOUT_PROBE
 from suite.figures import Scored, brier, confusion, negatives, positives, reliability, scored
 from suite.result import OURS, Result
 from suite.score import Score
@@ -13,11 +14,15 @@ SAID: Final = {True: "PASS", False: "FAIL", None: ""}
 
 
 def tables(results: Sequence[Result]) -> str:
-    """All of them: machines with a GPU and machines without are different examinations."""
+    """All of them. Machines with a GPU and machines without are different examinations, and so are
+    runs with the probe and without."""
     parts = []
-    for machine in sorted({result.gpu or "" for result in results}, reverse=True):
-        own = [result for result in results if (result.gpu or "") == machine]
-        parts += [f"### {machine or 'No GPU'}: {_counts(own)}", bars(own), every_scenario(own)]
+    examined = {(result.gpu or "", result.probe) for result in results}
+    for machine, probe in sorted(examined, reverse=True):
+        own = [each for each in results if ((each.gpu or ""), each.probe) == (machine, probe)]
+        where = (machine or "No GPU") + ("" if probe else ", without the probe")
+        held = bars(own) if probe else bars_without_probe(own)
+        parts += [f"### {where}: {_counts(own)}", held, every_scenario(own)]
         parts += [apart(own), confusions(own), confidences(own)]
     return "\n\n".join(filter(None, parts)) if parts else "no results"
 
@@ -34,6 +39,15 @@ def bars(results: Sequence[Result]) -> str:
         ours = bar.measure(scored(results, OURS))
         rows.append([bar.what, bar.asks, ours.text, _pass(bar.asks, ours), *("" for _ in others)])
     return markdown(["", "bar", OURS, "", *others], rows)
+
+
+def bars_without_probe(results: Sequence[Result]) -> str:
+    """What is asked of a run that only NVML and py-spy see."""
+    rows = []
+    for bar in BARS_WITHOUT_PROBE:
+        ours = bar.measure(scored(results, OURS))
+        rows.append([bar.what, bar.asks, ours.text, _pass(bar.asks, ours)])
+    return markdown(["", "bar", OURS, ""], rows)
 
 
 def every_scenario(results: Sequence[Result]) -> str:
@@ -89,7 +103,6 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _row(result: Result, score: Score) -> list[str]:
-    late = score.first_right_steps is None or score.first_right_s is None
     right = "right" if score.right else "WRONG"
     if score.right and score.sub_right is False:
         right = "sub wrong"
@@ -100,13 +113,19 @@ def _row(result: Result, score: Score) -> list[str]:
         _gain(result),
         _name(score.kind, score.sub),
         right,
-        "never" if late else str(score.first_right_steps),
-        "" if late else f"{score.first_right_s:.1f}",
+        _steps(result, score),
+        "" if score.first_right_s is None else f"{score.first_right_s:.1f}",
         str(score.changes),
         forecast,
         *(_other(result, tool) for tool in TOOLS[1:3]),
-        f"{100 * result.cost:+.1f} %",
+        "" if result.cost is None else f"{100 * result.cost:+.1f} %",
     ]
+
+
+def _steps(result: Result, score: Score) -> str:
+    if score.first_right_steps is None:
+        return "never"
+    return str(score.first_right_steps) if result.probe else ""
 
 
 def _other(result: Result, tool: str) -> str:

@@ -30,6 +30,15 @@ def test_a_scenario_is_watched_measured_judged_and_judged_again(tmp_path: Path) 
     assert result["tools"]["host-wait share"]["kind"] == "compute"
     assert abs(result["data_wait"]["told"] - result["data_wait"]["true"]) < 0.05
     (folder / "result.json").unlink()
+    unjudged = subprocess.run(
+        [sys.executable, "demo/evaluate.py", str(tmp_path / "later"), "--truth", str(tmp_path)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "was not judged here" in unjudged.stderr
     again = subprocess.run(
         [*command, "--again"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
     )

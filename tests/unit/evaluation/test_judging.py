@@ -50,6 +50,21 @@ def test_a_bottleneck_is_scored_with_its_forecast_and_cost(tmp_path: Path) -> No
     assert result.data_wait is None, "on a GPU the host's wait is not the truth"
 
 
+def test_a_cause_that_comes_late_is_judged_at_the_end_where_nobody_counts_steps(
+    tmp_path: Path,
+) -> None:
+    without_probe = ROOT / "tests" / "recordings" / "no_probe"
+    shutil.copy(without_probe / "loader_workers.0" / "recording.gpuwatch", tmp_path / RECORDING)
+    rates = {"steps_per_s": 10.0, "samples_per_s": 100.0}
+    fast = {"steps_per_s": 20.0, "samples_per_s": 200.0}
+    (late,) = scenarios("loader_slows")
+    assert late.from_step
+    measured = Measured("loader_slows", 0, 1.0, 16, 60.0, rates, [rates], [fast], probe=False)
+    result = result_of(late, measured, tmp_path)
+    assert result.tools[OURS].right
+    assert not result.probe
+
+
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     folder = tmp_path / "loader_workers.0"
     folder.mkdir()

@@ -10,7 +10,7 @@ from demo import evaluate
 from suite import running
 from suite.catalogue import Scenario
 from suite.launching import Job
-from suite.result import MEASURED, OURS, RESULT, keep, results_in
+from suite.result import MEASURED, OURS, RESULT, Measured, keep, measured_in, results_in
 from suite.running import Plan, Run, run_all
 from tests.unit.evaluation.examples import ROW, result_with, score_with
 
@@ -59,6 +59,10 @@ def test_without_a_probe_the_recorded_run_has_none_either(tmp_path: Path) -> Non
     assert all(job.probe for job in plan_of(tmp_path).jobs(run))
     assert not any(job.probe for job in replace(plan_of(tmp_path), probe=False).jobs(run))
     assert evaluate.plan(evaluate.arguments(["out", "--no-probe"])).probe is False
+    without = replace(plan_of(tmp_path), probe=False, gpu=False)
+    assert "suite.timed_fetches" not in next(iter(without.jobs(run))).command(), (
+        "it would stand in every stack"
+    )
 
 
 def test_runs_are_watched_then_bare_in_turn(tmp_path: Path) -> None:
@@ -92,6 +96,41 @@ def test_without_a_gpu_the_fetches_are_timed_and_without_a_switch_there_is_one_s
     assert "0.2" in jobs[0].command()
 
 
+def test_what_an_earlier_suite_measured_bare_is_not_run_again(tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    plan = replace(plan_of(tmp_path), truth=earlier)
+    run = Run(scenario("loader_workers"), 0, 1.0, tmp_path / "now")
+    assert len(list(plan.jobs(run))) == 5, "it knows nothing of this one"
+    folder = earlier / run.name
+    folder.mkdir(parents=True)
+    (folder / MEASURED).write_text(MEASURED_JSON)
+    keep(folder / RESULT, result_with(score_with(), gpu="NVIDIA H200"))
+    assert [job.title for job in plan.jobs(run)] == ["recording"]
+    known = plan.known(run)
+    assert known is not None
+    assert known.seconds == 60.0
+    assert len(list(replace(plan, gpu=False).jobs(run))) == 5, "of another kind of machine"
+
+
+def test_the_truth_of_an_earlier_suite_says_nothing_of_what_watching_costs(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sleeps.py").write_text(SCRIPT)
+    folder = tmp_path / "earlier" / "sleeps.1"
+    folder.mkdir(parents=True)
+    slow, fast = ([{"steps_per_s": 5.0 * gain, "samples_per_s": 10.0 * gain}] for gain in (1, 7))
+    keep(folder / MEASURED, Measured("sleeps", 1, 1.0, 64, 60.0, slow[0], slow, fast))
+    keep(folder / RESULT, result_with(score_with(), gpu="NVIDIA H200"))
+    run = Run(scenario("sleeps"), 1, 1.0, tmp_path / "now")
+    plan = replace(plan_of(tmp_path), truth=tmp_path / "earlier", probe=False)
+    assert not run_all([run], plan)
+    (result,) = results_in(run.out)
+    assert result.truth.gain == 7.0
+    assert result.cost is None
+    assert not result.probe
+    assert measured_in(run.folder).watched["steps_per_s"] != 5.0
+
+
 def test_each_of_several_causes_is_removed_alone(tmp_path: Path) -> None:
     run = Run(Scenario(**{**ROW, "causes": ["input", "sync"]}), 0, 1.0, tmp_path)
     jobs = list(plan_of(tmp_path).jobs(run))
@@ -102,9 +141,8 @@ def test_each_of_several_causes_is_removed_alone(tmp_path: Path) -> None:
 
 
 def test_a_run_is_measured_and_judged_and_a_failed_one_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(running, "OUTLIVES_S", 2.0)
     (tmp_path / "sleeps.py").write_text(SCRIPT)
     (tmp_path / "fails.py").write_text("input(); raise SystemExit('no such GPU')")
     runs = [Run(scenario(name), 1, 1.0, tmp_path) for name in ("fails", "sleeps")]

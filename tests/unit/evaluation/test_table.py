@@ -1,7 +1,10 @@
 """The tables say what passes, what fails and what was not measured."""
 
+from dataclasses import replace
+
 from suite.bars import BARS, OURS_ALONE
 from suite.data_wait import DataWait
+from suite.figures import scored, steps_to_right
 from suite.result import OURS, Result
 from suite.table import markdown, tables
 from suite.truth import Truth
@@ -56,6 +59,34 @@ def test_machines_with_and_without_a_gpu_are_examined_apart() -> None:
     said = tables(results)
     assert said.index("### NVIDIA H200: 1 runs in 1 min, 1 positives") < said.index("### No GPU")
     assert tables([]) == "no results"
+
+
+def test_runs_without_the_probe_are_examined_apart_and_on_what_they_can_tell() -> None:
+    def seen(kind: str, right: bool) -> Result:
+        return result_with(score_with(kind=kind, right=right), kinds=[kind], probe=False)
+
+    quiet = result_with(score_with(right=False, kind="incomplete"), probe=False, **NEGATIVE)
+    results = [seen("input", True), seen("host", True), seen("launch", False), quiet]
+    results += [seen("checkpoint", True), seen("evaluation", False)]
+    what = "input, host and stall verdicts right"
+    assert row_of(results, what) == ["≥ 80 %", "3 of 4 (75 %)", "FAIL"]
+    assert row_of([*results, seen("input", True)], what)[1:] == ["4 of 5 (80 %)", "PASS"]
+    assert row_of(results, "… stall: checkpoint, evaluation")[1] == "1 of 2 (50 %)"
+    assert row_of(results, "all other causes right")[1] == "0 of 1 (0 %)"
+    assert row_of(results, 'false "bound" over the negatives') == ["0", "0 of 1", "PASS"]
+    alarm = replace(quiet, tools={OURS: score_with(false_alarm=True, right=False)})
+    assert row_of([alarm], 'false "bound" over the negatives')[1:] == ["1 of 1", "FAIL"]
+    said = tables([*results, result_with(score_with())])
+    assert "### No GPU: 1 runs" in said
+    assert "### No GPU, without the probe: 6 runs" in said
+
+
+def test_without_the_probe_no_steps_are_told_and_without_bare_runs_no_cost() -> None:
+    rows = tables([result_with(score_with(), probe=False, cost=None)]).splitlines()
+    cells = next(line for line in rows if line.startswith("| loader_workers.0")).split(" | ")
+    assert cells[5:7] == ["", "3.0"]
+    assert cells[-1] == " |"
+    assert steps_to_right(scored([result_with(score_with(), probe=False)], OURS)) == []
 
 
 def test_who_shared_the_machine_is_said() -> None:

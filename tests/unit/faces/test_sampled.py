@@ -24,7 +24,9 @@ SHARES = {
     "optimizer": Share(0.0, 0.0, 0.01),
     "synchronisation": Share(0.03, 0.01, 0.06),
 }
-TOLD = Sampled(samples=190, shares=SHARES, serial=0.0, host=(), period_ns=410e6, still=None)
+TOLD = Sampled(
+    samples=190, shares=SHARES, serial=0.0, loading=(), host=(), period_ns=410e6, still=None
+)
 
 
 def unprobed(told: Sampled = TOLD) -> Snapshot:
