@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 FRAMEWORKS := build/frameworks
+PEERS := build/peers
 
 .PHONY: demo test lint bench suite soak faults frameworks versions clean
 
@@ -22,10 +23,18 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(INSTALLED)
-	$(BIN)/python -m tests.bench.probe_cost
+# What the probe costs, beside others, which lie in a folder of their own.
+bench: $(INSTALLED) $(PEERS)/.installed
+	PYTHONPATH=$(abspath $(PEERS)) $(BIN)/python -m tests.bench.cost --json build/cost.json
 
-# Whether memory stays flat over an hour of data.
+$(PEERS)/.installed: tests/bench/cost/peers.txt
+	rm -rf $(PEERS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--target $(PEERS) --requirement tests/bench/cost/peers.txt
+	touch $@
+
+# Whether cost and memory stay flat: an hour of data played fast, then an hour of real training that
+# two monitors watch. Another length of that: GPUWATCH_SOAK_MINUTES=10 make soak
 soak: $(INSTALLED)
 	$(BIN)/python -m pytest -m soak
 

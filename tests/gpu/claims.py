@@ -1,4 +1,4 @@
-"""One line of the table: what was promised, and what an H200 showed."""
+"""One line of a table: what was promised, and what was measured."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,11 +19,14 @@ class Claim:
     """None: there is nothing to meet (a row for comparison), or it could not be measured."""
     figures: dict[str, Any] = field(default_factory=dict)
     """All that was measured, for the JSON."""
+    sure: bool = True
+    """False: the bar lies within the noise of the measurement; a row says so by a "?"."""
 
     def line(self) -> str:
         """A row of a markdown table."""
         word = {True: "PASS", False: "FAIL", None: ""}[self.met]
-        return f"| {self.item} | {self.loop} | {self.measured} | {self.bar} | {word} |"
+        doubt = "" if self.sure else "?"
+        return f"| {self.item} | {self.loop} | {self.measured} | {self.bar} | {word}{doubt} |"
 
 
 def broken(item: str, loop: str, error: BaseException | str) -> Claim:

@@ -1,6 +1,7 @@
 """The table of what was promised and what a GPU showed: `python -m tests.gpu.table [SECTION …]`.
 
-A section that fails says so and the next one runs. `--out FILE` gets all figures as JSON.
+What the probe costs is `python -m tests.bench.cost`. A section that fails says so and the next one
+runs. `--out FILE` gets all figures as JSON.
 """
 
 import argparse
@@ -20,8 +21,6 @@ SECTIONS: Final = {
     "exposed": "tests.gpu.exposed",
     "lag": "tests.gpu.lag",
     "graphs": "tests.gpu.graphs",
-    "cost": "tests.gpu.cost",
-    "peers": "tests.gpu.peers",
     "gpm": "tests.gpu.gpm",
 }
 """Imported when they run: one that cannot be must not stop the others."""

@@ -1,8 +1,7 @@
-"""The table's arithmetic: partition, exposure, lag and cost."""
+"""The table's arithmetic: partition, exposure and lag."""
 
 import pytest
 
-from tests.gpu.cost_figures import ARMS, BARE, WATCHED, allowed_us, block, cost
 from tests.gpu.exposed_figures import by_number, exposure
 from tests.gpu.lag_figures import allowed_ns, host_of, lags, true_lag
 from tests.gpu.partition_figures import partition
@@ -77,25 +76,3 @@ def test_lags_of_the_steps_that_were_told() -> None:
 @pytest.mark.parametrize(("lag_ns", "allowed"), [(0, 50_000), (-9, 50_000), (100 * MS, 2 * MS)])
 def test_the_bar_on_a_lag(lag_ns: float, allowed: float) -> None:
     assert allowed_ns(lag_ns) == allowed
-
-
-def test_a_block_is_without_the_machines_own_pauses() -> None:
-    mean_us, median_us = block([2_000_000] * 98 + [90_000_000] * 2)
-    assert (mean_us, median_us) == (2000, 2000)
-
-
-def test_stamped_steps_show_in_the_mean() -> None:
-    bare, watched = (
-        block([2_000_000] * 100),
-        block([2_000_000, 2_000_000, 2_090_000, 2_000_000] * 25),
-    )
-    rounds = [{**dict.fromkeys(ARMS, bare), WATCHED: watched}] * 5
-    found = cost(WATCHED, rounds)
-    assert found.cost_us == pytest.approx(22.5, abs=2)
-    assert found.median_cost_us == 0
-    assert cost(BARE, rounds).cost_us == 0
-
-
-@pytest.mark.parametrize(("step_us", "allowed"), [(2e3, 30), (5e3, 30), (2e4, 100), (1e5, 500)])
-def test_the_bar_on_cost(step_us: float, allowed: float) -> None:
-    assert allowed_us(step_us) == allowed

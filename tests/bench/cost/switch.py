@@ -1,0 +1,164 @@
+"""Puts the probe into a loop and takes it out again, a hundred times a minute.
+
+`install()` and `uninstall()` would do, but a publisher takes half a second to find its level (it
+binds a socket, a monitor comes, budgets fill), and in that time the machine's speed has changed by
+more than the probe costs. So the process is installed once, and a switch does what can be done in a
+tenth of a millisecond and leaves nothing of the probe's cost behind:
+
+* out: every hook puts back the very objects that were there, by its own undo. The publisher sleeps,
+  and its clock stands still: a turn that was due in 80 ms is due 80 ms after the next "in". So a
+  second of training with the probe has as many turns, of as many marks, as in a real run.
+* in: every hook is attached as `install()` does.
+
+What stays when it is out and costs a step nothing: a thread and a socket that sleep, a finder that
+waits for imports, and what dynamo was told to skip (telling it takes a millisecond).
+"""
+
+import sys
+from threading import Condition, Event
+from time import clock_gettime_ns, monotonic, perf_counter_ns, pthread_getcpuclockid
+from types import SimpleNamespace
+from typing import Any
+
+import probe
+from probe import api, clock, serve
+from probe.hooks import Detach, tracing
+from probe.installed import HOOKS
+
+SERVE: Any = serve
+"""Whose clock is taken."""
+
+
+class OpenTime:
+    """What the publisher waits on between two turns: only the time counts in which it is open.
+
+    Whoever opens or closes it goes on when the publisher knows of it and sleeps again, so that its
+    waking up falls into no block.
+    """
+
+    def __init__(self, stop: Event) -> None:
+        self._is_set = stop.is_set
+        self._condition = Condition()
+        self._open = True
+        self._asked = 0
+        self._answered = 0
+        self._closed_ns = 0
+        self._since_ns = 0
+
+    def now_ns(self) -> int:
+        """perf_counter_ns, less the time in which this was closed."""
+        return (perf_counter_ns() if self._open else self._since_ns) - self._closed_ns
+
+    def wait(self, seconds: float) -> bool:
+        """Let so much open time pass; whether the end has come. As `Event.wait`."""
+        with self._condition:
+            while seconds > 0 or not self._open:
+                self._answered = self._asked
+                self._condition.notify_all()
+                begin_s, was_open = monotonic(), self._open
+                self._condition.wait(seconds if was_open else None)
+                if was_open:
+                    seconds -= monotonic() - begin_s
+            return self._is_set()
+
+    def close(self) -> None:
+        """From now on, once a turn that is under way is over."""
+        with self._condition:
+            self._await_publisher()
+            self._open, self._since_ns = False, perf_counter_ns()
+            self._await_publisher()
+
+    def open(self) -> None:
+        """Go on."""
+        with self._condition:
+            self._closed_ns += perf_counter_ns() - self._since_ns
+            self._open = True
+            self._await_publisher()
+
+    def nudge(self) -> None:
+        """Wake the publisher and let it sleep again, as opening and closing do."""
+        with self._condition:
+            self._await_publisher()
+
+    def _await_publisher(self) -> None:
+        self._asked += 1
+        self._condition.notify_all()
+        while self._answered != self._asked:
+            self._condition.wait()
+
+
+class Switch:
+    """The installed probe, in or out. It is in at first. torch has been imported before."""
+
+    def __init__(self) -> None:
+        probe.install()
+        assert api._installed is not None
+        assert api._installed._armed is not None
+        self._installed = api._installed
+        publisher: Any = api._installed._armed._publisher
+        self._time = OpenTime(publisher._stop)
+        publisher._stop.wait = self._time.wait
+        SERVE.clock = SimpleNamespace(now_ns=self._time.now_ns)
+        assert publisher._thread.ident is not None
+        there = [hook for hook in HOOKS if hook.MODULE in sys.modules]
+        self._hooks = [hook for hook in there if hook is not tracing]
+        undo = dict(zip(there, self._installed._detach, strict=True))
+        self._undo: list[Detach] = [undo.pop(hook) for hook in self._hooks]
+        self._installed._detach[:] = undo.values()
+        self._publisher_clock = pthread_getcpuclockid(publisher._thread.ident)
+
+    @property
+    def endpoint(self) -> str:
+        """Where a monitor finds the probe."""
+        assert self._installed._armed is not None
+        endpoint = self._installed._armed._identity.endpoint
+        assert endpoint is not None
+        return endpoint
+
+    @property
+    def watched(self) -> bool:
+        """Whether the probe knows of a monitor."""
+        return self._installed.recorder.watched
+
+    @property
+    def resting(self) -> bool:
+        """Whether the hooks rest now: nobody watches and the steps are short."""
+        return self._installed.recorder.resting
+
+    def publisher_ns(self) -> int:
+        """CPU time that the publisher's thread has taken."""
+        return clock_gettime_ns(self._publisher_clock)
+
+    def take_out(self) -> None:
+        """Training as if the probe had never been there."""
+        self._time.close()
+        self._detach()
+
+    def put_in(self) -> None:
+        """Training as after `install()`."""
+        self._attach()
+        self._time.open()
+
+    def shake(self) -> None:
+        """In and out at once, without a step. It is out. What a switch does to the interpreter and
+        to the scheduler (places it must learn again, a thread that was woken) bare blocks have
+        around them too."""
+        self._time.nudge()
+        self._attach()
+        self._detach()
+
+    def end(self) -> None:
+        """Uninstall; it is in."""
+        self._detach()
+        left = probe.uninstall()
+        SERVE.clock = clock
+        assert not left, left
+
+    def _attach(self) -> None:
+        self._undo += [hook.attach(self._installed.recorder) for hook in self._hooks]
+
+    def _detach(self) -> None:
+        for undo in self._undo:
+            left = undo()
+            assert not left, left
+        self._undo.clear()
