@@ -1,0 +1,192 @@
+"""What a soak has to show, each with what was measured."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from tests.soak.costs import cost, interval
+from tests.soak.figures import MIB, Column, cost_columns, held_columns, memory_columns
+from tests.soak.sprint import LEAST_CPU
+from tests.soak.told import Told
+from tests.soak.trend import WARM_PARTS, Trend, trend
+
+LEAK_MIB_H = 5.0
+REMEMBERED_S = 3600.0
+"""Monitors hold the last hour, and fill it first: what they hold is flat after it."""
+MONITOR_MIB = 120e6 / MIB
+MONITOR_CORE = 5.0
+"""Per cent."""
+LATE_LINES = 0.01
+"""Part of the lines that may come later than a second after the one before: the machine is shared,
+and whole seconds of it are somebody else's."""
+HOOKS_US = 15.0
+"""What they may cost a step."""
+FEW = 2.0
+"""Threads or descriptors: their medians differ by one as batches come and go."""
+TOO_SHORT = "too short to tell"
+COUNTED = (
+    "watched threads",
+    "watched descriptors",
+    "screen threads",
+    "screen descriptors",
+    "JSON threads",
+    "JSON descriptors",
+    "socket files",
+)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One of them."""
+
+    what: str
+    measured: str
+    bar: str
+    held: bool | None
+    """None: not known, as before the end."""
+
+
+def bars(told: Told) -> list[Bar]:
+    """All, the most important first."""
+    columns = [*cost_columns(told), *memory_columns(told), *held_columns(told)]
+    by_name = {column.name: column for column in columns}
+    return [
+        _losses(told),
+        _steps(told),
+        _lost(told),
+        _lines(told),
+        _leak("the watched run's memory beyond its twin's", by_name["watched − twin"], told),
+        _filling("the screen's memory", by_name["screen RSS"], told),
+        _filling("the JSON monitor's memory", by_name["JSON RSS"], told),
+        _largest("the screen's memory", by_name["screen RSS"]),
+        _largest("the JSON monitor's memory", by_name["JSON RSS"]),
+        _mean("the screen's CPU", by_name["screen"]),
+        _mean("the JSON monitor's CPU", by_name["JSON"]),
+        *(_no_more(by_name[name], told) for name in COUNTED),
+        _drift(told, by_name["hooks, least CPU"]),
+        _leaving(told),
+    ]
+
+
+def _losses(told: Told) -> Bar:
+    ours = {row["steps"]: row["losses"] for row in told.rounds}
+    theirs = {row["steps"]: row["losses"] for row in told.bare_rounds}
+    common = sorted(ours.keys() & theirs.keys())
+    same = [steps for steps in common if ours[steps] == theirs[steps]]
+    measured = f"{len(same)} of {len(common)} hashes, the last after {max(common, default=0)} steps"
+    held = bool(common) and same == common
+    return Bar("losses, watched and bare", measured, "the same bit for bit", held)
+
+
+def _steps(told: Told) -> Bar:
+    made = told.hooked_steps
+    held = None if made is None else told.heard.steps == made
+    measured = f"{told.heard.steps} of {made or 'so many, which its end tells'}"
+    return Bar("steps told by the JSON monitor", measured, "all", held)
+
+
+def _lost(told: Told) -> Bar:
+    marks = max(row["lost_marks"] for row in told.samples)
+    lost = told.heard.lost_messages
+    word = told.closing["screen_says_none_lost"] if told.closing is not None else None
+    screen = {None: "not asked yet", True: "none", False: "does not say none"}[word]
+    measured = f"JSON monitor {lost}, screen {screen}; marks that the probe dropped {marks}"
+    return Bar("messages lost", measured, "none", False if lost or marks else word)
+
+
+def _lines(told: Told) -> Bar:
+    said = told.heard
+    wrong = "; ".join(said.wrong) or "nothing wrong"
+    measured = (
+        f"{said.lines}, {wrong}; {said.late} later than 1 s, the longest gap "
+        f"{said.longest_gap_s:.1f} s; states {', '.join(said.states)}"
+    )
+    ended = told.closing is not None
+    held = not said.wrong and said.late <= LATE_LINES * said.lines and said.finals == int(ended)
+    return Bar("lines of the JSON monitor", measured, "by its contract, 99 % in time", held)
+
+
+def _leak(what: str, column: Column, told: Told, warm_s: float = 0.0) -> Bar:
+    found = trend(column.figures, told.length_s, warm_s)
+    held = None if found is None else found.hourly < LEAK_MIB_H
+    bar = f"under {LEAK_MIB_H:.0f} MiB an hour"
+    return Bar(f"growth of {what}", words(found, "MiB"), bar, held)
+
+
+def _filling(what: str, column: Column, told: Told) -> Bar:
+    """Judged by what comes after the hour that a monitor remembers."""
+    judged = _leak(what, column, told, REMEMBERED_S)
+    if judged.held is not None:
+        return judged
+    growth = words(trend(column.figures, told.length_s), "MiB")
+    return replace(judged, measured=f"{growth}, while it fills the hour that it remembers")
+
+
+def _largest(what: str, column: Column) -> Bar:
+    return _at_most(f"{what} at its largest", max, column, MONITOR_MIB)
+
+
+def _mean(what: str, column: Column) -> Bar:
+    """Of the whole run, its start too."""
+    return _at_most(what, fmean, column, MONITOR_CORE)
+
+
+def _at_most(what: str, of: Callable[[Sequence[float]], float], column: Column, bar: float) -> Bar:
+    known = _known(column.figures)
+    words_of_bar = f"at most {bar:.0f} {column.unit}"
+    if not known:
+        return Bar(what, TOO_SHORT, words_of_bar, None)
+    return Bar(what, f"{of(known):.1f} {column.unit}", words_of_bar, of(known) <= bar)
+
+
+def _no_more(column: Column, told: Told) -> Bar:
+    found = trend(column.figures, told.length_s)
+    if found is None:
+        return Bar(column.name, TOO_SHORT, "no growth", None)
+    grown = found.low > 0 and found.hourly * told.length_s / 3600 >= FEW
+    first, last = _known(column.figures)[WARM_PARTS], _known(column.figures)[-1]
+    measured = f"{first:.0f} after the warm-up, {last:.0f} at the end"
+    return Bar(column.name, measured, "no growth", not grown)
+
+
+def _drift(told: Told, column: Column) -> Bar:
+    """Where the machine is so busy that a cost as large as the bar of the whole would not be seen,
+    nobody knows."""
+    what, bar = "drift of the hooks' cost", "within its noise"
+    found = trend(column.figures, told.length_s)
+    triples = [triple for part in told.triples for triple in part]
+    whole = cost(triples, LEAST_CPU)
+    if found is None or whole is None:
+        return Bar(what, TOO_SHORT, bar, None)
+    low, high = interval(triples, LEAST_CPU)
+    measured = (
+        f"{words(found, 'us a step')}, of {whole.us:.1f} us ({low:.1f} to {high:.1f}); "
+        f"A/A {whole.noise_us:+.1f} us"
+    )
+    hours = told.length_s / 3600
+    unsure = hours * (found.high - found.low) / 2 > HOOKS_US
+    drifted = found.low > 0 and hours * found.hourly > (high - low) / 2
+    return Bar(what, measured, bar, None if unsure else not drifted)
+
+
+def _leaving(told: Told) -> Bar:
+    what, bar = "how they end", "in order, no socket left"
+    if told.closing is None:
+        return Bar(what, "not yet", bar, None)
+    names = ("watched", "bare", "screen", "json")
+    statuses = [told.closing[f"{name}_status"] for name in names]
+    left = told.closing["sockets"]
+    measured = f"exit statuses {', '.join(map(str, statuses))}; {left} socket files left"
+    return Bar(what, measured, bar, not any(statuses) and not left)
+
+
+def words(found: Trend | None, unit: str = "") -> str:
+    """ "+1.2 MiB an hour (-0.3 to +2.7)"; without a unit the figures alone."""
+    if found is None:
+        return TOO_SHORT
+    said = f"{found.hourly:+.1f} {unit} an hour" if unit else f"{found.hourly:+.1f}"
+    return f"{said} ({found.low:+.1f} to {found.high:+.1f})"
+
+
+def _known(figures: Sequence[float | None]) -> list[float]:
+    return [figure for figure in figures if figure is not None]

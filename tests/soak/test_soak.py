@@ -1,0 +1,45 @@
+"""The soak: that its harness works, in seconds; and the hour itself (`make soak`)."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.soak.__main__ import ROUND_STEPS
+from tests.soak.bars import bars
+from tests.soak.files import Files
+from tests.soak.report import report
+from tests.soak.told import told
+from tests.soak.watched_run import watch
+
+MINUTES = float(os.environ.get("GPUWATCH_SOAK_MINUTES", "60"))
+SHORT_ROUND = 50
+CERTAIN = (
+    "losses, watched and bare",
+    "steps told by the JSON monitor",
+    "messages lost",
+    "how they end",
+)
+"""What holds however short the run and however busy the machine."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(150)
+def test_a_second_of_it_is_watched_by_both_and_told_in_full(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    watch(files, 1.0, SHORT_ROUND)
+    found = {bar.what: bar for bar in bars(told(files))}
+    for what in CERTAIN:
+        assert found[what].held, found[what]
+    text, _ = report(files)
+    assert "(ended)" in text
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(60 * MINUTES + 600)
+def test_an_hour_of_training_watched_by_two_monitors(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    watch(files, 60 * MINUTES, ROUND_STEPS)
+    text, held = report(files)
+    print(text)
+    assert held, text
