@@ -178,7 +178,9 @@ def check_socket_directory(hello: Hello, uid: int) -> None:
 
 
 def _no_process(pid: int) -> NoProcessError:
-    running = ", ".join(f"{one.pid} ({one.script})" for one in find_probes()[:5])
+    from tui.candidates import find_candidates  # which asks this module in turn
+
+    running = ", ".join(f"{one.pid} ({one.script})" for one in find_candidates()[:5])
     why = f"Processes that can be watched now: {running}" if running else ""
     return NoProcessError(f"no process {pid}", why, "See: gpuwatch ls")
 

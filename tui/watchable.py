@@ -248,12 +248,13 @@ def _trains(process: psutil.Process) -> bool:
 
 def _numbered(found: Sequence[psutil.Process]) -> list[tuple[int, int]] | None:
     """(rank, pid) of the ranks of one job; None where they are none. Those that nobody numbered
-    outside themselves were spawned in their order."""
+    outside themselves were spawned in their order: what all of them have is their parent's."""
     ranks = sorted((rank, one.pid) for one in found if (rank := _rank(one)) is not None)
-    if len(ranks) == len(found) == len({rank for rank, _ in ranks}):
+    told = {rank for rank, _ in ranks}
+    if len(ranks) == len(found) == len(told):
         return ranks
     spawned = len({one.ppid() for one in found}) == 1 and all(map(_is_spawned, found))
-    if ranks or not spawned:
+    if len(told) > 1 or not spawned:
         return None
     return list(enumerate(one.pid for one in sorted(found, key=lambda one: one.create_time())))
 
@@ -263,15 +264,14 @@ def _is_spawned(process: psutil.Process) -> bool:
 
 
 def _rank(process: psutil.Process) -> int | None:
-    """By the environment that it was started with, or as its probe found it."""
-    told = environ_of(process.pid).get("RANK", "")
-    if told.isdigit():
-        return int(told)
+    """As its probe found it, or by the environment that it was started with."""
     page = own_page(process.pid)
-    if page is None:
-        return None
-    page.close()
-    return page.hello.rank
+    if page is not None:
+        page.close()
+        if page.hello.rank is not None:
+            return page.hello.rank
+    told = environ_of(process.pid).get("RANK", "")
+    return int(told) if told.isdigit() else None
 
 
 def _named(process: psutil.Process) -> str:

@@ -48,7 +48,7 @@ def gpuwatch(
 
 @contextmanager
 def started(
-    *arguments: str, stdout: "int | IO[Any]" = subprocess.PIPE
+    *arguments: str, stdout: "int | IO[Any]" = subprocess.PIPE, **more: str
 ) -> "Iterator[subprocess.Popen[str]]":
     """Run it beside the test; killed at the end if it still lives."""
     with subprocess.Popen(
@@ -57,7 +57,7 @@ def started(
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(),
+        env=environment(**more),
     ) as process:
         try:
             yield process

@@ -10,6 +10,8 @@ from tests.integration.command_line import gpuwatch, toy
 from tests.integration.rank_processes import launched
 from tui import candidates
 from tui.candidates import Launcher, find_candidates
+from tui.errors import NoProcessError
+from tui.watchable import find_watchable
 
 
 def test_ranks_stand_together_below_who_launched_them(tmp_path: Path) -> None:
@@ -24,6 +26,26 @@ def test_ranks_stand_together_below_who_launched_them(tmp_path: Path) -> None:
     assert table[at].endswith("launch.py")
     assert {line.split()[0] for line in table[at + 1 : at + 3]} == {str(pid) for pid in job.pids}
     assert all(line.endswith("  train.py") for line in table[at + 1 : at + 3])
+
+
+def test_who_types_a_pid_that_is_gone_is_told_of_a_run_on_a_gpu_without_a_probe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    command = [sys.executable, "-c", "print(flush=True); input()"]
+    monkeypatch.setattr(candidates, "find_probes", list)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline()
+        monkeypatch.setattr(candidates, "has_opened_driver", lambda pid: pid == holder.pid)
+        with pytest.raises(NoProcessError) as error:
+            find_watchable(gone.pid)
+        holder.kill()
+    assert str(error.value).splitlines()[1:] == [
+        f"Processes that can be watched now: {holder.pid} (-c)",
+        "See: gpuwatch ls",
+    ]
 
 
 def test_a_python_process_with_a_gpu_and_no_probe_is_named_and_its_workers_are_not(

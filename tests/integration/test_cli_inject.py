@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -164,11 +163,16 @@ def test_a_process_that_does_not_want_it(
 
 
 def test_a_process_that_ends_meanwhile(newer: str, tmp_path: Path) -> None:
-    with running(newer, BLOCKED, tmp_path) as target:
-        threading.Timer(1.0, target.kill).start()
-        done = inject("--yes", str(target.pid), tmp_path=tmp_path)
+    words = ("attach", "--inject", "--yes")
+    with (
+        running(newer, BLOCKED, tmp_path) as target,
+        started(*words, str(target.pid), TMPDIR=str(tmp_path)) as monitor,
+    ):
+        until(lambda: list(tmp_path.glob("gpuwatch-inject-*/put_in.py")))
+        target.kill()
+        _, said = monitor.communicate(timeout=20)
         target.wait(10)
-    assert (done.returncode, done.stderr) == (3, f"gpuwatch: process {target.pid} has ended\n")
+    assert (monitor.returncode, said) == (3, f"gpuwatch: process {target.pid} has ended\n")
     assert left_behind(tmp_path) == []
 
 

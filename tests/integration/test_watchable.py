@@ -151,14 +151,16 @@ def test_a_script_that_starts_itself_anew_for_the_other_ranks_is_rank_0(tmp_path
 
 
 @contextmanager
-def spawning(folder: Path, does: str, first: str = "") -> Iterator[tuple[int, list[int]]]:
+def spawning(
+    folder: Path, does: str, first: str = "", **more: str
+) -> Iterator[tuple[int, list[int]]]:
     """A process and the pids of the two that it has spawned, in their order."""
     library = folder / "libtorch.so"
     library.write_bytes(b"\0" * 4096)
     script = folder / "train.py"
     text = SPAWNS.format(library=str(library), does=does, first=first or "pass", join=JOIN)
     script.write_text(text)
-    with running([sys.executable, str(script)], says=2) as (parent, pids):
+    with running([sys.executable, str(script)], says=2, **more) as (parent, pids):
         yield parent.pid, sorted(pids, key=lambda pid: psutil.Process(pid).create_time())
 
 
@@ -178,8 +180,27 @@ def test_who_spawned_ranks_opens_the_first_of_them(tmp_path: Path, does: str, fi
     assert found.script == "train.py", "not the words that spawned it"
 
 
-def test_spawned_workers_open_who_spawned_them(tmp_path: Path) -> None:
-    with spawning(tmp_path, "pass") as (parent, workers):
+@pytest.mark.parametrize(
+    ("does", "first"),
+    [(JOINS, ""), (f"os.environ['RANK'] = RANK; {TRAINS}", "import probe; probe.install()")],
+)
+def test_who_has_a_rank_of_its_own_and_spawns_more_opens_the_first_of_those(
+    tmp_path: Path, does: str, first: str
+) -> None:
+    """Where a scheduler numbers machines by RANK, all that is spawned there inherits it."""
+    rank = "multiprocessing.current_process().name[-1]"  # "SpawnProcess-1" and on
+    does = does.replace("= RANK", f"= {rank}")
+    with spawning(tmp_path, does, first, RANK="0", WORLD_SIZE="1") as (parent, ranks):
+        until(lambda: len(find_watchable(parent).told) == 2)
+        found = find_watchable(parent)
+        assert [find_watchable(pid).pid for pid in ranks] == ranks
+    assert found.pid == ranks[0]
+    assert "started 2 ranks: watching rank" in found.told[0]
+
+
+@pytest.mark.parametrize("more", [{}, {"RANK": "0", "WORLD_SIZE": "1"}])
+def test_spawned_workers_open_who_spawned_them(tmp_path: Path, more: dict[str, str]) -> None:
+    with spawning(tmp_path, "pass", **more) as (parent, workers):
         assert [find_watchable(pid).pid for pid in (parent, *workers)] == [parent] * 3
 
 

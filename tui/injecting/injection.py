@@ -7,11 +7,9 @@ import threading
 from pathlib import Path
 from typing import Final, Literal
 
-import psutil
-
 from tui import clock
 from tui.errors import GpuwatchError, NoProcessError, NothingToMeasureError
-from tui.injecting.interpreter import TargetPython
+from tui.injecting.interpreter import TargetPython, still_runs
 from tui.launching.environment import BOOT
 
 IN_S: Final = 10.0
@@ -77,7 +75,7 @@ class Injection:
             raise
         pause, started_ns = threading.Event(), clock.now_ns()
         while not answer.exists():
-            if not _runs(self._python.pid):
+            if not still_runs(self._python.pid):
                 self.forget()
                 raise NoProcessError(f"process {self._python.pid} has ended")
             if (clock.now_ns() - started_ns) / 1e9 > limit_s:
@@ -90,13 +88,6 @@ class Injection:
     def _hand_over(self, path: Path) -> None:
         if os.geteuid() == 0:
             os.chown(path, *self._owner)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
 
 
 def script_text(action: Action, answer: Path) -> str:

@@ -5,6 +5,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Final
 
+import psutil
+
 from tui.errors import GpuwatchError, NoProcessError, NotPermittedError, UsageError
 from tui.launching.again import run_again
 from tui.launching.command import is_python
@@ -102,7 +104,17 @@ def _somebody_else_s(pid: int) -> NotPermittedError:
     )
 
 
+def still_runs(pid: int) -> bool:
+    """Not so when it has ended and its parent has not noticed."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
 def _refused(pid: int, said: str) -> GpuwatchError:
+    if not still_runs(pid):
+        return NoProcessError(f"process {pid} has ended")
     if "not enabled" in said:
         return NotPermittedError(
             f"process {pid} takes nothing from outside",
@@ -118,7 +130,5 @@ def _refused(pid: int, said: str) -> GpuwatchError:
             ),
             looking_in(f"gpuwatch attach --inject {pid}"),
         )
-    if not os.path.exists(f"/proc/{pid}"):
-        return NoProcessError(f"process {pid} has ended")
     last = said.strip().splitlines()[-1:] or ["it gave no reason"]
     return GpuwatchError(f"the probe cannot be put into process {pid}", last[0])

@@ -48,7 +48,7 @@ def _row(phase: Phase, file: str, functions: str = "") -> Row:
 
 
 _LIGHTNING: Final[tuple[tuple[Phase, str, str], ...]] = (
-    ("forward", "strategies/strategy.py", "training_step"),
+    ("other", "strategies/strategy.py", "training_step"),
     ("backward", "strategies/strategy.py", "backward"),
     ("backward", "plugins/precision/precision.py", "backward"),
     ("optimizer", "strategies/strategy.py", "optimizer_step"),
@@ -62,7 +62,8 @@ _LIGHTNING: Final[tuple[tuple[Phase, str, str], ...]] = (
     ("checkpoint", "trainer/connectors/checkpoint_connector.py", "dump_checkpoint"),
     ("checkpoint", "callbacks/model_checkpoint.py", "_save_checkpoint"),
 )
-"""`pytorch_lightning` and `lightning.pytorch` are the same files."""
+"""`pytorch_lightning` and `lightning.pytorch` are the same files. What a user's `training_step`
+does is told by what it calls, as in a loop of their own."""
 _FABRIC: Final[tuple[tuple[Phase, str, str], ...]] = (
     ("backward", "fabric.py", "backward"),
     ("optimizer", "wrappers.py", "step"),
@@ -113,7 +114,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     # -- transformers ----------------------------------------------------------------------------
     _row("data", "transformers/trainer.py", "get_batch_samples"),
-    _row("forward", "transformers/trainer.py", "compute_loss _prepare_inputs"),
+    _row("forward", "transformers/trainer.py", "_prepare_inputs"),
     _row(
         "evaluation",
         "transformers/trainer.py",
@@ -152,7 +153,9 @@ SERIAL: Final = Row("data", "torch/utils/data/_utils/fetch.py", frozenset({"fetc
 
 NESTED: Final[dict[Phase, frozenset[Phase]]] = {
     "other": frozenset(PHASES) | {"starting"},
-    "optimizer": frozenset(("data", "forward", "backward", "checkpoint", "compile", "starting")),
+    "optimizer": frozenset(
+        ("data", "forward", "backward", "checkpoint", "compile", "starting", "other")
+    ),
     "forward": frozenset(("backward", "compile", "starting")),
     "backward": frozenset(("compile",)),
     "synchronisation": frozenset(),
@@ -163,9 +166,10 @@ NESTED: Final[dict[Phase, frozenset[Phase]]] = {
     "evaluation": frozenset(),
 }
 """What may be found inside of a phase and is then told instead. An optimizer's step may call a
-closure that runs forward and backward; a forward may take gradients; a backward that runs a part of
-the forward again is a backward, and a dataset that uses modules is a dataset. Importing inside
-anything is starting: the first step imports most of torch."""
+closure that runs forward and backward, and with a framework all of the user's step; a forward may
+take gradients; a backward that runs a part of the forward again is a backward, and a dataset that
+uses modules is a dataset. Importing inside anything is starting: the first step imports most of
+torch."""
 
 EVALUATION_NAMES: Final = (
     r"(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val)(_\w+)?|"

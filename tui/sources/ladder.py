@@ -7,7 +7,10 @@ from tui.sources.gpm import GpmReader
 from tui.sources.utilization import SamplesReader, UtilizationReader
 
 Reader = GpmReader | SamplesReader | UtilizationReader
-NO_GPM: Final = "needs Hopper or newer; utilization stands in, blind to how much is at work"
+NO_GPM: Final = (
+    "needs Hopper or newer; NVML's utilization stands in, ~1 s average: blind to how much of it is "
+    "at work, and to steps under ~2 s"
+)
 STALE: Final = "the device does not refresh its counters"
 
 

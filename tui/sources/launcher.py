@@ -6,6 +6,7 @@ from typing import Final
 
 import psutil
 
+from tui.sources.gpu_target import environ_of
 from tui.targets import is_python
 
 FIND_NS: Final = 10_000_000_000
@@ -43,7 +44,8 @@ class Launcher:
         except psutil.Error:
             self.process, children = None, []
         others = [child for child in children if child.pid != self._target.pid]
-        self.ranks = tuple(rank for child in others if (rank := _rank(child)) is not None)
+        inherited = environ_of(self.process.pid).get("RANK", "") if self.process else ""
+        self.ranks = tuple(rank for child in others if (rank := _rank(child, inherited)))
 
 
 def _python_parent(target: psutil.Process) -> psutil.Process | None:
@@ -53,9 +55,7 @@ def _python_parent(target: psutil.Process) -> psutil.Process | None:
     return parent
 
 
-def _rank(child: psutil.Process) -> Rank | None:
-    try:
-        told = child.environ().get("RANK", "")
-    except psutil.Error:
-        return None
-    return Rank(child, int(told)) if told.isdigit() else None
+def _rank(child: psutil.Process, inherited: str) -> Rank | None:
+    """What the launcher itself was given numbers none of its children."""
+    told = environ_of(child.pid).get("RANK", "")
+    return Rank(child, int(told)) if told.isdigit() and told != inherited else None

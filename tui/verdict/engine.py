@@ -70,6 +70,7 @@ class Engine:
     def __init__(self) -> None:
         self._causes = CAUSES
         """Those of the last window: a run without a probe has others."""
+        self._swap_renewed = policy.SWAP_RENEWED
         self._standings: dict[Kind, Standing] = {kind: Standing() for kind in CAUSES}
         self._top: Kind | None = None
         self._rival: tuple[Kind, int, int] | None = None
@@ -121,7 +122,9 @@ class Engine:
     def _begin_anew(self, causes: dict[Kind, Rule]) -> None:
         """A probe has come, or there is none: what samples told is no step's share, and back."""
         self._causes = causes
-        low = policy.ENTER_LOW if causes is CAUSES else policy.SAMPLED_ENTER_LOW
+        sampled = causes is not CAUSES
+        low = policy.SAMPLED_ENTER_LOW if sampled else policy.ENTER_LOW
+        self._swap_renewed = policy.SAMPLED_SWAP_RENEWED if sampled else policy.SWAP_RENEWED
         self._standings = {kind: Standing(low) for kind in causes}
         self._top = self._rival = self._judged = self._settled = None
         self._memory = MemoryWatch()
@@ -198,7 +201,7 @@ class Engine:
         if self._rival is not None and self._rival[0] == best.kind:
             looks, since_ns = self._rival[1] + 1, self._rival[2]
         self._rival = (best.kind, looks, since_ns)
-        wins = looks >= policy.SWAP_TIMES and renewed(steps, since_ns) >= policy.SWAP_RENEWED
+        wins = looks >= policy.SWAP_TIMES and renewed(steps, since_ns) >= self._swap_renewed
         return best.kind if wins else now.kind
 
     def _is_fresh(self, window: Window) -> bool:

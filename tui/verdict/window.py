@@ -114,8 +114,10 @@ class Sampled:
     """By what the thread did, as `tui.sampled.table.PHASES` has it; each with its 90 % interval."""
     serial: float
     """Part of the samples in which it made a batch itself."""
+    loading: tuple[FrameShare, ...]
+    """Where it was in those that wait for data, or make it; shares are of all samples."""
     host: tuple[FrameShare, ...]
-    """Where it was in those between the phases."""
+    """Where it was in those between the phases; likewise."""
     period_ns: float | None
     """Estimate of a step; None where steps are too short, or not alike."""
     still: Still | None

@@ -100,8 +100,27 @@ def test_what_is_nested(frames: tuple[str, ...], phase: str) -> None:
                 *LIGHTNING,
                 "Strategy.training_step (pytorch_lightning/strategies/strategy.py:391)",
                 "Net.training_step (train.py:30)",
+                *FORWARD,
             ),
             "forward",
+        ),
+        (
+            (
+                *AUTOMATIC,
+                "Strategy.training_step (pytorch_lightning/strategies/strategy.py:391)",
+                "Net.training_step (train.py:30)",
+                "Net.count_words (train.py:40)",
+            ),
+            "other",
+        ),
+        (
+            (
+                *AUTOMATIC,
+                "Strategy.training_step (pytorch_lightning/strategies/strategy.py:391)",
+                "Net.training_step (train.py:30)",
+                *STEP,
+            ),
+            "optimizer",
         ),
         (
             (
@@ -137,6 +156,7 @@ def test_what_is_nested(frames: tuple[str, ...], phase: str) -> None:
         ),
         ((*HF, "Trainer.get_batch_samples (transformers/trainer.py:2290)"), "data"),
         ((*HF, "Trainer.training_step (transformers/trainer.py:2060)", *FORWARD), "forward"),
+        ((*HF, "MyTrainer.compute_loss (train.py:20)", "count_words (train.py:40)"), "other"),
         ((*HF, "Trainer._save_checkpoint (transformers/trainer.py:3360)"), "checkpoint"),
     ],
 )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
 from tests.unit.session.making import HELLO
 from tests.unit.session.sampled_run import (
@@ -82,6 +83,28 @@ def test_without_a_gpu(
     assert snapshot.verdict.confidence <= 0.75
     assert snapshot.verdict.confidence_word != "high"
     assert snapshot.verdict.since_step is None
+
+
+def test_what_is_named_beside_a_wait_is_where_it_waits() -> None:
+    """And not where the main thread is most of the time."""
+    finding = said(chunks({"serial": 0.3, **TRAINS}, 24)).verdict.finding
+    assert finding.kind == "input"
+    named = [one.text for one in finding.evidence if " samples are in " in one.text]
+    assert len(named) == 1
+    assert "Photos.__getitem__ (photos.py:20)" in named[0]
+    assert any("Photos.__getitem__" in one for one in finding.advice)
+    for told in said(chunks({"data": 0.3, **TRAINS}, 24), workers=(50.0,)).verdict.finding.evidence:
+        assert "backward" not in told.text
+
+
+def test_a_first_verdict_that_was_wrong_does_not_stand_for_a_minute() -> None:
+    shown = [*chunks({"other": 0.5, **TRAINS}, 6), *chunks({"data": 1.0, **TRAINS}, 40, seed=1)]
+    stacks = [
+        structs.replace(one, t_ns=(2 * number + 2) * S, started_ns=2 * number * S)
+        for number, one in enumerate(shown)
+    ]
+    assert kinds(said(stacks[:4]))[0] == "host"
+    assert kinds(said(stacks[:15]))[0] == "input"
 
 
 @pytest.mark.parametrize("seed", range(8))

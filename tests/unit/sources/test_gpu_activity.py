@@ -113,7 +113,11 @@ def test_without_gpm_the_samples_of_nvml(monkeypatch: pytest.MonkeyPatch) -> Non
     with polled(fake, monkeypatch) as seen:
         assert activities(seen) == []  # the past tells no pace
         (missing,) = [one for one in seen if isinstance(one, Missing)]
-        assert (missing.source, "Hopper" in missing.reason) == ("gpm", True)
+        assert (missing.source, missing.fix) == ("gpm", "")
+        assert missing.reason == (
+            "needs Hopper or newer; NVML's utilization stands in, ~1 s average: blind to how much "
+            "of it is at work, and to steps under ~2 s"
+        )
     fake = FakeNvml(gpm=False, buffer=buffer[:4])
     monkeypatch.setattr(nvml_source, "has_opened_driver", lambda pid: True)
     source = NvmlSource(os.getpid(), fake)

@@ -35,9 +35,9 @@ for one in made:
 
 
 @contextmanager
-def launched() -> Iterator[tuple[int, list[int]]]:
+def launched(**more: str) -> Iterator[tuple[int, list[int]]]:
     """A Python with three children, two of which are ranks; its pid and theirs."""
-    environ = {name: value for name, value in os.environ.items() if name != "RANK"}
+    environ = {name: value for name, value in os.environ.items() if name != "RANK"} | more
     with subprocess.Popen(
         [sys.executable, "-c", LAUNCHES],
         stdin=subprocess.PIPE,
@@ -68,6 +68,14 @@ def test_the_launcher_and_the_other_ranks() -> None:
         ("rank", one, 1),
     ]
     assert seen.processes[0].parent == pid
+
+
+def test_a_rank_that_the_launcher_itself_was_given_is_nobodys_below_it() -> None:
+    """A scheduler may number machines by it."""
+    with launched(RANK="7") as (_, (zero, one, _)):
+        found = Launcher(psutil.Process(zero))
+        found.look(0)
+        assert [(rank.process.pid, rank.number) for rank in found.ranks] == [(one, 1)]
 
 
 def test_this_monitor_is_no_launcher_and_a_search_is_not_repeated() -> None:

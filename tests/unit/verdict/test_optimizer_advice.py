@@ -12,6 +12,7 @@ from tui.verdict.bound import plain
 from tui.verdict.forecast.either import with_the_other_way
 from tui.verdict.rules.launch import launch
 from tui.verdict.rules.optimizer_advice import for_this_optimizer
+from tui.verdict.window import FrameShare, Stacks
 
 
 def test_one_word_to_write_comes_first_where_nobody_knows_its_settings() -> None:
@@ -19,6 +20,21 @@ def test_one_word_to_write_comes_first_where_nobody_knows_its_settings() -> None
     first, *others = for_this_optimizer(gpu_window(even(60, **KEPT_UP), KEPT_UP, settings=None))
     assert first.startswith("fused=True")
     assert "SparseAdam" in others[-1]
+
+
+@pytest.mark.parametrize(
+    ("function", "first"),
+    [
+        ("_single_tensor_adam", "fused=True, or foreach=True"),
+        ("_multi_tensor_adam", "fused=True: one kernel"),
+        ("_fused_adam", "accumulate gradients"),
+    ],
+)
+def test_the_form_that_is_seen_at_work_is_not_advised(function: str, first: str) -> None:
+    window = gpu_window(even(60, **KEPT_UP), KEPT_UP, settings=None)
+    places = (FrameShare(0.3, f"{function} (torch/optim/adam.py:879)", None),)
+    window = replace(window, stacks=Stacks(100, places, 0, (), None))
+    assert for_this_optimizer(window)[0].startswith(first)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,10 @@ SAMPLED_ENTER_LOW: Final = 0.10
 the 5 % that are enough for steps, two of eight healthy runs that wait for data 5 % of the time were
 called bound at some moment of 80 s; with this one of a hundred, by an optimizer that holds 9 %
 (simulated)."""
+SAMPLED_SWAP_RENEWED: Final = 0.5
+"""Part of the window's samples that must be new before another cause takes the headline. The
+window is the last minute: were all of it to be new, what the first 4 s showed would stand for a
+minute. Two equal causes took no turns in 960 s with it, three with 0.25 (simulated)."""
 SAMPLED_MOST_CONFIDENT: Final = 0.75
 """Samples tell where the thread was, not what the GPU felt of it, and a name in the table may mean
 something else in this program: never more than medium."""

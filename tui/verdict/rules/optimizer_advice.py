@@ -1,8 +1,10 @@
 """What to do about an optimizer that takes long, by how this run's is set up."""
 
+from collections.abc import Collection
 from typing import Final
 
 from tui.verdict import policy
+from tui.verdict.places import function_of, main_places
 from tui.verdict.window import Window
 
 _FUSED: Final = ("Adam", "AdamW", "SGD", "Adagrad")
@@ -35,7 +37,7 @@ def updated_together(window: Window) -> str | None:
     its class has no such form."""
     settings = window.settings
     if settings is None:
-        return "fused=True, or foreach=True: the tensors are updated together"
+        return _as_seen({function_of(place.frame) for place in main_places(window)})
     name = settings.optimizer
     grouped = settings.foreach is not False and window.gpu_present  # there it is the default
     if settings.fused or (name in _FOREACH and grouped):
@@ -45,3 +47,12 @@ def updated_together(window: Window) -> str | None:
     how = "foreach=True" if name in _FOREACH else "fused=True"
     tensors = f"its {settings.parameters or 0} tensors"
     return f"{name or 'the optimizer'}(..., {how}): {tensors} are updated together"
+
+
+def _as_seen(functions: Collection[str]) -> str | None:
+    """By the functions in which the main thread was found: torch names them after the form."""
+    if any(name.startswith("_fused_") for name in functions):
+        return None
+    if any(name.startswith("_multi_tensor_") for name in functions):
+        return "fused=True: one kernel updates all tensors"
+    return "fused=True, or foreach=True: the tensors are updated together"

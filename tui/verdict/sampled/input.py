@@ -7,10 +7,9 @@ from tui.verdict.bound import bound
 from tui.verdict.feeding import Feeding
 from tui.verdict.figures import cores, percent
 from tui.verdict.findings import Evidence, Finding
-from tui.verdict.places import main_places, worker_places
+from tui.verdict.places import worker_places
 from tui.verdict.rules.input_explained import Explained, cheaper, gain, limited_by, named
 from tui.verdict.rules.input_oversubscribed import oversubscribed
-from tui.verdict.rules.input_serial import loading_place
 from tui.verdict.rules.input_storage import storage
 from tui.verdict.sampled.felt import felt, idles, sampled_of
 from tui.verdict.sampled.words import about, counted
@@ -48,17 +47,15 @@ def _explained(window: Window, share: float) -> Explained:
         if fed.busy is not None:
             return _by_workers(window, fed, fed.busy)
     places = worker_places(window)
-    shown = named(places, "worker") or named(main_places(window), "main-thread")
+    shown = named(places, "worker") or named(sampled_of(window).loading, "main-thread")
     return Explained(None, shown, (cheaper(places[0] if places else None),))
 
 
 def _serial(window: Window, share: float) -> Explained:
     text = "num_workers=0: the training process makes every batch itself"
-    place = loading_place(main_places(window))
-    evidence = (
-        Evidence(text, "py-spy", 0.0, "workers"),
-        *named((place,) if place else (), "main-thread"),
-    )
+    places = sampled_of(window).loading
+    place = places[0] if places else None
+    evidence = (Evidence(text, "py-spy", 0.0, "workers"), *named(places, "main-thread"))
     own = Feeding(0, STEP, share * STEP, None, share * STEP, share * STEP, STEP, window.cores)
     plan = own.plan()
     advice = [cheaper(place)]
