@@ -46,17 +46,15 @@ from probe.wire.messages import (
     encode_message,
 )
 
-TURN_S: Final = 0.1
-"""Ten wake-ups a second are not to be seen in a training loop (hooks.md 8.1)."""
-WATCHED_TURN_S: Final = 0.2
-"""A turn with a monitor to tell costs half a millisecond before the first step, with the caches
-cold and the interpreter lock held; a screen draws four frames a second."""
+TURN_S: Final = 0.2
+"""A turn costs 0.3 ms before the first step, half a millisecond with a monitor to tell: the caches
+are cold and the interpreter lock is held. A screen draws four frames a second."""
 MARKS_A_BREATH: Final = 256
 """Marks digested before the interpreter lock is offered to the training thread: about 0.3 ms."""
 ROWS_A_TURN: Final = 100
 RESTING_MARKS: Final = 96
-"""Marks a turn above which the hooks rest while nobody watches: 160 plain steps a second. Below,
-all that they cost (8 us a step) is 0.13 % at most."""
+"""Marks a turn above which the hooks rest while nobody watches: 80 plain steps a second. Below, all
+that they cost (8 us a step) is 0.06 % at most."""
 REST_TURNS: Final = 9
 MOST_MARKS: Final = 4_000
 """Marks a turn beyond which a watched run is sampled: steps under 0.3 ms."""
@@ -113,11 +111,6 @@ class Server:
         self._endpoint = Endpoint(path)
         self._hold(self._endpoint)
         remove_leftovers(os.path.dirname(path))
-
-    @property
-    def pause_s(self) -> float:
-        """Until the next turn."""
-        return WATCHED_TURN_S if self._recorder.watched else TURN_S
 
     def turn(self, last: bool = False) -> None:
         """One wake-up: digest the marks, answer, publish. The last one as the run ends."""
@@ -317,7 +310,7 @@ class Server:
 def serve(server: Server, stop: Event, reason: Callable[[], str]) -> None:
     """Take turns until `stop` is set."""
     server.open()
-    while not stop.wait(server.pause_s):
+    while not stop.wait(TURN_S):
         server.turn()
     server.turn(last=True)
     server.close(reason())

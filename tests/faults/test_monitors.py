@@ -21,7 +21,7 @@ WAITS_TWICE = WAITS + "    sys.stdin.readline()\n"
 
 IN_A_HURRY = """
     import probe.peers, probe.serve
-    probe.serve.WATCHED_TURN_S = 0.004
+    probe.serve.TURN_S = 0.004
     probe.peers.PEER_TIMEOUT_NS = 600_000_000_000
 """
 """Fifty times the messages, to a monitor that is not given up: minutes are over in seconds."""

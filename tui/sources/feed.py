@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import zmq
 
 POLL_NS: Final = 100_000_000
-"""As often as batches come; the screen draws four times a second."""
+"""Twice as often as batches come; the screen draws four times a second."""
 WATCHING_NS: Final = 1_000_000_000
 """How often the probe is told that somebody watches."""
 FORGOTTEN_NS: Final = 5_000_000_000
@@ -34,7 +34,7 @@ FORGOTTEN_NS: Final = 5_000_000_000
 GREETING_NS: Final = 1_000_000_000
 """No greeting within this is a dead end (attach.md 3: a forked worker may hold the socket)."""
 SILENT_NS: Final = 3_000_000_000
-"""Batches come ten times a second; this long without one, the link is called silent."""
+"""Batches come five times a second; this long without one, the link is called silent."""
 FRAMES_A_POLL: Final = 1_000
 ASK_NS: Final = 10_000_000_000
 """How often stacks that are lacking are asked for, until they are there."""

@@ -30,7 +30,7 @@ WARM_S: Final = 0.003
 SETTLE_S: Final = 1.2
 """With the probe in, before the first round: it looks for a device, its budget finds its level."""
 TURN_S: Final = 0.2
-REST_S: Final = 1.0
+REST_S: Final = 2.0
 """A group of rounds holds so much time with the probe: a turn of the publisher, or, where the hooks
 rest nine turns of ten, all ten."""
 WATCHED_S: Final = 5.0
