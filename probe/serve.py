@@ -52,9 +52,9 @@ are cold and the interpreter lock is held. A screen draws four frames a second."
 MARKS_A_BREATH: Final = 256
 """Marks digested before the interpreter lock is offered to the training thread: about 0.3 ms."""
 ROWS_A_TURN: Final = 100
-RESTING_MARKS: Final = 96
-"""Marks a turn above which the hooks rest while nobody watches: 80 plain steps a second. Below, all
-that they cost (8 us a step) is 0.06 % at most."""
+RESTING_MARKS: Final = 192
+"""Marks a turn above which the hooks rest while nobody watches: 160 plain steps a second. Below,
+all that they cost (8 us a step) is 0.13 % at most."""
 REST_TURNS: Final = 9
 MOST_MARKS: Final = 4_000
 """Marks a turn beyond which a watched run is sampled: steps under 0.3 ms."""

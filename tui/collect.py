@@ -11,6 +11,8 @@ from tui.sources.source import Source
 
 OWN_CPU_EVERY_NS: Final = 1_000_000_000
 LONGEST_SLEEP_S: Final = 0.25
+STOPPED_NS: Final = 3_000_000_000
+"""So long without a turn, this process was stopped (Ctrl-Z)."""
 LISTEN_S: Final = 0.6
 """The probe answers within its turn of 0.2 s, and sources are asked for it every 0.1 s."""
 LAST_TURN_S: Final = 2.0
@@ -41,6 +43,8 @@ class Collector:
         """When each open source is next asked."""
         self._cpu: tuple[int, int] | None = None
         """(now_ns, own_cpu_ns) of the last look at ourselves."""
+        self._turned_ns: int | None = None
+        self._was_stopped = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
 
@@ -54,6 +58,12 @@ class Collector:
         if self._thread.is_alive():
             self._thread.join(LAST_TURN_S)
 
+    def was_stopped(self, now_ns: int) -> bool:
+        """Whether there was no turn for long, since this was asked last."""
+        stopped = self._was_stopped or _is_long(self._turned_ns, now_ns)
+        self._was_stopped = False
+        return stopped
+
     def listen(self) -> None:
         """Wait while what has come in the meantime is taken in."""
         self._stop.wait(LISTEN_S)
@@ -61,10 +71,12 @@ class Collector:
     def turn(self) -> int:
         """Ask every source that is due; returns when the next one is, ns."""
         now_ns = self._clock.now_ns()
+        self._was_stopped |= _is_long(self._turned_ns, now_ns)
         while self._waiting:
             self._open(self._waiting.pop(0), now_ns)
         self._due = [entry for entry in map(self._ask, self._due) if entry is not None]
         self._look_at_ourselves(now_ns)
+        self._turned_ns = self._clock.now_ns()
         later = [due_ns for due_ns, _ in self._due]
         return min(later, default=now_ns + OWN_CPU_EVERY_NS)
 
@@ -125,6 +137,10 @@ class Collector:
             before_ns, before_cpu_ns = self._cpu
             self._session.monitor_used(100.0 * (cpu_ns - before_cpu_ns) / (now_ns - before_ns))
         self._cpu = (now_ns, cpu_ns)
+
+
+def _is_long(since_ns: int | None, now_ns: int) -> bool:
+    return since_ns is not None and now_ns - since_ns > STOPPED_NS
 
 
 def _close(source: Source) -> None:

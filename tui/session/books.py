@@ -1,8 +1,9 @@
 """All that is held of a run, and which book takes what a source saw."""
 
 import os
+from typing import Final
 
-from probe.wire.messages import Hello, Settings
+from probe.wire.messages import Hello, Settings, Step
 from tui.observations import (
     ActivitySeen,
     AnyObservation,
@@ -32,6 +33,9 @@ from tui.session.rank_book import RankBook
 from tui.session.sawtooth import ComputingSeries
 from tui.session.stack_book import StackBook
 from tui.session.step_book import StepBook
+
+UNSEEN_NS: Final = 3_000_000_000
+"""The monitor was stopped, and the probe holds the newest 2,048 rows for who comes back."""
 
 
 class Books:
@@ -105,7 +109,10 @@ class Books:
     def _delivered(self, seen: Delivered) -> None:
         batch = seen.batch
         self.link.delivered(seen.t_ns, batch, seen.lost)
+        before = self.steps.newest
         fresh = self.steps.add(batch.steps)
+        if before is not None and fresh and (unseen := _unseen(before, fresh[0])):
+            self.events.say("link", seen.t_ns, fresh[0].number, f"{unseen:,} steps passed unseen")
         for step in fresh:
             self.events.step_ended(step)
             self.moments.step_ended(step)
@@ -138,6 +145,14 @@ class Books:
             self.link.ended = ended
             step = self.steps.total or None
             self.events.say("ended", ended.t_ns, step, f"the process {ended.how}")
+
+
+def _unseen(before: Step, after: Step) -> int:
+    """Steps between two rows that nobody told of, where they lie further apart than a message or
+    two that were lost."""
+    if after.start_ns - before.end_ns < UNSEEN_NS:
+        return 0
+    return max(0, after.number - after.count - before.number)
 
 
 def script_name(hello: Hello) -> str:

@@ -62,6 +62,7 @@ class FeedSource:
         self._sequence = 0
         self._greeted = False
         self._opened_ns: int | None = None
+        self._polled_ns = 0
         self._heard_ns = 0
         self._told_ns: int | None = None
         self._silent = False
@@ -85,12 +86,15 @@ class FeedSource:
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """Everything that has arrived."""
         if self._opened_ns is None:
-            self._opened_ns = self._heard_ns = now_ns
+            self._opened_ns = self._heard_ns = self._polled_ns = now_ns
             if self._socket is None:
                 reason = self._hello.fault or "the probe has no socket"
                 return [Missing(t_ns=now_ns, source=self.name, reason=reason)]
         if self._socket is None:
             return []
+        if now_ns - self._polled_ns > 2 * WATCHING_NS:
+            self._heard_ns = now_ns  # while this process was stopped it could not hear anybody
+        self._polled_ns = now_ns
         seen: list[AnyObservation] = []
         self._say_watching(now_ns)
         self._ask_for_stacks(now_ns)

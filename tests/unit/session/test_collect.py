@@ -3,10 +3,12 @@
 import threading
 import time
 
+import pytest
+
 from tests.unit.session.making import MS, S, session
 from tui.collect import Collector
 from tui.observations import AnyObservation, Link
-from tui.session.live import STOPPED_NS, LivePicture
+from tui.session.live import LivePicture
 from tui.session.store import Session
 
 
@@ -140,12 +142,29 @@ class Listening(Collector):
         self.listened_ns.append(self._held.t_ns)
 
 
-def test_a_monitor_that_was_stopped_listens_before_it_looks() -> None:
+@pytest.mark.parametrize("collector_first", [True, False])
+def test_a_monitor_that_was_stopped_listens_before_it_looks(collector_first: bool) -> None:
     clock = HeldClock()
     watched, _ = session()
     collector = Listening(watched, clock)
     picture = LivePicture(watched, collector, clock)
-    for t_ns in (0, S, 1 * S + STOPPED_NS, 32 * S, 33 * S):
+    for t_ns in (0, S, 32 * S, 33 * S):
         clock.t_ns = t_ns
+        if collector_first:
+            collector.turn()
         picture.snapshot()
+        collector.turn()
     assert collector.listened_ns == [32 * S]
+
+
+def test_who_does_not_look_for_long_while_it_listens_was_not_stopped() -> None:
+    clock = HeldClock()
+    watched, _ = session()
+    collector = Listening(watched, clock)
+    picture = LivePicture(watched, collector, clock)
+    picture.snapshot()
+    for second in range(30):
+        clock.t_ns = second * S
+        collector.turn()
+    picture.snapshot()
+    assert collector.listened_ns == []

@@ -71,6 +71,15 @@ def test_history_that_comes_again_after_a_reconnection_counts_once() -> None:
     assert seen.steps.total == 32
 
 
+def test_steps_that_passed_while_nobody_listened_are_counted_as_unseen() -> None:
+    store, _ = session()
+    store.ingest(delivered(steps(30, forward_ms=10)))
+    store.ingest(delivered(steps(3, 35, 400, forward_ms=10)))
+    assert texts(picture(store, 500)) == []
+    store.ingest(delivered(steps(3, 4_000, 60_000, forward_ms=10)))
+    assert texts(picture(store, 61_000))[-1] == "3,962 steps passed unseen"
+
+
 def test_steps_that_count_from_one_again_are_taken_after_a_second_install() -> None:
     store, _ = session()
     store.ingest(delivered(steps(30, forward_ms=10)))

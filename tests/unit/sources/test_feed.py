@@ -8,6 +8,7 @@ import pytest
 import zmq
 
 from probe.identity import identify
+from probe.peers import PEER_TIMEOUT_NS
 from probe.wire.messages import Hello, Subscribe, decode_request
 from tui.sources.feed import FORGOTTEN_NS, WATCHING_NS, FeedSource
 
@@ -30,10 +31,15 @@ def test_a_monitor_that_was_stopped_asks_for_what_it_has_missed(
     feed.open()
     asked = []
     for now_ns in (0, WATCHING_NS, 2 * WATCHING_NS + FORGOTTEN_NS):
-        feed.poll(now_ns)
+        seen = feed.poll(now_ns)
         assert socket.poll(LIMIT_MS)
         request = decode_request(socket.recv_multipart()[1])
         assert isinstance(request, Subscribe)
         asked.append(request.history)
     feed.close()
     assert asked == [True, False, True]
+    assert seen == [], "its own silence"
+
+
+def test_what_a_probe_forgets_after_is_what_a_monitor_takes_it_for() -> None:
+    assert FORGOTTEN_NS == PEER_TIMEOUT_NS
