@@ -84,6 +84,8 @@ def plan(given: argparse.Namespace) -> Plan:
     """Of each scenario, on this machine."""
     if given.traceml and importlib.util.find_spec("traceml_ai") is None:
         sys.exit("no TraceML here: pip install traceml-ai==0.5.0")
+    if given.truth is not None and not list(given.truth.glob(f"*/{MEASURED}")):
+        sys.exit(f"{given.truth} holds nothing that was measured")
     if given.truth is not None and unjudged(given.truth):
         again = f"python demo/evaluate.py {given.truth} --again"
         sys.exit(f"{given.truth} was not judged here: {again}")

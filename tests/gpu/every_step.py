@@ -10,7 +10,7 @@ from time import sleep
 from probe.device import budget
 
 STEPS = 500
-"""Granted at each turn of the publisher, ten times a second."""
+"""Granted at each turn of the publisher, five times a second."""
 TURNS_S = 0.3
 
 

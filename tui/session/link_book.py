@@ -8,14 +8,14 @@ from probe.wire.messages import Batch
 from tui.observations import Link, Missing, PageSeen, TargetEnded
 from tui.snapshot import Status
 
-COST_LOOKS: Final = 600
+COST_LOOKS: Final = 300
 """A minute of messages: the probe's cost is a mean over it."""
 DYING_NS: Final = 1_500_000_000
 """The end is seen within a second; what fails from a little before it fails because of it."""
 WITHOUT: Final = "probe"
 """The source that is missing where a process is watched without one."""
 SILENT_S: Final = 3.0
-"""Messages come ten times a second; thirty missing in a row are no jitter."""
+"""Messages come five times a second; fifteen missing in a row are no jitter."""
 
 
 class LinkBook:
