@@ -14,7 +14,7 @@ from statistics import median
 from probe.wire.messages import Step
 from tests.frameworks.cases import Case
 from tests.frameworks.listening import Listener
-from tests.gpu.child import python_path
+from tests.measuring.child import python_path
 
 SCRIPTS = Path(__file__).parent / "scripts"
 WARM_UP = 2

@@ -11,11 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from tests.gpu.child import Child, children
-from tests.gpu.claims import Claim, broken
 from tests.gpu.exposed_figures import by_number, exposure
 from tests.gpu.trace_truth import exposed_by_step_ns
-from tests.gpu.watcher import watching
+from tests.measuring.child import Child, children
+from tests.measuring.claims import Claim, broken
+from tests.measuring.watcher import watching
 
 LOOPS: Final = (
     "loader-bound",

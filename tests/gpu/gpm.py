@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.gpu.claims import Claim
+from tests.measuring.claims import Claim
 
 
 def claims() -> Iterator[Claim]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from time import monotonic, perf_counter_ns, sleep
 from typing import Any, Final
 
-from tests.gpu.child import Child, children
-from tests.gpu.claims import Claim, broken
+from tests.measuring.child import Child, children
+from tests.measuring.claims import Claim, broken
 from tui.observations import Activity, ActivitySeen, GpusSeen
 from tui.sources.nvml import NvmlSource
 

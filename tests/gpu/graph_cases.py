@@ -17,7 +17,8 @@ from torch.utils.data import DataLoader
 
 import probe
 from tests.gpu.every_step import stamp_every_step
-from tests.gpu.shapes import Batches, one_thread
+from tests.gpu.shapes import Batches
+from tests.measuring.one_thread import one_thread
 
 WIDTH: Final = 128
 BATCH: Final = 64

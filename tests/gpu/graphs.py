@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Final
 
-from tests.gpu.child import Child, ChildError, children
-from tests.gpu.claims import Claim, broken, cause
-from tests.gpu.watcher import Watcher, watching
+from tests.measuring.child import Child, ChildError, children
+from tests.measuring.claims import Claim, broken, cause
+from tests.measuring.watcher import Watcher, watching
 
 CASES: Final = (
     "whole-step capture",

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from tests.gpu.child import Child, children
-from tests.gpu.claims import Claim, broken
 from tests.gpu.exposed_figures import by_number
 from tests.gpu.lag_figures import BOUNDARIES, allowed_ns, lags
-from tests.gpu.watcher import watching
+from tests.measuring.child import Child, children
+from tests.measuring.claims import Claim, broken
+from tests.measuring.watcher import watching
 
 LOOPS: Final = ("fp32", "bf16", "fp32, item", "100 tiny layers", "fp32, 50 ms wait")
 STEPS: Final = 40

@@ -13,7 +13,8 @@ import torch
 
 import probe
 from tests.gpu import job_exposed, job_lag, job_partition
-from tests.gpu.shapes import SHAPES, Loop, one_thread, synchronize
+from tests.gpu.shapes import SHAPES, Loop, synchronize
+from tests.measuring.one_thread import one_thread
 
 Job = Callable[[Loop, int, str | None], dict[str, Any]]
 JOBS: Final[dict[str, Job]] = {

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
-from tests.gpu.child import Child, children
-from tests.gpu.claims import Claim, broken
 from tests.gpu.partition_figures import partition
-from tests.gpu.watcher import watching
+from tests.measuring.child import Child, children
+from tests.measuring.claims import Claim, broken
+from tests.measuring.watcher import watching
 
 LOOPS: Final = (
     "GPU-bound",

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from time import monotonic, perf_counter_ns, sleep
 from typing import Any, Final
 
-from tests.gpu.child import Child, children
-from tests.gpu.claims import HEADER, Claim, broken
+from tests.measuring.child import Child, children
+from tests.measuring.claims import HEADER, Claim, broken
 from tui.observations import ActivitySeen
 from tui.session.activity_book import ActivityBook
 from tui.session.scope import folded

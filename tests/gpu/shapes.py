@@ -1,6 +1,5 @@
 """The loops of the table: what each step waits for, computes and does at its end."""
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -134,9 +133,3 @@ def synchronize() -> None:
     """Wait for the device: only at the ends of what is measured."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-
-
-def one_thread() -> None:
-    """Kernels of the CPU would only compete with the workers."""
-    torch.set_num_threads(1)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-from tests.gpu.claims import HEADER, Claim, broken
+from tests.measuring.claims import HEADER, Claim, broken
 
 SECTIONS: Final = {
     "partition": "tests.gpu.partition",

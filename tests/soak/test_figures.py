@@ -35,6 +35,7 @@ def sample(s: float) -> Row:
         "lost_marks": 0,
         "sockets": 1,
         "screen_bytes": 2_000 * s,
+        "load": 1.2,
     }
 
 
@@ -130,6 +131,47 @@ def test_a_monitor_that_is_too_large() -> None:
     assert missed(run) == ["the screen's memory at its largest"]
 
 
+def test_a_leak_that_noise_may_have_made_is_not_known() -> None:
+    run = good()
+    for row in run.samples:
+        shaken = 4 * MIB * (int(row["s"]) // 360 % 2)
+        row["watched"]["rss_bytes"] += 6 * MIB * row["s"] / HOUR_S + shaken
+    what = "growth of the watched run's memory beyond its twin's"
+    assert [bar.held for bar in bars(run) if bar.what == what] == [None]
+
+
+@pytest.mark.parametrize(("load", "held"), [(1.2, False), (2.1, None), (None, None)])
+def test_what_a_busy_machine_makes_dear_and_late_is_held_against_nobody(
+    load: float | None, held: bool | None
+) -> None:
+    run = good()
+    for row in run.samples:
+        row["screen"]["cpu_s"] = 0.06 * row["s"]
+        row["load"] = load
+        if load is None:
+            del row["load"]
+    late = heard(said(second) for second in range(0, 3601, 2))
+    found = {bar.what: bar.held for bar in bars(replace(run, heard=late))}
+    assert found["the screen's CPU"] is held
+    assert found["lines of the JSON monitor"] is held
+
+
+def test_a_line_that_is_wrong_is_wrong_however_busy_the_machine() -> None:
+    run = good()
+    for row in run.samples:
+        row["load"] = 15.0
+    wrong = heard([*(said(second) for second in range(3601)), said(3601)])
+    found = {bar.what: bar.held for bar in bars(replace(run, heard=wrong))}
+    assert found["lines of the JSON monitor"] is False
+
+
+def test_a_cpu_on_both_sides_of_its_bar_is_not_known() -> None:
+    run = good()
+    for at, row in enumerate(run.samples):
+        row["screen"]["cpu_s"] = 0.05 * row["s"] + 0.5 * (at // 36 % 2)
+    assert [bar.held for bar in bars(run) if bar.what == "the screen's CPU"] == [None]
+
+
 def test_a_descriptor_every_ten_minutes_is_growth_and_one_that_comes_and_goes_is_none() -> None:
     leaking, steady = good(), good()
     for at, row in enumerate(leaking.samples):
@@ -146,6 +188,12 @@ def test_a_loss_that_differs_and_messages_that_were_lost() -> None:
     lost = heard(said(second, lost_messages=second // 3000) for second in range(3601))
     assert missed(run) == ["losses, watched and bare"]
     assert missed(replace(good(), heard=lost)) == ["messages lost"]
+
+
+@pytest.mark.parametrize("word", [None, False])
+def test_a_screen_that_does_not_answer_is_none_that_lost_something(word: bool | None) -> None:
+    run = replace(good(), closing={**(good().closing or {}), "screen_says_none_lost": word})
+    assert [bar.held for bar in bars(run) if bar.what == "messages lost"] == [word]
 
 
 def test_steps_that_the_monitor_was_not_told() -> None:

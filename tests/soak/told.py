@@ -35,6 +35,18 @@ class Told:
         return float(max(row["t"] for row in (self.samples[-1], *self.rounds[-1:])) - self.began)
 
     @property
+    def load(self) -> float | None:
+        """Threads that wanted a core, beyond which there were in one sample of ten. None where the
+        samples do not say: those of an earlier soak."""
+        loads = sorted(row["load"] for row in self.samples if "load" in row)
+        return loads[int(0.9 * (len(loads) - 1))] if loads else None
+
+    @property
+    def to_itself(self) -> bool | None:
+        """Whether all who wanted a core had one, so that nobody else was in the way."""
+        return None if self.load is None else self.load <= self.cores
+
+    @property
     def ready(self) -> Row:
         """What the watched run said first."""
         return self.watched[0]

@@ -16,9 +16,9 @@ from time import monotonic
 from typing import Any, Final
 
 from tests.bench.cost.machine import machine
-from tests.gpu.claims import HEADER, Claim, broken
+from tests.measuring.claims import HEADER, Claim, broken
 
-SECTIONS: Final = {"steps": 10, "peers": 6, "start": 1, "memory": 1, "wire": 1, "monitor": 2}
+SECTIONS: Final = {"steps": 10, "peers": 8, "start": 1, "memory": 1, "wire": 1, "monitor": 2}
 """Parts of the time that each gets."""
 SECONDS: Final = 600.0
 

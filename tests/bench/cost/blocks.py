@@ -22,7 +22,7 @@ from tests.bench.cost.figures import ARMS, PROBED, Block, Round, without_pauses
 from tests.bench.cost.loop import LaunchLoop, layers_for
 from tests.bench.cost.run_queue import RunQueue
 from tests.bench.cost.switch import Switch
-from tests.gpu.shapes import one_thread
+from tests.measuring.one_thread import one_thread
 
 BLOCK_S: Final = 0.02
 WARM_S: Final = 0.003
@@ -73,11 +73,11 @@ class Blocks:
     """A loop of one length of step, and the probe that comes and goes. It is in between rounds'
     blocks only while it is measured."""
 
-    def __init__(self, layers: int, switch: Switch) -> None:
+    def __init__(self, layers: int, switch: Switch, queue: RunQueue) -> None:
         self._loop = LaunchLoop(layers)
         self._switch = switch
         self._order = random.Random(0)
-        self._queue = RunQueue()
+        self._queue = queue
         step_s = min(self._loop.times_ns(5)) / 1e9
         self.steps = max(1, round(BLOCK_S / step_s))
         self._warm_steps = round(WARM_S / step_s)
@@ -158,9 +158,11 @@ def as_blocks(taken: Mapping[str, Taken]) -> dict[str, Block]:
     }
 
 
-def measure(layers: int, seconds: float, switch: Switch, monitor: Monitor) -> dict[str, Any]:
+def measure(
+    layers: int, seconds: float, switch: Switch, queue: RunQueue, monitor: Monitor
+) -> dict[str, Any]:
     """Both modes of one length of step."""
-    blocks = Blocks(layers, switch)
+    blocks = Blocks(layers, switch, queue)
     each_s = max(0.0, seconds / 2 - SETTLE_S)
     rested = blocks.settle(watched=False)
     unwatched = blocks.rounds(each_s)
@@ -191,11 +193,11 @@ def main() -> None:
     monitor = Monitor()
     try:
         counts = layers_for(targets_ms)
-        switch = Switch()
+        switch, queue = Switch(), RunQueue()
         print("ready", flush=True)
         sys.stdin.readline()
         for target_ms, layers in zip(targets_ms, counts, strict=True):
-            seen = measure(layers, seconds, switch, monitor)
+            seen = measure(layers, seconds, switch, queue, monitor)
             print(json.dumps({"target_ms": target_ms, **seen}), flush=True)
         switch.end()
     finally:

@@ -8,15 +8,15 @@ figure is the mean of its rounds' differences. The cost is the median over the g
 there are too few of them the mean of all rounds.
 """
 
-import random
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from tests.measuring.spread import spread
+
 BARE, BARE_AGAIN, PROBED = "bare", "bare again", "probed"
 ARMS: Final = (BARE, BARE_AGAIN, PROBED)
-RESAMPLES: Final = 400
 FEWEST_GROUPS: Final = 5
 PAUSE_NS: Final = 5_000_000
 """More than the probe takes at once: its publisher offers the interpreter lock after 0.3 ms."""
@@ -76,17 +76,12 @@ class Cost:
 def cost(arm: str, rounds: Sequence[Round], a_group: int) -> Cost:
     """Of one arm; so many rounds make up a group."""
     more_us = _more(arm, rounds, "mean_us")
-    order = random.Random(0)
-    spread = sorted(
-        typical(order.choices(more_us, k=len(more_us)), a_group) for _ in range(RESAMPLES)
-    )
     return Cost(
         len(grouped(more_us, a_group)),
         len(rounds),
         statistics.median(one[BARE].mean_us for one in rounds),
         typical(more_us, a_group),
-        spread[RESAMPLES // 20],
-        spread[-RESAMPLES // 20],
+        *spread(more_us, lambda drawn: typical(drawn, a_group)),
         statistics.median(_more(arm, rounds, "median_us")),
         typical(_more(arm, rounds, "queue_us"), a_group),
         typical(_more(arm, rounds, "thread_us"), a_group),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from tests.gpu.child import ROOT, python_path
+from tests.measuring.child import ROOT, python_path
 
 ASK: Final = """
 import sys, torch

@@ -9,13 +9,14 @@ from time import sleep
 from typing import Final
 
 from tests.bench.cost.machine import HOST
-from tests.gpu.child import Child
-from tests.gpu.claims import Claim
-from tests.gpu.watcher import watching
-from tests.soak.uses import Use, use_of
+from tests.measuring.child import Child
+from tests.measuring.claims import Claim
+from tests.measuring.uses import Use, use_of
+from tests.measuring.watcher import watching
 
 STEPS_S: Final = 150
-"""The hooks do not rest yet."""
+"""With six marks each 180 a turn of the publisher: the hooks do not rest yet, which they do above
+192 (`probe.serve.RESTING_MARKS`)."""
 ANSWER_S: Final = 30.0
 
 

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 import probe
 from tests.bench.cost.loop import Numbers
-from tests.gpu.shapes import one_thread
+from tests.measuring.one_thread import one_thread
 
 WIDTH: Final = 64
 BATCH: Final = 16

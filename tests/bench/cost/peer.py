@@ -13,8 +13,8 @@ from typing import Final
 
 import psutil
 
-from tests.gpu.child import python_path
-from tests.gpu.watcher import watching
+from tests.measuring.child import python_path
+from tests.measuring.watcher import watching
 
 SCRIPT: Final = Path(__file__).with_name("peer_script.py")
 START_S: Final = 120.0

@@ -26,7 +26,7 @@ import torch
 
 from tests.bench.cost.loop import LaunchLoop
 from tests.bench.cost.run_queue import RunQueue
-from tests.gpu.shapes import one_thread
+from tests.measuring.one_thread import one_thread
 
 FILES: Final = Path(os.environ["PEER_FILES"])
 TOOL: Final = os.environ["PEER_TOOL"]
@@ -56,10 +56,12 @@ def begun() -> tuple[AbstractContextManager[Any], Around]:
     return nullcontext(), lambda _: nullcontext()
 
 
-def trained(loop: LaunchLoop, around: Around, settle_s: float, seconds: float) -> list[int]:
+def trained(
+    loop: LaunchLoop, around: Around, queue: RunQueue, settle_s: float, seconds: float
+) -> list[int]:
     """Length of each step, what the tool does around it included and waits for a core left out,
     ns."""
-    times, queue = [], RunQueue()
+    times = []
     settled_s = monotonic() + settle_s
     while monotonic() < settled_s:
         with around(loop.net):
@@ -98,6 +100,7 @@ def main() -> None:
     one_thread()
     layers: list[int] = json.loads(os.environ["PEER_LAYERS"])
     whole, around = begun()
+    queue = RunQueue()
     with whole:
         loops = [LaunchLoop(count) for count in layers]
         for loop in loops:
@@ -105,7 +108,8 @@ def main() -> None:
         say("ready", str(os.getpid()))
         number = 0
         while (turn := next_turn(number)) is not None:
-            times = trained(loops[turn["loop"]], around, turn["settle_s"], turn["seconds"])
+            loop = loops[turn["loop"]]
+            times = trained(loop, around, queue, turn["settle_s"], turn["seconds"])
             say(f"done.{number}", json.dumps(times))
             number += 1
 

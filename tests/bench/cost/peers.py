@@ -1,9 +1,10 @@
 """Section `peers`: what TraceML, gpuprof and gpuwatch add to the same steps, in the same run.
 
 TraceML cannot be taken out of a process again, so each tool has a process of its own, and they
-train in turns of 0.3 s, in random order; those whose turn it is not are stopped. What a
-tool adds is the median over the rounds of its mean step less the bare one's of the same round. The
-A/A row is a second bare process: two of a kind may differ by half a per cent (attach.md 6).
+train in turns of 0.3 s, or of five steps where those take longer, in random order; those whose
+turn it is not are stopped. What a tool adds is the median over the rounds of its mean step less the
+bare one's of the same round. The A/A row is a second bare process: two of a kind may differ by half
+a per cent (attach.md 6).
 """
 
 import importlib.util
@@ -23,11 +24,14 @@ from typing import Final
 
 from tests.bench.cost.machine import Side, sides
 from tests.bench.cost.peer import START_S, Peer
-from tests.gpu.child import ROOT, python_path
-from tests.gpu.claims import Claim, broken
+from tests.measuring.child import ROOT, python_path
+from tests.measuring.claims import Claim, broken
+from tests.measuring.spread import spread
 
-TARGETS_MS: Final = (0.5, 2.0, 5.0, 20.0)
+TARGETS_MS: Final = (0.5, 2.0, 5.0, 20.0, 100.0)
 TURN_S: Final = 0.3
+FEWEST_STEPS: Final = 5
+"""Of a turn."""
 TENTH: Final = 0.1
 BARE, BARE_AGAIN, OURS, TRACEML = "bare", "bare again", "gpuwatch", "TraceML"
 MODULES: Final = {
@@ -37,7 +41,6 @@ MODULES: Final = {
     TRACEML: "traceml_ai",
     "gpuprof": "gpuprof",
 }
-RESAMPLES: Final = 400
 FEWEST_ROUNDS: Final = 3
 """Below, an interval tells nothing."""
 
@@ -94,7 +97,8 @@ def _side(side: Side, seconds: float) -> Iterator[Claim]:
             while not all(seen) or monotonic() < until_s:
                 for at in order.sample(range(len(layers)), len(layers)):
                     turns = order.sample(peers, len(peers))
-                    seen[at].append({tool: peer.train(at, TURN_S) for tool, peer in turns})
+                    length_s = turn_s(TARGETS_MS[at])
+                    seen[at].append({tool: peer.train(at, length_s) for tool, peer in turns})
         except TimeoutError as error:
             yield broken("beside others", side.name, error)
         for _, peer in peers:
@@ -102,6 +106,11 @@ def _side(side: Side, seconds: float) -> Iterator[Claim]:
     for target_ms, count, rounds in zip(TARGETS_MS, layers, seen, strict=True):
         if rounds:
             yield from rows(side, target_ms, count, rounds)
+
+
+def turn_s(target_ms: float) -> float:
+    """How long one tool trains at a time."""
+    return max(TURN_S, FEWEST_STEPS * target_ms / 1e3)
 
 
 def rows(side: Side, target_ms: float, layers: int, rounds: Sequence[Round]) -> Iterator[Claim]:
@@ -141,23 +150,18 @@ def beside(ours: Added, traceml: Added, noise: Added) -> tuple[str, bool | None,
 def added(tool: str, rounds: Sequence[Round]) -> Added:
     """Over the bare process."""
     more_us = [one[tool] - one[BARE] for one in rounds]
-    order = random.Random(0)
-    spread = sorted(
-        statistics.median(order.choices(more_us, k=len(more_us))) for _ in range(RESAMPLES)
-    )
     return Added(
         len(rounds),
         statistics.median(one[BARE] for one in rounds),
         statistics.median(more_us),
-        spread[RESAMPLES // 20],
-        spread[-RESAMPLES // 20],
+        *spread(more_us, statistics.median),
     )
 
 
 def _layers(side: Side) -> list[int]:
     """Calibrated in a process of its own: this one keeps off the device."""
     code = "import json; from tests.bench.cost.loop import layers_for; "
-    code += "from tests.gpu.shapes import one_thread; one_thread(); "
+    code += "from tests.measuring.one_thread import one_thread; one_thread(); "
     code += f"print(json.dumps(layers_for({list(TARGETS_MS)})))"
     done = subprocess.run(
         [sys.executable, "-c", code],

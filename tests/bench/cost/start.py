@@ -13,8 +13,8 @@ from time import monotonic, perf_counter
 from typing import Final
 
 from tests.bench.cost.machine import HOST
-from tests.gpu.child import ROOT, python_path
-from tests.gpu.claims import Claim
+from tests.measuring.child import ROOT, python_path
+from tests.measuring.claims import Claim
 
 BARE: Final = "pass"
 LINES: Final = ("import probe", "import probe; probe.install()")

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from tests.bench.cost.figures import BARE_AGAIN, PROBED, Block, Cost, cost
 from tests.bench.cost.machine import CUDA, Side, sides
-from tests.gpu.child import Child, ChildError
-from tests.gpu.claims import Claim, broken
+from tests.measuring.child import Child, ChildError
+from tests.measuring.claims import Claim, broken
 
 TARGETS_MS: Final = (0.5, 2.0, 5.0, 20.0, 100.0)
 UNWATCHED_US: Final = 5.0

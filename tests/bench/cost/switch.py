@@ -5,16 +5,15 @@ binds a socket, a monitor comes, budgets fill), and in that time the machine's s
 more than the probe costs. So the process is installed once, and a switch does what can be done in a
 tenth of a millisecond and leaves nothing of the probe's cost behind:
 
-* out: every hook puts back the very objects that were there, by its own undo. The publisher sleeps,
-  and its clock stands still: a turn that was due in 80 ms is due 80 ms after the next "in". So a
-  second of training with the probe has as many turns, of as many marks, as in a real run.
-* in: every hook is attached as `install()` does.
+* out: the hooks are out (`in_and_out`). The publisher sleeps, and its clock stands still: a turn
+  that was due in 80 ms is due 80 ms after the next "in". So a second of training with the probe has
+  as many turns, of as many marks, as in a real run.
+* in: the hooks are in, and the publisher's time passes.
 
 What stays when it is out and costs a step nothing: a thread and a socket that sleep, a finder that
-waits for imports, and what dynamo was told to skip (telling it takes a millisecond).
+waits for imports, and what dynamo was told to skip.
 """
 
-import sys
 from threading import Condition, Event
 from time import clock_gettime_ns, monotonic, perf_counter_ns, pthread_getcpuclockid
 from types import SimpleNamespace
@@ -22,8 +21,7 @@ from typing import Any
 
 import probe
 from probe import api, clock, serve
-from probe.hooks import Detach, tracing
-from probe.installed import HOOKS
+from tests.measuring.in_and_out import InAndOut
 
 SERVE: Any = serve
 """Whose clock is taken."""
@@ -100,11 +98,7 @@ class Switch:
         publisher._stop.wait = self._time.wait
         SERVE.clock = SimpleNamespace(now_ns=self._time.now_ns)
         assert publisher._thread.ident is not None
-        there = [hook for hook in HOOKS if hook.MODULE in sys.modules]
-        self._hooks = [hook for hook in there if hook is not tracing]
-        undo = dict(zip(there, self._installed._detach, strict=True))
-        self._undo: list[Detach] = [undo.pop(hook) for hook in self._hooks]
-        self._installed._detach[:] = undo.values()
+        self._hooks = InAndOut(self._installed)
         self._publisher_clock = pthread_getcpuclockid(publisher._thread.ident)
 
     @property
@@ -132,11 +126,11 @@ class Switch:
     def take_out(self) -> None:
         """Training as if the probe had never been there."""
         self._time.close()
-        self._detach()
+        self._hooks.take_out()
 
     def put_in(self) -> None:
         """Training as after `install()`."""
-        self._attach()
+        self._hooks.put_in()
         self._time.open()
 
     def shake(self) -> None:
@@ -144,21 +138,12 @@ class Switch:
         to the scheduler (places it must learn again, a thread that was woken) bare blocks have
         around them too."""
         self._time.nudge()
-        self._attach()
-        self._detach()
+        self._hooks.put_in()
+        self._hooks.take_out()
 
     def end(self) -> None:
         """Uninstall; it is in."""
-        self._detach()
+        self._hooks.take_out()
         left = probe.uninstall()
         SERVE.clock = clock
         assert not left, left
-
-    def _attach(self) -> None:
-        self._undo += [hook.attach(self._installed.recorder) for hook in self._hooks]
-
-    def _detach(self) -> None:
-        for undo in self._undo:
-            left = undo()
-            assert not left, left
-        self._undo.clear()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.bench.cost.machine import Machine
-from tests.gpu.claims import HEADER, Claim
+from tests.measuring.claims import HEADER, Claim
 
 Row = dict[str, Any]
 

@@ -9,9 +9,9 @@ import zmq
 
 from probe.wire.messages import SCHEMA, Subscribe, encode_message
 from tests.bench.cost.machine import sides
-from tests.gpu.child import Child
-from tests.gpu.claims import Claim
 from tests.integration.monitored import hello_of
+from tests.measuring.child import Child
+from tests.measuring.claims import Claim
 
 PACES: Final = (50, 200)
 WORKERS: Final = 4

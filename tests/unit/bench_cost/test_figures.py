@@ -14,9 +14,12 @@ from tests.bench.cost.figures import (
     without_pauses,
 )
 from tests.bench.cost.machine import CUDA, HOST
+from tests.bench.cost.monitor import Used
+from tests.bench.cost.monitor import rows as monitor_rows
 from tests.bench.cost.peers import BARE as BARE_PROCESS
 from tests.bench.cost.peers import BARE_AGAIN as BARE_PROCESS_AGAIN
-from tests.bench.cost.peers import OURS, TRACEML, added, beside
+from tests.bench.cost.peers import FEWEST_STEPS, OURS, TARGETS_MS, TRACEML, added, beside, turn_s
+from tests.bench.cost.steps import TARGETS_MS as STEPS_TARGETS_MS
 from tests.bench.cost.steps import allowed_us, rows
 
 QUIET = Block(2000.0, 2000.0, 0.0, 1900.0, 0.0)
@@ -131,3 +134,24 @@ def test_a_traceml_that_is_lost_in_the_noise_is_no_bar() -> None:
     ours = added(OURS, rounds)
     _, met, sure = beside(ours, added(TRACEML, rounds), ours)
     assert (met, sure) == (None, False)
+
+
+def test_every_length_has_a_turn_that_holds_some_steps() -> None:
+    assert TARGETS_MS == STEPS_TARGETS_MS
+    assert all(turn_s(ms) >= FEWEST_STEPS * ms / 1e3 for ms in TARGETS_MS)
+    assert (turn_s(0.5), turn_s(100.0)) == (0.3, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("monitor", "pyspy", "met"),
+    [
+        (Used(0.05, 120_000_000), Used(0.01, 90_000_000), (True, True, None)),
+        (Used(0.01, 10_000_000), Used(0.011, 1_000_000), (True, False, None)),
+        (Used(0.051, 10_000_000), Used(0.001, 0), (False, True, None)),
+        (Used(0.01, 121_000_000), Used(0.0, 0), (False, None, None)),
+    ],
+)
+def test_the_monitor_and_its_py_spy_have_a_bar_each(
+    monitor: Used, pyspy: Used, met: tuple[bool | None, ...]
+) -> None:
+    assert tuple(claim.met for claim in monitor_rows("", monitor, pyspy)) == met

@@ -1,7 +1,7 @@
 """The table's rows, and what makes one fail."""
 
-from tests.gpu.claims import Claim, broken
 from tests.gpu.graphs import compared
+from tests.measuring.claims import Claim, broken
 
 
 def test_a_row() -> None:

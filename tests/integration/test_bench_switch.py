@@ -1,13 +1,15 @@
 """The switch of the benchmark: out is out, and its publisher's time stands still."""
 
 import threading
+from collections.abc import Iterator
 from time import perf_counter_ns
 
+import pytest
 import torch
 
 from tests.bench.cost.loop import LaunchLoop
 from tests.bench.cost.switch import OpenTime, Switch
-from tests.unit.probe.test_install import held
+from tests.unit.probe.patched import held
 
 
 def test_out_puts_the_very_objects_back_and_marks_nothing() -> None:
@@ -33,28 +35,41 @@ def test_out_puts_the_very_objects_back_and_marks_nothing() -> None:
     assert held() == before
 
 
-def test_a_closed_wait_lasts_until_it_is_opened() -> None:
-    time = OpenTime(threading.Event())
-    woken = threading.Event()
+class Turns(threading.Thread):
+    """A publisher that does nothing."""
 
-    def wait() -> None:
-        time.wait(0.001)
-        woken.set()
-        time.wait(60)
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.stop = threading.Event()
+        self.turned = threading.Event()
+        self.time = OpenTime(self.stop)
 
-    waiting = threading.Thread(target=wait, daemon=True)
-    time._open = False
-    waiting.start()
-    time.nudge()
-    assert not woken.wait(0.05)
-    time.open()
-    assert woken.wait(30)
+    def run(self) -> None:
+        while not self.time.wait(0.001):
+            self.turned.set()
 
 
-def test_its_clock_stands_still_while_closed() -> None:
-    time = OpenTime(threading.Event())
-    waiting = threading.Thread(target=time.wait, args=(60,), daemon=True)
-    waiting.start()
+@pytest.fixture
+def turns() -> Iterator[Turns]:
+    publisher = Turns()
+    publisher.start()
+    yield publisher
+    publisher.stop.set()
+    publisher.join(30)
+    assert not publisher.is_alive()
+
+
+def test_a_closed_wait_lasts_until_it_is_opened(turns: Turns) -> None:
+    turns.time.close()
+    turns.turned.clear()
+    turns.time.nudge()
+    assert not turns.turned.wait(0.05)
+    turns.time.open()
+    assert turns.turned.wait(30)
+
+
+def test_its_clock_stands_still_while_closed(turns: Turns) -> None:
+    time = turns.time
     time.close()
     closed_ns = time.now_ns()
     until_ns = perf_counter_ns() + 1_000_000
