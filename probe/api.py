@@ -18,6 +18,8 @@ LONGEST_NAME: Final = 200
 T = TypeVar("T")
 
 _installed: Installed | None = None
+_calls: list[object] = []
+"""Of `install()`, without those that were undone: the first of them installs."""
 
 
 def install() -> None:
@@ -28,11 +30,11 @@ def install() -> None:
     global _installed
     if os.environ.get("GPUWATCH") == "0":
         return
-    if _installed is not None:
-        _installed.installs += 1
-        return
     _watch_forks()
-    _installed = Installed()
+    mine = object()
+    _calls.append(mine)
+    if _calls[0] is mine:
+        _installed = Installed()
 
 
 def uninstall() -> tuple[str, ...]:
@@ -44,8 +46,8 @@ def uninstall() -> tuple[str, ...]:
     global _installed
     if _installed is None:
         return ()
-    _installed.installs -= 1
-    if _installed.installs:
+    _calls.pop()
+    if _calls:
         return ()
     gone, _installed = _installed, None
     return gone.uninstall()
@@ -112,3 +114,5 @@ _forks_watched = False
 def _forked() -> None:
     if _installed is not None:
         _installed.after_fork_in_child()
+    else:
+        _calls.clear()  # the thread that was installing it is not here

@@ -38,8 +38,6 @@ class Installed:
     """Hooks on torch, and what they feed. At most one lives in a process."""
 
     def __init__(self) -> None:
-        self.installs = 1
-        """Nested `install()` calls; the last `uninstall()` undoes them."""
         self._fuse = Fuse(self._blown)
         self.recorder = Recorder(self._arm, self._fuse.trip)
         self._armed: Armed | None = None

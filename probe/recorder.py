@@ -39,8 +39,9 @@ class Recorder:
     one to watch.
     """
 
-    __slots__ = ("_arm", "armed", "glance", "last", "now_ns", "number", "on", "owner", "put",
-                 "rested", "resting", "ring", "stamp", "trained", "trip", "watched")  # fmt: skip
+    __slots__ = ("_arm", "_arming", "armed", "glance", "last", "now_ns", "number", "on", "owner",
+                 "put", "rested", "resting", "ring", "stamp", "trained", "trip",
+                 "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -49,6 +50,8 @@ class Recorder:
         now_ns: Callable[[], int] = clock.now_ns,
     ) -> None:
         self._arm = arm
+        self._arming: dict[str, object] = {}
+        """Who arms, of threads whose first backward comes at once: whoever is first in here."""
         self.trip = trip
         """Ends the watching, never the training: for whatever fails in a hook."""
         self.now_ns = now_ns
@@ -107,8 +110,7 @@ class Recorder:
             return False
 
     def _may_mark(self, kind: int) -> bool:
-        self.armed = self.armed or self._arm(kind)
-        if not self.armed:
+        if not self.armed and not self._arms(kind):
             return False
         if self.owner == 0 or (kind == marks.BACKWARD_ENTER and self._may_be_taken_over()):
             self.owner = get_ident()
@@ -118,6 +120,16 @@ class Recorder:
             # On CUDA an optimizer-in-backward steps on the autograd thread: counted, no phase.
             self.put((self.number(), marks.OPTIMIZER_INSIDE, self.now_ns(), None))
         return False
+
+    def _arms(self, kind: int) -> bool:
+        """Whether this very mark arms the process."""
+        mine = object()
+        if self._arming.setdefault("mark", mine) is not mine:
+            return False
+        self.armed = self._arm(kind)
+        if not self.armed:
+            self._arming.clear()
+        return self.armed
 
     def newest(self) -> Mark:
         """The last mark of the training thread."""
@@ -148,6 +160,7 @@ class Recorder:
         self.armed = self.watched = self.trained = self.resting = False
         self.owner = 0
         self.stamp = self.glance = None
+        self._arming.clear()
         self.ring.clear()
 
     def _may_be_taken_over(self) -> bool:

@@ -178,11 +178,7 @@ def check_socket_directory(hello: Hello, uid: int) -> None:
 
 
 def _no_process(pid: int) -> NoProcessError:
-    from tui.candidates import find_candidates  # which asks this module in turn
-
-    running = ", ".join(f"{one.pid} ({one.script})" for one in find_candidates()[:5])
-    why = f"Processes that can be watched now: {running}" if running else ""
-    return NoProcessError(f"no process {pid}", why, "See: gpuwatch ls")
+    return NoProcessError(f"no process {pid}", fix="See: gpuwatch ls")
 
 
 def _why_not(process: psutil.Process, owners: list[int]) -> GpuwatchError:

@@ -196,9 +196,10 @@ class _Tree:
 
 def _loads_for(process: psutil.Process, parent: psutil.Process) -> bool:
     """It is a worker, and no rank: those are started with their parent's own command line, or as
-    torch.multiprocessing.spawn does, as some workers are."""
-    alike = is_worker(process, parent) and _rank(process) == _rank(parent)
-    return alike and not _trains_for_sure(process)
+    torch.multiprocessing.spawn does, as some workers are. A worker has no page: of a rank that was
+    told its number after it was started, it has what that was started with."""
+    ranks = (_rank(parent), _told_rank(parent))
+    return is_worker(process, parent) and _rank(process) in ranks and not _trains_for_sure(process)
 
 
 def _launches(process: psutil.Process, below: Sequence[psutil.Process]) -> bool:
@@ -270,6 +271,10 @@ def _rank(process: psutil.Process) -> int | None:
         page.close()
         if page.hello.rank is not None:
             return page.hello.rank
+    return _told_rank(process)
+
+
+def _told_rank(process: psutil.Process) -> int | None:
     told = environ_of(process.pid).get("RANK", "")
     return int(told) if told.isdigit() else None
 

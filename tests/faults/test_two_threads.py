@@ -48,7 +48,10 @@ def test_what_another_thread_steps_while_the_hooks_rest_is_not_counted(run: Watc
     ours, theirs = training(run), training(run)
     ours()
     run.recorder.rest()
-    for _ in range(5):
+    ours()
+    of_one = run.recorder.rested  # 2 where torch has hooked the class above SlowSGD, too
+    for _ in range(4):
         ours()
         elsewhere(theirs)
-    assert run.recorder.rested == 5
+    assert of_one in (1, 2)
+    assert run.recorder.rested == 5 * of_one

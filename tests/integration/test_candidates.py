@@ -10,7 +10,9 @@ from tests.integration.command_line import gpuwatch, toy
 from tests.integration.rank_processes import launched
 from tui import candidates
 from tui.candidates import Launcher, find_candidates
-from tui.errors import NoProcessError
+from tui.cli import main
+from tui.cli.gone import with_candidates
+from tui.errors import NO_PROCESS, NoProcessError
 from tui.watchable import find_watchable
 
 
@@ -28,24 +30,51 @@ def test_ranks_stand_together_below_who_launched_them(tmp_path: Path) -> None:
     assert all(line.endswith("  train.py") for line in table[at + 1 : at + 3])
 
 
+def gone() -> int:
+    """The pid of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
 def test_who_types_a_pid_that_is_gone_is_told_of_a_run_on_a_gpu_without_a_probe(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gone = subprocess.Popen(["true"])
-    gone.wait()
     command = [sys.executable, "-c", "print(flush=True); input()"]
+    monkeypatch.setattr(main, "end_on_signals", lambda: None)
     monkeypatch.setattr(candidates, "find_probes", list)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline()
         monkeypatch.setattr(candidates, "has_opened_driver", lambda pid: pid == holder.pid)
-        with pytest.raises(NoProcessError) as error:
-            find_watchable(gone.pid)
+        code = main.main(["attach", str(pid := gone()), "--once"])
         holder.kill()
-    assert str(error.value).splitlines()[1:] == [
+    assert code == NO_PROCESS
+    assert capsys.readouterr().err.splitlines() == [
+        f"gpuwatch: no process {pid}",
         f"Processes that can be watched now: {holder.pid} (-c)",
         "See: gpuwatch ls",
     ]
+
+
+def test_where_nothing_else_can_be_watched_and_where_the_error_says_more_it_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(candidates, "find_probes", list)
+    monkeypatch.setattr(candidates, "has_opened_driver", lambda _: False)
+    alone = with_candidates(NoProcessError("no process 7", fix="See: gpuwatch ls"))
+    assert str(alone) == "gpuwatch: no process 7\nSee: gpuwatch ls"
+    several = NoProcessError("no process 7 here", "In containers: 8, 9", "Try: gpuwatch attach 8")
+    assert with_candidates(several) is several
+
+
+def test_no_other_process_is_looked_into_for_a_hint_that_may_not_be_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pid that is gone here may be one inside a container."""
+    monkeypatch.setattr(candidates, "find_probes", lambda: pytest.fail("it looked"))
+    with pytest.raises(NoProcessError):
+        find_watchable(gone())
 
 
 def test_a_python_process_with_a_gpu_and_no_probe_is_named_and_its_workers_are_not(

@@ -152,15 +152,16 @@ def test_a_script_that_starts_itself_anew_for_the_other_ranks_is_rank_0(tmp_path
 
 @contextmanager
 def spawning(
-    folder: Path, does: str, first: str = "", **more: str
+    folder: Path, does: str, first: str = "", says: int = 2, **more: str
 ) -> Iterator[tuple[int, list[int]]]:
-    """A process and the pids of the two that it has spawned, in their order."""
+    """A process and the pids of the two that it has spawned, and of what they say, in the order in
+    which they were started."""
     library = folder / "libtorch.so"
     library.write_bytes(b"\0" * 4096)
     script = folder / "train.py"
     text = SPAWNS.format(library=str(library), does=does, first=first or "pass", join=JOIN)
     script.write_text(text)
-    with running([sys.executable, str(script)], says=2, **more) as (parent, pids):
+    with running([sys.executable, str(script)], says=says, **more) as (parent, pids):
         yield parent.pid, sorted(pids, key=lambda pid: psutil.Process(pid).create_time())
 
 
@@ -202,6 +203,20 @@ def test_who_has_a_rank_of_its_own_and_spawns_more_opens_the_first_of_those(
 def test_spawned_workers_open_who_spawned_them(tmp_path: Path, more: dict[str, str]) -> None:
     with spawning(tmp_path, "pass", **more) as (parent, workers):
         assert [find_watchable(pid).pid for pid in (parent, *workers)] == [parent] * 3
+
+
+@pytest.mark.parametrize("name", ["pt_data_worker", "python"])
+def test_a_worker_of_a_spawned_rank_opens_it(tmp_path: Path, name: str) -> None:
+    """The rank has set its own number; what the worker was started with is the scheduler's. Older
+    versions of torch name no worker."""
+    rank = "os.environ['RANK'] = multiprocessing.current_process().name[-1]"
+    fork = f"os.fork() or open('/proc/self/comm', 'w').write({name!r})"
+    does = f"{rank}; {TRAINS}; {fork}"
+    with spawning(tmp_path, does, says=4, RANK="0", WORLD_SIZE="1") as (parent, pids):
+        above = {pid: psutil.Process(pid).ppid() for pid in pids}
+        workers = [pid for pid in pids if above[pid] != parent]
+        assert [find_watchable(pid).pid for pid in workers] == [above[pid] for pid in workers]
+    assert len(workers) == 2
 
 
 def test_a_worker_opens_its_parent(tmp_path: Path) -> None:

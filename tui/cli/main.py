@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from tui.cli.interruption import end_on_signals, exit_code
 from tui.cli.output import (
@@ -16,6 +16,9 @@ from tui.cli.output import (
     write_lines,
     write_notes,
 )
+
+if TYPE_CHECKING:
+    from tui.errors import GpuwatchError
 
 INTERNAL: Final = 1
 COMMANDS: Final = {
@@ -119,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    from tui.errors import GpuwatchError
+    from tui.errors import GpuwatchError, NoProcessError
 
     end_on_signals()
     try:
@@ -129,10 +132,18 @@ def _run(argv: Sequence[str] | None) -> int:
         code: int = arguments.run(arguments)
     except SystemExit as leaving:  # argparse: usage, --help, --version
         return leaving.code if isinstance(leaving.code, int) else INTERNAL
+    except NoProcessError as error:
+        from tui.cli.gone import with_candidates
+
+        return _end(with_candidates(error))
     except GpuwatchError as error:
-        write_notes(str(error).splitlines())
-        return error.exit_code
+        return _end(error)
     return code
+
+
+def _end(error: "GpuwatchError") -> int:
+    write_notes(str(error).splitlines())
+    return error.exit_code
 
 
 def _unexpected(error: Exception) -> int:

@@ -115,6 +115,7 @@ ROWS: Final[tuple[Row, ...]] = (
     # -- transformers ----------------------------------------------------------------------------
     _row("data", "transformers/trainer.py", "get_batch_samples"),
     _row("forward", "transformers/trainer.py", "_prepare_inputs"),
+    _row("forward", "transformers/trainer_pt_utils.py", "__call__"),  # LabelSmoother's
     _row(
         "evaluation",
         "transformers/trainer.py",

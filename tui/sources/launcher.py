@@ -1,5 +1,6 @@
 """Who started the target: its launcher, and the other ranks of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import getpid
 from typing import Final
@@ -9,6 +10,8 @@ import psutil
 from tui.sources.gpu_target import environ_of
 from tui.targets import is_python
 
+NUMBERS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+"""What a launcher tells each rank. A scheduler may have told the launcher some of them."""
 FIND_NS: Final = 10_000_000_000
 """Between two searches for ranks: each goes through all processes of the machine."""
 
@@ -44,7 +47,7 @@ class Launcher:
         except psutil.Error:
             self.process, children = None, []
         others = [child for child in children if child.pid != self._target.pid]
-        inherited = environ_of(self.process.pid).get("RANK", "") if self.process else ""
+        inherited = environ_of(self.process.pid) if self.process else {}
         self.ranks = tuple(rank for child in others if (rank := _rank(child, inherited)))
 
 
@@ -55,7 +58,10 @@ def _python_parent(target: psutil.Process) -> psutil.Process | None:
     return parent
 
 
-def _rank(child: psutil.Process, inherited: str) -> Rank | None:
-    """What the launcher itself was given numbers none of its children."""
-    told = environ_of(child.pid).get("RANK", "")
-    return Rank(child, int(told)) if told.isdigit() and told != inherited else None
+def _rank(child: psutil.Process, inherited: Mapping[str, str]) -> Rank | None:
+    """Of a child that was told something else than the launcher itself: its RANK alone may be the
+    same, where a scheduler calls the launcher's machine 0."""
+    own = environ_of(child.pid)
+    told = own.get("RANK", "")
+    numbered = any(own.get(name) != inherited.get(name) for name in NUMBERS)
+    return Rank(child, int(told)) if told.isdigit() and numbered else None

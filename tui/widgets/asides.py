@@ -1,6 +1,12 @@
 """A sentence without room for all of it: rather whole without its parentheses than cut."""
 
+import re
+from typing import Final
+
 from tui.widgets.spans import wrap
+
+_WORD: Final = re.compile(r"[^\W\d_]{2}")
+_PAUSE: Final = re.compile(r"$|[,.;:](\s|$)| —")
 
 
 def is_cut(text: str, width: int, lines: int) -> bool:
@@ -15,16 +21,23 @@ def within(text: str, width: int, lines: int = 1) -> list[str]:
 
 
 def without_asides(text: str) -> str:
-    """What stands outside of parentheses. Those that follow a name at once are calls."""
-    kept: list[str] = []
+    """Without what stands in parentheses where a sentence pauses or ends, if it is in words.
+    Numbers and single letters belong to what is said; what follows a name at once is a call."""
+    kept, at = "", 0
+    while (opens := text.find(" (", at)) >= 0:
+        end = _after(text, opens + 1)
+        kept += text[at:opens]
+        if not (_WORD.search(text, opens, end) and _PAUSE.match(text, end)):
+            kept += text[opens:end]
+        at = end
+    return kept + text[at:]
+
+
+def _after(text: str, opens: int) -> int:
+    """Where the parenthesis is closed that opens there; the text's end if it never is."""
     depth = 0
-    for at, sign in enumerate(text):
-        if sign == "(" and (depth or text[at - 1 : at] == " "):
-            depth += 1
-            if depth == 1:
-                kept.pop()
-        elif sign == ")" and depth:
-            depth -= 1
-        elif not depth:
-            kept.append(sign)
-    return "".join(kept)
+    for at in range(opens, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if not depth:
+            return at + 1
+    return len(text)

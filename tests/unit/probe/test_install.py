@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from threading import Event, Thread, get_ident
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from torch.utils.data import DataLoader
 import probe
 from probe import api
 from probe.hooks import Detach, backward
+from probe.installed import Installed
 from probe.recorder import Recorder
-
-BASE: Any = sys.modules["torch.utils.data.dataloader"]._BaseDataLoaderIter
+from tests.integration.monitored import LIMIT_S
+from tests.unit.probe.patched import held
 
 
 @pytest.fixture(autouse=True)
@@ -22,25 +24,6 @@ def clean() -> Iterator[None]:
     yield
     while api._installed is not None:
         probe.uninstall()
-
-
-def held() -> dict[str, Any]:
-    """Every object that a hook replaces, and the registries it writes into."""
-    graph: Any = torch.autograd.graph
-    autograd: Any = torch.autograd
-    optimizers: Any = sys.modules["torch.optim.optimizer"]
-    return {
-        "next": BASE.__dict__["__next__"],
-        "init": BASE.__dict__["__init__"],
-        "reset": BASE.__dict__["_reset"],
-        "graph": graph._engine_run_backward,
-        "autograd": autograd._engine_run_backward,
-        "save": torch.save,
-        "serialization": torch.serialization.save,
-        "pre": dict(optimizers._global_optimizer_pre_hooks),
-        "post": dict(optimizers._global_optimizer_post_hooks),
-        "meta_path": list(sys.meta_path),
-    }
 
 
 def test_uninstall_puts_the_very_objects_back() -> None:
@@ -109,6 +92,32 @@ def test_who_reads_the_wire_loads_nothing_that_trains() -> None:
 def test_an_unknown_name_is_no_part_of_the_probe() -> None:
     with pytest.raises(AttributeError, match="no attribute 'instal'"):
         probe.instal  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_two_threads_that_install_at_once_install_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    installing, go_on = Event(), Event()
+    make = api.Installed
+    made = []
+
+    def slowly() -> Installed:
+        made.append(get_ident())
+        if len(made) == 1:
+            installing.set()
+            go_on.wait(LIMIT_S)
+        return make()
+
+    monkeypatch.setattr(api, "Installed", slowly)
+    first = Thread(target=probe.install)
+    first.start()
+    assert installing.wait(LIMIT_S)
+    probe.install()
+    go_on.set()
+    first.join()
+    assert made == [first.ident]
+    probe.uninstall()
+    assert api._installed is not None, "the other's is not undone"
+    probe.uninstall()
+    assert api._installed is None
 
 
 def test_a_hook_is_in_place_only_when_the_process_is_armed(monkeypatch: pytest.MonkeyPatch) -> None:

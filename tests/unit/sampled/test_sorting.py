@@ -157,6 +157,14 @@ def test_what_is_nested(frames: tuple[str, ...], phase: str) -> None:
         ((*HF, "Trainer.get_batch_samples (transformers/trainer.py:2290)"), "data"),
         ((*HF, "Trainer.training_step (transformers/trainer.py:2060)", *FORWARD), "forward"),
         ((*HF, "MyTrainer.compute_loss (train.py:20)", "count_words (train.py:40)"), "other"),
+        (
+            (
+                *HF,
+                "Trainer.compute_loss (transformers/trainer.py:2100)",
+                "LabelSmoother.__call__ (transformers/trainer_pt_utils.py:450)",
+            ),
+            "forward",
+        ),
         ((*HF, "Trainer._save_checkpoint (transformers/trainer.py:3360)"), "checkpoint"),
     ],
 )

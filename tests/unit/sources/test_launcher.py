@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.sources.test_cores import write
 from tui.observations import ProcessesSeen
-from tui.sources.launcher import FIND_NS, Launcher
+from tui.sources.launcher import FIND_NS, NUMBERS, Launcher
 from tui.sources.pin_threads import FIND_NS as FIND_PINS_NS
 from tui.sources.pin_threads import PinThreads
 from tui.sources.process import ProcessSource
@@ -21,7 +21,8 @@ S = 1_000_000_000
 LAUNCHES = """
 import os, subprocess, sys, time
 wait = [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(60)"]
-ranks = [{"RANK": "0"}, {"RANK": "1"}, {}]
+both = [{"RANK": n, "LOCAL_RANK": n, "WORLD_SIZE": "2"} for n in "01"]
+ranks = [*both, {}]
 made = [
     subprocess.Popen(wait, env={**os.environ, **rank}, stdout=subprocess.PIPE) for rank in ranks
 ]
@@ -37,12 +38,12 @@ for one in made:
 @contextmanager
 def launched(**more: str) -> Iterator[tuple[int, list[int]]]:
     """A Python with three children, two of which are ranks; its pid and theirs."""
-    environ = {name: value for name, value in os.environ.items() if name != "RANK"} | more
+    plain = {name: value for name, value in os.environ.items() if name not in NUMBERS}
     with subprocess.Popen(
         [sys.executable, "-c", LAUNCHES],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=environ,
+        env=plain | more,
         text=True,
     ) as launcher:
         assert launcher.stdout is not None
@@ -70,12 +71,22 @@ def test_the_launcher_and_the_other_ranks() -> None:
     assert seen.processes[0].parent == pid
 
 
-def test_a_rank_that_the_launcher_itself_was_given_is_nobodys_below_it() -> None:
-    """A scheduler may number machines by it."""
-    with launched(RANK="7") as (_, (zero, one, _)):
-        found = Launcher(psutil.Process(zero))
-        found.look(0)
-        assert [(rank.process.pid, rank.number) for rank in found.ranks] == [(one, 1)]
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"RANK": "7"},
+        {"RANK": "0"},
+        {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"},
+    ],
+)
+def test_what_the_launcher_itself_was_given_numbers_nobody_below_it(given: dict[str, str]) -> None:
+    """A scheduler may number machines by it: 0 is the first of them, and the first rank."""
+    with launched(**given) as (_, (zero, one, _)):
+        seen = [Launcher(psutil.Process(pid)) for pid in (zero, one)]
+        for found in seen:
+            found.look(0)
+        others = [[(rank.process.pid, rank.number) for rank in found.ranks] for found in seen]
+    assert others == [[(one, 1)], [(zero, 0)]]
 
 
 def test_this_monitor_is_no_launcher_and_a_search_is_not_repeated() -> None:
