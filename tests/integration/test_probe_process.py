@@ -155,6 +155,8 @@ def test_workers_are_inert(tmp_path: Path, context: str) -> None:
             own = [found for found in pages_of(pid) if f'"pid": {pid},'.encode() in found]
             assert own == []
             assert not publishes(pid)
+        run.tell()
+        assert run.finish()[0] == 0, "its workers end with it"
 
 
 def test_a_forked_child_that_trains_has_a_page_of_its_own(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 from tests.integration.command_line import environment
 
@@ -88,4 +90,9 @@ def running(
             lines = [process.stdout.readline() for _ in range(says)]
             yield process, [int(line.split()[1]) for line in lines]
         finally:
+            # torchrun's ranks have sessions of their own.
+            below = psutil.Process(process.pid).children(recursive=True)
             os.killpg(process.pid, 9)
+            for child in below:
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
