@@ -7,13 +7,13 @@ from suite.bars import (
     Bar,
     Figure,
     cost,
-    not_measured,
+    false_alarms,
     part_right,
     time_in_seconds,
     verdicts,
     with_runner_up,
 )
-from suite.figures import Scored, negatives, positives
+from suite.figures import Scored, positives
 
 LEAST: Final = 0.8
 INPUT: Final = frozenset({"input"})
@@ -41,18 +41,12 @@ def on_the_others(rows: Sequence[Scored]) -> Figure:
     )
 
 
-def no_false_alarm(rows: Sequence[Scored]) -> Figure:
-    """Negatives called bound."""
-    alarms = [score.false_alarm for _, score in negatives(rows)]
-    return Figure(f"{sum(alarms)} of {len(alarms)}", not any(alarms)) if alarms else not_measured()
-
-
 BARS_WITHOUT_PROBE: Final = (
     Bar("input, host and stall verdicts right", "≥ 80 %", right_on(ASKED, LEAST)),
     Bar("… input", "", right_on(INPUT)),
     Bar("… host", "", right_on(HOST)),
     Bar("… stall: checkpoint, evaluation", "", right_on(STALL)),
-    Bar('false "bound" over the negatives', "0", no_false_alarm),
+    Bar('false "bound" over the negatives', "0", false_alarms(most=0)),
     Bar("all other causes right", "", on_the_others),
     Bar("top verdict right, over the positives", "", verdicts),
     Bar("right, or the first thing beside it", "", with_runner_up),

@@ -6,15 +6,13 @@ runs. `--out FILE` gets all figures as JSON.
 
 import argparse
 import importlib
-import json
 import sys
-import traceback
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from time import monotonic
-from typing import Any, Final
+from typing import Final
 
-from tests.measuring.claims import HEADER, Claim, broken
+from tests.measuring.claims import Claim
+from tests.measuring.sections import run
 
 SECTIONS: Final = {
     "partition": "tests.gpu.partition",
@@ -35,29 +33,12 @@ def main() -> int:
     names = options.sections or list(SECTIONS)
     if unknown := set(names) - set(SECTIONS):
         parser.error(f"no such section: {', '.join(sorted(unknown))}")
-    rows: list[dict[str, Any]] = []
-    missed = False
-    print(HEADER, flush=True)
-    for name in names:
-        begin_s = monotonic()
-        try:
-            for claim in importlib.import_module(SECTIONS[name]).claims():
-                missed |= _tell(name, claim, rows, options.out)
-        except Exception as error:
-            missed |= _tell(name, broken(name, "", error), rows, options.out)
-            print("".join(traceback.format_exception(error)[-4:]), file=sys.stderr, flush=True)
-        print(f"{name}: {monotonic() - begin_s:.0f} s", file=sys.stderr, flush=True)
-    return int(missed)
+    return int(run({name: claims_of(SECTIONS[name]) for name in names}, options.out))
 
 
-def _tell(section: str, claim: Claim, rows: list[dict[str, Any]], out: Path | None) -> bool:
-    """Print a row and keep it; the file is whole after each, should the time run out."""
-    print(claim.line(), flush=True)
-    rows.append({"section": section, **asdict(claim)})
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(rows, indent=1))
-    return claim.met is False
+def claims_of(module: str) -> Callable[[], Iterable[Claim]]:
+    """What its section claims, imported when it runs."""
+    return lambda: importlib.import_module(module).claims()
 
 
 if __name__ == "__main__":

@@ -6,17 +6,16 @@ tables from such files. A section that fails says so and the next one runs.
 
 import argparse
 import importlib
-import json
 import signal
 import sys
-import traceback
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from tests.bench.cost.machine import machine
-from tests.measuring.claims import HEADER, Claim, broken
+from tests.measuring.claims import Claim
+from tests.measuring.sections import run
 
 SECTIONS: Final = {"steps": 10, "peers": 8, "start": 1, "memory": 1, "wire": 1, "monitor": 2}
 """Parts of the time that each gets."""
@@ -44,31 +43,18 @@ def main() -> int:
     if unknown := set(names) - set(SECTIONS):
         parser.error(f"no such section: {', '.join(sorted(unknown))}")
     here = machine()
-    print(f"{here.said()}\n\n{HEADER}", flush=True)
-    told: dict[str, Any] = {"machine": asdict(here), "seconds": options.seconds, "rows": []}
+    print(f"{here.said()}\n", flush=True)
     parts = sum(SECTIONS[name] for name in names)
-    missed = False
-    for name in names:
-        begin_s = monotonic()
-        try:
-            section = importlib.import_module(f"tests.bench.cost.{name}")
-            for claim in section.claims(options.seconds * SECTIONS[name] / parts):
-                missed |= _tell(name, claim, told, options.json)
-        except Exception as error:
-            missed |= _tell(name, broken(name, "", error), told, options.json)
-            print("".join(traceback.format_exception(error)[-4:]), file=sys.stderr, flush=True)
-        print(f"{name}: {monotonic() - begin_s:.0f} s", file=sys.stderr, flush=True)
+    missed = run(
+        {name: _claims_of(name, options.seconds * SECTIONS[name] / parts) for name in names},
+        options.json,
+        lambda rows: {"machine": asdict(here), "seconds": options.seconds, "rows": rows},
+    )
     return int(missed)
 
 
-def _tell(section: str, claim: Claim, told: dict[str, Any], file: Path | None) -> bool:
-    """Print a row and keep it; the file is whole after each, should the time run out."""
-    print(claim.line(), flush=True)
-    told["rows"].append({"section": section, **asdict(claim)})
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(told, indent=1))
-    return claim.met is False and claim.sure
+def _claims_of(section: str, seconds: float) -> Callable[[], Iterable[Claim]]:
+    return lambda: importlib.import_module(f"tests.bench.cost.{section}").claims(seconds)
 
 
 if __name__ == "__main__":
