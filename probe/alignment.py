@@ -1,19 +1,19 @@
 """Where a device's clock lies on the host's: an interval that only true bounds narrow.
 
-offset = host time - device time. Nothing is waited for (hooks.md 8.2): the device passes a mark
-after the host has put it, which bounds the offset from below, tightly when its stream was idle; and
-before the host has seen it passed, which bounds it from above. An idle stream that is asked gives
-both at once. Measured on an H200 against record-and-synchronise: the idle stream is 1 to 5 us off,
-behind 300 queued matrix products too; the marks alone 65 us (GPU-bound) to 2.4 ms (`item()` in each
-step). With CUDA_DEVICE_MAX_CONNECTIONS=1 the idle stream does not answer while the device is busy,
-and the marks have to do.
+offset = host time - device time. Nothing is waited for: the device passes a mark after the host has
+put it, which bounds the offset from below, tightly when its stream was idle; and before the host
+has seen it passed, which bounds it from above. An idle stream that is asked gives both at once.
+Measured on an H200 against record-and-synchronise: the idle stream is 1 to 5 us off, behind 300
+queued matrix products too; the marks alone 65 us (GPU-bound) to 2.4 ms (`item()` in each step).
+With CUDA_DEVICE_MAX_CONNECTIONS=1 the idle stream does not answer while the device is busy, and the
+marks have to do.
 """
 
 from typing import Final
 
 DRIFT: Final = 20e-6
 """Bounds loosen by this much a second of their age. Two crystals differ by less: on an H200 11 us
-in 5 s, within the error of that measurement (h200-facts.md)."""
+in 5 s, within the error of that measurement."""
 
 
 class Alignment:

@@ -122,8 +122,8 @@ class Installed:
 def _is_being_spawned() -> bool:
     """Whether this is a spawned or forkserver child that re-imports its main module.
 
-    At that moment it does not know yet whether it will be a daemon (hooks.md 7). Every process that
-    has imported multiprocessing holds `__mp_main__`; in a spawned one the main module is called so.
+    At that moment it does not know yet whether it will be a daemon. Every process that has imported
+    multiprocessing holds `__mp_main__`; in a spawned one the main module is called so.
     """
     multiprocessing = sys.modules.get("multiprocessing.process")
     if multiprocessing is None:

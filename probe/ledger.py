@@ -76,18 +76,15 @@ class Ledger:
 
     # -- from the timeline -------------------------------------------------------------------
 
-    def samples(self, number: int) -> bool:
-        """Whether the device is asked for the times of a step that begins at this mark. Asked in
-        order of the marks."""
-        switched = self.switched
-        while switched and switched[0][0] <= number:
-            self._sampled = switched.popleft()[1]
-        return self._sampled
+    def unsampled_before(self) -> int | None:
+        """While no step is sampled: a mark before which none begins that is; None: none is known
+        of."""
+        return self.switched[0][0] if self.switched else None
 
     def begin(self, number: int, t_ns: int) -> None:
         """A step begins at this mark; what was open is not told."""
         self._last = number, t_ns
-        self.sampling = self.samples(number)
+        self.sampling = self._samples(number)
         if self.sampling:
             self._open = _Step([number], [t_ns])
 
@@ -178,6 +175,14 @@ class Ledger:
         return None if seen is None else seen[1]
 
     # ------------------------------------------------------------------------------------------
+
+    def _samples(self, number: int) -> bool:
+        """Whether the device is asked for the times of a step that begins at this mark. Asked in
+        order of the marks."""
+        switched = self.switched
+        while switched and switched[0][0] <= number:
+            self._sampled = switched.popleft()[1]
+        return self._sampled
 
     def _alignment(self, device: int) -> Alignment:
         return self._alignments.setdefault(device, Alignment())

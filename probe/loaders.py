@@ -33,17 +33,23 @@ class LoaderWatch:
     def __init__(self) -> None:
         self.known: set[int] = set()
         """Iterators described since they were made or reset."""
+        self.queued: set[int] = set()
+        """Those of them whose batches come through a queue."""
 
     def restarted(self, iterator: Any) -> int:
         """An iterator begins (again): describe it before its next fetch. Returns its identity."""
         self.known.discard(id(iterator))
+        self.queued.discard(id(iterator))
         return id(iterator)
 
     def describe(self, iterator: Any) -> Description:
         """The configuration of an iterator's loader, for a LOADER mark."""
         if len(self.known) >= KNOWN_ITERATORS:
             self.known.clear()
+            self.queued.clear()
         self.known.add(id(iterator))
+        if hasattr(iterator, "_data_queue"):
+            self.queued.add(id(iterator))
         return describe_iterator(iterator), bool(sys.modules["torch"].is_grad_enabled())
 
 
@@ -79,7 +85,7 @@ def _whole(number: Any) -> int | None:
 
 
 def ready_batches(iterator: Any) -> int | None:
-    """Batches that the training thread could take without waiting; None without workers.
+    """Batches that the training thread could take without waiting; None where nobody can tell.
 
     `mp.Queue.qsize` is not there on macOS; `empty()` would cost 5 us (hooks.md 1.3).
     """

@@ -15,7 +15,7 @@ from probe.loader_book import LoaderBook
 from probe.loaders import BatchSeen, Description
 from probe.open_step import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, STARTUP, OpenStep
 from probe.overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, Name, Overlays
-from probe.plain import plain_step
+from probe.plain import Columns, columns_of, plain_run
 from probe.recorder import Mark
 from probe.rests import Rests
 from probe.wire import marks
@@ -96,14 +96,16 @@ class Timeline:
         done, self._done = self._done, []
         return done
 
-    def feed_all(self, some: Sequence[Mark]) -> list[Step]:
+    def feed_all(self, some: Sequence[Mark], a_row: int = 1) -> list[Step]:
         """Take marks in order; returns the steps that they complete. As `feed` with each of them,
-        at a quarter of the cost while the loop is of the plainest."""
+        at a tenth of the cost while the loop is of the plainest: then so many steps make a row."""
         done: list[Step] = []
+        columns: Columns | None = None
         at = 0
         while at < len(some):
             if self._kind == marks.FETCH_ENTER and self._is_plain():
-                at = self._take_plain(some, at, done)
+                columns = columns or columns_of(some)
+                at += self._take_plain(columns, at, done, a_row)
             if at < len(some):
                 done += self.feed(some[at])
                 at += 1
@@ -155,28 +157,25 @@ class Timeline:
             and self._boundary.is_plain()
         )
 
-    def _take_plain(self, some: Sequence[Mark], at: int, done: list[Step]) -> int:
-        """Complete plain steps from `some[at]`, the mark behind their first; where they stop."""
-        iterator, started_ns, ready = self._iterators.current, self._since_ns, self._step.ready
-        samples = self._samples_of(iterator)
-        expected, begun = self._expected, at
-        while (plain := plain_step(some, at, iterator)) is not None and plain.first == expected:
-            if plain.fetched_ns < started_ns or self.ledger.samples(plain.last):
-                break
-            self.steps += 1
-            done.append(plain.step(self.steps, started_ns, ready, samples))
-            self._rests.leaves = 1
-            self._rests.told(1, plain.end_ns - started_ns)
-            at += plain.last - plain.first + 1
-            started_ns, ready, expected = plain.end_ns, plain.ready, plain.last + 1
-        if at > begun:
-            self._number, kind, _, _ = some[at - 1]
-            self._expected, self._last = expected, (kind, started_ns)
-            self._since_ns, self._step = started_ns, OpenStep(started_ns)
-            self._step.ready = ready
-            self._rests.leaves = 0
-            self.loaders.serves(iterator, evaluation=False)
-        return at
+    def _take_plain(self, some: Columns, at: int, done: list[Step], a_row: int) -> int:
+        """Complete plain steps from mark `at`, the one behind their first; how many marks that were."""
+        iterator, number = self._iterators.current, self._number + 1
+        unsampled = self.ledger.unsampled_before()
+        run = plain_run(some, at, number, self._since_ns, iterator, unsampled)
+        if run is None:
+            return 0
+        done += run.rows(self.steps, self._step.ready, self._samples_of(iterator), a_row)
+        end_ns = run.ended_ns[-1]
+        self.steps += run.steps
+        self._rests.leaves = run.steps
+        self._rests.told(run.steps, end_ns - self._since_ns)
+        self._rests.leaves = 0
+        self._number += run.marks
+        self._expected, self._last = self._number + 1, (marks.FETCH_ENTER, end_ns)
+        self._since_ns, self._step = end_ns, OpenStep(end_ns)
+        self._step.ready = run.ready[-1]
+        self.loaders.serves(iterator, evaluation=False)
+        return run.marks
 
     # -- intervals ---------------------------------------------------------------------------
 

@@ -3,8 +3,8 @@
 from typing import Final
 
 SHARE: Final = 0.003
-"""Part of the training thread's time that device marks may take (diagnosis.md 2.1: 0.3 %). With
-the host's marks that leaves a 20 ms step below 0.5 %, and a 5 ms step below 1 %."""
+"""Part of the training thread's time that device marks may take. With the host's marks that leaves
+a 20 ms step below 0.5 %, and a 5 ms step below 1 %."""
 STEP_NS: Final = 10_000
 STEP_SHARE: Final = 0.001
 """What they may take of a step on average: the larger of these. The host's marks (10 us) and the

@@ -1,7 +1,7 @@
 """Timing events of an accelerator, behind the few calls that the stamper needs.
 
 CUDA (and ROCm, by the same names) goes through torch's C functions: with a cached stream an event
-is recorded in 1.8 us, by the public call in 7.5 us (h200-facts.md). Any other accelerator goes
+is recorded in 1.8 us, by the public call in 7.5 us (beside an H200). Any other accelerator goes
 through `torch.Event` and `torch.accelerator`.
 """
 

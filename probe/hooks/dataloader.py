@@ -44,7 +44,7 @@ def attach(recorder: Recorder) -> Detach:
 def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
     original = base.__next__
     put, number, now_ns, claim = recorder.put, recorder.number, recorder.now_ns, recorder.claim
-    known, trip = watch.known, recorder.trip
+    known, queued, trip = watch.known, watch.queued, recorder.trip
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:
@@ -57,7 +57,7 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
             iterator = id(self)
             if iterator not in known:
                 recorder.mark(LOADER, self, watch.describe)
-            if recorder.watched:
+            if recorder.watched and iterator in queued:
                 recorder.mark(READY, self, ready_batches)
             entered = number()
             put((entered, FETCH_ENTER, now_ns(), iterator))

@@ -52,7 +52,7 @@ class Loader(msgspec.Struct, frozen=True, array_like=True):
     """Whether that lies in pinned memory; None where it is not on the CPU."""
 
 
-class Step(msgspec.Struct, frozen=True, array_like=True):
+class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A completed step, or `count` merged consecutive ones. All times perf_counter_ns or ns."""
 
     number: int
@@ -87,7 +87,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     """Fetch to fetch, no backward ever seen."""
 
 
-class GpuStep(msgspec.Struct, frozen=True, array_like=True):
+class GpuStep(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A step on the clock of its GPU: the same marks, when the device reached them.
 
     The phases partition `gpu_end_ns - gpu_start_ns`. It comes later than its `Step`, when the

@@ -4,7 +4,7 @@ from threading import Event, Thread
 
 from probe.recorder import Recorder
 from probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER
-from tests.integration.monitored import LIMIT_S
+from tests.processes.monitored import LIMIT_S
 
 
 def recorder(asked_of: list[int]) -> Recorder:

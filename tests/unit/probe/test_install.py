@@ -15,7 +15,7 @@ from probe import api
 from probe.hooks import Detach, backward
 from probe.installed import Installed
 from probe.recorder import Recorder
-from tests.integration.monitored import LIMIT_S
+from tests.processes.monitored import LIMIT_S
 from tests.unit.probe.patched import held
 
 

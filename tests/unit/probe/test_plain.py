@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from probe.merging import merge_steps
 from probe.recorder import Mark
 from probe.timeline import Timeline
 from probe.wire import marks
@@ -33,7 +34,9 @@ ODD = (
 class Loop:
     """Marks of a loop that is mostly plain."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, counted: float = 0.7) -> None:
+        """`counted`: chance that batches that lie ready are counted in a step."""
+        self._counted = counted
         self._random = random.Random(seed)
         self._number = 0
         self._t_ns = 1_000
@@ -47,7 +50,7 @@ class Loop:
     def steps(self, count: int, oddness: float = 0.0) -> None:
         for _ in range(count):
             iterator = 7 if self._random.random() >= oddness else 8
-            if self._random.random() < 0.7:
+            if self._random.random() < self._counted:
                 self.put(marks.READY, self._random.randrange(4))
             self.put(marks.FETCH_ENTER, iterator)
             for kind in PLAIN:
@@ -68,7 +71,7 @@ def by_marks(some: list[Mark]) -> tuple[list[Step], Timeline]:
 @pytest.mark.parametrize("seed", range(60))
 def test_any_loop_comes_out_as_mark_by_mark(seed: int) -> None:
     chance = random.Random(seed)
-    loop = Loop(seed)
+    loop = Loop(seed, chance.choice((0.0, 0.7, 1.0)))
     for _ in range(6):
         loop.steps(20, oddness=chance.choice((0.0, 0.02, 0.1)))
     expected, slow = by_marks(loop.marks)
@@ -82,8 +85,32 @@ def test_any_loop_comes_out_as_mark_by_mark(seed: int) -> None:
     assert (timeline.steps, timeline.lost_marks) == (slow.steps, slow.lost_marks)
 
 
-def test_a_plain_loop_is_taken_in_whole_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = Loop(0)
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("a_row", [2, 3, 7, 100])
+def test_rows_of_several_steps_are_what_merging_makes_of_them(seed: int, a_row: int) -> None:
+    loop = Loop(seed, counted=1.0)
+    loop.steps(30)
+    loop.steps(40, oddness=0.02)
+    each, _ = by_marks(loop.marks)
+    timeline = Timeline()
+    rows = timeline.feed_all(loop.marks, a_row)
+    assert len(rows) < len(each)
+    assert max(row.count for row in rows) <= a_row
+    at = 0
+    for row in rows:
+        begin, reached = at, 0
+        while reached < row.count:
+            reached += each[at].count
+            at += 1
+        assert [row] == merge_steps(each[begin:at], 1)
+    assert at == len(each)
+
+
+@pytest.mark.parametrize("counted", [0.0, 1.0])
+def test_a_plain_loop_is_taken_in_whole_steps(
+    counted: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = Loop(0, counted)
     loop.steps(100)
     timeline = Timeline()
     one_by_one: list[Mark] = []
