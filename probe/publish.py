@@ -1,4 +1,4 @@
-"""The one slow thread: it owns the socket and turns marks into steps, five times a second."""
+"""The one slow thread: it owns the socket and turns marks into steps, four times a second."""
 
 import threading
 

@@ -10,7 +10,7 @@ The three hooks of every step write the tuple themselves, under a handler that t
     if (stamp := recorder.stamp) is not None: stamp(n, KIND)
 
 In a real loop, whose caches are cold, a call of `mark` costs 2 us more than that (and one store
-into the state page 0.5 us, so the publisher does that five times a second instead).
+into the state page 0.5 us, so the publisher does that four times a second instead).
 """
 
 import itertools

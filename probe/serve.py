@@ -47,18 +47,20 @@ from probe.wire.messages import (
     encode_message,
 )
 
-TURN_S: Final = 0.2
-"""A turn costs 0.3 ms before the first step, half a millisecond with a monitor to tell: the caches
-are cold and the interpreter lock is held. A screen draws four frames a second."""
+TURN_S: Final = 0.25
+"""A turn costs 0.2 ms before the first step, 0.3 ms with a monitor to tell: the caches are cold and
+the interpreter lock is held. A screen draws four frames a second."""
 MARKS_A_BREATH: Final = 512
 """Marks digested before the interpreter lock is offered to the training thread: 0.2 ms of a plain
 loop, 0.6 ms of another."""
 ROWS_A_TURN: Final = 100
-RESTING_MARKS: Final = 192
+FULL: Final = 0.9
+"""Of those rows: a run of plain steps ends where a batch is looked at, and leaves a shorter one."""
+RESTING_MARKS: Final = 240
 """Marks a turn above which the hooks rest while nobody watches: 160 plain steps a second. Below,
 all that they cost (8 us a step) is 0.13 % at most."""
 REST_TURNS: Final = 9
-MOST_MARKS: Final = 4_000
+MOST_MARKS: Final = 5_000
 """Marks a turn beyond which a watched run is sampled: steps under 0.3 ms."""
 HISTORY_ROWS: Final = 2048
 """Steps that a monitor is told of when it comes: minutes of them, about a megabyte here."""
@@ -126,8 +128,7 @@ class Server:
         if last:
             steps += self._timeline.finish()
         fresh = merge_steps(steps, rows)
-        for step in fresh[-page.RING_ROWS :]:
-            self._page.add_row(step)
+        self._page.add_rows(fresh)
         self._history.extend(fresh)
         gpu = self._take_device(now_ns)
         self._gpu_history.extend(gpu)
@@ -181,7 +182,7 @@ class Server:
         if self._behind and due:
             self._timeline.pick_up(ring[0][0])
             self._behind = due < len(ring)
-        a_row = 1 + due // (FEWEST_MARKS * rows)
+        a_row = 1 + int(due / (FULL * rows * FEWEST_MARKS))
         steps: list[Step] = []
         while due:
             breath = min(due, MARKS_A_BREATH)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from probe.wire import page
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from probe.wire.messages import Step
 
 
@@ -35,27 +37,31 @@ class StatePage:
         header_end = page.HEADER_OFFSET + page.HEADER.size
         self._map[page.HEADER_OFFSET : header_end] = page.pack_header(len(hello))
 
-    def add_row(self, step: "Step") -> None:
-        """Add a step to the ring that outlives a hang and is read after a kill."""
-        offset = page.RING_OFFSET + self._rows % page.RING_ROWS * page.ROW.size
-        named = step.evaluation_ns + step.checkpoint_ns + step.compile_ns
-        page.ROW.pack_into(
-            self._map,
-            offset,
-            step.number,
-            step.start_ns,
-            step.end_ns,
-            step.data_ns + step.startup_ns,
-            step.forward_ns,
-            step.backward_ns,
-            step.optimizer_ns,
-            step.other_ns,
-            named + sum(step.phases.values()),
-            step.number,
-        )
-        self._rows += 1
-        self.words[page.WORD_ROWS] = self._rows
-        self.words[page.WORD_STEPS] = step.number
+    def add_rows(self, steps: "Sequence[Step]") -> None:
+        """Add steps to the ring that outlives a hang and is read after a kill."""
+        pack_into, ring = page.ROW.pack_into, self._map
+        for at, step in enumerate(steps[-page.RING_ROWS :], self._rows):
+            pack_into(
+                ring,
+                page.RING_OFFSET + at % page.RING_ROWS * page.ROW.size,
+                step.number,
+                step.start_ns,
+                step.end_ns,
+                step.data_ns + step.startup_ns,
+                step.forward_ns,
+                step.backward_ns,
+                step.optimizer_ns,
+                step.other_ns,
+                step.evaluation_ns
+                + step.checkpoint_ns
+                + step.compile_ns
+                + sum(step.phases.values()),
+                step.number,
+            )
+        if steps:
+            self._rows += min(len(steps), page.RING_ROWS)
+            self.words[page.WORD_ROWS] = self._rows
+            self.words[page.WORD_STEPS] = steps[-1].number
 
     def close(self, state: int) -> None:
         """Say how it ended and take the page away. Nobody may write words any more."""

@@ -158,7 +158,7 @@ class Timeline:
         )
 
     def _take_plain(self, some: Columns, at: int, done: list[Step], a_row: int) -> int:
-        """Complete plain steps from mark `at`, the one behind their first; how many marks that were."""
+        """Complete plain steps from mark `at`, behind their first one; returns how many marks."""
         iterator, number = self._iterators.current, self._number + 1
         unsampled = self.ledger.unsampled_before()
         run = plain_run(some, at, number, self._since_ns, iterator, unsampled)

@@ -14,7 +14,7 @@ LONGEST_SLEEP_S: Final = 0.25
 STOPPED_NS: Final = 3_000_000_000
 """So long without a turn, this process was stopped (Ctrl-Z)."""
 LISTEN_S: Final = 0.6
-"""The probe answers within its turn of 0.2 s, and sources are asked for it every 0.1 s."""
+"""The probe answers within its turn of 0.25 s, and sources are asked for it every 0.1 s."""
 LAST_TURN_S: Final = 2.0
 """Longest that `stop` waits for a source in the middle of a poll."""
 

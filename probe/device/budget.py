@@ -12,6 +12,9 @@ publisher's turns, which hold the interpreter lock (14 us a step at 200 steps a 
 much of the promised 30 us; steps over 100 ms are stamped all. Measured on an H200: 50 to 160 us a
 stamped step (reading an event fetches what the device wrote, 3 us each; caches are cold after a
 wait), so in short steps one of five to sixteen is stamped."""
+STAMPED_S: Final = 50
+"""Steps a second that are stamped at most, while that delays the host: 500 make a window of ten
+seconds, and each costs the publisher 30 us besides."""
 BEHIND_NS: Final = 1_000_000
 BEHIND_SHARE: Final = 0.02
 """A device that is this far behind does not wait for the host: then its marks delay nothing, and
@@ -49,7 +52,8 @@ class Budget:
             earned_ns = round(BEHIND_SHARE * turn_ns)
         else:
             each_ns = max(STEP_NS * steps, round(STEP_SHARE * turn_ns))
-            earned_ns = min(round(SHARE * turn_ns), each_ns)
+            most_ns = STAMPED_S * self.cost_ns * turn_ns // 1_000_000_000
+            earned_ns = min(round(SHARE * turn_ns), each_ns, most_ns)
         self._purse_ns = min(self._purse_ns + earned_ns, self._most_ns(earned_ns))
 
     def affordable(self) -> int:

@@ -26,7 +26,7 @@ ms were seen on an H200): counted as this much."""
 PATIENT_NS: Final = 500_000
 """A fetch that takes longer hid the reading that was done before it."""
 TOLD: Final = 4096
-"""Rows that wait for the publisher, who comes five times a second."""
+"""Rows that wait for the publisher, who comes four times a second."""
 
 
 class Stamper:

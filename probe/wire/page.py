@@ -26,8 +26,8 @@ LAYOUT_VERSION: Final = 1
 
 WORD_OPEN: Final = 0
 """The last mark: ``perf_counter_ns << 8 | kind`` (marks.py). Written by the publisher, so it is up
-to a fifth of a second old, and as old as the heartbeat while a C call holds the GIL: a store by the
-training thread costs 0.5 us in a real loop, 3 us a step."""
+to a quarter of a second old, and as old as the heartbeat while a C call holds the GIL: a store by
+the training thread costs 0.5 us in a real loop, 3 us a step."""
 WORD_STEPS: Final = 1
 """Steps completed, written by the publisher."""
 WORD_HEARTBEAT: Final = 2

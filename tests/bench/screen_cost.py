@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.tui.pseudo_terminal import ROOT, PseudoTerminal
+from tests.processes.pseudo_terminal import ROOT, PseudoTerminal
 
 SIZE = (100, 30)
 PAINTS = 12

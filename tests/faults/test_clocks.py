@@ -11,7 +11,7 @@ from probe.timeline import Timeline
 from probe.wire import marks, page
 from probe.wire.messages import Batch, Step, decode_reply, encode_message
 from tests.faults.training import TRAIN, bare
-from tests.integration.monitored import hello_of, pages_of, started, subscribed, until, word_of
+from tests.processes.monitored import hello_of, pages_of, started, subscribed, until, word_of
 from tests.unit.probe.held_clock import partition_ns
 from tui.state_page import rows_of
 
@@ -65,7 +65,7 @@ def test_whatever_the_clock_does_no_phase_is_negative(
         assert min(step.other_ns, step.startup_ns, step.evaluation_ns, step.checkpoint_ns) >= 0
         assert min([0, *step.phases.values()]) == 0
         assert partition_ns(step) >= step.end_ns - step.start_ns
-        state_page.add_row(step)
+        state_page.add_rows([step])
         batch = Batch(1, t_ns, [step], timeline.open(), [], 0, None, 1, 1, None)
         assert decode_reply(encode_message(batch)) == batch
     state_page.close(page.STATE_ENDED)

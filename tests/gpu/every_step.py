@@ -10,8 +10,8 @@ from time import sleep
 from probe.device import budget
 
 STEPS = 500
-"""Granted at each turn of the publisher, five times a second."""
-TURNS_S = 0.3
+"""Granted at each turn of the publisher, four times a second."""
+TURNS_S = 0.35
 
 
 def stamp_every_step() -> None:

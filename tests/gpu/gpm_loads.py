@@ -1,9 +1,9 @@
-"""Section `gpm`: six loads, read by our own source, against what h200-facts.md has measured.
+"""Section `gpm`: six loads, read by our own source, against what one H200 read once.
 
 One process of its own runs the load; this one samples it as a monitor would. Means over 3 s, after
 the first. The bar is 5 points (the issue). How busy the last two loads keep a GPU depends on how
 fast the host is and how long a product takes: they are held against NVML's utilization in the same
-seconds, and what h200-facts.md says of the busy time.
+seconds, and what that H200 read of the busy time.
 """
 
 import statistics
@@ -29,7 +29,7 @@ LOADS: Final[dict[str, dict[str, float]]] = {
     "add_ on 64 floats in a loop": {"busy": 25, "sm": 0, "tensor": 0, "fp32": 0, "dram": 0},
     "20 matmuls, then 50 ms sleep": {"busy": 27, "sm": 24, "tensor": 24, "fp32": 0, "dram": 6},
 }
-"""Percent, by h200-facts.md."""
+"""Percent, as one H200 read by NVML alone, without our source."""
 BY_HOST: Final = ("add_ on 64 floats in a loop", "20 matmuls, then 50 ms sleep")
 
 

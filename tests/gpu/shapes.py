@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 WIDTH: Final = 4096
-"""8 x 4096 with a batch of 8,192 in fp32 is 132 ms a step on an H200 (h200-facts.md)."""
+"""8 x 4096 with a batch of 8,192 in fp32 is 132 ms a step on an H200."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ SHAPES: Final[dict[str, Shape]] = {
     "wait and item": Shape(batch=2048, wait_ms=(15.0,), item=True),
     "wait, launch-bound": Shape(batch=32, layers=30, width=64, wait_ms=(10.0,)),
     "varying waits": Shape(batch=2048, wait_ms=(0.0, 70.0, 20.0, 45.0, 5.0, 110.0)),
-    # lag: the loops of h200-facts.md
+    # lag: loops of which an H200's lags are known
     "fp32": Shape(batch=8192),
     "bf16": Shape(batch=8192, bf16=True),
     "fp32, item": Shape(batch=8192, item=True),

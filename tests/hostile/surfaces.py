@@ -17,7 +17,7 @@ from probe.state_page import StatePage
 from probe.wire import messages as wire
 from probe.wire import page
 from probe.wire.dump import Dump, ThreadStack
-from tests.integration.monitored import ROOT
+from tests.processes.monitored import ROOT
 from tests.unit.session.making import HELLO, delivered, loader, steps
 from tui.errors import GpuwatchError
 from tui.observations import Delivered
@@ -114,7 +114,7 @@ def seeds_of(surface: str) -> list[bytes]:
     if surface == "page":
         made = StatePage(identify("ipc:///tmp/x", None).as_json(page.HELLO_BYTES))
         for one in steps(20, forward_ms=3):
-            made.add_row(one)
+            made.add_rows([one])
         return [bytes(made._map)]
     folder = ROOT / "demo" / "recordings"
     return [(folder / f"{name}.gpuwatch").read_bytes() for name in RECORDINGS]

@@ -15,7 +15,7 @@ DYING_NS: Final = 1_500_000_000
 WITHOUT: Final = "probe"
 """The source that is missing where a process is watched without one."""
 SILENT_S: Final = 3.0
-"""Messages come five times a second; fifteen missing in a row are no jitter."""
+"""Messages come four times a second; twelve missing in a row are no jitter."""
 
 
 class LinkBook:

@@ -1,6 +1,6 @@
 """What the training thread is doing now: the newest of the probe's message and its state page.
 
-The page's last mark is one word, a fifth of a second old at most, and it can be read when no
+The page's last mark is one word, a quarter of a second old at most, and it can be read when no
 message comes any more: the process is held up in one call, or has been killed. The message knows
 more.
 """

@@ -17,7 +17,7 @@ LEAST_STEPS: Final = 3
 HELD: Final = 120
 """Looks that a rank's means can go back to."""
 SILENT_NS: Final = 3_000_000_000
-"""A probe writes five times a second."""
+"""A probe writes four times a second."""
 LOOK_NS: Final = 1_000_000_000
 OUT: Final = frozenset({page.STATE_DISARMED, page.STATE_UNINSTALLED})
 

@@ -18,6 +18,7 @@ from probe.wire.messages import (
     decode_reply,
     encode_message,
 )
+from tui.endpoint import reachable
 from tui.observations import AnyObservation, Delivered, Greeted, Link, Missing
 from tui.plausible import is_plausible
 from tui.sources.own_dump import DumpReader
@@ -32,9 +33,9 @@ WATCHING_NS: Final = 1_000_000_000
 FORGOTTEN_NS: Final = 5_000_000_000
 """A probe forgets who was silent for so long: a monitor that was stopped asks for all anew."""
 GREETING_NS: Final = 1_000_000_000
-"""No greeting within this is a dead end (attach.md 3: a forked worker may hold the socket)."""
+"""No greeting within this is a dead end: a forked worker may hold the socket."""
 SILENT_NS: Final = 3_000_000_000
-"""Batches come five times a second; this long without one, the link is called silent."""
+"""Batches come four times a second; this long without one, the link is called silent."""
 FRAMES_A_POLL: Final = 1_000
 ASK_NS: Final = 10_000_000_000
 """How often stacks that are lacking are asked for, until they are there."""
@@ -200,12 +201,3 @@ class FeedSource:
             Link(t_ns=now_ns, state="silent", detail=reason),
             Missing(t_ns=now_ns, source=self.name, reason=reason),
         ]
-
-
-def reachable(endpoint: str, pid: int) -> str:
-    """The endpoint as seen from here: through the target's root where it lives in a container."""
-    path = endpoint.removeprefix("ipc://")
-    inside = f"/proc/{pid}/root{path}"
-    if not os.path.exists(path) and os.path.exists(inside):
-        return f"ipc://{inside}"
-    return endpoint

@@ -10,7 +10,7 @@ from tui.widgets.view import View
 from tui.wording.numbers import count, duration
 
 STALE_S = 2.0
-"""Silence for longer than this shows as stale: the probe speaks five times a second."""
+"""Silence for longer than this shows as stale: the probe speaks four times a second."""
 
 LEAST_COST = 0.0005
 """Less than this would round to nothing, which it is not."""

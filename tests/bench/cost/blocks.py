@@ -2,7 +2,7 @@
 
 `python -m tests.bench.cost.blocks SECONDS TARGET_MS…`. One process, since processes differ by more
 than the probe costs, and blocks of 20 ms side by side, since machines do not keep their speed for
-longer (attach.md 6). Each round has two bare blocks, whose difference is the noise (A/A), and one
+longer. Each round has two bare blocks, whose difference is the noise (A/A), and one
 with the probe: for half of the time nobody looks, for the other half another process watches.
 Prints a JSON line a length, for which it takes about SECONDS.
 """
@@ -29,8 +29,8 @@ WARM_S: Final = 0.003
 """Steps of a block before the measured ones: the interpreter learns the places again."""
 SETTLE_S: Final = 1.2
 """With the probe in, before the first round: it looks for a device, its budget finds its level."""
-TURN_S: Final = 0.2
-REST_S: Final = 2.0
+TURN_S: Final = 0.25
+REST_S: Final = 2.5
 """A group of rounds holds so much time with the probe: a turn of the publisher, or, where the hooks
 rest nine turns of ten, all ten."""
 WATCHED_S: Final = 5.0

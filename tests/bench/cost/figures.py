@@ -1,7 +1,7 @@
 """What a probe adds to a step, from blocks that alternate: the arithmetic.
 
 A round is one block of each arm, side by side in time and in random order. Some of what the probe
-does falls on few steps: the publisher takes a turn five times a second, a device's events are put
+does falls on few steps: the publisher takes a turn four times a second, a device's events are put
 behind one step of many. A median of steps would hide that, and so would a median over blocks that
 are shorter than a turn is apart. So the rounds of a whole period are put together first: a group's
 figure is the mean of its rounds' differences. The cost is the median over the groups, or where

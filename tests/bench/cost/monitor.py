@@ -12,7 +12,7 @@ from tests.bench.cost.machine import sides
 from tests.measuring.child import Child
 from tests.measuring.claims import Claim
 from tests.measuring.uses import use_below, use_of
-from tests.tui.pseudo_terminal import PseudoTerminal
+from tests.processes.pseudo_terminal import PseudoTerminal
 
 STEPS_S: Final = 50
 WORKERS: Final = 4

@@ -4,7 +4,7 @@ TraceML cannot be taken out of a process again, so each tool has a process of it
 train in turns of 0.3 s, or of five steps where those take longer, in random order; those whose
 turn it is not are stopped. What a tool adds is the median over the rounds of its mean step less the
 bare one's of the same round. The A/A row is a second bare process: two of a kind may differ by half
-a per cent (attach.md 6).
+a per cent.
 """
 
 import importlib.util

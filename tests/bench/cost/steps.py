@@ -21,6 +21,9 @@ WATCHED_CUDA_SHARE: Final = 0.005
 LONG_STEP_US: Final = 15_000.0
 LIMIT_S: Final = 60.0
 """For one length, beyond what was planned."""
+FEWEST_ROUNDS: Final = 5
+"""With fewer, drawing them anew says little of how far apart others would lie; one alone is its own
+interval."""
 
 
 def claims(seconds: float) -> Iterator[Claim]:
@@ -51,6 +54,9 @@ def rows(side: Side, seen: dict[str, Any]) -> Iterator[Claim]:
         found[mode] = cost(PROBED, rounds, a_group)
     for name, each in found.items():
         allowed = allowed_us(side, name, each.step_us)
+        sure = allowed is None or is_sure(
+            each, found[f"A/A, {name}"], allowed, seen[f"{name}_group"]
+        )
         yield Claim(
             f"cost, {name}",
             loop,
@@ -58,14 +64,16 @@ def rows(side: Side, seen: dict[str, Any]) -> Iterator[Claim]:
             "" if allowed is None else f"{allowed:.0f} us",
             None if allowed is None else each.cost_us <= allowed,
             {**told, "mode": name, **asdict(each)},
-            allowed is None or is_sure(each, found[f"A/A, {name}"], allowed),
+            sure,
         )
 
 
-def is_sure(found: Cost, noise: Cost, allowed_us: float) -> bool:
-    """Whether the bar lies outside the interval, and further off than the same code twice."""
+def is_sure(found: Cost, noise: Cost, allowed_us: float, a_group: int) -> bool:
+    """Whether the bar lies outside the interval, and further off than the same code twice, in
+    rounds enough for an interval and for all that falls on few of them."""
+    enough = found.rounds >= max(FEWEST_ROUNDS, a_group)
     within = found.low_us <= allowed_us <= found.high_us
-    return not within and abs(found.cost_us - allowed_us) > abs(noise.cost_us)
+    return enough and not within and abs(found.cost_us - allowed_us) > abs(noise.cost_us)
 
 
 def allowed_us(side: Side, mode: str, step_us: float) -> float | None:

@@ -9,9 +9,9 @@ import zmq
 
 from probe.wire.messages import SCHEMA, Subscribe, encode_message
 from tests.bench.cost.machine import sides
-from tests.integration.monitored import hello_of
 from tests.measuring.child import Child
 from tests.measuring.claims import Claim
+from tests.processes.monitored import hello_of
 
 PACES: Final = (50, 200)
 WORKERS: Final = 4
