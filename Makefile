@@ -43,9 +43,10 @@ suite: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 tests/demo/test_recorded_suite.py
 
 # What may go wrong around a run, in full: a notebook's kernel, a thousand monitors, minutes of fuzz.
+# Two at a time, but for the group that changes the machine (users, mounts) or counts on its pace.
 faults: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[faults]'
-	$(BIN)/python -m pytest -m "not gpu" tests/faults tests/hostile
+	$(BIN)/python -m pytest -m "not gpu" -n 2 --dist loadgroup tests/faults tests/hostile
 
 # Real runs under real frameworks, which have an environment of their own (2 GB).
 frameworks: $(INSTALLED) $(FRAMEWORKS)/.installed

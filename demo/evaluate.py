@@ -89,11 +89,15 @@ def plan(given: argparse.Namespace) -> Plan:
     if given.truth is not None and unjudged(given.truth):
         again = f"python demo/evaluate.py {given.truth} --again"
         sys.exit(f"{given.truth} was not judged here: {again}")
+    gpu = gpu_here()
+    if given.truth is not None and gpu not in (known := gpus_of(given.truth)):
+        there = " and ".join(sorted(name or "no GPU" for name in known))
+        sys.exit(f"{given.truth} was measured on {there}, and this machine has {gpu or 'no GPU'}")
     return Plan(
         seconds=given.seconds,
         bare_seconds=given.bare_seconds,
         repeats=given.repeats,
-        gpu=has_gpu(),
+        gpu=gpu,
         traceml=given.traceml,
         tiny=given.tiny,
         probe=not given.no_probe,
@@ -116,15 +120,24 @@ def unjudged(out: Path) -> list[Path]:
     return [path for path in out.glob(f"*/{MEASURED}") if not (path.parent / RESULT).exists()]
 
 
-def has_gpu() -> bool:
-    """Whether gpuwatch will see one."""
+def gpus_of(earlier: Path) -> set[str | None]:
+    """On which an earlier suite was measured; None among them: on none."""
+    return {result.gpu for result in results_in(earlier)}
+
+
+def gpu_here() -> str | None:
+    """The name of the first GPU that gpuwatch will see; None without one."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        return False
-    count: int = pynvml.nvmlDeviceGetCount()
-    pynvml.nvmlShutdown()
-    return count > 0
+        return None
+    try:
+        if pynvml.nvmlDeviceGetCount() == 0:
+            return None
+        name: str = pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(0))
+        return name
+    finally:
+        pynvml.nvmlShutdown()
 
 
 if __name__ == "__main__":

@@ -126,6 +126,8 @@ class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
     seen: int = 0
     """Bits of the moments at which some stack had changed. In between nothing had, and the time is
     an estimate: the sample was taken after the seen moment before it and before the next."""
+    among: tuple[int, ...] = ()
+    """Where one worker was looked at in its turn: the pids of all."""
 
 
 class DumpSeen(Observation, frozen=True, kw_only=True, tag="dump"):

@@ -2,13 +2,13 @@
 
 import os
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from probe.wire.messages import Hello
+from tui.endpoint import check_socket_directory
 from tui.errors import (
     GpuwatchError,
     NoProcessError,
@@ -145,36 +145,9 @@ def open_target(pid: int) -> OpenPage:
         if opened not in own:
             opened.close()
     if own:
-        check_socket_directory(own[0].hello, process.uids().real)
+        check_socket_directory(own[0].hello, pid, process.uids().real)
         return own[0]
     raise _why_not(process, [opened.hello.pid for opened in pages])
-
-
-def check_socket_directory(hello: Hello, uid: int) -> None:
-    """Refuse a socket that somebody else could have put there. Raises NotPermittedError."""
-    if hello.endpoint is None:
-        return
-    if not hello.endpoint.startswith("ipc:///"):
-        raise NotPermittedError(
-            f"the process wants to be watched at {hello.endpoint}",
-            "A probe has its socket in a directory of its own, and nowhere else.",
-        )
-    directory = os.path.dirname(hello.endpoint.removeprefix("ipc://"))
-    try:
-        found = os.lstat(directory)
-    except FileNotFoundError:
-        return  # in another mount namespace, or removed: the probe binds again
-    if (
-        stat.S_ISDIR(found.st_mode)
-        and found.st_uid == uid
-        and not stat.S_IMODE(found.st_mode) & 0o077
-    ):
-        return
-    raise NotPermittedError(
-        f"{directory} cannot be trusted",
-        f"It has to be a directory of user {uid} that nobody else can enter.",
-        "Remove it; the probe makes it anew within seconds.",
-    )
 
 
 def _no_process(pid: int) -> NoProcessError:

@@ -7,6 +7,7 @@ from typing import Final
 
 import psutil
 
+from tui.endpoint import check_socket_directory
 from tui.errors import NoProcessError, NothingToMeasureError
 from tui.sources.gpu_target import environ_of
 from tui.sources.kinds import has_torch, is_worker
@@ -14,7 +15,6 @@ from tui.state_page import OpenPage, pages_of
 from tui.targets import (
     PROC,
     SPAWNED,
-    check_socket_directory,
     is_python,
     open_target,
     own_page,
@@ -121,7 +121,7 @@ def _one_of(process: psutil.Process, found: Sequence[psutil.Process]) -> Watchab
 def _opened(process: psutil.Process, told: tuple[str, ...]) -> Watchable:
     page = own_page(process.pid)
     if page is not None:
-        check_socket_directory(page.hello, process.uids().real)
+        check_socket_directory(page.hello, process.pid, process.uids().real)
     return Watchable(process.pid, page, script_of_process(process), told)
 
 

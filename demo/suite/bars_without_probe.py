@@ -19,7 +19,7 @@ LEAST: Final = 0.8
 INPUT: Final = frozenset({"input"})
 HOST: Final = frozenset({"host"})
 STALL: Final = frozenset({"checkpoint", "evaluation"})
-"""What now and then holds the whole training up (diagnosis 2: checkpoint/eval/logging stalls)."""
+"""What now and then holds the whole training up."""
 ASKED: Final = INPUT | HOST | STALL
 
 

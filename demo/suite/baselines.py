@@ -16,9 +16,9 @@ NVIDIA_SMI_S: Final = 10.0
 """`nvidia-smi` is looked at for about so long."""
 UTILIZATION_LOW: Final = 30.0
 UTILIZATION_HIGH: Final = 90.0
-"""Below the first "the loader", above the second "compute-bound" (diagnosis 3, rows A1, B1, C1)."""
+"""Below the first "the loader", above the second "compute-bound"."""
 SAWTOOTH: Final = 30.0
-"""Points between the readings of those seconds: regular gaps are the loader's (rows A5, C2)."""
+"""Points between the readings of those seconds: regular gaps are the loader's."""
 
 
 def host_wait_share(steps: Sequence[Step], began_ns: int) -> Iterator[Look]:

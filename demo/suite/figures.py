@@ -1,4 +1,4 @@
-"""What the results of a suite come to, for one tool: the numbers of diagnosis 6.2."""
+"""What the results of a suite come to, for one tool."""
 
 import math
 from collections.abc import Iterable, Sequence

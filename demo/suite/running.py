@@ -63,7 +63,8 @@ class Plan:
     """Of each run without the probe, after the script's warm-up."""
     repeats: int
     """Of each of those."""
-    gpu: bool
+    gpu: str | None
+    """Its name; None: there is none."""
     traceml: bool
     tiny: bool
     probe: bool = True
@@ -75,7 +76,7 @@ class Plan:
     def jobs(self, run: Run) -> Iterator[Job]:
         """The script's runs, in order."""
         under: tuple[str, ...] = ()
-        if not self.gpu and self.probe:
+        if self.gpu is None and self.probe:
             under = ("-m", timed_fetches.__name__, str(run.folder / FETCHES))
         yield self._job(run, "recording", self.seconds + OUTLIVES_S, under=under)
         if self.known(run) is None:

@@ -10,11 +10,11 @@ from suite.catalogue import NOTHING_TO_FIX, Expected
 UNSETTLED: Final = frozenset({"warming-up", "incomplete"})
 """Kinds that say that there is no verdict yet."""
 JUDGED_STEP: Final = 200
-"""Where a verdict is held against the truth (diagnosis 6.2)…"""
+"""Where a verdict is held against the truth…"""
 JUDGED_S: Final = 15.0
 """…and no earlier than this: 200 steps of 2 ms are over before any verdict is due."""
 STABLE_STEPS: Final = 50
-"""A verdict counts from where it stays right for this many steps (diagnosis 6.2)."""
+"""A verdict counts from where it stays right for this many steps."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ Label = Literal["bound", "contributor", "negative", "ambiguous"]
 BOUND: Final = 1.10
 CONTRIBUTOR: Final = 1.05
 NEGATIVE: Final = 1.03
-"""Gains from which, and below which, a cause is called so (diagnosis 6.1)."""
+"""Gains from which, and below which, a cause is called so."""
 NEARLY: Final = 0.90
-"""Of several causes, any that is within 10 % of the best is a right verdict (diagnosis 6.1)."""
+"""Of several causes, any that is within 10 % of the best is a right verdict."""
 
 
 @dataclass(frozen=True)

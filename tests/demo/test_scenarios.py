@@ -31,9 +31,9 @@ SUBS = {
 SHARED = {"machine.py", "nets.py", "options.py", "samples.py", "scenario.py"}
 FAMILIES = {"steady", "bursty", "memory", "negative", "mixed", "regime"}
 OF_ONE_PROCESS = {f"S{number:02}" for number in range(1, 49)} - {"S43", "S44", "S45", "S46"}
-"""The numbers in diagnosis.md 6.3 that need no second process on a second GPU."""
+"""The numbers of the catalogue that need no second process on a second GPU."""
 WITHOUT_GPU = {f"S{number:02}" for number in (*range(1, 9), 28, *range(30, 33), *range(35, 41), 42)}
-"""Those that its table marks with a C."""
+"""Those whose truth is known without a GPU too."""
 NOTHING_TO_FIX = {"compute", "memory-bandwidth", "healthy"}
 
 # In one process, since importing torch takes longer than three steps do. A file and not `-c`, and

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.integration import monitored
+from tests.processes import monitored
 
 PATIENT_S = 150.0
 

@@ -8,7 +8,7 @@ import pytest
 
 from probe.leftovers import YOUNG_S
 from tests.faults.training import TRAIN, bare, sockets_in
-from tests.integration.monitored import hello_of, started, until
+from tests.processes.monitored import hello_of, started, until
 
 ENDINGS = {
     "exception": "def end(step):\n        if step == 30: raise RuntimeError('the end')",

@@ -7,8 +7,8 @@ import pytest
 
 from probe.wire import page
 from tests.faults.training import TRAIN, bare
-from tests.integration.command_line import gpuwatch
-from tests.integration.monitored import hello_of, started, subscribed, until, word_of
+from tests.processes.command_line import gpuwatch
+from tests.processes.monitored import hello_of, started, subscribed, until, word_of
 
 BREAKING: Final = """
     import contextlib, io, itertools, threading
@@ -54,7 +54,7 @@ BREAKING: Final = """
     class Held(io.StringIO):
         "Stderr as a notebook has it."
 
-    def case(name, *patches, before=lambda: None, blown=True):
+    def case(name, *patches, before=lambda: None, blown=True, workers=0):
         held = Held()
         with contextlib.ExitStack() as stack:
             stack.enter_context(patch.object(sys, "stderr", held))
@@ -62,7 +62,7 @@ BREAKING: Final = """
                 stack.enter_context(one)
             probe.install()
             before()
-            said = train(at_step=at_step)
+            said = train(at_step=at_step, workers=workers)
             until_blown = time.monotonic() + 20
             while blown and api._installed._fuse.fault is None and time.monotonic() < until_blown:
                 time.sleep(0.01)
@@ -80,7 +80,8 @@ CASES: Final = {
     "describing a loader": "always(loaders, 'describe_iterator')",
     "looking at a batch": "always(dataloader, 'look_at'), always(dataloader, 'LOOK_EVERY', 1)",
     "counting what is ready": (
-        "always(dataloader, 'ready_batches'), always(recorder.Recorder, 'watched', WATCHED)"
+        "always(dataloader, 'ready_batches'), always(recorder.Recorder, 'watched', WATCHED), "
+        "workers=1"
     ),
     "an iterator begins": "always(loaders.LoaderWatch, 'restarted')",
     "taking the timeline": "always(recorder.Recorder, '_may_mark')",

@@ -8,7 +8,7 @@ import pytest
 from probe.wire import page
 from tests.faults.training import TRAIN, bare, resident_bytes
 from tests.faults.watching import READS, monitor
-from tests.integration.monitored import hello_of, started, subscribed, until, word_of
+from tests.processes.monitored import hello_of, started, subscribed, until, word_of
 
 MOST_GROWTH_BYTES = 16_000_000
 
@@ -37,6 +37,7 @@ SHORT = """
 
 
 @pytest.mark.fault
+@pytest.mark.xdist_group("machine")
 @pytest.mark.parametrize("watched", [True, False])
 def test_a_hundred_thousand_steps_of_a_tenth_of_a_millisecond(
     tmp_path: Path, watched: bool

@@ -10,7 +10,7 @@ import zmq
 from probe.wire.messages import SCHEMA, Leave, Subscribe, decode_reply, encode_message
 from tests.faults.training import TRAIN, bare, descriptors_of, resident_bytes, threads_of
 from tests.faults.watching import NEVER_READS, READS, monitor
-from tests.integration.monitored import LIMIT_S, Run, hello_of, started, until
+from tests.processes.monitored import LIMIT_S, Run, hello_of, started, until
 
 STEPS = 600
 AT = 200

@@ -10,7 +10,7 @@ import probe
 from probe import api
 from probe.wire import page
 from tests.faults.training import TRAIN, bare, resident_bytes
-from tests.integration.monitored import hello_of, started, word_of
+from tests.processes.monitored import hello_of, started, word_of
 
 MOST_GROWTH_BYTES = 16_000_000
 

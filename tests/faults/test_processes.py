@@ -6,7 +6,7 @@ import pytest
 
 from probe.wire.messages import Batch, Hello
 from tests.faults.training import TRAIN, bare, sockets_in
-from tests.integration.monitored import hello_of, pages_of, started, subscribed, until
+from tests.processes.monitored import hello_of, pages_of, started, subscribed, until
 from tui.state_page import hello_of as read_hello
 
 FORKS = """

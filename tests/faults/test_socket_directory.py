@@ -13,7 +13,7 @@ from probe.endpoint import Endpoint
 from probe.leftovers import YOUNG_S, remove_leftovers
 from probe.wire import page
 from tests.faults.training import TRAIN, bare
-from tests.integration.monitored import hello_of, pages_of, started, subscribed, until
+from tests.processes.monitored import hello_of, pages_of, started, subscribed, until
 
 TRAINS_AFTER = TRAIN + "    print('waiting', flush=True); sys.stdin.readline(); print(train())\n"
 HELD = """
@@ -149,6 +149,7 @@ def test_deleted_under_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault
+@pytest.mark.xdist_group("machine")
 @pytest.mark.parametrize(
     ("made_before", "spoilt", "why"),
     [(False, "nr_inodes=1", "No space left"), (True, "nr_inodes=2", "No space left"),

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.faults.training import TRAIN, bare
-from tests.integration.command_line import started as gpuwatch
-from tests.integration.monitored import started
+from tests.processes.command_line import started as gpuwatch
+from tests.processes.monitored import started
 
 STEPS = 60_000
 STOPPED_S = 120.0
@@ -33,6 +33,7 @@ PACED = (
 
 
 @pytest.mark.fault
+@pytest.mark.xdist_group("machine")
 @pytest.mark.timeout(500)
 def test_it_goes_on_where_it_was_and_accuses_nobody_of_its_own_silence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.training import TRAIN, bare, descriptors_of, sockets_in, threads_of
-from tests.integration.monitored import hello_of, started, until
+from tests.processes.monitored import hello_of, started, until
 
 
 def test_bare_and_watched_are_the_same_and_a_bit_is_seen(tmp_path: Path) -> None:

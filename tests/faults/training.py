@@ -11,7 +11,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from tests.integration.monitored import ROOT
+from tests.processes.monitored import ROOT
 
 STEPS = 60
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.integration.command_line import environment
+from tests.processes.command_line import environment
 
 READS = """
 import os, sys, zmq

@@ -131,7 +131,14 @@ CASES = (
         "ray",
         elsewhere=True,
         unheard=1,
-        note="`install()` in the training function; Ray kills its workers, so the last step is "
-        "not told",
+        note="`install()` in the training function; the last step is not told, see the next row",
+    ),
+    Case(
+        "Ray Train",
+        "ray_train.py",
+        ("uninstall",),
+        "ray",
+        elsewhere=True,
+        note="`probe.uninstall()` at the end of that function",
     ),
 )

@@ -16,7 +16,7 @@ from probe.wire.messages import (
     decode_reply,
     encode_message,
 )
-from tests.integration.monitored import hello_of, until
+from tests.processes.monitored import hello_of, until
 from tui.cli.target import has_probe
 
 AGAIN_S = 1.0

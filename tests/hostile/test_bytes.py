@@ -13,7 +13,7 @@ import pytest
 
 from tests.hostile.mutation import mutants
 from tests.hostile.surfaces import SURFACES, seeds_of
-from tests.integration.monitored import ROOT
+from tests.processes.monitored import ROOT
 
 MOST_S = 20
 """For one input: a hang. The slowest real one takes under a second."""

@@ -12,7 +12,7 @@ from probe.identity import identify
 from probe.loaders import describe_iterator
 from probe.wire import messages as wire
 from probe.wire import page
-from tests.integration.monitored import hello_of, started, subscribed
+from tests.processes.monitored import hello_of, started, subscribed
 
 NO_TEXT = "caf\udce9"
 """As Python has a file's name that is no UTF-8."""

@@ -12,18 +12,21 @@ from pathlib import Path
 import pytest
 
 from probe.wire import page
-from tests.integration.command_line import environment, gpuwatch
-from tests.integration.monitored import hello_of, started, until
+from tests.processes.command_line import environment, gpuwatch
+from tests.processes.monitored import hello_of, started, until
+from tui.endpoint import check_socket_directory
 from tui.errors import NotPermittedError
 from tui.state_page import pages_of as opened_pages
-from tui.targets import check_socket_directory
 
 NAME = f"gpuwatch-{os.getpid()}"
 ARMED = "import probe, sys; probe.install(); print('go', flush=True); sys.stdin.readline()"
 
 As = Callable[..., "subprocess.CompletedProcess[str]"]
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make another user")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make another user"),
+    pytest.mark.xdist_group("machine"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +202,7 @@ def test_root_is_not_led_to_another_socket(hostile: Callable[..., int], endpoint
     (seen,) = opened_pages(pid)
     assert seen.hello.endpoint == endpoint
     with pytest.raises(NotPermittedError):
-        check_socket_directory(seen.hello, pwd.getpwnam(NAME).pw_uid)
+        check_socket_directory(seen.hello, pid, pwd.getpwnam(NAME).pw_uid)
     seen.close()
     done = gpuwatch("attach", str(pid), "--once")
     assert done.returncode == 4, done.stdout

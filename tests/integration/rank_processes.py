@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.integration.command_line import ROOT
-from tests.integration.monitored import LIMIT_S, until
+from tests.processes.command_line import ROOT
+from tests.processes.monitored import LIMIT_S, until
 from tui.cli.target import has_probe
 
 LAUNCHER = """

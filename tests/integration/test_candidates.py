@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_line import gpuwatch, toy
 from tests.integration.rank_processes import launched
+from tests.processes.command_line import gpuwatch, toy
 from tui import candidates
 from tui.candidates import Launcher, find_candidates
 from tui.cli import main

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_line import gpuwatch
-from tests.tui.pseudo_terminal import ROOT, PseudoTerminal
+from tests.processes.command_line import gpuwatch
+from tests.processes.pseudo_terminal import ROOT, PseudoTerminal
 
 RECORDING = str(ROOT / "demo" / "recordings" / "loader_workers.gpuwatch")
 MOUSE_ON = b"\x1b[?1000h"

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.integration.command_line import environment, gpuwatch, started, toy
+from tests.processes.command_line import environment, gpuwatch, started, toy
 from tests.unit.faces.strict_schema import strict
 
 

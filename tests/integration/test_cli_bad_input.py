@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_line import environment, gpuwatch, toy
+from tests.processes.command_line import environment, gpuwatch, toy
 
 
 def gone_pid() -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_line import ROOT, environment, gpuwatch, started, wait_until_gone
+from tests.processes.command_line import ROOT, environment, gpuwatch, started, wait_until_gone
 
 
 def test_the_list_names_every_script() -> None:

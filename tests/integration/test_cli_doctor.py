@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.integration.command_line import gpuwatch, toy
+from tests.processes.command_line import gpuwatch, toy
 from tests.unit.doctor.test_checks import IDS
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_line import environment, gpuwatch, started
-from tests.integration.monitored import pages_of, until
-from tests.tui.pseudo_terminal import PseudoTerminal
+from tests.processes.command_line import environment, gpuwatch, started
+from tests.processes.monitored import pages_of, until
+from tests.processes.pseudo_terminal import PseudoTerminal
 from tui.injecting.injection import script_text
 
 LOOPS = """

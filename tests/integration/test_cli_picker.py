@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from tests.integration.command_line import toy
-from tests.tui.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
+from tests.processes.command_line import toy
+from tests.processes.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
 
 
 def test_a_run_appears_is_picked_and_watched(tmp_path: Path) -> None:

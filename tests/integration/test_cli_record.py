@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.command_line import gpuwatch, started, toy
-from tests.tui.pseudo_terminal import PseudoTerminal
+from tests.processes.command_line import gpuwatch, started, toy
+from tests.processes.pseudo_terminal import PseudoTerminal
 
 
 def records(text: str) -> list[dict[str, Any]]:

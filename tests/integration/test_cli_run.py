@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_line import ROOT, environment, started
-from tests.integration.monitored import hello_of, pages_of
+from tests.processes.command_line import ROOT, environment, started
+from tests.processes.monitored import hello_of, pages_of
 
 BIN = Path(sys.executable).parent
 SAYS = """

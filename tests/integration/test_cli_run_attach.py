@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_line import ROOT, wait_until_gone
-from tests.tui.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
+from tests.processes.command_line import ROOT, wait_until_gone
+from tests.processes.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
 
 TRAINS = """
 import os, select, sys, time

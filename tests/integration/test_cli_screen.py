@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command_line import toy, wait_until_gone
-from tests.tui.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
+from tests.processes.command_line import toy, wait_until_gone
+from tests.processes.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
 
 
 def test_the_screen_is_live_within_a_moment_and_q_leaves_the_run(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.integration.command_line import gpuwatch, started
 from tests.integration.unprobed import LOADS_SLOWLY, running, toy, training
+from tests.processes.command_line import gpuwatch, started
 from tests.unit.faces.strict_schema import strict
 
 INJECTED = LOADS_SLOWLY.replace(

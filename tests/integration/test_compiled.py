@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.monitored import hello_of, started, subscribed
+from tests.processes.monitored import hello_of, started, subscribed
 
 SCRIPT = """
 import torch

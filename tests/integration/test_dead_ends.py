@@ -11,12 +11,13 @@ import pytest
 
 from probe.identity import identify
 from probe.wire.messages import Hello
-from tests.integration.monitored import hello_of, started, until
+from tests.processes.monitored import hello_of, started, until
+from tui.endpoint import check_socket_directory
 from tui.errors import NothingToMeasureError, NotPermittedError
 from tui.observations import AnyObservation, Link, Missing, StacksSeen
 from tui.sources.feed import FeedSource
 from tui.sources.stacks import POLL_NS, StacksSource
-from tui.targets import check_socket_directory, open_target
+from tui.targets import open_target
 
 SECOND_NS = 1_000_000_000
 
@@ -106,7 +107,7 @@ def test_a_socket_directory_of_somebody_else_is_refused(
         spoil(folder)
     uid = os.getuid() if spoil is not None else os.getuid() + 1
     with pytest.raises(NotPermittedError, match="cannot be trusted"):
-        check_socket_directory(hello(f"ipc://{folder}/x.sock"), uid)
+        check_socket_directory(hello(f"ipc://{folder}/x.sock"), os.getpid(), uid)
 
 
 def poll_until(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.pseudo_terminal import OTHERS, ROOT
+from tests.processes.pseudo_terminal import OTHERS, ROOT
 from tui.widgets.tabs import NAMES, WORDS
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]

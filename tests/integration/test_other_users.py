@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.integration.command_line import environment
+from tests.processes.command_line import environment
 
 NOBODY: Final = 65534
 AS_NOBODY = """

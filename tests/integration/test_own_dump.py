@@ -23,8 +23,8 @@ from probe.wire.messages import (
     decode_reply,
     encode_message,
 )
-from tests.integration.command_line import environment
-from tests.integration.monitored import LIMIT_S, Run, hello_of, started, until
+from tests.processes.command_line import environment
+from tests.processes.monitored import LIMIT_S, Run, hello_of, started, until
 from tui.cli.target import picture_of
 from tui.snapshot import Snapshot
 from tui.sources import stacks

@@ -7,7 +7,7 @@ import pytest
 
 from probe.wire import page
 from probe.wire.messages import Batch, Bye, Greeting, Settings, Step
-from tests.integration.monitored import (
+from tests.processes.monitored import (
     hello_of,
     pages_of,
     started,

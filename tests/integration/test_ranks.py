@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.monitored import until
 from tests.integration.rank_processes import DDP_RANK, launched
+from tests.processes.monitored import until
 from tui.cli.target import picture_of
 from tui.clock import now_ns
 from tui.observations import RanksSeen

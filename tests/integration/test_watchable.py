@@ -12,11 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.integration.command_line import environment, gpuwatch
-from tests.integration.command_line import toy as probed
-from tests.integration.monitored import until
 from tests.integration.unprobed import running, toy
-from tui.errors import NoProcessError, NothingToMeasureError
+from tests.processes.command_line import environment, gpuwatch
+from tests.processes.command_line import toy as probed
+from tests.processes.monitored import until
+from tui.endpoint import reachable
+from tui.errors import NoProcessError, NothingToMeasureError, NotPermittedError
 from tui.targets import pids_inside
 from tui.watchable import find_watchable
 
@@ -290,17 +291,38 @@ class TestContainers:
             assert pids_inside(found.pid)[-1] == inner
         assert found.told[0].startswith(f"{inner} is the pid inside a container")
 
-    def test_a_probe_inside_is_heard_through_its_own_root(self) -> None:
+    @contextmanager
+    def probed_inside(self) -> Iterator[int]:
         """Its socket lies in a folder that is mounted in there alone."""
         code = "import time, probe; probe.install(); print('here', 1, flush=True)\n"
         code += "while True:\n    time.sleep(0.02)\n    probe.step()"
         script = f'mount -t tmpfs none /mnt && TMPDIR=/mnt exec {sys.executable} -c "{code}"'
         with running([*self.COMMAND, "sh", "-c", script]) as (outer, _):
             (pid,) = children_of(outer.pid)
+            yield pid
+
+    def test_a_probe_inside_is_heard_through_its_own_root(self) -> None:
+        with self.probed_inside() as pid:
             done = gpuwatch("attach", str(pid), "--json", "--duration", "4", "--no-stacks")
         last = json.loads(done.stdout.splitlines()[-1])
         assert (last["status"]["mode"], last["status"]["state"]) == ("hooks", "live")
         assert last["steps"]["total"] > 20
+
+    def test_a_folder_inside_that_others_may_enter_is_refused(self) -> None:
+        with self.probed_inside() as pid:
+            folder = Path(f"/proc/{pid}/root/mnt/gpuwatch-{os.getuid()}")
+            until(lambda: list(folder.glob("*.sock")))
+            folder.chmod(0o755)
+            with pytest.raises(NotPermittedError, match=f"{folder} cannot be trusted"):
+                find_watchable(pid)
+
+    def test_a_socket_out_here_of_the_same_name_is_not_the_one_inside(self, tmp_path: Path) -> None:
+        with running([*self.COMMAND, sys.executable, str(toy(tmp_path))]) as (outer, _):
+            (pid,) = children_of(outer.pid)
+            endpoint = f"ipc://{tmp_path}/1-1.sock"
+            (tmp_path / "1-1.sock").touch()
+            assert reachable(endpoint, pid) == f"ipc:///proc/{pid}/root{tmp_path}/1-1.sock"
+        assert reachable(endpoint, os.getpid()) == endpoint
 
 
 def children_of(pid: int) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.pseudo_terminal import MAIN_SCREEN, ROOT, PseudoTerminal
+from tests.processes.pseudo_terminal import MAIN_SCREEN, ROOT, PseudoTerminal
 
 PROGRAM = "tests.tui.live_fake"
 

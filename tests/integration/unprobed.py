@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.integration.command_line import environment
+from tests.processes.command_line import environment
 
 LOADS_SLOWLY = """
 import sys, time

@@ -20,7 +20,7 @@ from probe.wire.messages import (
     decode_reply,
     encode_message,
 )
-from tests.integration.monitored import hello_of
+from tests.processes.monitored import hello_of
 
 AGAIN_S: Final = 1.0
 """As a monitor does: the sign that somebody still watches."""

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from probe.wire import page
-from tests.integration.monitored import hello_of, pages_of
 from tests.measuring.uses import thread_cpu_s, use_below, use_of
+from tests.processes.monitored import hello_of, pages_of
+from tests.processes.pseudo_terminal import PseudoTerminal
 from tests.soak.files import Files, add, rows
-from tests.tui.pseudo_terminal import PseudoTerminal
 
 SAMPLE_S: Final = 10.0
 FEWEST_SAMPLES: Final = 30
@@ -24,7 +24,6 @@ VIEWS: Final = b"123456"
 NONE_LOST, SOME_LOST = "none was lost", "messages were lost"
 """What the screen's doctor says of messages."""
 ANSWER_S: Final = 10.0
-ENDING_S: Final = 120.0
 
 
 class Observed:
@@ -37,9 +36,12 @@ class Observed:
         twin: "subprocess.Popen[str]",
         lines: "subprocess.Popen[bytes]",
         screen: PseudoTerminal,
+        until_s: float,
     ) -> None:
+        """All have to have left by `until_s` of the monotonic clock."""
         self._files = files
         self._run, self._twin, self._lines, self._screen = run, twin, lines, screen
+        self._until_s = until_s
         self._screen_bytes = 0
         self._publisher: int = rows(files.training("watched"))[0]["publisher"]
         endpoint = hello_of(run.pid).endpoint
@@ -62,30 +64,33 @@ class Observed:
 
     def close(self) -> dict[str, Any]:
         """The screen's own word on what it lost, None where it has none; then the runs end and
-        everybody leaves."""
+        everybody leaves. Raises where somebody does not."""
         self._press(b"d")
         answers = (NONE_LOST, SOME_LOST)
-        answered = self._read_screen(lambda: any(map(self._screen.shows, answers)))
+        answer_s = min(time.monotonic() + ANSWER_S, self._until_s)
+        answered = self._read_screen(lambda: any(map(self._screen.shows, answers)), answer_s)
         none_lost = self._screen.shows(NONE_LOST) if answered else None
         self._press(b"\x1b")
         self._files.stop.touch()
-        self._read_screen(lambda: self._run.poll() is not None, time.monotonic() + ENDING_S)
+        self._read_screen(lambda: self._run.poll() is not None, self._until_s)
         self._press(b"q")
         return {
-            "watched_status": self._run.wait(ENDING_S),
-            "bare_status": self._twin.wait(ENDING_S),
-            "screen_status": self._screen.wait(ENDING_S),
-            "json_status": self._lines.wait(ENDING_S),
+            "watched_status": self._run.wait(self._left_s()),
+            "bare_status": self._twin.wait(self._left_s()),
+            "screen_status": self._screen.wait(self._left_s()),
+            "json_status": self._lines.wait(self._left_s()),
             "screen_says_none_lost": none_lost,
             "sockets": self._sockets(),
         }
 
+    def _left_s(self) -> float:
+        return self._until_s - time.monotonic()
+
     def _press(self, key: bytes) -> None:
         os.write(self._screen.master, key)
 
-    def _read_screen(self, done: Callable[[], bool], until_s: float | None = None) -> bool:
+    def _read_screen(self, done: Callable[[], bool], until_s: float) -> bool:
         """All that it writes, until it is done or a moment has come; whether it is done."""
-        until_s = time.monotonic() + ANSWER_S if until_s is None else until_s
         self._screen.output = b""
         while not done():
             left_s = until_s - time.monotonic()

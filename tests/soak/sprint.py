@@ -1,7 +1,7 @@
 """What the probe's hooks cost a step, measured now and then inside the run.
 
 The method of `make bench`: blocks of short steps with the hooks in place and with torch as it was,
-in random order, in one process (attach.md 6). The steps are on rows that lie in memory, one right
+in random order, in one process. The steps are on rows that lie in memory, one right
 after the other, since a block at the run's own pace lasts half a second, and a shared machine does
 not stay the same for so long.
 """

@@ -1,6 +1,9 @@
 """The soak: that its harness works, in seconds; and the hour itself (`make soak`)."""
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,19 +13,37 @@ from tests.soak.bars import bars
 from tests.soak.files import Files
 from tests.soak.report import report
 from tests.soak.told import told
-from tests.soak.watched_run import watch
+from tests.soak.watched_run import wait_ready, watch
 
 MINUTES = float(os.environ.get("GPUWATCH_SOAK_MINUTES", "60"))
 SHORT_ROUND = 25
 CERTAIN = ("losses, watched and bare", "how they end")
 """What holds however short the run and however busy the machine. That its monitors were told all is
 for the hour: a run that ends does not wait until the last message is read."""
+SHORT_S = 1.0
+SHORT_LIMIT_S = 50.0
+"""It takes 8 s where the machine is its own."""
+
+
+def test_a_short_soak_that_hangs_is_told_by_itself(request: pytest.FixtureRequest) -> None:
+    assert float(request.config.getini("timeout")) > SHORT_S + SHORT_LIMIT_S
+
+
+def test_a_training_that_hangs_before_its_first_step_is_told() -> None:
+    silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with (
+        subprocess.Popen(
+            silent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process,
+        pytest.raises(RuntimeError, match=f"process {process.pid} does not train yet"),
+    ):
+        wait_ready(process, time.monotonic())
 
 
 @pytest.mark.slow
 def test_a_second_of_it_leaves_no_trace_in_the_run_and_a_report(tmp_path: Path) -> None:
     files = Files(tmp_path)
-    watch(files, 1.0, SHORT_ROUND)
+    watch(files, SHORT_S, SHORT_ROUND, SHORT_LIMIT_S)
     found = {bar.what: bar for bar in bars(told(files))}
     for what in CERTAIN:
         assert found[what].held, found[what]

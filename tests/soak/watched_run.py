@@ -7,6 +7,7 @@ a run that is cut off can be read too.
 
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -14,35 +15,39 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
+from tests.processes.pseudo_terminal import ROOT, PseudoTerminal
 from tests.soak.files import Files
 from tests.soak.observed import Observed
-from tests.tui.pseudo_terminal import ROOT, PseudoTerminal
 
 WATCHED, TWIN = "watched", "bare"
 SIZE: Final = (100, 30)
 IS_UP: Final = "quit"
 """In the screen's footer: it takes keys."""
-READY_S: Final = 120.0
 DETERMINISTIC: Final = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+LIMIT_S: Final = 240.0
 
 
-def watch(files: Files, seconds: float, round_steps: int) -> None:
-    """Do all of it. Raises FileExistsError where the folder is neither new nor empty."""
+def watch(files: Files, seconds: float, round_steps: int, limit_s: float = LIMIT_S) -> None:
+    """Do all of it. Raises FileExistsError where the folder is neither new nor empty.
+
+    Starting and ending may take `limit_s` together: then it says itself who hangs.
+    """
     files.folder.mkdir(parents=True, exist_ok=True)
     if any(files.folder.iterdir()):
         raise FileExistsError(f"{files.folder} is not empty")
+    until_s = time.monotonic() + limit_s
     with ExitStack() as stack:
         run = stack.enter_context(_training(files, WATCHED, round_steps))
         twin = stack.enter_context(_training(files, TWIN, round_steps, GPUWATCH="0"))
         for process in (run, twin):
-            _wait_ready(process)
+            wait_ready(process, until_s)
         attach = ("tui.cli.main", "attach", str(run.pid))
         lines = stack.enter_context(_monitor(files, attach))
         screen = stack.enter_context(PseudoTerminal(*attach, size=SIZE))
-        screen.read_until(lambda: screen.shows(IS_UP), READY_S)
+        screen.read_until(lambda: screen.shows(IS_UP), until_s - time.monotonic())
         told = {"began": time.time(), "cores": os.cpu_count()}
         files.about.write_text(json.dumps(told))
-        observed = Observed(files, run, twin, lines, screen)
+        observed = Observed(files, run, twin, lines, screen, until_s + seconds)
         observed.follow(seconds)
         files.closing.write_text(json.dumps(observed.close()))
 
@@ -65,8 +70,14 @@ def _training(
             process.kill()
 
 
-def _wait_ready(process: "subprocess.Popen[str]") -> None:
+def wait_ready(process: "subprocess.Popen[str]", until_s: float) -> None:
+    """Until a training says that it trains. Raises RuntimeError where it ends instead, or has not
+    done so by that time of the monotonic clock."""
     assert process.stdout is not None
+    left_s = max(0.0, until_s - time.monotonic())
+    said, _, _ = select.select([process.stdout], [], [], left_s)
+    if not said:
+        raise RuntimeError(f"process {process.pid} does not train yet")
     line = process.stdout.readline()
     if line != "ready\n":
         raise RuntimeError(f"the training did not begin: {line!r}, status {process.poll()}")

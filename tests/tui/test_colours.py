@@ -59,7 +59,7 @@ def nearest(colours: list[tuple[str, str]], eye: str) -> float:
 
 
 def test_the_arithmetic_is_that_of_the_published_table() -> None:
-    # Okabe-Ito's vermillion, yellow and sky blue, as measured for the design (terminal.md 8).
+    # Okabe-Ito's vermillion, yellow and sky blue, measured when the colours were chosen.
     colours = list(combinations(("#d55e00", "#f0e442", "#56b4e9"), 2))
     found = {eye: nearest(colours, eye) for eye in (*EYES, "grey")}
     assert found == pytest.approx(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.processes.pseudo_terminal import ROOT, PseudoTerminal
 from tests.tui.fake_run import FakeRun
-from tests.tui.pseudo_terminal import ROOT, PseudoTerminal
 from tui.app import GpuwatchApp
 from tui.screens.breakpoints import HEIGHTS, WIDTHS, classes_at
 

@@ -24,7 +24,7 @@ ASKED = (
     *("right_square_bracket", "left_curly_bracket", "less_than_sign", "greater_than_sign"),
     *("i", "b", "r", "R", "e", "y", "d", "T", "ctrl+l", "ctrl+z"),
 )
-"""Of ux.md 5.6 what works everywhere. None of its keys is left out."""
+"""What works everywhere. None of them is left out."""
 IN_PANELS = ("slash", "o", "up", "down", "left", "right", "h", "j", "k", "l")
 """What some panels do. (`h` is the help wherever a panel does not move by it.)"""
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.tui.pseudo_terminal import ROOT
+from tests.processes.pseudo_terminal import ROOT
 from tui.terminal import charset_name, colour_count, output_state, why_no_screen
 
 

@@ -9,6 +9,7 @@ from tui.appearance import Appearance
 from tui.cli.appearance_options import add_appearance, appearance_of
 from tui.cli.manual import Manual, examples
 from tui.cli.output import write_notes
+from tui.garbage import search_seldom
 
 if TYPE_CHECKING:
     from tui.picture import Picture
@@ -98,6 +99,7 @@ def _awaited(found: "Watchable", make: "Make") -> "Picture":
 def _without_screen(arguments: argparse.Namespace, picture: "Picture") -> int:
     from tui.cli import watching
 
+    search_seldom()
     if arguments.json:
         watching.watch(picture, watching.JsonFace(), watching.for_duration(arguments.duration))
     elif arguments.once:
@@ -119,6 +121,7 @@ def show_screen(picture: "Picture", appearance: Appearance, other: "Make | None"
     place from which the command line reaches textual."""
     from tui.app import run_screen
 
+    search_seldom()  # after the imports: their objects are most of all
     return run_screen(picture, appearance, other)
 
 

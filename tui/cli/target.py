@@ -78,7 +78,8 @@ def _sources(found: Watchable, stacks: bool, session: Session) -> list[Source]:
     if stacks:
         from tui.sources.stacks import StacksSource
 
-        sources.append(StacksSource(pid, alone=opened is None))
+        nears = session.nearly_stalled
+        sources.append(StacksSource(pid, alone=opened is None, nearly_stalled=nears))
     return sources
 
 

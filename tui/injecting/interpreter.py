@@ -7,6 +7,7 @@ from typing import Final
 
 import psutil
 
+from tui.endpoint import sees_our_files
 from tui.errors import GpuwatchError, NoProcessError, NotPermittedError, UsageError
 from tui.launching.again import run_again
 from tui.launching.command import is_python
@@ -43,13 +44,12 @@ def target_python(pid: int) -> TargetPython:
     Raises GpuwatchError where there is no such process, or nothing can be put into this one.
     """
     try:
-        root, exe = os.readlink(f"/proc/{pid}/root"), os.readlink(f"/proc/{pid}/exe")
-        elsewhere = root != "/" or not os.path.samefile(f"/proc/{pid}/ns/mnt", "/proc/self/ns/mnt")
+        exe, is_here = os.readlink(f"/proc/{pid}/exe"), sees_our_files(pid)
     except FileNotFoundError:
         raise NoProcessError(f"no process {pid}", fix="See: gpuwatch ls") from None
     except PermissionError:
         raise _somebody_else_s(pid) from None
-    if elsewhere:
+    if not is_here:
         raise UsageError(
             f"{pid} runs in a container",
             "Its files are not those that are seen from here.",

@@ -65,7 +65,7 @@ class PickerApp(TerminalApp):
     def draw(self) -> None:
         """The list as it is."""
         rows = self._rows.query_one(DrawnRows)
-        rows.draw(picker_rows(self._picking, *rows.size), self._charset)
+        rows.draw(picker_rows(self._picking, *rows.size), self._charset, rows.size)
 
     def on_key(self, event: events.Key) -> None:
         """Letters filter what is shown; what moves and what leaves is below."""

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
+from operator import attrgetter
 from statistics import median
 from typing import Final
 
@@ -16,10 +17,17 @@ SHOWN_ROWS: Final = 200
 HELD_MEMORY: Final = 3600
 """An hour, one reading a second."""
 
-_PHASES: Final = (
-    *("data", "forward", "backward", "optimizer", "other"),
-    *("evaluation", "checkpoint", "compile"),
-)
+_PHASES: Final = {
+    "data": attrgetter("data_ns"),
+    "forward": attrgetter("forward_ns"),
+    "backward": attrgetter("backward_ns"),
+    "optimizer": attrgetter("optimizer_ns"),
+    "other": attrgetter("other_ns"),
+    "evaluation": attrgetter("evaluation_ns"),
+    "checkpoint": attrgetter("checkpoint_ns"),
+    "compile": attrgetter("compile_ns"),
+    "loader start-up": attrgetter("startup_ns"),
+}
 
 
 class GpuStepBook:
@@ -78,8 +86,7 @@ class GpuStepBook:
         if wall_ns <= 0:
             return None
         steps = sum(row.count for row in rows)
-        sums = {name: sum(getattr(row, f"{name}_ns") for row in rows) for name in _PHASES}
-        sums["loader start-up"] = sum(row.startup_ns for row in rows)
+        sums = {name: sum(map(ns_of, rows)) for name, ns_of in _PHASES.items()}
         for row in rows:
             for name, ns in row.phases.items():
                 sums[name] = sums.get(name, 0) + ns

@@ -9,7 +9,9 @@ from tui.session.sampled_window import sampled
 from tui.session.sorted_stacks import SortedStacks
 from tui.session.spreads import Spreads, spreads_of
 from tui.session.step_book import RECENT_ROWS
+from tui.snapshot import GpuPhases
 from tui.stack_trees import StackTrees
+from tui.verdict.rules.stalled import is_near
 from tui.verdict.selection import Choice, choose_window
 from tui.verdict.warmup import warm_after
 from tui.verdict.window import GpuActivity, OpenStep, Sampled, Stacks, Window
@@ -23,8 +25,8 @@ class Look:
         self.judge = Judge(engine)
         self.spreads: Spreads | None = None
         """Of the verdict's steps."""
-        self.gpu_rows: tuple[GpuStep, ...] = ()
-        """Of the same window, those that were measured on the GPU's clock."""
+        self.gpu_phases: GpuPhases | None = None
+        """Of the same window, by the steps that were measured on the GPU's clock."""
         self.stacks: Stacks | None = None
         """Of samples alone: one dump has no shares."""
         self.trees: StackTrees | None = None
@@ -32,6 +34,8 @@ class Look:
         """Of a run without a probe alone."""
         self.lacks_stacks = False
         """Nothing moves, and nobody says where."""
+        self.nearly_stalled = False
+        """Nothing has moved for long."""
         self._choice: Choice = choose_window(())
         """The verdict's window."""
         self._warm_step = 0
@@ -54,15 +58,17 @@ class Look:
         self._choice = choose_window(books.steps.all(), self._choice.cut_ns)
         chosen = self._choice.steps
         self.spreads = spreads_of(self.counted())
-        self.gpu_rows = (
-            books.gpu_steps.between(chosen[0].start_ns, chosen[-1].end_ns) if chosen else ()
-        )
+        gpu_rows = books.gpu_steps.between(chosen[0].start_ns, chosen[-1].end_ns) if chosen else ()
+        self.gpu_phases = books.gpu_steps.phases(gpu_rows)
         if self._choice.change is not None and chosen:
             books.events.pace_changed(chosen[0], self._choice.change)
         self._warm_step = max(self._warm_step, warm_after(books.steps.last(RECENT_ROWS)))
-        said = self.judge.look(self._window(now_ns, open_step))
+        said = self.judge.look(self._window(now_ns, open_step, gpu_rows))
         is_stalled = self.judge.verdict.finding.kind == "stalled"
         self.lacks_stacks = is_stalled and books.link.lacks("stacks") and standing is None
+        self.nearly_stalled = open_step is not None and is_near(
+            open_step, books.steps.last(RECENT_ROWS)
+        )
         if said:
             books.events.say("verdict", now_ns, books.steps.total or None, said)
 
@@ -73,7 +79,9 @@ class Look:
             return self._books.steps.last(RECENT_ROWS)
         return chosen + self._books.steps.after(chosen[-1].end_ns)
 
-    def _window(self, now_ns: int, open_step: OpenStep | None) -> Window:
+    def _window(
+        self, now_ns: int, open_step: OpenStep | None, gpu_rows: tuple[GpuStep, ...]
+    ) -> Window:
         books = self._books
         unprobed = books.link.unprobed
         steps = self._sampled.rows if unprobed else self._choice.steps
@@ -98,7 +106,7 @@ class Look:
             ended=books.link.ended is not None,
             killed=books.link.killed,
             missing=books.link.missing,
-            gpu_steps=self.gpu_rows,
+            gpu_steps=gpu_rows,
             gpu_clocked=books.gpu_steps.clocked,
             activity=self._activity(steps),
             gpu_memory=books.gpu_steps.memory,

@@ -12,8 +12,8 @@ from typing import Final
 
 from tui.observations import Activity, ActivitySeen
 
-SINGLE: Final = 6_000
-"""Ten minutes at ten readings a second."""
+SINGLE: Final = 1_500
+"""Two and a half minutes at ten readings a second; some 550 bytes each."""
 MERGED_OF: Final = 10
 HELD: Final = 36_000
 """An hour of them, single and merged."""

@@ -17,7 +17,7 @@ from tui.verdict.ratio import Share
 from tui.verdict.window import FrameShare
 
 SPACING_NS: Final = 100_000_000
-"""Between two samples, as `tui.sources.stacks` takes them."""
+"""Between two samples, as `tui.sources.py_spy` takes them."""
 SETTLING_NS: Final = 3_000_000_000
 """Of a training that was seen to begin, the first steps: they start workers and choose kernels."""
 HOST: Final[frozenset[Phase]] = frozenset(("other", "synchronisation"))

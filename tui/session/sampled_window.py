@@ -46,5 +46,5 @@ def _still(
         thread_cpu=host.thread_cpu,
         beside_cores=host.beside_cores,
         gpu_busy=None if activity is None else activity.busy,
-        workers=stacks.workers_at(now_ns),
+        workers=stacks.workers_at(now_ns, unmoved.since_ns),
     )

@@ -11,8 +11,8 @@ from tui.snapshot import Scope
 
 FOLDED_ROWS: Final = 1_200
 """Steps that the samples of 24 s can be folded on."""
-EVERY_NS: Final = 2_000_000_000
-"""It looks back over 24 s, and a look takes 3 to 6 ms."""
+EVERY_NS: Final = 4_000_000_000
+"""It looks back over 24 s, and a look takes 3 to 6 ms: a sixth of its samples are new by then."""
 
 
 class ScopeBook:

@@ -137,7 +137,10 @@ def threads_of(chunks: Iterable[StacksSeen], apart: Collection[int]) -> dict[str
             for one in chunk.stacks
             if one.role in ROLES and (one.role != "worker" or one.pid not in apart)
         }
-        for role, count in Counter(role for role, _, _ in seen).items():
+        threads = Counter(role for role, _, _ in seen)
+        if chunk.among and threads[ROLES["worker"]]:
+            threads[ROLES["worker"]] = sum(pid not in apart for pid in chunk.among)
+        for role, count in threads.items():
             counts.setdefault(role, []).append(count)
     return {role: median_low(each) for role, each in counts.items()}
 

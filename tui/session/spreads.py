@@ -68,7 +68,7 @@ def _spread(sums_ns: Sequence[int], counts: Sequence[int]) -> Spread:
         p95_ms=percentile(ranked, steps, 0.95),
         max_ms=ranked[-1][0],
         # `statistics.pstdev` adds up exact fractions, which takes ten times as long.
-        error_ms=sqrt(fmean((ms - middle) ** 2 for ms in means) / len(means)),
+        error_ms=sqrt(fmean([(ms - middle) ** 2 for ms in means]) / len(means)),
         rare=_rare(means, counts),
     )
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from tui.observations import StackCount, StacksSeen
+from tui.observations import StacksSeen
 from tui.session.dump_book import DumpBook
 from tui.session.workers_at import workers_at
 from tui.sources.frames import way_to, worth_naming
@@ -15,7 +15,7 @@ SPAN_NS: Final = 60_000_000_000
 HELD_CHUNKS: Final = 240
 """Bounds the memory when chunks come faster than that: some hundred stacks each."""
 FRESH_NS: Final = 10_000_000_000
-"""An older sample does not say where the thread is now."""
+"""An older sample does not say where the thread is now, unless nothing has moved since."""
 
 
 class Where(NamedTuple):
@@ -50,30 +50,40 @@ class StackBook:
 
     def where(self, now_ns: int, marked_ns: int | None) -> Where:
         """By the samples; else by the probe's own look, if no mark has been made since."""
-        frame, standing = self.main_frame(now_ns), self.dumps.standing(marked_ns)
+        frame, standing = self.main_frame(now_ns, marked_ns), self.dumps.standing(marked_ns)
         if frame is None and standing is not None:
             return Where(standing.frame, standing.way, "probe")
-        return Where(frame, self.main_way(now_ns), "py-spy", self.workers_at(now_ns))
+        workers = self.workers_at(now_ns, marked_ns)
+        return Where(frame, self.main_way(now_ns, marked_ns), "py-spy", workers)
 
-    def workers_at(self, now_ns: int) -> tuple[WorkersAt, ...]:
-        """Where the loader's workers were last; () when nobody knows."""
-        return workers_at(self._newest(now_ns))
+    def workers_at(self, now_ns: int, since_ns: int | None = None) -> tuple[WorkersAt, ...]:
+        """Where the loader's workers were when all of them were last looked at; () when nobody
+        knows. `since_ns`: nothing has moved since."""
+        for chunk in reversed(self._chunks):
+            workers = any(stack.role == "worker" for stack in chunk.stacks)
+            if workers and len(chunk.among) <= 1:
+                return workers_at(chunk.stacks) if _holds(chunk, now_ns, since_ns) else ()
+        return ()
 
-    def main_frame(self, now_ns: int) -> str | None:
+    def main_frame(self, now_ns: int, since_ns: int | None = None) -> str | None:
         """Where the main thread was last seen most: the innermost frame worth naming."""
-        frames = self._main(now_ns)
+        frames = self._main(now_ns, since_ns)
         return worth_naming(frames) if frames else None
 
-    def main_way(self, now_ns: int) -> tuple[str, ...]:
+    def main_way(self, now_ns: int, since_ns: int | None = None) -> tuple[str, ...]:
         """How it came there: a few frames, outermost first; () when nobody knows."""
-        return way_to(self._main(now_ns))
+        return way_to(self._main(now_ns, since_ns))
 
-    def _main(self, now_ns: int) -> tuple[str, ...]:
-        main = [stack for stack in self._newest(now_ns) if stack.role == "main"]
-        return max(main, key=lambda stack: stack.count).frames if main else ()
+    def _main(self, now_ns: int, since_ns: int | None) -> tuple[str, ...]:
+        for chunk in reversed(self._chunks):
+            main = [stack for stack in chunk.stacks if stack.role == "main"]
+            if main:
+                most = max(main, key=lambda stack: stack.count)
+                return most.frames if _holds(chunk, now_ns, since_ns) else ()
+        return ()
 
-    def _newest(self, now_ns: int) -> tuple[StackCount, ...]:
-        """Of the newest chunk, while it says where the threads are now."""
-        if not self._chunks or now_ns - self._chunks[-1].t_ns > FRESH_NS:
-            return ()
-        return self._chunks[-1].stacks
+
+def _holds(chunk: StacksSeen, now_ns: int, since_ns: int | None) -> bool:
+    """Whether it says where the threads are now."""
+    moved = since_ns is None or chunk.started_ns < since_ns
+    return not moved or now_ns - chunk.t_ns <= FRESH_NS

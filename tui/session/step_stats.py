@@ -1,6 +1,7 @@
 """Numbers about a run of steps. Merged rows count as often as they say."""
 
 from collections.abc import Sequence
+from operator import truediv
 
 from probe.wire.messages import Step
 from tui.session.phases import phases_of
@@ -15,12 +16,13 @@ def step_stats(
 
     `spreads`: of about the same steps, which are not worked out here.
     """
-    count = sum(step.count for step in steps)
-    wall_ns = sum(step.end_ns - step.start_ns for step in steps)
+    counts = [step.count for step in steps]
+    walls = [step.end_ns - step.start_ns for step in steps]
+    count, wall_ns = sum(counts), sum(walls)
     if not count or wall_ns <= 0:
         return None
     # A merged row knows its sum only, so its steps all get its mean.
-    means = sorted(((step.end_ns - step.start_ns) / step.count, step.count) for step in steps)
+    means = sorted(zip(map(truediv, walls, counts), counts, strict=True))
     inference = steps[-1].inference
     return StepStats(
         total=total,

@@ -69,6 +69,10 @@ class Session:
         """Whether nothing moves and nobody says where: as of the last look."""
         return self._look.lacks_stacks
 
+    def nearly_stalled(self) -> bool:
+        """Whether nothing has moved for long: as of the last look."""
+        return self._look.nearly_stalled
+
     def _picture(self, now_ns: int, now_unix: float) -> Snapshot:
         books, look = self._books, self._look
         judge = look.judge
@@ -107,7 +111,7 @@ class Session:
             ),
             scope=self._scope.at(run_ns),
             events=books.events.newest(),
-            gpu_phases=books.gpu_steps.phases(look.gpu_rows),
+            gpu_phases=look.gpu_phases,
             recent_gpu=books.gpu_steps.recent,
             gpu_memory=books.gpu_steps.memory,
             timeline=judge.timeline,

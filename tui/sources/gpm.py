@@ -2,9 +2,9 @@
 
 A reading is made from two samples. The device refreshes its counters about every 100 ms; a pair
 that lies closer reads 0 everywhere and NaN for the memory, which says nothing about the GPU
-(h200-facts.md). A sample holds the counters of the last refresh, so its time is right only when it
-is taken just after one: the reader comes a little early now and then, and where that was too early
-it knows the moment of the refresh.
+(seen on an H200). A sample holds the counters of the last refresh, so its time is right only when
+it is taken just after one: the reader comes a little early now and then, and where that was too
+early it knows the moment of the refresh.
 """
 
 from math import isnan
@@ -13,7 +13,7 @@ from typing import Any, Final
 from tui.observations import Activity
 
 REFRESH_NS: Final = 100_000_000
-"""How often the device refreshes its counters (h200-facts.md)."""
+"""How often the device refreshes its counters, on an H200."""
 EARLY_NS: Final = 10_000_000
 """A sample's time is right to this."""
 TRIES: Final = 3

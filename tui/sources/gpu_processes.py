@@ -1,5 +1,6 @@
 """Who else is on a GPU."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,14 +11,17 @@ RECENT_US: Final = 5_000_000
 """Of the samples of each process's use that NVML keeps."""
 
 
-def others_on(nvml: Any, device: Any, own: set[int]) -> tuple[OtherProcess, ...]:
-    """Processes with a context on the device that are not the target's, the largest first.
+def others_on(
+    nvml: Any, device: Any, running: Sequence[Any], own: set[int]
+) -> tuple[OtherProcess, ...]:
+    """Of the processes with a context on the device those that are not the target's, the largest
+    first.
 
     `own` are the target's pids in all the namespaces that it lives in. Where NVML names the target
     by none of them (in a container it may not), nobody can be told from it, and all is left out.
     """
-    running = answer(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, device) or []
-    if not any(entry.pid in own for entry in running):
+    strange = [entry for entry in running if entry.pid not in own]
+    if not strange or len(strange) == len(running):
         return ()
     used = _shares(nvml, device)
     others = [
@@ -28,8 +32,7 @@ def others_on(nvml: Any, device: Any, own: set[int]) -> tuple[OtherProcess, ...]
             # NVML tells of those alone that did anything.
             sm_percent=used.get(entry.pid, 0.0) if used else None,
         )
-        for entry in running
-        if entry.pid not in own
+        for entry in strange
     ]
     return tuple(sorted(others, key=lambda other: -(other.memory_bytes or 0)))
 

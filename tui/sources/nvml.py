@@ -1,9 +1,11 @@
 """The GPUs that the target uses, by NVML: what they do every 100 ms, how they are every second."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tui.observations import Activity, ActivitySeen, AnyObservation, GpusSeen, GpuUse, Missing
 from tui.sources.dcgm import host_engine
+from tui.sources.gpu_nameplate import Nameplate, nameplate_of, text_of
 from tui.sources.gpu_processes import others_on
 from tui.sources.gpu_target import environ_of, has_opened_driver, visible
 from tui.sources.ladder import Ladder
@@ -52,6 +54,7 @@ class NvmlSource:
         self._told_gpm = ""
         self._devices: list[tuple[int, Any]] = []
         self._ladders: dict[int, Ladder] = {}
+        self._nameplates: dict[int, Nameplate] = {}
         self._find_ns = 0
         self._use_ns = 0
         self._polled_ns = 0
@@ -118,6 +121,7 @@ class NvmlSource:
         for index, device in self._devices:
             if index not in self._ladders:
                 self._ladders[index] = Ladder(self._nvml, device, index)
+                self._nameplates[index] = nameplate_of(self._nvml, device)
 
     def _read(self, now_ns: int) -> tuple[Activity, ...]:
         read = (self._ladders[index].read(now_ns) for index, _ in self._devices)
@@ -146,34 +150,37 @@ class NvmlSource:
             (index, nvml.nvmlDeviceGetHandleByIndex(index))
             for index in range(nvml.nvmlDeviceGetCount())
         ]
-        held = [(index, device) for index, device in every if self._memory(device) is not None]
+        held = [one for one in every if self._memory(self._running(one[1])) is not None]
         if held:
             return held
-        uuids = [_text(nvml.nvmlDeviceGetUUID(device)) for _, device in every]
+        uuids = [text_of(nvml.nvmlDeviceGetUUID(device)) for _, device in every]
         chosen = visible(self._visible, uuids)
         return [every[position] for position in chosen]
 
-    def _memory(self, device: Any) -> int | None:
+    def _running(self, device: Any) -> Sequence[Any]:
+        """The processes with a context on a device, as NVML names them."""
+        return answer(self._nvml, self._nvml.nvmlDeviceGetComputeRunningProcesses, device) or ()
+
+    def _memory(self, running: Sequence[Any]) -> int | None:
         """Bytes that the target holds on a device; None when it holds no context there."""
-        running = answer(self._nvml, self._nvml.nvmlDeviceGetComputeRunningProcesses, device) or []
         held = [entry.usedGpuMemory for entry in running if entry.pid in self._pids]
         return sum(used or 0 for used in held) if held else None
 
     def _use(self, index: int, device: Any) -> GpuUse:
-        nvml = self._nvml
+        nvml, nameplate, running = self._nvml, self._nameplates[index], self._running(device)
         utilization = answer(self._nvml, nvml.nvmlDeviceGetUtilizationRates, device)
         memory = nvml.nvmlDeviceGetMemoryInfo(device)
         power_mw = answer(self._nvml, nvml.nvmlDeviceGetPowerUsage, device)
         limit_mw = answer(self._nvml, nvml.nvmlDeviceGetEnforcedPowerLimit, device)
         throttles = answer(self._nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, device) or 0
         return GpuUse(
-            uuid=_text(nvml.nvmlDeviceGetUUID(device)),
+            uuid=nameplate.uuid,
             index=index,
-            name=_text(nvml.nvmlDeviceGetName(device)),
+            name=nameplate.name,
             utilization_percent=None if utilization is None else float(utilization.gpu),
             memory_used_bytes=memory.used,
             memory_total_bytes=memory.total,
-            target_memory_bytes=self._memory(device),
+            target_memory_bytes=self._memory(running),
             power_w=None if power_mw is None else power_mw / 1000,
             sm_clock_mhz=answer(
                 self._nvml, nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_SM
@@ -188,12 +195,6 @@ class NvmlSource:
                 self._nvml, nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_MEM
             ),
             power_limit_w=None if limit_mw is None else limit_mw / 1000,
-            others=others_on(nvml, device, self._pids),
-            max_sm_clock_mhz=answer(
-                self._nvml, nvml.nvmlDeviceGetMaxClockInfo, device, nvml.NVML_CLOCK_SM
-            ),
+            others=others_on(nvml, device, running, self._pids),
+            max_sm_clock_mhz=nameplate.max_sm_clock_mhz,
         )
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value

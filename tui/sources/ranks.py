@@ -10,7 +10,7 @@ from tui.sources.siblings import is_running, local_ranks, ranks_here
 from tui.state_page import OpenPage, Row
 
 SAMPLE_NS: Final = 200_000_000
-"""How often NVML's figure of a device changes (h200-facts.md)."""
+"""How often NVML's figure of a device changes, on an H200."""
 LOOK_NS: Final = 1_000_000_000
 FIND_NS: Final = 5_000_000_000
 """While ranks are missing: they start one after the other, and elastic launchers start them anew.

@@ -48,10 +48,12 @@ def sampled(
     target: int,
     short_of: ShortOf = lambda path: path,
     line_of: LineOf = lambda frames: "",
+    looked_at: int | None = None,
 ) -> Chunk:
     """The stacks of the target's main and pinning threads and of its workers.
 
-    `line_of` gives the text of a stack's innermost line of the user's own.
+    `line_of` gives the text of a stack's innermost line of the user's own. `looked_at` is the
+    process that py-spy was told, where that is one of the workers.
     """
     bits: dict[tuple[Frame, ...], int] = {}
     for thread in trace.threads:
@@ -60,7 +62,8 @@ def sampled(
             if at is not None:
                 stack = thread.stacks[at]
                 bits[stack] = bits.get(stack, 0) | 1 << index
-    counts = (_counted(stack, held, target, short_of) for stack, held in bits.items())
+    outermost = looked_at or target
+    counts = (_counted(stack, held, target, outermost, short_of) for stack, held in bits.items())
     told = set(trace.moments_us)
     return Chunk(
         moments_ms=tuple(moment_us // 1_000 for moment_us in moments_us),
@@ -70,9 +73,9 @@ def sampled(
 
 
 def _counted(
-    stack: tuple[Frame, ...], moments: int, target: int, short_of: ShortOf
+    stack: tuple[Frame, ...], moments: int, target: int, outermost: int, short_of: ShortOf
 ) -> StackCount | None:
-    whose = _whose(stack, target)
+    whose = _whose(stack, outermost)
     if whose is None or whose.name == OWN_THREAD or not whose.frames:
         return None
     frames = tuple(frame_text(frame, short_of) for frame in whose.frames)
@@ -103,9 +106,10 @@ def _with_line(count: StackCount, line_of: LineOf) -> StackCount:
     )
 
 
-def _whose(stack: tuple[Frame, ...], target: int) -> _Whose | None:
-    """Processes come first, the innermost last, then the thread; none of them has a file."""
-    pid = target
+def _whose(stack: tuple[Frame, ...], outermost: int) -> _Whose | None:
+    """Processes come first, the innermost last, then the thread; none of them has a file. What runs
+    in the outermost process names none."""
+    pid = outermost
     for depth, (name, path, _) in enumerate(stack):
         if path:
             return None

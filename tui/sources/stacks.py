@@ -1,16 +1,9 @@
-"""Python stacks of the target and its workers, by py-spy, without ever pausing them.
-
-The recipe of attach.md 1: `record --nonblocking` in short chunks (one process a chunk: a chunk
-starts in 9 ms). Each ends by itself after its two seconds, so none outlives the monitor for long.
-`--idle` is needed: a main thread that waits for data is idle to py-spy, and it is what we look for.
-The format is the one that keeps the time of each sample (`chrome_trace`): it costs py-spy no more
-than the others, and us 3 ms a chunk (3 processes) to 12 ms (9 of them, 2 MB).
-"""
+"""Python stacks of the target and its workers, by py-spy, without ever pausing them."""
 
 import os
 import shutil
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -18,29 +11,18 @@ from tui import clock
 from tui.observations import AnyObservation, Missing, StacksSeen
 from tui.privilege import PROC, is_root, no_stacks, ptrace_scope
 from tui.sources.chrome_trace import read_trace
+from tui.sources.loader_workers import LoaderWorkers
+from tui.sources.py_spy import MOST_TRACE_BYTES, PAUSE_US, SAMPLES, PySpy, Ran
 from tui.sources.sample_times import with_unseen
 from tui.sources.short_paths import ShortPaths
 from tui.sources.source_lines import SourceLines, roots_of
 from tui.sources.stack_samples import sampled
+from tui.sources.stack_turns import Turn, Turns
 
 POLL_NS: Final = 250_000_000
-RATE_HZ: Final = 10
-CHUNK_S: Final = 2
-SAMPLES: Final = RATE_HZ * CHUNK_S - 1
-"""Of a chunk: py-spy counts them, not the time, and its last one ends it."""
-PAUSE_US: Final = 1_000_000 // RATE_HZ
-"""Between two samples, on average."""
-BUDGET: Final = 0.02
-"""Of a core, for the target and its workers together (1 % each): a chunk of one worker costs
-0.07 s here, one of eight 0.3 s, so chunks are started less often the more they cost."""
-EAGER_CHUNKS: Final = 3
-"""The first follow one another at once: a verdict is wanted within ten seconds."""
 LET_IN_NS: Final = 1_000_000_000
 """Where only ancestors may look into a process, its probe lets us in once it has heard of us: that
 takes a turn of its publisher, which the first chunk did not wait for."""
-MOST_SAID_BYTES: Final = 1024 * 1024
-MOST_TRACE_BYTES: Final = 64 * 1024 * 1024
-"""256 KB a process and chunk were seen: more than 200 processes."""
 
 
 class StacksSource:
@@ -50,24 +32,29 @@ class StacksSource:
     interval_ns = POLL_NS
 
     def __init__(
-        self, pid: int, program: str | None = None, *, alone: bool = False, proc: Path = PROC
+        self,
+        pid: int,
+        program: str | None = None,
+        *,
+        alone: bool = False,
+        nearly_stalled: Callable[[], bool] = lambda: False,
+        proc: Path = PROC,
     ) -> None:
-        """`alone`: nothing else tells of the main thread, so it is sampled between the chunks of
-        all processes too, for as much again."""
+        """`alone`: nothing else tells of the main thread. `nearly_stalled`: the run may stand
+        still, so it will be asked where everyone is."""
         self._pid = pid
-        self._alone = alone
+        self._nearly_stalled = nearly_stalled
         self._proc = proc
-        self._of_all = True
-        """The chunk that runs is one of all processes."""
-        self._all_not_before_ns = 0
         self._program = program or find_py_spy()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._said = bytearray()
-        self._trace_fd: int | None = None
-        """Where py-spy writes: memory, as a pipe would hold 64 KB of it and make it wait for us."""
-        self._started_ns = 0
+        self._turns = Turns(alone)
+        self._turn: Turn = "all"
+        self._workers = LoaderWorkers(pid)
+        self._among: tuple[int, ...] = ()
+        """Of a worker's turn: the workers that there are."""
+        self._looks_at = pid
+        self._running: PySpy | None = None
+        self._due_ns = self._started_ns = 0
         self._not_before_ns = 0
-        self._chunks = 0
         self._refused = False
         self._asked_again = False
         self._lines = SourceLines(roots_of(pid))
@@ -83,96 +70,55 @@ class StacksSource:
         if self._program is None:
             self._refused = True
             return [self._missing(now_ns, "py-spy was not found", "pip install py-spy")]
-        if self._process is None:
-            if now_ns >= self._not_before_ns:
-                self._start(now_ns)
+        if self._running is None:
+            turn = self._turns.due(now_ns, self._nearly_stalled())
+            if turn is not None and now_ns >= self._not_before_ns:
+                self._running = self._start(self._program, turn, now_ns)
             return []
-        self._read()
-        if self._process.poll() is None:
+        ran = self._running.ended()
+        if ran is None:
             return []
-        self._read()
-        return self._finished(now_ns)
+        self._running = None
+        return self._finished(now_ns, ran)
 
     def close(self) -> None:
-        """End the chunk that runs. A py-spy that does not block can be killed at any moment."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-        if self._trace_fd is not None:
-            os.close(self._trace_fd)
-            self._trace_fd = None
+        """End the chunk that runs."""
+        if self._running is not None:
+            self._running.kill()
+            self._running = None
 
-    def _start(self, now_ns: int) -> None:
-        assert self._program is not None
-        self._said.clear()
-        self._cpu_before_s = _children_cpu_s()
-        trace_fd = self._trace_fd = os.memfd_create("gpuwatch-stacks")
-        command = [self._program, "record", "--nonblocking", "--idle", "--threads"]
-        command += ["--rate", str(RATE_HZ), "--duration", str(CHUNK_S)]
-        self._of_all = not self._alone or now_ns >= self._all_not_before_ns
-        if self._of_all:
-            command.append("--subprocesses")
-        command += ["--format", "chrometrace", "--output", f"/dev/fd/{trace_fd}"]
-        command += ["--pid", str(self._pid)]
+    def _start(self, program: str, turn: Turn, now_ns: int) -> PySpy:
+        self._among = self._workers.pids() if turn == "worker" else ()
+        if turn == "worker" and not self._among:
+            turn = "main"
+        self._turn = turn
+        self._looks_at = self._workers.next_of(self._among) if self._among else self._pid
         self._due_ns, self._started_ns = now_ns, clock.now_ns()
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=(trace_fd,),
-            start_new_session=True,  # Ctrl-C and Ctrl-Z on our terminal are not for it
-        )
-        assert self._process.stdout is not None
-        os.set_blocking(self._process.stdout.fileno(), False)
+        return PySpy(program, self._looks_at, subprocesses=turn == "all")
 
-    def _read(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        while len(self._said) < MOST_SAID_BYTES:
-            part = self._process.stdout.read(65536)
-            if not part:
-                return
-            self._said += part
+    def _finished(self, now_ns: int, ran: Ran) -> list[AnyObservation]:
+        if ran.status != 0 and self._turn != "worker":
+            return self._failed(now_ns, ran.said)
+        before_ns = clock.own_thread_cpu_ns()
+        seen = self._seen(now_ns, ran)
+        ours_s = (clock.own_thread_cpu_ns() - before_ns) / 1e9
+        self._turns.took(self._turn, self._due_ns, ran.cpu_s + ours_s)
+        return seen
 
-    def _trace(self) -> bytes:
-        """What py-spy wrote; given up with this call."""
-        assert self._trace_fd is not None
-        trace_fd, self._trace_fd = self._trace_fd, None
-        with os.fdopen(trace_fd, "rb") as file:
-            file.seek(0)
-            return file.read(MOST_TRACE_BYTES)
-
-    def _finished(self, now_ns: int) -> list[AnyObservation]:
-        assert self._process is not None
-        status = self._process.returncode
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        self._process = None
-        written = self._trace()
-        if status != 0:
-            return self._failed(now_ns, self._said.decode(errors="replace"))
-        if len(written) == MOST_TRACE_BYTES:
+    def _seen(self, now_ns: int, ran: Ran) -> list[AnyObservation]:
+        if ran.status != 0:
+            return []  # a worker ends with its epoch
+        if len(ran.written) == MOST_TRACE_BYTES:
             self._refused = True
             return [self._missing(now_ns, "the process has too many threads to sample", "")]
-        self._chunks += 1
-        before_ns = clock.own_thread_cpu_ns()
-        seen = self._samples(now_ns, written)
-        ours_s = (clock.own_thread_cpu_ns() - before_ns) / 1e9
-        spent_s = _children_cpu_s() - self._cpu_before_s + ours_s
-        if self._chunks >= EAGER_CHUNKS:
-            free_ns = self._due_ns + round(spent_s / BUDGET * 1e9)
-            if self._alone and self._of_all:
-                self._all_not_before_ns = free_ns
-            else:
-                self._not_before_ns = free_ns
-        return [seen]
+        return [self._samples(now_ns, ran.written)]
 
     def _samples(self, now_ns: int, written: bytes) -> StacksSeen:
         trace = read_trace(written)
         moments_us = with_unseen(trace.moments_us, trace.ended_us, SAMPLES, PAUSE_US)
-        chunk = sampled(trace, moments_us, self._pid, self._paths.of, self._lines.of)
+        chunk = sampled(
+            trace, moments_us, self._pid, self._paths.of, self._lines.of, self._looks_at
+        )
         return StacksSeen(
             t_ns=now_ns,
             started_ns=self._started_ns,
@@ -180,6 +126,7 @@ class StacksSource:
             stacks=chunk.stacks,
             moments_ms=chunk.moments_ms,
             seen=chunk.seen,
+            among=self._among,
         )
 
     def _failed(self, now_ns: int, text: str) -> list[AnyObservation]:
@@ -204,8 +151,7 @@ def find_py_spy() -> str | None:
 
 
 def why_refused(text: str, scope: int | None) -> tuple[str, str]:
-    """What py-spy's complaint means, and what a person can do (texts of attach.md 1); `scope` is
-    Yama's."""
+    """What py-spy's complaint means, and what a person can do; `scope` is Yama's."""
     lowered = text.lower()
     contained = "docker container" in lowered
     if contained or is_not_permitted(text):
@@ -221,8 +167,3 @@ def is_not_permitted(text: str) -> bool:
     """Whether py-spy complains that the system does not let it look."""
     lowered = text.lower()
     return "permission denied" in lowered or "eperm" in lowered
-
-
-def _children_cpu_s() -> float:
-    times = os.times()
-    return times.children_user + times.children_system

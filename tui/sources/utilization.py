@@ -5,7 +5,7 @@ from typing import Any, Final
 from tui.observations import Activity
 
 EVERY_NS: Final = 200_000_000
-"""It changes so often (h200-facts.md)."""
+"""It changes so often on an H200."""
 
 
 class SamplesReader:

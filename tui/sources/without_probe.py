@@ -4,6 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import msgspec
+import psutil
+
+from tui.endpoint import check_socket_directory
+from tui.errors import NotPermittedError
 from tui.launching.again import run_again
 from tui.observations import AnyObservation, Missing
 from tui.sources.feed import FeedSource
@@ -81,7 +86,12 @@ class WithoutProbe:
         return [*back, *self._look_at(self._page, now_ns)]
 
     def _feed_of(self, opened: OpenPage) -> FeedSource:
-        return FeedSource(opened.hello, self._pid, self._lacks_stacks)
+        hello = opened.hello
+        try:
+            check_socket_directory(hello, self._pid, psutil.Process(self._pid).uids().real)
+        except NotPermittedError as error:
+            hello = msgspec.structs.replace(hello, endpoint=None, fault=error.what)
+        return FeedSource(hello, self._pid, self._lacks_stacks)
 
     def _look_at(self, page: PageSource, now_ns: int) -> list[AnyObservation]:
         """At its own pace, which is slower than the feed's."""

@@ -1,4 +1,4 @@
-"""A memory series in blocks of steps, each told by its lowest point (diagnosis 4).
+"""A memory series in blocks of steps, each told by its lowest point.
 
 Between two steps nothing transient is alive, so the minimum of a block is what is left when the
 peaks are taken away. Points come once a second whatever a step takes: one in 500 steps or five in

@@ -12,7 +12,7 @@ def speedup_of(share: float, floor: float = 0.0) -> float:
 
 
 def recoverable(finding: Finding) -> float:
-    """R = 1 - P'/P (diagnosis 2.5); the share itself where no speed-up is known. Of an optimizer,
+    """R = 1 - P'/P; the share itself where no speed-up is known. Of an optimizer,
     which no fix takes away, what one may give back of the bound."""
     back = finding.share or 0.0
     if finding.speedup is not None and finding.speedup >= 1.0:
@@ -24,7 +24,7 @@ def recoverable(finding: Finding) -> float:
 
 def worth(finding: Finding) -> float:
     """What makes a cause a verdict: the part of the step that it holds, and that a fix would give
-    back (R of diagnosis 2.5), the smaller."""
+    back (`recoverable`), the smaller."""
     return min(finding.share or 0.0, recoverable(finding))
 
 
@@ -48,7 +48,7 @@ def bound(
     """A cause that holds `share` of the time and whose removal can give that back at most.
 
     A bound, not an estimate: what runs beside it may become the limit. `floor` is the part of the
-    step below which the loader would be (diagnosis 2.4, the loader cap). A replay that knows more
+    step below which the loader would be the limit. A replay that knows more
     says so in `gain`. The most telling evidence comes first: three pieces are kept.
     """
     return Finding(

@@ -30,7 +30,7 @@ def last_change(paces_ns: Sequence[float]) -> Change | None:
     """The last clear change of level in the times of steps, oldest first.
 
     CUSUM on block medians of log time, split again to the right of each change that is found, then
-    diagnosis 5's validation: at least 10 steps on both sides, at least 10 % of the median.
+    Greyhound's validation: at least 10 steps on both sides, at least 10 % of the median.
     """
     found: Change | None = None
     first = 0

@@ -1,4 +1,4 @@
-"""How sure a verdict is: P(it is the top cause) x evidence x coverage (diagnosis 5)."""
+"""How sure a verdict is: P(it is the top cause) x evidence x coverage."""
 
 from collections.abc import Iterable
 from math import sqrt

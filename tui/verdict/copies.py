@@ -28,7 +28,7 @@ class Copies:
 
     @property
     def tiny(self) -> bool:
-        """Many tensors a batch, each small (diagnosis 2.6)."""
+        """Many tensors a batch, each small."""
         if self.tensors is None or self.batch_bytes is None:
             return False
         small = self.batch_bytes / max(1, self.tensors) < policy.TINY_COPY_BYTES

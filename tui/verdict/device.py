@@ -70,8 +70,8 @@ def counted_by(told: GpuActivity) -> Source:
 
 
 def keeps_up_ns(step_ns: float, idle: float = 0.0) -> float:
-    """The lag below which the GPU has caught up with the host: tau of diagnosis 2.3, or a small
-    part of the time that it is `idle` in a step: so little queued work explains none of it."""
+    """The lag below which the GPU has caught up with the host: tau, or a small part of the
+    time that it is `idle` in a step: so little queued work explains none of it."""
     return max(
         policy.CAUGHT_UP_NS,
         policy.CAUGHT_UP_SHARE * step_ns,

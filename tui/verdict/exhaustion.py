@@ -1,4 +1,4 @@
-"""When memory that leaks will be full: steps, as a range (diagnosis 4)."""
+"""When memory that leaks will be full: steps, as a range."""
 
 from dataclasses import dataclass
 from math import inf, isfinite

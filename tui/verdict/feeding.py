@@ -51,8 +51,8 @@ class Feeding:
     def with_workers(self, workers: int) -> float:
         """Time of a batch, ns: P' = max(P - wait, S/W, (S_cpu + main_cpu) / cores).
 
-        The first two are diagnosis 2.4. The third is the machine's: workers and the training
-        share the cores, and a CPU-only training wants them all for itself.
+        The first two are the training's own and the loader's. The third is the machine's: workers
+        and the training share the cores, and a CPU-only training wants them all for itself.
         """
         assert self.make_ns is not None
         least = max(self.other_ns, self.make_ns / max(1, workers))
@@ -126,7 +126,7 @@ def loader_floor(window: Window) -> float:
 
 def often_late(window: Window) -> bool:
     """Workers' batches that lie ready for fewer than 95 % of the fetches: then what is gained
-    elsewhere may be lost to them (diagnosis 2.4, scenario G)."""
+    elsewhere may be lost to them."""
     workers = window.loaders[0].num_workers if window.loaders else None
     looked = [row for row in window.steps if row.ready is not None]
     steps = sum(row.count for row in looked)

@@ -95,7 +95,7 @@ class Verdict:
 
     @property
     def confidence_word(self) -> str:
-        """high from 0.8, medium from 0.5, low below (diagnosis.md 5)."""
+        """high from 0.8, medium from 0.5, low below."""
         if self.confidence >= 0.8:
             return "high"
         return "medium" if self.confidence >= 0.5 else "low"

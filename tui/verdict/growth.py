@@ -1,4 +1,4 @@
-"""Does memory grow, and is it a leak? Two levels, both on block minima (diagnosis 4).
+"""Does memory grow, and is it a leak? Two levels, both on block minima.
 
 Growth is provisional: a cache that fills grows too. A leak is growth that went on at the same pace
 over four times the span, and that no epoch and no other drop gave back.

@@ -1,4 +1,4 @@
-"""What makes a memory grow, as far as numbers tell: tensors, events, workers (diagnosis 4)."""
+"""What makes a memory grow, as far as numbers tell: tensors, events, workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -25,11 +25,12 @@ def outliers(window: Window) -> Pauses | None:
     if len(rows) < policy.LEAST_STEPS or not window.steps:
         return None
     paces = [_unnamed_ns(row) for row in rows]
+    limit_ns = _limit_ns(paces)
+    if max(paces) <= limit_ns or median(map(_unnamed_ns, window.steps)) > limit_ns:
+        return None
     frozen = _is_mostly_forward(rows)
     works = [_work_ns(row, frozen) for row in rows]
-    usual = _usual(paces, works)
-    if median(map(_unnamed_ns, window.steps)) > usual.limit_ns:
-        return None
+    usual = _Usual(median(paces), limit_ns, median(works))
     parts = _apart([usual.excess_ns(*one) for one in zip(rows, paces, works, strict=True)])
     events = sum(part > 0 for part in parts)
     if not events:
@@ -63,11 +64,11 @@ class _Usual:
         return round(longer_ns * row.count)
 
 
-def _usual(paces: Sequence[float], works: Sequence[float]) -> _Usual:
+def _limit_ns(paces: Sequence[float]) -> float:
+    """From where on a step is out of the ordinary."""
     pace = median(paces)
     spread = median(abs(other - pace) for other in paces)
-    most = pace + max(policy.OUTLIER_MADS * spread, policy.OUTLIER_LEAST * pace)
-    return _Usual(pace, most, median(works))
+    return pace + max(policy.OUTLIER_MADS * spread, policy.OUTLIER_LEAST * pace)
 
 
 def _apart(parts: Sequence[int]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 from statistics import median
 
@@ -43,8 +44,9 @@ class Pauses:
         return ceil(steps / unit) * unit
 
 
+@lru_cache(maxsize=4)
 def warm_recent(window: Window) -> tuple[Step, ...]:
-    """All recent rows after the warm-up, whatever the pace was since."""
+    """All recent rows after the warm-up, whatever the pace was since. Worked out once a window."""
     warm = warm_after(window.all_recent)
     return tuple(row for row in window.all_recent if row.number - row.count >= warm)
 

@@ -23,7 +23,7 @@ def share_of(parts_ns: Sequence[int], walls_ns: Sequence[int]) -> Share:
     """Sum of `parts_ns` over sum of `walls_ns`, row by row, oldest first.
 
     Ratio of sums, not mean of ratios: a short step must not weigh as much as a long one. The
-    interval comes from the ratio estimator on 10 consecutive batches (diagnosis 5):
+    interval comes from the ratio estimator on 10 consecutive batches:
     var = sum((x_b - r y_b)^2) / (m - 1) / m / mean(y)^2.
     """
     whole = sum(walls_ns)
@@ -56,7 +56,7 @@ def error_of(mean: float, low: float, high: float) -> float:
 
 
 def probability_above(value: float, error: float, limit: float, limit_error: float = 0.0) -> float:
-    """That the true value lies above the true limit: the normal form of diagnosis 5's bootstrap.
+    """That the true value lies above the true limit: the normal form of a bootstrap.
 
     The shares compared are means over 10 batches; resampling those and this formula differ by less
     than the 80 % line needs, and this one has no randomness to seed.

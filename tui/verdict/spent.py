@@ -2,9 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
 
 from probe.wire.messages import Step
 from tui.verdict import policy
+
+_COUNT: Final = attrgetter("count")
+_FETCHES: Final = attrgetter("fetches")
+_DATA_NS: Final = attrgetter("data_ns")
+_STARTUP_NS: Final = attrgetter("startup_ns")
+_TRAINING_NS: Final = tuple(
+    map(attrgetter, ("forward_ns", "backward_ns", "optimizer_ns", "other_ns"))
+)
+_ASIDE_NS: Final = tuple(map(attrgetter, ("evaluation_ns", "checkpoint_ns", "compile_ns")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +55,8 @@ class Spent:
 
 def wall_of(step: Step) -> int:
     """Length of a row, ns; never negative."""
-    return max(0, step.end_ns - step.start_ns)
+    length_ns = step.end_ns - step.start_ns
+    return length_ns if length_ns > 0 else 0
 
 
 def aside_of(step: Step) -> int:
@@ -54,7 +66,16 @@ def aside_of(step: Step) -> int:
 
 def pace_of(step: Step) -> float:
     """Training time of one step of a row, ns: without what comes now and then."""
-    return max(0, wall_of(step) - aside_of(step) - step.startup_ns) / max(1, step.count)
+    # In one expression: it is asked of hundreds of rows at every look.
+    pace_ns = (
+        step.end_ns
+        - step.start_ns
+        - step.startup_ns
+        - step.evaluation_ns
+        - step.checkpoint_ns
+        - step.compile_ns
+    )
+    return pace_ns / max(1, step.count) if pace_ns > 0 else 0.0
 
 
 def is_python(phase: str) -> bool:
@@ -64,24 +85,17 @@ def is_python(phase: str) -> bool:
 
 def spent(rows: Sequence[Step]) -> Spent:
     """The sums over `rows`."""
-    steps = fetches = wall = data = startup = aside = attributed = 0
-    for row in rows:
-        beside = aside_of(row)
-        steps += row.count
-        fetches += row.fetches
-        wall += wall_of(row)
-        data += row.data_ns
-        startup += row.startup_ns
-        aside += beside
-        attributed += (
-            row.data_ns
-            + row.startup_ns
-            + row.forward_ns
-            + row.backward_ns
-            + row.optimizer_ns
-            + row.other_ns
-            + beside
-        )
-        if row.phases:
-            attributed += sum(row.phases.values())
-    return Spent(steps, fetches, wall, data, startup, aside, attributed)
+    # Nearly every rule asks: one sum for each field takes half as long as a loop over the rows.
+    data, startup = sum(map(_DATA_NS, rows)), sum(map(_STARTUP_NS, rows))
+    aside = sum(sum(map(ns_of, rows)) for ns_of in _ASIDE_NS)
+    training = sum(sum(map(ns_of, rows)) for ns_of in _TRAINING_NS)
+    named = sum(sum(row.phases.values()) for row in rows if row.phases)
+    return Spent(
+        steps=sum(map(_COUNT, rows)),
+        fetches=sum(map(_FETCHES, rows)),
+        wall_ns=sum(map(wall_of, rows)),
+        data_ns=data,
+        startup_ns=startup,
+        aside_ns=aside,
+        attributed_ns=data + startup + training + aside + named,
+    )

@@ -1,6 +1,7 @@
 """What no step on the GPU's clock holds: epochs that begin and pauses, in steps between those."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tui.verdict.spent import aside_of, wall_of
 from tui.verdict.window import Window
@@ -21,9 +22,10 @@ class Unmeasured:
         return max(0.0, 1.0 - self.starting - self.aside)
 
 
+@lru_cache(maxsize=4)
 def unmeasured(window: Window) -> Unmeasured:
     """A few steps in which an epoch begins may take longer than all others together, and where
-    only one step in ten is measured they are rarely among them."""
+    only one step in ten is measured they are rarely among them. Worked out once a window."""
     measured = {row.number for row in window.gpu_steps}
     others = [row for row in window.steps if row.number not in measured]
     whole = sum(map(wall_of, window.steps))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rich.segment import Segment
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -19,23 +19,24 @@ class DrawnRows(Widget):
         self._drawn: list[Row] = []
         self._charset = Charset.UNICODE
 
-    def draw(self, rows: Sequence[Row], charset: Charset) -> None:
+    def draw(self, rows: Sequence[Row], charset: Charset, size: Size) -> None:
         """Show these rows, as many as there is room for."""
-        before, width = self._drawn, self.hold(rows, charset)
+        before = self._drawn
+        self.hold(rows, charset, size)
         if len(before) != len(self._drawn):
             self.refresh()
             return
         changed = [y for y, row in enumerate(self._drawn) if row != before[y]]
         if changed:
-            self.refresh(*(Region(0, y, width, 1) for y in changed))
+            self.refresh(*(Region(0, y, size.width, 1) for y in changed))
 
-    def hold(self, rows: Sequence[Row], charset: Charset) -> int:
-        """Have these rows when it is painted, which is seen to elsewhere; returns their width."""
-        width, height = self.size
+    def hold(self, rows: Sequence[Row], charset: Charset, size: Size) -> None:
+        """Have these rows when it is painted, which is seen to elsewhere. `size` is the widget's,
+        which Textual works out anew whenever it is asked."""
+        width, height = size
         self._charset = charset
         self._drawn = [fit(row, width) for row in rows[:height]]
         self._drawn += [fit(EMPTY, width)] * (height - len(self._drawn))
-        return width
 
     def render_line(self, y: int) -> Strip:
         """One row, coloured by its roles."""

@@ -53,14 +53,15 @@ class Panel(DrawnRows):
     def show(self, view: View) -> None:
         """Draw a new frame."""
         self._view = view
-        width, height = self.size
-        if width and height:
-            self.draw(self._rows(view, width, height), view.charset)
+        size = self.size
+        if size:
+            self.draw(self._rows(view, *size), view.charset, size)
 
     def render_line(self, y: int) -> Strip:
         """One row. It is painted before it is told of its first size: not without its rows."""
         if not self._drawn and self._view is not None:
-            self.hold(self._rows(self._view, *self.size), self._view.charset)
+            size = self.size
+            self.hold(self._rows(self._view, *size), self._view.charset, size)
         return super().render_line(y)
 
     def _rows(self, view: View, width: int, height: int) -> Sequence[Row]:

@@ -13,7 +13,7 @@ from tui.wording.numbers import count
 DAY_HOURS: Final = 24.0
 SPANS: Final = 20
 """A line is drawn on to the end of the memory within a day, or within this many times what it was
-seen over (ux.md 5.2)."""
+seen over: further off says nothing."""
 ENOUGH_NS: Final = 30 * 10**9
 """No growth over this long is an answer; over less it is not known yet."""
 _MIB: Final = 1024 * 1024

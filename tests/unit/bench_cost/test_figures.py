@@ -96,8 +96,8 @@ def test_the_bars(side: object, mode: str, step_us: float, allowed: float | None
 def test_a_row_keeps_its_bar_or_does_not() -> None:
     dear = {arm: list(block) for arm, block in a_round(Block(2045.0, 2001.0, 0.0, 1, 1)).items()}
     cheap = {arm: list(block) for arm, block in a_round(Block(2003.0, 2001.0, 0.0, 1, 1)).items()}
-    seen = {"target_ms": 2.0, "layers": 9, "steps": 10, "unwatched": [cheap] * 4}
-    seen |= {"unwatched_group": 1, "watched": [dear] * 4, "watched_group": 1}
+    seen = {"target_ms": 2.0, "layers": 9, "steps": 10, "unwatched": [cheap] * 5}
+    seen |= {"unwatched_group": 1, "watched": [dear] * 5, "watched_group": 1}
     found = {claim.item: (claim.met, claim.sure) for claim in rows(HOST, seen)}
     assert found == {
         "cost, A/A, unwatched": (None, True),
@@ -108,13 +108,22 @@ def test_a_row_keeps_its_bar_or_does_not() -> None:
 
 
 def test_a_bar_within_the_noise_is_not_sure() -> None:
-    means = (2005.0, 2025.0, 2010.0, 2030.0)
+    means = (2005.0, 2025.0, 2010.0, 2030.0, 2025.0)
     rounds = [
         {arm: list(block) for arm, block in a_round(Block(mean, 2001.0, 0, 1, 1)).items()}
         for mean in means
     ]
     seen = {"target_ms": 2.0, "layers": 9, "steps": 10, "unwatched": rounds}
     seen |= {"unwatched_group": 1, "watched": rounds, "watched_group": 1}
+    *_, watched = rows(HOST, seen)
+    assert (watched.met, watched.sure) == (False, False)
+
+
+@pytest.mark.parametrize(("rounds", "a_group"), [(1, 1), (4, 1), (9, 10)])
+def test_a_miss_in_a_few_rounds_is_not_sure(rounds: int, a_group: int) -> None:
+    dear = {arm: list(block) for arm, block in a_round(Block(2045.0, 2001.0, 0, 1, 1)).items()}
+    seen = {"target_ms": 2.0, "layers": 9, "steps": 10, "unwatched": [dear] * rounds}
+    seen |= {"unwatched_group": a_group, "watched": [dear] * rounds, "watched_group": a_group}
     *_, watched = rows(HOST, seen)
     assert (watched.met, watched.sure) == (False, False)
 

@@ -32,6 +32,7 @@ while time.monotonic() - begin < seconds:
 print(json.dumps({"steps_per_s": steps / seconds, "samples_per_s": 2 * steps / seconds}))
 """
 
+H200 = "NVIDIA H200"
 MEASURED_JSON = json.dumps(
     {"scenario": "loader_workers", "seed": 0, "scale": 1.0, "host_cores": 2, "seconds": 60.0}
     | {"watched": {}, "slow": [], "fast": []}
@@ -47,7 +48,7 @@ def plan_of(scripts: Path) -> Plan:
         seconds=2.0,
         bare_seconds=0.4,
         repeats=2,
-        gpu=True,
+        gpu=H200,
         traceml=False,
         tiny=False,
         scripts=scripts,
@@ -59,7 +60,7 @@ def test_without_a_probe_the_recorded_run_has_none_either(tmp_path: Path) -> Non
     assert all(job.probe for job in plan_of(tmp_path).jobs(run))
     assert not any(job.probe for job in replace(plan_of(tmp_path), probe=False).jobs(run))
     assert evaluate.plan(evaluate.arguments(["out", "--no-probe"])).probe is False
-    without = replace(plan_of(tmp_path), probe=False, gpu=False)
+    without = replace(plan_of(tmp_path), probe=False, gpu=None)
     assert "suite.timed_fetches" not in next(iter(without.jobs(run))).command(), (
         "it would stand in every stack"
     )
@@ -85,7 +86,7 @@ def test_without_a_gpu_the_fetches_are_timed_and_without_a_switch_there_is_one_s
     tmp_path: Path,
 ) -> None:
     run = Run(Scenario(**{**ROW, "switch": None}), 0, 0.2, tmp_path)
-    plan = Plan(2.0, 1.0, 2, gpu=False, traceml=True, tiny=True)
+    plan = Plan(2.0, 1.0, 2, gpu=None, traceml=True, tiny=True)
     jobs = list(plan.jobs(run))
     assert [job.title for job in jobs] == ["recording", "with.1", "with.2", "traceml"]
     assert "suite.timed_fetches" in jobs[0].command()
@@ -104,12 +105,40 @@ def test_what_an_earlier_suite_measured_bare_is_not_run_again(tmp_path: Path) ->
     folder = earlier / run.name
     folder.mkdir(parents=True)
     (folder / MEASURED).write_text(MEASURED_JSON)
-    keep(folder / RESULT, result_with(score_with(), gpu="NVIDIA H200"))
+    keep(folder / RESULT, result_with(score_with(), gpu=H200))
     assert [job.title for job in plan.jobs(run)] == ["recording"]
     known = plan.known(run)
     assert known is not None
     assert known.seconds == 60.0
-    assert len(list(replace(plan, gpu=False).jobs(run))) == 5, "of another kind of machine"
+    for other in (None, "NVIDIA A100-SXM4-80GB"):
+        assert len(list(replace(plan, gpu=other).jobs(run))) == 5, "of another kind of machine"
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "said"),
+    [
+        (H200, "NVIDIA L4", "earlier was measured on NVIDIA H200, and this machine has NVIDIA L4"),
+        (H200, None, "earlier was measured on NVIDIA H200, and this machine has no GPU"),
+        (None, H200, "earlier was measured on no GPU, and this machine has NVIDIA H200"),
+    ],
+)
+def test_the_truth_of_another_gpu_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    there: str | None,
+    here: str | None,
+    said: str,
+) -> None:
+    folder = tmp_path / "earlier" / "loader_workers.0"
+    folder.mkdir(parents=True)
+    (folder / MEASURED).write_text(MEASURED_JSON)
+    keep(folder / RESULT, result_with(score_with(), gpu=there))
+    given = evaluate.arguments(["out", "--truth", str(tmp_path / "earlier")])
+    monkeypatch.setattr(evaluate, "gpu_here", lambda: there)
+    assert evaluate.plan(given).gpu == there
+    monkeypatch.setattr(evaluate, "gpu_here", lambda: here)
+    with pytest.raises(SystemExit, match=f"{said}$"):
+        evaluate.plan(given)
 
 
 def test_the_truth_of_an_earlier_suite_says_nothing_of_what_watching_costs(
@@ -120,7 +149,7 @@ def test_the_truth_of_an_earlier_suite_says_nothing_of_what_watching_costs(
     folder.mkdir(parents=True)
     slow, fast = ([{"steps_per_s": 5.0 * gain, "samples_per_s": 10.0 * gain}] for gain in (1, 7))
     keep(folder / MEASURED, Measured("sleeps", 1, 1.0, 64, 60.0, slow[0], slow, fast))
-    keep(folder / RESULT, result_with(score_with(), gpu="NVIDIA H200"))
+    keep(folder / RESULT, result_with(score_with(), gpu=H200))
     run = Run(scenario("sleeps"), 1, 1.0, tmp_path / "now")
     plan = replace(plan_of(tmp_path), truth=tmp_path / "earlier", probe=False)
     assert not run_all([run], plan)

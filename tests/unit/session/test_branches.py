@@ -1,6 +1,7 @@
 """Stacks merged into trees, in which only what tells something has a row."""
 
 from tests.unit.sources.test_stacks import chunk
+from tui.observations import StacksSeen
 from tui.session.branches import branches_of
 from tui.session.sorted_stacks import stacks_of, threads_of
 from tui.stack_trees import Branch, Merged
@@ -70,7 +71,9 @@ def test_the_line_stands_at_the_users_innermost_frame() -> None:
 
 
 def test_roles_threads_and_samples() -> None:
-    told = stacks_of(chunk().stacks, threads_of([chunk()], ()))
+    stacks_seen = chunk().stacks
+    seen = StacksSeen(t_ns=0, started_ns=0, samples=20, stacks=stacks_seen)
+    told = stacks_of(stacks_seen, threads_of([seen], ()))
     assert [(tree.role, tree.threads, tree.samples) for tree in told.trees] == [
         ("main", 1, 20),
         ("workers", 1, 20),

@@ -77,6 +77,18 @@ def test_otherwise_it_is_not(seen: tuple[AnyObservation, ...]) -> None:
     assert not session.lacks_stacks()
 
 
+def test_everyone_is_asked_for_before_it_is_said_that_nothing_moves() -> None:
+    session = session_of(MARK)
+    at(session, 50)
+    assert not session.nearly_stalled()
+    assert at(session, LATE_S - 10).verdict.finding.kind != "stalled"
+    assert session.nearly_stalled()
+    moved = round((LATE_S - 9) * S)
+    session.ingest(delivered([], moved, open=open_at(moved, kind=marks.BACKWARD_LEAVE)))
+    at(session, LATE_S - 8)
+    assert not session.nearly_stalled()
+
+
 def test_it_is_evidence_with_its_source_and_no_sample() -> None:
     session = session_of(MARK, REFUSED, dump(2 * S))
     seen = at(session, LATE_S)

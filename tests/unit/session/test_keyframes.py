@@ -6,11 +6,15 @@ from dataclasses import replace
 import pytest
 
 from probe.wire.messages import GpuMemory
+from tests.processes.command_line import ROOT
 from tests.unit.faces.pictures import picture
 from tests.unit.session.making import S, steps
+from tui.recording.reader import Recording
 from tui.session.keyframes import OLD_STEPS, Keyframes
+from tui.session.played import Played
 from tui.session.remembered import RememberedPicture, with_past
 from tui.snapshot import Snapshot
+from tui.verdict.engine import Engine
 from tui.verdict.window import MemoryPoint
 
 
@@ -173,6 +177,23 @@ def test_older_pictures_keep_fewer_steps() -> None:
     assert len(frames.at(250 * S, newest).recent) == 200
     old = frames.at(100 * S, newest).recent
     assert old == now.recent[-OLD_STEPS:]
+
+
+def test_older_pictures_are_otherwise_as_they_were() -> None:
+    made = Recording(ROOT / "demo/recordings/loader_workers.gpuwatch")
+    played = Played(made, Engine())
+    played.play(made.until_ns, lambda: True)
+    now = played.at(made.until_ns)
+    assert now.trees is not None
+    frames = Keyframes()
+    for t_s in range(300):
+        frames.keep(replace(now, t_ns=made.until_ns + t_s * S))
+    newest = replace(now, t_ns=made.until_ns + 300 * S)
+    old = frames.at(made.until_ns + 100 * S, newest)
+    few = {"recent": now.recent[-OLD_STEPS:], "recent_gpu": now.recent_gpu[-OLD_STEPS:]}
+    assert old == replace(now, t_ns=old.t_ns, **few)
+    assert made.until_ns + 80 * S < old.t_ns <= made.until_ns + 100 * S
+    made.close()
 
 
 def test_one_goes_back_to_the_first_picture_that_tells_anything() -> None:

@@ -208,3 +208,11 @@ def test_workers_of_epochs_that_are_over_are_not_counted_with_those_that_run() -
     assert threads_of(chunks, ()) == {"workers": 2}
     assert threads_of(chunks, [11, 21, 31]) == {"workers": 1}
     assert threads_of([chunk({WAIT: 1, SPIN: 2})], ()) == {"main": 1}
+
+
+def test_one_worker_in_its_turn_counts_as_all_that_there_are() -> None:
+    worker = StackCount(role="worker", pid=10, thread="MainThread", frames=WAIT, count=19)
+    turn = StacksSeen(t_ns=0, started_ns=0, samples=0, stacks=(worker,), among=(10, 11, 12, 20))
+    assert threads_of([turn], ()) == {"workers": 4}
+    assert threads_of([turn], [20]) == {"workers": 3}, "that one evaluates"
+    assert threads_of([turn], turn.among) == {}

@@ -77,3 +77,31 @@ def test_workers_stand_where_the_newest_look_found_each_of_them() -> None:
     assert making.way == ("__getitem__ (photographs.py:30)", "answer (stalled.py:77)")
     assert (idle.pids, idle.wait_for_work) == ((7,), True)
     assert book.where(60 * S, None).workers == (), "nobody knows where they are now"
+
+
+def of_worker(t_ns: int, pid: int, among: tuple[int, ...]) -> StacksSeen:
+    """One worker in its turn."""
+    stacks = (worker(pid, 19, *HANGS),)
+    return StacksSeen(t_ns=t_ns, started_ns=t_ns - S, samples=0, stacks=stacks, among=among)
+
+
+def test_a_turn_of_one_worker_says_nothing_of_the_others_nor_of_the_main_thread() -> None:
+    book = StackBook()
+    book.seen(chunk(S, (HANG, 20)))
+    book.seen(of_worker(2 * S, 5, (5, 6, 7)))
+    frame, _, _, workers = book.where(3 * S, None)
+    assert frame == HANG[6], "the newest look at the main thread is the chunk before"
+    assert workers == (), "where the other two are nobody knows"
+    book.seen(of_worker(4 * S, 5, (5,)))
+    assert book.where(5 * S, None).workers[0].pids == (5,), "there is no other"
+
+
+def test_what_was_seen_holds_until_something_moves() -> None:
+    book = StackBook()
+    stacks = (*chunk(0, (HANG, 20)).stacks, worker(5, 20, *HANGS))
+    book.seen(StacksSeen(t_ns=9 * S, started_ns=7 * S, samples=20, stacks=stacks))
+    book.seen(of_worker(12 * S, 5, (5, 6)))
+    still = book.where(50 * S, 6 * S)
+    assert (still.frame, still.workers[0].pids) == (HANG[6], (5,))
+    moved = book.where(50 * S, 8 * S)
+    assert (moved.frame, moved.way, moved.workers) == (None, (), ())

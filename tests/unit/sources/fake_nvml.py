@@ -1,5 +1,6 @@
 """A driver's library with one device: its counters refresh every 100 ms, as an H200's do."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -52,6 +53,8 @@ class FakeNvml:
     """(us, percent) of NVML's own utilization samples."""
     metrics_read: int = 0
     """Calls that are not free."""
+    asked: "Counter[str]" = field(default_factory=Counter)
+    """Those of the slow calls: a quarter of a millisecond to one and a half on an H200."""
     open: bool = False
 
     NVMLError = NVMLError
@@ -95,9 +98,11 @@ class FakeNvml:
         return "NVIDIA H200"
 
     def nvmlDeviceGetComputeRunningProcesses(self, device: int) -> list[Any]:
+        self.asked["nvmlDeviceGetComputeRunningProcesses"] += 1
         return self.running
 
     def nvmlDeviceGetProcessUtilization(self, device: int, since: int) -> list[Any]:
+        self.asked["nvmlDeviceGetProcessUtilization"] += 1
         return self.used
 
     def nvmlDeviceGetUtilizationRates(self, device: int) -> Any:
@@ -126,6 +131,7 @@ class FakeNvml:
         return {1: 1980, 2: 3201}[kind]
 
     def nvmlDeviceGetMaxClockInfo(self, device: int, kind: int) -> int:
+        self.asked["nvmlDeviceGetMaxClockInfo"] += 1
         return {1: 1980, 2: 3201}[kind]
 
     def nvmlDeviceGetTemperature(self, device: int, kind: int) -> int:

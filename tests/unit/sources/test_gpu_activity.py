@@ -160,6 +160,20 @@ def test_how_the_gpu_is_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (found.pid, found.memory_bytes, found.sm_percent) == (999_999_999, 3, 35.0)
 
 
+def test_what_takes_the_driver_long_is_asked_no_more_often_than_it_can_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = FakeNvml(running=[SimpleNamespace(pid=os.getpid(), usedGpuMemory=7)])
+    with polled(fake, monkeypatch) as seen:
+        uses = [one.gpus[0] for one in seen if isinstance(one, GpusSeen)]
+        assert [gpu.max_sm_clock_mhz for gpu in uses] == [1980] * 3
+        assert fake.asked["nvmlDeviceGetMaxClockInfo"] == 1
+        # Once a second, and to find out which devices are the target's.
+        assert fake.asked["nvmlDeviceGetComputeRunningProcesses"] == 3 + 1
+        assert fake.asked["nvmlDeviceGetProcessUtilization"] == 0
+        assert uses[-1].others == ()
+
+
 def test_where_nobody_can_be_told_from_the_target_nobody_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -56,6 +56,20 @@ def test_roles_are_told_apart_and_our_own_thread_is_left_out() -> None:
     ]
 
 
+def test_of_a_worker_in_its_turn_no_frame_names_the_process() -> None:
+    forked = (TRAIN, ("Popen._launch", "/py/multiprocessing/popen_fork.py", 71), LOOP)
+    samples: list[Sample] = [
+        (at_us, 12, 0xA, [thread(12), *forked, *((GET,) if i < 8 else DECODE)])
+        for i, at_us in enumerate(MOMENTS)
+    ]
+    seen = sampled(read_trace(trace(samples, 2_000_000)), MOMENTS, 10, looked_at=12)
+    assert sorted((one.role, one.pid, one.count) for one in seen.stacks) == [
+        ("worker", 12, 8),
+        ("worker", 12, 12),
+    ]
+    assert all(one.frames[0].startswith("_worker_loop ") for one in seen.stacks)
+
+
 def test_each_stack_knows_its_moments() -> None:
     seen = chunk()
     assert seen.moments_ms == tuple(range(0, 2_000, 100))

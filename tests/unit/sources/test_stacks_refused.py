@@ -32,8 +32,8 @@ def seen_of(source: StacksSource, from_ns: int, until_ns: int) -> list[object]:
     seen: list[object] = []
     for now_ns in range(from_ns, until_ns, POLL_NS):
         seen += source.poll(now_ns)
-        if source._process is not None:
-            source._process.wait(10)
+        if source._running is not None:
+            source._running.process.wait(10)
     return seen
 
 

@@ -1,7 +1,11 @@
 """A process without a probe: what is said of that, and when."""
 
+import os
 from pathlib import Path
 
+from probe.identity import identify
+from probe.state_page import StatePage
+from probe.wire import page
 from tui.observations import AnyObservation, Missing
 from tui.sources.without_probe import TORCH_NS, WithoutProbe
 
@@ -52,3 +56,19 @@ def test_where_nobody_may_look_nothing_is_claimed(tmp_path: Path) -> None:
     made = WithoutProbe(NOBODY, None, tmp_path)
     made.poll(0)
     assert made.poll(2 * TORCH_NS) == []
+
+
+def test_a_probe_that_comes_later_is_not_listened_to_where_others_may_have_put_its_socket(
+    tmp_path: Path,
+) -> None:
+    made = WithoutProbe(os.getpid(), None, tmp_path)
+    endpoint = f"ipc://{tmp_path}/x.sock"
+    tmp_path.chmod(0o755)
+    held = StatePage(identify(endpoint, None).as_json(page.HELLO_BYTES))
+    try:
+        made.poll(0)
+        told = missing(made.poll(S))
+        made.close()
+    finally:
+        held.close(page.STATE_UNINSTALLED)
+    assert told["feed"].reason == f"{tmp_path} cannot be trusted"

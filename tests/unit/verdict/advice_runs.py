@@ -1,4 +1,4 @@
-"""A run for each symptom of the table in diagnosis 3: what a session would have seen of it."""
+"""A run for each symptom in test_advice_table: what a session would have seen of it."""
 
 from typing import Any
 

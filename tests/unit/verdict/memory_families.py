@@ -1,7 +1,7 @@
 """Memory at the end of each step, in families: some that only look like a leak, and leaks.
 
-Those of diagnosis 4, with what they hold between steps; every number of a family is drawn anew for
-each seed, within bounds that are written here.
+With what they hold between steps; every number of a family is drawn anew for each seed, within
+bounds that are written here.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 The launch queue holds 1,000 kernels, the GPU runs one after the other, and workers make batches in
 turn, two ahead each. Nothing here knows of the forecast: what removing a cause gives is found by
-running the loop again without it. Scenarios A to J are those of diagnosis.md 2.4.
+running the loop again without it.
 """
 
 import random

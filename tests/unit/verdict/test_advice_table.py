@@ -1,4 +1,7 @@
-"""Each row of the table in diagnosis 3: its first action, or its documented answer, is said."""
+"""What four guides to slow training know: each symptom's first action, or its answer, is said.
+
+A: a three-run lab, B: three regimes, C: four bottlenecks, D: the GPU's pipeline; each by row.
+"""
 
 from collections.abc import Sequence
 from typing import Any

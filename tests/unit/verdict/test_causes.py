@@ -71,7 +71,7 @@ def test_a_cause_is_named_by_the_first_look_that_has_its_signal() -> None:
 
 
 def test_a_cause_is_worth_no_more_than_the_loader_leaves() -> None:
-    """Diagnosis 2.4, the loader cap: workers that are busy 90 % of the time are next."""
+    """The loader's cap: workers that are busy 90 % of the time are next."""
     rows = even(60, **WORK, other_ms=10)
     finding = verdict(window(rows, stacks=stacks(main=[METRICS], idle=0.1))).finding
     assert finding.kind == "host"

@@ -1,4 +1,4 @@
-"""Is a verdict as often right as its confidence says? (diagnosis 5)
+"""Is a verdict as often right as its confidence says?
 
 Runs of one, two or no causes with known shares, steady and in bursts, a third of them close to the
 10 % at which a cause becomes the verdict; every look at each is one trial.

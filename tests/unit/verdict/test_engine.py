@@ -24,7 +24,6 @@ def test_a_steady_wait_has_its_verdict_in_twenty_steps_or_ten_seconds(share: flo
 
 
 def test_a_bursty_wait_has_its_verdict_within_a_hundred_steps() -> None:
-    """Diagnosis 6.2: median at most 100 steps."""
     firsts = []
     for seed in range(9):
         said = watch(run(300, bursty_wait(0.3, seed)))

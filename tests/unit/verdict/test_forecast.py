@@ -1,4 +1,4 @@
-"""The replay against a simulated run in which the cause is really removed (diagnosis.md 2.4)."""
+"""The replay against a simulated run in which the cause is really removed."""
 
 from dataclasses import replace
 from functools import cache

@@ -10,7 +10,7 @@ FORWARD = stacks([(0.85, "forward (model.py:12)", None)])
 
 
 def test_launching_a_fifth_and_waiting_for_data_a_seventh() -> None:
-    """Diagnosis 6.3, S41."""
+    """S41 of demo/scenarios/catalogue.json."""
     steps = even(60, data_ms=15, forward_ms=35, backward_ms=46, optimizer_ms=4)
     on_gpu = {"data_ms": 15, "forward_ms": 35, "backward_ms": 46, "optimizer_ms": 4}
     given = {"activity": activity(65.0), "stacks": FORWARD, "loaders": (loader(0),)}

@@ -235,7 +235,7 @@ def test_loading_inline_tells_what_a_batch_costs() -> None:
 
 
 def test_loading_behind_a_busy_gpu_is_said_to_be_hidden() -> None:
-    """S09 of diagnosis 6.3: 30 ms of loading behind 90 ms of GPU work."""
+    """S09 of demo/scenarios/catalogue.json: 30 ms of loading behind 90 ms of GPU work."""
     rows = even(60, data_ms=30, forward_ms=20, backward_ms=30, optimizer_ms=10)
     behind = {"data_ms": 0, "forward_ms": 30, "backward_ms": 50, "optimizer_ms": 10, "wait_ms": 30}
     note = said(inline_loading, gpu_window(rows, behind, loaders=(loader(0),), cores=8.0))

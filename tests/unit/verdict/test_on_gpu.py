@@ -15,7 +15,7 @@ from tui.verdict.rules.launch import launch
 from tui.verdict.rules.optimizer import optimizer
 
 HIDDEN = even(60, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
-"""50 ms of waiting in every 132, and the GPU never ran dry (h200-facts.md, last row)."""
+"""50 ms of waiting in every 132, and the GPU never ran dry: so measured on an H200."""
 HIDDEN_ON_GPU = {
     "forward_ms": 45, "backward_ms": 82, "optimizer_ms": 5, "wait_ms": 50, "lag_ms": 650,
 }  # fmt: skip

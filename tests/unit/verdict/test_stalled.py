@@ -5,7 +5,7 @@ import pytest
 from tests.unit.verdict.windows import S, even, open_step, run, stacks, window
 from tui.verdict.engine import Engine
 from tui.verdict.findings import Finding, Verdict
-from tui.verdict.rules.stalled import stalled
+from tui.verdict.rules.stalled import is_near, stalled
 from tui.verdict.window import WorkersAt
 
 
@@ -169,3 +169,9 @@ def test_the_verdict_comes_back_with_the_next_step() -> None:
     again = engine.judge(window(rows, open_step=open_step("data", 0.1)))
     assert again.finding.kind == "input"
     assert [held.kind for held in engine.summary()]
+
+
+def test_it_is_near_when_half_the_time_is_over() -> None:
+    rows = even(300, data_ms=2, forward_ms=40)
+    assert [is_near(open_step("data", age_s), rows) for age_s in (4.9, 5.1)] == [False, True]
+    assert not is_near(open_step("checkpoint", 100.0), rows), "that may take minutes"

@@ -1,4 +1,4 @@
-"""How soon a verdict is right, and how often it changes while its cause does not (diagnosis 6.2).
+"""How soon a verdict is right, and how often it changes while its cause does not.
 
 Simulated and seeded, with a session's rhythm of looks. Longer runs of the same (8 of 4,000 steps of
 100 ms a share): 0, 0.22, 0.16 and 0.06 changes per 1,000 steps at 2, 5, 15 and 30 % in bursts, a

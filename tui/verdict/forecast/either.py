@@ -10,8 +10,8 @@ from tui.verdict.window import Window
 
 
 def either_of(top: Finding, others: Sequence[Finding], window: Window) -> tuple[Kind, ...]:
-    """The kinds among `others` of which each alone, as `top` alone, gives 70 % of what both give
-    (diagnosis 2.5, rule 3). Their gains are the same time, seen twice: never to be added."""
+    """The kinds among `others` of which each alone, as `top` alone, gives 70 % of what both give.
+    Their gains are the same time, seen twice: never to be added."""
     known = replayed(window) if others else None
     alone = None if known is None else known.left((top.kind,))
     if known is None or alone is None:

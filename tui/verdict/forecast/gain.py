@@ -50,7 +50,7 @@ class Replayed:
         """The same of the measured steps alone.
 
         No cause outside the loader may beat the loader, S/W: plain replay gave 1.27x for removing
-        a sync where the loader was the limit, and the truth was 1.00x (diagnosis 2.4, scenario F).
+        a sync where the loader was the limit, and the truth was 1.00x (simulated).
         """
         gone = Removal()
         for kind in kinds:
@@ -77,7 +77,7 @@ def replayed(window: Window) -> Replayed | None:
 
 
 def gain_without(kind: Kind, window: Window, at_most: bool = False) -> Gain | None:
-    """By replay (diagnosis 2.4). `at_most`: a fix leaves something of the cause.
+    """By replay. `at_most`: a fix leaves something of the cause.
 
     Where batches are often late, what is gained outside the loader is a bound too: whether a batch
     that comes late would still be in time is not in the record.

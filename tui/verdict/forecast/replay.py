@@ -4,7 +4,7 @@ from tui.verdict.forecast.course import Course
 
 
 def replay(course: Course) -> float:
-    """Mean length of a step on the GPU's clock, ns (diagnosis 2.4).
+    """Mean length of a step on the GPU's clock, ns.
 
         host   += its own work, and waits where it did, or where the launch queue is full
         device  = max(device + its work, host): nothing runs before it is issued

@@ -1,6 +1,6 @@
 """The stretches of one measured step on both clocks, and how far the GPU was behind at each."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from probe.wire.messages import GpuStep, Step
 from tui.verdict.spent import is_python
@@ -8,9 +8,8 @@ from tui.verdict.spent import is_python
 Times = dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """One stretch as it was measured, ns a step."""
+class Span(NamedTuple):
+    """One stretch as it was measured, ns a step. (Some hundreds are made for every verdict.)"""
 
     name: str
     host_ns: float
@@ -35,7 +34,7 @@ def spans_of(host: Step, device: GpuStep, clinging_ns: int, starting_ns: int) ->
     """
     ours, theirs = _parts(host, host.end_ns - host.start_ns), _parts(device, device.wall_ns)
     pause = "evaluation" if host.evaluation_ns else "checkpoint"
-    if host.other_ns:
+    if clinging_ns and host.other_ns:
         moved = min(1.0, clinging_ns / host.other_ns)
         _move(ours, "other", pause, moved)
         _move(theirs, "other", pause, moved)
@@ -43,8 +42,9 @@ def spans_of(host: Step, device: GpuStep, clinging_ns: int, starting_ns: int) ->
         part = 1.0 - starting_ns / host.startup_ns
         _move(ours, "startup", pause, part)
         _move(theirs, "startup", pause, part)
-    _move(ours, "startup", "data", 1.0)
-    _move(theirs, "startup", "data", 1.0)
+    for parts in (ours, theirs):
+        if parts["startup"]:
+            _move(parts, "startup", "data", 1.0)
     spans: list[Span] = []
     lag = float(device.lag_start_ns or 0)
     for name in ours:
@@ -58,8 +58,12 @@ def spans_of(host: Step, device: GpuStep, clinging_ns: int, starting_ns: int) ->
 
 def _parts(row: Step | GpuStep, wall_ns: int) -> Times:
     """A row's times by stretch; what no phase claims is Python."""
-    python = sum(ns for name, ns in row.phases.items() if is_python(name))
-    named = sum(row.phases.values()) - python
+    python = named = 0
+    for name, ns in row.phases.items():
+        if is_python(name):
+            python += ns
+        else:
+            named += ns
     parts: Times = {
         "startup": row.startup_ns,
         "data": row.data_ns,

@@ -1,4 +1,4 @@
-"""Anomaly detection was left on (diagnosis 3, A11)."""
+"""Anomaly detection was left on."""
 
 from tui.verdict.figures import percent
 from tui.verdict.findings import Note

@@ -1,4 +1,4 @@
-"""Pinned batches that are copied without `non_blocking` (diagnosis 3, A6)."""
+"""Pinned batches that are copied without `non_blocking`."""
 
 import re
 from typing import Final

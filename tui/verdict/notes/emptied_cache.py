@@ -1,4 +1,4 @@
-"""`empty_cache` in the loop (diagnosis 3, A12)."""
+"""`empty_cache` in the loop."""
 
 from tui.verdict.findings import Note
 from tui.verdict.notes.costs import first_at, in_samples, sampled

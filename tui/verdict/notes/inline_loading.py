@@ -1,4 +1,4 @@
-"""num_workers=0, while that costs little (diagnosis 3, D5)."""
+"""num_workers=0, while that costs little."""
 
 from tui.verdict import policy
 from tui.verdict.device import on_device

@@ -1,4 +1,4 @@
-"""Gradients that are filled with zeros rather than dropped (diagnosis 3, A14)."""
+"""Gradients that are filled with zeros rather than dropped."""
 
 from tui.verdict.figures import mib
 from tui.verdict.findings import Note

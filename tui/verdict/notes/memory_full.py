@@ -1,4 +1,4 @@
-"""A GPU whose memory is as good as full (diagnosis 3, C12, C14, D12)."""
+"""A GPU whose memory is as good as full."""
 
 from tui.verdict import policy
 from tui.verdict.batch_room import batch_room

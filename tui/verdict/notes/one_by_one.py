@@ -1,4 +1,4 @@
-"""An optimizer that was told to update its tensors one by one (diagnosis 3, A15)."""
+"""An optimizer that was told to update its tensors one by one."""
 
 from tui.verdict import policy
 from tui.verdict.figures import percent

@@ -1,4 +1,4 @@
-"""Batches that go to a GPU from memory that is not pinned (diagnosis 3, D5)."""
+"""Batches that go to a GPU from memory that is not pinned."""
 
 from tui.verdict import policy
 from tui.verdict.figures import mib

@@ -1,4 +1,4 @@
-"""Pinned memory while the machine is short of memory (diagnosis 3, D8)."""
+"""Pinned memory while the machine is short of memory."""
 
 from tui.verdict import policy
 from tui.verdict.figures import mib

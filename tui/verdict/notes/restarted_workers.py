@@ -1,4 +1,4 @@
-"""Workers that are started again for every epoch (diagnosis 3, A19)."""
+"""Workers that are started again for every epoch."""
 
 from dataclasses import replace
 

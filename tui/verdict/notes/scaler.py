@@ -1,4 +1,4 @@
-"""A GradScaler that bfloat16 does not need (diagnosis 3, A16, C11)."""
+"""A GradScaler that bfloat16 does not need."""
 
 from tui.verdict import policy
 from tui.verdict.findings import Note

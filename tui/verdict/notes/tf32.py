@@ -1,4 +1,4 @@
-"""tf32 is off in a run that computes in fp32 (diagnosis 3, C11, D11)."""
+"""tf32 is off in a run that computes in fp32."""
 
 from tui.verdict import policy
 from tui.verdict.figures import percent

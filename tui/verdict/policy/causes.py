@@ -34,8 +34,8 @@ SYNC_LINES: Final = (
     r"\bisnan\(|\bisfinite\(|\bisinf\(",
     r"\[[^\]]*\bmask\b[^\]]*\]",
 )
-"""What a line says on which the training thread may wait for the GPU (hooks.md 10). A line alone
-proves nothing: many samples on it do."""
+"""What a line says on which the training thread may wait for the GPU. A line alone proves
+nothing: many samples on it do."""
 WAITS_ALIKE: Final = 0.5
 """Two lines wait about as long where the shorter wait has this part of the longer one."""
 SYNC_EXPLAINS: Final = 0.10
@@ -51,22 +51,22 @@ EMPTYING_LINES: Final = (r"\bempty_cache\(", r"\bipc_collect\(")
 """What a line says on which the allocator gives its cache back."""
 PAGEABLE_MB_S: Final = 5_900.0
 PINNED_MB_S: Final = 26_800.0
-"""Rates over PCIe that copies alone reached on an H200 (h200-facts.md): the share of the time that
-copies hold is the rate that is read over the rate they can have."""
+"""Rates over PCIe that copies alone reached on an H200: the share of the time that copies hold is
+the rate that is read over the rate they can have."""
 COPY_LEAST_MB_S: Final = 400.0
 """Launching tiny kernels alone reads 50 to 200 MB/s."""
 TINY_COPY_BYTES: Final = 64 * 1024
 TINY_COPIES: Final = 64
-"""Many tiny copies: at least so many tensors a batch, smaller than this (diagnosis 2.6)."""
+"""Many tiny copies: at least so many tensors a batch, smaller than this."""
 RECOMPILES: Final = 3
 RECOMPILE_STEPS: Final = 200
-"""Recompiling: at least 3 in 200 steps (diagnosis 2.7)."""
+"""Recompiling: at least 3 in 200 steps."""
 EVENTS_IN_WINDOW: Final = 3
 """Checkpoints or evaluations needed for the window to speak for them; else all recent steps do."""
 MID_EPOCH: Final = 0.8
 """Evaluations closer together than this part of an epoch do not mark its end."""
 LONG_PAUSE_NS: Final = 30_000_000_000
-"""One checkpoint of this length is worth saying however rare it is (diagnosis 2.6)."""
+"""One checkpoint of this length is worth saying however rare it is."""
 TARGET_BUDGET: Final = 0.02
 """Advice for checkpoints and evaluations: as often as costs this share."""
 
@@ -74,12 +74,12 @@ STARVED_EXPLAINS: Final = 0.5
 """Waiting for a core that makes half of the GPU's wait for launches is what to mend first: fewer
 kernels would still be launched by a thread that has no core."""
 THROTTLED_READINGS: Final = 0.10
-"""Part of the readings with a reason to run below the clock (diagnosis 2.6)."""
+"""Part of the readings with a reason to run below the clock."""
 
 OUTLIER_MADS: Final = 6 * 1.4826
 OUTLIER_LEAST: Final = 0.5
 """A step that takes longer than the median by 6 standard deviations (of a median absolute
-deviation) and by half of itself is one that something has held up (diagnosis 2.6)."""
+deviation) and by half of itself is one that something has held up."""
 OUTLIER_ALONE: Final = 0.8
 """…and no longer batch, whose backward is longer too: so much of it lies outside the backward and
 the optimizer."""

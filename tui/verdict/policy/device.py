@@ -11,19 +11,19 @@ GPU_CLOCK_DUE_NS: Final = 10_000_000_000
 second behind tells its steps a second late, and until then a hidden wait looks like a real one."""
 CAUGHT_UP_NS: Final = 50_000
 CAUGHT_UP_SHARE: Final = 0.01
-"""Lag at which the GPU has caught up: tau = max(50 us, 1 % of the step) (diagnosis 2.3). Measured
-on an H200: 9 to 30 us in launch-bound loops, milliseconds to seconds in others."""
+"""Lag at which the GPU has caught up: tau = max(50 us, 1 % of the step). Measured on an
+H200: 9 to 30 us in launch-bound loops, milliseconds to seconds in others."""
 CAUGHT_UP_IDLE: Final = 0.05
 """…or this part of the time that the GPU is idle in a step. On an H200 nine launch-bound loops lag
 by 0 to 0.03 of it at the median and 0.05 at the 90th percentile; loops that wait for the GPU, or
 for memory from the device, by 0.08 to 1."""
 CAUGHT_UP_STEPS: Final = 0.80
-"""…in at least this part of the steps (diagnosis 2.6)."""
+"""…in at least this part of the steps."""
 LAG_UNCERTAIN: Final = 0.5
-"""Part of tau that the alignment may leave open. Diagnosis 2.2 says 20 %; on an H200 9 to 16 us of
-50 are open all the time, while the two kinds of run lie a factor of a hundred apart."""
+"""Part of tau that the alignment may leave open. On an H200 9 to 16 us of 50 are open all the time,
+while the two kinds of run lie a factor of a hundred apart."""
 LAUNCH_BUSY: Final = 0.80
-"""A GPU that is busy for more is not waiting for launches (diagnosis 2.6)."""
+"""A GPU that is busy for more is not waiting for launches."""
 
 LOOP_SHARE: Final = 0.5
 """A function of the user's own in which this part of the launches is issued holds a loop: a net
@@ -31,7 +31,7 @@ spreads them over its modules."""
 HIDDEN_WORTH: Final = 0.05
 """A hidden wait of this part of the step is said beside the exposed one."""
 
-# -- what a busy GPU is busy with (diagnosis 2.6; figures of one H200 in h200-facts) -----------
+# -- what a busy GPU is busy with (figures of one H200) ----------------------------------------
 
 GPU_BUSY: Final = 0.80
 """From here on the counters say what limits the GPU; below, it is not the limit all the time."""
@@ -67,7 +67,7 @@ SPINS: Final = 0.02
 18 % of the multiprocessors and less than 1 % of each of these."""
 
 MISALIGNED_TENSOR: Final = 0.30
-"""Tensor cores active for 10 to 30 % of the busy time (diagnosis 2.6)…"""
+"""Tensor cores active for 10 to 30 % of the busy time…"""
 MISALIGNED_SM: Final = 0.80
 MISALIGNED_FP32: Final = 0.15
 """…while the multiprocessors are full and do little else. Products that fit read 96 % here with
@@ -78,7 +78,7 @@ products of odd sizes leave 0.59; convolutional nets of fitting sizes, which sha
 norms and activations, 0.25 to 0.30."""
 
 MEMORY_FULL: Final = 0.92
-"""Part of the device's memory from which it counts as full (diagnosis 3, C14): the rest goes in
+"""Part of the device's memory from which it counts as full: the rest goes in
 fragments and in what libraries take."""
 MOST_TIMES_LARGER: Final = 8
 """No batch beyond this many times the present one is advised: learning rates do not follow."""

@@ -1,4 +1,4 @@
-"""Memory that grows (diagnosis 4)."""
+"""Memory that grows."""
 
 from typing import Final
 
@@ -91,4 +91,4 @@ quarter more memory than its longest batch takes had 18 % free and emptied its c
 60 steps."""
 SPLIT_ALLOCS: Final = 0.1
 """Fragmented: a fifth of what is reserved lies in pieces, and the device is asked once in ten steps
-after the warm-up, or the cache had to be emptied (diagnosis 4)."""
+after the warm-up, or the cache had to be emptied."""

@@ -10,7 +10,7 @@ NOTE_LEAVE_TIMES: Final = 5
 every sample, and a line that comes and goes moves what stands below it."""
 NOTE_FP32: Final = 0.10
 """fp32 units at work for less are pointwise kernels: one that does nothing else reads 2 % on an
-H200 (h200-facts), a product 77 %."""
+H200, a product 77 %."""
 NOTE_TENSORS: Final = 50
 """Tensors from which updating them one by one is many launches: a dozen each is 600 a step, 4 ms at
 the 7 us of a launch."""

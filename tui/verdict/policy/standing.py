@@ -7,12 +7,12 @@ from typing import Final
 ENTER_SHARE: Final = 0.10
 ENTER_LOW: Final = 0.05
 """A cause is "bound" when its share is above the first and its lower bound above the second
-(diagnosis 2.5; 10 % is also TensorBoard's, TraceML's and MLPerf Storage's line)."""
+(10 % is also TensorBoard's, TraceML's and MLPerf Storage's line)."""
 ENTER_TIMES: Final = 2
 LEAVE_SHARE: Final = 0.07
 LEAVE_HIGH: Final = 0.10
 LEAVE_SURELY: Final = 0.08
-"""Leaves when (mean < 7 % and upper < 10 %) or upper < 8 % (diagnosis 5)…"""
+"""Leaves when (mean < 7 % and upper < 10 %) or upper < 8 %…"""
 LEAVE_TIMES: Final = 3
 """…three looks in a row…"""
 LEAVE_RENEWED: Final = 0.5
@@ -21,13 +21,13 @@ of theirs. Flips of a bursty wait of 15 % fall from 3.0 to 0.9 per 1,000 steps o
 the first wrong "nothing wrong" among them (simulated). A cause that ends changes the pace, which
 cuts the window and needs none of this."""
 CONTRIBUTOR: Final = 0.05
-"""From here on a cause is worth saying beside the headline (diagnosis 2.5)."""
+"""From here on a cause is worth saying beside the headline."""
 SWAP_PROBABILITY: Final = 0.90
 SWAP_TIMES: Final = 2
 """A new top takes the headline when it wins in 90 % of resamples, twice…"""
 SWAP_RENEWED: Final = 1.0
 """…and goes on to until this part of the window's steps is new. Two equal causes in bursts took
-turns 4 to 9 times in 1,000 steps with diagnosis 5's 80 % and without this, 0.8 times with 80 % and
+turns 4 to 9 times in 1,000 steps with 80 % of resamples and without this, 0.8 times with 80 % and
 0.4 times as it is (simulated)."""
 SWAP_MARGIN: Final = 0.03
 """…and by three points of the step: two equal causes took turns 6 times in 1,000 steps without it
@@ -59,17 +59,17 @@ REPLAY_WITHIN: Final = 0.10
 """A replay with nothing removed that misses the measured step by more has not understood the run:
 then there is a bound, and no estimate. Recordings from an H200 come within 2 %."""
 JOINT: Final = 0.70
-"""Two causes of which each alone gives this part of what both give hide each other (diagnosis 2.5,
-rule 3): "either fix"."""
+"""Two causes of which each alone gives this part of what both give hide each other: "either
+fix"."""
 SYNC_SEEN: Final = 0.01
 """Samples on lines that wait for the GPU from which a forecast takes it that every step waits: a
 `loss.item()` in each step of a launch-bound loop is short, and would not be once the launches were
 gone. One in ten steps is rarely met by a sample."""
 READY_ENOUGH: Final = 0.95
-"""Batches that lie ready: below, a gain outside the loader is a bound (diagnosis 2.4)."""
+"""Batches that lie ready: below, a gain outside the loader is a bound."""
 FUSED_LEFT: Final = 1 / 15
 """What a fused optimizer leaves of the time of one that steps parameter by parameter. Adam launches
-seven kernels for each, at 6 to 7 us a launch on an H200 (h200-facts.md): 45 us; fused, it walks the
+seven kernels for each, at 6 to 7 us a launch on an H200: 45 us; fused, it walks the
 list in Python, 2.6 us a parameter there (0.53 ms for 204 of them, recording launch_layers). Chosen
 with recording optimizer_per_parameter known (43 us a parameter); no other has tested it."""
 UPDATE_SAVES: Final = 0.5
@@ -80,20 +80,20 @@ MOST_EVIDENCE: Final = 3
 """Pieces of evidence a finding: what a person reads before doing something."""
 CRITICAL_SHARE: Final = 0.20
 WARNING_SHARE: Final = 0.10
-"""A fifth and a tenth of the time: TraceML's levels, which people know, and diagnosis 2.6."""
+"""A fifth and a tenth of the time: TraceML's levels, which people know."""
 
 # -- confidence --------------------------------------------------------------------------------
 
 EVIDENCE_HOST_ONLY_ON_GPU: Final = 0.6
 EVIDENCE_NO_STACKS: Final = 0.9
-"""Factors of diagnosis 5."""
+"""Of how sure a verdict is, without the GPU's clock and without stacks."""
 EVIDENCE_NO_LOADER: Final = 0.8
 """Nobody saw a fetch, so a wait hides in another phase."""
 EVIDENCE_OTHERS_UNKNOWN: Final = 0.8
 """Others are on the GPU and nobody tells what they use of it: the counters are the device's, not
-the run's (diagnosis 2.7)."""
+the run's."""
 ATTRIBUTED: Final = 0.90
-"""Below, the time is "unattributed" (diagnosis 2.5)."""
+"""Below, the time is "unattributed"."""
 
 MISSED: Final = 3.0
 """The rule of three: what did not come in n steps comes in fewer than 3 of n, for 95 % sure."""

@@ -5,30 +5,30 @@ from typing import Final
 # -- intervals ---------------------------------------------------------------------------------
 
 BATCHES: Final = 10
-"""Batch means per window (diagnosis 5): waits are bursty and autocorrelated, so the standard error
-of single steps is too small."""
+"""Batch means per window: waits are bursty and autocorrelated, so the standard error of
+single steps is too small."""
 Z90: Final = 1.83
-"""Two-sided 90 % of Student's t with 9 degrees of freedom (diagnosis 5)."""
+"""Two-sided 90 % of Student's t with 9 degrees of freedom."""
 Z95: Final = 1.96
 """Two-sided 95 % of a normal distribution: Sen's interval of a slope."""
 
 # -- window ------------------------------------------------------------------------------------
 
 LEAST_STEPS: Final = 10
-"""Before this many warm steps there is no verdict (diagnosis 2.5)."""
+"""Before this many warm steps there is no verdict."""
 WINDOW_ROWS: Final = 100
-"""Grown from 10 to 100 steps (diagnosis 5): flips fall from 36 to 1.6 per 1,000 steps."""
+"""Grown from 10 to 100 steps: flips fall from 36 to 1.6 per 1,000 steps."""
 FAST_WINDOW_NS: Final = 5_000_000_000
-"""Steps below 20 ms are windowed by time (diagnosis 5): a hundred of 2 ms are a blink."""
+"""Steps below 20 ms are windowed by time: a hundred of 2 ms are a blink."""
 
 # -- warm-up -----------------------------------------------------------------------------------
 
 WARMUP_STEPS: Final = 5
 WARMUP_STEPS_COMPILING: Final = 10
-"""Least steps left out, without and with a compilation among the first (diagnosis 2.7)."""
+"""Least steps left out, without and with a compilation among the first."""
 STABLE_STEPS: Final = 5
 STABLE_WITHIN: Final = 0.15
-"""Warm once this many consecutive steps lie this close to their median (diagnosis 2.7)."""
+"""Warm once this many consecutive steps lie this close to their median."""
 WARMUP_GIVE_UP: Final = 10
 """Steps after which an unsteady run counts as warm: a bursty loader never becomes stable and must
 still have a verdict within 20 steps, 10 of which are the window."""
@@ -44,9 +44,9 @@ CHANGE_ROWS: Final = 200
 CHANGE_BLOCK: Final = 5
 """Rows a block: its median ignores a burst of up to two steps in five."""
 CHANGE_LEAST_STEPS: Final = 10
-"""A shorter segment is no regime (diagnosis 5, Greyhound's validation)."""
+"""A shorter segment is no regime (Greyhound's validation)."""
 CHANGE_LEAST: Final = 0.10
-"""Change of the median step time worth a cut (diagnosis 5)."""
+"""Change of the median step time worth a cut."""
 CHANGE_CUSUM: Final = 5.0
 """Height of the scaled CUSUM, in standard deviations. It is looked for every second, so far above
 an ordinary 2. Simulated: no cut in steady runs, one per 1,000 steps in bursty and heavy-tailed

@@ -145,7 +145,7 @@ def underfilled(work: Work) -> Finding | None:
 def misaligned(work: Work) -> Finding | None:
     """Tensor cores that work at a fraction of their rate, on multiprocessors that are all busy,
     with little for the memory and the fp32 units to do: products whose sizes they cannot take
-    whole (diagnosis 2.6, "misaligned shapes or small tiles"). What tensor cores and memory do
+    whole: misaligned shapes, small tiles. What tensor cores and memory do
     would take so much of the time at their full rates; the rest is slow products."""
     if not policy.TENSOR_ABSENT <= work.tensor < policy.MISALIGNED_TENSOR:
         return None

@@ -10,7 +10,7 @@ from tui.verdict.window import Window
 
 
 def checkpoint(window: Window) -> Finding | None:
-    """The amortised share of checkpoints, or one that lasted half a minute (diagnosis 2.6)."""
+    """The amortised share of checkpoints, or one that lasted half a minute."""
     found = checkpoints(window)
     if found is None:
         return None

@@ -14,7 +14,7 @@ from tui.verdict.window import GpuActivity, Window
 
 
 def compute(window: Window) -> Finding | None:
-    """The GPU is the limit (diagnosis 2.5, 4); on the host's clock alone, it or launching to it.
+    """The GPU is the limit; on the host's clock alone, it or launching to it.
 
     What it is busy with, the counters say; without them there is no sub.
     """

@@ -14,7 +14,7 @@ from tui.verdict.window import Window
 
 
 def h2d(window: Window) -> Finding | None:
-    """Copies on the compute stream are always exposed, pinned ones too (diagnosis 2.6); what runs
+    """Copies on the compute stream are always exposed, pinned ones too; what runs
     while the GPU computes is not counted."""
     moved = copies(window)
     if moved is None or moved.share < policy.CONTRIBUTOR:

@@ -21,7 +21,7 @@ from tui.verdict.window import Window
 
 
 def now_and_then(window: Window) -> Finding | None:
-    """The amortised excess of outlier steps (diagnosis 2.6), or one of half a minute.
+    """The amortised excess of outlier steps, or one of half a minute.
 
     Less the time in which the thread had no core, which comes in bursts too. With a GPU only what
     leaves it idle counts: a step that reads the loss now and then waits for work that is done.

@@ -11,7 +11,7 @@ from tui.verdict.window import Window
 
 
 def burst(window: Window, feeding: Feeding) -> Explained | None:
-    """80 % of the wait in 15 % of the steps, while workers have time to spare (diagnosis 2.6).
+    """80 % of the wait in 15 % of the steps, while workers have time to spare.
 
     Batches come back in order, so W workers that are simply too slow make one step in W wait: where
     nobody knows how busy they are, a burst must be rarer than half of that.

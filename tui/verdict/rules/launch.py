@@ -34,9 +34,9 @@ DETECTS_ANOMALIES: Final = (
 
 
 def launch(window: Window) -> Finding | None:
-    """The GPU has caught up with the host at the end of every phase, and is busy for part of them
-    (diagnosis 2.6). What is not busy is the bubble; without a counter that tells how busy, the
-    rule abstains. Removing it is bounded by the GPU's busy time and by the loader.
+    """The GPU has caught up with the host at the end of every phase, and is busy for part of them.
+    What is not busy is the bubble; without a counter that tells how busy, the rule abstains.
+    Removing it is bounded by the GPU's busy time and by the loader.
     """
     device, told = on_device(window), window.activity
     if device is None or device.caught_up is None or told is None or told.busy is None:

@@ -12,7 +12,7 @@ from tui.verdict.window import Window
 
 def cpu_starved(window: Window, bubble: Share) -> Finding | None:
     """Where waiting for a core explains half of the `bubble` in which the GPU waits for launches:
-    then cores are the cure, not fewer kernels (diagnosis 2.6, confounders of launch-bound)."""
+    then cores are the cure, not fewer kernels."""
     lack = starved(window)
     if lack is None:
         return None

@@ -15,7 +15,7 @@ from tui.verdict.window import Window
 
 
 def optimizer(window: Window) -> Finding | None:
-    """Time in `optimizer.step()` (diagnosis 2.6). A step with 8 backwards has one of them, so the
+    """Time in `optimizer.step()`. A step with 8 backwards has one of them, so the
     ratio of sums is the amortised share. On the GPU's clock where that is read."""
     rows = window.steps
     share = share_of([row.optimizer_ns for row in rows], [wall_of(row) for row in rows])

@@ -11,7 +11,7 @@ from tui.verdict.window import Window
 
 
 def recompile(window: Window) -> Finding | None:
-    """At least 3 steps with a compilation in the last 200 after the warm-up (diagnosis 2.7)."""
+    """At least 3 steps with a compilation in the last 200 after the warm-up."""
     recent = warm_recent(window)
     newest = recent[-1].number if recent else 0
     rows = [row for row in recent if row.number > newest - policy.RECOMPILE_STEPS]

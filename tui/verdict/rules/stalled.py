@@ -25,8 +25,8 @@ def stalled(window: Window) -> Finding | None:
     The age is that of the last mark, not of the step: an evaluation that fetches makes progress.
     """
     now = window.open_step
-    if now is None or window.ended or now.phase == "starting":
-        return None
+    if now is None or window.ended or now.phase == "starting" or now.age_s <= policy.STALL_S:
+        return None  # no limit is below this one, and as a rule nothing stands so long
     limit_s = limit_of(now, window.all_recent)
     if now.age_s <= limit_s:
         return None
@@ -52,6 +52,11 @@ def stalled(window: Window) -> Finding | None:
     advice = look_at(held) if held else usual
     headline = f"nothing for {age}: {now.phase}{here}"
     return plain("stalled", None, "critical", headline, tuple(evidence), (advice,))
+
+
+def is_near(now: OpenStep, recent: tuple[Step, ...]) -> bool:
+    """Whether half of that time has passed: who is asked where everyone is needs seconds."""
+    return now.age_s > policy.STALL_S / 2 and now.age_s > limit_of(now, recent) / 2
 
 
 def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:

@@ -26,7 +26,7 @@ from tui.verdict.window import FrameShare, Window
 
 def sync(window: Window) -> Finding | None:
     """Synchronisations that cost something: never the time in which the host waits, but what the
-    GPU then stands idle (diagnosis 2.6).
+    GPU then stands idle.
 
     Without them the host would issue in the rest of its time, 1 - s, and the GPU would work for
     its busy time: R = 1 - max(busy, 1 - s). A GPU-bound loop with `loss.item()` has busy = 1 and

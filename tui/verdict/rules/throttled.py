@@ -17,7 +17,7 @@ _NEEDS: Final = {
 
 
 def throttled(window: Window) -> Finding | None:
-    """A reason other than the power cap in more than 10 % of the readings (diagnosis 2.6). Work on
+    """A reason other than the power cap in more than 10 % of the readings. Work on
     the GPU is slower by at most what its clock lacks; time in which it stands idle is not.
     Abstains where the clock, or the highest that it goes to, is not told."""
     told = window.activity

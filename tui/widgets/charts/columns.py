@@ -25,8 +25,10 @@ SEVERAL, MANY = 2, 4
 """Samples in a column from which its highest is told beside the mean, and its lowest."""
 STEADY = 0.15
 """A grid stays while the step time has changed by less than this, so that it does not flicker."""
-HELD_HEIGHTS = 2_000
-"""A chart of 9 rows has 73 heights: most columns are as high as others."""
+HELD_PICTURES = 8
+"""Every chart of a frame asks for the same times, and a frame is shorter than most columns."""
+HELD_COLUMNS = 1_000
+"""Of the last frames: all but the newest of a chart's columns are as they were."""
 BETWEEN, EDGE = "▒", 5
 """Fills an area between the lowest and the mean, and its edge where that is more eighths high."""
 
@@ -85,16 +87,21 @@ def grid_for(
     return Grid(column_ns, max(1, round(block_ns / step_ns)), block_ns, step_ns)
 
 
-def cells(grid: Grid, end_ns: int, columns: int) -> list[Stretch]:
+def cells(grid: Grid, end_ns: int, columns: int) -> Sequence[Stretch]:
     """The columns' own times, oldest first; the last holds `end_ns`."""
-    first = end_ns // grid.column_ns - columns + 1
-    return [
-        Stretch(at * grid.column_ns, (at + 1) * grid.column_ns)
-        for at in range(first, first + columns)
-    ]
+    return evenly(grid.column_ns, end_ns // grid.column_ns, columns)
 
 
-def stretches(grid: Grid, end_ns: int, columns: int, starts: StepEdges) -> list[Stretch]:
+@lru_cache(maxsize=HELD_PICTURES)
+def evenly(column_ns: int, last: int, columns: int) -> Sequence[Stretch]:
+    """So many stretches of absolute time that are equally long, up to the `last` one."""
+    first = last - columns + 1
+    return tuple(
+        Stretch(at * column_ns, (at + 1) * column_ns) for at in range(first, first + columns)
+    )
+
+
+def stretches(grid: Grid, end_ns: int, columns: int, starts: StepEdges) -> Sequence[Stretch]:
     """The times that the columns tell of, oldest first; the last column holds `end_ns`."""
     times = cells(grid, end_ns, columns)
     if not grid.whole_steps or len(starts) < 2:
@@ -150,22 +157,19 @@ def area_rows(
 
     A measured nothing is one eighth high; what was not measured is blank.
     """
-    scale = rows * 8 / (high - low)
-    upright: list[str] = []
-    for column in columns:
-        if column is None:
-            upright.append(" " * rows)
-            continue
-        mean = min(rows * 8, max(1, round((column.mean - low) * scale)))
-        peak = min(rows * 8, round((column.peak - low) * scale))
-        least = mean if column.low is None else round((column.low - low) * scale)
-        upright.append(_upright(mean, peak, least, rows))
+    upright = [_upright(column, rows, low, high) for column in columns]
     return ["".join(cells) for cells in zip(*upright, strict=True)] or [""] * rows
 
 
-@lru_cache(maxsize=HELD_HEIGHTS)
-def _upright(mean: int, peak: int, least: int, rows: int) -> str:
-    """A column's cells, the topmost first, by its heights in eighths."""
+@lru_cache(maxsize=HELD_COLUMNS)
+def _upright(column: Column | None, rows: int, low: float, high: float) -> str:
+    """A column's cells, the topmost first."""
+    if column is None:
+        return " " * rows
+    scale = rows * 8 / (high - low)
+    mean = min(rows * 8, max(1, round((column.mean - low) * scale)))
+    peak = min(rows * 8, round((column.peak - low) * scale))
+    least = mean if column.low is None else round((column.low - low) * scale)
     return "".join(_cell(mean, peak, least, 8 * (rows - 1 - y)) for y in range(rows))
 
 

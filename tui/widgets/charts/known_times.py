@@ -6,7 +6,7 @@ from typing import Final
 
 from tui.over_time.growing import HOUR_NS
 from tui.over_time.series import Series
-from tui.widgets.charts.columns import Column, Stretch, columns_of
+from tui.widgets.charts.columns import Column, Stretch, columns_of, evenly
 from tui.widgets.view import View, charts_end_ns
 
 LEAST_S: Final = 10
@@ -20,7 +20,7 @@ def span_ns_of(view: View, charts: Sequence[Series]) -> int:
     return min(max(wanted_ns, LEAST_S * 10**9), HOUR_NS)
 
 
-def times_of(view: View, charts: Sequence[Series], columns: int) -> list[Stretch]:
+def times_of(view: View, charts: Sequence[Series], columns: int) -> Sequence[Stretch]:
     """That time in so many columns, oldest first, on a grid of absolute time.
 
     A window that was chosen is cut evenly. All that is known becomes more from frame to frame: its
@@ -30,8 +30,7 @@ def times_of(view: View, charts: Sequence[Series], columns: int) -> list[Stretch
     columns = max(1, columns)
     column_ns = span_ns // columns if view.window_chosen else _steady(span_ns, columns)
     newest = -(-end_ns // column_ns)
-    firsts = range(newest - columns, newest)
-    return [Stretch(at * column_ns, (at + 1) * column_ns) for at in firsts]
+    return evenly(column_ns, newest - 1, columns)
 
 
 def _steady(span_ns: int, columns: int) -> int:
@@ -54,9 +53,17 @@ def known_columns(series: Series, times: Sequence[Stretch]) -> list[Column | Non
     long shows the same in several beside each other: no more than was known."""
     if not times:
         return []
-    apart, start_ns = series.interval_ns, times[0].start_ns
-    column_ns = times[0].end_ns - start_ns
-    if apart > column_ns:
-        firsts = [time.start_ns // apart * apart for time in times]
-        times = [Stretch(first, first + apart) for first in firsts]
-    return columns_of(series, times, series.level_for(column_ns, start_ns))
+    start_ns, end_ns = times[0]
+    return columns_of(
+        series, sampled_in(series, times), series.level_for(end_ns - start_ns, start_ns)
+    )
+
+
+def sampled_in(series: Series, times: Sequence[Stretch]) -> Sequence[Stretch]:
+    """The times, or where a series was sampled further apart, those of the samples that they lie
+    in."""
+    apart = series.interval_ns
+    if not times or apart <= times[0].end_ns - times[0].start_ns:
+        return times
+    firsts = [time.start_ns // apart * apart for time in times]
+    return [Stretch(first, first + apart) for first in firsts]

@@ -10,7 +10,7 @@ from tui.widgets.charts.held_columns import HeldColumns
 
 SECOND_NS: Final = 1_000_000_000
 STEPS_A_COLUMN: Final = 3
-"""Means over fewer beat with the step, and draw a wave that does not exist (terminal.md 1)."""
+"""Means over fewer beat with the step, and draw a wave that does not exist."""
 
 
 def column_for(span_s: int, columns: int, step_ns: int) -> int:

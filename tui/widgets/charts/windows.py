@@ -9,7 +9,8 @@ ENOUGH_STEPS = 8
 STILL_ENOUGH_STEPS = 4
 """A window that was chosen stays while it holds this many: it must not go back and forth."""
 BEAT_FROM, BEAT_TO = 1 / 3, 3.0
-"""Columns between these many steps beat with the step (terminal.md 1, rule 5)."""
+"""Columns between these many steps beat with the step: with a step of 1.9 s, the
+means of 1 s columns draw a slow wave that does not exist."""
 FULL = 0.75
 """A window that samples fill to less than this is the next one, drawn under a wrong name."""
 

@@ -6,7 +6,8 @@ from typing import Final
 from tui.over_time.series import Series
 from tui.snapshot import Snapshot
 from tui.verdict.memory_trend import MemoryTrend, Whose
-from tui.widgets.charts.known_times import held_at, known_columns, span_ns_of, times_of
+from tui.widgets.charts.held_columns import HeldColumns
+from tui.widgets.charts.known_times import held_at, sampled_in, span_ns_of, times_of
 from tui.widgets.charts.level_chart import BOTH_ENDS, LABEL, chart_rows
 from tui.widgets.memory.holders import shown_gpu
 from tui.widgets.memory.trends import NAMES, series_of, trend_rows
@@ -28,7 +29,12 @@ LEAST_CHART: Final = LABEL + 20
 
 
 class MemoryPanel(Panel):
-    """One line where there is little room; else a heading, the slope, and a trend."""
+    """One line where there is little room; else a heading, the slope, and a trend. Keeps the
+    columns that cannot change any more."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id)
+        self._held = HeldColumns()
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """Of the memory that matters most."""
@@ -47,13 +53,41 @@ class MemoryPanel(Panel):
         title = f"Memory · chart: {DRAWN[whose]} {span(span_ns_of(view, [series]) / 1e9)}"
         out = [rule(title, _notes(snapshot, view.device), width, self.has_focus)]
         if height <= 3:
-            return [*out, *_beside(view, series, trend, words, width, height - 1)]
+            return [*out, *self._beside(view, series, trend, words, width, height - 1)]
         out += trend_rows(view, width, headed=False)
         out += [
             row(f" allocator {' · '.join(allocator_words(newest))}", "dim")
             for newest in snapshot.gpu_memory[-1:]
         ]
-        return [*out, *_chart(view, series, trend, width - 1, min(height - len(out), 12))]
+        return [*out, *self._chart(view, series, trend, width - 1, min(height - len(out), 12))]
+
+    def _beside(
+        self,
+        view: View,
+        series: Series,
+        trend: MemoryTrend | None,
+        words: Sequence[Row],
+        width: int,
+        height: int,
+    ) -> list[Row]:
+        """The chart on its scale, with the words at its right."""
+        said = list(words[:height])
+        side = max(length(one) for one in said) + 1
+        if width - side < LEAST_CHART:
+            return said
+        chart = self._chart(view, series, trend, width - side, height)
+        if not chart:
+            return said
+        said += [()] * (len(chart) - len(said))
+        return [(*fit(left, width - side), *right) for left, right in zip(chart, said, strict=True)]
+
+    def _chart(
+        self, view: View, series: Series, trend: MemoryTrend | None, width: int, height: int
+    ) -> list[Row]:
+        label = LABEL if height > 1 else BOTH_ENDS
+        times = times_of(view, [series], width - label - 1)
+        columns = self._held.of(series, sampled_in(series, times))
+        return chart_rows(columns, times, height, trend)
 
 
 def first_of(snapshot: Snapshot) -> Whose | None:
@@ -107,31 +141,3 @@ def _one_line(view: View, whose: Whose, series: Series, head: Row, width: int) -
     full: Row = (*short, Span(of, "dim"))
     head = first_that_fits((head, head[:2]), width - length(short) - 1)
     return ends(first_that_fits((full, short), width - length(head) - 1), head, width, gap=1)
-
-
-def _beside(
-    view: View,
-    series: Series,
-    trend: MemoryTrend | None,
-    words: Sequence[Row],
-    width: int,
-    height: int,
-) -> list[Row]:
-    """The chart on its scale, with the words at its right."""
-    said = list(words[:height])
-    side = max(length(one) for one in said) + 1
-    if width - side < LEAST_CHART:
-        return said
-    chart = _chart(view, series, trend, width - side, height)
-    if not chart:
-        return said
-    said += [()] * (len(chart) - len(said))
-    return [(*fit(left, width - side), *right) for left, right in zip(chart, said, strict=True)]
-
-
-def _chart(
-    view: View, series: Series, trend: MemoryTrend | None, width: int, height: int
-) -> list[Row]:
-    label = LABEL if height > 1 else BOTH_ENDS
-    times = times_of(view, [series], width - label - 1)
-    return chart_rows(known_columns(series, times), times, height, trend)
