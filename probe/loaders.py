@@ -87,7 +87,7 @@ def _whole(number: Any) -> int | None:
 def ready_batches(iterator: Any) -> int | None:
     """Batches that the training thread could take without waiting; None where nobody can tell.
 
-    `mp.Queue.qsize` is not there on macOS; `empty()` would cost 5 us (hooks.md 1.3).
+    `mp.Queue.qsize` is not there on macOS; `empty()` would cost 5 us.
     """
     tasks = getattr(iterator, "_task_info", None)
     if tasks is None:

@@ -4,6 +4,7 @@ Imports the codec and pyzmq, so only that thread imports this module. Never touc
 """
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable
 from threading import Event
@@ -95,6 +96,8 @@ class Server:
         self._marks = 0
         self._newest = -1
         """Number of the newest mark at the last turn."""
+        self._quiet = -1
+        """The same, at the one before."""
         self._behind = False
         """Marks were left in the ring, and some may have fallen out: nobody was to be told."""
         self._rest_turns = 0
@@ -125,7 +128,7 @@ class Server:
         words[page.WORD_OPEN] = page.pack_open(kind, since_ns)
         rows = HISTORY_ROWS if self._behind else ROWS_A_TURN
         steps = self._digest(newest, rows)
-        if last:
+        if last or self._trainer_is_gone(newest):
             steps += self._timeline.finish()
         fresh = merge_steps(steps, rows)
         self._page.add_rows(fresh)
@@ -137,14 +140,15 @@ class Server:
         if self._endpoint is None:
             return
         self._look(now_ns)
-        self._answer(now_ns)
+        told = self._answer(now_ns)
         self._peers.drop_silent(now_ns)
         self._tracer.allow(self._peers.newest_pid)
         self._recorder.watched = bool(self._peers)
         if self._recorder.watched:
             self._recorder.wake()
         for identity, peer in self._peers.items():
-            self._send_batch(identity, peer, fresh, gpu, now_ns)
+            if identity not in told:
+                self._send_batch(identity, peer, fresh, gpu, now_ns)
         self._rss_bytes = self._file_bytes = None
         self._gpu_memory, self._gpu_clocks = [], []
 
@@ -194,6 +198,13 @@ class Server:
         self._marks = newest + 1
         return steps
 
+    def _trainer_is_gone(self, newest: int) -> bool:
+        """Whether the training thread has ended: a worker of Ray, which trains in a thread, is
+        killed a second later."""
+        owner, is_quiet = self._recorder.owner, newest == self._quiet
+        self._quiet = newest
+        return is_quiet and owner != 0 and owner not in sys._current_frames()
+
     def _take_device(self, now_ns: int) -> list[GpuStep]:
         """What the device marks have told since the last turn; and the next turn's grant."""
         ledger = self._timeline.ledger
@@ -239,8 +250,10 @@ class Server:
             assert self._endpoint is not None
             self._hold(self._endpoint)
 
-    def _answer(self, now_ns: int) -> None:
+    def _answer(self, now_ns: int) -> set[bytes]:
+        """Hear the requests; returns who was told all of the past, what is fresh with it."""
         assert self._endpoint is not None
+        told: set[bytes] = set()
         for identity, frame in self._endpoint.receive(REQUESTS_A_TURN):
             try:
                 request = decode_request(frame)
@@ -251,10 +264,11 @@ class Server:
                 self._peers.left(identity)
             elif isinstance(request, Subscribe):
                 peer = self._peers.heard(identity, request.pid, now_ns)
-                if not peer.greeted:
-                    self._greet(identity, peer, request.history, now_ns)
+                if not peer.greeted and self._greet(identity, peer, request.history, now_ns):
+                    told.add(identity)
             elif isinstance(request, AskStacks):
                 self._dump(identity, now_ns)
+        return told
 
     def _dump(self, identity: bytes, now_ns: int) -> None:
         assert self._endpoint is not None
@@ -262,14 +276,16 @@ class Server:
         if dump is not None:
             self._endpoint.send(identity, encode_message(dump))
 
-    def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
+    def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> bool:
+        """Say who we are; returns whether the past was told, which is done where it is wanted."""
         assert self._endpoint is not None
         peer.greeted = True
         hello = Hello(**{name: getattr(self._identity, name) for name in Hello.__struct_fields__})
         self._endpoint.send(identity, encode_message(Greeting(hello, now_ns)))
-        if history and self._history:
-            steps, gpu = list(self._history), list(self._gpu_history)
-            self._send_batch(identity, peer, steps, gpu, now_ns)
+        if not (history and self._history):
+            return False
+        self._send_batch(identity, peer, list(self._history), list(self._gpu_history), now_ns)
+        return True
 
     def _send_batch(
         self, identity: bytes, peer: Peer, steps: list[Step], gpu: list[GpuStep], now_ns: int

@@ -2,7 +2,7 @@
 
 The time between two marks is told by both of them, so a gap is booked when its second mark comes:
 before a backward it was forward, between a backward and an optimizer it was other. So closures,
-accumulation, GANs and LBFGS need no case of their own (hooks.md 1.4 has the loops it was tried on).
+accumulation, GANs and LBFGS need no case of their own (tests/unit/probe/test_loops.py has them).
 """
 
 from collections.abc import Callable, Sequence
@@ -134,7 +134,8 @@ class Timeline:
         """The run ends; returns the step that had no mark behind it to end it."""
         if self._boundary.ends_with_the_run(self._step):
             self._end_step()
-        return self._done
+        done, self._done = self._done, []
+        return done
 
     def open(self) -> Open:
         """The step that is running."""

@@ -23,8 +23,6 @@ class Case:
     """The first rank waits for the data of all."""
     into: Mapping[str, str] = field(default_factory=dict)
     """Waits that are told under another name than their own: by kind, the phase."""
-    unheard: int = 0
-    """Steps at the end that nobody is told of."""
     note: str = ""
     """What a user has to know."""
 
@@ -130,15 +128,6 @@ CASES = (
         (),
         "ray",
         elsewhere=True,
-        unheard=1,
-        note="`install()` in the training function; the last step is not told, see the next row",
-    ),
-    Case(
-        "Ray Train",
-        "ray_train.py",
-        ("uninstall",),
-        "ray",
-        elsewhere=True,
-        note="`probe.uninstall()` at the end of that function",
+        note="`install()` in the training function",
     ),
 )

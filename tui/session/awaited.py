@@ -53,7 +53,7 @@ class AwaitedPicture:
     @property
     def news(self) -> str:
         """What was said last about a recording."""
-        return self._picture.news if isinstance(self._picture, RecordedPicture) else ""
+        return getattr(self._picture, "news", "")
 
     def toggle_recording(self) -> None:
         """Begin a recording, or end it."""

@@ -1,16 +1,11 @@
-"""Ray Train: the loop runs in a thread of a worker process that Ray starts.
-
-"uninstall": the probe is put away at its end.
-"""
-
-import sys
+"""Ray Train: the loop runs in a thread of a worker process that Ray starts."""
 
 import ray
 from ray.train import RunConfig, ScalingConfig
 from ray.train.torch import TorchTrainer
 
 
-def train(config):
+def train():
     import probe
 
     probe.install()
@@ -28,8 +23,6 @@ def train(config):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    if config["uninstall"]:
-        probe.uninstall()
     known.tell(known.STEPS)
     known.heard()
 
@@ -41,7 +34,6 @@ if __name__ == "__main__":
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     TorchTrainer(
         train,
-        train_loop_config={"uninstall": sys.argv[1:] == ["uninstall"]},
         scaling_config=ScalingConfig(num_workers=1, use_gpu=False),
         run_config=RunConfig(storage_path=folder),
     ).fit()
