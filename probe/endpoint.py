@@ -46,6 +46,7 @@ class Endpoint:
             if self._filtered:
                 return
             self._socket.close(linger=0)
+            self._socket = None
         self._socket = self._bind(self._filtered)
 
     def _is_there(self) -> bool:

@@ -67,7 +67,7 @@ class Ledger:
         self._last = (0, 0)
         """Number and time of the mark that ended the last phase."""
         self._sampled = False
-        """As of the last mark that `samples` was asked about."""
+        """As of the last mark that `_samples` was asked about."""
         self._waiting: deque[_Step] = deque(maxlen=MOST_WAITING)
         self._passed: dict[int, tuple[int, int]] = {}
         """Mark: (device, ns on its clock)."""

@@ -149,6 +149,11 @@ class Recorder:
             self.resting = False
             self.put((self.number(), marks.RESTED, self.now_ns(), self.rested))
 
+    def lose_owner(self) -> None:
+        """The training thread has ended: the next to mark is another. Called by the publisher."""
+        self.owner = 0
+        self.put((self.number(), marks.TRAINER_GONE, self.now_ns(), None))
+
     def stop(self) -> None:
         """Take no marks any more."""
         self.on = False

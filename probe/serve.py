@@ -96,8 +96,6 @@ class Server:
         self._marks = 0
         self._newest = -1
         """Number of the newest mark at the last turn."""
-        self._quiet = -1
-        """The same, at the one before."""
         self._behind = False
         """Marks were left in the ring, and some may have fallen out: nobody was to be told."""
         self._rest_turns = 0
@@ -122,13 +120,14 @@ class Server:
     def turn(self, last: bool = False) -> None:
         """One wake-up: digest the marks, answer, publish. The last one as the run ends."""
         now_ns = clock.now_ns()
+        self._look_for_trainer()
         newest, kind, since_ns, _ = self._recorder.newest()
         words = self._page.words
         words[page.WORD_HEARTBEAT] = now_ns
         words[page.WORD_OPEN] = page.pack_open(kind, since_ns)
         rows = HISTORY_ROWS if self._behind else ROWS_A_TURN
         steps = self._digest(newest, rows)
-        if last or self._trainer_is_gone(newest):
+        if last:
             steps += self._timeline.finish()
         fresh = merge_steps(steps, rows)
         self._page.add_rows(fresh)
@@ -150,7 +149,7 @@ class Server:
             if identity not in told:
                 self._send_batch(identity, peer, fresh, gpu, now_ns)
         self._rss_bytes = self._file_bytes = None
-        self._gpu_memory, self._gpu_clocks = [], []
+        self._gpu_clocks = []
 
     def close(self, reason: str) -> None:
         """Say good-bye to whoever watches and take the socket away."""
@@ -186,7 +185,9 @@ class Server:
         if self._behind and due:
             self._timeline.pick_up(ring[0][0])
             self._behind = due < len(ring)
-        a_row = 1 + int(due / (FULL * rows * FEWEST_MARKS))
+        a_row = 1
+        if due > rows * FEWEST_MARKS:
+            a_row += int(due / (FULL * rows * FEWEST_MARKS))
         steps: list[Step] = []
         while due:
             breath = min(due, MARKS_A_BREATH)
@@ -198,12 +199,12 @@ class Server:
         self._marks = newest + 1
         return steps
 
-    def _trainer_is_gone(self, newest: int) -> bool:
-        """Whether the training thread has ended: a worker of Ray, which trains in a thread, is
-        killed a second later."""
-        owner, is_quiet = self._recorder.owner, newest == self._quiet
-        self._quiet = newest
-        return is_quiet and owner != 0 and owner not in sys._current_frames()
+    def _look_for_trainer(self) -> None:
+        """A worker of Ray trains in a thread, and is killed a second after that has ended."""
+        recorder = self._recorder
+        is_quiet = recorder.newest()[0] == self._newest
+        if is_quiet and recorder.owner and recorder.owner not in sys._current_frames():
+            recorder.lose_owner()
 
     def _take_device(self, now_ns: int) -> list[GpuStep]:
         """What the device marks have told since the last turn; and the next turn's grant."""
@@ -211,8 +212,7 @@ class Server:
         for told in self._governor.told():
             ledger.take(told, self._timeline.steps)
         rows = ledger.steps()
-        self._gpu_memory += ledger.memory
-        ledger.memory = []
+        self._gpu_memory, ledger.memory = ledger.memory, []
         if rows:
             self._behind_ns = rows[-1].lag_start_ns
         self._governor.turn(now_ns, self._timeline.steps, self._behind_ns)

@@ -1,6 +1,6 @@
 """The state page of this process: made when the probe is armed, gone with the process.
 
-`wire.page` has the layout. The training thread writes one word a mark; all else is the publisher's.
+`wire.page` has the layout. All that is written in it is the publisher's.
 """
 
 import mmap

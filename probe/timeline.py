@@ -67,6 +67,7 @@ class Timeline:
             marks.OPTIMIZER_INSIDE: self._optimizer_inside,
             marks.STEP: self._step_said,
             marks.RESTED: self._rested,
+            marks.TRAINER_GONE: self._trainer_gone,
         }
         self._asides: dict[int, Callable[[int, Any], None]] = {
             marks.LOADER: self._loader,
@@ -98,7 +99,7 @@ class Timeline:
 
     def feed_all(self, some: Sequence[Mark], a_row: int = 1) -> list[Step]:
         """Take marks in order; returns the steps that they complete. As `feed` with each of them,
-        at a tenth of the cost while the loop is of the plainest: then so many steps make a row."""
+        at a sixth of the cost while the loop is of the plainest: then so many steps make a row."""
         done: list[Step] = []
         columns: Columns | None = None
         at = 0
@@ -134,8 +135,7 @@ class Timeline:
         """The run ends; returns the step that had no mark behind it to end it."""
         if self._boundary.ends_with_the_run(self._step):
             self._end_step()
-        done, self._done = self._done, []
-        return done
+        return self._done
 
     def open(self) -> Open:
         """The step that is running."""
@@ -351,6 +351,13 @@ class Timeline:
         self.steps += self._rests.over(leaves, t_ns - self._since_ns)
         self._begin_at(t_ns)
         self._spoiled = True
+
+    def _trainer_gone(self, t_ns: int, _: None) -> None:
+        """No mark will end the last step; what comes next is another thread's, from its first."""
+        if self._boundary.ends_with_the_run(self._step):
+            self._end_step()
+        self._begin_at(t_ns)
+        self._expected = None
 
     # -- asides and losses -------------------------------------------------------------------
 

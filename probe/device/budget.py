@@ -8,7 +8,7 @@ a 20 ms step below 0.5 %, and a 5 ms step below 1 %."""
 STEP_NS: Final = 10_000
 STEP_SHARE: Final = 0.001
 """What they may take of a step on average: the larger of these. The host's marks (10 us) and the
-publisher's turns, which hold the interpreter lock (14 us a step at 200 steps a second), leave so
+publisher's turns, which hold the interpreter lock (7 us a step at 0.5 ms, 19 us at 5 ms), leave so
 much of the promised 30 us; steps over 100 ms are stamped all. Measured on an H200: 50 to 160 us a
 stamped step (reading an event fetches what the device wrote, 3 us each; caches are cold after a
 wait), so in short steps one of five to sixteen is stamped."""

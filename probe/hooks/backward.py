@@ -43,6 +43,7 @@ def _attach(
             return original(*args, **kwargs)
         if get_ident() != recorder.owner and not claim(BACKWARD_ENTER):
             return original(*args, **kwargs)
+        owner = recorder.owner
         try:
             put((n := number(), BACKWARD_ENTER, now_ns(), None))
             if (stamp := recorder.stamp) is not None:
@@ -55,9 +56,10 @@ def _attach(
             return original(*args, **kwargs)
         finally:
             try:
-                put((n := number(), BACKWARD_LEAVE, now_ns(), None))
-                if (stamp := recorder.stamp) is not None:
-                    stamp(n, BACKWARD_LEAVE)
+                if recorder.owner == owner:  # else another thread trains since then
+                    put((n := number(), BACKWARD_LEAVE, now_ns(), None))
+                    if (stamp := recorder.stamp) is not None:
+                        stamp(n, BACKWARD_LEAVE)
             except Exception as error:
                 trip(error)
 

@@ -52,7 +52,7 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
             return original(self)
         if get_ident() != recorder.owner and not claim(FETCH_ENTER):
             return original(self)
-        entered = 0
+        entered, owner = 0, recorder.owner
         try:
             iterator = id(self)
             if iterator not in known:
@@ -74,6 +74,8 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
             recorder.mark(FETCH_FAILED)
             raise
         try:
+            if recorder.owner != owner:
+                return batch  # another thread trains since then
             if entered % LOOK_EVERY:
                 put((n := number(), FETCH_LEAVE, now_ns(), None))
                 if (stamp := recorder.stamp) is not None:
@@ -89,12 +91,15 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
 
 def _patch_start(recorder: Recorder, watch: LoaderWatch, base: Any, name: str) -> Detach:
     original = getattr(base, name)
-    mark = recorder.mark
+    mark, trip = recorder.mark, recorder.trip
 
     @functools.wraps(original)
     def start(self: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.on:
-            mark(ITERATION, self, watch.restarted)
+            try:
+                mark(ITERATION, watch.restarted(self))  # also while the hooks rest
+            except Exception as error:
+                trip(error)
         return original(self, *args, **kwargs)
 
     return replace(original, start, [(base, name)])

@@ -33,6 +33,8 @@ READY: Final = 19
 """How many batches lie ready, told before a fetch while somebody watches."""
 RESTED: Final = 20
 """The hooks have rested (nobody watches, and the steps are short) and begin to mark again."""
+TRAINER_GONE: Final = 21
+"""The training thread has ended, and the process lives on."""
 
 ASIDES: Final = frozenset({LOADER, READY})
 """Marks that tell something and bound nothing."""
@@ -59,5 +61,6 @@ OPEN_PHASE: Final[dict[int, str]] = {
     LOADER: "loader start-up",
     READY: "data",
     RESTED: "not known",
+    TRAINER_GONE: "training over",
 }
 """What the training thread is doing, judged from its last mark alone."""

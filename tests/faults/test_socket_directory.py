@@ -187,3 +187,24 @@ def test_full_or_read_only_it_says_why_and_comes_back(
             run.tell()
             status, _, err = run.finish()
     assert (status, err) == (0, "")
+
+
+def test_a_socket_that_cannot_be_bound_again_is_none(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bind = Endpoint._bind
+
+    def once(self: Endpoint, filtered: bool) -> "zmq.Socket[bytes]":
+        if not filtered:
+            raise OSError("no space")
+        return bind(self, filtered)
+
+    monkeypatch.setattr(Endpoint, "_bind", once)
+    monkeypatch.setattr("probe.endpoint._answers", lambda *_: False)
+    with pytest.raises(OSError, match="no space"):
+        endpoint.hold()
+    assert endpoint.receive(1) == []
+    monkeypatch.undo()
+    endpoint.hold()
+    with connected(endpoint) as socket:
+        assert asked(endpoint, socket) == b"asked"

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from threading import Thread
+from typing import Any
 
 import pytest
+import torch
 
+from probe.wire import marks
 from tests.unit.probe.held_clock import Model, Rows, SlowSGD, Watched, phases_ms, watched
 
 
@@ -55,3 +58,37 @@ def test_what_another_thread_steps_while_the_hooks_rest_is_not_counted(run: Watc
         elsewhere(theirs)
     assert of_one in (1, 2)
     assert run.recorder.rested == 5 * of_one
+
+
+class Interrupted(torch.utils.data.Dataset[torch.Tensor]):
+    """Somebody else trains while its row is loaded."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self._meanwhile = meanwhile
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        elsewhere(self._meanwhile)
+        return torch.ones(3)
+
+
+def test_a_fetch_that_lost_the_timeline_meanwhile_does_not_end_in_it(run: Watched) -> None:
+    batches = iter(torch.utils.data.DataLoader(Interrupted(training(run))))
+    next(batches)
+    kinds = [kind for _, kind, _, _ in run.recorder.ring]
+    assert kinds[-1] == marks.OPTIMIZER_LEAVE
+    assert marks.FETCH_LEAVE not in kinds
+
+
+def test_an_iterator_that_begins_while_the_hooks_rest_is_described_anew(run: Watched) -> None:
+    loader = torch.utils.data.DataLoader(torch.ones(4, 3))
+    batches: Any = iter(loader)
+    next(batches)
+    run.recorder.rest()
+    batches._reset(loader)
+    run.recorder.wake()
+    run.recorder.ring.clear()
+    next(batches)
+    assert marks.LOADER in [kind for _, kind, _, _ in run.recorder.ring]

@@ -1,9 +1,11 @@
 """A training thread that ends before its process does, as Ray's workers have one."""
 
+from functools import partial
 from pathlib import Path
 
-from probe.wire import page
-from probe.wire.messages import Batch
+from probe.wire import marks, page
+from probe.wire.messages import Batch, Step
+from probe.wire.page import unpack_open
 from tests.processes.monitored import hello_of, started, subscribed, until, word_of
 
 ONE_BATCH_AHEAD = """
@@ -33,19 +35,28 @@ ONE_BATCH_AHEAD = """
 """
 
 
-def test_the_last_step_of_a_thread_that_has_ended_is_told(tmp_path: Path) -> None:
+def has_told(pid: int, steps: int) -> bool:
+    return word_of(pid, page.WORD_STEPS) == steps
+
+
+def test_each_training_thread_is_told_to_its_last_step(tmp_path: Path) -> None:
     with started(ONE_BATCH_AHEAD, tmp_path) as run:
-        run.tell()
-        assert run.line() == "trained"
+        told: list[Step] = []
+        for steps in (5, 10):
+            run.tell()
+            assert run.line() == "trained"
+            until(partial(has_told, run.pid, steps))
+            assert unpack_open(word_of(run.pid, page.WORD_OPEN)).kind == marks.TRAINER_GONE
         endpoint = hello_of(run.pid).endpoint
         assert endpoint is not None
         with subscribed(endpoint) as next_reply:
-            numbers: list[int] = []
-            while numbers[-1:] != [5]:
+            while not told:
                 reply = next_reply()
                 if isinstance(reply, Batch):
-                    numbers += [step.number for step in reply.steps]
-        assert numbers == [1, 2, 3, 4, 5]
-        until(lambda: word_of(run.pid, page.WORD_STEPS) == 5)
-        run.process.stdin.close()  # type: ignore[union-attr]
-        assert run.process.wait(10) == 0
+                    told += reply.steps
+                    assert reply.open.kind == marks.TRAINER_GONE
+                    assert reply.lost_marks == 0
+        assert [step.number for step in told] == list(range(1, 11))
+        longest_ns = max(step.end_ns - step.start_ns for step in told)
+        between_ns = told[5].start_ns - told[4].end_ns
+        assert longest_ns < between_ns, "the time between the two threads is no step's"

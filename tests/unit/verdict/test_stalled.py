@@ -96,6 +96,7 @@ def test_without_a_stack_the_phase_stands_alone() -> None:
         ("loader start-up", 50.0, False),
         ("export", 50.0, False),
         ("starting", 500.0, False),
+        ("training over", 5_000.0, False),
     ],
 )
 def test_how_long_is_too_long(phase: str, age_s: float, stuck: bool) -> None:

@@ -10,6 +10,8 @@ from tui.verdict.spent import pace_of
 from tui.verdict.standing_workers import look_at, shows, where
 from tui.verdict.window import OpenStep, Window
 
+_NO_STEP = ("starting", "training over")
+"""Phases in which there is no step to come to an end."""
 _NEEDS = {
     "data": "see what the loader waits for: a lock, a server without a timeout, a dead worker",
     "loader start-up": "see what the workers import or open when they start",
@@ -25,7 +27,7 @@ def stalled(window: Window) -> Finding | None:
     The age is that of the last mark, not of the step: an evaluation that fetches makes progress.
     """
     now = window.open_step
-    if now is None or window.ended or now.phase == "starting" or now.age_s <= policy.STALL_S:
+    if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= policy.STALL_S:
         return None  # no limit is below this one, and as a rule nothing stands so long
     limit_s = limit_of(now, window.all_recent)
     if now.age_s <= limit_s:
