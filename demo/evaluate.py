@@ -11,6 +11,7 @@ A scenario that has its result in OUT is not run again.
 
 import argparse
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from suite.judging import judge
 from suite.result import MEASURED, RESULT, measured_in, results_in
 from suite.running import Plan, Run, run_all
 from suite.table import tables
+from tui.sources.gpu_nameplate import text_of
+from tui.sources.gpu_target import visible
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -126,16 +129,17 @@ def gpus_of(earlier: Path) -> set[str | None]:
 
 
 def gpu_here() -> str | None:
-    """The name of the first GPU that gpuwatch will see; None without one."""
+    """The name of the first GPU that a run from here may use (CUDA_VISIBLE_DEVICES); None without
+    one."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         return None
     try:
-        if pynvml.nvmlDeviceGetCount() == 0:
-            return None
-        name: str = pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(0))
-        return name
+        every = [pynvml.nvmlDeviceGetHandleByIndex(at) for at in range(pynvml.nvmlDeviceGetCount())]
+        uuids = [text_of(pynvml.nvmlDeviceGetUUID(device)) for device in every]
+        chosen = visible(os.environ.get("CUDA_VISIBLE_DEVICES"), uuids)
+        return text_of(pynvml.nvmlDeviceGetName(every[chosen[0]])) if chosen else None
     finally:
         pynvml.nvmlShutdown()
 

@@ -348,6 +348,8 @@ class Timeline:
 
     def _rested(self, t_ns: int, leaves: int) -> None:
         """Steps passed unmarked: count them, and begin anew here."""
+        if self._boundary.ends_with_the_run(self._step):
+            self._end_step()  # it had only its end left when the rest began
         self.steps += self._rests.over(leaves, t_ns - self._since_ns)
         self._begin_at(t_ns)
         self._spoiled = True

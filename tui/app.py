@@ -43,6 +43,8 @@ ELSEWHERE = {
 """What is said of a key where no panel of the view has it."""
 SOON_S = 0.01
 """Between two frames while a recording hurries to a moment: for the keys."""
+SETTLED_FRAMES = 2
+"""After the sources are opened: the frame before is the first of what they tell."""
 
 
 class GpuwatchApp(TerminalApp):
@@ -66,6 +68,7 @@ class GpuwatchApp(TerminalApp):
         switch: Switch | None = None,
         gather: "Callable[[int], Facts] | None" = None,
         read_source: SourceReader | None = None,
+        settled: Callable[[], None] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
@@ -76,6 +79,8 @@ class GpuwatchApp(TerminalApp):
         self._read_source = read_source or _files_here
         self._gather = gather
         """Reads what the doctor judges; None: this machine."""
+        self._settled = settled
+        """Called once, when all that a session needs is loaded and on the screen."""
         self._course = Course(with_past(picture))
         self._looking = Looking(DEFAULT_S)
         self._soon = False
@@ -107,6 +112,8 @@ class GpuwatchApp(TerminalApp):
     def _start(self) -> None:
         self._picture.start()
         self.begun.set()
+        if self._settled is not None:
+            self.set_timer(SETTLED_FRAMES / self._frames_s, self._settled)
 
     def draw(self) -> None:
         """The view, what is open above it, and news of a recording."""
@@ -125,8 +132,7 @@ class GpuwatchApp(TerminalApp):
 
     def _tell_news(self) -> None:
         """What became of a recording, on any screen: the smaller ones have no events."""
-        # Not by `isinstance`: of a protocol that is a thirtieth of all that the screen costs.
-        news: str = getattr(self._picture, "news", "")
+        news = self._picture.news
         if news != self._told:
             self._told = news
             self.notify(news)
@@ -336,12 +342,16 @@ class GpuwatchApp(TerminalApp):
 
 
 def run_screen(
-    picture: Picture, appearance: Appearance | None = None, other: Make | None = None
+    picture: Picture,
+    appearance: Appearance | None = None,
+    other: Make | None = None,
+    settled: Callable[[], None] | None = None,
 ) -> int:
     """Show the picture until somebody leaves, and give the terminal back. Returns the exit code.
 
-    `other` makes the picture of another process, where there can be one. Raises NoScreenError where
-    there is no terminal for it; the picture is closed in every case.
+    `other` makes the picture of another process, where there can be one; `settled` is called when
+    all that a session needs is loaded and on the screen. Raises NoScreenError where there is no
+    terminal for it; the picture is closed in every case.
     """
     switch = Switch(picture, other)
     with TerminalGuard() as guard:
@@ -349,7 +359,7 @@ def run_screen(
             reason = why_no_screen()
             if reason is not None:
                 raise NoScreenError(reason)
-            make = partial(GpuwatchApp, picture, switch=switch)
+            make = partial(GpuwatchApp, picture, switch=switch, settled=settled)
             return run_on_terminal(make, guard, appearance or Appearance())[1]
         finally:
             switch.close()

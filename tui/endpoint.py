@@ -27,10 +27,14 @@ def reachable(endpoint: str, pid: int) -> str:
     return endpoint if seen == path else f"ipc://{seen}"
 
 
-def check_socket_directory(hello: Hello, pid: int, uid: int) -> None:
-    """Refuse a socket that somebody else could have put there. Raises NotPermittedError."""
+def check_socket_directory(hello: Hello, pid: int, uid: int) -> bool:
+    """Refuse a socket that somebody else could have put there. Raises NotPermittedError.
+
+    Whether its directory is there: as long as it is not, anybody could make it, so this has to be
+    asked again right before something connects.
+    """
     if hello.endpoint is None:
-        return
+        return False
     if not hello.endpoint.startswith("ipc:///"):
         raise NotPermittedError(
             f"the process wants to be watched at {hello.endpoint}",
@@ -40,13 +44,13 @@ def check_socket_directory(hello: Hello, pid: int, uid: int) -> None:
     try:
         found = os.lstat(directory)
     except FileNotFoundError:
-        return  # removed: the probe binds again
+        return False  # removed: the probe makes it again
     if (
         stat.S_ISDIR(found.st_mode)
         and found.st_uid == uid
         and not stat.S_IMODE(found.st_mode) & 0o077
     ):
-        return
+        return True
     raise NotPermittedError(
         f"{directory} cannot be trusted",
         f"It has to be a directory of user {uid} that nobody else can enter.",

@@ -257,7 +257,7 @@ class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
     """A source cannot deliver, and why; `fix` is what to do. `reason` "" takes it back."""
 
     source: str
-    """"feed", "nvml", "stacks", "process", "page"."""
+    """"feed", "nvml", "stacks", "worker stacks", "process", "page"."""
     reason: str
     fix: str = ""
 

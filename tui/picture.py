@@ -9,6 +9,10 @@ from tui.snapshot import Snapshot
 class Picture(Protocol):
     """A session, a recording that plays, or a fake one in a test."""
 
+    @property
+    def news(self) -> str:
+        """What was said last about a recording that is made of it; "" while nothing was."""
+
     def start(self) -> None:
         """Open the sources. Called once, after the first frame is on the screen; returns soon."""
 
@@ -22,10 +26,6 @@ class Picture(Protocol):
 @runtime_checkable
 class RecordedPicture(Picture, Protocol):
     """A picture that can be written to a file while it is looked at."""
-
-    @property
-    def news(self) -> str:
-        """What was said last about a recording; "" while nothing was."""
 
     def toggle_recording(self) -> None:
         """Begin a recording, or end it. How that went is in the news."""

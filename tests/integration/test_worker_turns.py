@@ -5,17 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.monitored import started
+from tests.processes.monitored import started, until
 from tui import clock
-from tui.observations import AnyObservation, StacksSeen
+from tui.observations import AnyObservation, Missing, StacksSeen
 from tui.sources import stack_turns
+from tui.sources.loader_workers import still_runs
 from tui.sources.stacks import StacksSource, find_py_spy
 
 SCRIPT = """
-import multiprocessing, time
+import multiprocessing, os, time
+
+READ, HELD_BY_PARENT = os.pipe()
 
 def makes_a_batch():
-    time.sleep(600)
+    os.close(HELD_BY_PARENT)
+    os.read(READ, 1)  # ends with the parent, however that ends
 
 def _worker_loop():
     makes_a_batch()
@@ -48,6 +52,8 @@ def test_a_worker_and_then_the_main_process(
             seen += source.poll(clock.now_ns() + len(seen) * 60_000_000_000)
             time.sleep(0.05)
         source.close()
+    until(lambda: not any(map(still_runs, pids)))
+    assert [one.reason for one in seen if isinstance(one, Missing)] == []
     worker, main = seen
     assert isinstance(worker, StacksSeen)
     assert isinstance(main, StacksSeen)

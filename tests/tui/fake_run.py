@@ -128,6 +128,7 @@ class FakeRun:
     change: Callable[[Snapshot], Snapshot] = field(default=lambda snapshot: snapshot)
     """What is different in this test."""
     interval_ns: int = 100 * MS
+    news: str = ""
     started: int = 0
     closed: int = 0
 

@@ -17,6 +17,8 @@ from tui.snapshot import Snapshot
 class LiveFake:
     """The fake run, played now."""
 
+    news = ""
+
     def __init__(self, ends: str) -> None:
         self._began = time.perf_counter_ns()
         self._ends = ends

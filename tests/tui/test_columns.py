@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from math import pi, sin
+from random import Random
 
 import pytest
 
@@ -20,6 +21,7 @@ from tui.widgets.charts.columns import (
     grid_for,
     stretches,
     tick_row,
+    upright,
 )
 
 
@@ -51,6 +53,17 @@ def test_the_peak_is_shade_above_the_mean() -> None:
         "░░ ",
         "███",
     ]
+
+
+def test_the_next_frame_of_a_wide_terminal_draws_only_the_columns_that_are_new() -> None:
+    rng, wide = Random(3), 400
+    charts = [[Column(rng.uniform(0, 100), 100.0) for _ in range(wide + 1)] for _ in range(12)]
+    upright.cache_clear()
+    for chart in charts:
+        area_rows(chart[:wide], 2)
+    for chart in charts:
+        area_rows(chart[1:], 2)
+    assert upright.cache_info().misses == 12 * wide + 12
 
 
 def test_a_measured_nothing_shows_and_what_was_not_measured_does_not() -> None:

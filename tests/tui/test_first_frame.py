@@ -12,6 +12,7 @@ from tests.processes.pseudo_terminal import ROOT, PseudoTerminal
 from tests.tui.fake_run import FakeRun
 from tui.app import GpuwatchApp
 from tui.screens.breakpoints import HEIGHTS, WIDTHS, classes_at
+from tui.snapshot import Snapshot
 
 TOP_LEFT = b"\x1b[1;1H"
 SIZES = [(30, 10), (50, 20), (80, 24), (100, 30), (200, 60)]
@@ -73,3 +74,27 @@ def test_the_screen_begins_at_its_size_and_is_not_styled_anew(
     classes = asyncio.run(session())
     assert told == [True]
     assert classes & {name for _, name in (*WIDTHS, *HEIGHTS)} == classes_at(*size)
+
+
+def test_what_can_wait_comes_after_the_first_frame_of_what_the_sources_tell() -> None:
+    class Noted(FakeRun):
+        def snapshot(self) -> Snapshot:
+            if self.started:
+                told.append("frame")
+            return super().snapshot()
+
+    told: list[str] = []
+    done = asyncio.Event()
+
+    def settled() -> None:
+        told.append("settled")
+        done.set()
+
+    async def session() -> None:
+        app = GpuwatchApp(Noted(), settled=settled, frames_s=50.0)
+        async with app.run_test():
+            await done.wait()
+
+    asyncio.run(session())
+    assert told[0] == "frame"
+    assert told.count("settled") == 1

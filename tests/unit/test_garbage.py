@@ -2,8 +2,11 @@
 
 import gc
 import weakref
+from collections.abc import Iterator
 
-from tui.garbage import NEW_OBJECTS, search_seldom
+import pytest
+
+from tui.garbage import NEW_OBJECTS, SEARCHES, leave_out_what_is_there, search_seldom
 
 
 class Knot:
@@ -13,18 +16,34 @@ class Knot:
         self.itself = self
 
 
-def test_new_cycles_are_still_found_and_what_was_there_is_left_alone() -> None:
+@pytest.fixture(autouse=True)
+def _searched_as_before() -> Iterator[None]:
     before = gc.get_threshold()
-    old = weakref.ref(Knot())
-    try:
-        search_seldom()
-        assert gc.get_freeze_count() > 0
-        assert gc.get_threshold()[0] == NEW_OBJECTS
-        new = weakref.ref(Knot())
-        gc.collect()
-        assert new() is None
-        assert old() is not None
-    finally:
-        gc.unfreeze()
-        gc.set_threshold(*before)
-        gc.collect()
+    gc.disable()  # a search of its own would find what a test leaves lying
+    yield
+    gc.enable()
+    gc.unfreeze()
+    gc.set_threshold(*before)
+    gc.collect()
+
+
+def test_a_search_begins_after_many_new_objects() -> None:
+    search_seldom()
+    assert gc.get_threshold() == (NEW_OBJECTS, *SEARCHES)
+
+
+def test_what_was_there_is_left_out_and_new_cycles_are_still_found() -> None:
+    kept = Knot()
+    old = weakref.ref(kept)
+    leave_out_what_is_there()
+    del kept
+    new = weakref.ref(Knot())
+    gc.collect()
+    assert new() is None
+    assert old() is not None
+
+
+def test_garbage_that_is_there_is_not_kept() -> None:
+    garbage = weakref.ref(Knot())
+    leave_out_what_is_there()
+    assert garbage() is None

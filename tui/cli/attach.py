@@ -9,9 +9,11 @@ from tui.appearance import Appearance
 from tui.cli.appearance_options import add_appearance, appearance_of
 from tui.cli.manual import Manual, examples
 from tui.cli.output import write_notes
-from tui.garbage import search_seldom
+from tui.garbage import leave_out_what_is_there, search_seldom
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.picture import Picture
     from tui.session.recordable import RecordablePicture
     from tui.switching import Make
@@ -86,7 +88,7 @@ def _picture_of(pid: int, stacks: bool) -> "RecordablePicture":
     return picture_of(pid, stacks)
 
 
-def _awaited(found: "Watchable", make: "Make") -> "Picture":
+def _awaited(found: "Watchable", make: "Callable[[int], RecordablePicture]") -> "Picture":
     """The picture for the first frame."""
     from tui import clock
     from tui.session.awaited import AwaitedPicture
@@ -100,6 +102,7 @@ def _without_screen(arguments: argparse.Namespace, picture: "Picture") -> int:
     from tui.cli import watching
 
     search_seldom()
+    leave_out_what_is_there()
     if arguments.json:
         watching.watch(picture, watching.JsonFace(), watching.for_duration(arguments.duration))
     elif arguments.once:
@@ -121,8 +124,8 @@ def show_screen(picture: "Picture", appearance: Appearance, other: "Make | None"
     place from which the command line reaches textual."""
     from tui.app import run_screen
 
-    search_seldom()  # after the imports: their objects are most of all
-    return run_screen(picture, appearance, other)
+    search_seldom()
+    return run_screen(picture, appearance, other, settled=leave_out_what_is_there)
 
 
 def process_id(text: str) -> int:

@@ -7,7 +7,7 @@ frame. So that frame shows this picture, and the real one is made right after it
 from collections.abc import Callable
 
 from tui.errors import GpuwatchError
-from tui.picture import Picture, RecordedPicture
+from tui.picture import RecordedPicture
 from tui.snapshot import Snapshot, gone
 
 
@@ -19,10 +19,10 @@ class AwaitedPicture:
     picture would hold it up.
     """
 
-    def __init__(self, first: Snapshot, make: Callable[[], Picture]) -> None:
+    def __init__(self, first: Snapshot, make: Callable[[], RecordedPicture]) -> None:
         self._first = first
         self._make = make
-        self._picture: Picture | None = None
+        self._picture: RecordedPicture | None = None
         self._is_due = False
 
     def start(self) -> None:
@@ -53,9 +53,9 @@ class AwaitedPicture:
     @property
     def news(self) -> str:
         """What was said last about a recording."""
-        return getattr(self._picture, "news", "")
+        return "" if self._picture is None else self._picture.news
 
     def toggle_recording(self) -> None:
         """Begin a recording, or end it."""
-        if isinstance(self._picture, RecordedPicture):
+        if self._picture is not None:
             self._picture.toggle_recording()

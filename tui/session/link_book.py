@@ -89,6 +89,11 @@ class LinkBook:
         left = self._said_goodbye or not self.hooked
         return self.ended is not None and not left and self._page_state == page.STATE_ARMED
 
+    @property
+    def marks_are_over(self) -> bool:
+        """It has ended, or its probe said good-bye and it may live on for long."""
+        return self.ended is not None or self._link == "left"
+
     def lacks(self, source: str) -> bool:
         """Whether it was said that this source cannot deliver."""
         return source in self._missing

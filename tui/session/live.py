@@ -9,6 +9,8 @@ from tui.snapshot import Snapshot
 class LivePicture:
     """A session and the collector that fills it (`tui.picture.Picture`)."""
 
+    news = ""
+
     def __init__(self, session: Session, collector: Collector, clock: Clock = real_clock) -> None:
         self._session = session
         self._collector = collector

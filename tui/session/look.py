@@ -67,7 +67,7 @@ class Look:
         is_stalled = self.judge.verdict.finding.kind == "stalled"
         self.lacks_stacks = is_stalled and books.link.lacks("stacks") and standing is None
         self.nearly_stalled = open_step is not None and is_near(
-            open_step, books.steps.last(RECENT_ROWS)
+            open_step, books.steps.last(RECENT_ROWS), ended=books.link.marks_are_over
         )
         if said:
             books.events.say("verdict", now_ns, books.steps.total or None, said)

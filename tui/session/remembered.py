@@ -33,6 +33,11 @@ class RememberedPicture:
         self._picture.close()
 
     @property
+    def news(self) -> str:
+        """What was said last about a recording."""
+        return self._picture.news
+
+    @property
     def reach(self) -> Reach:
         """From the first picture that is remembered and tells anything until now."""
         newest_ns = self._newest.t_ns if self._newest is not None else 0

@@ -35,6 +35,7 @@ class ReplayedPicture:
     """
 
     plays = True
+    news = ""
 
     def __init__(
         self, recording: Recording, engine: Engine, clock: Moments, speed: float = 1.0

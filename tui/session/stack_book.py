@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from tui.observations import StacksSeen
 from tui.session.dump_book import DumpBook
+from tui.session.open_step import FRAME_AGE_NS
 from tui.session.workers_at import workers_at
 from tui.sources.frames import way_to, worth_naming
 from tui.verdict.window import SeenBy, WorkersAt
@@ -14,8 +15,9 @@ SPAN_NS: Final = 60_000_000_000
 """The window of the verdict; a chunk is a second or so."""
 HELD_CHUNKS: Final = 240
 """Bounds the memory when chunks come faster than that: some hundred stacks each."""
-FRESH_NS: Final = 10_000_000_000
-"""An older sample does not say where the thread is now, unless nothing has moved since."""
+FRESH_NS: Final = 25_000_000_000
+"""An older sample does not say where the thread is now, unless nothing has moved since. Of a probed
+run chunks of the main thread end 20 s apart at most (`tui.sources.stack_turns`)."""
 
 
 class Where(NamedTuple):
@@ -84,6 +86,8 @@ class StackBook:
 
 
 def _holds(chunk: StacksSeen, now_ns: int, since_ns: int | None) -> bool:
-    """Whether it says where the threads are now."""
-    moved = since_ns is None or chunk.started_ns < since_ns
-    return not moved or now_ns - chunk.t_ns <= FRESH_NS
+    """Whether it says where the threads are now: while they move, where they were lately; where
+    nothing has moved for a while, where they have been since, for most of the chunk."""
+    if since_ns is None or now_ns - since_ns < FRAME_AGE_NS:
+        return now_ns - chunk.t_ns <= FRESH_NS
+    return chunk.started_ns + chunk.t_ns > 2 * since_ns

@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+import psutil
+
 from probe.wire.dump import Dump
 from probe.wire.messages import (
     SCHEMA,
@@ -18,7 +20,8 @@ from probe.wire.messages import (
     decode_reply,
     encode_message,
 )
-from tui.endpoint import reachable
+from tui.endpoint import check_socket_directory, reachable
+from tui.errors import NotPermittedError
 from tui.observations import AnyObservation, Delivered, Greeted, Link, Missing
 from tui.plausible import is_plausible
 from tui.sources.own_dump import DumpReader
@@ -36,6 +39,8 @@ GREETING_NS: Final = 1_000_000_000
 """No greeting within this is a dead end: a forked worker may hold the socket."""
 SILENT_NS: Final = 3_000_000_000
 """Batches come four times a second; this long without one, the link is called silent."""
+LOOK_NS: Final = 1_000_000_000
+"""How often a directory that is not there, or cannot be trusted, is looked at again."""
 FRAMES_A_POLL: Final = 1_000
 ASK_NS: Final = 10_000_000_000
 """How often stacks that are lacking are asked for, until they are there."""
@@ -60,6 +65,9 @@ class FeedSource:
         self._pid = hello.pid if pid is None else pid
         self._context: zmq.Context[Any] | None = None
         self._socket: zmq.Socket[bytes] | None = None
+        self._refused: NotPermittedError | None = None
+        """Why its directory cannot be trusted."""
+        self._looked_ns = 0
         self._sequence = 0
         self._greeted = False
         self._opened_ns: int | None = None
@@ -73,8 +81,9 @@ class FeedSource:
         self._dumps = DumpReader(self._pid)
 
     def open(self) -> None:
-        """Connect; nothing is waited for."""
-        if self._hello.endpoint is None:
+        """Connect, if the socket's directory is there and can be trusted; nothing is waited for."""
+        endpoint = self._hello.endpoint
+        if endpoint is None or not self._is_trusted():
             return
         import zmq
 
@@ -82,17 +91,21 @@ class FeedSource:
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.rcvhwm = 10_000
-        self._socket.connect(reachable(self._hello.endpoint, self._pid))
+        self._socket.connect(reachable(endpoint, self._pid))
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """Everything that has arrived."""
         if self._opened_ns is None:
-            self._opened_ns = self._heard_ns = self._polled_ns = now_ns
-            if self._socket is None:
+            self._opened_ns = self._heard_ns = self._polled_ns = self._looked_ns = now_ns
+            if self._hello.endpoint is None:
                 reason = self._hello.fault or "the probe has no socket"
                 return [Missing(t_ns=now_ns, source=self.name, reason=reason)]
-        if self._socket is None:
+            if self._refused is not None:
+                return [self._refusal(now_ns, self._refused)]
+        if self._hello.endpoint is None:
             return []
+        if self._socket is None:
+            return self._look_again(now_ns)
         if now_ns - self._polled_ns > 2 * WATCHING_NS:
             self._heard_ns = now_ns  # while this process was stopped it could not hear anybody
         self._polled_ns = now_ns
@@ -122,6 +135,36 @@ class FeedSource:
         self._socket = None
 
     # ------------------------------------------------------------------------------------------
+
+    def _is_trusted(self) -> bool:
+        """Asked right before connecting: what is not there another user could make meanwhile."""
+        try:
+            uid = psutil.Process(self._pid).uids().real
+            return check_socket_directory(self._hello, self._pid, uid)
+        except psutil.NoSuchProcess:
+            return False  # its end is told by others
+        except NotPermittedError as error:
+            self._refused = error
+            return False
+
+    def _look_again(self, now_ns: int) -> list[AnyObservation]:
+        """Until there is a connection."""
+        if now_ns - self._looked_ns < LOOK_NS:
+            return []
+        self._looked_ns = now_ns
+        known = self._refused is not None
+        self.open()
+        if self._socket is not None:
+            self._heard_ns = now_ns
+            return []
+        if self._refused is not None:
+            return [] if known else [self._refusal(now_ns, self._refused)]
+        return self._judge_silence(now_ns)
+
+    def _refusal(self, now_ns: int, error: NotPermittedError) -> Missing:
+        self._silent = True  # a greeting takes it back
+        fix = f"{error.why} {error.fix}".strip()
+        return Missing(t_ns=now_ns, source=self.name, reason=error.what, fix=fix)
 
     def _say_watching(self, now_ns: int) -> None:
         silent_ns = None if self._told_ns is None else now_ns - self._told_ns
@@ -195,6 +238,8 @@ class FeedSource:
         self._silent = True
         if self._greeted:
             reason = f"no message for {limit_ns / 1e9:.0f} s: the process is held up in one call"
+        elif self._socket is None:
+            reason = "the directory of the probe's socket is not there"
         else:
             reason = "the probe's socket does not answer"
         return [

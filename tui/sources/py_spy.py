@@ -49,14 +49,18 @@ class PySpy:
         command += ["--subprocesses"] * subprocesses
         command += ["--format", "chrometrace", "--output", f"/dev/fd/{self._trace_fd}"]
         command += ["--pid", str(pid)]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=(self._trace_fd,),
-            start_new_session=True,  # Ctrl-C and Ctrl-Z on our terminal are not for it
-        )
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(self._trace_fd,),
+                start_new_session=True,  # Ctrl-C and Ctrl-Z on our terminal are not for it
+            )
+        except OSError:
+            os.close(self._trace_fd)
+            raise
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
 
@@ -79,6 +83,8 @@ class PySpy:
         """End it. A py-spy that does not block can be killed at any moment."""
         self.process.kill()
         self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
         os.close(self._trace_fd)
 
     def _read(self) -> None:

@@ -11,7 +11,7 @@ from tui import clock
 from tui.observations import AnyObservation, Missing, StacksSeen
 from tui.privilege import PROC, is_root, no_stacks, ptrace_scope
 from tui.sources.chrome_trace import read_trace
-from tui.sources.loader_workers import LoaderWorkers
+from tui.sources.loader_workers import LoaderWorkers, still_runs
 from tui.sources.py_spy import MOST_TRACE_BYTES, PAUSE_US, SAMPLES, PySpy, Ran
 from tui.sources.sample_times import with_unseen
 from tui.sources.short_paths import ShortPaths
@@ -23,6 +23,8 @@ POLL_NS: Final = 250_000_000
 LET_IN_NS: Final = 1_000_000_000
 """Where only ancestors may look into a process, its probe lets us in once it has heard of us: that
 takes a turn of its publisher, which the first chunk did not wait for."""
+OF_WORKERS: Final = "worker stacks"
+"""What is missing where the main process may be looked into and its workers may not."""
 
 
 class StacksSource:
@@ -47,7 +49,10 @@ class StacksSource:
         self._proc = proc
         self._program = program or find_py_spy()
         self._turns = Turns(alone)
+        self._wanted: Turn = "all"
         self._turn: Turn = "all"
+        """The main process's also where a worker's was wanted and there is none to look at."""
+        self._workers_refused = False
         self._workers = LoaderWorkers(pid)
         self._among: tuple[int, ...] = ()
         """Of a worker's turn: the workers that there are."""
@@ -88,7 +93,9 @@ class StacksSource:
             self._running = None
 
     def _start(self, program: str, turn: Turn, now_ns: int) -> PySpy:
-        self._among = self._workers.pids() if turn == "worker" else ()
+        self._wanted = turn
+        asks = turn == "worker" and not self._workers_refused
+        self._among = self._workers.pids() if asks else ()
         if turn == "worker" and not self._among:
             turn = "main"
         self._turn = turn
@@ -102,12 +109,13 @@ class StacksSource:
         before_ns = clock.own_thread_cpu_ns()
         seen = self._seen(now_ns, ran)
         ours_s = (clock.own_thread_cpu_ns() - before_ns) / 1e9
-        self._turns.took(self._turn, self._due_ns, ran.cpu_s + ours_s)
+        nobody = self._turn != self._wanted
+        self._turns.took(self._turn, self._due_ns, ran.cpu_s + ours_s, nobody_else=nobody)
         return seen
 
     def _seen(self, now_ns: int, ran: Ran) -> list[AnyObservation]:
         if ran.status != 0:
-            return []  # a worker ends with its epoch
+            return self._failed_at_worker(now_ns, ran.said)
         if len(ran.written) == MOST_TRACE_BYTES:
             self._refused = True
             return [self._missing(now_ns, "the process has too many threads to sample", "")]
@@ -140,6 +148,14 @@ class StacksSource:
         reason, fix = why_refused(text, ptrace_scope(self._proc))
         return [self._missing(now_ns, reason, fix)]
 
+    def _failed_at_worker(self, now_ns: int, text: str) -> list[AnyObservation]:
+        if not is_not_permitted(text) or not still_runs(self._looks_at):
+            return []  # a worker ends with its epoch
+        self._workers_refused = True
+        why, fix = no_stacks(ptrace_scope(self._proc), is_contained(text))
+        reason = f"{why}: those of the workers are off"
+        return [Missing(t_ns=now_ns, source=OF_WORKERS, reason=reason, fix=fix)]
+
     def _missing(self, now_ns: int, reason: str, fix: str) -> Missing:
         return Missing(t_ns=now_ns, source=self.name, reason=reason, fix=fix)
 
@@ -153,14 +169,18 @@ def find_py_spy() -> str | None:
 def why_refused(text: str, scope: int | None) -> tuple[str, str]:
     """What py-spy's complaint means, and what a person can do; `scope` is Yama's."""
     lowered = text.lower()
-    contained = "docker container" in lowered
-    if contained or is_not_permitted(text):
-        reason, fix = no_stacks(scope, contained or is_root())
+    if "docker container" in lowered or is_not_permitted(text):
+        reason, fix = no_stacks(scope, is_contained(text))
         return f"{reason}: charts work, stacks are off", fix
     if "failed to find python version" in lowered:
         return "py-spy does not know this Python", "pip install --upgrade py-spy"
     last = [line for line in text.splitlines() if line.strip()]
     return (f"py-spy failed: {last[0].strip()}" if last else "py-spy failed", "")
+
+
+def is_contained(text: str) -> bool:
+    """Whether it is a container that forbids it, as it must be where root is refused."""
+    return "docker container" in text.lower() or is_root()
 
 
 def is_not_permitted(text: str) -> bool:

@@ -4,11 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import msgspec
-import psutil
-
-from tui.endpoint import check_socket_directory
-from tui.errors import NotPermittedError
 from tui.launching.again import run_again
 from tui.observations import AnyObservation, Missing
 from tui.sources.feed import FeedSource
@@ -78,20 +73,13 @@ class WithoutProbe:
             self._feed.close()
 
     def _take(self, opened: OpenPage, now_ns: int) -> list[AnyObservation]:
-        self._page, self._feed = PageSource(opened), self._feed_of(opened)
+        self._page = PageSource(opened)
+        self._feed = FeedSource(opened.hello, self._pid, self._lacks_stacks)
         self._feed.open()
         back = [Missing(t_ns=now_ns, source=self.name, reason="")]
         if self._misses_torch:
             back.append(Missing(t_ns=now_ns, source="torch", reason=""))
         return [*back, *self._look_at(self._page, now_ns)]
-
-    def _feed_of(self, opened: OpenPage) -> FeedSource:
-        hello = opened.hello
-        try:
-            check_socket_directory(hello, self._pid, psutil.Process(self._pid).uids().real)
-        except NotPermittedError as error:
-            hello = msgspec.structs.replace(hello, endpoint=None, fault=error.what)
-        return FeedSource(hello, self._pid, self._lacks_stacks)
 
     def _look_at(self, page: PageSource, now_ns: int) -> list[AnyObservation]:
         """At its own pace, which is slower than the feed's."""

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -139,6 +140,43 @@ def test_the_truth_of_another_gpu_is_refused(
     monkeypatch.setattr(evaluate, "gpu_here", lambda: here)
     with pytest.raises(SystemExit, match=f"{said}$"):
         evaluate.plan(given)
+
+
+def test_a_folder_without_truth_is_refused_for_that(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "mistyped"):
+        given = evaluate.arguments(["out", "--truth", str(folder)])
+        with pytest.raises(SystemExit, match=f"^{folder} holds nothing that was measured$"):
+            evaluate.plan(given)
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        (None, "NVIDIA L4"),
+        ("1", H200),
+        ("GPU-bbbb,0", H200),
+        ("", None),
+        ("7", None),
+    ],
+)
+def test_the_gpu_here_is_the_first_that_a_run_may_use(
+    monkeypatch: pytest.MonkeyPatch, variable: str | None, name: str | None
+) -> None:
+    nvml = SimpleNamespace(
+        NVMLError=OSError,
+        nvmlInit=lambda: None,
+        nvmlShutdown=lambda: None,
+        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetHandleByIndex=lambda at: at,
+        nvmlDeviceGetUUID=lambda device: (b"GPU-aaaa", b"GPU-bbbb")[device],
+        nvmlDeviceGetName=lambda device: (b"NVIDIA L4", b"NVIDIA H200")[device],
+    )
+    monkeypatch.setattr(evaluate, "pynvml", nvml)
+    if variable is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
+    assert evaluate.gpu_here() == name
 
 
 def test_the_truth_of_an_earlier_suite_says_nothing_of_what_watching_costs(

@@ -17,6 +17,8 @@ from tui.snapshot import Snapshot
 class FakePicture:
     """Pictures from a function of how many were asked for, 200 ms apart."""
 
+    news = ""
+
     def __init__(self, at: Callable[[int], Snapshot]) -> None:
         self._at = at
         self.asked = 0

@@ -133,4 +133,4 @@ def test_the_count_goes_on_after_a_rest_behind_plain_steps() -> None:
     expected, slow = by_marks(loop.marks)
     timeline = Timeline()
     assert timeline.feed_all(loop.marks) == expected
-    assert timeline.steps == slow.steps == 49 + 30 + 10 - 1
+    assert timeline.steps == slow.steps == 50 + 30 + 10 - 1

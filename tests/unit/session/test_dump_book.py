@@ -4,7 +4,7 @@ import pytest
 
 from probe.wire import marks
 from tests.unit.session.making import S, delivered, open_at
-from tui.observations import AnyObservation, DumpSeen, Missing, StackCount, StacksSeen
+from tui.observations import AnyObservation, DumpSeen, Link, Missing, StackCount, StacksSeen
 from tui.session.stack_book import StackBook
 from tui.session.store import Session
 from tui.snapshot import Snapshot
@@ -86,6 +86,12 @@ def test_everyone_is_asked_for_before_it_is_said_that_nothing_moves() -> None:
     moved = round((LATE_S - 9) * S)
     session.ingest(delivered([], moved, open=open_at(moved, kind=marks.BACKWARD_LEAVE)))
     at(session, LATE_S - 8)
+    assert not session.nearly_stalled()
+
+
+def test_after_a_good_bye_nobody_is_asked_for_however_long_the_process_lives_on() -> None:
+    session = session_of(MARK, Link(t_ns=2 * S, state="left", detail="exiting"))
+    at(session, LATE_S - 10)
     assert not session.nearly_stalled()
 
 

@@ -92,6 +92,8 @@ def test_a_replay_that_hurries_keeps_what_it_would_have_kept() -> None:
 class Clocked:
     """A picture whose clock a test moves."""
 
+    news = ""
+
     def __init__(self) -> None:
         self.t_s = 0.0
         self.closed = self.started = 0
@@ -200,6 +202,7 @@ def test_one_goes_back_to_the_first_picture_that_tells_anything() -> None:
     class Attaching:
         """Hears of the run in its third second."""
 
+        news = ""
         t_s = 0
 
         def start(self) -> None: ...

@@ -1,6 +1,8 @@
 """Where the main thread is, and how it came there."""
 
-from tests.unit.session.making import S
+import pytest
+
+from tests.unit.session.making import MS, S
 from tui.observations import StackCount, StacksSeen
 from tui.session.stack_book import StackBook
 
@@ -105,3 +107,24 @@ def test_what_was_seen_holds_until_something_moves() -> None:
     assert (still.frame, still.workers[0].pids) == (HANG[6], (5,))
     moved = book.where(50 * S, 8 * S)
     assert (moved.frame, moved.way, moved.workers) == (None, (), ())
+
+
+def test_of_a_run_that_moves_it_is_known_from_one_chunk_to_the_next() -> None:
+    book = StackBook()
+    book.seen(chunk(20 * S, (HANG, 19)))
+    told = [book.where(now_s * S, now_s * S - S).frame for now_s in range(20, 41)]
+    book.seen(chunk(40 * S, (HANG, 19)))
+    told.append(book.where(41 * S, 40 * S).frame)
+    assert set(told) == {HANG[6]}, "chunks are 20 s apart where they are dear"
+
+
+@pytest.mark.parametrize(("marked_ms", "known"), [(19_400, True), (19_600, False), (21_000, False)])
+def test_where_nothing_moves_what_was_seen_before_the_last_mark_says_nothing(
+    marked_ms: int, known: bool
+) -> None:
+    """The chunk is of 19 s to 20 s."""
+    book = StackBook()
+    stacks = (*chunk(0, (HANG, 19)).stacks, worker(5, 19, *HANGS))
+    book.seen(StacksSeen(t_ns=20 * S, started_ns=19 * S, samples=19, stacks=stacks))
+    stalled = book.where(31 * S, marked_ms * MS)
+    assert (stalled.frame is not None, bool(stalled.workers)) == (known, known)

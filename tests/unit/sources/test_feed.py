@@ -1,5 +1,6 @@
 """What the monitor asks of a probe, on a held clock and a real socket."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +11,8 @@ import zmq
 from probe.identity import identify
 from probe.peers import PEER_TIMEOUT_NS
 from probe.wire.messages import Hello, Subscribe, decode_request
-from tui.sources.feed import FORGOTTEN_NS, WATCHING_NS, FeedSource
+from tui.observations import Missing
+from tui.sources.feed import FORGOTTEN_NS, LOOK_NS, WATCHING_NS, FeedSource
 
 LIMIT_MS = 10_000
 
@@ -43,3 +45,31 @@ def test_a_monitor_that_was_stopped_asks_for_what_it_has_missed(
 
 def test_what_a_probe_forgets_after_is_what_a_monitor_takes_it_for() -> None:
     assert FORGOTTEN_NS == PEER_TIMEOUT_NS
+
+
+def test_a_directory_that_is_missing_is_looked_at_again_before_anything_connects(
+    tmp_path: Path,
+) -> None:
+    """As when /tmp was cleaned: until the probe makes it again, another user can."""
+    folder, elsewhere = tmp_path / "gpuwatch", tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
+        socket.bind(f"ipc://{elsewhere}/1.sock")
+        feed = FeedSource(Hello(**asdict(identify(f"ipc://{folder}/1.sock", None))))
+        feed.open()
+        assert feed.poll(0) == []
+        _, missing = feed.poll(LOOK_NS)
+        assert isinstance(missing, Missing)
+        assert missing.reason == "the directory of the probe's socket is not there"
+        elsewhere.rename(folder)
+        (refused,) = feed.poll(2 * LOOK_NS)
+        assert isinstance(refused, Missing)
+        assert refused.reason == f"{folder} cannot be trusted"
+        assert f"of user {os.getuid()} that nobody else can enter. Remove it" in refused.fix
+        assert feed.poll(3 * LOOK_NS) == [], "told once"
+        assert not socket.poll(100), "nobody connects"
+        folder.chmod(0o700)
+        assert feed.poll(4 * LOOK_NS) == []
+        feed.poll(4 * LOOK_NS + 1)
+        assert socket.poll(LIMIT_MS)
+        feed.close()

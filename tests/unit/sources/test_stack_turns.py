@@ -1,7 +1,10 @@
 """How often py-spy runs, by what it was told that runs cost."""
 
+import pytest
+
 from tests.unit.session.making import MS, S
 from tui.sources.stack_turns import ALONE_BUDGET, BUDGET, EAGER, Turn, Turns
+from tui.verdict.policy import LEAST_STACKS
 
 POLL_NS = 250 * MS
 CHUNK_NS = 2_250 * MS
@@ -12,8 +15,21 @@ SAMPLES = 19
 
 def watched(seconds: int, alone: bool = False, stalled_s: tuple[int, int] = (0, 0)) -> list[Turn]:
     """The turns after the eager ones, of so many seconds."""
+    taken = [turn for _, turn in ended(seconds, alone, stalled_s)]
+    assert taken[:EAGER] == ["all"] * EAGER
+    return taken[EAGER:]
+
+
+def ended(
+    seconds: int,
+    alone: bool = False,
+    stalled_s: tuple[int, int] = (0, 0),
+    times: float = 1.0,
+    workers: bool = True,
+) -> list[tuple[int, Turn]]:
+    """(when it ended, whose turn it was); they cost so many times as much."""
     turns = Turns(alone)
-    taken: list[Turn] = []
+    taken: list[tuple[int, Turn]] = []
     now_ns = 0
     while now_ns < seconds * S:
         stalled = stalled_s[0] * S <= now_ns < stalled_s[1] * S
@@ -21,11 +37,12 @@ def watched(seconds: int, alone: bool = False, stalled_s: tuple[int, int] = (0, 
         if turn is None:
             now_ns += POLL_NS
             continue
-        turns.took(turn, now_ns, COST_S[turn])
-        taken.append(turn)
+        nobody = turn == "worker" and not workers
+        turn = "main" if nobody else turn
+        turns.took(turn, now_ns, times * COST_S[turn], nobody_else=nobody)
         now_ns += CHUNK_NS
-    assert taken[:EAGER] == ["all"] * EAGER
-    return taken[EAGER:]
+        taken.append((now_ns, turn))
+    return taken
 
 
 def spent_s(turns: list[Turn]) -> float:
@@ -53,3 +70,32 @@ def test_without_a_probe_the_main_thread_is_always_sampled() -> None:
     assert len(turns) > 0.95 * 600 * S / (CHUNK_NS + POLL_NS), "one follows the other"
     assert turns.count("all") >= 600 / 15
     assert "worker" not in turns
+
+
+def fewest_in_a_minute(ends_ns: list[int]) -> int:
+    """Chunks in any minute that ends with one, or just before the next."""
+    return min(
+        sum(next_ns - 60 * S <= end_ns < next_ns for end_ns in ends_ns)
+        for next_ns in ends_ns
+        if next_ns >= 60 * S
+    )
+
+
+@pytest.mark.parametrize("workers", [True, False])
+@pytest.mark.parametrize(("times", "share"), [(1, 0.008), (4, 0.015), (8, 0.03), (16, 0.06)])
+def test_however_dear_a_turn_is_the_rules_keep_what_they_need(
+    times: int, share: float, workers: bool
+) -> None:
+    turns = ended(600, times=times, workers=workers)
+    of_main = [end_ns for end_ns, turn in turns if turn != "worker"]
+    assert fewest_in_a_minute(of_main) * SAMPLES >= 3 * SAMPLES > LEAST_STACKS
+    of_workers = [end_ns for end_ns, turn in turns if turn != "main"]
+    assert not workers or fewest_in_a_minute(of_workers) * SAMPLES >= LEAST_STACKS
+    spent = times * spent_s([turn for _, turn in turns[EAGER:-1]])
+    assert 0.75 * share < spent / 600 <= share
+
+
+@pytest.mark.parametrize("times", [1, 4, 8, 16])
+def test_nor_without_a_probe(times: int) -> None:
+    of_main = [end_ns for end_ns, _ in ended(600, alone=True, times=times)]
+    assert fewest_in_a_minute(of_main) >= 3

@@ -10,6 +10,8 @@ from tests.unit.doctor.surroundings import FACTS
 from tui.doctor.facts import PtraceFact
 from tui.doctor.stacks import ptrace
 from tui.observations import Missing
+from tui.sources.loader_workers import LoaderWorkers
+from tui.sources.stack_turns import EAGER, MAIN_NS
 from tui.sources.stacks import LET_IN_NS, POLL_NS, StacksSource
 
 DENIED = "Permission Denied: Try running again with elevated permissions"
@@ -85,3 +87,39 @@ def test_other_refusals_are_final(tmp_path: Path, said: str) -> None:
     source = StacksSource(os.getpid(), stand_in(tmp_path, f"echo '{said}' >&2", "exit 1"))
     assert len(seen_of(source, 0, 20 * LET_IN_NS)) == 1
     assert calls(tmp_path) == 1
+
+
+TARGET = 1
+REFUSES_WORKERS = (
+    'said="$*"',
+    'while [ "$1" != --output ]; do shift; done',
+    "echo '[]' > \"$2\"",
+    f'case "$said" in *--subprocesses*|*"--pid {TARGET}") exit 0;; esac',
+    "echo 'Error: EPERM: Operation not permitted' >&2",
+    "exit 1",
+)
+"""As under Yama where the probe has let us into the main process: its workers have not."""
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_workers_that_may_not_be_looked_into_are_told_and_the_main_process_has_their_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lives: bool
+) -> None:
+    worker = os.getpid() if lives else 2**22 + 1
+    monkeypatch.setattr(LoaderWorkers, "pids", lambda self: (worker,))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    program = stand_in(tmp_path, 'echo "$@" >> "${0%/*}/asked"', *REFUSES_WORKERS)
+    source = StacksSource(TARGET, program, proc=yama(tmp_path, 1))
+    seen = seen_of(source, 0, 4 * MAIN_NS)
+    missing = [one for one in seen if isinstance(one, Missing)]
+    asked = [line.rpartition(" ")[2] for line in (tmp_path / "asked").read_text().splitlines()]
+    if not lives:
+        assert missing == [], "it ended with its epoch"
+        assert asked.count(str(worker)) > 1
+        return
+    (told,) = missing
+    assert told.source == "worker stacks", "those of the main process go on"
+    assert told.reason.endswith("(yama ptrace_scope=1): those of the workers are off")
+    assert "kernel.yama.ptrace_scope=0" in told.fix
+    assert asked.count(str(worker)) == 1
+    assert asked.count(str(TARGET)) == len(asked) - 1 > EAGER + 1

@@ -3,15 +3,20 @@
 import os
 from pathlib import Path
 
+import pytest
+import zmq
+
 from probe.identity import identify
 from probe.state_page import StatePage
 from probe.wire import page
 from tui.observations import AnyObservation, Missing
 from tui.sources.without_probe import TORCH_NS, WithoutProbe
+from tui.targets import own_page
 
 S = 1_000_000_000
 NOBODY = 2**22 + 1
 """No process has this pid."""
+LIMIT_MS = 10_000
 
 
 def source(folder: Path, maps: str, python: tuple[int, int] | None = (3, 11)) -> WithoutProbe:
@@ -66,9 +71,32 @@ def test_a_probe_that_comes_later_is_not_listened_to_where_others_may_have_put_i
     tmp_path.chmod(0o755)
     held = StatePage(identify(endpoint, None).as_json(page.HELLO_BYTES))
     try:
-        made.poll(0)
-        told = missing(made.poll(S))
+        with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
+            socket.bind(endpoint)
+            made.poll(0)
+            told = missing(made.poll(S))["feed"]
+            assert told.reason == f"{tmp_path} cannot be trusted"
+            assert "Remove it; the probe makes it anew" in told.fix
+            assert "feed" not in missing(made.poll(2 * S)), "once"
+            assert not socket.poll(100), "nobody connects"
+            tmp_path.chmod(0o700)
+            made.poll(3 * S)
+            made.poll(3 * S + 1)
+            assert socket.poll(LIMIT_MS), "it was looked at again"
+            made.close()
+    finally:
+        held.close(page.STATE_UNINSTALLED)
+
+
+def test_a_probe_that_came_and_ended_at_once_is_no_fault_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = WithoutProbe(NOBODY, None, tmp_path)
+    held = StatePage(identify(f"ipc://{tmp_path}/x.sock", None).as_json(page.HELLO_BYTES))
+    try:
+        opened = own_page(os.getpid())
+        monkeypatch.setattr("tui.sources.without_probe.own_page", lambda pid: opened)
+        assert missing(made.poll(0))["probe"].reason == "", "there was one"
         made.close()
     finally:
         held.close(page.STATE_UNINSTALLED)
-    assert told["feed"].reason == f"{tmp_path} cannot be trusted"

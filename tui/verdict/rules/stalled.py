@@ -56,9 +56,12 @@ def stalled(window: Window) -> Finding | None:
     return plain("stalled", None, "critical", headline, tuple(evidence), (advice,))
 
 
-def is_near(now: OpenStep, recent: tuple[Step, ...]) -> bool:
-    """Whether half of that time has passed: who is asked where everyone is needs seconds."""
-    return now.age_s > policy.STALL_S / 2 and now.age_s > limit_of(now, recent) / 2
+def is_near(now: OpenStep, recent: tuple[Step, ...], ended: bool) -> bool:
+    """Whether half of that time has passed: who is asked where everyone is needs seconds. `ended`:
+    no mark is to come, though the process may live on."""
+    if ended or now.phase in _NO_STEP or now.age_s <= policy.STALL_S / 2:
+        return False
+    return now.age_s > limit_of(now, recent) / 2
 
 
 def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:

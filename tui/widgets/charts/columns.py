@@ -27,8 +27,10 @@ STEADY = 0.15
 """A grid stays while the step time has changed by less than this, so that it does not flicker."""
 HELD_PICTURES = 8
 """Every chart of a frame asks for the same times, and a frame is shorter than most columns."""
-HELD_COLUMNS = 1_000
-"""Of the last frames: all but the newest of a chart's columns are as they were."""
+HELD_COLUMNS = 5_000
+"""Of the last frames: all but the newest of a chart's columns are as they were. Enough for the
+twelve charts of the fullest view on a terminal of 400 columns, and two megabytes: fewer than one
+frame asks for in turn, and each is gone when it is asked for again."""
 BETWEEN, EDGE = "▒", 5
 """Fills an area between the lowest and the mean, and its edge where that is more eighths high."""
 
@@ -157,12 +159,12 @@ def area_rows(
 
     A measured nothing is one eighth high; what was not measured is blank.
     """
-    upright = [_upright(column, rows, low, high) for column in columns]
-    return ["".join(cells) for cells in zip(*upright, strict=True)] or [""] * rows
+    standing = [upright(column, rows, low, high) for column in columns]
+    return ["".join(cells) for cells in zip(*standing, strict=True)] or [""] * rows
 
 
 @lru_cache(maxsize=HELD_COLUMNS)
-def _upright(column: Column | None, rows: int, low: float, high: float) -> str:
+def upright(column: Column | None, rows: int, low: float, high: float) -> str:
     """A column's cells, the topmost first."""
     if column is None:
         return " " * rows
