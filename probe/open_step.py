@@ -47,6 +47,13 @@ class OpenStep:
         self.optimized = False
         """An optimizer has stepped, so the next fetch is a new step's."""
 
+    def fetched(self, waited_ns: int, samples: int | None) -> None:
+        """A batch of so many samples came after that wait; None: nobody looked at its size."""
+        self.fetches += 1
+        self.data_max_ns = max(self.data_max_ns, waited_ns)
+        if samples is not None:
+            self.samples = (self.samples or 0) + samples
+
     def closed(self, number: int, count: int, end_ns: int, inference: bool) -> Step:
         """The completed step (`count` of them, where several could not be told apart)."""
         data, startup, forward, backward, optimizer, other, evaluation, checkpoint, compiling = (

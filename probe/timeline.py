@@ -72,8 +72,8 @@ class Timeline:
         self._asides: dict[int, Callable[[int, Any], None]] = {
             marks.LOADER: self._loader,
             marks.READY: self._batches_ready,
-            marks.PHASE_ENTER: self._phase_enter,
-            marks.PHASE_LEAVE: self._phase_leave,
+            marks.PHASE_ENTER: lambda t_ns, name: self._enter(NAMED_PHASES.get(name, name), t_ns),
+            marks.PHASE_LEAVE: lambda t_ns, name: self._leave(NAMED_PHASES.get(name, name), t_ns),
             **dict.fromkeys(OVERLAY_BEGINS, self._overlay_enter),
             **dict.fromkeys(OVERLAY_ENDS, self._overlay_leave),
         }
@@ -263,13 +263,8 @@ class Timeline:
         if self._evaluating:
             self.loaders.serves(iterator, evaluation=True)
             return
-        step = self._step
-        step.fetches += 1
         self._iterators.book(phase, ns)
-        if phase == DATA:
-            step.data_max_ns = max(step.data_max_ns, ns)
-        if (size := self._samples_of(iterator)) is not None:
-            step.samples = (step.samples or 0) + size
+        self._step.fetched(ns if phase == DATA else 0, self._samples_of(iterator))
 
     def _samples_of(self, iterator: int) -> int | None:
         size = self._iterators.samples_of(iterator)
@@ -374,12 +369,6 @@ class Timeline:
 
     def _overlay_leave(self, t_ns: int, _: None) -> None:
         self._leave(OVERLAY_ENDS[self._last[0]], t_ns)
-
-    def _phase_enter(self, t_ns: int, name: str) -> None:
-        self._enter(NAMED_PHASES.get(name, name), t_ns)
-
-    def _phase_leave(self, t_ns: int, name: str) -> None:
-        self._leave(NAMED_PHASES.get(name, name), t_ns)
 
     def _enter(self, name: Name, t_ns: int) -> None:
         self.ledger.piece(self._number, t_ns, self._overlays.innermost)
