@@ -111,4 +111,4 @@ def _cwd() -> str:
 
 def _number(variable: str) -> int | None:
     value = os.environ.get(variable, "")
-    return int(value) if value.isdigit() else None
+    return int(value) if value.isdecimal() else None

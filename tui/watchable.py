@@ -276,7 +276,7 @@ def _rank(process: psutil.Process) -> int | None:
 
 def _told_rank(process: psutil.Process) -> int | None:
     told = environ_of(process.pid).get("RANK", "")
-    return int(told) if told.isdigit() else None
+    return int(told) if told.isdecimal() else None
 
 
 def _named(process: psutil.Process) -> str:

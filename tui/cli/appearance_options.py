@@ -33,6 +33,6 @@ def appearance_of(arguments: argparse.Namespace) -> Appearance:
 
 def _frames(text: str) -> float:
     """Frames a second. Raises ArgumentTypeError for anything else."""
-    if not text.isascii() or not text.isdigit() or not SLOWEST <= int(text) <= FASTEST:
+    if not text.isascii() or not text.isdecimal() or not SLOWEST <= int(text) <= FASTEST:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from {SLOWEST} to {FASTEST}")
     return float(text)

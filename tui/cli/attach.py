@@ -130,7 +130,7 @@ def show_screen(picture: "Picture", appearance: Appearance, other: "Make | None"
 
 def process_id(text: str) -> int:
     """A process id. Raises ArgumentTypeError for anything else."""
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**31:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 2**31:
         raise argparse.ArgumentTypeError(f"{text!r} is no process id; `gpuwatch ls` shows them")
     return int(text)
 

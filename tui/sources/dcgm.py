@@ -9,7 +9,7 @@ ENGINES: Final = ("nv-hostengine", "dcgm-exporter")
 def host_engine(proc: Path = Path("/proc")) -> tuple[str, int] | None:
     """(name, pid) of one that runs here; None without."""
     for process in proc.iterdir():
-        if process.name.isdigit():
+        if process.name.isdecimal():
             try:
                 name = (process / "comm").read_text().strip()
             except OSError:

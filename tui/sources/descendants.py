@@ -45,7 +45,7 @@ class Descendants:
         return list(self._known.values())
 
     def _read_parents(self) -> None:
-        there = {int(name) for name in os.listdir(self._proc) if name.isdigit()}
+        there = {int(name) for name in os.listdir(self._proc) if name.isdecimal()}
         same = there & self._parents.keys() - self._known.keys()
         kept = {pid: self._parents[pid] for pid in same}
         for pid in there - same:

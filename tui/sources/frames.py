@@ -113,7 +113,7 @@ def is_users(path: str) -> bool:
 def place_of(frame: str) -> tuple[str, int]:
     """("conv.py", 12) of "forward (conv.py:12)"; number 0 where there is none."""
     path, _, number = _file(frame).rpartition(":")
-    return (path, int(number)) if number.isdigit() else (_file(frame), 0)
+    return (path, int(number)) if number.isdecimal() else (_file(frame), 0)
 
 
 def _file(frame: str) -> str:
@@ -138,6 +138,8 @@ def _shares(stacks: list[StackCount]) -> tuple[FrameShare, ...]:
         named, caller = _place(stack.frames)
         places[named, caller, stack.line] += stack.count
     total = sum(places.values())
+    if not total:
+        return ()  # of samples that nobody took there is no share
     return tuple(
         FrameShare(share=count / total, frame=frame, caller=caller, line=line)
         for (frame, caller, line), count in places.most_common(TOP)

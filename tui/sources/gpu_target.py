@@ -15,7 +15,7 @@ def visible(variable: str | None, uuids: list[str]) -> list[int]:
         return list(range(len(uuids)))
     chosen: list[int] = []
     for entry in (part.strip() for part in variable.split(",")):
-        if entry.isdigit() and int(entry) < len(uuids):
+        if entry.isdecimal() and int(entry) < len(uuids):
             chosen.append(int(entry))
             continue
         named = [at for at, uuid in enumerate(uuids) if entry and uuid.startswith(entry)]

@@ -64,4 +64,4 @@ def _rank(child: psutil.Process, inherited: Mapping[str, str]) -> Rank | None:
     own = environ_of(child.pid)
     told = own.get("RANK", "")
     numbered = any(own.get(name) != inherited.get(name) for name in NUMBERS)
-    return Rank(child, int(told)) if told.isdigit() and numbered else None
+    return Rank(child, int(told)) if told.isdecimal() and numbered else None

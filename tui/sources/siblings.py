@@ -58,7 +58,7 @@ def ranks_here(pid: int, hello: Hello) -> dict[int, tuple[int, OpenPage]]:
 def local_ranks(pid: int, hello: Hello) -> int:
     """Ranks that the launcher started here, where it says so; else all that there are."""
     told = environ_of(pid).get("LOCAL_WORLD_SIZE", "")
-    return int(told) if told.isdigit() else hello.world_size or 1
+    return int(told) if told.isdecimal() else hello.world_size or 1
 
 
 def job_of(pid: int) -> tuple[str, ...]:
@@ -114,6 +114,6 @@ def _processes_of(uid: int) -> list[int]:
 
 def _is_of(entry: Path, uid: int) -> bool:
     try:
-        return entry.name.isdigit() and os.stat(entry).st_uid == uid
+        return entry.name.isdecimal() and os.stat(entry).st_uid == uid
     except OSError:
         return False
