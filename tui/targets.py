@@ -218,3 +218,11 @@ def is_python(process: psutil.Process) -> bool:
         return any("libpython" in row.path for row in process.memory_maps())
     except (psutil.Error, OSError):
         return "python" in process.name()
+
+
+def still_runs(pid: int) -> bool:
+    """Not so when it has ended and its parent has not noticed."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

@@ -9,8 +9,8 @@ from tests.processes.monitored import started, until
 from tui import clock
 from tui.observations import AnyObservation, Missing, StacksSeen
 from tui.sources import stack_turns
-from tui.sources.loader_workers import still_runs
 from tui.sources.stacks import StacksSource, find_py_spy
+from tui.targets import still_runs
 
 SCRIPT = """
 import multiprocessing, os, time

@@ -9,8 +9,9 @@ from typing import Final, Literal
 
 from tui import clock
 from tui.errors import GpuwatchError, NoProcessError, NothingToMeasureError
-from tui.injecting.interpreter import TargetPython, still_runs
+from tui.injecting.interpreter import TargetPython
 from tui.launching.environment import BOOT
+from tui.targets import still_runs
 
 IN_S: Final = 10.0
 """For the main thread to run Python again, and for the probe's imports beside it."""

@@ -5,13 +5,12 @@ import subprocess
 from dataclasses import dataclass
 from typing import Final
 
-import psutil
-
 from tui.endpoint import sees_our_files
 from tui.errors import GpuwatchError, NoProcessError, NotPermittedError, UsageError
 from tui.launching.again import run_again
 from tui.launching.command import is_python
 from tui.privilege import looking_in, refused_because
+from tui.targets import still_runs
 
 OLDEST: Final = (3, 14)
 """The first with `sys.remote_exec` (PEP 768)."""
@@ -102,14 +101,6 @@ def _somebody_else_s(pid: int) -> NotPermittedError:
         refused_because("Only its owner and root may put something into it."),
         looking_in(f"gpuwatch attach --inject {pid}"),
     )
-
-
-def still_runs(pid: int) -> bool:
-    """Not so when it has ended and its parent has not noticed."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
 
 
 def _refused(pid: int, said: str) -> GpuwatchError:

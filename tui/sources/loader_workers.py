@@ -30,11 +30,3 @@ class LoaderWorkers:
         later = [pid for pid in pids if pid > self._last]
         self._last = later[0] if later else pids[0]
         return self._last
-
-
-def still_runs(pid: int) -> bool:
-    """Not so when it has ended and its parent has not noticed."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False

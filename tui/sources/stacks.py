@@ -11,13 +11,14 @@ from tui import clock
 from tui.observations import AnyObservation, Missing, StacksSeen
 from tui.privilege import PROC, is_root, no_stacks, ptrace_scope
 from tui.sources.chrome_trace import read_trace
-from tui.sources.loader_workers import LoaderWorkers, still_runs
+from tui.sources.loader_workers import LoaderWorkers
 from tui.sources.py_spy import MOST_TRACE_BYTES, PAUSE_US, SAMPLES, PySpy, Ran
 from tui.sources.sample_times import with_unseen
 from tui.sources.short_paths import ShortPaths
 from tui.sources.source_lines import SourceLines, roots_of
 from tui.sources.stack_samples import sampled
 from tui.sources.stack_turns import Turn, Turns
+from tui.targets import still_runs
 
 POLL_NS: Final = 250_000_000
 LET_IN_NS: Final = 1_000_000_000
