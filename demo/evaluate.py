@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pynvml
 
+from gpuwatch.tui.discovery.process_kind import visible
+from gpuwatch.tui.sources.nvml import text_of
 from suite.catalogue import Scenario, scenarios
 from suite.judging import judge
 from suite.result import MEASURED, RESULT, measured_in, results_in
-from suite.running import Plan, Run, run_all
+from suite.running import Run, RunPlan, run_all
 from suite.table import tables
-from tui.sources.gpu_nameplate import text_of
-from tui.sources.gpu_target import visible
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,7 +83,7 @@ def wanted(scenario: Scenario, given: argparse.Namespace) -> bool:
     return in_half and (scenario.cpu or not given.cpu_only)
 
 
-def plan(given: argparse.Namespace) -> Plan:
+def plan(given: argparse.Namespace) -> RunPlan:
     """Of each scenario, on this machine."""
     if given.traceml and importlib.util.find_spec("traceml_ai") is None:
         sys.exit("no TraceML here: pip install traceml-ai==0.5.0")
@@ -96,7 +96,7 @@ def plan(given: argparse.Namespace) -> Plan:
     if given.truth is not None and gpu not in (known := gpus_of(given.truth)):
         there = " and ".join(sorted(name or "no GPU" for name in known))
         sys.exit(f"{given.truth} was measured on {there}, and this machine has {gpu or 'no GPU'}")
-    return Plan(
+    return RunPlan(
         seconds=given.seconds,
         bare_seconds=given.bare_seconds,
         repeats=given.repeats,

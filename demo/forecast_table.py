@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from tui.recording.format import Looked
-from tui.recording.reader import Recording
-from tui.session.store import Session
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Verdict
-from tui.verdict.window import Window
+from gpuwatch.tui.recording.format import Looked
+from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.window import Window
 
 RECORDINGS = Path(__file__).parent / "recordings"
 WORTH = 1.1
@@ -27,7 +27,7 @@ WORTH = 1.1
 
 
 @dataclass(frozen=True)
-class Row:
+class ForecastRow:
     """One recording. Times ms."""
 
     name: str
@@ -77,7 +77,7 @@ def judged(path: Path) -> tuple[Verdict, Window | None]:
     return verdict, witness.window
 
 
-def rows(folder: Path) -> Iterator[Row]:
+def rows(folder: Path) -> Iterator[ForecastRow]:
     """The recordings whose cause costs something, by name."""
     for name, truth in sorted(json.loads((folder / "truth.json").read_text()).items()):
         if truth["speedup"] < WORTH:
@@ -90,7 +90,7 @@ def rows(folder: Path) -> Iterator[Row]:
             step_ms = (window.steps[-1].end_ns - window.steps[0].start_ns) / steps / 1e6
         left = step_ms / found.speedup if step_ms is not None and found.speedup else None
         name_of = f"{found.kind}/{found.sub}" if found.sub else found.kind
-        yield Row(
+        yield ForecastRow(
             name=name,
             kind=name_of,
             forecast=found.speedup,
@@ -101,7 +101,7 @@ def rows(folder: Path) -> Iterator[Row]:
         )
 
 
-def table(found: Sequence[Row]) -> Iterator[str]:
+def table(found: Sequence[ForecastRow]) -> Iterator[str]:
     """The rows as text, with the median and the 90th percentile of both errors."""
     yield f"{'recording':24}{'verdict':20}{'forecast':>18}{'truth':>7}{'error':>7}" + (
         f"{'left ms':>10}{'truth':>8}{'error':>7}"

@@ -26,7 +26,7 @@ REPLAYS_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
-class Truth:
+class ScenarioTruth:
     """What a scenario's cause costs, by running it with and without."""
 
     kind: str
@@ -107,9 +107,9 @@ def write_truth(
         path.write_text(json.dumps(truths, indent=2) + "\n")
 
 
-def truth_of(scenario: Scenario, slow: dict[str, float], fast: dict[str, float]) -> Truth:
+def truth_of(scenario: Scenario, slow: dict[str, float], fast: dict[str, float]) -> ScenarioTruth:
     """What the two reports say; samples count, since a switch may change the batch."""
-    return Truth(
+    return ScenarioTruth(
         kind=scenario.kind,
         sub=scenario.sub,
         negative=scenario.negative,

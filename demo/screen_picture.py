@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from tui.app import GpuwatchApp
-from tui.appearance import THEMES
-from tui.export.svg import svg_of
-from tui.recording.reader import Recording
-from tui.screens.screen_cells import cells_of
-from tui.session.replayed import ReplayedPicture
-from tui.verdict.engine import Engine
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.formats.svg import svg_of
+from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.screens.export import cells_of
+from gpuwatch.tui.session.replay import ReplayedPicture
+from gpuwatch.tui.terminal import THEMES
+from gpuwatch.tui.verdict.engine import Engine
 
 LOOK_NS = 200_000_000
 """As often as a live run is looked at."""

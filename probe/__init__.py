@@ -4,20 +4,27 @@ It tells a monitor (`gpuwatch attach PID`) where the steps of this process spend
 never raises into the loop, never waits for anybody, and is a no-op with `GPUWATCH=0`.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from probe.api import install, phase, step, uninstall, wrap
+    from .api import install, phase, step, uninstall, wrap
 
 __all__ = ["install", "phase", "step", "uninstall", "wrap"]
+
+if __name__ == "probe":
+    # Imported from a clone's top folder: one probe in a process, whichever name it is called by.
+    import gpuwatch.probe
+
+    sys.modules["probe"] = gpuwatch.probe
 
 
 def __getattr__(name: str) -> Any:
     """The public functions, loaded when the first of them is used: a monitor that imports
-    `probe.wire` needs none of what a training process does."""
+    `wire` needs none of what a training process does."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from probe import api
+    from . import api
 
     globals()[name] = value = getattr(api, name)
     return value

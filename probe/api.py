@@ -6,11 +6,11 @@ from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Final, TypeVar
 
-from probe.encodable import encodable
-from probe.installed import Installed
-from probe.recorder import Recorder
-from probe.wire.marks import PHASE_ENTER, PHASE_LEAVE, STEP
-from probe.wrapped import Wrapped
+from .encodable import encodable
+from .installed import Installed
+from .recorder import Recorder
+from .wire.marks import PHASE_ENTER, PHASE_LEAVE, STEP
+from .wrapped import Wrapped
 
 LONGEST_NAME: Final = 200
 """Characters of a phase's name."""

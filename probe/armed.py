@@ -1,12 +1,12 @@
 """An armed process: its state page and its publisher, from the first mark to the end."""
 
-from probe.fuse import Fuse
-from probe.identity import Identity, identify, start_ticks
-from probe.publish import Publisher
-from probe.recorder import Recorder
-from probe.socket_directory import socket_path
-from probe.state_page import StatePage
-from probe.wire import page
+from .fuse import Fuse
+from .identity import Identity, identify, start_ticks
+from .publish import Publisher
+from .recorder import Recorder
+from .socket_directory import socket_path
+from .state_page import StatePage
+from .wire import page
 
 LAST_TURN_S = 0.5
 """Longest that leaving may take; a publisher in the middle of a turn needs a hundredth of it."""

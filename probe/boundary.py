@@ -10,7 +10,7 @@
 
 from typing import Final
 
-from probe.open_step import OpenStep
+from .open_step import OpenStep
 
 PATIENCE: Final = 16
 """Micro-steps; accumulation over more than this splits the first step wrongly, then never again."""

@@ -14,9 +14,9 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Final
 
-from probe.peers import Peer
-from probe.recorder import Recorder
-from probe.wire.dump import Dump, ThreadStack
+from .peers import Peer
+from .recorder import Recorder
+from .wire.dump import Dump, ThreadStack
 
 QUIET_NS: Final = 5_000_000_000
 """No mark for so long: half of what the monitor takes for a stall at the least."""

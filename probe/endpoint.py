@@ -5,7 +5,7 @@ from typing import Final, cast
 
 import zmq
 
-from probe.socket_directory import make_safe
+from .socket_directory import make_safe
 
 SEND_QUEUE: int = 256
 """Messages a monitor may be behind; what comes after is dropped for it, and it can count them."""

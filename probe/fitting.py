@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from probe.wire.messages import MAX_FRAME_BYTES, Batch, encode_message
+from .wire.messages import MAX_FRAME_BYTES, Batch, encode_message
 
 
 def encode_batch(batch: Batch) -> bytes:

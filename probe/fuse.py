@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
-from probe.encodable import encodable
+from .encodable import encodable
 
 MOST_TEXT: Final = 300
 """Characters of what an error says: it goes onto one line, and onto the state page."""

@@ -7,8 +7,8 @@ import sys
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from probe import clock
-from probe.encodable import encodable
+from . import clock
+from .encodable import encodable
 
 SCHEMA: Final = 1
 """The same number as messages.SCHEMA, which needs the codec: a test holds them together."""

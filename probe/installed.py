@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from probe.armed import Armed
-from probe.fuse import Fuse
-from probe.hooks import (
+from .armed import Armed
+from .fuse import Fuse
+from .hooks import (
     Detach,
     backward,
     checkpoint,
@@ -18,10 +18,10 @@ from probe.hooks import (
     optimizer,
     tracing,
 )
-from probe.hooks.arrival import ArrivalFinder
-from probe.launchers import is_launcher
-from probe.recorder import Recorder
-from probe.wire import marks, page
+from .hooks.arrival import ArrivalFinder
+from .launchers import is_launcher
+from .recorder import Recorder
+from .wire import marks, page
 
 HOOKS: tuple[Any, ...] = (
     tracing,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from probe.open_step import EVALUATION, PHASE_NAMES, OpenStep
+from .open_step import EVALUATION, PHASE_NAMES, OpenStep
 
 REMEMBERED: Final = 64
 """Iterators kept in mind; more are alive at once in no loop we know."""

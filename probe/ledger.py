@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from probe.alignment import Alignment
-from probe.device.told import Aligned, Allocated, Passed, Told
-from probe.open_step import (
+from .alignment import Alignment
+from .device.told import Aligned, Allocated, Passed, Report
+from .open_step import (
     BACKWARD,
     CHECKPOINT,
     COMPILE,
@@ -24,8 +24,8 @@ from probe.open_step import (
     STARTUP,
     OpenStep,
 )
-from probe.overlays import Name
-from probe.wire.messages import GpuMemory, GpuStep
+from .overlays import Name
+from .wire.messages import GpuMemory, GpuStep
 
 MOST_WAITING: Final = 2048
 """Steps whose times have not come."""
@@ -124,7 +124,7 @@ class Ledger:
 
     # -- from the device ---------------------------------------------------------------------
 
-    def take(self, told: Told, steps: int) -> None:
+    def take(self, told: Report, steps: int) -> None:
         """Take what the training thread told; `steps` are completed by now."""
         if isinstance(told, Passed):
             self._take_times(told)

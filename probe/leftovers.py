@@ -5,7 +5,7 @@ import socket
 from itertools import islice
 from typing import Final
 
-from probe import clock
+from . import clock
 
 YOUNG_S: Final = 60.0
 """A socket is bound before it listens: who is that young may be about to."""

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from probe.loaders import BatchSeen, LoaderRow
-from probe.wire.messages import Loader
+from .loaders import BatchSeen, LoaderRow
+from .wire.messages import Loader
 
 
 class LoaderBook:

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from probe import clock
-from probe.recorder import Recorder
-from probe.wire.marks import BACKWARD_ENTER, BACKWARD_LEAVE
+from . import clock
+from .recorder import Recorder
+from .wire.marks import BACKWARD_ENTER, BACKWARD_LEAVE
 
 CALLS: Final = 50
 ROUNDS: Final = 7

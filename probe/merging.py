@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from probe.wire.messages import GpuStep, Step
+from .wire.messages import GpuStep, Step
 
-Row = TypeVar("Row", Step, GpuStep)
+AnyStep = TypeVar("AnyStep", Step, GpuStep)
 
 
 def merge_steps(steps: list[Step], most: int) -> list[Step]:
@@ -21,14 +21,16 @@ def merge_gpu_steps(steps: list[GpuStep], most: int) -> list[GpuStep]:
     return _merged(steps, most, _sum_gpu)
 
 
-def _merged(steps: list[Row], most: int, total: Callable[[Sequence[Row]], Row]) -> list[Row]:
+def _merged(
+    steps: list[AnyStep], most: int, total: Callable[[Sequence[AnyStep]], AnyStep]
+) -> list[AnyStep]:
     if len(steps) <= most:
         return steps
     size = -(-len(steps) // most)
     return [total(steps[i : i + size]) for i in range(0, len(steps), size)]
 
 
-def _phases(steps: Sequence[Row]) -> dict[str, int]:
+def _phases(steps: Sequence[AnyStep]) -> dict[str, int]:
     phases: dict[str, int] = {}
     for step in steps:
         for name, ns in step.phases.items():

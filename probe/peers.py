@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from probe.wire.messages import Loader, Settings
+from .wire.messages import Loader, Settings
 
 PEER_TIMEOUT_NS: Final = 5_000_000_000
 """Monitors say every second that they watch; five silent seconds are a dead or stopped one."""

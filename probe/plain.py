@@ -10,9 +10,9 @@ from itertools import accumulate, repeat
 from operator import add, sub
 from typing import Any, Final, NamedTuple
 
-from probe.recorder import Mark
-from probe.wire import marks
-from probe.wire.messages import Step
+from .recorder import Mark
+from .wire import marks
+from .wire.messages import Step
 
 _BODY: Final = (
     marks.FETCH_LEAVE,
@@ -29,7 +29,7 @@ FEWEST_MARKS: Final = len(_PLAIN)
 _NO_PHASES: Final[dict[str, int]] = {}
 
 
-class Columns(NamedTuple):
+class MarkColumns(NamedTuple):
     """Some marks, each part of theirs by itself."""
 
     numbers: tuple[int, ...]
@@ -38,12 +38,12 @@ class Columns(NamedTuple):
     details: tuple[Any, ...]
 
 
-def columns_of(some: Sequence[Mark]) -> Columns:
+def columns_of(some: Sequence[Mark]) -> MarkColumns:
     """At least one mark, by columns."""
-    return Columns(*zip(*some, strict=True))
+    return MarkColumns(*zip(*some, strict=True))
 
 
-class Run(NamedTuple):
+class PlainRun(NamedTuple):
     """Plain steps in a row; an entry of a column is a step's."""
 
     marks: int
@@ -120,8 +120,8 @@ class Run(NamedTuple):
 
 
 def plain_run(
-    some: Columns, at: int, number: int, started_ns: int, iterator: int, end: int | None
-) -> Run | None:
+    some: MarkColumns, at: int, number: int, started_ns: int, iterator: int, end: int | None
+) -> PlainRun | None:
     """The plain steps from mark `at` on, which leaves the fetch, from that iterator, with which the
     first began; None where there is none.
 
@@ -147,7 +147,7 @@ def plain_run(
         return None  # some are lost; a loop that loses marks loses thousands
     if not steps or times_ns != tuple(sorted(times_ns)):
         return None  # the clock has jumped back: a process that was restored on another machine
-    return Run(
+    return PlainRun(
         stop - at,
         times_ns[0:-1:size],
         times_ns[1::size],

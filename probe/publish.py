@@ -2,10 +2,10 @@
 
 import threading
 
-from probe.fuse import Fuse
-from probe.identity import Identity
-from probe.recorder import Recorder
-from probe.state_page import StatePage
+from .fuse import Fuse
+from .identity import Identity
+from .recorder import Recorder
+from .state_page import StatePage
 
 
 class Publisher:
@@ -33,7 +33,7 @@ class Publisher:
 
     def _run(self) -> None:
         with self._fuse:
-            from probe.serve import Server, serve
+            from .serve import Server, serve
 
             server = Server(*self._parts)
             serve(server, self._stop, lambda: self._reason)

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Final
 
-from probe import clock
-from probe.wire import marks
+from . import clock
+from .wire import marks
 
 Mark = tuple[int, int, int, Any]
 """(running number, kind, perf_counter_ns, detail)."""

@@ -11,27 +11,27 @@ from threading import Event
 from time import sleep
 from typing import Final
 
-from probe import clock
-from probe.device.governor import Governor
-from probe.device.sampling import Sampling
-from probe.dumps import Dumps
-from probe.endpoint import Endpoint
-from probe.fitting import encode_batch
-from probe.fuse import Fuse
-from probe.identity import Identity, torch_version
-from probe.leftovers import remove_leftovers
-from probe.mark_cost import mark_cost_ns
-from probe.merging import merge_gpu_steps, merge_steps
-from probe.peers import Peer, Peers
-from probe.plain import FEWEST_MARKS
-from probe.recorder import Recorder
-from probe.resident import resident_bytes
-from probe.settings.glance import Glance
-from probe.state_page import StatePage
-from probe.timeline import Timeline
-from probe.tracer import NOBODY, Tracer
-from probe.wire import page
-from probe.wire.messages import (
+from . import clock
+from .device.governor import Governor
+from .device.sampling import Sampling
+from .dumps import Dumps
+from .endpoint import Endpoint
+from .fitting import encode_batch
+from .fuse import Fuse
+from .identity import Identity, torch_version
+from .leftovers import remove_leftovers
+from .mark_cost import mark_cost_ns
+from .merging import merge_gpu_steps, merge_steps
+from .peers import Peer, Peers
+from .plain import FEWEST_MARKS
+from .recorder import Recorder
+from .resident import resident_bytes
+from .settings.glance import Glance
+from .state_page import StatePage
+from .timeline import Timeline
+from .tracer import NOBODY, Tracer
+from .wire import page
+from .wire.messages import (
     AskStacks,
     Batch,
     Bye,

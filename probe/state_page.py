@@ -7,12 +7,12 @@ import mmap
 import os
 from typing import TYPE_CHECKING
 
-from probe.wire import page
+from .wire import page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probe.wire.messages import Step
+    from .wire.messages import Step
 
 
 class StatePage:

@@ -8,18 +8,18 @@ accumulation, GANs and LBFGS need no case of their own (tests/unit/probe/test_lo
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from probe.boundary import Boundary
-from probe.iterators import Iterators
-from probe.ledger import Ledger
-from probe.loader_book import LoaderBook
-from probe.loaders import BatchSeen, Description
-from probe.open_step import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, STARTUP, OpenStep
-from probe.overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, Name, Overlays
-from probe.plain import Columns, columns_of, plain_run
-from probe.recorder import Mark
-from probe.rests import Rests
-from probe.wire import marks
-from probe.wire.messages import Open, Step
+from .boundary import Boundary
+from .iterators import Iterators
+from .ledger import Ledger
+from .loader_book import LoaderBook
+from .loaders import BatchSeen, Description
+from .open_step import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, STARTUP, OpenStep
+from .overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, Name, Overlays
+from .plain import MarkColumns, columns_of, plain_run
+from .recorder import Mark
+from .rests import Rests
+from .wire import marks
+from .wire.messages import Open, Step
 
 
 class Timeline:
@@ -101,7 +101,7 @@ class Timeline:
         """Take marks in order; returns the steps that they complete. As `feed` with each of them,
         at a sixth of the cost while the loop is of the plainest: then so many steps make a row."""
         done: list[Step] = []
-        columns: Columns | None = None
+        columns: MarkColumns | None = None
         at = 0
         while at < len(some):
             if self._kind == marks.FETCH_ENTER and self._is_plain():
@@ -158,7 +158,7 @@ class Timeline:
             and self._boundary.is_plain()
         )
 
-    def _take_plain(self, some: Columns, at: int, done: list[Step], a_row: int) -> int:
+    def _take_plain(self, some: MarkColumns, at: int, done: list[Step], a_row: int) -> int:
         """Complete plain steps from mark `at`, behind their first one; returns how many marks."""
         iterator, number = self._iterators.current, self._number + 1
         unsampled = self.ledger.unsampled_before()

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from probe.loaders import Description, look_at
-from probe.recorder import Recorder
-from probe.wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE, ITERATION, LOADER
+from .loaders import Description, look_at
+from .recorder import Recorder
+from .wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE, ITERATION, LOADER
 
 T = TypeVar("T")
 

@@ -8,32 +8,29 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 from textual.screen import Screen
 
-from tui.appearance import Appearance
-from tui.course import Course
-from tui.keys import actions_of
-from tui.looking import Looking
-from tui.picture import Picture, RecordedPicture
-from tui.screens.dialog import Dialog
-from tui.screens.main import MainScreen
-from tui.screens.tabs import tab_named
-from tui.screens.terminal_app import TerminalApp, run_on_terminal
-from tui.session.remembered import with_past
-from tui.snapshot import Rank, Snapshot
-from tui.source_text import SourceReader, SourceText
-from tui.stack_trees import next_kind, worth_showing
-from tui.switching import Make, Switch
-from tui.terminal import NoScreenError, TerminalGuard, why_no_screen
-from tui.widgets.bindings import bindings
-from tui.widgets.charts.windows import DEFAULT_S, automatic, beside
-from tui.widgets.gpu.beside import beside_device, beside_rank
-from tui.widgets.panel import Panel
-from tui.widgets.view import View
+from .model.provider import RecordingProvider, SnapshotProvider, SourceReader, SourceText
+from .model.snapshot import Rank, Snapshot
+from .model.stack_trees import next_kind, worth_showing
+from .model.view_state import ViewState
+from .screens.dialogs import Dialog
+from .screens.main import MainScreen
+from .screens.switching import Make, Switch
+from .screens.tabs import tab_named
+from .screens.terminal_app import TerminalApp, run_on_terminal
+from .screens.time_travel import TimeNavigation
+from .session.history import with_past
+from .terminal import Appearance, NoScreenError, TerminalGuard, why_no_screen
+from .widgets.charts.columns import DEFAULT_S, automatic, beside
+from .widgets.footer import bindings
+from .widgets.gpu.devices import beside_device, beside_rank
+from .widgets.keys import actions_of
+from .widgets.panel import Panel, View
 
 if TYPE_CHECKING:
-    from tui.doctor.facts import Facts
-    from tui.widgets.charts.chart import CursorMoved
-    from tui.widgets.gpu.ranks import RanksPanel
-    from tui.widgets.stacks.tree import StackTreePanel
+    from .model.machine_facts import MachineFacts
+    from .widgets.charts.cursor import CursorMoved
+    from .widgets.gpu.ranks import RanksPanel
+    from .widgets.stacks.tree import StackTreePanel
 
 ELSEWHERE = {
     "slash": "/ finds rows of stacks, processes and events: 5 or 6, then /",
@@ -63,10 +60,10 @@ class GpuwatchApp(TerminalApp):
 
     def __init__(
         self,
-        picture: Picture,
+        picture: SnapshotProvider,
         *,
         switch: Switch | None = None,
-        gather: "Callable[[int], Facts] | None" = None,
+        gather: "Callable[[int], MachineFacts] | None" = None,
         read_source: SourceReader | None = None,
         settled: Callable[[], None] | None = None,
         **options: Any,
@@ -81,8 +78,8 @@ class GpuwatchApp(TerminalApp):
         """Reads what the doctor judges; None: this machine."""
         self._settled = settled
         """Called once, when all that a session needs is loaded and on the screen."""
-        self._course = Course(with_past(picture))
-        self._looking = Looking(DEFAULT_S)
+        self._course = TimeNavigation(with_past(picture))
+        self._looking = ViewState(DEFAULT_S)
         self._soon = False
         """The next frame comes before its time: a recording is on its way to a moment."""
         self._baseline: Snapshot | None = None
@@ -186,7 +183,7 @@ class GpuwatchApp(TerminalApp):
             self.notify("x and X are for a recording that plays")
         self.frame()
 
-    def _look_by(self, looking: Looking) -> None:
+    def _look_by(self, looking: ViewState) -> None:
         self._looking = looking
         self.frame()
 
@@ -225,7 +222,7 @@ class GpuwatchApp(TerminalApp):
 
     def action_record(self) -> None:
         """Begin a recording, or end it. Whether that went well is in the next frames."""
-        if isinstance(self._picture, RecordedPicture):
+        if isinstance(self._picture, RecordingProvider):
             self._picture.toggle_recording()
             self.frame()
         else:
@@ -262,8 +259,8 @@ class GpuwatchApp(TerminalApp):
             self.notify(switched.why, severity="warning")
             return
         self._picture = self._switch.picture
-        self._course = Course(with_past(self._picture))
-        self._looking = Looking(self._looking.window_s)
+        self._course = TimeNavigation(with_past(self._picture))
+        self._looking = ViewState(self._looking.window_s)
         self._baseline, self._device, self._told = None, None, ""
         self.frame()
 
@@ -308,19 +305,19 @@ class GpuwatchApp(TerminalApp):
 
     def action_help(self) -> None:
         """Every key, and how to read the picture."""
-        from tui.screens.help import HelpScreen
+        from .screens.dialogs import HelpScreen
 
         self.push_screen(HelpScreen(self._view()))
 
     def action_doctor(self) -> None:
         """What is measured, what is not, and what changes that."""
-        from tui.screens.doctor import DoctorScreen, facts_here
+        from .screens.dialogs import DoctorScreen, facts_here
 
         self.push_screen(DoctorScreen(self._view(), self._gather or facts_here))
 
     def action_export(self) -> None:
         """The screen as it stands: report, JSON and picture."""
-        from tui.screens.keeping import export_screen  # what most sessions never need
+        from .screens.export import export_screen  # what most sessions never need
 
         self.notify(export_screen(self, self._view().snapshot))
 
@@ -330,19 +327,19 @@ class GpuwatchApp(TerminalApp):
 
     def on_stack_tree_panel_copy(self, wanted: "StackTreePanel.Copy") -> None:
         """Stacks as text."""
-        from tui.screens.keeping import copy_stacks
+        from .screens.export import copy_stacks
 
         self.notify(copy_stacks(self, self._view().snapshot, wanted.text))
 
     def action_copy(self) -> None:
         """The verdict as text."""
-        from tui.screens.keeping import copy_verdict
+        from .screens.export import copy_verdict
 
         self.notify(copy_verdict(self, self._view().snapshot))
 
 
 def run_screen(
-    picture: Picture,
+    picture: SnapshotProvider,
     appearance: Appearance | None = None,
     other: Make | None = None,
     settled: Callable[[], None] | None = None,
@@ -366,6 +363,6 @@ def run_screen(
 
 
 def _files_here(frame: str, snapshot: Snapshot) -> SourceText:
-    from tui.sources.source_around import read_around  # what most sessions never need
+    from .sources.source_code import read_around  # what most sessions never need
 
     return read_around(frame, snapshot)

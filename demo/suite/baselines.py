@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from probe.wire.messages import Step
-from suite.track import Look
+from gpuwatch.probe.wire.messages import Step
+from suite.track import Judgement
 
 LOG_STEPS: Final = 10
 """torchtitan's log_freq: `data_loading(%)` is a mean over so many steps."""
@@ -21,7 +21,7 @@ SAWTOOTH: Final = 30.0
 """Points between the readings of those seconds: regular gaps are the loader's."""
 
 
-def host_wait_share(steps: Sequence[Step], began_ns: int) -> Iterator[Look]:
+def host_wait_share(steps: Sequence[Step], began_ns: int) -> Iterator[Judgement]:
     """A verdict each ten steps: torchtitan's `data_loading(%)`, and 1 / (1 - share) as forecast."""
     begun = 0
     wait_ns = wall_ns = count = 0
@@ -33,7 +33,7 @@ def host_wait_share(steps: Sequence[Step], began_ns: int) -> Iterator[Look]:
             continue
         share = wait_ns / max(1, wall_ns)
         bound = share >= DATA_BOUND
-        yield Look(
+        yield Judgement(
             at_s=max(0, step.end_ns - began_ns) / 1e9,
             step=step.number,
             kind="input" if bound else "compute",
@@ -46,7 +46,7 @@ def host_wait_share(steps: Sequence[Step], began_ns: int) -> Iterator[Look]:
 
 def nvidia_smi(
     readings: Sequence[tuple[int, float]], steps: Sequence[Step], began_ns: int
-) -> Iterator[Look]:
+) -> Iterator[Judgement]:
     """A verdict a reading, (time, utilisation in percent), over those of the last ten seconds."""
     done = 0
     at = 0
@@ -59,4 +59,4 @@ def nvidia_smi(
         swings = max(recent) - min(recent) >= SAWTOOTH
         busy = mean >= UTILIZATION_HIGH or (mean >= UTILIZATION_LOW and not swings)
         kind = "compute" if busy else "input"
-        yield Look(at_s=max(0, t_ns - began_ns) / 1e9, step=done, kind=kind)
+        yield Judgement(at_s=max(0, t_ns - began_ns) / 1e9, step=done, kind=kind)

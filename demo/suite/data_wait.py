@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from probe.wire.messages import Step
+from gpuwatch.probe.wire.messages import Step
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ def data_wait(
     if not wall_ns:
         return None
     told_ns = sum(step.data_ns + step.startup_ns for step in rows)
-    covered = Covered(fetches)
+    covered = CoveredTime(fetches)
     true_ns = sum(covered.until(step.end_ns) - covered.until(step.start_ns) for step in rows)
     return DataWait(told_ns / wall_ns, true_ns / wall_ns)
 
 
-class Covered:
+class CoveredTime:
     """Time that spans cover; where several do, it counts once."""
 
     def __init__(self, spans: Iterable[Sequence[int]]) -> None:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from probe.wire.messages import Step
-from tui.observations import Delivered, GpusSeen, ProcessesSeen
-from tui.recording.reader import Recording
+from gpuwatch.probe.wire.messages import Step
+from gpuwatch.tui.model.observations import Delivered, GpusSeen, ProcessesSeen
+from gpuwatch.tui.recording.reader import Recording
 
 
 @dataclass(frozen=True)

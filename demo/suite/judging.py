@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from gpuwatch.tui.verdict.window_selection import warm_after
 from suite.baselines import host_wait_share, nvidia_smi
 from suite.catalogue import Expected, Scenario
 from suite.data_wait import data_wait
@@ -25,9 +26,8 @@ from suite.result import (
 )
 from suite.said import said_on
 from suite.score import Begun, Score, score
-from suite.track import Look
+from suite.track import Judgement
 from suite.truth import Truth, constructed_truth, measured_truth
-from tui.verdict.warmup import warm_after
 
 
 def judge(scenario: Scenario, measured: Measured, folder: Path) -> str:
@@ -117,14 +117,14 @@ def samples_per_s(reports: Sequence[dict[str, float]]) -> list[float]:
     return [report["samples_per_s"] for report in reports]
 
 
-def baselines(folder: Path, signals: Heard) -> dict[str, list[Look]]:
+def baselines(folder: Path, signals: Heard) -> dict[str, list[Judgement]]:
     """What the other tools said on the same run."""
-    tracks: dict[str, list[Look]] = {
+    tracks: dict[str, list[Judgement]] = {
         "host-wait share": list(host_wait_share(signals.steps, signals.began_ns)),
         "nvidia-smi": list(nvidia_smi(signals.utilization, signals.steps, signals.began_ns)),
     }
     if (folder / TRACEML).exists():
-        tracks["TraceML"] = [Look(**row) for row in json.loads((folder / TRACEML).read_text())]
+        tracks["TraceML"] = [Judgement(**row) for row in json.loads((folder / TRACEML).read_text())]
     return tracks
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from gpuwatch.tui.cli.target import has_probe
 from suite.catalogue import ROOT, Scenario
-from tui.cli.target import has_probe
 
 FIRST_STEP: Final = "first step done"
 """What a script prints when its first step is over."""

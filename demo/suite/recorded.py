@@ -8,7 +8,7 @@ from typing import Final
 from suite.catalogue import ROOT
 from suite.launching import GRACE_S, FailedError, Launched
 
-GPUWATCH: Final = (sys.executable, "-m", "tui.cli.main")
+GPUWATCH: Final = (sys.executable, "-m", "gpuwatch.tui.cli.main")
 MOST_S: Final = 300.0
 """For a script to come to its end."""
 

@@ -54,7 +54,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What a run consists of."""
 
     seconds: float
@@ -128,7 +128,7 @@ class Plan:
 class Progress:
     """One run's reports as they come in."""
 
-    def __init__(self, run: Run, plan: Plan) -> None:
+    def __init__(self, run: Run, plan: RunPlan) -> None:
         self._run = run
         self._plan = plan
         self._left = len(list(plan.jobs(run)))
@@ -184,7 +184,7 @@ class Progress:
         return measured
 
 
-def run_all(runs: Sequence[Run], plan: Plan) -> list[Run]:
+def run_all(runs: Sequence[Run], plan: RunPlan) -> list[Run]:
     """All of them, one script at a time; returns those that failed. Each has a line printed."""
     progress = {run.folder: Progress(run, plan) for run in runs}
     by_folder = {run.folder: run for run in runs}
@@ -208,7 +208,7 @@ def run_all(runs: Sequence[Run], plan: Plan) -> list[Run]:
     return [run for run in runs if progress[run.folder].failed]
 
 
-def _jobs(runs: Sequence[Run], plan: Plan, progress: dict[Path, Progress]) -> Iterator[Job]:
+def _jobs(runs: Sequence[Run], plan: RunPlan, progress: dict[Path, Progress]) -> Iterator[Job]:
     for run in runs:
         run.folder.mkdir(parents=True, exist_ok=True)
         for job in plan.jobs(run):

@@ -2,19 +2,19 @@
 
 from pathlib import Path
 
+from gpuwatch.tui.cli.replay import tell
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.verdict.findings import Verdict
 from suite.catalogue import GROWTH
-from suite.track import Look
-from tui.cli.replay import tell
-from tui.recording.reader import Recording
-from tui.snapshot import Snapshot
-from tui.verdict.findings import Verdict
+from suite.track import Judgement
 
 
 class Listener:
     """A face that writes down each verdict once."""
 
     def __init__(self) -> None:
-        self.looks: list[Look] = []
+        self.looks: list[Judgement] = []
         self._last: Verdict | None = None
 
     def look(self, snapshot: Snapshot) -> None:
@@ -29,17 +29,17 @@ class Listener:
         self.look(snapshot)
 
 
-def said_on(file: Path) -> list[Look]:
+def said_on(file: Path) -> list[Judgement]:
     """All verdicts of a replay."""
     listener = Listener()
     tell(Recording(file), listener, None)
     return listener.looks
 
 
-def look_of(verdict: Verdict, at_s: float, step: int) -> Look:
+def look_of(verdict: Verdict, at_s: float, step: int) -> Judgement:
     """A verdict of ours, in the words of the suite."""
     finding = verdict.finding
-    return Look(
+    return Judgement(
         at_s=at_s,
         step=step,
         kind=finding.kind,

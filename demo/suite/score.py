@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from suite.catalogue import GROWTH, Expected
 from suite.track import (
-    Look,
+    Judgement,
     changes,
     first_right,
     is_false_alarm,
@@ -62,7 +62,7 @@ class Begun:
     """Before the cause was there; 0 where it is there from the start."""
 
 
-def score(track: Sequence[Look], expected: Expected, begun: Begun) -> Score | None:
+def score(track: Sequence[Judgement], expected: Expected, begun: Begun) -> Score | None:
     """What a track is worth. None where the tool never said anything while the cause was there.
 
     Memory has to grow before anybody can see it, so that is judged, and must be steady, at the end;

@@ -18,7 +18,7 @@ STABLE_STEPS: Final = 50
 
 
 @dataclass(frozen=True)
-class Look:
+class Judgement:
     """One verdict."""
 
     at_s: float
@@ -41,28 +41,28 @@ class Look:
     """The first action."""
 
 
-def kind_is_right(look: Look, expected: Expected) -> bool:
+def kind_is_right(look: Judgement, expected: Expected) -> bool:
     """Where nothing needs to be fixed, that must be what is said; and only there."""
     if look.kind not in expected.kinds:
         return False
     return look.kind not in NOTHING_TO_FIX or look.asks in (None, not expected.negative)
 
 
-def sub_is_right(look: Look, expected: Expected) -> bool | None:
+def sub_is_right(look: Judgement, expected: Expected) -> bool | None:
     """None where the truth has no sub, or another kind was accepted."""
     if expected.sub is None or look.kind != expected.kinds[0]:
         return None
     return look.sub == expected.sub
 
 
-def is_false_alarm(look: Look, expected: Expected) -> bool:
+def is_false_alarm(look: Judgement, expected: Expected) -> bool:
     """A negative is called bound by something."""
     if not expected.negative or look.kind in UNSETTLED:
         return False
     return look.kind not in NOTHING_TO_FIX or look.asks is True
 
 
-def judged(looks: Sequence[Look], begun_step: int, at_end: bool) -> Look | None:
+def judged(looks: Sequence[Judgement], begun_step: int, at_end: bool) -> Judgement | None:
     """The look that counts: at step 200 after attaching, or the last one. None without any."""
     if at_end:
         return looks[-1] if looks else None
@@ -73,7 +73,7 @@ def judged(looks: Sequence[Look], begun_step: int, at_end: bool) -> Look | None:
     return in_time[-1] if in_time else next(iter(late), None)
 
 
-def first_right(looks: Sequence[Look], expected: Expected) -> Look | None:
+def first_right(looks: Sequence[Judgement], expected: Expected) -> Judgement | None:
     """The first look that is right and stays so for 50 steps, or until the end."""
     for index, look in enumerate(looks):
         until = look.step + STABLE_STEPS
@@ -83,15 +83,15 @@ def first_right(looks: Sequence[Look], expected: Expected) -> Look | None:
     return None
 
 
-def since_settled(looks: Sequence[Look]) -> list[Look]:
+def since_settled(looks: Sequence[Judgement]) -> list[Judgement]:
     """From the first settled verdict on."""
     return list(dropwhile(lambda look: look.kind in UNSETTLED, looks))
 
 
-def changes(looks: Sequence[Look]) -> int:
+def changes(looks: Sequence[Judgement]) -> int:
     """Times that the kind changed."""
     return sum(before.kind != after.kind for before, after in pairwise(looks))
 
 
-def _is_late(look: Look, begun_step: int) -> bool:
+def _is_late(look: Judgement, begun_step: int) -> bool:
     return look.step - begun_step >= JUDGED_STEP and look.at_s >= JUDGED_S

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from suite import traced_script
 from suite.catalogue import GROWTH
-from suite.track import Look
+from suite.track import Judgement
 
 RUN: Final = "suite"
 KINDS: Final = {
@@ -37,7 +37,7 @@ CONFIRMED: Final = "CREEP_CONFIRMED"
 """Of its kinds of diagnosis of step memory, the one that is sure."""
 
 
-def look_of(summary: Mapping[str, Any]) -> Look:
+def look_of(summary: Mapping[str, Any]) -> Judgement:
     """The verdict of a final_summary.json.
 
     Its policy promotes no finding about memory to the primary one; here growing memory counts as
@@ -48,7 +48,7 @@ def look_of(summary: Mapping[str, Any]) -> Look:
     memory = summary["step_memory"]["diagnosis"]["kind"]
     creeps = memory in ("CREEP_EARLY", CONFIRMED)
     grows = creeps and kind in ("compute", "healthy", "incomplete")
-    return Look(
+    return Judgement(
         at_s=summary["duration_s"],
         step=primary["evidence"].get("steps_analyzed") or 0,
         kind=GROWTH if grows else kind,

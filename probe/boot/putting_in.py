@@ -6,11 +6,14 @@ what is called like ours without being it stays what the program meant.
 
 import os
 import sys
-from importlib import invalidate_caches
+from importlib import import_module, invalidate_caches
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from types import ModuleType
 
 NEEDED = {"zmq": "pyzmq", "msgspec": "msgspec"}
 """Module and distribution of what the publisher imports."""
+NAMES = ("gpuwatch", "_gpuwatch")
+"""What the package may be called here: the second where the program has a gpuwatch of its own."""
 
 
 def put_in(package: str) -> str | None:
@@ -22,37 +25,37 @@ def put_in(package: str) -> str | None:
             f"this Python lacks {' and '.join(missing)}. "
             f"Try: {sys.executable} -m pip install {' '.join(missing)}"
         )
-    why_not = _make_importable(package)
-    if why_not is not None:
-        return why_not
     if os.environ.get("GPUWATCH") == "0":
         return "it was started with GPUWATCH=0"
-    import probe
-
+    probe = _probe(os.path.dirname(package))
+    if "probe" not in sys.modules and find_spec("probe") is None:
+        sys.modules["probe"] = probe
     probe.install()
     return None
 
 
-def take_out(_: str) -> None:
+def take_out(package: str) -> None:
     """Uninstall the probe that `put_in` has installed."""
-    import probe
-
-    probe.uninstall()
+    _probe(os.path.dirname(package)).uninstall()
 
 
-def _make_importable(package: str) -> str | None:
-    """See to it that `import probe` gives ours; why not, where the program has another one."""
-    spec = None if "probe" in sys.modules else find_spec("probe")
-    if spec is None and "probe" not in sys.modules:
-        file = os.path.join(package, "__init__.py")
-        spec = spec_from_file_location("probe", file, submodule_search_locations=[package])
+def _probe(home: str) -> ModuleType:
+    """Our probe: the program's own copy, else the one below `home`. Its modules import each other
+    relatively, so that any name serves."""
+    name = next(name for name in NAMES if _is_free_or_ours(name))
+    if name not in sys.modules and find_spec(name) is None:
+        file = os.path.join(home, "__init__.py")
+        spec = spec_from_file_location(name, file, submodule_search_locations=[home])
         assert spec is not None
         assert spec.loader is not None
-        module = sys.modules["probe"] = module_from_spec(spec)
+        module = sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(module)
-        return None
-    there = sys.modules["probe"].__spec__ if spec is None else spec
-    folders = (there and there.submodule_search_locations) or []
-    if any(os.path.isfile(os.path.join(folder, "wire", "page.py")) for folder in folders):
-        return None
-    return "the program has a module of its own that is called probe"
+    return import_module(f"{name}.probe")
+
+
+def _is_free_or_ours(name: str) -> bool:
+    spec = sys.modules[name].__spec__ if name in sys.modules else find_spec(name)
+    if spec is None:
+        return name not in sys.modules
+    folders = spec.submodule_search_locations or []
+    return any(os.path.isfile(os.path.join(it, "probe", "wire", "page.py")) for it in folders)

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 
-class Row(NamedTuple):
+class AllocatorCounts(NamedTuple):
     """Bytes, and counts since the start. None: this torch does not count it."""
 
     allocated: int
@@ -18,7 +18,7 @@ class Row(NamedTuple):
     allocations: int | None
 
 
-def allocator_row(stats: dict[str, Any] | None) -> Row | None:
+def allocator_row(stats: dict[str, Any] | None) -> AllocatorCounts | None:
     """The figures that matter of `torch._C._cuda_memoryStats(device)`; None where there are none.
 
     On an H200's host that call costs 20 us, the flat public `memory_stats()` 120 us.
@@ -28,7 +28,7 @@ def allocator_row(stats: dict[str, Any] | None) -> Row | None:
     try:
         allocated = stats["allocated_bytes"]["all"]
         reserved = stats["reserved_bytes"]["all"]
-        return Row(
+        return AllocatorCounts(
             allocated["current"],
             reserved["current"],
             stats["active_bytes"]["all"]["current"],

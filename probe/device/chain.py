@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from probe.device.events import Event, Events, Stream
+from .events import Event, Events, Stream
 
 MOST_PENDING: Final = 512
 """Events that the device may be behind. A queue of 1,000 kernels is some hundred steps at most."""

@@ -6,11 +6,11 @@ Touches no device: it asks torch whether the program has begun to use one, and t
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from probe.device.budget import Budget, near_ns
-from probe.device.events import Events, find_events
-from probe.device.stamper import Stamper
-from probe.device.told import Told
-from probe.recorder import Recorder
+from ..recorder import Recorder
+from .budget import Budget, near_ns
+from .events import Events, find_events
+from .stamper import Stamper
+from .told import Report
 
 FIND_NS: Final = 500_000_000
 UNWATCHED_NS: Final = 1_000_000_000
@@ -66,7 +66,7 @@ class Governor:
             self._next_ns = now_ns + UNWATCHED_NS
             stamper.grant(1)
 
-    def told(self) -> Iterator[Told]:
+    def told(self) -> Iterator[Report]:
         """What the training thread has told since the last call."""
         if self.stamper is None:
             return

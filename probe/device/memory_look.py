@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from probe.device.allocator import allocator_row
-from probe.device.events import Events
-from probe.device.told import Allocated
+from .allocator import allocator_row
+from .events import Events
+from .told import Allocated
 
 LOOK_NS: Final = 250_000_000
 """Between two looks, 20 us each. Batches of different length leave more or less behind at the end

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from probe.device.governor import Governor
-from probe.ledger import Ledger
-from probe.wire.messages import GpuClock
+from ..ledger import Ledger
+from ..wire.messages import GpuClock
+from .governor import Governor
 
 TOLD_NS: Final = 1_000_000_000
 

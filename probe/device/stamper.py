@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from probe.device.chain import MOST_PENDING, Chain
-from probe.device.events import Events
-from probe.device.memory_look import MemoryLook
-from probe.device.told import Aligned, Passed, Told
-from probe.recorder import Recorder
-from probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER, FETCH_LEAVE, OPTIMIZER_LEAVE, STEP
+from ..recorder import Recorder
+from ..wire.marks import BACKWARD_ENTER, FETCH_ENTER, FETCH_LEAVE, OPTIMIZER_LEAVE, STEP
+from .chain import MOST_PENDING, Chain
+from .events import Events
+from .memory_look import MemoryLook
+from .told import Aligned, Passed, Report
 
 READ_A_BOUNDARY: Final = 24
 """Marks read at a step boundary: more than a step has, so that what is behind catches up."""
@@ -36,7 +36,7 @@ class Stamper:
         self, recorder: Recorder, events: Events, trip: Callable[[Exception], None]
     ) -> None:
         self.events = events
-        self.told: deque[Told] = deque(maxlen=TOLD)
+        self.told: deque[Report] = deque(maxlen=TOLD)
         """For the publisher, oldest first."""
         self.switched: deque[tuple[int, bool]] = deque(maxlen=TOLD)
         """Marks at which complete steps began to be stamped (True), or no more are."""

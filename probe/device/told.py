@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from probe.device.allocator import Row
+from .allocator import AllocatorCounts
 
 
 class Passed(NamedTuple):
@@ -30,11 +30,11 @@ class Allocated(NamedTuple):
     device: int
     at_backward: int | None
     """Bytes allocated as a backward of the last second began."""
-    row: Row
+    row: AllocatorCounts
     lowest: int
     """Bytes allocated: the least at the ends of steps since the last time."""
     fraction: float | None
     """Part of the device's memory that PyTorch may take; None: all of it, or not known."""
 
 
-Told = Passed | Aligned | Allocated
+Report = Passed | Aligned | Allocated

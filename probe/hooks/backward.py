@@ -11,10 +11,10 @@ import sys
 from threading import get_ident
 from typing import Any
 
-from probe.hooks import Detach
-from probe.hooks.replaced import replace
-from probe.recorder import Recorder
-from probe.wire.marks import BACKWARD_ENTER, BACKWARD_LEAVE
+from ..recorder import Recorder
+from ..wire.marks import BACKWARD_ENTER, BACKWARD_LEAVE
+from . import Detach
+from .replaced import replace
 
 MODULE = "torch"
 

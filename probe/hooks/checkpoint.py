@@ -8,10 +8,10 @@ import functools
 import sys
 from typing import Any
 
-from probe.hooks import Detach
-from probe.hooks.replaced import replace
-from probe.recorder import Recorder
-from probe.wire.marks import CHECKPOINT_ENTER, CHECKPOINT_LEAVE
+from ..recorder import Recorder
+from ..wire.marks import CHECKPOINT_ENTER, CHECKPOINT_LEAVE
+from . import Detach
+from .replaced import replace
 
 MODULE = "torch"
 

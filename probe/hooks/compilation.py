@@ -3,9 +3,9 @@
 import sys
 from typing import Any, Final
 
-from probe.hooks import Detach
-from probe.recorder import Recorder
-from probe.wire.marks import COMPILE_ENTER, COMPILE_LEAVE
+from ..recorder import Recorder
+from ..wire.marks import COMPILE_ENTER, COMPILE_LEAVE
+from . import Detach
 
 MODULE = "torch._dynamo.callback"
 NEEDED: Final = (

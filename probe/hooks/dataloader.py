@@ -10,19 +10,11 @@ import sys
 from threading import get_ident
 from typing import Any
 
-from probe.hooks import Detach
-from probe.hooks.replaced import replace
-from probe.loaders import LOOK_EVERY, LoaderWatch, look_at, ready_batches
-from probe.recorder import Recorder
-from probe.wire.marks import (
-    FETCH_END,
-    FETCH_ENTER,
-    FETCH_FAILED,
-    FETCH_LEAVE,
-    ITERATION,
-    LOADER,
-    READY,
-)
+from ..loaders import LOOK_EVERY, LoaderWatch, look_at, ready_batches
+from ..recorder import Recorder
+from ..wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE, ITERATION, LOADER, READY
+from . import Detach
+from .replaced import replace
 
 MODULE = "torch"
 

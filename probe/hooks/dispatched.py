@@ -7,10 +7,10 @@ import functools
 import sys
 from typing import Any
 
-from probe.hooks import Detach
-from probe.hooks.replaced import replace
-from probe.recorder import Recorder
-from probe.wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE
+from ..recorder import Recorder
+from ..wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE
+from . import Detach
+from .replaced import replace
 
 MODULE = "accelerate.data_loader"
 

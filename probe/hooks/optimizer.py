@@ -9,9 +9,9 @@ import sys
 from threading import get_ident
 from typing import Any
 
-from probe.hooks import Detach
-from probe.recorder import Recorder
-from probe.wire.marks import OPTIMIZER_ENTER, OPTIMIZER_LEAVE
+from ..recorder import Recorder
+from ..wire.marks import OPTIMIZER_ENTER, OPTIMIZER_LEAVE
+from . import Detach
 
 MODULE = "torch"
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from probe.hooks import Detach
+from . import Detach
 
 
 def replace(

@@ -8,18 +8,20 @@ fail. The optimizer's hooks are left out: inlined, they ask `is_compiling` first
 import sys
 from typing import Any, Final
 
-from probe.hooks import Detach
-from probe.recorder import Recorder
+from ..recorder import Recorder
+from . import Detach
 
 MODULE = "torch._dynamo.trace_rules"
+PACKAGE: Final = __name__.removesuffix(".hooks.tracing")
+"""The name that the probe was imported by."""
 SKIPPED: Final = (
-    "probe.hooks.backward",
-    "probe.hooks.dataloader",
-    "probe.hooks.checkpoint",
-    "probe.hooks.dispatched",
-    "probe.recorder",
-    "probe.device",
-    "probe.settings",
+    f"{PACKAGE}.hooks.backward",
+    f"{PACKAGE}.hooks.dataloader",
+    f"{PACKAGE}.hooks.checkpoint",
+    f"{PACKAGE}.hooks.dispatched",
+    f"{PACKAGE}.recorder",
+    f"{PACKAGE}.device",
+    f"{PACKAGE}.settings",
 )
 
 

@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from probe.settings.reading import Reading
+from .reading import Reading
 
 
 def with_flags(reading: Reading) -> Reading:

@@ -10,12 +10,12 @@ us and 200 us. The first look at an optimizer takes 1 us a tensor more.
 from collections.abc import Callable
 from typing import Any, Final
 
-from probe.recorder import Recorder
-from probe.settings.autocast import autocast_of
-from probe.settings.flags import with_flags
-from probe.settings.optimizers import Optimizers
-from probe.settings.reading import Reading
-from probe.wire.marks import OPTIMIZER_ENTER
+from ..recorder import Recorder
+from ..wire.marks import OPTIMIZER_ENTER
+from .autocast import autocast_of
+from .flags import with_flags
+from .optimizers import Optimizers
+from .reading import Reading
 
 AGAIN_NS: Final = 1_000_000_000
 """Between two looks at a backward, however long the turn."""

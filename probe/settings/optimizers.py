@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
-from probe.settings.reading import Reading, type_name
+from .reading import Reading, type_name
 
 MOST_KNOWN: Final = 8
 """Optimizers remembered; beyond that the one seen first is looked at anew."""
@@ -16,7 +16,7 @@ SCALER_CALLS: Final = "_maybe_opt_step"
 """GradScaler's method that steps an optimizer: reached only while the scaler is enabled."""
 
 
-class Facts(NamedTuple):
+class OptimizerFacts(NamedTuple):
     """One optimizer."""
 
     name: str
@@ -103,7 +103,7 @@ class Optimizers:
             self._last = None
 
 
-def facts_of(optimizer: Any) -> Facts:
+def facts_of(optimizer: Any) -> OptimizerFacts:
     """What an optimizer's groups say. 1 us a tensor, once."""
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
@@ -117,7 +117,7 @@ def facts_of(optimizer: Any) -> Facts:
             size = parameter.numel() * parameter.element_size()
             bytes_of[place] = bytes_of.get(place, 0) + size
     dtype, device = max(bytes_of, key=lambda place: bytes_of[place], default=(None, None))
-    return Facts(
+    return OptimizerFacts(
         name=type(optimizer).__name__,
         foreach=_set_to(optimizer, "foreach"),
         fused=_set_to(optimizer, "fused"),

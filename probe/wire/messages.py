@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from probe.wire.dump import Dump
+from .dump import Dump
 
 SCHEMA: Final = 1
 """Version of these structs: raised when a field changes meaning, not when one is appended."""

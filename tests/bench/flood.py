@@ -10,10 +10,10 @@ from time import perf_counter_ns, sleep
 
 import zmq
 
-from probe.identity import identify
-from probe.socket_directory import socket_path
-from probe.state_page import StatePage
-from probe.wire.messages import (
+from gpuwatch.probe.identity import identify
+from gpuwatch.probe.socket_directory import socket_path
+from gpuwatch.probe.state_page import StatePage
+from gpuwatch.probe.wire.messages import (
     Batch,
     Greeting,
     Hello,

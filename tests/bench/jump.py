@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 from time import process_time
 
+from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.session.replay import Played
+from gpuwatch.tui.verdict.engine import Engine
 from tests.unit.recording.files import recorded
 from tests.unit.recording.test_scrubbing import entries_of
-from tui.recording.reader import Recording
-from tui.session.played import Played
-from tui.verdict.engine import Engine
 
 
 def main() -> None:

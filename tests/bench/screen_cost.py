@@ -104,7 +104,7 @@ def first_paints(pid: int) -> tuple[list[Paint], list[Paint]]:
     """(ours, a bare app's), in turns."""
     pairs = [
         (
-            first_paint("tui.cli.main", "attach", str(pid), text="connecting"),
+            first_paint("gpuwatch.tui.cli.main", "attach", str(pid), text="connecting"),
             first_paint("tests.bench.bare_app", text="first text"),
         )
         for _ in range(1 + PAINTS)
@@ -122,7 +122,9 @@ def paint_row(name: str, paints: Sequence[Paint]) -> str:
 
 def watching(pid: int, seconds: float, *options: str) -> tuple[float, float]:
     """(share of a core, bytes a second) of a screen that watches a process."""
-    with PseudoTerminal("tui.cli.main", "attach", str(pid), *options, size=SIZE) as terminal:
+    with PseudoTerminal(
+        "gpuwatch.tui.cli.main", "attach", str(pid), *options, size=SIZE
+    ) as terminal:
         began = time.monotonic()
         while time.monotonic() - began < WARM_S:
             terminal.read()
@@ -137,7 +139,7 @@ def watching(pid: int, seconds: float, *options: str) -> tuple[float, float]:
 def keys_to_frames_s(pid: int) -> list[float]:
     """How long each of two views takes to appear after its key."""
     took = []
-    with PseudoTerminal("tui.cli.main", "attach", str(pid), size=SIZE) as terminal:
+    with PseudoTerminal("gpuwatch.tui.cli.main", "attach", str(pid), size=SIZE) as terminal:
         terminal.read_until(lambda: terminal.shows("q quit") or terminal.shows("quit"))
         began = time.monotonic()
         while time.monotonic() - began < 5.0:

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import psutil
 import pytest
 
-from tui.verdict.findings import Kind
+from gpuwatch.tui.verdict.findings import Kind
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "demo"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from demo.forecast_table import RECORDINGS, Row, judged, main, table
-from tui.verdict.forecast.gain import replayed
+from demo.forecast_table import RECORDINGS, ForecastRow, judged, main, table
+from gpuwatch.tui.verdict.forecast.gain import replayed
 
 
-def row(forecast: float | None, left_ms: float | None) -> Row:
-    return Row("a_run", "input/serial", forecast, "estimate", 2.0, left_ms, 10.0)
+def row(forecast: float | None, left_ms: float | None) -> ForecastRow:
+    return ForecastRow("a_run", "input/serial", forecast, "estimate", 2.0, left_ms, 10.0)
 
 
 def test_both_errors_are_told_for_each_recording() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tui.cli.main import main
+from gpuwatch.tui.cli.main import main
 
 DEMO = Path(__file__).parents[2] / "demo"
 RECORDINGS = DEMO / "recordings"

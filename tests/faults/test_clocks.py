@@ -6,14 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from probe.state_page import StatePage
-from probe.timeline import Timeline
-from probe.wire import marks, page
-from probe.wire.messages import Batch, Step, decode_reply, encode_message
+from gpuwatch.probe.state_page import StatePage
+from gpuwatch.probe.timeline import Timeline
+from gpuwatch.probe.wire import marks, page
+from gpuwatch.probe.wire.messages import Batch, Step, decode_reply, encode_message
+from gpuwatch.tui.discovery.state_page import rows_of
 from tests.faults.training import TRAIN, bare
 from tests.processes.monitored import hello_of, pages_of, started, subscribed, until, word_of
 from tests.unit.probe.held_clock import partition_ns
-from tui.state_page import rows_of
 
 HOUR_NS = 3_600_000_000_000
 
@@ -73,7 +73,7 @@ def test_whatever_the_clock_does_no_phase_is_negative(
 
 HELD = """
     import itertools
-    from probe import clock
+    from gpuwatch.probe import clock
     leaps = {LEAPS}
     steps = itertools.count()
     leapt = [0]

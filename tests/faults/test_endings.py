@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from probe.leftovers import YOUNG_S
+from gpuwatch.probe.leftovers import YOUNG_S
 from tests.faults.training import TRAIN, bare, sockets_in
 from tests.processes.monitored import hello_of, started, until
 
@@ -92,7 +92,9 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
 def test_a_terminal_that_hangs_up_is_no_matter_of_the_probes(tmp_path: Path) -> None:
     """stdout and stderr are closed under it, and the probe has something to say."""
     script = (
-        TRAIN.replace("import probe; probe.install()", "import probe; from probe import api")
+        TRAIN.replace(
+            "import probe; probe.install()", "import probe; from gpuwatch.probe import api"
+        )
         + f"""
     os.close(2); os.close(1)
     probe.install()

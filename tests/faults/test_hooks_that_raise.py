@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from probe.wire import page
+from gpuwatch.probe.wire import page
 from tests.faults.training import TRAIN, bare
 from tests.processes.command_line import gpuwatch
 from tests.processes.monitored import hello_of, started, subscribed, until, word_of
@@ -14,10 +14,10 @@ BREAKING: Final = """
     import contextlib, io, itertools, threading
     from unittest.mock import patch
     import probe.serve
-    from probe import api, armed, fuse, installed, loaders, publish, recorder, timeline, wrapped
-    from probe.hooks import backward, checkpoint, compilation, dataloader, optimizer, tracing
-    from probe.device import stamper
-    from probe.settings import glance
+    from gpuwatch.probe import api, armed, fuse, installed, loaders, publish, recorder, timeline, wrapped
+    from gpuwatch.probe.hooks import backward, checkpoint, compilation, dataloader, optimizer, tracing
+    from gpuwatch.probe.device import stamper
+    from gpuwatch.probe.settings import glance
     from torch._dynamo.callback import callback_handler
 
     class Purpose(Exception):
@@ -92,7 +92,7 @@ CASES: Final = {
     "a batch of a wrapped pipeline": "always(wrapped, 'look_at')",
     **{f"attaching to {hook}": f"always({hook}, 'attach')"
        for hook in ("tracing", "dataloader", "backward", "optimizer", "checkpoint", "compilation")},
-    "the publisher's imports": "patch.dict(sys.modules, {'probe.serve': None})",
+    "the publisher's imports": "patch.dict(sys.modules, {'gpuwatch.probe.serve': None})",
     "the publisher's first turn": "always(probe.serve.Server, 'turn')",
     "the state machine": "always(timeline.Timeline, 'feed')",
     "binding": "always(probe.serve.Endpoint, 'hold')",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from probe.wire import page
+from gpuwatch.probe.wire import page
 from tests.faults.training import TRAIN, bare, resident_bytes
 from tests.faults.watching import READS, monitor
 from tests.processes.monitored import hello_of, started, subscribed, until, word_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from probe.wire.messages import SCHEMA, Leave, Subscribe, decode_reply, encode_message
+from gpuwatch.probe.wire.messages import SCHEMA, Leave, Subscribe, decode_reply, encode_message
 from tests.faults.training import TRAIN, bare, descriptors_of, resident_bytes, threads_of
 from tests.faults.watching import NEVER_READS, READS, monitor
 from tests.processes.monitored import LIMIT_S, Run, hello_of, started, until

@@ -7,8 +7,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import probe
-from probe import api
-from probe.wire import page
+from gpuwatch.probe import api
+from gpuwatch.probe.wire import page
 from tests.faults.training import TRAIN, bare, resident_bytes
 from tests.processes.monitored import hello_of, started, word_of
 

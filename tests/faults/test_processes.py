@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from probe.wire.messages import Batch, Hello
+from gpuwatch.probe.wire.messages import Batch, Hello
+from gpuwatch.tui.discovery.state_page import hello_of as read_hello
 from tests.faults.training import TRAIN, bare, sockets_in
 from tests.processes.monitored import hello_of, pages_of, started, subscribed, until
-from tui.state_page import hello_of as read_hello
 
 FORKS = """
     children = []

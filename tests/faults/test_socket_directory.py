@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import zmq
 
-from probe.endpoint import Endpoint
-from probe.leftovers import YOUNG_S, remove_leftovers
-from probe.wire import page
+from gpuwatch.probe.endpoint import Endpoint
+from gpuwatch.probe.leftovers import YOUNG_S, remove_leftovers
+from gpuwatch.probe.wire import page
 from tests.faults.training import TRAIN, bare
 from tests.processes.monitored import hello_of, pages_of, started, subscribed, until
 
@@ -200,7 +200,7 @@ def test_a_socket_that_cannot_be_bound_again_is_none(
         return bind(self, filtered)
 
     monkeypatch.setattr(Endpoint, "_bind", once)
-    monkeypatch.setattr("probe.endpoint._answers", lambda *_: False)
+    monkeypatch.setattr("gpuwatch.probe.endpoint._answers", lambda *_: False)
     with pytest.raises(OSError, match="no space"):
         endpoint.hold()
     assert endpoint.receive(1) == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from probe.wire import marks
+from gpuwatch.probe.wire import marks
 from tests.unit.probe.held_clock import Model, Rows, SlowSGD, Watched, phases_ms, watched
 
 

@@ -9,7 +9,7 @@ from tests.processes.command_line import environment
 
 READS = """
 import os, sys, zmq
-from probe.wire.messages import SCHEMA, Batch, Subscribe, decode_reply, encode_message
+from gpuwatch.probe.wire.messages import SCHEMA, Batch, Subscribe, decode_reply, encode_message
 context = zmq.Context()
 socket = context.socket(zmq.DEALER)
 socket.connect(sys.argv[1])
@@ -31,7 +31,7 @@ while True:
 
 NEVER_READS = """
 import os, sys, time, zmq
-from probe.wire.messages import SCHEMA, Subscribe, encode_message
+from gpuwatch.probe.wire.messages import SCHEMA, Subscribe, encode_message
 context = zmq.Context()
 socket = context.socket(zmq.DEALER)
 socket.rcvhwm = 1

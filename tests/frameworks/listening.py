@@ -7,7 +7,7 @@ from threading import Event, Thread
 
 import zmq
 
-from probe.wire.messages import (
+from gpuwatch.probe.wire.messages import (
     SCHEMA,
     Batch,
     Bye,
@@ -16,8 +16,8 @@ from probe.wire.messages import (
     decode_reply,
     encode_message,
 )
+from gpuwatch.tui.cli.target import has_probe
 from tests.processes.monitored import hello_of, until
-from tui.cli.target import has_probe
 
 AGAIN_S = 1.0
 """Whoever watches says so every second."""

@@ -10,9 +10,9 @@ from time import perf_counter_ns
 
 import torch
 
-from probe.alignment import Alignment
-from probe.device.chain import Chain
-from probe.device.events import CudaEvents
+from gpuwatch.probe.alignment import Alignment
+from gpuwatch.probe.device.chain import Chain
+from gpuwatch.probe.device.events import CudaEvents
 
 
 def truth_ns(chain: Chain, events: CudaEvents) -> tuple[float, float]:

@@ -7,7 +7,7 @@ it does.
 
 from time import sleep
 
-from probe.device import budget
+from gpuwatch.probe.device import budget
 
 STEPS = 500
 """Granted at each turn of the publisher, four times a second."""

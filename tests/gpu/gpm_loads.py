@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from time import monotonic, perf_counter_ns, sleep
 from typing import Any, Final
 
+from gpuwatch.tui.model.observations import Activity, ActivitySeen, GpusSeen
+from gpuwatch.tui.sources.nvml import NvmlSource
 from tests.measuring.child import Child, children
 from tests.measuring.claims import Claim, broken
-from tui.observations import Activity, ActivitySeen, GpusSeen
-from tui.sources.nvml import NvmlSource
 
 BAR_POINTS: Final = 5.0
 SETTLE_S: Final = 1.5

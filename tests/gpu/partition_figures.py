@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from probe.wire.messages import GpuStep
+from gpuwatch.probe.wire.messages import GpuStep
 
 
 @dataclass(frozen=True)

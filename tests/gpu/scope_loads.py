@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from time import monotonic, perf_counter_ns, sleep
 from typing import Any, Final
 
+from gpuwatch.tui.model.observations import ActivitySeen
+from gpuwatch.tui.session.gpu import GpuStore
+from gpuwatch.tui.session.step_profile import folded
+from gpuwatch.tui.sources.nvml import NvmlSource
 from tests.measuring.child import Child, children
 from tests.measuring.claims import HEADER, Claim, broken
-from tui.observations import ActivitySeen
-from tui.session.activity_book import ActivityBook
-from tui.session.scope import folded
-from tui.sources.nvml import NvmlSource
 
 STEPS_MS: Final = (130.0, 170.0, 310.0)
 RUN_S: Final = 27.0
@@ -62,10 +62,10 @@ def _row(ms: float, child: Child) -> Claim:
     return Claim("scope", f"{ms:.0f} ms", said, bar, off <= BAR_POINTS, figures)
 
 
-def sampled(pid: int) -> tuple[ActivityBook, list[float], list[float]]:
+def sampled(pid: int) -> tuple[GpuStore, list[float], list[float]]:
     """What our source tells of a process while it runs, the readings' lengths, and how long the
     polls took that read something."""
-    source, book = NvmlSource(pid), ActivityBook()
+    source, book = NvmlSource(pid), GpuStore()
     intervals_ms: list[float] = []
     polls_ms: list[float] = []
     source.open()

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from probe.device.events import AcceleratorEvents, CudaEvents, Events
-from probe.device.governor import Governor
-from probe.hooks import backward, dataloader, optimizer
-from probe.recorder import Recorder
-from probe.timeline import Timeline
-from probe.wire.messages import GpuStep
+from gpuwatch.probe.device.events import AcceleratorEvents, CudaEvents, Events
+from gpuwatch.probe.device.governor import Governor
+from gpuwatch.probe.hooks import backward, dataloader, optimizer
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.timeline import Timeline
+from gpuwatch.probe.wire.messages import GpuStep
 
 pytestmark = [
     pytest.mark.gpu,

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import torch
 
-from probe.hooks import backward, optimizer
-from probe.recorder import Recorder
-from probe.settings.glance import Glance
-from probe.settings.reading import Reading
+from gpuwatch.probe.hooks import backward, optimizer
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.settings.glance import Glance
+from gpuwatch.probe.settings.reading import Reading
 
 pytestmark = [
     pytest.mark.gpu,

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["probe.wire", "tui.recording", "tui.state_page"]):
+with atheris.instrument_imports(
+    include=["gpuwatch.probe.wire", "gpuwatch.tui.recording", "gpuwatch.tui.discovery.state_page"]
+):
     from tests.hostile.surfaces import SURFACES, seeds_of
 
 

@@ -12,22 +12,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from probe.identity import identify
-from probe.state_page import StatePage
-from probe.wire import messages as wire
-from probe.wire import page
-from probe.wire.dump import Dump, ThreadStack
+from gpuwatch.probe.identity import identify
+from gpuwatch.probe.state_page import StatePage
+from gpuwatch.probe.wire import messages as wire
+from gpuwatch.probe.wire import page
+from gpuwatch.probe.wire.dump import Dump, ThreadStack
+from gpuwatch.tui.discovery.state_page import hello_of, rows_of
+from gpuwatch.tui.errors import GpuwatchError
+from gpuwatch.tui.model.observations import Delivered, is_plausible
+from gpuwatch.tui.recording.format import FRAME, HEADER_CHECK, PREFIX
+from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.recording.writer import frame
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.engine import Engine
 from tests.processes.monitored import ROOT
 from tests.unit.session.making import HELLO, delivered, loader, steps
-from tui.errors import GpuwatchError
-from tui.observations import Delivered
-from tui.plausible import is_plausible
-from tui.recording.format import FRAME, HEADER_CHECK, PREFIX
-from tui.recording.reader import Recording
-from tui.recording.writer import frame
-from tui.session.store import Session
-from tui.state_page import hello_of, rows_of
-from tui.verdict.engine import Engine
 
 RECORDINGS: Final = ("item_each_step", "gpt_bf16")
 

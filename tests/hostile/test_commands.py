@@ -8,15 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from probe.fitting import encode_batch
-from probe.fuse import Fuse
-from probe.identity import identify
-from probe.peers import MOST_PEERS
-from probe.recorder import Recorder
-from probe.serve import REQUESTS_A_TURN, Server
-from probe.state_page import StatePage
-from probe.wire import messages as wire
-from probe.wire import page
+from gpuwatch.probe.fitting import encode_batch
+from gpuwatch.probe.fuse import Fuse
+from gpuwatch.probe.identity import identify
+from gpuwatch.probe.peers import MOST_PEERS
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.serve import REQUESTS_A_TURN, Server
+from gpuwatch.probe.state_page import StatePage
+from gpuwatch.probe.wire import messages as wire
+from gpuwatch.probe.wire import page
 from tests.hostile.shapes import anything
 
 COMMANDS = {"subscribe", "leave", "stacks"}

@@ -7,16 +7,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
-from probe.wire import messages as wire
+from gpuwatch.probe.wire import messages as wire
+from gpuwatch.tui.formats.jsonlines import line
+from gpuwatch.tui.formats.plain import PlainView
+from gpuwatch.tui.formats.report import report_lines
+from gpuwatch.tui.model.observations import (
+    MOST,
+    Delivered,
+    DumpSeen,
+    Greeted,
+    PageSeen,
+    is_plausible,
+)
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.engine import Engine
 from tests.hostile.shapes import anything
 from tests.unit.session.making import HELLO, S, delivered, steps
-from tui.jsonlines import line
-from tui.observations import Delivered, DumpSeen, Greeted, PageSeen
-from tui.plain import PlainView
-from tui.plausible import MOST, is_plausible
-from tui.report import report_lines
-from tui.session.store import Session
-from tui.verdict.engine import Engine
 
 REQUESTS = some.one_of([anything(kind) for kind in wire.Request.__args__])
 REPLIES = some.one_of([anything(kind) for kind in wire.Reply.__args__])

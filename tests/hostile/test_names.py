@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from probe import api
-from probe.fuse import MOST_TEXT, Fuse
-from probe.identity import identify
-from probe.loaders import describe_iterator
-from probe.wire import messages as wire
-from probe.wire import page
+from gpuwatch.probe import api
+from gpuwatch.probe.fuse import MOST_TEXT, Fuse
+from gpuwatch.probe.identity import identify
+from gpuwatch.probe.loaders import describe_iterator
+from gpuwatch.probe.wire import messages as wire
+from gpuwatch.probe.wire import page
 from tests.processes.monitored import hello_of, started, subscribed
 
 NO_TEXT = "caf\udce9"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from probe.wire import page
+from gpuwatch.probe.wire import page
+from gpuwatch.tui.discovery.access import check_socket_directory
+from gpuwatch.tui.discovery.state_page import pages_of as opened_pages
+from gpuwatch.tui.errors import NotPermittedError
 from tests.processes.command_line import environment, gpuwatch
 from tests.processes.monitored import hello_of, started, until
-from tui.endpoint import check_socket_directory
-from tui.errors import NotPermittedError
-from tui.state_page import pages_of as opened_pages
 
 NAME = f"gpuwatch-{os.getpid()}"
 ARMED = "import probe, sys; probe.install(); print('go', flush=True); sys.stdin.readline()"
@@ -51,10 +51,10 @@ def as_other(other: int, tmp_path: Path) -> As:
         runner.write_text(
             "import os, socket, stat, sys, tempfile, zmq\n"
             "import msgspec, psutil\n"
-            "from probe.endpoint import Endpoint\n"
-            "from probe.socket_directory import socket_directory\n"
-            "from probe.wire.messages import SCHEMA, Subscribe, encode_message\n"
-            "from tui.state_page import pages_of\n"
+            "from gpuwatch.probe.endpoint import Endpoint\n"
+            "from gpuwatch.probe.socket_directory import socket_directory\n"
+            "from gpuwatch.probe.wire.messages import SCHEMA, Subscribe, encode_message\n"
+            "from gpuwatch.tui.discovery.state_page import pages_of\n"
             f"os.setgroups([]); os.setgid({other}); os.setuid({other})\n" + textwrap.dedent(code)
         )
         return subprocess.run(
@@ -155,9 +155,9 @@ def test_what_it_planted_is_not_used(tmp_path: Path, other: int, kind: str) -> N
 HOSTILE = """
 import os, socket, sys, time
 from dataclasses import replace
-from probe.identity import identify
-from probe.state_page import StatePage
-from probe.wire import page
+from gpuwatch.probe.identity import identify
+from gpuwatch.probe.state_page import StatePage
+from gpuwatch.probe.wire import page
 os.setgroups([]); os.setgid({uid}); os.setuid({uid})
 said = replace(identify({endpoint!r}, None), argv=["\\x1b]0;owned\\x07\\x9b2Jtrain.py"])
 held = StatePage(said.as_json(page.HELLO_BYTES))

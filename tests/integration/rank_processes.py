@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from gpuwatch.tui.cli.target import has_probe
 from tests.processes.command_line import ROOT
 from tests.processes.monitored import LIMIT_S, until
-from tui.cli.target import has_probe
 
 LAUNCHER = """
 import os, subprocess, sys

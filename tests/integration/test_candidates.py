@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.cli import main
+from gpuwatch.tui.cli.main import with_candidates
+from gpuwatch.tui.discovery import targets
+from gpuwatch.tui.discovery.pids import find_watchable
+from gpuwatch.tui.discovery.targets import Launcher, find_candidates
+from gpuwatch.tui.errors import NO_PROCESS, NoProcessError
 from tests.integration.rank_processes import launched
 from tests.processes.command_line import gpuwatch, toy
-from tui import candidates
-from tui.candidates import Launcher, find_candidates
-from tui.cli import main
-from tui.cli.gone import with_candidates
-from tui.errors import NO_PROCESS, NoProcessError
-from tui.watchable import find_watchable
 
 
 def test_ranks_stand_together_below_who_launched_them(tmp_path: Path) -> None:
@@ -42,11 +42,11 @@ def test_who_types_a_pid_that_is_gone_is_told_of_a_run_on_a_gpu_without_a_probe(
 ) -> None:
     command = [sys.executable, "-c", "print(flush=True); input()"]
     monkeypatch.setattr(main, "end_on_signals", lambda: None)
-    monkeypatch.setattr(candidates, "find_probes", list)
+    monkeypatch.setattr(targets, "find_probes", list)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline()
-        monkeypatch.setattr(candidates, "has_opened_driver", lambda pid: pid == holder.pid)
+        monkeypatch.setattr(targets, "has_opened_driver", lambda pid: pid == holder.pid)
         code = main.main(["attach", str(pid := gone()), "--once"])
         holder.kill()
     assert code == NO_PROCESS
@@ -60,8 +60,8 @@ def test_who_types_a_pid_that_is_gone_is_told_of_a_run_on_a_gpu_without_a_probe(
 def test_where_nothing_else_can_be_watched_and_where_the_error_says_more_it_stays_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(candidates, "find_probes", list)
-    monkeypatch.setattr(candidates, "has_opened_driver", lambda _: False)
+    monkeypatch.setattr(targets, "find_probes", list)
+    monkeypatch.setattr(targets, "has_opened_driver", lambda _: False)
     alone = with_candidates(NoProcessError("no process 7", fix="See: gpuwatch ls"))
     assert str(alone) == "gpuwatch: no process 7\nSee: gpuwatch ls"
     several = NoProcessError("no process 7 here", "In containers: 8, 9", "Try: gpuwatch attach 8")
@@ -72,7 +72,7 @@ def test_no_other_process_is_looked_into_for_a_hint_that_may_not_be_needed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The pid that is gone here may be one inside a container."""
-    monkeypatch.setattr(candidates, "find_probes", lambda: pytest.fail("it looked"))
+    monkeypatch.setattr(targets, "find_probes", lambda: pytest.fail("it looked"))
     with pytest.raises(NoProcessError):
         find_watchable(gone())
 
@@ -91,7 +91,7 @@ def test_a_python_process_with_a_gpu_and_no_probe_is_named_and_its_workers_are_n
         assert holder.stdout is not None
         worker = int(holder.stdout.readline())
         holding = {holder.pid, worker, other.pid}
-        monkeypatch.setattr(candidates, "has_opened_driver", lambda pid: pid in holding)
+        monkeypatch.setattr(targets, "has_opened_driver", lambda pid: pid in holding)
         found = [one for one in find_candidates() if one.pid in holding]
         for process in (holder, other):
             process.kill()

@@ -15,7 +15,7 @@ MOUSE_ON = b"\x1b[?1000h"
 
 def output_of(*options: str, keys: bytes = b"") -> bytes:
     """What the screen of a replay writes to a terminal of many colours."""
-    arguments = ("tui.cli.main", "replay", RECORDING, *options)
+    arguments = ("gpuwatch.tui.cli.main", "replay", RECORDING, *options)
     with PseudoTerminal(*arguments, size=(100, 30)) as terminal:
         terminal.read_until(lambda: terminal.shows("BOUND"), seconds=30)
         os.write(terminal.master, keys + b"q")

@@ -152,7 +152,7 @@ def test_ls_lists_it(tmp_path: Path) -> None:
 def test_no_screen_is_imported_by_what_needs_none(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from tui.cli.main import main\n"
+        "from gpuwatch.tui.cli.main import main\n"
         "code = main(sys.argv[1:])\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('textual', 'rich')])\n"
         "sys.exit(code)\n"

@@ -68,8 +68,8 @@ def test_somebody_elses_process(tmp_path: Path) -> None:
     runner = tmp_path / "runner.py"
     runner.write_text(
         "import os, sys\n"
-        "import tui.cli.target\n"
-        "from tui.cli.main import main\n"
+        "import gpuwatch.tui.cli.target\n"
+        "from gpuwatch.tui.cli.main import main\n"
         "os.setuid(65534)\n"
         "sys.exit(main(['attach', sys.argv[1], '--json']))\n"
     )
@@ -92,7 +92,7 @@ def test_somebody_elses_process(tmp_path: Path) -> None:
 def test_a_full_disk_under_what_is_quickly_said(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "tui.cli.main", *arguments],
+            [sys.executable, "-m", "gpuwatch.tui.cli.main", *arguments],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -105,7 +105,7 @@ def test_a_full_disk_under_what_is_quickly_said(arguments: list[str]) -> None:
 
 
 def test_standard_output_that_was_closed_before_is_no_error() -> None:
-    command = f"{sys.executable} -m tui.cli.main demo --list >&-"
+    command = f"{sys.executable} -m gpuwatch.tui.cli.main demo --list >&-"
     done = subprocess.run(
         command, shell=True, stderr=subprocess.PIPE, text=True, env=environment(), check=False
     )
@@ -130,12 +130,12 @@ def test_an_unexpected_error_is_one_line_and_a_traceback_when_asked(tmp_path: Pa
     runner = tmp_path / "runner.py"
     runner.write_text(
         "import sys\n"
-        "import tui.cli.listing as listing\n"
-        "import tui.targets as targets\n"
+        "import gpuwatch.tui.cli.listing as listing\n"
+        "import gpuwatch.tui.discovery.targets as targets\n"
         "def broken():\n"
         "    raise ZeroDivisionError('one\\ntwo')\n"
         "targets.find_probes = broken\n"
-        "from tui.cli.main import main\n"
+        "from gpuwatch.tui.cli.main import main\n"
         "sys.exit(main(['ls']))\n"
     )
     for debug, lines in (("", 2), ("1", None)):

@@ -72,7 +72,7 @@ def clone_with(folder: Path, script: str) -> Path:
 
 def run_in(clone: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "tui.cli.main", "demo"],
+        [sys.executable, "-m", "gpuwatch.tui.cli.main", "demo"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -106,9 +106,9 @@ def test_what_is_missing_is_named_with_how_to_get_it(tmp_path: Path) -> None:
     runner = clone / "runner.py"
     runner.write_text(
         "import sys\n"
-        "import tui.cli.demo as demo\n"
+        "import gpuwatch.tui.cli.demo as demo\n"
         "demo.find_spec = lambda name: None if name in ('torch', 'PIL') else name\n"
-        "from tui.cli.main import main\n"
+        "from gpuwatch.tui.cli.main import main\n"
         "sys.exit(main(['demo']))\n"
     )
     done = subprocess.run(

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.launch.inject import script_text
 from tests.processes.command_line import environment, gpuwatch, started
 from tests.processes.monitored import pages_of, until
 from tests.processes.pseudo_terminal import PseudoTerminal
-from tui.injecting.injection import script_text
 
 LOOPS = """
 import os, sys, time
@@ -127,7 +127,7 @@ def test_ctrl_c_takes_it_out_too(newer: str, tmp_path: Path) -> None:
 def test_a_person_is_asked(newer: str, tmp_path: Path, answer: bytes, code: int) -> None:
     with running(newer, LOOPS, tmp_path) as target:
         words = ("attach", "--inject", str(target.pid), "--once", "--duration", "1")
-        with PseudoTerminal("tui.cli.main", *words) as terminal:
+        with PseudoTerminal("gpuwatch.tui.cli.main", *words) as terminal:
             terminal.read_until(lambda: terminal.shows("[y/N]"))
             assert pages_of(target.pid) == []
             os.write(terminal.master, answer)

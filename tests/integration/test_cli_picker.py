@@ -8,7 +8,7 @@ from tests.processes.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
 
 
 def test_a_run_appears_is_picked_and_watched(tmp_path: Path) -> None:
-    with PseudoTerminal("tui.cli.main", size=(100, 30)) as terminal:
+    with PseudoTerminal("gpuwatch.tui.cli.main", size=(100, 30)) as terminal:
         terminal.read_until(lambda: terminal.shows("which process?"))
         with toy(tmp_path) as target:
             terminal.read_until(lambda: terminal.shows("toy.py"))
@@ -25,7 +25,7 @@ def test_a_run_appears_is_picked_and_watched(tmp_path: Path) -> None:
 
 def test_leaving_it_watches_nothing() -> None:
     for keys in (b"q", b"\x03"):
-        with PseudoTerminal("tui.cli.main") as terminal:
+        with PseudoTerminal("gpuwatch.tui.cli.main") as terminal:
             terminal.read_until(lambda: terminal.shows("which process?"))
             os.write(terminal.master, keys)
             assert terminal.wait(5) == 0

@@ -114,7 +114,7 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
 
 def test_a_replay_fills_the_screen_and_its_last_picture_stays(file: Path) -> None:
     arguments = ("replay", str(file), "--speed", "4")
-    with PseudoTerminal("tui.cli.main", *arguments, size=(100, 30)) as terminal:
+    with PseudoTerminal("gpuwatch.tui.cli.main", *arguments, size=(100, 30)) as terminal:
         terminal.read_until(lambda: terminal.shows("■ over"))
         assert terminal.shows("HOST-BOUND")
         assert terminal.process.poll() is None

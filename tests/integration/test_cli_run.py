@@ -38,7 +38,7 @@ def gpuwatch_run(
     *words: str, folder: Path, given: str = "", **more: str
 ) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "tui.cli.main", "run", *words],
+        [sys.executable, "-m", "gpuwatch.tui.cli.main", "run", *words],
         input=given,
         capture_output=True,
         text=True,
@@ -141,7 +141,7 @@ def test_a_probe_is_there_once_torch_is_and_names_the_module(folder: Path) -> No
     (folder / "pkg" / "train.py").write_text(WATCHED)
     (folder / "pkg" / "__init__.py").write_text("import torch")
     with subprocess.Popen(
-        [sys.executable, "-m", "tui.cli.main", "run", "-m", "pkg.train", "--lr", "1"],
+        [sys.executable, "-m", "gpuwatch.tui.cli.main", "run", "-m", "pkg.train", "--lr", "1"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment(),
     ) as run:  # fmt: skip
         try:
@@ -223,7 +223,7 @@ def test_every_rank_is_armed_its_launcher_and_its_workers_are_not(tmp_path: Path
     script.write_text(RANKS)
     words = ["run", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     with subprocess.Popen(
-        [sys.executable, "-m", "tui.cli.main", *words, str(script)],
+        [sys.executable, "-m", "gpuwatch.tui.cli.main", *words, str(script)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

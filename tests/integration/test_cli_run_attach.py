@@ -39,7 +39,7 @@ def script(tmp_path: Path) -> str:
 
 
 def screen(script: str) -> PseudoTerminal:
-    words = ("tui.cli.main", "run", "--attach", script)
+    words = ("gpuwatch.tui.cli.main", "run", "--attach", script)
     return PseudoTerminal(*words, size=(100, 30), environ={"PYTHONPATH": str(ROOT)})
 
 
@@ -138,7 +138,7 @@ def state_of(pid: int) -> str:
 
 
 def test_ctrl_z_stops_both_for_the_shell_and_both_go_on(script: str) -> None:
-    job = (sys.executable, "-m", "tui.cli.main", "run", "--attach", script)
+    job = (sys.executable, "-m", "gpuwatch.tui.cli.main", "run", "--attach", script)
     shell = ("tests.integration.small_shell", *job)
     environ = {"PYTHONPATH": str(ROOT)}
     with PseudoTerminal(*shell, size=(100, 30), environ=environ) as terminal:

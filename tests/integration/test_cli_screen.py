@@ -15,7 +15,9 @@ from tests.processes.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
 def test_the_screen_is_live_within_a_moment_and_q_leaves_the_run(tmp_path: Path) -> None:
     with toy(tmp_path) as target:
         began = time.monotonic()
-        with PseudoTerminal("tui.cli.main", "attach", str(target.pid), size=(100, 30)) as terminal:
+        with PseudoTerminal(
+            "gpuwatch.tui.cli.main", "attach", str(target.pid), size=(100, 30)
+        ) as terminal:
             terminal.read_until(lambda: terminal.shows("toy.py"))
             opened_s = time.monotonic() - began
             terminal.read_until(lambda: terminal.shows("HOST-BOUND"), seconds=20)
@@ -30,7 +32,7 @@ def test_a_terminal_that_cannot_place_text_gets_lines(tmp_path: Path) -> None:
     environ = {"TERM": "dumb"}
     with toy(tmp_path) as target:
         arguments = ("attach", str(target.pid), "--duration", "2")
-        with PseudoTerminal("tui.cli.main", *arguments, environ=environ) as terminal:
+        with PseudoTerminal("gpuwatch.tui.cli.main", *arguments, environ=environ) as terminal:
             terminal.read_until(lambda: terminal.shows("gpuwatch   toy.py"))
             assert terminal.wait(10) == 0
             assert b"\x1b" not in terminal.output
@@ -39,7 +41,7 @@ def test_a_terminal_that_cannot_place_text_gets_lines(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("leave", ["q", "SIGTERM", "SIGKILL"])
 def test_a_demo_on_a_terminal_ends_its_training(leave: str) -> None:
-    with PseudoTerminal("tui.cli.main", "demo", "compute", size=(100, 30)) as terminal:
+    with PseudoTerminal("gpuwatch.tui.cli.main", "demo", "compute", size=(100, 30)) as terminal:
         # What it says depends on who else wants the cores; that it runs does not.
         terminal.read_until(lambda: terminal.shows("steps/s"), seconds=40)
         pid = int(re.findall(rb"pid (\d+)", terminal.output)[0])

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from probe.identity import identify
-from probe.wire.messages import Hello
+from gpuwatch.probe.identity import identify
+from gpuwatch.probe.wire.messages import Hello
+from gpuwatch.tui.discovery.access import check_socket_directory
+from gpuwatch.tui.discovery.targets import open_target
+from gpuwatch.tui.errors import NothingToMeasureError, NotPermittedError
+from gpuwatch.tui.model.observations import AnyObservation, Link, Missing, StacksSeen
+from gpuwatch.tui.sources.feed import FeedSource
+from gpuwatch.tui.sources.stacks import POLL_NS, StacksSource
 from tests.processes.monitored import hello_of, started, until
-from tui.endpoint import check_socket_directory
-from tui.errors import NothingToMeasureError, NotPermittedError
-from tui.observations import AnyObservation, Link, Missing, StacksSeen
-from tui.sources.feed import FeedSource
-from tui.sources.stacks import POLL_NS, StacksSource
-from tui.targets import open_target
 
 SECOND_NS = 1_000_000_000
 

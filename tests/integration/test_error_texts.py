@@ -16,15 +16,15 @@ from typing import Any, Final
 
 import pytest
 
+from gpuwatch.tui.discovery.access import no_stacks
+from gpuwatch.tui.discovery.pids import find_watchable
+from gpuwatch.tui.errors import GpuwatchError
+from gpuwatch.tui.launch.interpreter import target_python
+from gpuwatch.tui.model.observations import Missing
+from gpuwatch.tui.sources.nvml import NvmlSource
+from gpuwatch.tui.sources.without_probe import WithoutProbe
 from tests.integration.test_watchable import can_unshare, children_of, unused_pid
 from tests.integration.unprobed import running, toy
-from tui.errors import GpuwatchError
-from tui.injecting.interpreter import target_python
-from tui.observations import Missing
-from tui.privilege import no_stacks
-from tui.sources.nvml import NvmlSource
-from tui.sources.without_probe import WithoutProbe
-from tui.watchable import find_watchable
 
 JARGON: Final = re.compile(
     r"ptrace|namespace|errno|EPERM|EACCES|ENOENT|SIG[A-Z]{2,}|uid\b|inode|seccomp|Traceback|None\b|"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.widgets.footer import NAMES, WORDS
 from tests.processes.pseudo_terminal import OTHERS, ROOT
-from tui.widgets.tabs import NAMES, WORDS
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 LIMIT_S = 40.0

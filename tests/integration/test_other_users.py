@@ -14,9 +14,10 @@ from tests.processes.command_line import environment
 NOBODY: Final = 65534
 AS_NOBODY = """
 import ctypes, os, signal, sys
-import probe.serve, tui.cli.target, tui.doctor.checks, tui.jsonlines, tui.sources.stacks, zmq
-import tui.sources.surroundings, tui.cli.watching
-from tui.cli.main import main
+import gpuwatch.probe.serve, gpuwatch.tui.cli.target, gpuwatch.tui.doctor.checks, zmq
+import gpuwatch.tui.formats.jsonlines, gpuwatch.tui.sources.stacks
+import gpuwatch.tui.sources.surroundings, gpuwatch.tui.cli.watching
+from gpuwatch.tui.cli.main import main
 
 def become_nobody():
     # Loaded before: another user may not be able to read this interpreter. What exec would do

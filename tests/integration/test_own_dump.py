@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import zmq
 
-from probe.wire.messages import (
+from gpuwatch.probe.wire.messages import (
     SCHEMA,
     AskStacks,
     Batch,
@@ -23,12 +23,12 @@ from probe.wire.messages import (
     decode_reply,
     encode_message,
 )
+from gpuwatch.tui.cli.target import picture_of
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.sources import stacks
+from gpuwatch.tui.verdict import thresholds
 from tests.processes.command_line import environment
 from tests.processes.monitored import LIMIT_S, Run, hello_of, started, until
-from tui.cli.target import picture_of
-from tui.snapshot import Snapshot
-from tui.sources import stacks
-from tui.verdict import policy
 
 HANGS = """
     import sys, threading, time
@@ -170,7 +170,7 @@ def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused.write_text(f"#!/bin/sh\necho '{REFUSAL}' >&2\nexit 1\n")
     refused.chmod(0o755)
     monkeypatch.setattr(stacks, "find_py_spy", lambda: str(refused))
-    monkeypatch.setattr(policy, "STALL_S", 1.0)
+    monkeypatch.setattr(thresholds, "STALL_S", 1.0)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -199,7 +199,7 @@ def test_the_monitor_asks_when_nothing_moves_and_shows_what_it_is_told(tmp_path:
 
 STRANGER = """
 import os, sys, zmq
-from probe.wire.messages import SCHEMA, AskStacks, Subscribe, encode_message
+from gpuwatch.probe.wire.messages import SCHEMA, AskStacks, Subscribe, encode_message
 os.setuid(int(sys.argv[2]))
 socket = zmq.Context().socket(zmq.DEALER)
 socket.linger = 0

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from probe.wire import page
-from probe.wire.messages import Batch, Bye, Greeting, Settings, Step
+from gpuwatch.probe.wire import page
+from gpuwatch.probe.wire.messages import Batch, Bye, Greeting, Settings, Step
 from tests.processes.monitored import (
     hello_of,
     pages_of,
@@ -203,7 +203,7 @@ def test_a_hook_that_fails_disarms_the_probe_and_the_run_goes_on(tmp_path: Path)
     script = (
         TRAIN
         + """
-    from probe import loaders
+    from gpuwatch.probe import loaders
     def broken(iterator):
         raise ValueError("broken on purpose")
     loaders.describe_iterator = broken

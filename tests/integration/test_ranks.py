@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.cli.target import picture_of
+from gpuwatch.tui.clock import now_ns
+from gpuwatch.tui.discovery.targets import open_target
+from gpuwatch.tui.model.observations import RanksSeen
+from gpuwatch.tui.sources.ranks import LOOK_NS, RanksSource
 from tests.integration.rank_processes import DDP_RANK, launched
 from tests.processes.monitored import until
-from tui.cli.target import picture_of
-from tui.clock import now_ns
-from tui.observations import RanksSeen
-from tui.sources.ranks import LOOK_NS, RanksSource
-from tui.targets import open_target
 
 
 def free_port() -> int:

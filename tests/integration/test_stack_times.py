@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui import clock
+from gpuwatch.tui.model.observations import Activity, ActivitySeen, StacksSeen
+from gpuwatch.tui.model.stack_trees import Merged
+from gpuwatch.tui.session.gpu import GpuStore
+from gpuwatch.tui.session.gpu_steps import GpuStepStore
+from gpuwatch.tui.session.stacks import StackStore
+from gpuwatch.tui.session.stacks_by_gpu_state import SortedStacks
+from gpuwatch.tui.session.steps import StepStore
+from gpuwatch.tui.sources.stacks import StacksSource, find_py_spy
 from tests.unit.session.making import MS
-from tui import clock
-from tui.observations import Activity, ActivitySeen, StacksSeen
-from tui.session.activity_book import ActivityBook
-from tui.session.gpu_step_book import GpuStepBook
-from tui.session.sorted_stacks import SortedStacks
-from tui.session.stack_book import StackBook
-from tui.session.step_book import StepBook
-from tui.sources.stacks import StacksSource, find_py_spy
-from tui.stack_trees import Merged
 
 SCRIPT = """\
 import sys, time
@@ -52,7 +52,7 @@ def test_samples_of_two_phases_are_sorted_into_theirs(
     trainer: tuple[subprocess.Popen[bytes], Path],
 ) -> None:
     run, told = trainer
-    source, book = StacksSource(run.pid), StackBook()
+    source, book = StacksSource(run.pid), StackStore()
     source.open()
     try:
         chunks = 0
@@ -66,12 +66,12 @@ def test_samples_of_two_phases_are_sorted_into_theirs(
     finally:
         source.close()
     assert chunks == 3
-    gpus = ActivityBook()
+    gpus = GpuStore()
     for began_ns in map(int, told.read_text().split()):
         for until_ns, length_ns, busy in ((WAIT_NS, WAIT_NS, 0.0), (CYCLE_NS, 200 * MS, 99.0)):
             row = Activity(index=0, source="samples", interval_ns=length_ns, busy=busy)
             gpus.seen(ActivitySeen(t_ns=began_ns + until_ns, gpus=(row,)))
-    trees = SortedStacks(book, gpus, GpuStepBook(), StepBook()).look(clock.now_ns(), ())
+    trees = SortedStacks(book, gpus, GpuStepStore(), StepStore()).look(clock.now_ns(), ())
     assert trees is not None
     right = _samples(trees.idle.merged, "wait") + _samples(trees.busy.merged, "compute")
     sorted_in_all = trees.idle.samples + trees.busy.samples

@@ -3,9 +3,9 @@
 from functools import partial
 from pathlib import Path
 
-from probe.wire import marks, page
-from probe.wire.messages import Batch, Step
-from probe.wire.page import unpack_open
+from gpuwatch.probe.wire import marks, page
+from gpuwatch.probe.wire.messages import Batch, Step
+from gpuwatch.probe.wire.page import unpack_open
 from tests.processes.monitored import hello_of, started, subscribed, until, word_of
 
 ONE_BATCH_AHEAD = """

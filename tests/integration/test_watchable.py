@@ -12,14 +12,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gpuwatch.tui.discovery.access import reachable
+from gpuwatch.tui.discovery.pids import find_watchable
+from gpuwatch.tui.discovery.targets import pids_inside
+from gpuwatch.tui.errors import NoProcessError, NothingToMeasureError, NotPermittedError
 from tests.integration.unprobed import running, toy
 from tests.processes.command_line import environment, gpuwatch
 from tests.processes.command_line import toy as probed
 from tests.processes.monitored import until
-from tui.endpoint import reachable
-from tui.errors import NoProcessError, NothingToMeasureError, NotPermittedError
-from tui.targets import pids_inside
-from tui.watchable import find_watchable
 
 RANKS = """
 import subprocess
@@ -61,7 +61,9 @@ def join():
     time.sleep(600)
 """
 """What init_process_group leaves to be seen."""
-TRAINS = "import probe.api; probe.install(); probe.api._installed.recorder.mark(6)"
+TRAINS = (
+    "import gpuwatch.probe.api; probe.install(); gpuwatch.probe.api._installed.recorder.mark(6)"
+)
 """A first backward (`probe.wire.marks.BACKWARD_ENTER`): what is spawned is watched from there."""
 
 

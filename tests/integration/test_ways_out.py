@@ -68,8 +68,8 @@ def test_a_crash_gives_the_terminal_back_and_says_where_the_report_is(tmp_path: 
     code = (
         "import sys\n"
         "from tests.tui.live_fake import LiveFake\n"
-        "from tui.app import run_screen\n"
-        "import tui.cli.main as cli\n"
+        "from gpuwatch.tui.app import run_screen\n"
+        "import gpuwatch.tui.cli.main as cli\n"
         "cli.parser = lambda _: Parser()\n"
         "class Parser:\n"
         "    def parse_args(self, _): return self\n"

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui import clock
+from gpuwatch.tui.discovery.targets import still_runs
+from gpuwatch.tui.model.observations import AnyObservation, Missing, StacksSeen
+from gpuwatch.tui.sources import stacks
+from gpuwatch.tui.sources.stacks import StacksSource, find_py_spy
 from tests.processes.monitored import started, until
-from tui import clock
-from tui.observations import AnyObservation, Missing, StacksSeen
-from tui.sources import stack_turns
-from tui.sources.stacks import StacksSource, find_py_spy
-from tui.targets import still_runs
 
 SCRIPT = """
 import multiprocessing, os, time
@@ -41,7 +41,7 @@ LIMIT_S = 30.0
 def test_a_worker_and_then_the_main_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stack_turns, "EAGER", 0)
+    monkeypatch.setattr(stacks, "EAGER", 0)
     with started(SCRIPT, tmp_path) as run:
         pids = tuple(sorted(map(int, run.line().split())))
         source = StacksSource(run.pid)

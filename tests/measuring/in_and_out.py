@@ -7,8 +7,8 @@ dynamo was told to skip: it costs a step nothing, and telling it takes a millise
 
 import sys
 
-from probe.hooks import Detach, tracing
-from probe.installed import HOOKS, Installed
+from gpuwatch.probe.hooks import Detach, tracing
+from gpuwatch.probe.installed import HOOKS, Installed
 
 
 class InAndOut:

@@ -9,7 +9,7 @@ from typing import Final
 
 import zmq
 
-from probe.wire.messages import (
+from gpuwatch.probe.wire.messages import (
     SCHEMA,
     Batch,
     GpuClock,

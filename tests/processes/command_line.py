@@ -36,7 +36,7 @@ def gpuwatch(
 ) -> "subprocess.CompletedProcess[str]":
     """Run it to its end, without a terminal."""
     return subprocess.run(
-        [sys.executable, "-m", "tui.cli.main", *arguments],
+        [sys.executable, "-m", "gpuwatch.tui.cli.main", *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -52,7 +52,7 @@ def started(
 ) -> "Iterator[subprocess.Popen[str]]":
     """Run it beside the test; killed at the end if it still lives."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tui.cli.main", *arguments],
+        [sys.executable, "-m", "gpuwatch.tui.cli.main", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=subprocess.PIPE,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import zmq
 
-from probe.wire import page
-from probe.wire.messages import (
+from gpuwatch.probe.wire import page
+from gpuwatch.probe.wire.messages import (
     SCHEMA,
     Hello,
     Reply,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tui.jsonlines import SCHEMA
+from gpuwatch.tui.formats.jsonlines import SCHEMA
 
 PROMISED_S: Final = 1.0
 

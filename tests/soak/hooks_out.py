@@ -8,7 +8,7 @@ phase of its name.
 from typing import Final
 
 import probe
-from probe import api
+from gpuwatch.probe import api
 from tests.measuring.in_and_out import InAndOut
 
 PHASE: Final = "without hooks"

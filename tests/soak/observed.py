@@ -9,7 +9,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
-from probe.wire import page
+from gpuwatch.probe.wire import page
 from tests.measuring.uses import thread_cpu_s, use_below, use_of
 from tests.processes.monitored import hello_of, pages_of
 from tests.processes.pseudo_terminal import PseudoTerminal

@@ -41,7 +41,7 @@ def watch(files: Files, seconds: float, round_steps: int, limit_s: float = LIMIT
         twin = stack.enter_context(_training(files, TWIN, round_steps, GPUWATCH="0"))
         for process in (run, twin):
             wait_ready(process, until_s)
-        attach = ("tui.cli.main", "attach", str(run.pid))
+        attach = ("gpuwatch.tui.cli.main", "attach", str(run.pid))
         lines = stack.enter_context(_monitor(files, attach))
         screen = stack.enter_context(PseudoTerminal(*attach, size=SIZE))
         screen.read_until(lambda: screen.shows(IS_UP), until_s - time.monotonic())

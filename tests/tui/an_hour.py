@@ -16,10 +16,9 @@ from types import CodeType, FunctionType, ModuleType
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from probe.wire.messages import GpuClock, GpuMemory, GpuStep
-from tests.unit.session.making import HELLO, MS, S, delivered, loader, step
-from tui.app import GpuwatchApp
-from tui.observations import (
+from gpuwatch.probe.wire.messages import GpuClock, GpuMemory, GpuStep
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.model.observations import (
     Activity,
     ActivitySeen,
     AnyObservation,
@@ -31,11 +30,12 @@ from tui.observations import (
     StackCount,
     StacksSeen,
 )
-from tui.session.judge import Engine as Judging
-from tui.session.remembered import RememberedPicture
-from tui.session.store import Session
-from tui.snapshot import Snapshot
-from tui.verdict.engine import Engine
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.session.history import RememberedPicture
+from gpuwatch.tui.session.judge import Engine as Judging
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.engine import Engine
+from tests.unit.session.making import HELLO, MS, S, delivered, loader, step
 
 GIB = 1024**3
 STEPS_S = 5

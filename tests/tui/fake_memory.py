@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from math import sin
 
-from tui.over_time.growing import Growing
-from tui.over_time.series import Series
-from tui.verdict.exhaustion import Exhaustion
-from tui.verdict.findings import Finding
-from tui.verdict.memory_trend import MemoryTrend, Whose
-from tui.verdict.trend import Slope
-from tui.verdict.window import MemoryPoint
+from gpuwatch.tui.timeseries.series import Series
+from gpuwatch.tui.timeseries.writer import Growing
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.memory.trends import Exhaustion, MemoryTrend, Whose
+from gpuwatch.tui.verdict.statistics import Slope
+from gpuwatch.tui.verdict.window import MemoryPoint
 
 S = 1_000_000_000
 MIB = 1024**2

@@ -7,25 +7,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import sin
 
-from probe.wire.messages import Hello, Step
-from tests.tui import fake_memory, fake_stacks
-from tui.observations import GpuUse, ProcessUse
-from tui.over_time.growing import Growing
-from tui.over_time.series import Series
-from tui.over_time.step_edges import StepEdges
-from tui.snapshot import (
+from gpuwatch.probe.wire.messages import Hello, Step
+from gpuwatch.tui.model.observations import GpuUse, ProcessUse
+from gpuwatch.tui.model.snapshot import (
     Event,
     MemoryView,
-    Phase,
+    PhaseStats,
     Sawtooth,
     Snapshot,
     Spread,
     Status,
     StepStats,
 )
-from tui.verdict.exhaustion import Exhaustion
-from tui.verdict.findings import Evidence, Finding, Verdict
-from tui.verdict.window import FrameShare, MemoryPoint, OpenStep, Stacks
+from gpuwatch.tui.timeseries.series import Series
+from gpuwatch.tui.timeseries.step_edges import StepEdges
+from gpuwatch.tui.timeseries.writer import Growing
+from gpuwatch.tui.verdict.findings import Evidence, Finding, Verdict
+from gpuwatch.tui.verdict.memory.trends import Exhaustion
+from gpuwatch.tui.verdict.window import FrameShare, MemoryPoint, OpenStep, Stacks
+from tests.tui import fake_memory, fake_stacks
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -169,7 +169,9 @@ def snapshot_at(now_ns: int, interval_ns: int = 100 * MS) -> Snapshot:
             samples_s=206.5,
             inference=False,
             phases=tuple(
-                Phase(name, ms, ms / STEP_MS, Spread(0.99 * ms, 1.14 * ms, 1.4 * ms, 0.01 * ms))
+                PhaseStats(
+                    name, ms, ms / STEP_MS, Spread(0.99 * ms, 1.14 * ms, 1.4 * ms, 0.01 * ms)
+                )
                 for name, ms in PHASES
             ),
             error_ms=9.0,

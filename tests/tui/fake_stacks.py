@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from tui.observations import StackCount
-from tui.session.sorted_stacks import stacks_of
-from tui.stack_trees import StackTrees
+from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.model.stack_trees import StackTrees
+from gpuwatch.tui.session.stacks_by_gpu_state import stacks_of
 
 TRAIN = ("<module> (train.py:120)", "main (train.py:104)", "train_epoch (train.py:88)")
 NEXT = (

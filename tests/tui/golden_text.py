@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.model.snapshot import Snapshot
 from tests.tui.fake_run import FakeRun
-from tui.app import GpuwatchApp
-from tui.snapshot import Snapshot
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = "GPUWATCH_UPDATE_GOLDEN"

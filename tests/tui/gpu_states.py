@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import msgspec
 
+from gpuwatch.tui.model.observations import OtherProcess
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.timeseries.series import Series
+from gpuwatch.tui.timeseries.writer import Growing
 from tests.tui.fake_run import GIB, MS, START, STEP_MS, S, busy
 from tests.tui.states import four_gpus, healthy_without_gpu, on_gpm
-from tui.observations import OtherProcess
-from tui.over_time.growing import Growing
-from tui.over_time.series import Series
-from tui.snapshot import Snapshot
 
 SECONDS = 65
 Value = Callable[[int], float]

@@ -9,9 +9,9 @@ import sys
 import time
 from contextlib import suppress
 
+from gpuwatch.tui.app import run_screen
+from gpuwatch.tui.model.snapshot import Snapshot
 from tests.tui.fake_run import START, S, snapshot_at
-from tui.app import run_screen
-from tui.snapshot import Snapshot
 
 
 class LiveFake:

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import msgspec
 
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.verdict.findings import Evidence, Finding
+from gpuwatch.tui.verdict.memory.trends import Exhaustion
 from tests.tui import fake_memory, states
 from tests.tui.fake_memory import GIB, MIB
-from tui.snapshot import Snapshot
-from tui.verdict.exhaustion import Exhaustion
-from tui.verdict.findings import Evidence, Finding
 
 LEAK = Finding(
     kind="memory-growth",

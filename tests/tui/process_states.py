@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import msgspec
 
+from gpuwatch.tui.model.observations import ProcessUse
+from gpuwatch.tui.model.snapshot import Event, Snapshot, Surroundings
 from tests.tui import fake_memory
 from tests.tui.fake_memory import GIB, MIB, S
-from tui.observations import ProcessUse
-from tui.snapshot import Event, Snapshot, Surroundings
 
 
 def process(pid: int, role: str, name: str, **fields: object) -> ProcessUse:

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import msgspec
 
+from gpuwatch.tui.model.snapshot import Rank, Snapshot
+from gpuwatch.tui.timeseries.series import Series
+from gpuwatch.tui.timeseries.writer import Growing
 from tests.tui.fake_run import GIB, HELLO, STEP_MS, S, busy
 from tests.tui.gpu_states import h200, series_of_gpu
-from tui.over_time.growing import Growing
-from tui.over_time.series import Series
-from tui.snapshot import Rank, Snapshot
 
 RANKS = 8
 LATE = 3

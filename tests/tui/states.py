@@ -4,14 +4,22 @@ from dataclasses import replace
 
 import msgspec
 
-from probe.wire.messages import GpuMemory
+from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.model.observations import Activity, OtherProcess
+from gpuwatch.tui.model.snapshot import (
+    GpuPhases,
+    MemoryView,
+    PhaseStats,
+    Scope,
+    Snapshot,
+    Spread,
+    Status,
+)
+from gpuwatch.tui.timeseries.step_edges import NO_STEPS, StepEdges
+from gpuwatch.tui.verdict.findings import Evidence, Finding, Kind, Note, Verdict
+from gpuwatch.tui.verdict.history import PastVerdict, VerdictTimeline
 from tests.tui import fake_stacks
 from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S, busy, series_of
-from tui.observations import Activity, OtherProcess
-from tui.over_time.step_edges import NO_STEPS, StepEdges
-from tui.snapshot import GpuPhases, MemoryView, Phase, Scope, Snapshot, Spread, Status
-from tui.verdict.findings import Evidence, Finding, Kind, Note, Verdict
-from tui.verdict.said import Said, Timeline
 
 NOTHING_KNOWN = MemoryView((), None, None, None, None, None, False)
 
@@ -202,9 +210,9 @@ def on_gpm(snapshot: Snapshot) -> Snapshot:
 ON_GPU = GpuPhases(
     steps=33,
     phases=(
-        Phase("data", 410.0, 0.54),
-        Phase("forward", 120.0, 0.16),
-        Phase("backward", 230.0, 0.3),
+        PhaseStats("data", 410.0, 0.54),
+        PhaseStats("forward", 120.0, 0.16),
+        PhaseStats("backward", 230.0, 0.3),
     ),
     exposed_ms=410.0,
     hidden_ms=18.0,
@@ -264,7 +272,7 @@ def short_steps(snapshot: Snapshot) -> Snapshot:
     )
 
 
-def _scaled(phase: Phase, by: float) -> Phase:
+def _scaled(phase: PhaseStats, by: float) -> PhaseStats:
     one = phase.spread
     spread = one and Spread(by * one.p50_ms, by * one.p95_ms, by * one.max_ms, by * one.error_ms)
     return replace(phase, mean_ms=by * phase.mean_ms, spread=spread)
@@ -290,12 +298,14 @@ def after_others(snapshot: Snapshot) -> Snapshot:
     """The same verdict, after two others."""
     now_ns = snapshot.t_ns
     said = (
-        Said("warming-up", None, now_ns - 700 * S, now_ns - 690 * S, 0, 15, None, None, ""),
-        Said("compute", "precision", now_ns - 690 * S, now_ns - 420 * S, 15, 9_000, 0.4, 1.7, ""),
-        Said("host", None, now_ns - 420 * S, now_ns - 372 * S, 9_000, 17_900, 0.2, 1.2, ""),
-        Said("input", "workers", now_ns - 372 * S, now_ns, 17_900, 18_204, 0.57, 2.3, ""),
+        PastVerdict("warming-up", None, now_ns - 700 * S, now_ns - 690 * S, 0, 15, None, None, ""),
+        PastVerdict(
+            "compute", "precision", now_ns - 690 * S, now_ns - 420 * S, 15, 9_000, 0.4, 1.7, ""
+        ),
+        PastVerdict("host", None, now_ns - 420 * S, now_ns - 372 * S, 9_000, 17_900, 0.2, 1.2, ""),
+        PastVerdict("input", "workers", now_ns - 372 * S, now_ns, 17_900, 18_204, 0.57, 2.3, ""),
     )
-    return replace(snapshot, timeline=Timeline(said, 0))
+    return replace(snapshot, timeline=VerdictTimeline(said, 0))
 
 
 NOTES = (

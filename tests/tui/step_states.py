@@ -6,14 +6,14 @@ from itertools import accumulate
 
 import msgspec
 
-from probe.wire.messages import GpuStep, Step
+from gpuwatch.probe.wire.messages import GpuStep, Step
+from gpuwatch.tui.model.snapshot import Event, GpuPhases, PhaseStats, Snapshot
+from gpuwatch.tui.session.steps import spreads_of
+from gpuwatch.tui.session.window_builder import step_stats
 from tests.tui.fake_run import MS, FakeRun
 from tests.tui.states import ON_GPU, healthy_without_gpu, on_gpm, short_steps
 from tests.unit.session.making import steps as equal_steps
 from tests.unit.verdict.on_gpu import gpu_step
-from tui.session.spreads import spreads_of
-from tui.session.step_stats import step_stats
-from tui.snapshot import Event, GpuPhases, Phase, Snapshot
 
 PARTS = ("data", "forward", "backward", "optimizer", "other")
 
@@ -86,7 +86,7 @@ def _phases(rows: Sequence[GpuStep], gpu_ms: Sequence[float], every: int) -> Gpu
         ON_GPU,
         steps=len(rows),
         phases=tuple(
-            Phase(name, ms, ms / wall_ms) for name, ms in zip(PARTS, gpu_ms, strict=True) if ms
+            PhaseStats(name, ms, ms / wall_ms) for name, ms in zip(PARTS, gpu_ms, strict=True) if ms
         ),
         exposed_ms=gpu_ms[0],
         hidden_ms=sum(row.hidden_ns for row in rows) / len(rows) / MS,

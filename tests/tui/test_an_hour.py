@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.history import NO_HISTORY, Held, VerdictTimeline
+from gpuwatch.tui.verdict.memory.trends import MemoryTrend
+from gpuwatch.tui.verdict.window import Window
 from tests.tui.an_hour import hold
 from tests.unit.session.making import verdict
-from tui.verdict.findings import Verdict
-from tui.verdict.memory_trend import MemoryTrend
-from tui.verdict.said import NOTHING_SAID, Held, Timeline
-from tui.verdict.window import Window
 
 MOST_BYTES = 70_000_000
 
@@ -21,9 +21,9 @@ class SaysOne:
         """The same."""
         return verdict("input")
 
-    def timeline(self) -> Timeline:
+    def timeline(self) -> VerdictTimeline:
         """Nothing."""
-        return NOTHING_SAID
+        return NO_HISTORY
 
     def summary(self) -> tuple[Held, ...]:
         """Nothing."""

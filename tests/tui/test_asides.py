@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui.widgets.asides import is_cut, within, without_asides
+from gpuwatch.tui.widgets.text import elided, is_cut, within
 
 ADVICE = "num_workers 2 → 9, at best 4.5x (each batch costs a worker 76 ms, the rest 8 ms)"
 
@@ -26,7 +26,7 @@ ADVICE = "num_workers 2 → 9, at best 4.5x (each batch costs a worker 76 ms, th
     ],
 )
 def test_parentheses_are_left_out_but_those_that_say_something(text: str, left: str) -> None:
-    assert without_asides(text) == left
+    assert elided(text) == left
 
 
 def test_it_is_whole_where_there_is_room_and_cut_only_where_even_the_rest_has_none() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.terminal import THEMES, after
+from gpuwatch.tui.widgets.panel import ROLES
 from tests.tui.colour_vision import MACHADO, apart, contrast, mixed
-from tui.appearance import THEMES, after
-from tui.widgets.panel import ROLES
 
-STYLES = Path(__file__).parents[2] / "tui" / "styles" / "themes"
+STYLES = Path(__file__).parents[2] / "tui" / "screens" / "styles" / "themes"
 OURS = [theme for theme in THEMES if theme != "terminal"]
 EYES = tuple(MACHADO)
 VERDICTS = ("critical", "warning", "info")

@@ -7,14 +7,12 @@ from random import Random
 
 import pytest
 
-from tests.tui.fake_run import MS, START, S, snapshot_at
-from tui.over_time.growing import Growing
-from tui.over_time.series import Series
-from tui.over_time.step_edges import NO_STEPS, StepEdges
-from tui.widgets.charset import Charset
-from tui.widgets.charts.columns import (
-    Column,
-    Stretch,
+from gpuwatch.tui.timeseries.series import Series
+from gpuwatch.tui.timeseries.step_edges import NO_STEPS, StepEdges
+from gpuwatch.tui.timeseries.writer import Growing
+from gpuwatch.tui.widgets.charts.columns import (
+    ChartColumn,
+    ColumnSpan,
     area_rows,
     beat_ns,
     columns_of,
@@ -23,10 +21,12 @@ from tui.widgets.charts.columns import (
     tick_row,
     upright,
 )
+from gpuwatch.tui.widgets.text import Charset
+from tests.tui.fake_run import MS, START, S, snapshot_at
 
 
-def _flat(*values: float | None) -> list[Column | None]:
-    return [None if value is None else Column(value, value) for value in values]
+def _flat(*values: float | None) -> list[ChartColumn | None]:
+    return [None if value is None else ChartColumn(value, value) for value in values]
 
 
 def _series(samples: Iterable[tuple[int, float]], interval_ns: int = 100 * MS) -> Series:
@@ -46,7 +46,7 @@ def test_area_is_eighths_of_cells() -> None:
 
 
 def test_the_peak_is_shade_above_the_mean() -> None:
-    columns = [Column(25.0, 100.0), Column(25.0, 50.0), Column(25.0, 25.0)]
+    columns = [ChartColumn(25.0, 100.0), ChartColumn(25.0, 50.0), ChartColumn(25.0, 25.0)]
     assert area_rows(columns, 4) == [
         "░  ",
         "░  ",
@@ -57,7 +57,7 @@ def test_the_peak_is_shade_above_the_mean() -> None:
 
 def test_the_next_frame_of_a_wide_terminal_draws_only_the_columns_that_are_new() -> None:
     rng, wide = Random(3), 400
-    charts = [[Column(rng.uniform(0, 100), 100.0) for _ in range(wide + 1)] for _ in range(12)]
+    charts = [[ChartColumn(rng.uniform(0, 100), 100.0) for _ in range(wide + 1)] for _ in range(12)]
     upright.cache_clear()
     for chart in charts:
         area_rows(chart[:wide], 2)
@@ -75,7 +75,7 @@ def test_other_scales_and_values_beyond_them() -> None:
 
 
 def test_charsets_keep_every_cell() -> None:
-    rows = area_rows([Column(20, 100), Column(55, 55), Column(100, 100)], 2)
+    rows = area_rows([ChartColumn(20, 100), ChartColumn(55, 55), ChartColumn(100, 100)], 2)
     assert rows == ["░▁█", "▃██"]
     assert [Charset.ASCII.translate(row) for row in rows] == [":.#", ":##"]
     assert [Charset.CONSOLE.translate(row) for row in rows] == ["░ █", "▄██"]
@@ -117,7 +117,7 @@ def test_columns_keep_their_values_while_they_scroll() -> None:
     series = _series((i * 100 * MS, 50 + 50 * sin(i)) for i in range(1, 400))
     grid = grid_for(10 * S, 40, 100 * MS, 0)
 
-    def picture(now_ns: int) -> list[Column | None]:
+    def picture(now_ns: int) -> list[ChartColumn | None]:
         return columns_of(series, stretches(grid, now_ns, 40, NO_STEPS))
 
     # Within a column nothing moves; then everything moves by exactly one cell.
@@ -125,7 +125,7 @@ def test_columns_keep_their_values_while_they_scroll() -> None:
     assert picture(30 * S)[1:-1] == picture(30 * S + grid.column_ns)[:-2]
 
 
-def _means(columns: Iterable[Column | None]) -> list[float]:
+def _means(columns: Iterable[ChartColumn | None]) -> list[float]:
     return [column.mean for column in columns if column]
 
 
@@ -148,7 +148,7 @@ def test_no_wave_appears_that_does_not_exist(
     series = _series((t * 100 * MS, share(t * 100 * MS)) for t in range(1, 3_600))
 
     # WHEN columns keep time with them, THEN plain means would swing ...
-    times = [Stretch(i * column_ms * MS, (i + 1) * column_ms * MS) for i in range(20, 75)]
+    times = [ColumnSpan(i * column_ms * MS, (i + 1) * column_ms * MS) for i in range(20, 75)]
     plain = _means(columns_of(series, times))
     assert max(plain) - min(plain) > plain_swings
 
@@ -171,10 +171,10 @@ def test_steps_that_are_not_alike_beat_with_nothing() -> None:
 def test_the_step_that_runs_is_drawn_as_far_as_it_is_known() -> None:
     grid = grid_for(12 * S, 24, 100 * MS, S)
     times = stretches(grid, 10 * S, 24, StepEdges.of(i * S for i in range(9)))
-    assert times[-1] == Stretch(8 * S, 10_500 * MS)
+    assert times[-1] == ColumnSpan(8 * S, 10_500 * MS)
     assert times[-5] == times[-1], "one step is one mean"
-    assert times[-6] == Stretch(7 * S, 8 * S)
-    assert times[0] == Stretch(-1_500 * MS, -S), "before the first step that is known"
+    assert times[-6] == ColumnSpan(7 * S, 8 * S)
+    assert times[0] == ColumnSpan(-1_500 * MS, -S), "before the first step that is known"
 
 
 @pytest.mark.parametrize("window_s", [600, 1_200, 3_600])
@@ -195,10 +195,10 @@ def test_a_wait_survives_any_zoom() -> None:
 
 def test_a_column_of_many_samples_is_solid_up_to_its_lowest() -> None:
     columns = [
-        Column(60.0, 90.0, 20.0),
-        Column(52.0, 90.0, 0.0),
-        Column(60.0, 60.0, 60.0),
-        Column(60.0, 75.0, 38.0),
+        ChartColumn(60.0, 90.0, 20.0),
+        ChartColumn(52.0, 90.0, 0.0),
+        ChartColumn(60.0, 60.0, 60.0),
+        ChartColumn(60.0, 75.0, 38.0),
         None,
     ]
     assert area_rows(columns, 5) == [
@@ -212,7 +212,7 @@ def test_a_column_of_many_samples_is_solid_up_to_its_lowest() -> None:
 
 def test_gaps_are_gaps() -> None:
     series = _series((i * 100 * MS, 80.0) for i in (*range(10, 20), *range(40, 50)))
-    times = [Stretch(i * 500 * MS, (i + 1) * 500 * MS) for i in range(11)]
+    times = [ColumnSpan(i * 500 * MS, (i + 1) * 500 * MS) for i in range(11)]
     columns = columns_of(series, times)
     assert area_rows(columns, 1) == [" ▆▆▆   ▆▆▆ "]
     unknown = [column is None for column in columns]
@@ -221,15 +221,15 @@ def test_gaps_are_gaps() -> None:
 
 def test_the_mean_is_by_time() -> None:
     series = _series([(100, 0.0), (200, 100.0)], 100)
-    whole, part = columns_of(series, [Stretch(0, 200), Stretch(50, 200)])
-    assert whole == Column(50.0, 100.0)
+    whole, part = columns_of(series, [ColumnSpan(0, 200), ColumnSpan(50, 200)])
+    assert whole == ChartColumn(50.0, 100.0)
     # A column shorter than two samples has no peak of its own.
     assert part is not None
     assert part.mean == part.peak == pytest.approx(66.7, abs=0.1)
 
 
 def test_ticks_stand_where_steps_begin() -> None:
-    times = [Stretch(i * 10, i * 10 + 10) for i in range(12)]
+    times = [ColumnSpan(i * 10, i * 10 + 10) for i in range(12)]
     assert tick_row(times, StepEdges.of((0, 45, 90))) == "┴───┴────┴──"
     assert tick_row(times, NO_STEPS) == "────────────"
 

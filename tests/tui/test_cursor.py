@@ -2,13 +2,13 @@
 
 import msgspec
 
+from gpuwatch.tui.model.snapshot import Sawtooth
+from gpuwatch.tui.widgets.charts.columns import ChartColumn, ColumnSpan
+from gpuwatch.tui.widgets.charts.cursor import column_at, marked, moved, phase_at, read_out
 from tests.tui.fake_run import MS, START, S, snapshot_at
 from tests.tui.states import on_gpm
-from tui.snapshot import Sawtooth
-from tui.widgets.charts.columns import Column, Stretch
-from tui.widgets.charts.cursor import column_at, marked, moved, phase_at, read_out
 
-CELLS = [Stretch(at * 100, at * 100 + 100) for at in range(10, 30)]
+CELLS = [ColumnSpan(at * 100, at * 100 + 100) for at in range(10, 30)]
 
 
 def test_it_begins_at_the_newest_column_and_stays_in_the_picture() -> None:
@@ -48,14 +48,14 @@ def test_it_reads_the_time_the_values_the_step_and_the_phase() -> None:
     step = msgspec.structs.replace(
         snapshot.recent[0], start_ns=began_ns, end_ns=began_ns + 1_240 * MS
     )
-    column, tensor = Column(67.2, 67.2), Column(37.0, 71.0, 2.0)
+    column, tensor = ChartColumn(67.2, 67.2), ChartColumn(37.0, 71.0, 2.0)
     assert read_out(saw, [step], t_ns, snapshot.t_ns, column, tensor) == [
         *("-2.2 s", "SM 67", "tensor 37 (2–71)", "step 18,203", "~backward")
     ]
     assert read_out(saw, [], t_ns, snapshot.t_ns, None, None) == [
         *("-2.2 s", "SM not measured", "step 18,203")
     ]
-    assert read_out(saw, [], t_ns, t_ns + 300 * S, Column(9, 90.4), None)[:2] == [
+    assert read_out(saw, [], t_ns, t_ns + 300 * S, ChartColumn(9, 90.4), None)[:2] == [
         *("-5m00s", "SM 9, peak 90")
     ]
 

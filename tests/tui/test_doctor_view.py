@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.discovery.access import no_stacks
+from gpuwatch.tui.model.machine_facts import MachineFacts, PtraceFact
+from gpuwatch.tui.model.snapshot import Snapshot
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import assert_golden, picture_of, screen_text
 from tests.unit.doctor.surroundings import FACTS
-from tui.app import GpuwatchApp
-from tui.doctor.facts import Facts, PtraceFact
-from tui.privilege import no_stacks
-from tui.snapshot import Snapshot
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 YAMA, SYSCTL = no_stacks(1, contained=False)
@@ -27,7 +27,7 @@ def without_stacks(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, stacks=None, status=status)
 
 
-def facts(pid: int) -> Facts:
+def facts(pid: int) -> MachineFacts:
     assert pid == 48213
     return replace(FACTS, ptrace=PtraceFact(1, False, False), engine=("nv-hostengine", 991))
 
@@ -61,7 +61,7 @@ def test_of_a_recording_the_surroundings_are_not_asked() -> None:
     def replayed(snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, status=replace(snapshot.status, replay="12s of 30s"))
 
-    def never(pid: int) -> Facts:
+    def never(pid: int) -> MachineFacts:
         raise AssertionError(pid)
 
     text = picture_of((100, 30), replayed, keys=["d"], gather=never)

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.discovery.access import no_stacks
+from gpuwatch.tui.model.observations import DumpSeen, StackCount
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.session.stacks import DumpStore
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import assert_golden, screen_text
-from tui.app import GpuwatchApp
-from tui.observations import DumpSeen, StackCount
-from tui.privilege import no_stacks
-from tui.session.dump_book import DumpBook
-from tui.snapshot import Snapshot
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 MAIN = (
@@ -33,7 +33,7 @@ def thread(role: str, frames: tuple[str, ...], line: str) -> StackCount:
 
 
 def hanging(snapshot: Snapshot) -> Snapshot:
-    book = DumpBook()
+    book = DumpStore()
     stacks = (thread("main", MAIN, "with self.lock:"), thread("other", WRITER, "self.send(rows)"))
     book.seen(DumpSeen(t_ns=1, taken_ns=1, stacks=stacks, left_out=0))
     standing = book.standing(0)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.screens.stylesheets import HEIGHTS, WIDTHS, classes_at
 from tests.processes.pseudo_terminal import ROOT, PseudoTerminal
 from tests.tui.fake_run import FakeRun
-from tui.app import GpuwatchApp
-from tui.screens.breakpoints import HEIGHTS, WIDTHS, classes_at
-from tui.snapshot import Snapshot
 
 TOP_LEFT = b"\x1b[1;1H"
 SIZES = [(30, 10), (50, 20), (80, 24), (100, 30), (200, 60)]
@@ -29,17 +29,35 @@ def loaded_by(code: str) -> set[str]:
 
 
 def test_a_command_waits_for_no_other() -> None:
-    loaded = loaded_by("from tui.cli.main import main; main(['attach', '--help'])")
-    commands = {name for name in loaded if name.startswith("tui.cli.")}
-    assert "tui.cli.attach" in commands
-    assert not commands & {f"tui.cli.{name}" for name in ("demo", "doctor", "record", "replay")}
+    loaded = loaded_by("from gpuwatch.tui.cli.main import main; main(['attach', '--help'])")
+    commands = {name for name in loaded if name.startswith("gpuwatch.tui.cli.")}
+    assert "gpuwatch.tui.cli.attach" in commands
+    assert not commands & {
+        f"gpuwatch.tui.cli.{name}" for name in ("demo", "doctor", "record", "replay")
+    }
 
 
 def test_the_first_frame_waits_for_no_view_no_source_and_no_rule() -> None:
-    loaded = loaded_by("import tui.cli.meant, tui.session.awaited, tui.app")
-    late = ("tui.screens.tabs.overview", "tui.verdict.engine", "tui.verdict.window")
-    assert not loaded & {*late, "tui.sources.feed", "tui.sources.process", "tui.session.store"}
-    assert not loaded & {"zmq", "pynvml", "tui.widgets.charts.columns", "tui.recording.reader"}
+    loaded = loaded_by(
+        "import gpuwatch.tui.cli.attach, gpuwatch.tui.session.live, gpuwatch.tui.app"
+    )
+    late = (
+        "gpuwatch.tui.screens.tabs",
+        "gpuwatch.tui.verdict.engine",
+        "gpuwatch.tui.verdict.window",
+    )
+    assert not loaded & {
+        *late,
+        "gpuwatch.tui.sources.feed",
+        "gpuwatch.tui.sources.process",
+        "gpuwatch.tui.session.session",
+    }
+    assert not loaded & {
+        "zmq",
+        "pynvml",
+        "gpuwatch.tui.widgets.charts.columns",
+        "gpuwatch.tui.recording.reader",
+    }
 
 
 def test_the_first_thing_painted_says_what_is_watched() -> None:

@@ -8,11 +8,11 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.widgets.processes.events import EventsPanel
+from gpuwatch.tui.widgets.processes.panel import ProcessesPanel
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import screen_text
-from tui.app import GpuwatchApp
-from tui.widgets.processes.events import EventsPanel
-from tui.widgets.processes.panel import ProcessesPanel
 
 SIZES = [(39, 11), (50, 20), (80, 24), (100, 30), (200, 60)]
 Do = Callable[[GpuwatchApp, Pilot[int]], Awaitable[None]]

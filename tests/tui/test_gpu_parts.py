@@ -2,17 +2,21 @@
 
 import pytest
 
+from gpuwatch.tui.timeseries.series import Series
+from gpuwatch.tui.timeseries.writer import Growing
+from gpuwatch.tui.widgets.charts.columns import ColumnSpan, HeldColumns, columns_of
+from gpuwatch.tui.widgets.charts.small import SECOND_NS, column_for, small_strip, times_of
+from gpuwatch.tui.widgets.gpu.chart import ChartRows, plan_of
+from gpuwatch.tui.widgets.gpu.strips import (
+    SIGNALS,
+    figures_for,
+    most_wanted,
+    round_up,
+    scale_of,
+    signals_of,
+)
 from tests.tui import gpu_states
 from tests.tui.fake_run import GIB, MS, START, S, snapshot_at
-from tui.over_time.growing import Growing
-from tui.over_time.series import Series
-from tui.widgets.charts.columns import Stretch, columns_of
-from tui.widgets.charts.held_columns import HeldColumns
-from tui.widgets.charts.small_strips import SECOND_NS, column_for, small_strip, times_of
-from tui.widgets.gpu.picture import Plan, plan_of
-from tui.widgets.gpu.scales import round_up, scale_of
-from tui.widgets.gpu.signals import SIGNALS, most_wanted, signals_of
-from tui.widgets.gpu.strips import figures_for
 
 RUN = gpu_states.h200(snapshot_at(START + 400 * S))
 GPU = RUN.gpus[0]
@@ -63,7 +67,7 @@ def test_figures_have_the_scales_unit() -> None:
 def test_nvlink_has_strips_where_something_goes_over_it() -> None:
     still = {"nvlink_rx": flat("MB/s", 0.0, "nvlink_rx"), "dram": flat("%", 9.0, "dram")}
     busy = {**still, "nvlink_rx": flat("MB/s", 900.0, "nvlink_rx")}
-    times = [Stretch(0, 5 * S)]
+    times = [ColumnSpan(0, 5 * S)]
     for found, names in ((still, ["dram"]), (busy, ["dram", "nvlink_rx"])):
         columns = {name: columns_of(series, times) for name, series in found.items()}
         assert [signal.name for signal in signals_of(found, columns)] == names
@@ -77,15 +81,15 @@ def test_what_matters_least_leaves_first_and_the_order_stays() -> None:
 @pytest.mark.parametrize(
     ("room", "strips", "plan"),
     [
-        (16, 5, Plan(6, 2, 5)),
-        (16, 12, Plan(5, 1, 11)),
-        (9, 12, Plan(4, 1, 5)),
-        (60, 11, Plan(27, 3, 11)),
-        (20, 0, Plan(20, 3, 0)),
-        (2, 12, Plan(2, 1, 0)),
+        (16, 5, ChartRows(6, 2, 5)),
+        (16, 12, ChartRows(5, 1, 11)),
+        (9, 12, ChartRows(4, 1, 5)),
+        (60, 11, ChartRows(27, 3, 11)),
+        (20, 0, ChartRows(20, 3, 0)),
+        (2, 12, ChartRows(2, 1, 0)),
     ],
 )
-def test_rows_are_shared_out(room: int, strips: int, plan: Plan) -> None:
+def test_rows_are_shared_out(room: int, strips: int, plan: ChartRows) -> None:
     assert plan_of(room, strips) == plan
     assert plan.chart + plan.each * plan.strips <= max(room, 1)
 
@@ -102,13 +106,13 @@ def test_held_columns_are_what_reading_anew_gives() -> None:
     for at in range(1, 400):
         grown.add(at * 100 * MS, float(at * 37 % 100))
         end = at * 100 * MS
-        times = [Stretch(t * 250 * MS, (t + 1) * 250 * MS) for t in range(end // (250 * MS) + 1)]
+        times = [ColumnSpan(t * 250 * MS, (t + 1) * 250 * MS) for t in range(end // (250 * MS) + 1)]
         times = times[-40:]
         assert held.of(grown.series(), times) == columns_of(grown.series(), times)
 
 
 def test_held_columns_are_not_those_of_another_process() -> None:
-    times, held = [Stretch(2 * S, 3 * S)], HeldColumns()
+    times, held = [ColumnSpan(2 * S, 3 * S)], HeldColumns()
     first, other = growing(), growing()
     for at in range(1, 50):
         first.add(at * 100 * MS, 80.0)
@@ -122,7 +126,7 @@ def test_a_sample_longer_than_a_column_fills_several_and_no_more() -> None:
     slow = growing("W", "power", S)
     slow.add(1 * S, 100.0)
     slow.add(2 * S, 300.0)
-    times = [Stretch(at * 250 * MS, (at + 1) * 250 * MS) for at in range(10)]
+    times = [ColumnSpan(at * 250 * MS, (at + 1) * 250 * MS) for at in range(10)]
     told = [column and column.mean for column in HeldColumns().of(slow.series(), times)]
     assert told == [100.0] * 4 + [300.0] * 4 + [None] * 2
 

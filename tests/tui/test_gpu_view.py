@@ -2,9 +2,9 @@
 
 import pytest
 
+from gpuwatch.tui.widgets.text import Charset
 from tests.tui import gpu_states, states
 from tests.tui.golden_text import assert_golden, picture_of
-from tui.widgets.charset import Charset
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.formats.svg import Cells
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.screens.export import cells_of
 from tests.tui import states
 from tests.tui.fake_run import FakeRun
-from tui.app import GpuwatchApp
-from tui.export.cells import Cells
-from tui.screens.screen_cells import cells_of
-from tui.snapshot import Snapshot
 
 
 def cells_after(

@@ -11,14 +11,13 @@ import jsonschema
 import pytest
 from textual.pilot import Pilot
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.formats.files import Exported
+from gpuwatch.tui.screens.export import cells_of, copy_verdict, told
+from gpuwatch.tui.terminal import THEMES
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import screen_text
 from tests.unit.faces.strict_schema import strict
-from tui.app import GpuwatchApp
-from tui.appearance import THEMES
-from tui.export.files import Exported
-from tui.screens.keeping import copy_verdict, told
-from tui.screens.screen_cells import cells_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 Do = Callable[[GpuwatchApp, Pilot[int]], Awaitable[None]]
@@ -97,7 +96,7 @@ def assert_pictured(svg: str, rows: list[str]) -> None:
 def test_where_nothing_can_be_written_it_goes_elsewhere_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.screens.keeping.HERE", tmp_path / "gone")
+    monkeypatch.setattr("gpuwatch.tui.screens.export.HERE", tmp_path / "gone")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     said: list[str] = []
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.recording.tape import Tape
+from gpuwatch.tui.session.live import RecordablePicture
+from gpuwatch.tui.widgets.footer import NAMES
 from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import screen_text
 from tests.tui.process_states import launched
 from tests.unit.recording.files import HEADER
-from tui.app import GpuwatchApp
-from tui.recording.tape import Tape
-from tui.session.recordable import RecordablePicture
-from tui.widgets.tabs import NAMES
 
 
 def _session(

@@ -7,15 +7,28 @@ from itertools import accumulate
 import pytest
 from msgspec.structs import replace
 
+from gpuwatch.tui.widgets.steps.lanes import (
+    LanePiece,
+    Pair,
+    blocks_of,
+    cells_of,
+    gpu_pieces,
+    host_pieces,
+    marks_of,
+    pairs_of,
+)
+from gpuwatch.tui.widgets.steps.two_clocks_drawing import (
+    BLOCK_COLUMNS,
+    Slant,
+    candidates,
+    plan_for,
+    slant_rows,
+    window_of,
+)
+from gpuwatch.tui.widgets.text import length, text_of
 from tests.tui.fake_run import MS
 from tests.tui.step_states import measured
 from tests.unit.session.making import step, steps
-from tui.widgets.spans import length, text_of
-from tui.widgets.steps.lanes import Pair, Piece, gpu_pieces, host_pieces, marks_of, pairs_of
-from tui.widgets.steps.lens_blocks import blocks_of, cells_of
-from tui.widgets.steps.lens_plan import plan_for
-from tui.widgets.steps.lens_window import BLOCK_COLUMNS, candidates, window_of
-from tui.widgets.steps.slants import Slant, slant_rows
 
 STEP = step(7, 100, data_ms=10, forward_ms=20, backward_ms=40, optimizer_ms=5, other_ms=5)
 ON_GPU = measured(STEP, 30.0, (2.0, 25.0, 50.0, 3.0, 0.0))
@@ -65,7 +78,7 @@ def step_columns(lengths_us: Sequence[int], column_us: int, a_block: int = 1) ->
     told, at_ns = [], 0
     for number in range(120):
         ends = list(accumulate((us * 1_000 for us in lengths_us), initial=at_ns))
-        pieces = [Piece(name, ends[i], ends[i + 1]) for i, name in enumerate(names)]
+        pieces = [LanePiece(name, ends[i], ends[i + 1]) for i, name in enumerate(names)]
         told.append((number, pieces))
         at_ns = ends[-1]
     columns = round(at_ns / column_us / 1_000)
@@ -86,9 +99,9 @@ def test_a_phase_shorter_than_a_column_is_in_every_step_or_in_none(column_us: in
 
 
 def test_what_is_long_in_one_step_alone_is_drawn_there() -> None:
-    usual = (0, [Piece("data", 0, 1), Piece("forward", 1, 20)])
-    late = (1, [Piece("data", 20, 32), Piece("forward", 32, 50)])
-    more = [(n, [Piece("forward", 50 + 20 * (n - 2), 50 + 20 * (n - 1))]) for n in range(2, 40)]
+    usual = (0, [LanePiece("data", 0, 1), LanePiece("forward", 1, 20)])
+    late = (1, [LanePiece("data", 20, 32), LanePiece("forward", 32, 50)])
+    more = [(n, [LanePiece("forward", 50 + 20 * (n - 2), 50 + 20 * (n - 1))]) for n in range(2, 40)]
     cells = cells_of(blocks_of([usual, late, *more], 1), 0, 4, 100)
     assert cells[:13] == ["forward"] * 5 + ["data"] * 3 + ["forward"] * 5
     assert "data" not in cells[13:]
@@ -100,7 +113,7 @@ def test_steps_of_less_than_a_few_columns_are_drawn_several_as_one() -> None:
 
 
 def test_a_block_ends_where_a_step_is_not_known() -> None:
-    told = [(n, [Piece("forward", 10 * n, 10 * n + 10)]) for n in (0, 1, 2, 5, 6, 7)]
+    told = [(n, [LanePiece("forward", 10 * n, 10 * n + 10)]) for n in (0, 1, 2, 5, 6, 7)]
     spans = [(block[0].start_ns, block[-1].end_ns) for block in blocks_of(told, 4)]
     assert spans == [(0, 30), (50, 80)]
 

@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.verdict.memory.trends import Exhaustion
+from gpuwatch.tui.widgets.panel import View
+from gpuwatch.tui.widgets.text import Charset, Row
+from gpuwatch.tui.widgets.verdict import verdict_rows
 from tests.tui import fake_memory, memory_states
 from tests.tui.fake_run import FakeRun
-from tui.snapshot import Snapshot
-from tui.verdict.exhaustion import Exhaustion
-from tui.widgets.charset import Charset
-from tui.widgets.spans import Row
-from tui.widgets.verdict import verdict_rows
-from tui.widgets.view import View
 
 
 def growing(minutes: float) -> Snapshot:

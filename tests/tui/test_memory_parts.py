@@ -3,21 +3,29 @@
 import msgspec
 import pytest
 
+from gpuwatch.tui.model.observations import OtherProcess
+from gpuwatch.tui.verdict.memory.trends import MemoryTrend
+from gpuwatch.tui.verdict.statistics import Slope
+from gpuwatch.tui.verdict.window import MemoryPoint
+from gpuwatch.tui.widgets.charts.columns import ChartColumn, ColumnSpan
+from gpuwatch.tui.widgets.charts.levels import (
+    LEAST_S,
+    LevelScale,
+    chart_rows,
+    held_at,
+    known_columns,
+    line_at,
+    scale_of,
+    times_of,
+    with_line,
+)
+from gpuwatch.tui.widgets.memory.holders import Part, cells_of, device_parts, legend
+from gpuwatch.tui.widgets.panel import View
+from gpuwatch.tui.widgets.text import Charset, length, text_of
 from tests.tui import fake_memory
 from tests.tui.fake_memory import GIB, MIB, S
 from tests.tui.fake_run import FakeRun, series_of
 from tests.tui.states import ALLOCATOR
-from tui.observations import OtherProcess
-from tui.verdict.memory_trend import MemoryTrend
-from tui.verdict.trend import Slope
-from tui.verdict.window import MemoryPoint
-from tui.widgets.charset import Charset
-from tui.widgets.charts.columns import Column, Stretch
-from tui.widgets.charts.known_times import LEAST_S, held_at, known_columns, times_of
-from tui.widgets.charts.level_chart import Scale, chart_rows, line_at, scale_of, with_line
-from tui.widgets.memory.holders import Part, cells_of, device_parts, legend
-from tui.widgets.spans import length, text_of
-from tui.widgets.view import View
 
 GPU = msgspec.structs.replace(
     FakeRun().snapshot().gpus[0],
@@ -110,23 +118,25 @@ TREND = MemoryTrend(
 
 
 def test_what_hardly_moves_is_in_the_middle_of_its_scale() -> None:
-    still = [Column(100.0, 101.0), None, Column(100.0, 100.0)]
-    assert scale_of(still, None) == Scale(pytest.approx(95.45), pytest.approx(105.55))
-    assert scale_of(still, TREND) == Scale(100.0, 101.0), "growth fills the chart"
+    still = [ChartColumn(100.0, 101.0), None, ChartColumn(100.0, 100.0)]
+    assert scale_of(still, None) == LevelScale(pytest.approx(95.45), pytest.approx(105.55))
+    assert scale_of(still, TREND) == LevelScale(100.0, 101.0), "growth fills the chart"
     assert scale_of([None], None) is None
 
 
 def test_the_line_is_drawn_where_it_was_seen() -> None:
-    times = [Stretch(at * S, (at + 5) * S) for at in range(0, 25, 5)]
+    times = [ColumnSpan(at * S, (at + 5) * S) for at in range(0, 25, 5)]
     assert line_at(TREND, times) == [None, 100, 150, 200, None]
-    drawn = with_line(["     ", "     "], [None, 100.0, 150.0, 199.0, None], Scale(100.0, 200.0))
+    drawn = with_line(
+        ["     ", "     "], [None, 100.0, 150.0, 199.0, None], LevelScale(100.0, 200.0)
+    )
     assert drawn == ["  ── ", " ─   "]
 
 
 def test_what_is_sampled_further_apart_than_the_columns_is_a_plateau() -> None:
     now_ns = 1_000 * S
     told = fake_memory.series("workers", lambda second: float(second), now_ns)
-    times = [Stretch(at * S, (at + 2) * S) for at in range(960, 1_000, 2)]
+    times = [ColumnSpan(at * S, (at + 2) * S) for at in range(960, 1_000, 2)]
     means = [column.mean for column in known_columns(told, times) if column is not None]
     assert means == [mean for mean in (270.0, 280.0, 290.0, 300.0) for _ in range(5)]
 
@@ -141,8 +151,8 @@ def test_what_was_held_is_what_was_read_last_by_then() -> None:
 
 
 def test_a_scale_of_one_row_has_both_its_ends() -> None:
-    columns = [Column(float(mib * MIB), float(mib * MIB)) for mib in range(231, 257)]
-    times = [Stretch(at * S, (at + 1) * S) for at in range(26)]
+    columns = [ChartColumn(float(mib * MIB), float(mib * MIB)) for mib in range(231, 257)]
+    times = [ColumnSpan(at * S, (at + 1) * S) for at in range(26)]
     (one,) = chart_rows(columns, times, 1, None)
     assert text_of(one).startswith("    231 to 256 MiB┤")
     high, *_, low = chart_rows(columns, times, 3, None)

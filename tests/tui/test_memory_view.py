@@ -2,13 +2,12 @@
 
 import pytest
 
+from gpuwatch.tui.widgets.memory.trends import trend_rows
+from gpuwatch.tui.widgets.panel import View
+from gpuwatch.tui.widgets.text import Charset, text_of
 from tests.tui import memory_states
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import assert_golden, picture_of
-from tui.widgets.charset import Charset
-from tui.widgets.memory.trends import trend_rows
-from tui.widgets.spans import text_of
-from tui.widgets.view import View
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from textual.geometry import Region
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.widgets.panel import Panel
+from gpuwatch.tui.widgets.text import Charset
 from tests.tui import states
 from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import assert_golden, picture_of, screen_text
-from tui.app import GpuwatchApp
-from tui.snapshot import Snapshot
-from tui.widgets.charset import Charset
-from tui.widgets.panel import Panel
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 

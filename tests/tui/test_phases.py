@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.model.snapshot import PhaseStats, Rare, Spread
+from gpuwatch.tui.widgets.panel import View
+from gpuwatch.tui.widgets.steps.phase_table import rare_rows, table_rows
+from gpuwatch.tui.widgets.steps.phases import allot, bar_row, legend_row
+from gpuwatch.tui.widgets.text import Charset, length, text_of
+from gpuwatch.tui.wording.steps import rare_words
 from tests.tui.fake_run import PHASES, STEP_MS, FakeRun
-from tui.snapshot import Phase, Rare, Spread
-from tui.widgets.charset import Charset
-from tui.widgets.spans import length, text_of
-from tui.widgets.steps.phase_table import rare_rows, table_rows
-from tui.widgets.steps.phases import allot, bar_row, legend_row
-from tui.widgets.view import View
-from tui.wording.steps import rare_words
 
-STEP = tuple(Phase(name, ms, ms / STEP_MS) for name, ms in PHASES)
+STEP = tuple(PhaseStats(name, ms, ms / STEP_MS) for name, ms in PHASES)
 
 
 def test_a_bar_fills_its_width_in_the_order_of_a_step() -> None:
@@ -22,17 +21,21 @@ def test_a_bar_fills_its_width_in_the_order_of_a_step() -> None:
 
 
 def test_phases_that_took_no_time_leave_no_trace() -> None:
-    phases = (Phase("data", 0.0, 0.0), Phase("forward", 10.0, 1.0), Phase("other", 0.0, 0.0))
+    phases = (
+        PhaseStats("data", 0.0, 0.0),
+        PhaseStats("forward", 10.0, 1.0),
+        PhaseStats("other", 0.0, 0.0),
+    )
     assert text_of(bar_row(phases, 12)) == " ▒▒▒▒▒▒▒▒▒▒"
     assert text_of(legend_row(phases, 40)) == " ▒ forward 10.0 100%  ms a step"
 
 
 def test_other_is_last_and_a_users_own_phases_stand_before_it() -> None:
     phases = (
-        Phase("other", 10.0, 0.1),
-        Phase("augment", 30.0, 0.3),
-        Phase("ema", 20.0, 0.2),
-        Phase("data", 40.0, 0.4),
+        PhaseStats("other", 10.0, 0.1),
+        PhaseStats("augment", 30.0, 0.3),
+        PhaseStats("ema", 20.0, 0.2),
+        PhaseStats("data", 40.0, 0.4),
     )
     assert text_of(bar_row(phases, 22)) == " ░░░░░░░░▚▚▚▚▚▚▞▞▞▞··"
 
@@ -78,7 +81,7 @@ def test_of_the_wait_it_says_what_the_gpu_felt() -> None:
 def test_of_a_checkpoint_the_table_says_how_often_and_how_long_each() -> None:
     # 90 ms a step is nothing that a person who saw one of 903 ms would recognise.
     spread = Spread(0.0, 918.2, 946.6, 27.0, Rare(10.0, 903.0))
-    saved = Phase("checkpoint", 90.3, 0.74, spread)
+    saved = PhaseStats("checkpoint", 90.3, 0.74, spread)
     assert rare_words(saved) == "every 10 steps, 903 ms each"
     assert [text_of(one) for one in rare_rows((*STEP, saved))] == [
         " ╳ checkpoint     every 10 steps, 903 ms each"
@@ -88,7 +91,7 @@ def test_of_a_checkpoint_the_table_says_how_often_and_how_long_each() -> None:
 def test_the_table_of_few_rows_keeps_the_wait_for_data() -> None:
     snapshot = FakeRun().snapshot()
     assert snapshot.steps is not None
-    phases = (Phase("data", 0.1, 0.001), *STEP[1:])
+    phases = (PhaseStats("data", 0.1, 0.001), *STEP[1:])
     view = View(
         replace(snapshot, steps=replace(snapshot.steps, phases=phases)), 10, Charset.UNICODE, None
     )

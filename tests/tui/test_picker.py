@@ -7,12 +7,11 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
+from gpuwatch.tui.discovery.state_page import Words
+from gpuwatch.tui.discovery.targets import Candidate, Found, Launcher
+from gpuwatch.tui.screens.picker import PickerApp
 from tests.tui.fake_run import HELLO
 from tests.tui.golden_text import assert_golden, screen_text
-from tui.candidates import Candidate, Launcher
-from tui.screens.picker import PickerApp
-from tui.state_page import Words
-from tui.targets import Found
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 TORCHRUN = Launcher(500, "torchrun")

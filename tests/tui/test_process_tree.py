@@ -5,15 +5,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from gpuwatch.tui.model.observations import ProcessUse
+from gpuwatch.tui.widgets.processes.panel import columns_for, line_row
+from gpuwatch.tui.widgets.processes.tree import Line, Order, matching, tree_of
+from gpuwatch.tui.widgets.text import first_seen, length
+from gpuwatch.tui.wording.processes import cores_used, state_of
 from tests.tui import process_states
 from tests.tui.fake_run import FakeRun
-from tui.observations import ProcessUse
-from tui.widgets.processes.columns import columns_for
-from tui.widgets.processes.panel import line_row
-from tui.widgets.processes.tree import Line, Order, matching, tree_of
-from tui.widgets.scrolled import first_seen
-from tui.widgets.spans import length
-from tui.wording.processes import cores_used, state_of
 
 RUN = process_states.launched(FakeRun().snapshot())
 

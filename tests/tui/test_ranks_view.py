@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.errors import NoProcessError
+from gpuwatch.tui.model.provider import SnapshotProvider
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.model.straggler import late_of
+from gpuwatch.tui.screens.switching import Switch
+from gpuwatch.tui.widgets.gpu.devices import beside_rank
+from gpuwatch.tui.wording.gpu import alike_words, count_words, late_words, trouble_words
 from tests.tui import rank_states
 from tests.tui.fake_run import START, FakeRun, S, snapshot_at
 from tests.tui.golden_text import assert_golden, picture_of, screen_text
-from tui.app import GpuwatchApp
-from tui.errors import NoProcessError
-from tui.late_rank import late_of
-from tui.picture import Picture
-from tui.snapshot import Snapshot
-from tui.switching import Switch
-from tui.widgets.gpu.beside import beside_rank
-from tui.wording.ranks import alike_words, count_words, late_words, trouble_words
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 SNAPSHOT = rank_states.eight_ranks(snapshot_at(START + 400 * S))
@@ -107,7 +107,7 @@ def test_a_rank_that_has_ended_is_passed_over() -> None:
 class Watching:
     """The app on the fake ranks, with pictures of the others to be had."""
 
-    def __init__(self, make: Callable[[int], Picture] | None) -> None:
+    def __init__(self, make: Callable[[int], SnapshotProvider] | None) -> None:
         self.first = FakeRun(change=rank_states.eight_ranks)
         self.app = GpuwatchApp(self.first, switch=Switch(self.first, make))
 

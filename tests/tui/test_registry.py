@@ -7,13 +7,12 @@ from pkgutil import walk_packages
 import pytest
 from textual.widget import Widget
 
-import tui.widgets
-from tui.app import GpuwatchApp
-from tui.keys import ACTIONS, actions_of, footer_keys
-from tui.widgets.help import help_rows
-from tui.widgets.page import Page
-from tui.widgets.panel import Panel
-from tui.widgets.spans import text_of
+import gpuwatch.tui.widgets
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.widgets.dialogs import Page, help_rows
+from gpuwatch.tui.widgets.keys import ACTIONS, actions_of, footer_keys
+from gpuwatch.tui.widgets.panel import Panel
+from gpuwatch.tui.widgets.text import text_of
 
 KINDS = sorted({action.panel for action in ACTIONS} - {""})
 
@@ -31,8 +30,8 @@ IN_PANELS = ("slash", "o", "up", "down", "left", "right", "h", "j", "k", "l")
 
 def panels() -> dict[str, type[Panel]]:
     """Every kind of panel with keys of its own, by `KIND`."""
-    folder = Path(tui.widgets.__file__).parent
-    for module in walk_packages([str(folder)], "tui.widgets."):
+    folder = Path(gpuwatch.tui.widgets.__file__).parent
+    for module in walk_packages([str(folder)], "gpuwatch.tui.widgets."):
         import_module(module.name)
     found: dict[str, type[Panel]] = {}
     waiting = [Panel]

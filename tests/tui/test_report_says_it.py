@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
+from gpuwatch.tui.formats.report import report_lines
+from gpuwatch.tui.model.snapshot import Snapshot
 from tests.tui import states
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import picture_of
-from tui.report import report_lines
-from tui.snapshot import Snapshot
 
 ABOUT_THE_PICTURE = (
     r"[\d.]+ *([GM]iB)?(?=┤)",

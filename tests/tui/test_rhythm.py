@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from gpuwatch.tui.timeseries.series import Series
+from gpuwatch.tui.timeseries.step_edges import NO_STEPS, StepEdges
+from gpuwatch.tui.wording.rhythm import period_of, rhythm_of, rhythm_words
 from tests.tui.fake_run import MS, START, STEP_MS, S, busy, series_of
-from tui.over_time.rhythm import period_of, rhythm_of, rhythm_words
-from tui.over_time.series import Series
-from tui.over_time.step_edges import NO_STEPS, StepEdges
 
 NOW = START + 100 * S
 STEP = round(STEP_MS * MS)

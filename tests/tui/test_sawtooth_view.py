@@ -7,17 +7,16 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.timeseries.series import Series
+from gpuwatch.tui.timeseries.step_edges import StepEdges
+from gpuwatch.tui.widgets.charts.sawtooth import SawtoothPanel, shown_of
+from gpuwatch.tui.widgets.panel import View
+from gpuwatch.tui.widgets.text import Charset, text_of
 from tests.tui.fake_run import MS, START, STEP_MS, FakeRun, S, busy, series_of, snapshot_at
 from tests.tui.golden_text import assert_golden, picture_of, screen_text
 from tests.tui.states import four_gpus, on_gpm
-from tui.app import GpuwatchApp
-from tui.over_time.series import Series
-from tui.over_time.step_edges import StepEdges
-from tui.snapshot import Snapshot
-from tui.widgets.charset import Charset
-from tui.widgets.charts.sawtooth import SawtoothPanel, shown_of
-from tui.widgets.spans import text_of
-from tui.widgets.view import View
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 NOW = START + 4_000 * S

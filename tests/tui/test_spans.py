@@ -2,9 +2,20 @@
 
 import pytest
 
-from tui.widgets.charset import Charset
-from tui.widgets.spans import Span, clip, ends, fit, joined, length, row, rule, text_of, wrap
-from tui.wording.numbers import (
+from gpuwatch.tui.widgets.text import (
+    Charset,
+    Span,
+    clip,
+    ends,
+    fit,
+    joined,
+    length,
+    row,
+    rule,
+    text_of,
+    wrap,
+)
+from gpuwatch.tui.wording.numbers import (
     digits,
     duration,
     grain,

@@ -1,8 +1,8 @@
 """Stacks: names get shorter before they get cut."""
 
-from tui.verdict.window import FrameShare
-from tui.widgets.spans import text_of
-from tui.widgets.stacks.panel import _line, shared_out, short_frame
+from gpuwatch.tui.verdict.window import FrameShare
+from gpuwatch.tui.widgets.stacks.panel import _line, shared_out, short_frame
+from gpuwatch.tui.widgets.text import text_of
 
 FRAME = "_MultiProcessingDataLoaderIter._try_get_data (torch/utils/data/dataloader.py:1291)"
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.model.provider import SourceText
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.model.stack_trees import StackTrees
+from gpuwatch.tui.widgets.stacks.tree import source_rows
+from gpuwatch.tui.widgets.text import text_of
 from tests.tui import fake_stacks, states
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import assert_golden, picture_of, screen_text
-from tui.app import GpuwatchApp
-from tui.snapshot import Snapshot
-from tui.source_text import SourceText
-from tui.stack_trees import StackTrees
-from tui.widgets.spans import text_of
-from tui.widgets.stacks.source_rows import source_rows
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 LINES = (

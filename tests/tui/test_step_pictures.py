@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
+from gpuwatch.tui.model.snapshot import Event, StepStats
+from gpuwatch.tui.session.steps import spreads_of
+from gpuwatch.tui.session.window_builder import step_stats
+from gpuwatch.tui.widgets.charts.small import histogram_rows
+from gpuwatch.tui.widgets.steps.phase_table import phase_change, step_change
+from gpuwatch.tui.widgets.steps.step_times import bars_of, longest_words, marks_of, top_of
+from gpuwatch.tui.widgets.text import length, text_of
 from tests.tui.fake_run import MS
 from tests.unit.session.making import step, steps
-from tui.session.spreads import spreads_of
-from tui.session.step_stats import step_stats
-from tui.snapshot import Event, StepStats
-from tui.widgets.charts.histogram import histogram_rows
-from tui.widgets.spans import length, text_of
-from tui.widgets.steps.phase_table import phase_change, step_change
-from tui.widgets.steps.step_times import bars_of, longest_words, marks_of, top_of
 
 
 def test_a_histogram_shows_where_the_steps_lie() -> None:

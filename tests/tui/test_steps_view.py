@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from textual.pilot import Pilot
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.widgets.text import Charset
 from tests.tui import states, step_states
 from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import assert_golden, picture_of, screen_text
-from tui.app import GpuwatchApp
-from tui.widgets.charset import Charset
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
+from gpuwatch.tui.terminal import charset_name, colour_count, output_state, why_no_screen
 from tests.processes.pseudo_terminal import ROOT
-from tui.terminal import charset_name, colour_count, output_state, why_no_screen
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_colours(environ: dict[str, str], count: str) -> None:
 
 
 def test_no_terminal_is_a_reason() -> None:
-    code = "import sys, tui.terminal as t; sys.exit(0 if t.why_no_screen() == 'no terminal' else 1)"
+    code = "import sys, gpuwatch.tui.terminal as t; sys.exit(0 if t.why_no_screen() == 'no terminal' else 1)"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.DEVNULL)
     assert run.returncode == 0
     assert why_no_screen({"TERM": "dumb"}) is not None
@@ -65,5 +65,5 @@ def test_output_states() -> None:
 
 
 def test_asking_does_not_load_the_screen() -> None:
-    code = "import sys, tui.terminal, tui.picture; sys.exit('textual' in sys.modules)"
+    code = "import sys, gpuwatch.tui.terminal, gpuwatch.tui.model.provider; sys.exit('textual' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.model.provider import SnapshotProvider
+from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.session.replay import ReplayedPicture
+from gpuwatch.tui.verdict.engine import Engine
 from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import assert_golden, screen_text
 from tests.unit.recording.files import opened
 from tests.unit.recording.test_scrubbing import Hand
-from tui.app import GpuwatchApp
-from tui.picture import Picture
-from tui.recording.reader import Recording
-from tui.session.replayed import ReplayedPicture
-from tui.verdict.engine import Engine
 
 SIZES = [(80, 24), (100, 30)]
 REAL = Path(__file__).parents[2] / "demo/recordings/loader_workers.gpuwatch"
@@ -23,7 +23,7 @@ REAL = Path(__file__).parents[2] / "demo/recordings/loader_workers.gpuwatch"
 Do = Callable[[GpuwatchApp, Pilot[int]], Awaitable[None]]
 
 
-def session(picture: Picture, do: Do, size: tuple[int, int] = (100, 30)) -> None:
+def session(picture: SnapshotProvider, do: Do, size: tuple[int, int] = (100, 30)) -> None:
     """Do something in an app whose frames come when the test says so."""
 
     async def run() -> None:

@@ -1,8 +1,7 @@
 """Walking a tree of stacks with keys."""
 
+from gpuwatch.tui.widgets.stacks.tree_walk import Spot, Walk, in_sight, matching
 from tests.tui.fake_stacks import TREES
-from tui.widgets.stacks.rows import in_sight
-from tui.widgets.stacks.tree_walk import Spot, Walk, matching
 
 TREES_IDLE = TREES.idle.trees
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.widgets.charts.columns import automatic, beside, usable
 from tests.tui.fake_run import MS, START, S, busy, series_of, snapshot_at
-from tui.snapshot import Snapshot
-from tui.widgets.charts.windows import automatic, beside, usable
 
 
 def _run(step_ms: float, interval_ms: int) -> Snapshot:

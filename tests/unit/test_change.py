@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.wording.words import NumberChange, against, change_of, noise_of
 from tests.tui.fake_run import FakeRun, S
-from tui.wording.change import Change, against, change_of, noise_of
 
 
 @pytest.mark.parametrize(
@@ -19,13 +19,13 @@ from tui.wording.change import Change, against, change_of, noise_of
     ],
 )
 def test_glyph_sign_and_colour(before: float, now: float, text: str, role: str) -> None:
-    assert change_of(before, now) == Change(text, role)
+    assert change_of(before, now) == NumberChange(text, role)
 
 
 def test_more_may_be_the_better_or_neither() -> None:
-    assert change_of(100.0, 150.0, more="better") == Change("▲ +50%", "good")
-    assert change_of(150.0, 100.0, more="better") == Change("▼ -33%", "warning")
-    assert change_of(100.0, 150.0, more="neither") == Change("▲ +50%", "strong")
+    assert change_of(100.0, 150.0, more="better") == NumberChange("▲ +50%", "good")
+    assert change_of(150.0, 100.0, more="better") == NumberChange("▼ -33%", "warning")
+    assert change_of(100.0, 150.0, more="neither") == NumberChange("▲ +50%", "strong")
 
 
 def test_within_the_noise_nothing_has_changed() -> None:

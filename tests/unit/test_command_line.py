@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli.completion import SCRIPTS, SHELLS
-from tui.cli.main import EPILOG, parser
+from gpuwatch.tui.cli.completion import SCRIPTS, SHELLS
+from gpuwatch.tui.cli.main import EPILOG, parser
 
 TYPED = re.compile(r"^  (gpuwatch .*?)(?:  .*)?$")
 

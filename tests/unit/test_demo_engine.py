@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.cli.demo import DemoEngine
+from gpuwatch.tui.cli.demo_runs import Demo
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Kind, Note, Verdict
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.session.making import finding, verdict
 from tests.unit.verdict.windows import window
-from tui.cli.catalogue import Demo
-from tui.cli.demo_engine import DemoEngine
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Kind, Note, Verdict
-from tui.verdict.window import Window
 
 INPUT = Demo("input", "a.py", "input", "workers", "", "")
 COMPUTE = Demo("compute", "a.py", "compute", None, "", "", "healthy")

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from tui.over_time.growing import SLACK, Growing
-from tui.over_time.series import Level, Series
+from gpuwatch.tui.timeseries.series import Level, Series
+from gpuwatch.tui.timeseries.writer import SLACK, Growing
 
 MS = 1_000_000
 S = 1_000_000_000

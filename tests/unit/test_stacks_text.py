@@ -1,7 +1,6 @@
 """Stacks as text that flame graphs are made of."""
 
-from tui.stack_trees import Merged
-from tui.stacks_text import collapsed, with_text
+from gpuwatch.tui.model.stack_trees import Merged, collapsed, with_text
 
 STACKS = [
     Merged("main", ("<module> (train.py:1)", "wait (queue.py:3)"), 3, "for x in loader:"),

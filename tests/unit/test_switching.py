@@ -2,9 +2,9 @@
 
 from threading import Event
 
+from gpuwatch.tui.errors import NoProcessError
+from gpuwatch.tui.screens.switching import Switch
 from tests.tui.fake_run import FakeRun
-from tui.errors import NoProcessError
-from tui.switching import Switch
 
 
 class Told:

@@ -1,23 +1,116 @@
 """`gpuwatch attach PID`: watch a running process."""
 
 import argparse
+import gc
 import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from tui.appearance import Appearance
-from tui.cli.appearance_options import add_appearance, appearance_of
-from tui.cli.manual import Manual, examples
-from tui.cli.output import write_notes
-from tui.garbage import leave_out_what_is_there, search_seldom
+from ..discovery.pids import Watchable, find_watchable
+from ..errors import NotPermittedError, UsageError
+from ..launch.inject import Injection
+from ..launch.interpreter import target_python
+from ..terminal import Appearance
+from .options import Manual, add_appearance, appearance_of, examples
+from .output import write_notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui.picture import Picture
-    from tui.session.recordable import RecordablePicture
-    from tui.switching import Make
-    from tui.watchable import Watchable
+    from ..discovery.pids import Watchable
+    from ..model.provider import SnapshotProvider
+    from ..screens.switching import Make
+    from ..session.live import RecordablePicture
+
+# The process that a pid on the command line means, said where it is another one.
+
+
+def meant(pid: int) -> Watchable:
+    """Its page is let go of: the picture opens it anew. Raises GpuwatchError where it cannot be
+    watched."""
+    found = find_watchable(pid)
+    if found.page is not None:
+        found.page.close()
+    write_notes([f"gpuwatch: {line}" for line in found.told])
+    return found
+
+
+# Python's search for cycles of garbage, no more often than this program needs it.
+
+NEW_OBJECTS: Final = 10_000
+"""Between two searches among them."""
+SEARCHES: Final = (5, 4)
+"""Of the newer before one of the older: with Python's own ten of ten, garbage that outlives its
+first search lies there for minutes."""
+
+
+def search_seldom() -> None:
+    """From now on. For it more garbage is held: 92 MB were resident and not 87 after 25 minutes of
+    a run with two frames a second and another view every ten seconds."""
+    gc.set_threshold(NEW_OBJECTS, *SEARCHES)
+
+
+def leave_out_what_is_there() -> None:
+    """From now on no search goes through the objects that are there by now: they stay. A last one
+    does, so that no garbage is among them: 43 to 54 ms of CPU time in a screen that attaches, which
+    are not its first picture's to wait for."""
+    gc.collect()
+    gc.freeze()
+
+
+# `gpuwatch attach --inject PID`: asks, puts the probe in, and takes it out on leaving.
+
+
+@contextmanager
+def injected(pid: int, yes: bool) -> Iterator[None]:
+    """The probe is in there meanwhile. One that is there already is left there.
+
+    Raises GpuwatchError where it cannot be put in, or the answer is no.
+    """
+    from .target import has_probe
+
+    if has_probe(pid):
+        yield
+        return
+    python = target_python(pid)
+    if not yes:
+        _ask(pid)
+    injection = Injection(python)
+    injection.put_in()
+    try:
+        yield
+    finally:
+        if not injection.take_out():
+            write_notes(
+                [
+                    f"gpuwatch: the probe is still in process {pid}: it runs no Python just now",
+                    "It leaves by itself when it does, and costs nothing until then.",
+                ]
+            )
+
+
+def _ask(pid: int) -> None:
+    """Raises UsageError where nobody can be asked, NotPermittedError when the answer is no."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError(
+            f"nobody can be asked whether process {pid} may be changed",
+            "--inject puts the probe into it: a few lines on its main thread, once.",
+            f"If it may: gpuwatch attach --inject --yes {pid}",
+        )
+    write_notes(
+        [
+            f"gpuwatch: put the probe into process {pid}?",
+            "A few lines run on its main thread, once; a thread of ours stays until you leave.",
+            "[y/N]",
+        ]
+    )
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise NotPermittedError(
+            f"process {pid} was left as it is", "", f"Without the probe: gpuwatch attach {pid}"
+        )
 
 
 def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -62,14 +155,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be watched."""
     if not arguments.inject:
         return _watch(arguments)
-    from tui.cli.injecting import injected
 
     with injected(arguments.pid, arguments.yes):
         return _watch(arguments)
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    from tui.cli.meant import meant
 
     make = partial(_picture_of, stacks=not arguments.no_stacks)
     found = meant(arguments.pid)
@@ -83,23 +174,23 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _picture_of(pid: int, stacks: bool) -> "RecordablePicture":
-    from tui.cli.target import picture_of
+    from .target import picture_of
 
     return picture_of(pid, stacks)
 
 
-def _awaited(found: "Watchable", make: "Callable[[int], RecordablePicture]") -> "Picture":
+def _awaited(found: "Watchable", make: "Callable[[int], RecordablePicture]") -> "SnapshotProvider":
     """The picture for the first frame."""
-    from tui import clock
-    from tui.session.awaited import AwaitedPicture
-    from tui.snapshot import unseen
+    from .. import clock
+    from ..model.snapshot import unseen
+    from ..session.live import AwaitedPicture
 
     first = unseen(found.pid, found.script, clock.now_ns(), clock.now_unix())
     return AwaitedPicture(first, partial(make, found.pid))
 
 
-def _without_screen(arguments: argparse.Namespace, picture: "Picture") -> int:
-    from tui.cli import watching
+def _without_screen(arguments: argparse.Namespace, picture: "SnapshotProvider") -> int:
+    from . import watching
 
     search_seldom()
     leave_out_what_is_there()
@@ -114,15 +205,17 @@ def _without_screen(arguments: argparse.Namespace, picture: "Picture") -> int:
 
 def why_no_screen() -> str | None:
     """Why the screen cannot be shown here; None where it can."""
-    from tui.terminal import why_no_screen as why
+    from ..terminal import why_no_screen as why
 
     return why()
 
 
-def show_screen(picture: "Picture", appearance: Appearance, other: "Make | None" = None) -> int:
+def show_screen(
+    picture: "SnapshotProvider", appearance: Appearance, other: "Make | None" = None
+) -> int:
     """Open the screen; `other` makes the picture of another process. With the picker, the only
     place from which the command line reaches textual."""
-    from tui.app import run_screen
+    from ..app import run_screen
 
     search_seldom()
     return run_screen(picture, appearance, other, settled=leave_out_what_is_there)

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
-from tui.cli.manual import Manual, examples
-from tui.cli.output import write_lines
+from .options import Manual, examples
+from .output import write_lines
 
 SCRIPTS: Final = Path(__file__).resolve().parent.parent / "completion"
 SHELLS: Final = ("bash", "zsh", "fish")

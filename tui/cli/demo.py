@@ -4,23 +4,63 @@ import argparse
 import shlex
 import tempfile
 import threading
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tui import clock
-from tui.appearance import Appearance
-from tui.cli.appearance_options import add_appearance, appearance_of
-from tui.cli.attach import show_screen, why_no_screen
-from tui.cli.manual import Manual, examples
-from tui.cli.output import write_lines, write_notes
+from .. import clock
+from ..session.judge import Engine
+from ..terminal import Appearance
+from ..verdict.findings import Note, Verdict
+from ..verdict.history import Held, VerdictTimeline
+from ..verdict.memory.trends import MemoryTrend
+from ..verdict.window import Window
+from .attach import show_screen, why_no_screen
+from .demo_runs import Demo
+from .options import Manual, add_appearance, appearance_of, examples
+from .output import write_lines, write_notes
 
 if TYPE_CHECKING:
-    from tui.cli.catalogue import Catalogue, Demo
-    from tui.cli.training import Training
-    from tui.cli.watching import Until
-    from tui.errors import UsageError
-    from tui.picture import Picture
+    from ..errors import UsageError
+    from ..model.provider import SnapshotProvider
+    from .demo_runs import Catalogue, Demo, Training
+    from .watching import Until
+
+# The verdict engine of a demonstration: it says when the machine is too busy to show it.
+
+
+class DemoEngine:
+    """Says what `engine` says; where others hold the cores or the GPU, what one came to see too."""
+
+    def __init__(self, demo: Demo, engine: Engine) -> None:
+        self._engine = engine
+        self._shows = f"{demo.kind}/{demo.sub}" if demo.sub else demo.kind
+        self._kinds = {demo.kind, demo.kind_without_gpu}
+
+    def judge(self, window: Window) -> Verdict:
+        """The verdict, and a note where it is the machine's and not the demonstration's."""
+        verdict = self._engine.judge(window)
+        finding = verdict.finding
+        if finding.kind != "contention" or finding.kind in self._kinds:
+            return verdict
+        held = "GPU" if finding.sub == "gpu" else "cores"
+        text = f"this demo shows {self._shows}, but other processes hold the {held} of this machine"
+        note = Note(f"{text}: run it when they are done", None, "proc")
+        return replace(verdict, notes=(note, *verdict.notes))
+
+    def timeline(self) -> VerdictTimeline:
+        """What was said until the last window."""
+        return self._engine.timeline()
+
+    def summary(self) -> tuple[Held, ...]:
+        """The same by the time that each thing was said."""
+        return self._engine.summary()
+
+    def trends(self) -> tuple[MemoryTrend, ...]:
+        """Of the memories that grow, as of the last window."""
+        return self._engine.trends()
+
 
 NEEDED: Final = {"torch": "torch", "PIL": "pillow", "numpy": "numpy"}
 """Module and distribution of what the scripts import."""
@@ -63,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the demonstration cannot be started."""
     if arguments.gpu:
         return _run_recorded(arguments)
-    from tui.cli.catalogue import read_catalogue, table
+    from .demo_runs import read_catalogue, table
 
     catalogue = read_catalogue()
     if arguments.list:
@@ -79,10 +119,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_recorded(arguments: argparse.Namespace) -> int:
-    from tui.cli.recorded_demos import read_recorded, recorded_table
-    from tui.cli.replay import show
-    from tui.errors import NothingToMeasureError
-    from tui.recording.reader import Recording
+    from ..errors import NothingToMeasureError
+    from ..recording.reader import Recording
+    from .demo_runs import read_recorded, recorded_table
+    from .replay import show
 
     catalogue = read_recorded()
     if not catalogue.demos:
@@ -109,7 +149,7 @@ def _run_recorded(arguments: argparse.Namespace) -> int:
 
 
 def _unknown(name: str, names: list[str], command: str) -> "UsageError":
-    from tui.errors import UsageError
+    from ..errors import UsageError
 
     return UsageError(
         f"there is no demonstration {name!r}",
@@ -119,7 +159,7 @@ def _unknown(name: str, names: list[str], command: str) -> "UsageError":
 
 
 def _check_needs() -> None:
-    from tui.errors import NothingToMeasureError
+    from ..errors import NothingToMeasureError
 
     missing = [NEEDED[module] for module in NEEDED if find_spec(module) is None]
     if missing:
@@ -131,10 +171,9 @@ def _check_needs() -> None:
 
 
 def _show(catalogue: "Catalogue", demo: "Demo", log: Path, appearance: Appearance) -> int:
-    from tui.cli.demo_engine import DemoEngine
-    from tui.cli.target import picture_of
-    from tui.cli.training import Training, how_it_ended
-    from tui.verdict.engine import Engine
+    from ..verdict.engine import Engine
+    from .demo_runs import Training, how_it_ended
+    from .target import picture_of
 
     script = catalogue.folder / demo.script
     write_notes([f"gpuwatch demo {demo.name}: {demo.title}", f"  {demo.about}"])
@@ -166,8 +205,8 @@ def _wait_for_probe(training: "Training") -> None:
 
     Raises NothingToMeasureError when it does neither.
     """
-    from tui.cli.target import has_probe
-    from tui.errors import NothingToMeasureError
+    from ..errors import NothingToMeasureError
+    from .target import has_probe
 
     pause = threading.Event()
     started_ns = clock.now_ns()
@@ -181,11 +220,11 @@ def _wait_for_probe(training: "Training") -> None:
         pause.wait(LOOK_S)
 
 
-def _watch(picture: "Picture", demo: "Demo", appearance: Appearance) -> int:
+def _watch(picture: "SnapshotProvider", demo: "Demo", appearance: Appearance) -> int:
     why_not = why_no_screen()
     if why_not is None:
         return show_screen(picture, appearance)
-    from tui.cli.watching import PlainFace, watch
+    from .watching import PlainFace, watch
 
     write_notes([f"  {why_not}: lines of text for about {PLAIN_S:.0f} s"])
     watch(picture, PlainFace(), long_enough(demo))
@@ -194,7 +233,7 @@ def _watch(picture: "Picture", demo: "Demo", appearance: Appearance) -> int:
 
 def long_enough(demo: "Demo") -> "Until":
     """Until PLAIN_S after the first step; longer while the bottleneck has not shown itself yet."""
-    from tui.snapshot import Snapshot
+    from ..model.snapshot import Snapshot
 
     promised = {demo.kind, demo.kind_without_gpu}
 

@@ -7,14 +7,14 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.cli.attach import process_id
-from tui.cli.manual import Manual, examples
-from tui.cli.output import width, write_lines
+from .attach import process_id
+from .options import Manual, examples
+from .output import width, write_lines
 
 if TYPE_CHECKING:
-    from tui.doctor.check import Check
-    from tui.doctor.facts import TargetFact
-    from tui.snapshot import Snapshot
+    from ..doctor.check import Check
+    from ..model.machine_facts import TargetFact
+    from ..model.snapshot import Snapshot
 
 SCHEMA: Final = 1
 WATCH_S: Final = 4.0
@@ -45,8 +45,8 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the checks. Raises NoProcessError where there is no such process."""
-    from tui.doctor.checks import examine
-    from tui.sources.surroundings import facts_of
+    from ..doctor.checks import examine
+    from ..sources.surroundings import facts_of
 
     pid: int | None = arguments.pid
     target, snapshot, code = (None, None, 0) if pid is None else _watched(pid)
@@ -60,10 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _watched(pid: int) -> "tuple[TargetFact, Snapshot | None, int]":
     """Who it is, its picture after a while, and the exit code."""
-    from tui.cli.target import picture_of
-    from tui.cli.watching import for_duration, watch
-    from tui.doctor.facts import TargetFact
-    from tui.errors import GpuwatchError, NoProcessError
+    from ..errors import GpuwatchError, NoProcessError
+    from ..model.machine_facts import TargetFact
+    from .target import picture_of
+    from .watching import for_duration, watch
 
     try:
         picture = picture_of(pid, stacks=True)
@@ -81,7 +81,7 @@ def _watched(pid: int) -> "tuple[TargetFact, Snapshot | None, int]":
 
 def lines(checks: "Sequence[Check]", columns: int) -> list[str]:
     """A check a line, what changes it below; the sum at the end."""
-    from tui.doctor.checks import GLYPHS, WORDS
+    from ..doctor.checks import GLYPHS, WORDS
 
     said: list[str] = []
     for check in checks:

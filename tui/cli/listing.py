@@ -5,13 +5,13 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tui.appearance import Appearance
-from tui.cli.attach import show_screen, why_no_screen
-from tui.cli.manual import Manual, examples
-from tui.cli.output import write_lines, write_notes
+from ..terminal import Appearance
+from .attach import show_screen, why_no_screen
+from .options import Manual, examples
+from .output import write_lines, write_notes
 
 if TYPE_CHECKING:
-    from tui.candidates import Candidate
+    from ..discovery.targets import Candidate
 
 SCHEMA = 1
 
@@ -36,7 +36,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print them; none is no error."""
-    from tui.candidates import find_candidates
+    from ..discovery.targets import find_candidates
 
     found = find_candidates()
     if arguments.json:
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def run_without_command(_: argparse.Namespace) -> int:
     """The picker; without a terminal the list, and how to go on."""
-    from tui.candidates import find_candidates
+    from ..discovery.targets import find_candidates
 
     if why_no_screen() is None:
         return _pick_and_watch()
@@ -60,9 +60,9 @@ def run_without_command(_: argparse.Namespace) -> int:
 
 
 def _pick_and_watch() -> int:
-    from tui.candidates import find_candidates
-    from tui.cli.target import picture_of
-    from tui.screens.picker import pick
+    from ..discovery.targets import find_candidates
+    from ..screens.picker import pick
+    from .target import picture_of
 
     appearance = Appearance()
     pid = pick(find_candidates, appearance)

@@ -2,23 +2,64 @@
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from tui.cli.interruption import end_on_signals, exit_code
-from tui.cli.output import (
-    CannotWriteError,
-    ReaderGoneError,
-    discard_output,
-    write_lines,
-    write_notes,
-)
+from ..discovery.targets import find_candidates
+from ..errors import NoProcessError
+from .output import CannotWriteError, ReaderGoneError, discard_output, write_lines, write_notes
 
 if TYPE_CHECKING:
-    from tui.errors import GpuwatchError
+    from ..errors import GpuwatchError
+
+# A pid that is no process any more: which could be meant instead.
+
+TOLD: Final = 5
+"""Processes that are named."""
+
+
+def with_candidates(error: NoProcessError) -> NoProcessError:
+    """The same error with what can be watched now, where it says nothing else."""
+    if error.why:
+        return error
+    running = ", ".join(f"{one.pid} ({one.script})" for one in find_candidates()[:TOLD])
+    why = f"Processes that can be watched now: {running}" if running else ""
+    return NoProcessError(error.what, why, error.fix)
+
+
+# SIGTERM and SIGHUP end a command like ctrl-c does: its last line is written all the same.
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked the command to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def end_on_signals() -> None:
+    """From now on these signals raise Interrupted in the main thread."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _raise)
+
+
+def exit_code(interrupt: KeyboardInterrupt) -> int:
+    """As a shell reports a program that a signal ended."""
+    number = interrupt.number if isinstance(interrupt, Interrupted) else signal.SIGINT
+    return 128 + number
+
+
+def _raise(number: int, _: FrameType | None) -> None:
+    raise Interrupted(number)
+
 
 INTERNAL: Final = 1
 COMMANDS: Final = {
@@ -49,7 +90,7 @@ class _Version(argparse.Action):
     """Prints the versions that matter, and reads them only when asked."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
-        from tui.cli.versions import version_lines
+        from ..errors import version_lines
 
         write_lines(version_lines())
         parser.exit(0)
@@ -64,7 +105,7 @@ class _Parser(argparse.ArgumentParser):
         if isinstance(action, argparse._SubParsersAction) and value not in (commands or ()):
             from difflib import get_close_matches
 
-            from tui.errors import UsageError
+            from ..errors import UsageError
 
             near = get_close_matches(str(value), commands or (), n=1)
             raise UsageError(
@@ -94,12 +135,12 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     top.set_defaults(run=_run_without_command)
     commands = top.add_subparsers(title="commands", metavar="")
     for name in names:
-        import_module(f"tui.cli.{COMMANDS[name]}").add_to(commands)
+        import_module(f"{__package__}.{COMMANDS[name]}").add_to(commands)
     return top
 
 
 def _run_without_command(arguments: argparse.Namespace) -> int:
-    from tui.cli.listing import run_without_command
+    from .listing import run_without_command
 
     return run_without_command(arguments)
 
@@ -122,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    from tui.errors import GpuwatchError, NoProcessError
+    from ..errors import GpuwatchError, NoProcessError
 
     end_on_signals()
     try:
@@ -133,8 +174,6 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as leaving:  # argparse: usage, --help, --version
         return leaving.code if isinstance(leaving.code, int) else INTERNAL
     except NoProcessError as error:
-        from tui.cli.gone import with_candidates
-
         return _end(with_candidates(error))
     except GpuwatchError as error:
         return _end(error)

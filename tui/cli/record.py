@@ -4,12 +4,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui.cli.attach import process_id, seconds
-from tui.cli.manual import Manual, examples
-from tui.cli.output import write_notes
+from .attach import process_id, seconds
+from .options import Manual, examples
+from .output import write_notes
 
 if TYPE_CHECKING:
-    from tui.snapshot import Snapshot
+    from ..model.snapshot import Snapshot
 
 
 def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -42,10 +42,10 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be watched or the file not be written."""
-    from tui.cli.meant import meant
-    from tui.cli.target import picture_of
-    from tui.cli.watching import for_duration, watch
-    from tui.errors import GpuwatchError
+    from ..errors import GpuwatchError
+    from .attach import meant
+    from .target import picture_of
+    from .watching import for_duration, watch
 
     path: Path = arguments.output
     _check_free(path)
@@ -72,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_free(path: Path) -> None:
     """Raises UsageError where there is something else than a recording: it is not replaced."""
-    from tui.errors import UsageError
-    from tui.recording.format import MAGIC
+    from ..errors import UsageError
+    from ..recording.format import MAGIC
 
     if not path.is_file():
         return  # there is nothing, or nothing to lose

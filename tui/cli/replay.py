@@ -6,15 +6,14 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.appearance import Appearance
-from tui.cli.appearance_options import add_appearance, appearance_of
-from tui.cli.attach import show_screen, why_no_screen
-from tui.cli.manual import Manual, examples
-from tui.cli.output import write_notes
+from ..terminal import Appearance
+from .attach import show_screen, why_no_screen
+from .options import Manual, add_appearance, appearance_of, examples
+from .output import write_notes
 
 if TYPE_CHECKING:
-    from tui.cli.watching import Face
-    from tui.recording.reader import Recording
+    from ..recording.reader import Recording
+    from .watching import Face
 
 LOOK_NS: Final = 200_000_000
 """As often as a process is looked at, in the time of the recording."""
@@ -51,12 +50,12 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the file cannot be replayed."""
-    from tui.recording.reader import Recording
+    from ..recording.reader import Recording
 
     recording = Recording(arguments.file)
     if not (arguments.plain or arguments.once or arguments.json):
         return show(recording, appearance_of(arguments), arguments.speed)
-    from tui.cli import watching
+    from . import watching
 
     if arguments.json:
         return tell(recording, watching.JsonFace(), arguments.speed)
@@ -68,13 +67,13 @@ def show(recording: "Recording", appearance: Appearance, speed: float | None = N
     """Play a recording on the screen, or in lines where there is none; then it is closed."""
     why_not = why_no_screen()
     if why_not is not None:
-        from tui.cli.watching import PlainFace
+        from .watching import PlainFace
 
         write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
         return tell(recording, PlainFace(), speed)
-    from tui import clock
-    from tui.session.replayed import ReplayedPicture
-    from tui.verdict.engine import Engine
+    from .. import clock
+    from ..session.replay import ReplayedPicture
+    from ..verdict.engine import Engine
 
     return show_screen(ReplayedPicture(recording, Engine(), clock, speed or 1.0), appearance)
 
@@ -84,8 +83,8 @@ def tell(recording: "Recording", face: "Face", speed: float | None) -> int:
 
     Interrupted (KeyboardInterrupt), the face has its last word before the exception goes on.
     """
-    from tui.session.replayed import ReplayedPicture
-    from tui.verdict.engine import Engine
+    from ..session.replay import ReplayedPicture
+    from ..verdict.engine import Engine
 
     pause = threading.Event()
     hand = _Hand()

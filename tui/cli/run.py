@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from tui.cli.appearance_options import add_appearance, appearance_of
-from tui.cli.attach import show_screen, why_no_screen
-from tui.cli.manual import Manual, examples
-from tui.cli.output import write_notes
+from .attach import show_screen, why_no_screen
+from .options import Manual, add_appearance, appearance_of, examples
+from .output import write_notes
 
 if TYPE_CHECKING:
-    from tui.appearance import Appearance
-    from tui.launching.command import Command
+    from ..launch.command import Command
+    from ..terminal import Appearance
 
 IGNORED_BY_PYTHON: Final = ("SIGPIPE", "SIGXFZ", "SIGXFSZ")
 
@@ -57,9 +56,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Returns only with `--attach`. Raises GpuwatchError where the program cannot be started."""
-    from tui.launching.command import command_of
-    from tui.launching.environment import with_probe
-    from tui.launching.reach import why_unreached
+    from ..launch.command import command_of, why_unreached, with_probe
 
     command = command_of(_words(arguments))
     environ: Mapping[str, str] = os.environ
@@ -100,7 +97,7 @@ def _become(command: "Command", environ: Mapping[str, str]) -> NoReturn:
 
 
 def _not_started(command: "Command", error: OSError) -> Exception:
-    from tui.errors import UsageError
+    from ..errors import UsageError
 
     return UsageError(
         f"{command.path} cannot be started",
@@ -111,10 +108,8 @@ def _not_started(command: "Command", error: OSError) -> Exception:
 
 def _watched(command: "Command", environ: Mapping[str, str], appearance: "Appearance") -> int:
     """The program in the foreground, the screen once its probe is there, and the rest of it."""
-    from tui.launching.foreground import relay, signals_passed_on
-    from tui.launching.held_output import HeldOutput
-    from tui.launching.own_terminal import OwnTerminal
-    from tui.launching.probe_below import ProbeBelow
+    from ..launch.probe_below import ProbeBelow
+    from ..launch.pty import HeldOutput, OwnTerminal, relay, signals_passed_on
 
     output = HeldOutput(1 if os.isatty(1) else 2)
     try:
@@ -138,8 +133,8 @@ def _watched(command: "Command", environ: Mapping[str, str], appearance: "Appear
 
 def _screen(pid: int, appearance: "Appearance") -> int:
     """The screen's exit code. A screen that fails is said: it does not end the program."""
-    from tui.cli.target import picture_of
-    from tui.errors import GpuwatchError
+    from ..errors import GpuwatchError
+    from .target import picture_of
 
     try:
         make = partial(picture_of, stacks=True)

@@ -3,22 +3,20 @@
 from functools import partial
 from socket import gethostname
 
-from probe.wire.messages import Hello
-from tui import clock
-from tui.collect import Collector
-from tui.recording.format import Header
-from tui.recording.tape import Tape
-from tui.session.judge import Engine as Judging
-from tui.session.live import LivePicture
-from tui.session.recordable import RecordablePicture
-from tui.session.store import Session
-from tui.sources.feed import FeedSource
-from tui.sources.page import PageSource
-from tui.sources.process import ProcessSource
-from tui.sources.source import Source
-from tui.targets import own_page, python_of, script_of
-from tui.verdict.engine import Engine
-from tui.watchable import Watchable, find_watchable
+from ...probe.wire.messages import Hello
+from .. import clock
+from ..discovery.pids import Watchable, find_watchable
+from ..discovery.targets import own_page, python_of, script_of
+from ..recording.format import Header
+from ..recording.tape import Tape
+from ..session.collector import Collector, Source
+from ..session.judge import Engine as Judging
+from ..session.live import LivePicture, RecordablePicture
+from ..session.session import Session
+from ..sources.feed import FeedSource
+from ..sources.page import PageSource
+from ..sources.process import ProcessSource
+from ..verdict.engine import Engine
 
 
 def picture_of(pid: int, stacks: bool, engine: Judging | None = None) -> RecordablePicture:
@@ -43,7 +41,7 @@ def _about(
     begins_ns: int | None,
 ) -> Header:
     """The header of a recording of this process that begins there."""
-    from tui.cli.versions import DISTRIBUTION, version_of
+    from ..errors import DISTRIBUTION, version_of
 
     return Header(
         gpuwatch=version_of(DISTRIBUTION),
@@ -60,23 +58,23 @@ def _about(
 
 def _sources(found: Watchable, stacks: bool, session: Session) -> list[Source]:
     """In the order in which they are asked: what says most about the run first."""
-    from tui.sources.nvml import NvmlSource
+    from ..sources.nvml import NvmlSource
 
     pid, opened = found.pid, found.page
     sources: list[Source] = [ProcessSource(pid), NvmlSource(pid)]
     if opened is None:
-        from tui.sources.without_probe import WithoutProbe
+        from ..sources.without_probe import WithoutProbe
 
         lacks = session.lacks_stacks
         sources.insert(0, WithoutProbe(pid, python_of(pid), stacks=stacks, lacks_stacks=lacks))
     else:
         sources[:0] = [PageSource(opened), FeedSource(opened.hello, pid, session.lacks_stacks)]
     if opened and opened.hello.rank is not None and (opened.hello.world_size or 1) > 1:
-        from tui.sources.ranks import RanksSource
+        from ..sources.ranks import RanksSource
 
         sources.append(RanksSource(pid, opened.hello))
     if stacks:
-        from tui.sources.stacks import StacksSource
+        from ..sources.stacks import StacksSource
 
         nears = session.nearly_stalled
         sources.append(StacksSource(pid, alone=opened is None, nearly_stalled=nears))

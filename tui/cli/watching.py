@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from tui.cli.output import width, write_lines
-from tui.picture import Picture
-from tui.snapshot import Snapshot
+from ..model.provider import SnapshotProvider
+from ..model.snapshot import Snapshot
+from .output import width, write_lines
 
 LOOK_S: Final = 0.2
 JSON_EVERY_NS: Final = 750_000_000
@@ -35,7 +35,7 @@ class PlainFace:
     """A stream of lines and a report at the end."""
 
     def __init__(self) -> None:
-        from tui.plain import PlainView
+        from ..formats.plain import PlainView
 
         self._view = PlainView(width())
 
@@ -56,7 +56,7 @@ class OnceFace:
 
     def last(self, snapshot: Snapshot) -> None:
         """The report."""
-        from tui.report import report_lines
+        from ..formats.report import report_lines
 
         write_lines(report_lines(snapshot, width()))
 
@@ -80,12 +80,12 @@ class JsonFace:
         self._write(snapshot, final=True)
 
     def _write(self, snapshot: Snapshot, final: bool) -> None:
-        from tui.jsonlines import line
+        from ..formats.jsonlines import line
 
         write_lines([line(snapshot, final)])
 
 
-def watch(picture: Picture, face: Face, until: Until) -> Snapshot:
+def watch(picture: SnapshotProvider, face: Face, until: Until) -> Snapshot:
     """Show the picture until `until` says so or the process ends; returns the last picture.
 
     Interrupted (KeyboardInterrupt), the face has its last word before the exception goes on.

@@ -5,22 +5,14 @@ from typing import Any, Final
 
 import msgspec
 
-from tui.observations import Delivered
-from tui.plausible import is_plausible
-from tui.recording.chunks import (
-    MOST_COLUMNS,
-    MOST_DEPTH,
-    MOST_PLACES,
-    MOST_VALUES,
-    Chunk,
-    Node,
-)
-from tui.recording.columns import TOLD, ColumnReader
-from tui.recording.differences import Differences
-from tui.recording.format import LATEST_NS, Entry, MalformedError
-from tui.recording.kinds import Kind, float_of
-from tui.recording.texts import TextReader
-from tui.recording.varints import Varints
+from ..model.observations import Delivered, is_plausible
+from .chunks import MOST_COLUMNS, MOST_DEPTH, MOST_PLACES, MOST_VALUES, Chunk, Node
+from .columns import TOLD, ColumnReader
+from .differences import Differences
+from .format import LATEST_NS, Entry, MalformedError
+from .kinds import Kind, float_of
+from .texts import TextReader
+from .varints import Varints
 
 _SCALARS: Final = frozenset(
     {Kind.NONE, Kind.BOOL, Kind.TEXT, Kind.TENTHS, Kind.KIB_FLOAT, Kind.FLOAT}

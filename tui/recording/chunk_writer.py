@@ -5,20 +5,13 @@ from typing import Any
 
 import msgspec
 
-from tui.recording.chunks import (
-    MOST_COLUMNS,
-    MOST_PLACES,
-    MOST_VALUES,
-    Chunk,
-    Node,
-    TooLargeError,
-)
-from tui.recording.columns import ColumnWriter
-from tui.recording.differences import Differences
-from tui.recording.format import Entry
-from tui.recording.kinds import Kind, kind_of_int, number_of_float
-from tui.recording.texts import TextWriter
-from tui.recording.varints import put_varint
+from .chunks import MOST_COLUMNS, MOST_PLACES, MOST_VALUES, Chunk, Node, TooLargeError
+from .columns import ColumnWriter
+from .differences import Differences
+from .format import Entry
+from .kinds import Kind, kind_of_int, number_of_float
+from .texts import TextWriter
+from .varints import put_varint
 
 
 class ChunkWriter:

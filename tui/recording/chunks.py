@@ -7,7 +7,7 @@ the types of the entries at the end; fields that a newer monitor appended are le
 
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from tui.recording.columns import ColumnReader, ColumnWriter
+from .columns import ColumnReader, ColumnWriter
 
 MOST_VALUES: Final = 1_000_000
 """In a chunk: four times the longest history that a probe sends."""

@@ -7,10 +7,10 @@ is missing at its end means "the same again".
 
 from typing import Final
 
-from tui.recording.bits import BitReader, BitWriter
-from tui.recording.format import MalformedError
-from tui.recording.kinds import NAMES, PLAIN, UNIT, Kind, kind_numbered
-from tui.recording.varints import Varints, put_varint
+from .bits import BitReader, BitWriter
+from .format import MalformedError
+from .kinds import NAMES, PLAIN, UNIT, Kind, kind_numbered
+from .varints import Varints, put_varint
 
 TOLD: Final = object()
 """Stands for no value: those of a column are told one by one."""

@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from probe.wire.messages import Batch, GpuMemory, GpuStep, Open, Step
-from tui.observations import (
+from ...probe.wire.messages import Batch, GpuMemory, GpuStep, Open, Step
+from ..model.observations import (
     ActivitySeen,
     Delivered,
     DumpSeen,
@@ -21,8 +21,8 @@ from tui.observations import (
     RankUse,
     StacksSeen,
 )
-from tui.recording.format import Entry
-from tui.recording.moment_bits import MOST_MOMENTS, MomentBits
+from .format import Entry
+from .moment_bits import MOST_MOMENTS, MomentBits
 
 MOST_STEPS: Final = 4_096
 """Steps that are remembered until their device times come."""

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from tui.observations import AnyObservation, Observation
+from ..model.observations import AnyObservation, Observation
 
 MAGIC: Final = b"GPUWATCH"
 VERSION: Final = 1

@@ -5,7 +5,7 @@ from enum import IntEnum
 from math import isfinite
 from typing import Final
 
-from tui.recording.format import MalformedError
+from .format import MalformedError
 
 _FLOAT: Final = struct.Struct("<d")
 _BITS: Final = struct.Struct("<Q")

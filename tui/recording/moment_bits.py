@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tui.observations import StackCount
+from ..model.observations import StackCount
 
 MOST_MOMENTS: Final = 64
 """Chunks with more, which nobody writes, are told as they are."""

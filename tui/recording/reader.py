@@ -8,10 +8,10 @@ from typing import IO, Final
 
 import msgspec
 
-from tui.errors import GpuwatchError, UsageError
-from tui.recording.chunk_reader import ChunkReader
-from tui.recording.chunks import Chunk
-from tui.recording.format import (
+from ..errors import GpuwatchError, UsageError
+from .chunk_reader import ChunkReader
+from .chunks import Chunk
+from .format import (
     FRAME,
     HEADER_CHECK,
     LATEST_NS,
@@ -26,7 +26,7 @@ from tui.recording.format import (
     Header,
     MalformedError,
 )
-from tui.recording.writer import FLUSHED, frame
+from .writer import FLUSHED, frame
 
 CRASHED: Final = "it was not ended in order: the last second may be missing"
 DAMAGED: Final = "the rest of the file is damaged"

@@ -7,11 +7,11 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
-from tui.recording.chunks import TooLargeError
-from tui.recording.format import Entry, Header
-from tui.recording.tape import Tape
-from tui.recording.weight import rows_of
-from tui.recording.writer import RecordingWriter
+from .chunks import TooLargeError
+from .format import Entry, Header
+from .tape import Tape
+from .weight import rows_of
+from .writer import RecordingWriter
 
 EVERY_S: Final = 1.0
 """What a crash may cost."""

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from probe.wire.messages import Batch, GpuMemory, GpuStep, Open, Step
-from tui.observations import (
+from ...probe.wire.messages import Batch, GpuMemory, GpuStep, Open, Step
+from ..model.observations import (
     Activity,
     ActivitySeen,
     AnyObservation,

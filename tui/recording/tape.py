@@ -7,11 +7,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from probe.wire.messages import Loader, Settings
-from tui.observations import AnyObservation, Delivered, Missing
-from tui.recording.format import Entry, Looked
-from tui.recording.rounding import kept
-from tui.recording.weight import rows_of
+from ...probe.wire.messages import Loader, Settings
+from ..model.observations import AnyObservation, Delivered, Missing
+from .format import Entry, Looked
+from .rounding import kept
+from .weight import rows_of
 
 SPAN_NS: Final = 120_000_000_000
 """A person who sees something odd wants to keep what led to it."""
@@ -22,7 +22,7 @@ Sink = Callable[[Entry], None]
 
 
 class Tape:
-    """Keeps what reaches a session (`tui.session.taped.Tape`) and hands it on.
+    """Keeps what reaches a session (`tui.session.session.Tape`) and hands it on.
 
     What is older than the span is forgotten, except for what everything later builds on: who the
     process is, its loaders and settings, and the last word of every source. All methods may be

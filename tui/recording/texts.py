@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from tui.recording.format import MalformedError
-from tui.recording.varints import Varints, put_varint
+from .format import MalformedError
+from .varints import Varints, put_varint
 
 MOST_TEXTS: Final = 50_000
 MOST_TEXT_BYTES: Final = 8 * 1024 * 1024

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tui.recording.format import MalformedError
+from .format import MalformedError
 
 _MOST_VARINT_BYTES: Final = 10
 

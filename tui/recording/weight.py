@@ -1,7 +1,7 @@
 """How much an entry weighs, for whoever has to bound how much it holds."""
 
-from tui.observations import Delivered, DumpSeen, StacksSeen
-from tui.recording.format import Entry
+from ..model.observations import Delivered, DumpSeen, StacksSeen
+from .format import Entry
 
 
 def rows_of(entry: Entry) -> int:

@@ -6,9 +6,9 @@ from typing import IO, Final
 
 import msgspec
 
-from tui.recording.chunk_writer import ChunkWriter
-from tui.recording.chunks import TooLargeError
-from tui.recording.format import (
+from .chunk_writer import ChunkWriter
+from .chunks import TooLargeError
+from .format import (
     FRAME,
     HEADER_CHECK,
     LATEST_NS,
@@ -21,7 +21,7 @@ from tui.recording.format import (
     Entry,
     Header,
 )
-from tui.recording.weight import rows_of
+from .weight import rows_of
 
 ROWS_A_CHUNK: Final = 5_000
 """Steps and the like: some 200,000 values. Keeps what a reader unpacks at once small."""

@@ -8,18 +8,14 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tui.keys import actions_of
-from tui.screens.breakpoints import HEIGHTS, WIDTHS, classes_at
-from tui.screens.stylesheets import read_view
-from tui.screens.tabs import TABS, Tab
-from tui.snapshot import Snapshot
-from tui.widgets.filtered import BEGIN
-from tui.widgets.footer import Footer
-from tui.widgets.header import Header
-from tui.widgets.panel import ROLE_CLASSES, Panel
-from tui.widgets.tabs import TabsRow
-from tui.widgets.verdict import VerdictPanel
-from tui.widgets.view import View
+from ..model.snapshot import Snapshot
+from ..widgets.footer import Footer, TabsRow
+from ..widgets.header import Header
+from ..widgets.keys import actions_of
+from ..widgets.panel import BEGIN, ROLE_CLASSES, Panel, View
+from ..widgets.verdict import VerdictPanel
+from .stylesheets import HEIGHTS, WIDTHS, classes_at, read_view
+from .tabs import TABS, Tab
 
 FEW_RANKS = 4
 """So many get a lower panel."""

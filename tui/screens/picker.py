@@ -8,13 +8,11 @@ from typing import Any, Final
 from textual import events
 from textual.screen import Screen
 
-from tui.appearance import Appearance
-from tui.candidates import Candidate
-from tui.screens.terminal_app import TerminalApp, run_on_terminal
-from tui.terminal import TerminalGuard
-from tui.widgets.drawn import DrawnRows
-from tui.widgets.panel import ROLE_CLASSES
-from tui.widgets.picker import Picking, picker_rows
+from ..discovery.targets import Candidate
+from ..terminal import Appearance, TerminalGuard
+from ..widgets.panel import ROLE_CLASSES, DrawnRows
+from ..widgets.picker import Picking, picker_rows
+from .terminal_app import TerminalApp, run_on_terminal
 
 LOOK_S: Final = 1.0
 HELP: Final = "arrows choose, enter watches, letters narrow the list, esc or q leaves"

@@ -5,20 +5,78 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 from textual.app import App
 from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
 
-from tui import clock
-from tui.appearance import THEMES, Appearance, after
-from tui.screens.stylesheets import first_styles, read_theme
-from tui.terminal import TerminalGuard, charset_name, colour_count, output_state
-from tui.widgets.charset import Charset
-from tui.wording.file_names import file_stem
+from .. import clock
+from ..errors import GpuwatchError
+from ..formats.files import export, file_stem
+from ..terminal import (
+    THEMES,
+    Appearance,
+    TerminalGuard,
+    after,
+    charset_name,
+    colour_count,
+    output_state,
+)
+from ..widgets.text import Charset
+from .stylesheets import first_styles, read_theme
+
+# A mistake of ours that ended the screen: a report in a file, and three lines for the person.
+
+TOLD: Final = ("TERM", "COLORTERM", "TERM_PROGRAM", "LANG", "LC_ALL", "TMUX", "STY", "NO_COLOR")
+"""Of the environment, what the screen depends on. Nothing else of it is written down."""
+
+
+class ScreenBrokeError(GpuwatchError):
+    """The exit code is ours to fix: 1."""
+
+
+def screen_broke(
+    error: Exception, size: tuple[int, int], versions: Iterable[str], stem: str, folder: Path
+) -> ScreenBrokeError:
+    """What to raise once the terminal is given back; writes the report into the folder."""
+    said = " ".join(str(error).split())
+    what = f"the screen broke: {type(error).__name__}{': ' if said else ''}{said}"
+    why = "This is a mistake in gpuwatch; the training goes on, and --plain works without a screen."
+    try:
+        path = export({".txt": _report(error, size, versions)}, stem, folder).paths[0]
+    except OSError as failed:
+        return ScreenBrokeError(what, why, f"Please report it (no file could be written: {failed})")
+    return ScreenBrokeError(what, why, f"Please report it with this file: {path}")
+
+
+def _report(error: Exception, size: tuple[int, int], versions: Iterable[str]) -> str:
+    terminal = [f"{name}={os.environ[name]}" for name in TOLD if name in os.environ]
+    lines = [*versions, f"terminal {size[0]}x{size[1]}", *terminal, ""]
+    return "\n".join(lines) + "\n" + "".join(traceback.format_exception(error))
+
+
+# Leaves an empty screen behind: what the terminal keeps of it is nobody's history.
+
+CLEARED: Final = "\x1b[H\x1b[2J"
+
+
+class LeavesEmpty(LinuxDriver):
+    """Clears the alternate screen before it leaves it, for good or while it is suspended.
+
+    tmux first makes that screen as high as the shell's was, and moves the rows that are then too
+    many to the shell's history: after a window has become higher, some of ours.
+    """
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back."""
+        self.write(CLEARED)
+        super().stop_application_mode()
+
 
 FRAMES_S: Final = 4.0
 FRAMES_S_REMOTE: Final = 2.0
@@ -81,7 +139,6 @@ class TerminalApp(App[int]):
         usual = super().get_driver_class()
         if usual.__module__ != "textual.drivers.linux_driver":
             return usual
-        from tui.screens.leaving import LeavesEmpty
 
         return LeavesEmpty
 
@@ -205,8 +262,7 @@ def run_on_terminal(
     guard.leave = app.leave
     code = app.run(mouse=appearance.mouse)
     if app.fault is not None:
-        from tui.cli.versions import version_lines
-        from tui.crash import screen_broke
+        from ..errors import version_lines
 
         stem = file_stem("crash", os.getpid(), clock.now_unix())
         size = (app.size.width, app.size.height)

@@ -2,11 +2,11 @@
 
 from typing import Final, Protocol
 
-from tui.verdict.findings import Finding, Verdict
-from tui.verdict.memory_trend import MemoryTrend
-from tui.verdict.said import NOTHING_SAID, Held, Timeline
-from tui.verdict.window import Window
-from tui.wording.words import name_of
+from ..verdict.findings import Finding, Verdict
+from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
+from ..verdict.memory.trends import MemoryTrend
+from ..verdict.window import Window
+from ..wording.words import name_of
 
 EVERY_NS: Final = 1_000_000_000
 """A verdict is a mean over many steps; asking more often only costs."""
@@ -20,7 +20,7 @@ class Engine(Protocol):
     def judge(self, window: Window) -> Verdict:
         """The verdict on one window."""
 
-    def timeline(self) -> Timeline:
+    def timeline(self) -> VerdictTimeline:
         """What was said until the last window."""
 
     def summary(self) -> tuple[Held, ...]:
@@ -62,7 +62,7 @@ class Judge:
         self._closed = False
         """The run has ended and been judged."""
         self.verdict = NOT_YET
-        self.timeline = NOTHING_SAID
+        self.timeline = NO_HISTORY
         self.summary: tuple[Held, ...] = ()
         self.trends: tuple[MemoryTrend, ...] = ()
 

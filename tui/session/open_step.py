@@ -5,12 +5,12 @@ message comes any more: the process is held up in one call, or has been killed. 
 more.
 """
 
-from probe.wire import marks
-from probe.wire.messages import Batch, Open
-from probe.wire.page import STATE_DISARMED, STATE_UNINSTALLED
-from tui.observations import PageSeen
-from tui.session.computing import Span
-from tui.verdict.window import OpenStep, SeenBy, WorkersAt
+from ...probe.wire import marks
+from ...probe.wire.messages import Batch, Open
+from ...probe.wire.page import STATE_DISARMED, STATE_UNINSTALLED
+from ..model.observations import PageSeen
+from ..verdict.window import OpenStep, SeenBy, WorkersAt
+from .cpu_activity import PhaseSpan
 
 WAITING = frozenset({marks.FETCH_ENTER, marks.ITERATION, marks.LOADER})
 """Last marks after which the training thread waits for a batch."""
@@ -20,7 +20,7 @@ NOT_MARKING = frozenset({STATE_DISARMED, STATE_UNINSTALLED})
 """States in which the last mark says nothing any more: the run goes on without us."""
 
 
-class OpenStepBook:
+class OpenStepStore:
     """The last word on the open step."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class OpenStepBook:
             workers=workers if now_ns - since_ns >= FRAME_AGE_NS else (),
         )
 
-    def spans(self, now_ns: int) -> tuple[Span, ...]:
+    def spans(self, now_ns: int) -> tuple[PhaseSpan, ...]:
         """The waits and the work of the open step until now, as far as they are known."""
         told, mark = self._open, self._last_mark()
         if told is None or mark is None or not told.started_ns:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
-from probe.wire.dump import Dump
-from probe.wire.messages import (
+from ...probe.wire.dump import Dump, ThreadStack
+from ...probe.wire.messages import (
     SCHEMA,
     AskStacks,
     Batch,
@@ -20,14 +20,56 @@ from probe.wire.messages import (
     decode_reply,
     encode_message,
 )
-from tui.endpoint import check_socket_directory, reachable
-from tui.errors import NotPermittedError
-from tui.observations import AnyObservation, Delivered, Greeted, Link, Missing
-from tui.plausible import is_plausible
-from tui.sources.own_dump import DumpReader
+from ..discovery.access import check_socket_directory, reachable
+from ..errors import NotPermittedError
+from ..model.observations import (
+    AnyObservation,
+    Delivered,
+    DumpSeen,
+    Greeted,
+    Link,
+    Missing,
+    StackCount,
+    is_plausible,
+)
+from .source_code import ShortPaths, SourceLines, roots_of
+from .stack_samples import PIN_LOOP, frame_text
 
 if TYPE_CHECKING:
     import zmq
+
+# What the probe itself saw of its process's threads, in the words of the other stacks.
+
+CUT: Final = "… more frames"
+"""In place of the outermost ones, where there were too many to tell."""
+
+
+class DumpReader:
+    """Looks at the files of one process."""
+
+    def __init__(self, pid: int) -> None:
+        """`pid` as it is here."""
+        self._pid = pid
+        self._paths = ShortPaths(pid)
+        self._lines = SourceLines(roots_of(pid))
+
+    def read(self, dump: Dump, now_ns: int) -> DumpSeen:
+        """One dump."""
+        stacks = tuple(self._stack(thread) for thread in dump.threads)
+        return DumpSeen(t_ns=now_ns, taken_ns=dump.taken_ns, stacks=stacks, left_out=dump.left_out)
+
+    def _stack(self, thread: ThreadStack) -> StackCount:
+        frames = tuple(frame_text(frame, self._paths.of) for frame in thread.frames)
+        pins = any(frame.startswith(PIN_LOOP) for frame in frames)
+        return StackCount(
+            role="main" if thread.training else "pin" if pins else "other",
+            pid=self._pid,
+            thread=thread.name,
+            frames=(CUT, *frames) if thread.cut else frames,
+            count=1,
+            line=self._lines.of(frames),
+        )
+
 
 POLL_NS: Final = 100_000_000
 """Twice as often as batches come; the screen draws four times a second."""

@@ -10,7 +10,7 @@ early it knows the moment of the refresh.
 from math import isnan
 from typing import Any, Final
 
-from tui.observations import Activity
+from ..model.observations import Activity
 
 REFRESH_NS: Final = 100_000_000
 """How often the device refreshes its counters, on an H200."""
@@ -138,3 +138,143 @@ def was_refreshed(values: dict[str, float]) -> bool:
     percents = [values[name] for name in ("busy", "sm", "tensor", "fp32", "dram") if name in values]
     nothing = all(isnan(value) or value == 0 for value in percents)
     return not (nothing and isnan(values.get("dram", 0.0)))
+
+
+# NVML's utilization: on every NVIDIA GPU, every 200 ms, and blind to how much of it is at work.
+
+EVERY_NS: Final = 200_000_000
+"""It changes so often on an H200."""
+
+
+class SamplesReader:
+    """NVML's own buffer of utilization samples: what was missed between two polls is there too.
+
+    Raises NVML's error where the device keeps none.
+    """
+
+    source = "samples"
+
+    def __init__(self, nvml: Any, device: Any, index: int) -> None:
+        self._nvml = nvml
+        self._device = device
+        self._index = index
+        self._last_us = 0
+        self.due_ns = 0
+
+    def read(self, now_ns: int) -> Activity | None:
+        """The mean of the samples since the last reading; None when there is no new one."""
+        if now_ns < self.due_ns:
+            return None
+        self.due_ns = now_ns + EVERY_NS
+        nvml = self._nvml
+        _, samples = nvml.nvmlDeviceGetSamples(
+            self._device, nvml.NVML_GPU_UTILIZATION_SAMPLES, self._last_us
+        )
+        fresh = [sample for sample in samples if sample.timeStamp > self._last_us]
+        first = self._last_us == 0
+        if not fresh:
+            return None
+        since_us, self._last_us = self._last_us, fresh[-1].timeStamp
+        if first:
+            return None  # the past of before, at a pace that is not known
+        values = [float(sample.sampleValue.uiVal) for sample in fresh]
+        return Activity(
+            index=self._index,
+            source=self.source,
+            interval_ns=max(1, 1_000 * (self._last_us - since_us)),
+            busy=sum(values) / len(values),
+        )
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class UtilizationReader:
+    """The utilization of this moment. Raises NVML's error where there is none."""
+
+    source = "utilization"
+
+    def __init__(self, nvml: Any, device: Any, index: int) -> None:
+        self._nvml = nvml
+        self._device = device
+        self._index = index
+        self._before_ns: int | None = None
+        self.due_ns = 0
+
+    def read(self, now_ns: int) -> Activity | None:
+        """What NVML says now, of the time since the last reading."""
+        if now_ns < self.due_ns:
+            return None
+        self.due_ns = now_ns + EVERY_NS
+        before_ns, self._before_ns = self._before_ns, now_ns
+        told = self._nvml.nvmlDeviceGetUtilizationRates(self._device)
+        if before_ns is None:
+            return None
+        return Activity(
+            index=self._index,
+            source=self.source,
+            interval_ns=now_ns - before_ns,
+            busy=float(told.gpu),
+        )
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+# The best source of activity that a device has: GPM, NVML's samples, NVML's utilization.
+
+Reader = GpmReader | SamplesReader | UtilizationReader
+NO_GPM: Final = (
+    "needs Hopper or newer; NVML's utilization stands in, ~1 s average: blind to how much of it is "
+    "at work, and to steps under ~2 s"
+)
+STALE: Final = "the device does not refresh its counters"
+
+
+class Ladder:
+    """One device. A rung that fails is left for good, and why is kept."""
+
+    def __init__(self, nvml: Any, device: Any, index: int) -> None:
+        self._nvml = nvml
+        self._device = device
+        self._index = index
+        self._rungs: list[type[Reader]] = [GpmReader, SamplesReader, UtilizationReader]
+        self._why = ""
+        if not GpmReader.supported(nvml, device):
+            self._rungs.pop(0)
+            self._why = NO_GPM
+        self._reader: Reader = self._rungs[0](nvml, device, index)
+
+    @property
+    def why(self) -> str:
+        """Why there is no GPM; "" while there is."""
+        stale = isinstance(self._reader, GpmReader) and self._reader.is_stale
+        return STALE if stale else self._why
+
+    @property
+    def due_ns(self) -> int:
+        """When to read next."""
+        return self._reader.due_ns
+
+    def read(self, now_ns: int) -> Activity | None:
+        """What the device did since the last reading; None when nothing new is known."""
+        while self._rungs:
+            try:
+                return self._reader.read(now_ns)
+            except self._nvml.NVMLError as error:
+                self._step_down(error)
+        return None
+
+    def close(self) -> None:
+        """Let go of what the device's reader holds."""
+        try:
+            self._reader.close()
+        except self._nvml.NVMLError:
+            pass  # a device that has fallen off the bus takes its samples with it
+
+    def _step_down(self, error: Exception) -> None:
+        self.close()
+        if self._rungs.pop(0) is GpmReader:
+            self._why = f"the counters cannot be read ({error}); utilization stands in"
+        if self._rungs:
+            self._reader = self._rungs[0](self._nvml, self._device, self._index)

@@ -1,14 +1,18 @@
 """Who started the target: its launcher, and the other ranks of it."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import getpid
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import psutil
 
-from tui.sources.gpu_target import environ_of
-from tui.targets import is_python
+from ...probe.wire.messages import Hello
+from ..discovery.process_kind import environ_of
+from ..discovery.state_page import OpenPage, pages_of
+from ..discovery.targets import PROC, is_own, is_python
 
 NUMBERS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 """What a launcher tells each rank. A scheduler may have told the launcher some of them."""
@@ -17,7 +21,7 @@ FIND_NS: Final = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class SiblingRank:
     """Another child of the launcher."""
 
     process: psutil.Process
@@ -33,7 +37,7 @@ class Launcher:
         self._target = target
         self._found_ns: int | None = None
         self.process: psutil.Process | None = None
-        self.ranks: tuple[Rank, ...] = ()
+        self.ranks: tuple[SiblingRank, ...] = ()
         """As they were when they were last searched for."""
 
     def look(self, now_ns: int) -> None:
@@ -58,10 +62,121 @@ def _python_parent(target: psutil.Process) -> psutil.Process | None:
     return parent
 
 
-def _rank(child: psutil.Process, inherited: Mapping[str, str]) -> Rank | None:
+def _rank(child: psutil.Process, inherited: Mapping[str, str]) -> SiblingRank | None:
     """Of a child that was told something else than the launcher itself: its RANK alone may be the
     same, where a scheduler calls the launcher's machine 0."""
     own = environ_of(child.pid)
     told = own.get("RANK", "")
     numbered = any(own.get(name) != inherited.get(name) for name in NUMBERS)
-    return Rank(child, int(told)) if told.isdecimal() and numbered else None
+    return SiblingRank(child, int(told)) if told.isdecimal() and numbered else None
+
+
+# The ranks of one job on this host: processes of the same launcher that have a state page.
+
+GONE: Final = ("Z", "X")
+"""States in which a process only waits to be forgotten."""
+
+
+class Stat(NamedTuple):
+    """What the kernel says of a process in one line."""
+
+    state: str
+    parent: int
+    start_ticks: int
+
+
+def stat_of(pid: int) -> Stat | None:
+    """None when it is gone."""
+    try:
+        text = (PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    fields = text.rpartition(b")")[2].split()
+    return Stat(fields[0].decode(), int(fields[1]), int(fields[19]))
+
+
+def is_running(pid: int, start_ticks: int) -> bool:
+    """Whether the very process is still there, and no zombie."""
+    stat = stat_of(pid)
+    return stat is not None and stat.start_ticks == start_ticks and stat.state not in GONE
+
+
+def ranks_here(pid: int, hello: Hello) -> dict[int, tuple[int, OpenPage]]:
+    """The target's job on this host: pid and open page by rank, the target's own among them.
+
+    Looks at the launcher's other children, and only where ranks are missing among these at all
+    processes of the user: some start their ranks from several terminals.
+    """
+    expected = local_ranks(pid, hello)
+    found = _pages(_children_of_parent(pid), pid, hello)
+    if len(found) < expected:
+        for rank, member in _pages(_processes_of(hello.uid), pid, hello).items():
+            if rank in found:
+                member[1].close()
+            else:
+                found[rank] = member
+    return found
+
+
+def local_ranks(pid: int, hello: Hello) -> int:
+    """Ranks that the launcher started here, where it says so; else all that there are."""
+    told = environ_of(pid).get("LOCAL_WORLD_SIZE", "")
+    return int(told) if told.isdecimal() else hello.world_size or 1
+
+
+def job_of(pid: int) -> tuple[str, ...]:
+    """What the ranks of a job have in common: where they meet, or else who started them."""
+    environ = environ_of(pid)
+    if "MASTER_PORT" in environ:
+        names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID")
+        return tuple(environ.get(name, "") for name in names)
+    stat = stat_of(pid)
+    return ("child of", str(stat.parent if stat else 0))
+
+
+def _pages(pids: Iterable[int], target: int, hello: Hello) -> dict[int, tuple[int, OpenPage]]:
+    found: dict[int, tuple[int, OpenPage]] = {}
+    job = job_of(target)
+    for pid in pids:
+        try:
+            pages = pages_of(pid)
+        except OSError:
+            continue  # gone, or somebody else's
+        for opened in pages:
+            rank = opened.hello.rank
+            belongs = (
+                rank is not None
+                and opened.hello.world_size == hello.world_size
+                and is_own(opened.hello, pid)
+                and is_running(pid, opened.hello.start_ticks)
+                and (pid == target or (rank != hello.rank and job_of(pid) == job))
+            )
+            if rank is None or not belongs or rank in found:
+                opened.close()
+            else:
+                found[rank] = pid, opened
+    return found
+
+
+def _children_of_parent(pid: int) -> list[int]:
+    stat = stat_of(pid)
+    if stat is None:
+        return []
+    children: list[int] = []
+    try:
+        for thread in (PROC / str(stat.parent) / "task").iterdir():
+            children += map(int, (thread / "children").read_text().split())
+    except OSError:
+        pass  # the launcher has ended, or the kernel keeps no such list
+    return sorted({pid, *children})
+
+
+def _processes_of(uid: int) -> list[int]:
+    return [int(entry.name) for entry in PROC.iterdir() if _is_of(entry, uid)]
+
+
+def _is_of(entry: Path, uid: int) -> bool:
+    try:
+        return entry.name.isdecimal() and os.stat(entry).st_uid == uid
+    except OSError:
+        return False

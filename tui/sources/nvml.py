@@ -1,16 +1,129 @@
 """The GPUs that the target uses, by NVML: what they do every 100 ms, how they are every second."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-from tui.observations import Activity, ActivitySeen, AnyObservation, GpusSeen, GpuUse, Missing
-from tui.sources.dcgm import host_engine
-from tui.sources.gpu_nameplate import Nameplate, nameplate_of, text_of
-from tui.sources.gpu_processes import others_on
-from tui.sources.gpu_target import environ_of, has_opened_driver, visible
-from tui.sources.ladder import Ladder
-from tui.sources.nvml_answer import answer
-from tui.targets import pids_inside
+from ..discovery.process_kind import environ_of, has_opened_driver, visible
+from ..discovery.targets import pids_inside
+from ..model.observations import (
+    Activity,
+    ActivitySeen,
+    AnyObservation,
+    GpusSeen,
+    GpuUse,
+    Missing,
+    OtherProcess,
+)
+from .gpm import Ladder
+
+# A DCGM host engine: on Hopper it reads the same counters as we do.
+
+ENGINES: Final = ("nv-hostengine", "dcgm-exporter")
+
+
+def host_engine(proc: Path = Path("/proc")) -> tuple[str, int] | None:
+    """(name, pid) of one that runs here; None without."""
+    for process in proc.iterdir():
+        if process.name.isdecimal():
+            try:
+                name = (process / "comm").read_text().strip()
+            except OSError:
+                continue
+            for engine in ENGINES:
+                if engine.startswith(name) and name:  # the kernel keeps 15 characters
+                    return engine, int(process.name)
+    return None
+
+
+# A question to NVML that not every device supports.
+
+
+def answer(nvml: Any, call: Any, *arguments: Any) -> Any:
+    """What a device answers, or None where it does not support the question."""
+    try:
+        return call(*arguments)
+    except nvml.NVMLError:
+        return None
+
+
+# What a GPU is and stays, asked once: its highest clock alone takes the driver a millisecond.
+
+
+@dataclass(frozen=True, slots=True)
+class Nameplate:
+    """Of one device."""
+
+    uuid: str
+    name: str
+    max_sm_clock_mhz: int | None
+    """None where the device does not tell."""
+
+
+def nameplate_of(nvml: Any, device: Any) -> Nameplate:
+    """Ask a device who it is."""
+    return Nameplate(
+        uuid=text_of(nvml.nvmlDeviceGetUUID(device)),
+        name=text_of(nvml.nvmlDeviceGetName(device)),
+        max_sm_clock_mhz=answer(nvml, nvml.nvmlDeviceGetMaxClockInfo, device, nvml.NVML_CLOCK_SM),
+    )
+
+
+def text_of(value: str | bytes) -> str:
+    """Older libraries tell bytes."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+# Who else is on a GPU.
+
+RECENT_US: Final = 5_000_000
+"""Of the samples of each process's use that NVML keeps."""
+
+
+def others_on(
+    nvml: Any, device: Any, running: Sequence[Any], own: set[int]
+) -> tuple[OtherProcess, ...]:
+    """Of the processes with a context on the device those that are not the target's, the largest
+    first.
+
+    `own` are the target's pids in all the namespaces that it lives in. Where NVML names the target
+    by none of them (in a container it may not), nobody can be told from it, and all is left out.
+    """
+    strange = [entry for entry in running if entry.pid not in own]
+    if not strange or len(strange) == len(running):
+        return ()
+    used = _shares(nvml, device)
+    others = [
+        OtherProcess(
+            pid=entry.pid,
+            name=_name_of(entry.pid),
+            memory_bytes=entry.usedGpuMemory,
+            # NVML tells of those alone that did anything.
+            sm_percent=used.get(entry.pid, 0.0) if used else None,
+        )
+        for entry in strange
+    ]
+    return tuple(sorted(others, key=lambda other: -(other.memory_bytes or 0)))
+
+
+def _shares(nvml: Any, device: Any) -> dict[int, float]:
+    """Percent of the device's time by pid, the mean of the last seconds."""
+    samples = answer(nvml, nvml.nvmlDeviceGetProcessUtilization, device, 0) or []
+    newest = max((sample.timeStamp for sample in samples), default=0)
+    sums: dict[int, list[float]] = {}
+    for sample in samples:
+        if newest - sample.timeStamp <= RECENT_US:
+            sums.setdefault(sample.pid, []).append(float(sample.smUtil))
+    return {pid: sum(values) / len(values) for pid, values in sums.items()}
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
 
 SOONEST_NS: Final = 2_000_000
 LATEST_NS: Final = 50_000_000

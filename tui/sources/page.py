@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from probe.wire import page
-from tui.observations import AnyObservation, Greeted, Missing, PageSeen
-from tui.state_page import OpenPage
+from ...probe.wire import page
+from ..discovery.state_page import OpenPage
+from ..model.observations import AnyObservation, Greeted, Missing, PageSeen
 
 LOOK_NS: Final = 250_000_000
 

@@ -2,28 +2,105 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import psutil
 from msgspec import structs
 
-from tui import clock
-from tui.observations import AnyObservation, ProcessesSeen, ProcessUse, TargetEnded
-from tui.sources.cores import MemoryLimit, cores_of, memory_of
-from tui.sources.descendants import Descendants
-from tui.sources.file_pages import proportional_bytes, resident_file_bytes
-from tui.sources.kinds import is_worker
-from tui.sources.launcher import Launcher
-from tui.sources.pacing import Pace
-from tui.sources.pin_threads import PinThreads
-from tui.sources.scheduling import (
+from .. import clock
+from ..discovery.process_kind import is_worker
+from ..model.observations import AnyObservation, ProcessesSeen, ProcessUse, TargetEnded
+from .launcher import Launcher
+from .system import (
     UNTOLD,
+    Descendants,
+    MemoryLimit,
+    Pace,
     QuotaWatch,
     ThreadTimes,
     cores_busy_percent,
+    cores_of,
+    memory_of,
     others_percent,
     thread_times,
 )
+
+# What of a process's memory is pages of files: they are let go when memory is short.
+
+
+def resident_file_bytes(pid: int) -> int | None:
+    """Pages of files in the resident memory; None where the kernel does not tell."""
+    return _figures(f"/proc/{pid}/status").get("RssFile")
+
+
+def proportional_bytes(pid: int) -> tuple[int | None, int | None]:
+    """The proportional set size, and the pages of files in it. Walks the page table."""
+    figures = _figures(f"/proc/{pid}/smaps_rollup")
+    return figures.get("Pss"), figures.get("Pss_File")
+
+
+def _figures(path: str) -> dict[str, int]:
+    """The lines in kB, as bytes."""
+    figures: dict[str, int] = {}
+    try:
+        with open(path) as lines:
+            for line in lines:
+                name, _, figure = line.partition(":")
+                if figure.endswith(" kB\n"):
+                    figures[name] = int(figure.split()[0]) * 1024
+    except OSError:
+        return {}
+    return figures
+
+
+# The threads of a training process that pin batches, which torch names.
+
+NAME: Final = "pt_data_pin"
+FIND_NS: Final = 10_000_000_000
+"""Between two searches: each reads the name of every thread, 10 us apiece."""
+
+
+class PinThreads:
+    """What they use of a core. A loader that begins again has a new one."""
+
+    def __init__(self, pid: int, proc: Path = Path("/proc")) -> None:
+        self._pid = pid
+        self._proc = proc
+        self._found_ns: int | None = None
+        self._threads: list[int] = []
+        self._before: tuple[int, dict[int, int]] | None = None
+
+    def percent(self, now_ns: int) -> float | None:
+        """Of one core since the last call, all of them together; None without one, and where there
+        was none before."""
+        if self._found_ns is None or now_ns - self._found_ns >= FIND_NS:
+            self._found_ns, self._threads = now_ns, self._find()
+        ran = {
+            thread: times.ran_ns
+            for thread in self._threads
+            if (times := thread_times(self._pid, self._proc, thread)).ran_ns is not None
+        }
+        before, self._before = self._before, (now_ns, ran)
+        if before is None or now_ns <= before[0]:
+            return None
+        used = [ns - before[1][thread] for thread, ns in ran.items() if thread in before[1]]
+        return 100 * sum(used) / (now_ns - before[0]) if used else None
+
+    def _find(self) -> list[int]:
+        found: list[int] = []
+        try:
+            tasks = list((self._proc / str(self._pid) / "task").iterdir())
+        except OSError:
+            return found
+        for task in tasks:
+            try:
+                if (task / "comm").read_text().strip() == NAME:
+                    found.append(int(task.name))
+            except OSError:
+                continue  # it ended while we looked
+        return found
+
 
 LOOK_NS: Final = 1_000_000_000
 PSS_NS: Final = 10_000_000_000

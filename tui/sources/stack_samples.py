@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tui.observations import StackCount
-from tui.sources.chrome_trace import Frame, Trace
-from tui.sources.sample_times import standing_at
+from ..model.observations import StackCount
+from .py_spy import Frame, Trace, standing_at
 
 _THREAD: Final = re.compile(r"^thread \((?P<tid>\w+)\)(?:: (?P<name>.*))?$", re.DOTALL)
 _PROCESS: Final = re.compile(r'^process (?P<pid>\d+):"')

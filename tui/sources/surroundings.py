@@ -10,23 +10,22 @@ from typing import Any, Final
 
 import psutil
 
-from tui.doctor.facts import (
+from ..discovery.access import PROC, is_root, ptrace_scope
+from ..model.machine_facts import (
     CoresFact,
     DriverFact,
-    Facts,
     GpuFact,
+    MachineFacts,
     MemoryFact,
     PtraceFact,
     TargetFact,
     TerminalFact,
 )
-from tui.privilege import PROC, is_root, ptrace_scope
-from tui.sources.cores import MemoryLimit, cores_of, memory_of, quota_use_of
-from tui.sources.dcgm import host_engine
-from tui.sources.gpm import GpmReader
-from tui.sources.nvml import NO_DRIVER
-from tui.sources.stacks import find_py_spy
-from tui.terminal import charset_name, colour_count, takes_clipboard, why_no_screen
+from ..terminal import charset_name, colour_count, takes_clipboard, why_no_screen
+from .gpm import GpmReader
+from .nvml import NO_DRIVER, host_engine
+from .stacks import find_py_spy
+from .system import MemoryLimit, cores_of, memory_of, quota_use_of
 
 PACKAGES: Final = {
     "gpuwatch": "gpuwatch-torch",
@@ -39,9 +38,9 @@ PACKAGES: Final = {
 CAP_SYS_PTRACE: Final = 1 << 19
 
 
-def facts_of(pid: int, target: TargetFact | None = None) -> Facts:
+def facts_of(pid: int, target: TargetFact | None = None) -> MachineFacts:
     """What is to be known around a process (this one's own pid where none is watched)."""
-    return Facts(
+    return MachineFacts(
         driver=_driver(),
         engine=host_engine(),
         py_spy=find_py_spy() or "",

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tui.launching.again import run_again
-from tui.observations import AnyObservation, Missing
-from tui.sources.feed import FeedSource
-from tui.sources.kinds import has_torch
-from tui.sources.page import PageSource
-from tui.state_page import OpenPage
-from tui.targets import own_page
+from ..discovery.command_lines import run_again
+from ..discovery.process_kind import has_torch
+from ..discovery.state_page import OpenPage
+from ..discovery.targets import own_page
+from ..model.observations import AnyObservation, Missing
+from .feed import FeedSource
+from .page import PageSource
 
 LOOK_NS: Final = 1_000_000_000
 TORCH_NS: Final = 5_000_000_000

@@ -4,44 +4,41 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from probe.wire.messages import Step
-from tui.verdict import policy
-from tui.verdict.bound import plain, recoverable, worth
-from tui.verdict.confidence import beats, missing_of, of_cause, of_nothing
-from tui.verdict.device import on_device
-from tui.verdict.findings import Finding, Kind, Verdict
-from tui.verdict.forecast.either import either_of, with_the_other_way
-from tui.verdict.memory_trend import MemoryTrend
-from tui.verdict.memory_watch import MemoryWatch
-from tui.verdict.notes.spoken import Spoken
-from tui.verdict.past import Past
-from tui.verdict.rules import Rule
-from tui.verdict.rules.allocator import allocator
-from tui.verdict.rules.checkpoint import checkpoint
-from tui.verdict.rules.compute import compute
-from tui.verdict.rules.contention import contention
-from tui.verdict.rules.evaluation import evaluation
-from tui.verdict.rules.h2d import h2d
-from tui.verdict.rules.healthy import healthy
-from tui.verdict.rules.host import host
-from tui.verdict.rules.incomplete import incomplete
-from tui.verdict.rules.input import input_bound
-from tui.verdict.rules.launch import launch
-from tui.verdict.rules.optimizer import optimizer
-from tui.verdict.rules.recompile import recompile
-from tui.verdict.rules.stalled import stalled
-from tui.verdict.rules.straggler import straggler
-from tui.verdict.rules.sync import sync
-from tui.verdict.rules.throttled import throttled
-from tui.verdict.rules.warming_up import warming_up
-from tui.verdict.said import Held, Timeline
-from tui.verdict.sampled.nothing import nothing, too_early
-from tui.verdict.sampled.rules import SAMPLED_CAUSES
-from tui.verdict.sampled.stalled import stalled as still
-from tui.verdict.spent import spent
-from tui.verdict.stalled_to_the_end import ended_stalled
-from tui.verdict.standing import Standing, renewed
-from tui.verdict.window import Window
+from ...probe.wire.messages import Step
+from . import thresholds
+from .findings import Finding, Kind, Verdict
+from .forecast.gain import either_of, with_the_other_way
+from .gpu_clock import on_device
+from .history import Held, VerdictHistory, VerdictTimeline
+from .hysteresis import Hysteresis, renewed
+from .memory.trends import MemoryTrend
+from .memory.watch import MemoryWatch
+from .no_probe.nothing import nothing, too_early
+from .no_probe.nothing import stalled as still
+from .no_probe.rules import SAMPLED_CAUSES
+from .notes.reported import NoteReporter
+from .rules import Rule
+from .rules.allocator import allocator
+from .rules.checkpoint import checkpoint
+from .rules.compute import compute
+from .rules.contention import contention
+from .rules.evaluation import evaluation
+from .rules.h2d import h2d
+from .rules.healthy import healthy
+from .rules.host import host
+from .rules.incomplete import incomplete
+from .rules.input import input_bound
+from .rules.launch import launch
+from .rules.optimizer import optimizer
+from .rules.recompile import recompile
+from .rules.stalled import ended_stalled, stalled
+from .rules.straggler import straggler
+from .rules.sync import sync
+from .rules.throttled import throttled
+from .rules.warming_up import warming_up
+from .scoring import beats, missing_of, of_cause, of_nothing, plain, recoverable, worth
+from .step_time import spent
+from .window import Window
 
 CAUSES: Final[dict[Kind, Rule]] = {
     "input": input_bound,
@@ -70,21 +67,21 @@ class Engine:
     def __init__(self) -> None:
         self._causes = CAUSES
         """Those of the last window: a run without a probe has others."""
-        self._swap_renewed = policy.SWAP_RENEWED
-        self._standings: dict[Kind, Standing] = {kind: Standing() for kind in CAUSES}
+        self._swap_renewed = thresholds.SWAP_RENEWED
+        self._standings: dict[Kind, Hysteresis] = {kind: Hysteresis() for kind in CAUSES}
         self._top: Kind | None = None
         self._rival: tuple[Kind, int, int] | None = None
         """A cause that would take the headline, how often in a row, and where the steps of the
         first such look ended."""
         self._memory = MemoryWatch()
-        self._notes = Spoken()
+        self._notes = NoteReporter()
         self._judged: tuple[int, int] | None = None
         """Start and number of rows of the last window that had something to judge."""
         self._newest = -1
         self._settled: Verdict | None = None
         """The last verdict on the steps, while warm-up and stalls pass."""
         self._said: Verdict | None = None
-        self._past = Past()
+        self._past = VerdictHistory()
 
     def judge(self, window: Window) -> Verdict:
         """The verdict on one window."""
@@ -92,7 +89,7 @@ class Engine:
             self._begin_anew(causes)
         said = self._say(window)
         if window.sampled is not None:
-            sure = min(said.confidence, policy.SAMPLED_MOST_CONFIDENT)
+            sure = min(said.confidence, thresholds.SAMPLED_MOST_CONFIDENT)
             said = replace(said, confidence=sure)
         before = self._said
         if before is not None and _name(before) == _name(said):
@@ -107,7 +104,7 @@ class Engine:
         self._past.said(said, window.now_ns, window.steps_seen)
         return said
 
-    def timeline(self) -> Timeline:
+    def timeline(self) -> VerdictTimeline:
         """What was said before and is said now, oldest first."""
         return self._past.timeline()
 
@@ -123,9 +120,9 @@ class Engine:
         """A probe has come, or there is none: what samples told is no step's share, and back."""
         self._causes = causes
         sampled = causes is not CAUSES
-        low = policy.SAMPLED_ENTER_LOW if sampled else policy.ENTER_LOW
-        self._swap_renewed = policy.SAMPLED_SWAP_RENEWED if sampled else policy.SWAP_RENEWED
-        self._standings = {kind: Standing(low) for kind in causes}
+        low = thresholds.SAMPLED_ENTER_LOW if sampled else thresholds.ENTER_LOW
+        self._swap_renewed = thresholds.SAMPLED_SWAP_RENEWED if sampled else thresholds.SWAP_RENEWED
+        self._standings = {kind: Hysteresis(low) for kind in causes}
         self._top = self._rival = self._judged = self._settled = None
         self._memory = MemoryWatch()
 
@@ -192,8 +189,8 @@ class Engine:
             self._rival = None
             return best.kind
         if (
-            recoverable(best) - recoverable(now) < policy.SWAP_MARGIN
-            or beats(best, now) < policy.SWAP_PROBABILITY
+            recoverable(best) - recoverable(now) < thresholds.SWAP_MARGIN
+            or beats(best, now) < thresholds.SWAP_PROBABILITY
         ):
             self._rival = None
             return now.kind
@@ -201,7 +198,7 @@ class Engine:
         if self._rival is not None and self._rival[0] == best.kind:
             looks, since_ns = self._rival[1] + 1, self._rival[2]
         self._rival = (best.kind, looks, since_ns)
-        wins = looks >= policy.SWAP_TIMES and renewed(steps, since_ns) >= self._swap_renewed
+        wins = looks >= thresholds.SWAP_TIMES and renewed(steps, since_ns) >= self._swap_renewed
         return best.kind if wins else now.kind
 
     def _is_fresh(self, window: Window) -> bool:
@@ -210,7 +207,7 @@ class Engine:
         before, self._judged = self._judged, (start, rows)
         if before is None:
             return True
-        return start > before[0] and rows < policy.FRESH_SHRINK * before[1]
+        return start > before[0] and rows < thresholds.FRESH_SHRINK * before[1]
 
     def _verdict(
         self,
@@ -224,7 +221,7 @@ class Engine:
         either = either_of(finding, others, window)
         return Verdict(
             finding=with_the_other_way(finding, others, either),
-            confidence=min(policy.MOST_CONFIDENT, max(0.0, confidence)),
+            confidence=min(thresholds.MOST_CONFIDENT, max(0.0, confidence)),
             since_step=window.steps_seen or None,
             since_ns=window.now_ns,
             contributors=_also(others, [f for f in grows if f.kind != finding.kind]),
@@ -263,11 +260,11 @@ def _too_young(window: Window, seen: list[Finding]) -> bool:
     or 10 s of training, whichever is later."""
     rows = window.steps
     steps, span_ns = sum(row.count for row in rows), rows[-1].end_ns - rows[0].start_ns
-    if steps >= policy.DUE_STEPS and span_ns >= policy.DUE_NS:
+    if steps >= thresholds.DUE_STEPS and span_ns >= thresholds.DUE_NS:
         return False
-    if any(worth(finding) > policy.ENTER_SHARE for finding in seen):
+    if any(worth(finding) > thresholds.ENTER_SHARE for finding in seen):
         return True
-    if steps >= policy.QUIET_STEPS:
+    if steps >= thresholds.QUIET_STEPS:
         return False
     works = compute(window) if window.sampled is None else None
     return works is None or (works.sub is None and works.share is None)
@@ -277,7 +274,7 @@ def _clock_is_due(window: Window) -> bool:
     """The GPU's clock will speak for these steps, and has not yet."""
     if not window.gpu_clocked or on_device(window) is not None or window.ended:
         return False
-    return window.steps[-1].end_ns - window.steps[0].start_ns < policy.GPU_CLOCK_DUE_NS
+    return window.steps[-1].end_ns - window.steps[0].start_ns < thresholds.GPU_CLOCK_DUE_NS
 
 
 def _so_far(seen: list[Finding]) -> Finding:

@@ -27,7 +27,7 @@ Kind = Literal[
     "memory-growth",
 ]
 Severity = Literal["info", "warning", "critical"]
-Source = Literal["hook", "event", "gpm", "nvml", "py-spy", "probe", "proc", "burst"]
+EvidenceSource = Literal["hook", "event", "gpm", "nvml", "py-spy", "probe", "proc", "burst"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Evidence:
     """One number that a finding rests on, so that it can be checked rather than believed."""
 
     text: str
-    source: Source
+    source: EvidenceSource
     value: float | None = None
     unit: str | None = None
 
@@ -70,7 +70,7 @@ class Note:
     """What is set, and what to write instead."""
     cost: str | None
     """What it costs in this run as far as that was measured: "0.4 ms of every step"."""
-    source: Source
+    source: EvidenceSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
-from probe.wire.messages import Step
-from tui.verdict import policy
-from tui.verdict.pauses import Pauses, warm_recent
-from tui.verdict.ratio import share_of
-from tui.verdict.spent import is_python, pace_of, spent, wall_of
-from tui.verdict.window import Window
+from ...probe.wire.messages import Step
+from . import thresholds
+from .pauses import Pauses, warm_recent
+from .statistics import share_of
+from .step_time import is_python, pace_of, spent, wall_of
+from .window import Window
 
 
 def outliers(window: Window) -> Pauses | None:
@@ -22,7 +22,7 @@ def outliers(window: Window) -> Pauses | None:
     pace: neither is an outlier here.
     """
     rows = warm_recent(window)
-    if len(rows) < policy.LEAST_STEPS or not window.steps:
+    if len(rows) < thresholds.LEAST_STEPS or not window.steps:
         return None
     paces = [_unnamed_ns(row) for row in rows]
     limit_ns = _limit_ns(paces)
@@ -59,7 +59,7 @@ class _Usual:
         longer_ns = pace_ns - self.pace_ns
         if pace_ns <= self.limit_ns or row.evaluation_ns or row.checkpoint_ns:
             return 0
-        if work_ns - self.work_ns > (1 - policy.OUTLIER_ALONE) * longer_ns:
+        if work_ns - self.work_ns > (1 - thresholds.OUTLIER_ALONE) * longer_ns:
             return 0
         return round(longer_ns * row.count)
 
@@ -68,7 +68,7 @@ def _limit_ns(paces: Sequence[float]) -> float:
     """From where on a step is out of the ordinary."""
     pace = median(paces)
     spread = median(abs(other - pace) for other in paces)
-    return pace + max(policy.OUTLIER_MADS * spread, policy.OUTLIER_LEAST * pace)
+    return pace + max(thresholds.OUTLIER_MADS * spread, thresholds.OUTLIER_LEAST * pace)
 
 
 def _apart(parts: Sequence[int]) -> list[int]:
@@ -76,7 +76,7 @@ def _apart(parts: Sequence[int]) -> list[int]:
     kept: list[int] = []
     for is_outlier, run in groupby(parts, key=bool):
         held = list(run)
-        too_long = is_outlier and len(held) > policy.OUTLIER_RUN
+        too_long = is_outlier and len(held) > thresholds.OUTLIER_RUN
         kept += [0] * len(held) if too_long else held
     return kept
 

@@ -6,14 +6,14 @@ from functools import lru_cache
 from math import ceil
 from statistics import median
 
-from probe.wire.messages import Step
-from tui.verdict import policy
-from tui.verdict.figures import ms
-from tui.verdict.findings import Evidence
-from tui.verdict.ratio import Share, share_of
-from tui.verdict.spent import spent, wall_of
-from tui.verdict.warmup import warm_after
-from tui.verdict.window import Window
+from ...probe.wire.messages import Step
+from . import thresholds
+from .findings import Evidence
+from .format import ms
+from .statistics import Share, share_of
+from .step_time import spent, wall_of
+from .window import Window
+from .window_selection import warm_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,9 @@ class Pauses:
         """Steps between two that would cost 2 % of the time, rounded up to two digits."""
         if self.step_ns <= 0:
             return ceil(self.every_steps)
-        steps = self.each_ns * (1 - policy.TARGET_BUDGET) / policy.TARGET_BUDGET / self.step_ns
+        steps = (
+            self.each_ns * (1 - thresholds.TARGET_BUDGET) / thresholds.TARGET_BUDGET / self.step_ns
+        )
         unit = int(10 ** max(0, len(str(int(steps))) - 2))
         return ceil(steps / unit) * unit
 
@@ -101,7 +103,7 @@ def _pauses(
     clinging: Callable[[Step, float], int],
 ) -> Pauses | None:
     rows: Sequence[Step] = window.steps
-    if sum(length(row) > 0 for row in rows) < policy.EVENTS_IN_WINDOW:
+    if sum(length(row) > 0 for row in rows) < thresholds.EVENTS_IN_WINDOW:
         recent = warm_recent(window)
         if sum(map(wall_of, recent)) > sum(map(wall_of, rows)):
             rows = recent
@@ -151,4 +153,6 @@ def _training_restarts(window: Window) -> bool:
     # Evaluations that come more often than epochs start workers of their own.
     rows = [row for row in window.all_recent if row.evaluation_ns]
     fetches = sum(row.fetches for row in window.all_recent)
-    return not (loader.batches and rows and fetches / len(rows) < policy.MID_EPOCH * loader.batches)
+    return not (
+        loader.batches and rows and fetches / len(rows) < thresholds.MID_EPOCH * loader.batches
+    )

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
-from tui.verdict.ratio import Share
+from ...probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
+from .statistics import Share
 
 SeenBy = Literal["py-spy", "probe"]
 """Who saw a stack: the sampler from outside, or the probe itself, once, as nothing moved."""
@@ -111,7 +111,7 @@ class Sampled:
     samples: int
     """Of the training; those of its start are left out."""
     shares: Mapping[str, Share]
-    """By what the thread did, as `tui.sampled.table.PHASES` has it; each with its 90 % interval."""
+    """By what the thread did (`stack_phases.table.PHASES`); each with its 90 % interval."""
     serial: float
     """Part of the samples in which it made a batch itself."""
     loading: tuple[FrameShare, ...]
@@ -137,7 +137,7 @@ class MemoryPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RunEvent:
     """Something that happened at a step and may hold memory, or give it back."""
 
     step: int
@@ -214,7 +214,7 @@ class Window:
 
     now_ns: int
     steps: tuple[Step, ...]
-    """At most policy.WINDOW_ROWS, all after the warm-up and after the last change point."""
+    """At most thresholds.WINDOW_ROWS, all after the warm-up and after the last change point."""
     steps_seen: int
     """Steps since the probe was armed."""
     warmup_left: int
@@ -262,7 +262,7 @@ class Window:
     """Cores that its own other threads and processes used beside the training thread."""
     warm_step: int = 0
     """Last step of the warm-up as far as it was ever known; 0 before."""
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[RunEvent, ...] = ()
     """Over the run, the newest of each kind; oldest first."""
     workers_grown: tuple[int, ...] = ()
     """What each worker of now has grown by since it was first looked at, bytes (proportional)."""

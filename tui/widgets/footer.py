@@ -3,11 +3,25 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tui.keys import footer_keys
-from tui.widgets.panel import Panel
-from tui.widgets.spans import Row, Span, ends, length
-from tui.widgets.view import View
-from tui.wording.numbers import span
+from textual.binding import Binding, BindingType
+
+from ..wording.numbers import span
+from .keys import actions_of, footer_keys
+from .panel import Panel, View
+from .text import Row, Span, ends, first_that_fits, length
+
+# The table of keys as Textual wants it.
+
+
+def bindings(panel: str = "") -> list[BindingType]:
+    """The keys of one kind of panel, or of "" those that work everywhere. Ctrl-C has priority:
+    Textual keeps it for copying."""
+    return [
+        Binding(key, action.handler, action.description, show=False, priority=key == "ctrl+c")
+        for action in actions_of(panel)
+        for key in action.keys
+    ]
+
 
 SLOW: Final = ("memory", "processes")
 """Views whose charts show all that is known until a window is chosen."""
@@ -52,3 +66,33 @@ def _is_of_use(word: str, view: View) -> bool:
 
 def _entry(key: str, word: str) -> Row:
     return (Span(key, "key"), Span(f" {word}", "dim"))
+
+
+# The line that says which of the views is shown.
+
+NAMES = ("overview", "gpu", "steps", "memory", "stacks", "processes")
+"""In the order of their keys, 1 to 6."""
+WORDS = {"gpu": "GPU"}
+
+
+class TabsRow(Panel):
+    """One row, never focused."""
+
+    can_focus = False
+
+    def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
+        """Every view with its key, the shown one marked."""
+        return [tabs_row(view.tab, width)]
+
+
+def tabs_row(shown: str, width: int) -> Row:
+    """ " 1 overview  2 GPU [3 steps] 4 memory …"; in a narrow window the shown one alone."""
+    entries = [_tab_entry(at, name, name == shown) for at, name in enumerate(NAMES, 1)]
+    every = tuple(span for entry in entries for span in entry)
+    one = entries[NAMES.index(shown)]
+    return first_that_fits([every, (*one, Span(" 1-6 views", "dim"))], width)
+
+
+def _tab_entry(at: int, name: str, is_shown: bool) -> Row:
+    word = f"{at} {WORDS.get(name, name)}"
+    return (Span(f"[{word}]", "focus"),) if is_shown else (Span(f" {word} ", "dim"),)

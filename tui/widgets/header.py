@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from tui.snapshot import Snapshot, Status
-from tui.widgets.panel import Panel
-from tui.widgets.spans import Row, Span, clip, ends, first_that_fits, length, text_of
-from tui.widgets.view import View
-from tui.wording.numbers import count, duration
+from ..model.snapshot import Snapshot, Status
+from ..wording.numbers import count, duration
+from .panel import Panel, View
+from .text import Row, Span, clip, ends, first_that_fits, length, text_of
 
 STALE_S = 2.0
 """Silence for longer than this shows as stale: the probe speaks four times a second."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tui.candidates import Candidate
-from tui.widgets.spans import EMPTY, Row, Span, clip, ends, row, rule, wrap
+from ..discovery.targets import Candidate
+from .text import EMPTY, Row, Span, clip, ends, row, rule, wrap
 
 FRAME: Final = 5
 """Rows that are not the list: title, heading, names of the columns, what was typed, keys."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from tui.snapshot import Phase
-from tui.verdict.window import Sampled
-from tui.widgets.spans import EMPTY, Row, Span, clip, length, row, rule
-from tui.widgets.steps.phases import Look, bar_row, looks_of
-from tui.wording.numbers import percent
-from tui.wording.sampled import count_words, interval_words, step_words
+from ..model.snapshot import PhaseStats
+from ..verdict.window import Sampled
+from ..wording.numbers import percent
+from ..wording.steps import samples_words, share_interval_words, step_words
+from .steps.phases import PhaseStyle, bar_row, looks_of
+from .text import EMPTY, Row, Span, clip, length, row, rule
 
 NAME_CELLS = 22
 INTERVAL_CELLS = 16
@@ -18,8 +18,8 @@ LEAST_LINES = 3
 
 def sampled_rows(told: Sampled, width: int, height: int, has_focus: bool) -> Sequence[Row]:
     """Heading, bar, and a line a part: the largest first where there is no room for all."""
-    notes = [count_words(told), step_words(told)]
-    phases = [Phase(name, 0.0, share.mean) for name, share in told.shares.items()]
+    notes = [samples_words(told), step_words(told)]
+    phases = [PhaseStats(name, 0.0, share.mean) for name, share in told.shares.items()]
     looks = looks_of(phases)
     out = [rule("Step, by samples", notes, width, has_focus), bar_row(phases, width)]
     if height - len(out) < min(LEAST_LINES, len(looks)):
@@ -36,7 +36,7 @@ def unsampled_rows(width: int, has_focus: bool) -> Sequence[Row]:
     return [rule("Step, by samples", (), width, has_focus), waiting]
 
 
-def _legend(looks: Sequence[tuple[Phase, Look]], width: int) -> Row:
+def _legend(looks: Sequence[tuple[PhaseStats, PhaseStyle]], width: int) -> Row:
     """ " ░ data wait ~58%  ▒ forward ~18%", the largest where there is no room for all."""
     kept = sorted(looks, key=lambda one: -one[0].share)
     while kept:
@@ -56,13 +56,13 @@ def _legend(looks: Sequence[tuple[Phase, Look]], width: int) -> Row:
     return ()
 
 
-def _line(told: Sampled, phase: Phase, look: Look, width: int) -> Row:
+def _line(told: Sampled, phase: PhaseStats, look: PhaseStyle, width: int) -> Row:
     name = f"{clip(look.long, NAME_CELLS - 3):<{NAME_CELLS - 3}}"
     share = f"{'~' + percent(phase.share):>5}"
     spans = [Span(f" {look.fill} ", look.role), Span(name), Span(share, "strong")]
     room = width - NAME_CELLS - len(share)
     if room >= INTERVAL_CELLS:
-        spans.append(Span(f"{interval_words(told, phase.name):>{INTERVAL_CELLS}}", "dim"))
+        spans.append(Span(f"{share_interval_words(told, phase.name):>{INTERVAL_CELLS}}", "dim"))
         room -= INTERVAL_CELLS + 2
     if room >= LEAST_BAR:
         spans.append(Span(f"  {look.fill * round(phase.share * room)}", look.role))

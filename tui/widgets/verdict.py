@@ -2,17 +2,88 @@
 
 from collections.abc import Sequence
 
-from tui.snapshot import Snapshot
-from tui.verdict.findings import Evidence, Finding, Note
-from tui.widgets.asides import is_cut, within, without_asides
-from tui.widgets.header import ended_line
-from tui.widgets.headline import headline_rows
-from tui.widgets.panel import Panel
-from tui.widgets.past import past_note
-from tui.widgets.spans import EMPTY, Row, Span, clip, ends, length, rule, wrap
-from tui.widgets.view import View
-from tui.wording.numbers import count, span
-from tui.wording.words import WORDS, gain_of, glyph_of, role_of
+from ..model.snapshot import Snapshot
+from ..verdict.findings import Evidence, Finding, Note
+from ..wording.numbers import count, duration, span
+from ..wording.words import ABSTAINS, WORDS, abstains, gain_of, glyph_of, lasted, name_of, role_of
+from .header import ended_line
+from .panel import Panel, View, shown_at_ns
+from .text import (
+    EMPTY,
+    Row,
+    Span,
+    cell_len,
+    clip,
+    elided,
+    ends,
+    is_cut,
+    length,
+    rule,
+    within,
+    wrap,
+)
+
+# The verdict's first line, or two: the one thing that is on every screen, however small.
+
+LEGIBLE = 12
+"""A clause clipped to less than this says nothing."""
+
+
+def headline_rows(snapshot: Snapshot, width: int, height: int) -> list[Row]:
+    """Glyph, word, severity, confidence, age and the clause: in one row or, if need be, in two."""
+    finding = snapshot.verdict.finding
+    role = role_of(finding)
+    word = (Span(f" {glyph_of(finding)} ", role), Span(WORDS[finding.kind], role))
+    clause = (Span(finding.headline, "strong"), Span(" "))
+    firsts = [(*word, Span(quality, "dim")) for quality in _qualities(snapshot, finding)]
+    # Of two rows the other is for what to do: that is worth more than how bad and how sure.
+    for first in firsts if height <= 2 else firsts[:2]:
+        if length(first) + length(clause) + 2 <= width:
+            if length(first) == length(word):
+                return [(*word, Span("   "), *clause)]
+            return [ends(first, clause, width)]
+    for first in firsts:
+        if height >= 2 and length(first) <= width:
+            lines = wrap(finding.headline, width - 4, min(2, height - 1))
+            return [first, *((Span("   "), Span(line, "strong")) for line in lines)]
+    room = width - length(word) - 2
+    if room < LEGIBLE:
+        return [word]
+    return [(*word, Span("  "), Span(clip(finding.headline, room), "strong"))]
+
+
+def _qualities(snapshot: Snapshot, finding: Finding) -> list[str]:
+    """How bad, how sure, for how long: the fullest first, nothing last."""
+    if abstains(finding):
+        return [""]
+    since = snapshot.verdict.since_ns
+    age = "" if since is None else duration((shown_at_ns(snapshot) - since) / 1e9)
+    sure = snapshot.verdict.confidence_word
+    return [
+        f"   {finding.severity} · {sure} confidence" + (f" · for {age}" if age else ""),
+        f"  {finding.severity} · {sure}" + (f" · {age}" if age else ""),
+        f"  {finding.severity}",
+        "",
+    ]
+
+
+# What was said before, as a note beside the verdict's heading.
+
+BEFORE = "before: "
+
+
+def past_note(snapshot: Snapshot, width: int) -> str:
+    """ "before: compute 2h10m → host 9m00s", the oldest left out where there is no room; "" where
+    nothing else was said."""
+    said = [
+        f"{name_of(one.kind, one.sub)} {lasted(one)}"
+        for one in snapshot.timeline.said[:-1]
+        if one.kind not in ABSTAINS
+    ]
+    while said and cell_len(BEFORE + " → ".join(said)) > width:
+        del said[0]
+    return BEFORE + " → ".join(said) if said else ""
+
 
 INDENT = 10
 """Cells before an evidence line's text, below the label "   NEXT   "."""
@@ -159,7 +230,7 @@ def _action(word: str, finding: Finding, width: int, lines: int, most: int = 1) 
     label = _label(word, width, "key")
     room = width - len(label.text) - len(tail.text) - 1
     advice = _without_gain(finding.advice[0], gain)
-    if is_cut(without_asides(advice), room, lines):
+    if is_cut(elided(advice), room, lines):
         lines = max(lines, most)
     first, *more = within(advice, room, lines)
     blank = Span(" " * len(label.text))

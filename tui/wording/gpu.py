@@ -1,12 +1,16 @@
 """What a GPU does and how it is, in words. What was not measured has none."""
 
 from collections.abc import Iterable
+from statistics import median
+from typing import Final
 
-from probe.wire.messages import GpuMemory
-from tui.observations import Activity, GpuUse
-from tui.over_time.series import Series
-from tui.snapshot import GpuPhases, Snapshot
-from tui.wording.numbers import count, milliseconds, size
+from ...probe.wire.messages import GpuMemory
+from ..model.observations import Activity, GpuUse
+from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot
+from ..model.straggler import Late
+from ..timeseries.series import Series
+from ..verdict.format import cores
+from .numbers import count, duration, milliseconds, percent, size
 
 LEAST_LINK_MB_S = 1.0
 """NVLink is worth a word where something goes over it."""
@@ -171,3 +175,90 @@ def sources_words(read: Iterable[Series]) -> str:
         every = f"{ms} ms" if ms < 1000 else f"{ms / 1000:g} s"
         intervals.setdefault(series.source, {}).setdefault(every)
     return " · ".join(f"{source} {', '.join(every)}" for source, every in intervals.items())
+
+
+# The ranks of a job in words: which one is late, and by what.
+
+NAMES: Final = {"data": "data wait", "other": "Python between the phases"}
+
+
+def count_words(ranks: tuple[Rank, ...], world_size: int) -> str:
+    """ "8 ranks", "8 of 16 ranks"."""
+    return (
+        f"{len(ranks)} ranks" if len(ranks) >= world_size else f"{len(ranks)} of {world_size} ranks"
+    )
+
+
+def trouble_words(ranks: tuple[Rank, ...], now_ns: int) -> list[str]:
+    """ "r5 ended", "r2 silent 12s": ranks that are not as they should be."""
+    said: list[str] = []
+    for rank in ranks:
+        if rank.state == "silent":
+            said.append(f"r{rank.rank} silent {duration((now_ns - rank.heard_ns) / 1e9)}")
+        elif rank.state != "live":
+            said.append(f"r{rank.rank} {rank.state}")
+    return said
+
+
+def late_words(late: Late) -> str:
+    """ "r3 is late: data wait 706 ms a step, the others' 12 ms"."""
+    name = NAMES.get(late.phase, late.phase)
+    own, others = milliseconds(late.ms), milliseconds(late.others_ms)
+    return f"r{late.rank.rank} is late: {name} {own} a step, the others' {others}"
+
+
+def alike_words(ranks: tuple[Rank, ...]) -> str:
+    """ "1,240 ms a step, none late", for ranks of which none stands out."""
+    steps = [rank.step_ms for rank in ranks if rank.step_ms is not None]
+    if not steps:
+        return "no steps yet"
+    waits = [rank.data_share for rank in ranks if rank.data_share is not None]
+    wait = f" · data wait {percent(median(waits))}" if waits else ""
+    return f"{milliseconds(median(steps))} a step{wait} · none is late"
+
+
+# A machine without a GPU in words: why there is none, and what is known instead.
+
+
+def no_gpu_words(snapshot: Snapshot) -> str:
+    """Why no GPU is shown."""
+    for line in snapshot.status.missing:
+        source, _, reason = line.partition(": ")
+        if source == "nvml":
+            return f"none: {reason}"
+    if snapshot.status.state == "connecting":
+        return "not looked at yet"
+    return "none: the process has opened no CUDA context"
+
+
+def cores_words(snapshot: Snapshot) -> str:
+    """ "the process 46% of a core · 4 workers 396% · 16 cores may be used, 54% busy"."""
+    words: list[str] = []
+    for role in ("main", "worker"):
+        shares = [
+            one.cpu_percent
+            for one in snapshot.processes
+            if one.role == role and one.cpu_percent is not None
+        ]
+        if shares:
+            many = len(shares)
+            who = "the process" if role == "main" else f"{many} worker{'s' if many > 1 else ''}"
+            words.append(f"{who} {sum(shares):.0f}% of a core")
+    if snapshot.cores is not None:
+        around = snapshot.surroundings
+        busy = around.busy_percent if around else None
+        told = "" if busy is None else f", {busy:.0f}% busy"
+        words.append(f"{cores(snapshot.cores)}{told}")
+    return " · ".join(words) or "not measured yet"
+
+
+def host_memory_words(memory: MemoryView) -> str:
+    """ "the process 4.6 GiB · workers 2.2 GiB · 417 GiB of 503 GiB free"."""
+    words: list[str] = []
+    if memory.held_bytes is not None:
+        words.append(f"the process {size(memory.held_bytes)}")
+    if memory.workers_bytes:
+        words.append(f"workers {size(memory.workers_bytes)}")
+    if memory.available_bytes is not None and memory.total_bytes is not None:
+        words.append(f"{size(memory.available_bytes)} of {size(memory.total_bytes)} free")
+    return " · ".join(words) or "not measured yet"

@@ -1,6 +1,6 @@
 """Numbers as people read them: few digits, always a unit, never a false precision."""
 
-from tui.verdict.figures import percent as percent  # the screen and the verdict agree
+from ..verdict.format import percent as percent  # the screen and the verdict agree
 
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB

@@ -1,9 +1,124 @@
 """What the kinds of verdict and the states are called on the screen: a glyph, a word, a role."""
 
-from typing import Final
+from collections.abc import Sequence
+from math import hypot
+from time import localtime, strftime
+from typing import Final, Literal, NamedTuple
 
-from tui.verdict.figures import times
-from tui.verdict.findings import Finding, Kind
+from ..model.snapshot import Event, Snapshot
+from ..verdict.findings import Finding, Kind
+from ..verdict.format import times
+from ..verdict.history import Held, PastVerdict
+from .numbers import count, duration, percent
+
+# How much a number has changed since the moment that was marked, in words: a glyph, a sign and a
+# colour; nothing where it is no more than chance.
+
+LEAST: Final = 0.02
+"""A change by less than this is nothing that anybody would act on."""
+SURE: Final = 3.0
+"""Standard errors: one comparison in 400 passes by chance."""
+MANY: Final = 10.0
+"""From so many times the value on, a percentage is hard to read."""
+
+More = Literal["worse", "better", "neither"]
+
+
+class NumberChange(NamedTuple):
+    """What became of one number."""
+
+    text: str
+    """ "▲ +38%", "▼ -12%", "▲ x14", "▲ new"."""
+    role: str
+    """ "warning" for the worse, "good" for the better, "strong" where it is neither."""
+
+
+def change_of(
+    before: float | None, now: float | None, noise: float = 0.0, more: More = "worse"
+) -> NumberChange | None:
+    """The change of a number that is 0 or more; None where it is within `noise` (in the number's
+    own unit), or where one of the two is not known."""
+    if before is None or now is None or abs(now - before) <= max(noise, LEAST * before):
+        return None
+    rose = now > before
+    role = "strong" if more == "neither" else "warning" if rose == (more == "worse") else "good"
+    glyph = "▲" if rose else "▼"
+    if before <= 0:
+        return NumberChange(f"{glyph} new", role)
+    if now / before >= MANY:
+        return NumberChange(f"{glyph} x{now / before:.0f}", role)
+    return NumberChange(f"{glyph} {now / before - 1:+.0%}", role)
+
+
+def noise_of(before_error: float | None, now_error: float | None) -> float | None:
+    """What two means may differ by without anything having changed, from their standard errors;
+    None where one of them is not known."""
+    if before_error is None or now_error is None:
+        return None
+    return SURE * hypot(before_error, now_error)
+
+
+def against(baseline: Snapshot, now: Snapshot) -> str:
+    """ "against step 1,204 (3m02s ago)"."""
+    seconds = (now.t_ns - baseline.t_ns) / 1e9
+    when = f"{duration(seconds)} ago" if seconds >= 0 else f"{duration(-seconds)} later"
+    step = f"step {count(baseline.steps.total)} " if baseline.steps else ""
+    return f"against {step}({when})"
+
+
+# What events are called: a glyph, a word and a role for each kind.
+
+
+class Named(NamedTuple):
+    """A kind of event."""
+
+    glyph: str
+    word: str
+    role: str
+
+
+NAMES: Final = {
+    "checkpoint": Named("■", "checkpoint", "checkpoint"),
+    "evaluation": Named("■", "evaluation", "evaluation"),
+    "recompile": Named("◆", "recompile", "compile"),
+    "pace": Named("▲", "step time", "warning"),
+    "workers": Named("◆", "workers", "data"),
+    "allocator": Named("▲", "allocator", "critical"),
+    "verdict": Named("●", "verdict", "info"),
+    "link": Named("○", "link", "dim"),
+    "ended": Named("■", "ended", "strong"),
+    "recording": Named("●", "recording", "dim"),
+}
+_FASTER: Final = Named("▼", "step time", "good")
+_OTHER: Final = Named("●", "event", "dim")
+WORD_CELLS: Final = max(len(named.word) for named in NAMES.values())
+
+
+def named(event: Event) -> Named:
+    """Of its kind, a pace by its direction."""
+    return _FASTER if event.kind == "pace" and event.better else NAMES.get(event.kind, _OTHER)
+
+
+def told(event: Event) -> str:
+    """Its text without the word that stands before it: "4.1 s" of a checkpoint."""
+    word = named(event).word
+    return event.text.removeprefix(word).lstrip(": ") or event.text
+
+
+def time_of_day(snapshot: Snapshot, t_ns: int) -> str:
+    """ "12:04:31", in local time."""
+    return strftime("%H:%M:%S", localtime(snapshot.t_unix - (snapshot.t_ns - t_ns) / 1e9))
+
+
+def with_words(events: Sequence[Event], words: str) -> list[Event]:
+    """The events whose kind or text has all the words in it."""
+    wanted = words.lower().split()
+    return [
+        event
+        for event in events
+        if all(word in f"{named(event).word} {event.text}".lower() for word in wanted)
+    ]
+
 
 WORDS: Final = {
     "warming-up": "WARMING UP",
@@ -67,3 +182,39 @@ def gain_of(finding: Finding) -> str:
         return ""
     text = times(finding.speedup)
     return f"≤ {text} faster" if finding.speedup_is == "bound" else f"~{text} faster"
+
+
+# The verdicts of a run so far, in words: the account of its time, and a line for each of them.
+
+NAMED: Final = 5
+"""Verdicts that the account names; the rest is "other"."""
+
+
+def account(summary: Sequence[Held]) -> str:
+    """ "over 3h12m: input/workers 62%, healthy 38%; its causes cost 1h10m of it"; "" before there
+    was a verdict."""
+    whole_ns = sum(held.ns for held in summary)
+    if whole_ns <= 0 or all(held.kind in ABSTAINS for held in summary):
+        return ""
+    said = [f"{name_of(one.kind, one.sub)} {percent(one.share_of_time)}" for one in summary[:NAMED]]
+    rest = sum(held.share_of_time for held in summary[NAMED:])
+    if rest:
+        said.append(f"other {percent(rest)}")
+    text = f"over {duration(whole_ns / 1e9)}: {', '.join(said)}"
+    costs_ns = sum(held.cost_ns or 0 for held in summary)
+    return f"{text}; its causes cost {duration(costs_ns / 1e9)} of it" if costs_ns else text
+
+
+def entry(said: PastVerdict) -> str:
+    """ "steps 240 to 1,204, 6m12s: input/workers, 57% of that time"."""
+    steps = f"step {count(said.until_step)}, "
+    if said.since_step != said.until_step:
+        steps = f"steps {count(said.since_step)} to {count(said.until_step)}, "
+    text = f"{steps if said.until_step else ''}{lasted(said)}: "
+    text += name_of(said.kind, said.sub)
+    return text if said.share is None else f"{text}, {percent(said.share)} of that time"
+
+
+def lasted(said: PastVerdict) -> str:
+    """ "6m12s"."""
+    return duration((said.until_ns - said.since_ns) / 1e9)

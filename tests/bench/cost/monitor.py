@@ -40,7 +40,9 @@ def claims(seconds: float) -> Iterator[Claim]:
     words = ["-m", "tests.bench.cost.paced", str(STEPS_S), str(WORKERS)]
     with Child(words, side.environment) as child:
         child.ready()
-        with PseudoTerminal("tui.cli.main", "attach", str(child.pid), size=SIZE) as terminal:
+        with PseudoTerminal(
+            "gpuwatch.tui.cli.main", "attach", str(child.pid), size=SIZE
+        ) as terminal:
             _read(terminal, WARM_S)
             before, began_s = use_of(terminal.process.pid), monotonic()
             pyspy_before = _pyspy_cpu_s(terminal.process.pid)

@@ -9,7 +9,7 @@ from time import monotonic
 
 import zmq
 
-from probe.wire.messages import SCHEMA, Leave, Subscribe, decode_reply, encode_message
+from gpuwatch.probe.wire.messages import SCHEMA, Leave, Subscribe, decode_reply, encode_message
 
 AGAIN_S = 1.0
 

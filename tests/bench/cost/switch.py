@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import probe
-from probe import api, clock, serve
+from gpuwatch.probe import api, clock, serve
 from tests.measuring.in_and_out import InAndOut
 
 SERVE: Any = serve

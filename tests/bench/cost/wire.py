@@ -7,7 +7,7 @@ from typing import Final
 
 import zmq
 
-from probe.wire.messages import SCHEMA, Subscribe, encode_message
+from gpuwatch.probe.wire.messages import SCHEMA, Subscribe, encode_message
 from tests.bench.cost.machine import sides
 from tests.measuring.child import Child
 from tests.measuring.claims import Claim

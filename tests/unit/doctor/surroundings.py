@@ -1,10 +1,10 @@
 """Surroundings that never were: a machine where everything can be measured, and its faults."""
 
-from tui.doctor.facts import (
+from gpuwatch.tui.model.machine_facts import (
     CoresFact,
     DriverFact,
-    Facts,
     GpuFact,
+    MachineFacts,
     MemoryFact,
     PtraceFact,
     TerminalFact,
@@ -12,7 +12,7 @@ from tui.doctor.facts import (
 
 GIB = 1024**3
 
-FACTS = Facts(
+FACTS = MachineFacts(
     driver=DriverFact("570.86", (GpuFact("NVIDIA H200", gpm=True),)),
     engine=None,
     py_spy="/usr/bin/py-spy",

@@ -5,13 +5,20 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from gpuwatch.tui.doctor.check import Check
+from gpuwatch.tui.doctor.checks import examine
+from gpuwatch.tui.model.machine_facts import (
+    CoresFact,
+    DriverFact,
+    GpuFact,
+    MachineFacts,
+    PtraceFact,
+    TargetFact,
+)
+from gpuwatch.tui.model.snapshot import Snapshot
 from tests.tui import states
 from tests.tui.fake_run import START, S, snapshot_at
 from tests.unit.doctor.surroundings import FACTS, GIB
-from tui.doctor.check import Check
-from tui.doctor.checks import examine
-from tui.doctor.facts import CoresFact, DriverFact, Facts, GpuFact, PtraceFact, TargetFact
-from tui.snapshot import Snapshot
 
 LIVE = snapshot_at(START + 400 * S)
 IDS = (
@@ -20,7 +27,7 @@ IDS = (
 )
 
 
-def one(about: str, facts: Facts | None = FACTS, snapshot: Snapshot | None = None) -> Check:
+def one(about: str, facts: MachineFacts | None = FACTS, snapshot: Snapshot | None = None) -> Check:
     return next(check for check in examine(facts, snapshot) if check.id == about)
 
 

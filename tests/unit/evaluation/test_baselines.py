@@ -2,7 +2,7 @@
 
 import pytest
 
-from probe.wire.messages import Step
+from gpuwatch.probe.wire.messages import Step
 from suite.baselines import host_wait_share, nvidia_smi
 from tests.unit.verdict.windows import MS, S, step
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from suite.data_wait import Covered, data_wait
+from suite.data_wait import CoveredTime, data_wait
 from tests.unit.verdict.windows import MS, step
 
 
 def test_spans_inside_others_count_once() -> None:
-    covered = Covered([(10, 20), (12, 15), (18, 25), (40, 50)])
+    covered = CoveredTime([(10, 20), (12, 15), (18, 25), (40, 50)])
     assert [covered.until(t) for t in (5, 10, 15, 25, 30, 45, 60)] == [0, 0, 5, 15, 15, 20, 25]
 
 

@@ -12,7 +12,7 @@ from suite import running
 from suite.catalogue import Scenario
 from suite.launching import Job
 from suite.result import MEASURED, OURS, RESULT, Measured, keep, measured_in, results_in
-from suite.running import Plan, Run, run_all
+from suite.running import Run, RunPlan, run_all
 from tests.unit.evaluation.examples import ROW, result_with, score_with
 
 SCRIPT = """
@@ -44,8 +44,8 @@ def scenario(name: str) -> Scenario:
     return Scenario(**{**ROW, "name": name, "script": f"{name}.py", "kind": "host"})
 
 
-def plan_of(scripts: Path) -> Plan:
-    return Plan(
+def plan_of(scripts: Path) -> RunPlan:
+    return RunPlan(
         seconds=2.0,
         bare_seconds=0.4,
         repeats=2,
@@ -87,7 +87,7 @@ def test_without_a_gpu_the_fetches_are_timed_and_without_a_switch_there_is_one_s
     tmp_path: Path,
 ) -> None:
     run = Run(Scenario(**{**ROW, "switch": None}), 0, 0.2, tmp_path)
-    plan = Plan(2.0, 1.0, 2, gpu=None, traceml=True, tiny=True)
+    plan = RunPlan(2.0, 1.0, 2, gpu=None, traceml=True, tiny=True)
     jobs = list(plan.jobs(run))
     assert [job.title for job in jobs] == ["recording", "with.1", "with.2", "traceml"]
     assert "suite.timed_fetches" in jobs[0].command()

@@ -4,15 +4,15 @@ import pytest
 
 from suite.catalogue import Expected
 from suite.score import Begun, score
-from suite.track import Look
+from suite.track import Judgement
 
 LOADER = Expected(("input",), "workers", negative=False)
 START = Begun(0, 0, 0)
 LEAK = Expected(("memory-growth",), "leak", negative=False)
 
 
-def look(at_s: float, kind: str, *contributors: str) -> Look:
-    return Look(
+def look(at_s: float, kind: str, *contributors: str) -> Judgement:
+    return Judgement(
         at_s,
         round(10 * at_s),
         kind,

@@ -4,7 +4,7 @@ import pytest
 
 from suite.catalogue import Expected
 from suite.track import (
-    Look,
+    Judgement,
     changes,
     first_right,
     is_false_alarm,
@@ -19,34 +19,34 @@ PRECISION = Expected(("compute",), "precision", negative=False)
 NOTHING = Expected(("compute", "healthy"), "saturated", negative=True)
 
 
-def track(*kinds: str, steps: int = 20) -> list[Look]:
+def track(*kinds: str, steps: int = 20) -> list[Judgement]:
     """A look a second, of so many steps each."""
-    return [Look(float(at), steps * at, kind) for at, kind in enumerate(kinds, start=1)]
+    return [Judgement(float(at), steps * at, kind) for at, kind in enumerate(kinds, start=1)]
 
 
 def test_an_accepted_kind_is_right() -> None:
-    assert kind_is_right(Look(1, 1, "host"), LOADER)
-    assert not kind_is_right(Look(1, 1, "compute"), LOADER)
+    assert kind_is_right(Judgement(1, 1, "host"), LOADER)
+    assert not kind_is_right(Judgement(1, 1, "compute"), LOADER)
 
 
 def test_where_the_gpu_is_the_limit_it_matters_whether_a_change_is_asked_for() -> None:
-    asks, rests, silent = (Look(1, 1, "compute", asks=asks) for asks in (True, False, None))
+    asks, rests, silent = (Judgement(1, 1, "compute", asks=asks) for asks in (True, False, None))
     assert [kind_is_right(look, PRECISION) for look in (asks, rests, silent)] == [True, False, True]
     assert [kind_is_right(look, NOTHING) for look in (asks, rests, silent)] == [False, True, True]
 
 
 def test_a_sub_is_only_asked_for_with_the_true_kind() -> None:
-    assert sub_is_right(Look(1, 1, "input", "workers"), LOADER) is True
-    assert sub_is_right(Look(1, 1, "input", "storage"), LOADER) is False
-    assert sub_is_right(Look(1, 1, "host"), LOADER) is None
+    assert sub_is_right(Judgement(1, 1, "input", "workers"), LOADER) is True
+    assert sub_is_right(Judgement(1, 1, "input", "storage"), LOADER) is False
+    assert sub_is_right(Judgement(1, 1, "host"), LOADER) is None
 
 
 def test_a_false_alarm_asks_for_a_change_where_there_is_nothing_to_fix() -> None:
-    assert is_false_alarm(Look(1, 1, "input", asks=True), NOTHING)
-    assert is_false_alarm(Look(1, 1, "compute", "precision", asks=True), NOTHING)
-    assert not is_false_alarm(Look(1, 1, "healthy", asks=False), NOTHING)
-    assert not is_false_alarm(Look(1, 1, "warming-up"), NOTHING)
-    assert not is_false_alarm(Look(1, 1, "sync", asks=True), LOADER)
+    assert is_false_alarm(Judgement(1, 1, "input", asks=True), NOTHING)
+    assert is_false_alarm(Judgement(1, 1, "compute", "precision", asks=True), NOTHING)
+    assert not is_false_alarm(Judgement(1, 1, "healthy", asks=False), NOTHING)
+    assert not is_false_alarm(Judgement(1, 1, "warming-up"), NOTHING)
+    assert not is_false_alarm(Judgement(1, 1, "sync", asks=True), LOADER)
 
 
 def test_the_verdict_counts_that_stands_at_step_200() -> None:

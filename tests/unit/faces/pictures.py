@@ -3,23 +3,23 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.session.making import HELLO, MS, S, finding, loader
-from tui.observations import Activity, GpuUse, OtherProcess
-from tui.over_time.growing import Growing
-from tui.over_time.series import Series
-from tui.over_time.step_edges import NO_STEPS
-from tui.snapshot import (
+from gpuwatch.tui.model.observations import Activity, GpuUse, OtherProcess
+from gpuwatch.tui.model.snapshot import (
     Event,
     MemoryView,
-    Phase,
+    PhaseStats,
     Sawtooth,
     Snapshot,
     Status,
     StepStats,
 )
-from tui.verdict.findings import Evidence, Finding, Verdict
-from tui.verdict.said import Held, Said, Timeline
-from tui.verdict.window import FrameShare, OpenStep, Stacks
+from gpuwatch.tui.timeseries.series import Series
+from gpuwatch.tui.timeseries.step_edges import NO_STEPS
+from gpuwatch.tui.timeseries.writer import Growing
+from gpuwatch.tui.verdict.findings import Evidence, Finding, Verdict
+from gpuwatch.tui.verdict.history import Held, PastVerdict, VerdictTimeline
+from gpuwatch.tui.verdict.window import FrameShare, OpenStep, Stacks
+from tests.unit.session.making import HELLO, MS, S, finding, loader
 
 GIB = 1024**3
 MIB = 1024**2
@@ -65,11 +65,11 @@ STEPS = StepStats(
     samples_s=25.9,
     inference=False,
     phases=(
-        Phase("data", 706.0, 0.57),
-        Phase("forward", 172.0, 0.14),
-        Phase("backward", 288.0, 0.23),
-        Phase("optimizer", 46.0, 0.04),
-        Phase("other", 24.8, 0.02),
+        PhaseStats("data", 706.0, 0.57),
+        PhaseStats("forward", 172.0, 0.14),
+        PhaseStats("backward", 288.0, 0.23),
+        PhaseStats("optimizer", 46.0, 0.04),
+        PhaseStats("other", 24.8, 0.02),
     ),
 )
 
@@ -184,11 +184,13 @@ BY_GPM = Activity(
 )
 BY_NVML = Activity(index=0, source="utilization", interval_ns=1000 * MS, busy=42.0)
 
-TIMELINE = Timeline(
+TIMELINE = VerdictTimeline(
     (
-        Said("warming-up", None, 0, 12 * S, 0, 15, None, None, "warming up (9/10)"),
-        Said("healthy", None, 12 * S, 101 * S, 15, 4_100, None, None, "nothing above 10%"),
-        Said("input", "workers", 101 * S, 401 * S, 4_100, 18_204, 0.57, 2.3, "data wait is 57%"),
+        PastVerdict("warming-up", None, 0, 12 * S, 0, 15, None, None, "warming up (9/10)"),
+        PastVerdict("healthy", None, 12 * S, 101 * S, 15, 4_100, None, None, "nothing above 10%"),
+        PastVerdict(
+            "input", "workers", 101 * S, 401 * S, 4_100, 18_204, 0.57, 2.3, "data wait is 57%"
+        ),
     ),
     dropped=2,
 )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.export.files import export
+from gpuwatch.tui.formats.files import export
 
 FILES = {".txt": "report\n", ".json": "{}\n"}
 

@@ -8,6 +8,8 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
+from gpuwatch.tui.formats.jsonlines import line, record
+from gpuwatch.tui.verdict.findings import EvidenceSource, Kind, Severity
 from tests.tui.fake_run import FakeRun
 from tests.tui.rank_states import a_rank, ranks_in_trouble
 from tests.tui.states import ALLOCATOR, NOTES, ON_GPU
@@ -25,8 +27,6 @@ from tests.unit.faces.pictures import (
 )
 from tests.unit.faces.strict_schema import shipped, strict
 from tests.unit.session.making import verdict
-from tui.jsonlines import line, record
-from tui.verdict.findings import Kind, Severity, Source
 
 RANK = a_rank(0, FakeRun().snapshot())
 
@@ -53,9 +53,9 @@ def test_the_schemas_words_are_the_codes_words() -> None:
     assert schema["$defs"]["kind"]["enum"] == list(get_args(Kind))
     assert schema["$defs"]["severity"]["enum"] == list(get_args(Severity))
     evidence = schema["properties"]["verdict"]["properties"]["evidence"]["items"]
-    assert evidence["properties"]["source"]["enum"] == list(get_args(Source))
+    assert evidence["properties"]["source"]["enum"] == list(get_args(EvidenceSource))
     notes = schema["properties"]["verdict"]["properties"]["notes"]["items"]
-    assert notes["properties"]["source"]["enum"] == list(get_args(Source))
+    assert notes["properties"]["source"]["enum"] == list(get_args(EvidenceSource))
 
 
 @pytest.mark.parametrize("final", [False, True])

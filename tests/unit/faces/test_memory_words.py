@@ -4,14 +4,13 @@ import math
 
 import pytest
 
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.verdict.memory.trends import Exhaustion, MemoryTrend
+from gpuwatch.tui.verdict.statistics import Slope
+from gpuwatch.tui.verdict.window import MemoryPoint
+from gpuwatch.tui.wording.processes import full_note, full_words, interval_words, standing_words
 from tests.unit.faces.pictures import picture
 from tests.unit.session.making import finding, verdict
-from tui.snapshot import Snapshot
-from tui.verdict.exhaustion import Exhaustion
-from tui.verdict.memory_trend import MemoryTrend
-from tui.verdict.trend import Slope
-from tui.verdict.window import MemoryPoint
-from tui.wording.memory import full_note, full_words, interval_words, standing_words
 
 MIB = 1024**2
 S = 1_000_000_000

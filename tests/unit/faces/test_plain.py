@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
+from gpuwatch.tui.formats.plain import PlainView, heartbeat
+from gpuwatch.tui.model.snapshot import Event
+from gpuwatch.tui.verdict.window import OpenStep
 from tests.tui.states import NOTES
 from tests.unit.faces.pictures import BY_GPM, BY_NVML, STATUS, STEPS, picture, young
 from tests.unit.session.making import S, verdict
-from tui.plain import PlainView, heartbeat
-from tui.snapshot import Event
-from tui.verdict.window import OpenStep
 
 
 def test_a_heartbeat_says_how_far_how_fast_where_and_what() -> None:

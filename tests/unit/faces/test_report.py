@@ -5,6 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.formats.report import report_lines
+from gpuwatch.tui.verdict.history import Held, VerdictTimeline
+from gpuwatch.tui.verdict.window import MemoryPoint
 from tests.tui.states import NOTES
 from tests.unit.faces.pictures import (
     BY_GPM,
@@ -18,9 +21,6 @@ from tests.unit.faces.pictures import (
     young,
 )
 from tests.unit.session.making import S, loader, verdict
-from tui.report import report_lines
-from tui.verdict.said import Held, Timeline
-from tui.verdict.window import MemoryPoint
 
 WHOLE = """\
 gpuwatch   train.py   pid 48213 · attached 6m41s · hooks · cost 0.04% · monitor 4% · heard 0.1s ago
@@ -119,7 +119,9 @@ def test_the_time_of_the_run_is_accounted_for() -> None:
 
 def test_a_run_that_only_warmed_up_has_no_account() -> None:
     whole = (Held("warming-up", None, 1.0, 12 * S, None),)
-    lines = report_lines(picture(summary=whole, timeline=Timeline(TIMELINE.said[:1], 0)), 200)
+    lines = report_lines(
+        picture(summary=whole, timeline=VerdictTimeline(TIMELINE.said[:1], 0)), 200
+    )
     assert not any(line.startswith("past") for line in lines)
 
 

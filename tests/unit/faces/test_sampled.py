@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import jsonschema
 
+from gpuwatch.tui.formats.jsonlines import record
+from gpuwatch.tui.formats.plain import heartbeat
+from gpuwatch.tui.formats.report import report_lines
+from gpuwatch.tui.formats.report_system import memory_lines
+from gpuwatch.tui.model.snapshot import MemoryView, Snapshot
+from gpuwatch.tui.verdict.statistics import Share
+from gpuwatch.tui.verdict.window import MemoryPoint, Sampled
+from gpuwatch.tui.widgets.sampled_rows import sampled_rows
+from gpuwatch.tui.widgets.text import text_of
 from tests.unit.faces.pictures import GIB, picture
 from tests.unit.faces.strict_schema import strict
 from tests.unit.session.making import S
-from tui.jsonlines import record
-from tui.plain import heartbeat
-from tui.report import report_lines
-from tui.report.memory import memory_lines
-from tui.snapshot import MemoryView, Snapshot
-from tui.verdict.ratio import Share
-from tui.verdict.window import MemoryPoint, Sampled
-from tui.widgets.sampled_rows import sampled_rows
-from tui.widgets.spans import text_of
 
 SHARES = {
     "data": Share(0.57, 0.5, 0.64),

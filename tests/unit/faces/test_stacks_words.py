@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.wording.stacks import why_not_idle
 from tests.tui.fake_stacks import ON_HOST
-from tui.wording.stacks import why_not_idle
 
 
 @pytest.mark.parametrize(

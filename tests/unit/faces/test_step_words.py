@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 
+from gpuwatch.tui.model.snapshot import PhaseStats, Snapshot
+from gpuwatch.tui.verdict.findings import Kind
+from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from gpuwatch.tui.wording.gpu import felt_share
+from gpuwatch.tui.wording.steps import inside_words, usual_words
 from tests.tui.fake_run import FakeRun
 from tests.tui.states import ON_GPU
-from tui.snapshot import Phase, Snapshot
-from tui.verdict.findings import Kind
-from tui.verdict.window import FrameShare, Stacks
-from tui.wording.gpu import felt_share
-from tui.wording.inside import inside_words
-from tui.wording.steps import usual_words
 
 RUN = FakeRun().snapshot()
 assert RUN.steps is not None
@@ -18,7 +17,7 @@ STEPS = RUN.steps
 
 def _blames(kind: Kind, line: str, share: float, **phases: float) -> Snapshot:
     places = (FrameShare(share, "train (train.py:41)", None, line),)
-    made = tuple(Phase(name, 10 * part, part) for name, part in phases.items())
+    made = tuple(PhaseStats(name, 10 * part, part) for name, part in phases.items())
     finding = replace(RUN.verdict.finding, kind=kind, share=None)
     return replace(
         RUN,
@@ -44,7 +43,7 @@ def test_a_cause_that_is_a_part_of_the_bar_needs_no_words() -> None:
 
 
 def test_steps_of_two_kinds_have_a_mean() -> None:
-    phases = (Phase("data", 98.0, 0.92), Phase("forward", 8.0, 0.08))
+    phases = (PhaseStats("data", 98.0, 0.92), PhaseStats("forward", 8.0, 0.08))
     two = replace(STEPS, p50_ms=8.31, p95_ms=655.0, phases=phases)
     assert usual_words(two) == ["mean 106 ms", "p50 8.31 ms", "p95 655 ms"]
     assert usual_words(STEPS) == ["p50 1,240 ms", "p95 1,410 ms"]
@@ -53,7 +52,7 @@ def test_steps_of_two_kinds_have_a_mean() -> None:
 def test_what_the_gpu_felt_is_a_part_of_the_hosts_bar() -> None:
     assert felt_share(RUN) is None, "its clock is not read"
     clocked = replace(ON_GPU, exposed_ms=9.0, hidden_ms=9.9)
-    wait = (Phase("data", 18.9, 0.75), Phase("forward", 6.1, 0.25))
+    wait = (PhaseStats("data", 18.9, 0.75), PhaseStats("forward", 6.1, 0.25))
     on_gpu = replace(RUN, gpu_phases=clocked, steps=replace(STEPS, phases=wait))
     felt = felt_share(on_gpu)
     assert felt is not None

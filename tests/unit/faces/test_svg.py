@@ -5,9 +5,7 @@ from math import isclose
 
 import pytest
 
-from tui.export.cells import Cells, Ink, Piece
-from tui.export.glyphs import Box, shape_of
-from tui.export.svg import CELL_X, CELL_Y, svg_of
+from gpuwatch.tui.formats.svg import CELL_X, CELL_Y, Box, Cells, Ink, TextRun, shape_of, svg_of
 
 PLAIN = Ink("#d0d0d0", "#121212")
 BOLD = Ink("#ffffff", "#121212", bold=True)
@@ -15,7 +13,7 @@ MARKED = Ink("#000000", "#f0e442")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(*rows: tuple[Piece, ...]) -> ET.Element:
+def drawn(*rows: tuple[TextRun, ...]) -> ET.Element:
     return ET.fromstring(svg_of(Cells(rows, "#121212"), "a <title> & more"))
 
 
@@ -70,7 +68,7 @@ def test_every_dot_of_braille_is_in_its_place() -> None:
 
 
 def test_blocks_are_exact_and_neighbours_are_one() -> None:
-    root = drawn((Piece("ab██▄▌▌", PLAIN),), (Piece("█", PLAIN),))
+    root = drawn((TextRun("ab██▄▌▌", PLAIN),), (TextRun("█", PLAIN),))
     assert rects(root) == [
         (2 * CELL_X, 0, 2 * CELL_X, CELL_Y),
         (4 * CELL_X, CELL_Y / 2, CELL_X, CELL_Y / 2),
@@ -81,7 +79,7 @@ def test_blocks_are_exact_and_neighbours_are_one() -> None:
 
 
 def test_words_keep_their_cells_whatever_font_there_is() -> None:
-    root = drawn((Piece("ab c   d█", PLAIN), Piece("e", BOLD)))
+    root = drawn((TextRun("ab c   d█", PLAIN), TextRun("e", BOLD)))
     texts = list(root.iter(f"{SVG}text"))
     assert [text.text for text in texts] == ["ab c", "d", "e"]
     assert [float(text.attrib["x"]) for text in texts] == [0, 7 * CELL_X, 9 * CELL_X]
@@ -89,12 +87,12 @@ def test_words_keep_their_cells_whatever_font_there_is() -> None:
 
 
 def test_a_background_of_its_own_is_painted_below() -> None:
-    root = drawn((Piece("ab", PLAIN), Piece("cd", MARKED)))
+    root = drawn((TextRun("ab", PLAIN), TextRun("cd", MARKED)))
     assert rects(root) == [(2 * CELL_X, 0, 2 * CELL_X, CELL_Y)]
 
 
 def test_it_says_in_words_what_it_shows_and_escapes_them() -> None:
-    root = drawn((Piece("a < b & c", PLAIN),), (Piece("▂▄█ next", PLAIN),))
+    root = drawn((TextRun("a < b & c", PLAIN),), (TextRun("▂▄█ next", PLAIN),))
     title, description = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
     assert title is not None
     assert title.text == "a <title> & more"

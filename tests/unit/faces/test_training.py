@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli.training import Training, how_it_ended
+from gpuwatch.tui.cli.demo_runs import Training, how_it_ended
 
 WITH_A_WORKER = """
 import os, signal, sys, time
@@ -49,7 +49,7 @@ def is_running(pid: int) -> bool:
 def test_it_is_asked_then_made_to_end_with_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_int: str, on_term: str
 ) -> None:
-    monkeypatch.setattr("tui.cli.training.GRACE_S", (0.2, 0.2))
+    monkeypatch.setattr("gpuwatch.tui.cli.demo_runs.GRACE_S", (0.2, 0.2))
     training = started(tmp_path, WITH_A_WORKER.format(on_int=on_int, on_term=on_term))
     worker = worker_of(training)
     training.end()

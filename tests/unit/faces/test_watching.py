@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.cli import watching
+from gpuwatch.tui.cli.demo import long_enough
+from gpuwatch.tui.cli.demo_runs import Demo
+from gpuwatch.tui.model.snapshot import Snapshot
 from tests.unit.faces.pictures import STATUS, picture, young
 from tests.unit.session.making import MS, finding, verdict
-from tui.cli import watching
-from tui.cli.catalogue import Demo
-from tui.cli.demo import long_enough
-from tui.snapshot import Snapshot
 
 
 class FakePicture:

@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from probe.launchers import is_launcher
-from tui.errors import UsageError
-from tui.launching.again import ANY, command_for, run_again
-from tui.launching.command import command_of, interpreter, is_python
-from tui.launching.environment import BOOT, with_probe
-from tui.launching.reach import python_flags, why_unreached
+from gpuwatch.probe.launchers import is_launcher
+from gpuwatch.tui.discovery.command_lines import ANY, command_for, run_again
+from gpuwatch.tui.errors import UsageError
+from gpuwatch.tui.launch.command import (
+    BOOT,
+    command_of,
+    interpreter,
+    is_python,
+    python_flags,
+    why_unreached,
+    with_probe,
+)
 
 
 def found(word: str) -> str | None:
@@ -35,7 +41,7 @@ def test_a_program_keeps_its_own_name() -> None:
 def test_a_gpuwatch_without_torch_takes_the_python_on_the_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tui.launching.command.find_spec", lambda name: None)
+    monkeypatch.setattr("gpuwatch.tui.launch.command.find_spec", lambda name: None)
     assert interpreter(found) == "/bin/python"
     assert interpreter(lambda word: None) == sys.executable
 

@@ -2,7 +2,7 @@
 
 import os
 
-from tui.launching.held_output import HeldOutput
+from gpuwatch.tui.launch.pty import HeldOutput
 
 
 def written(reader: int) -> bytes:

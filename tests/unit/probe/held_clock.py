@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset
 
-from probe.hooks import backward, checkpoint, dataloader, optimizer
-from probe.recorder import Recorder
-from probe.timeline import Timeline
-from probe.wire.messages import Step
+from gpuwatch.probe.hooks import backward, checkpoint, dataloader, optimizer
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.timeline import Timeline
+from gpuwatch.probe.wire.messages import Step
 
 MS = 1_000_000
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from probe.alignment import Alignment
+from gpuwatch.probe.alignment import Alignment
 
 S = 1_000_000_000
 

@@ -2,8 +2,8 @@
 
 from threading import Event, Thread
 
-from probe.recorder import Recorder
-from probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.wire.marks import BACKWARD_ENTER, FETCH_ENTER
 from tests.processes.monitored import LIMIT_S
 
 

@@ -2,7 +2,15 @@
 
 import pytest
 
-from probe.device.budget import KEPT_STEPS, SHARE, STAMPED_S, STEP_NS, STEP_SHARE, Budget, near_ns
+from gpuwatch.probe.device.budget import (
+    KEPT_STEPS,
+    SHARE,
+    STAMPED_S,
+    STEP_NS,
+    STEP_SHARE,
+    Budget,
+    near_ns,
+)
 
 MS = 1_000_000
 

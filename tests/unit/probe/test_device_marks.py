@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 import torch
 
-from probe.device.governor import Governor
-from probe.wire.messages import GpuStep
+from gpuwatch.probe.device.governor import Governor
+from gpuwatch.probe.wire.messages import GpuStep
 from tests.unit.probe.fake_device import REACH_NS, FakeDevice, FakeStream
 from tests.unit.probe.held_clock import MS, Rows, Watched, watched
 

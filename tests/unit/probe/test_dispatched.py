@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from torch.utils.data import DataLoader
 
-from probe.hooks import dispatched
+from gpuwatch.probe.hooks import dispatched
 from tests.unit.probe.held_clock import Model, Rows, SlowSGD, Watched, phases_ms, watched
 
 

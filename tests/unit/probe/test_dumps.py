@@ -7,12 +7,21 @@ from contextlib import contextmanager
 
 import pytest
 
-from probe.dumps import AGAIN_NS, MOST_FRAMES, MOST_TEXT, MOST_THREADS, OFF, QUIET_NS, Dumps, dump
-from probe.peers import Peer
-from probe.recorder import Recorder
-from probe.wire import marks
-from probe.wire.dump import ThreadStack
-from probe.wire.messages import MAX_FRAME_BYTES, encode_message
+from gpuwatch.probe.dumps import (
+    AGAIN_NS,
+    MOST_FRAMES,
+    MOST_TEXT,
+    MOST_THREADS,
+    OFF,
+    QUIET_NS,
+    Dumps,
+    dump,
+)
+from gpuwatch.probe.peers import Peer
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.wire import marks
+from gpuwatch.probe.wire.dump import ThreadStack
+from gpuwatch.probe.wire.messages import MAX_FRAME_BYTES, encode_message
 
 S = 1_000_000_000
 

@@ -11,10 +11,10 @@ import torch
 from torch.utils.data import DataLoader
 
 import probe
-from probe import api
-from probe.hooks import Detach, backward
-from probe.installed import Installed
-from probe.recorder import Recorder
+from gpuwatch.probe import api
+from gpuwatch.probe.hooks import Detach, backward
+from gpuwatch.probe.installed import Installed
+from gpuwatch.probe.recorder import Recorder
 from tests.processes.monitored import LIMIT_S
 from tests.unit.probe.patched import held
 
@@ -85,7 +85,9 @@ def test_everything_works_without_install() -> None:
 
 
 def test_who_reads_the_wire_loads_nothing_that_trains() -> None:
-    code = "import sys, probe.wire.messages; assert 'probe.api' not in sys.modules"
+    code = (
+        "import sys, gpuwatch.probe.wire.messages; assert 'gpuwatch.probe.api' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from probe.loaders import look_at
+from gpuwatch.probe.loaders import look_at
 from tests.unit.probe.held_clock import (
     Model,
     Rows,

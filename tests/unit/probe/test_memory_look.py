@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from probe.device.allocator import Row, allocator_row
-from probe.device.memory_look import MemoryLook
-from probe.device.told import Allocated
+from gpuwatch.probe.device.allocator import AllocatorCounts, allocator_row
+from gpuwatch.probe.device.memory_look import MemoryLook
+from gpuwatch.probe.device.told import Allocated
 from tests.unit.probe.fake_device import FakeDevice
 from tests.unit.probe.held_clock import HeldClock
 
@@ -32,8 +32,8 @@ def test_a_row_holds_what_this_torch_counts() -> None:
         allocation={"all": {"current": 512}},
     )
     sizes = (100 * MIB, 1_000 * MIB, 100 * MIB, 900 * MIB, 1_100 * MIB)
-    assert allocator_row(told) == Row(*sizes, 1, 0, 70 * MIB, 41, 512)
-    assert allocator_row(stats()) == Row(*sizes, 1, 0, None, None, None)
+    assert allocator_row(told) == AllocatorCounts(*sizes, 1, 0, 70 * MIB, 41, 512)
+    assert allocator_row(stats()) == AllocatorCounts(*sizes, 1, 0, None, None, None)
 
 
 def test_another_allocator_counts_other_things() -> None:

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from probe.merging import merge_steps
-from probe.recorder import Mark
-from probe.timeline import Timeline
-from probe.wire import marks
-from probe.wire.messages import Step
+from gpuwatch.probe.merging import merge_steps
+from gpuwatch.probe.recorder import Mark
+from gpuwatch.probe.timeline import Timeline
+from gpuwatch.probe.wire import marks
+from gpuwatch.probe.wire.messages import Step
 
 PLAIN = (
     marks.FETCH_LEAVE,

@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from probe import installed
-from probe.device.events import CudaEvents
-from probe.hooks import compilation, tracing
-from probe.loaders import describe_iterator, ready_batches
-from probe.recorder import Recorder
-from probe.settings import flags
-from probe.settings.autocast import autocast_of
-from probe.settings.optimizers import Optimizers
-from probe.settings.reading import Reading
+from gpuwatch.probe import installed
+from gpuwatch.probe.device.events import CudaEvents
+from gpuwatch.probe.hooks import compilation, tracing
+from gpuwatch.probe.loaders import describe_iterator, ready_batches
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.settings import flags
+from gpuwatch.probe.settings.autocast import autocast_of
+from gpuwatch.probe.settings.optimizers import Optimizers
+from gpuwatch.probe.settings.reading import Reading
 from tests.unit.probe.held_clock import Model, Rows, SlowSGD, phases_ms, watched
 
 PLAIN: dict[str, float] = {"data": 4, "forward": 6, "backward": 9, "optimizer": 3}

@@ -1,12 +1,12 @@
 """A turn of the publisher, without its thread."""
 
-from probe.fuse import Fuse
-from probe.identity import identify
-from probe.recorder import Recorder
-from probe.serve import ROWS_A_TURN, Server
-from probe.state_page import StatePage
-from probe.wire import page
-from probe.wire.messages import GpuMemory
+from gpuwatch.probe.fuse import Fuse
+from gpuwatch.probe.identity import identify
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.serve import ROWS_A_TURN, Server
+from gpuwatch.probe.state_page import StatePage
+from gpuwatch.probe.wire import page
+from gpuwatch.probe.wire.messages import GpuMemory
 from tests.unit.probe.test_plain import Loop
 
 

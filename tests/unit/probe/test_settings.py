@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from probe.peers import Peer
-from probe.recorder import Recorder
-from probe.settings.autocast import autocast_of
-from probe.settings.glance import AGAIN_NS, WALK_AGAIN_NS, Glance
-from probe.settings.reading import Reading
-from probe.wire.messages import Settings, decode_reply, encode_message
+from gpuwatch.probe.peers import Peer
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.settings.autocast import autocast_of
+from gpuwatch.probe.settings.glance import AGAIN_NS, WALK_AGAIN_NS, Glance
+from gpuwatch.probe.settings.reading import Reading
+from gpuwatch.probe.wire.messages import Settings, decode_reply, encode_message
 from tests.unit.probe.held_clock import Watched, watched
 from tests.unit.probe.test_wire import batch_of
 

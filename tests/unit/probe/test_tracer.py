@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from probe.peers import PEER_TIMEOUT_NS, Peers
-from probe.tracer import NOBODY, Tracer
+from gpuwatch.probe.peers import PEER_TIMEOUT_NS, Peers
+from gpuwatch.probe.tracer import NOBODY, Tracer
 
 
 @pytest.fixture

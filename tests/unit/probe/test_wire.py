@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe import identity
-from probe.merging import merge_steps
-from probe.wire import messages as wire
-from probe.wire.dump import Dump, ThreadStack
-from probe.wire.messages import (
+from gpuwatch.probe import identity
+from gpuwatch.probe.merging import merge_steps
+from gpuwatch.probe.wire import messages as wire
+from gpuwatch.probe.wire.dump import Dump, ThreadStack
+from gpuwatch.probe.wire.messages import (
     AskStacks,
     Batch,
     Bye,

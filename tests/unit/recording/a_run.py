@@ -3,10 +3,9 @@
 import random
 from collections.abc import Iterator
 
-from probe.wire import marks
-from probe.wire.messages import GpuClock, GpuMemory, GpuStep, Settings, Step
-from tests.unit.session.making import HELLO, MS, S, delivered, loader, open_at
-from tui.observations import (
+from gpuwatch.probe.wire import marks
+from gpuwatch.probe.wire.messages import GpuClock, GpuMemory, GpuStep, Settings, Step
+from gpuwatch.tui.model.observations import (
     Activity,
     ActivitySeen,
     AnyObservation,
@@ -19,6 +18,7 @@ from tui.observations import (
     StackCount,
     StacksSeen,
 )
+from tests.unit.session.making import HELLO, MS, S, delivered, loader, open_at
 
 START = 7_000 * S
 MOMENTS = 19

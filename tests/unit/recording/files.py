@@ -4,11 +4,11 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuwatch.tui.recording.format import Entry, Header
+from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.recording.writer import RecordingWriter
 from tests.unit.recording.a_run import START
 from tests.unit.session.making import S
-from tui.recording.format import Entry, Header
-from tui.recording.reader import Recording
-from tui.recording.writer import RecordingWriter
 
 HEADER = Header(
     gpuwatch="0.1.0",

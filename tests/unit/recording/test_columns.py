@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tui.recording.bits import BitReader, BitWriter
-from tui.recording.columns import ColumnReader, ColumnWriter
-from tui.recording.format import MalformedError
-from tui.recording.kinds import Kind, float_of, kind_of_int, number_of_float
-from tui.recording.varints import Varints
+from gpuwatch.tui.recording.bits import BitReader, BitWriter
+from gpuwatch.tui.recording.columns import ColumnReader, ColumnWriter
+from gpuwatch.tui.recording.format import MalformedError
+from gpuwatch.tui.recording.kinds import Kind, float_of, kind_of_int, number_of_float
+from gpuwatch.tui.recording.varints import Varints
 
 INTS = some.integers(-(2**63), 2**64 - 1)
 CHUNKS = some.lists(some.lists(some.integers(0, 2**66), max_size=30), max_size=4)

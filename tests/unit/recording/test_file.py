@@ -7,17 +7,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+from gpuwatch.tui.errors import GpuwatchError
+from gpuwatch.tui.model.observations import AnyObservation, Delivered, DumpSeen, StackCount
+from gpuwatch.tui.recording.chunk_reader import ChunkReader
+from gpuwatch.tui.recording.chunk_writer import ChunkWriter
+from gpuwatch.tui.recording.chunks import MOST_VALUES, Chunk, TooLargeError
+from gpuwatch.tui.recording.format import Entry, Looked, MalformedError
+from gpuwatch.tui.recording.reader import CRASHED, DAMAGED, Recording
+from gpuwatch.tui.recording.rounding import kept
 from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import HEADER, opened, read, recorded
 from tests.unit.session.making import S, delivered, steps
-from tui.errors import GpuwatchError
-from tui.observations import AnyObservation, Delivered, DumpSeen, StackCount
-from tui.recording.chunk_reader import ChunkReader
-from tui.recording.chunk_writer import ChunkWriter
-from tui.recording.chunks import MOST_VALUES, Chunk, TooLargeError
-from tui.recording.format import Entry, Looked, MalformedError
-from tui.recording.reader import CRASHED, DAMAGED, Recording
-from tui.recording.rounding import kept
 
 MOST_KB_A_MINUTE = 60
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tui.observations import StackCount
-from tui.recording.moment_bits import MomentBits, gathered, scattered
+from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.recording.moment_bits import MomentBits, gathered, scattered
 
 
 def stack(moments: int, count: int, pid: int = 1) -> StackCount:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from gpuwatch.tui.model.observations import RanksSeen, RankUse
+from gpuwatch.tui.recording.format import Entry
+from gpuwatch.tui.recording.rounding import kept
 from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import read, recorded
 from tests.unit.session.making import MS, S
-from tui.observations import RanksSeen, RankUse
-from tui.recording.format import Entry
-from tui.recording.rounding import kept
 
 MOST_BYTES_A_LOOK = 200
 """Of eight ranks."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.cli import demo_runs
+from gpuwatch.tui.cli.demo_runs import RecordedCatalogue, read_recorded
+from gpuwatch.tui.cli.main import main
 from tests.unit.recording.files import recorded
-from tui.cli import recorded_demos
-from tui.cli.main import main
-from tui.cli.recorded_demos import RecordedCatalogue, read_recorded
 
 ROW = {
     "name": "loader_workers",
@@ -70,7 +70,7 @@ def test_the_command_says_that_it_is_a_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     catalogue = read_recorded(folder_with(tmp_path, ROW))
-    monkeypatch.setattr(recorded_demos, "read_recorded", lambda: catalogue)
+    monkeypatch.setattr(demo_runs, "read_recorded", lambda: catalogue)
     assert main(["demo", "--gpu", "--list"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert listed[1].split()[:3] == ["loader_workers", "input/workers", "H200"]
@@ -85,6 +85,6 @@ def test_the_command_says_that_it_is_a_recording(
 def test_without_recordings_it_says_what_else_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(recorded_demos, "read_recorded", lambda: RecordedCatalogue(tmp_path, ()))
+    monkeypatch.setattr(demo_runs, "read_recorded", lambda: RecordedCatalogue(tmp_path, ()))
     assert main(["demo", "--gpu"]) == 5
     assert len(capsys.readouterr().err.splitlines()) == 3

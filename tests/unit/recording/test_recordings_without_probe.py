@@ -10,12 +10,20 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from tui.observations import Delivered, Greeted, Link, Missing, PageSeen, StackCount, StacksSeen
-from tui.recording.format import Entry, Looked
-from tui.recording.reader import Recording
-from tui.session.store import Session
-from tui.snapshot import Snapshot
-from tui.verdict.engine import Engine
+from gpuwatch.tui.model.observations import (
+    Delivered,
+    Greeted,
+    Link,
+    Missing,
+    PageSeen,
+    StackCount,
+    StacksSeen,
+)
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.recording.format import Entry, Looked
+from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.engine import Engine
 
 DEMO = Path(__file__).parents[3] / "demo"
 CATALOGUE = {

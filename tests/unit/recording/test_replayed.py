@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.model.observations import AnyObservation, TargetEnded
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.recording.format import Entry
+from gpuwatch.tui.recording.tape import Tape
+from gpuwatch.tui.session.replay import ReplayedPicture
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.history import Held, VerdictTimeline
+from gpuwatch.tui.verdict.memory.trends import MemoryTrend
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.recording.a_run import SETTINGS, START, a_run
 from tests.unit.recording.files import opened, recorded
 from tests.unit.session.making import MS, S, ScriptedEngine
-from tui.observations import AnyObservation, TargetEnded
-from tui.recording.format import Entry
-from tui.recording.tape import Tape
-from tui.session.replayed import ReplayedPicture
-from tui.session.store import Session
-from tui.snapshot import Snapshot
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Verdict
-from tui.verdict.memory_trend import MemoryTrend
-from tui.verdict.said import Held, Timeline
-from tui.verdict.window import Window
 
 
 class Witness:
@@ -34,7 +34,7 @@ class Witness:
         self.seen.append((window, verdict))
         return verdict
 
-    def timeline(self) -> Timeline:
+    def timeline(self) -> VerdictTimeline:
         """The engine's."""
         return self._engine.timeline()
 

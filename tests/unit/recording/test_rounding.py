@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 from msgspec import structs
 
+from gpuwatch.tui.model.observations import Delivered, ProcessesSeen
+from gpuwatch.tui.recording.rounding import kept
 from tests.unit.recording.a_run import a_run
 from tests.unit.session.making import delivered, process, processes, step
-from tui.observations import Delivered, ProcessesSeen
-from tui.recording.rounding import kept
 
 NS = some.integers(0, 10**9)
 

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.model.observations import Delivered
+from gpuwatch.tui.model.view_state import ViewState
+from gpuwatch.tui.recording.format import Entry, Looked
+from gpuwatch.tui.recording.rounding import kept
+from gpuwatch.tui.screens.time_travel import TimeNavigation
+from gpuwatch.tui.session.replay import SLICE_NS, Played, ReplayedPicture
+from gpuwatch.tui.verdict.engine import Engine
 from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import opened, recorded
 from tests.unit.session.making import S, ScriptedEngine
-from tui.course import Course
-from tui.looking import Looking
-from tui.observations import Delivered
-from tui.recording.format import Entry, Looked
-from tui.recording.rounding import kept
-from tui.session.played import Played
-from tui.session.replayed import SLICE_NS, ReplayedPicture
-from tui.verdict.engine import Engine
 
 LONG_S = 400
 
@@ -237,10 +236,10 @@ def test_a_damaged_file_ends_where_the_damage_is(tmp_path: Path, file: bytes, ha
 def test_keys_while_it_plays_jump_and_while_it_is_held_hold(
     replay: ReplayedPicture, hand: Hand
 ) -> None:
-    course, looking = Course(replay), Looking(16)
+    course, looking = TimeNavigation(replay), ViewState(16)
     hand.ns += 9 * S
     looking = course.back(looking, -2)
-    assert looking == Looking(16)
+    assert looking == ViewState(16)
     assert place(replay) == "0:05 of 0:12 ▸ 1x"
     looking = course.back(course.paused(looking), +1)
     assert looking.held_ns == START + 7 * S
@@ -254,7 +253,7 @@ def test_keys_while_it_plays_jump_and_while_it_is_held_hold(
 
 
 def test_one_step_back_is_where_a_step_begins(replay: ReplayedPicture, hand: Hand) -> None:
-    course, looking = Course(replay), Looking(10)
+    course, looking = TimeNavigation(replay), ViewState(10)
     hand.ns += 6 * S
     looking = course.paused(looking)
     starts_ns = []
@@ -271,7 +270,7 @@ def test_one_step_back_is_where_a_step_begins(replay: ReplayedPicture, hand: Han
 
 
 def test_one_step_on_goes_beyond_what_was_played(replay: ReplayedPicture, hand: Hand) -> None:
-    course, looking = Course(replay), Looking(10)
+    course, looking = TimeNavigation(replay), ViewState(10)
     hand.ns += 6 * S
     looking = course.paused(looking)
     places = [looking.held_ns or 0]

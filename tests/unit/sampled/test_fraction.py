@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from tui.sampled.fraction import effective, fraction_of
+from gpuwatch.tui.session.stack_phases.classify import effective, fraction_of
 
 
 def test_of_nothing_anything_may_be_true() -> None:

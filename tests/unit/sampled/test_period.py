@@ -4,25 +4,25 @@ import random
 
 import pytest
 
-from tui.sampled.period import Moment, period_ns
-from tui.sampled.table import Phase
+from gpuwatch.tui.session.stack_phases.classify import TimedPhase, period_ns
+from gpuwatch.tui.session.stack_phases.table import StackPhase
 
 INTERVAL_NS = 100_000_000
-ORDER: tuple[Phase, ...] = ("data", "forward", "backward", "optimizer")
+ORDER: tuple[StackPhase, ...] = ("data", "forward", "backward", "optimizer")
 SHARES = (0.2, 0.25, 0.45, 0.1)
 
 
-def sampled(step_s: float, seed: int, count: int = 190) -> list[Moment]:
+def sampled(step_s: float, seed: int, count: int = 190) -> list[TimedPhase]:
     """py-spy's pauses are random; a step varies by 5 %."""
     chance = random.Random(seed)
-    edges: list[tuple[float, Phase]] = []
+    edges: list[tuple[float, StackPhase]] = []
     at_s = 0.0
     while at_s < count * 0.16:
         length = step_s * max(0.5, chance.gauss(1, 0.05))
         for phase, share in zip(ORDER, SHARES, strict=True):
             edges.append((at_s, phase))
             at_s += length * share
-    moments: list[Moment] = []
+    moments: list[TimedPhase] = []
     t_s, edge = 0.0, 0
     for _ in range(count):
         t_s += chance.uniform(0.05, 0.15)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpuwatch.tui.session.stack_phases.classify import told_by
 from tests.unit.sampled.stacks import (
     BACKWARD,
     CALL,
@@ -14,7 +15,6 @@ from tests.unit.sampled.stacks import (
     TRAIN,
     WAIT,
 )
-from tui.sampled.sorting import told_by
 
 LIGHTNING = (
     "<module> (train.py:60)",

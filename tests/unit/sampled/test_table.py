@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.sampled.table import NESTED, PHASES, ROWS, Row
+from gpuwatch.tui.session.stack_phases.table import NESTED, PHASES, ROWS, CodeRow
 
 SPEC = find_spec("torch")
 assert SPEC is not None
@@ -16,7 +16,7 @@ OF_TORCH = [row for row in ROWS if row.file.startswith("torch/")]
 
 
 @pytest.mark.parametrize("row", OF_TORCH, ids=lambda row: f"{row.phase}:{row.file}")
-def test_a_row_of_torch_names_what_is_there(row: Row) -> None:
+def test_a_row_of_torch_names_what_is_there(row: CodeRow) -> None:
     place = PACKAGES / row.file
     files = [place] if place.is_file() else list(place.rglob("*.py"))
     assert files, row.file

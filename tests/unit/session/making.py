@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from probe.wire import marks
-from probe.wire.messages import Batch, Hello, Loader, Open, Step
-from tui.observations import Delivered, ProcessesSeen, ProcessUse
-from tui.session.store import Session
-from tui.snapshot import Snapshot
-from tui.verdict.findings import Finding, Verdict
-from tui.verdict.memory_trend import MemoryTrend
-from tui.verdict.said import NOTHING_SAID, Held, Timeline
-from tui.verdict.window import Window
+from gpuwatch.probe.wire import marks
+from gpuwatch.probe.wire.messages import Batch, Hello, Loader, Open, Step
+from gpuwatch.tui.model.observations import Delivered, ProcessesSeen, ProcessUse
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.findings import Finding, Verdict
+from gpuwatch.tui.verdict.history import NO_HISTORY, Held, VerdictTimeline
+from gpuwatch.tui.verdict.memory.trends import MemoryTrend
+from gpuwatch.tui.verdict.window import Window
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -175,9 +175,9 @@ class ScriptedEngine:
             return self._verdicts.pop(0)
         return self._verdicts[0] if self._verdicts else verdict("warming-up")
 
-    def timeline(self) -> Timeline:
+    def timeline(self) -> VerdictTimeline:
         """Nothing: what was said is the test's."""
-        return NOTHING_SAID
+        return NO_HISTORY
 
     def summary(self) -> tuple[Held, ...]:
         """Nothing, likewise."""

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import structs
 
-from tests.unit.sampled.stacks import BACKWARD, FETCH, FORWARD, SAVE, STEP, TRAIN, WAIT
-from tui.observations import (
+from gpuwatch.tui.model.observations import (
     AnyObservation,
     GpuUse,
     Missing,
@@ -15,9 +14,10 @@ from tui.observations import (
     StackCount,
     StacksSeen,
 )
-from tui.session.store import Session
-from tui.snapshot import Snapshot
-from tui.verdict.engine import Engine
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.engine import Engine
+from tests.unit.sampled.stacks import BACKWARD, FETCH, FORWARD, SAVE, STEP, TRAIN, WAIT
 
 S = 1_000_000_000
 SAMPLES = 19

@@ -3,11 +3,11 @@
 import pytest
 from msgspec import structs
 
+from gpuwatch.tui.model.observations import Activity, ActivitySeen, GpusSeen, OtherProcess
+from gpuwatch.tui.session.gpu import LATE_NS, GpuStore
+from gpuwatch.tui.timeseries.step_edges import NO_STEPS, StepEdges
+from gpuwatch.tui.verdict.window import GpuActivity
 from tests.unit.session.test_on_a_gpu import gpu
-from tui.observations import Activity, ActivitySeen, GpusSeen, OtherProcess
-from tui.over_time.step_edges import NO_STEPS, StepEdges
-from tui.session.activity_book import LATE_NS, ActivityBook
-from tui.verdict.window import GpuActivity
 
 MS = 1_000_000
 
@@ -22,7 +22,7 @@ def reading(at_ms: int, *sms: float, tensor: float | None = 10.0) -> ActivitySee
 
 
 def test_the_picture_shows_the_multiprocessors_of_all_gpus() -> None:
-    book = ActivityBook()
+    book = GpuStore()
     for at in range(30):
         book.seen(reading(100 * at, 30.0, 50.0))
     saw = book.sawtooth(StepEdges.of((0, 250 * MS)))
@@ -35,7 +35,7 @@ def test_the_picture_shows_the_multiprocessors_of_all_gpus() -> None:
 
 
 def test_without_the_counters_it_shows_utilization() -> None:
-    book = ActivityBook()
+    book = GpuStore()
     for at in range(5):
         row = Activity(index=0, source="utilization", interval_ns=200 * MS, busy=40.0)
         book.seen(ActivitySeen(t_ns=200 * at * MS, gpus=(row,)))
@@ -45,7 +45,7 @@ def test_without_the_counters_it_shows_utilization() -> None:
 
 
 def test_each_gpu_has_its_own_series() -> None:
-    book = ActivityBook()
+    book = GpuStore()
     for at in range(30):
         book.seen(reading(100 * at, 30.0, 50.0))
     use = structs.replace(gpu(30.0), power_w=310.0)
@@ -64,7 +64,7 @@ def test_each_gpu_has_its_own_series() -> None:
 
 
 def test_a_source_that_takes_over_goes_on_in_a_series_of_its_own() -> None:
-    book = ActivityBook()
+    book = GpuStore()
     for at in range(10):
         row = Activity(index=0, source="utilization", interval_ns=200 * MS, busy=40.0)
         book.seen(ActivitySeen(t_ns=200 * at * MS, gpus=(row,)))
@@ -78,7 +78,7 @@ def test_a_source_that_takes_over_goes_on_in_a_series_of_its_own() -> None:
 
 
 def test_the_newest_second_in_one_number() -> None:
-    book = ActivityBook()
+    book = GpuStore()
     assert book.newest() == ()
     for at in range(30):
         book.seen(reading(100 * at, 10.0 if at < 20 else 30.0, 50.0))
@@ -88,7 +88,7 @@ def test_the_newest_second_in_one_number() -> None:
 
 
 def test_readings_to_fold_are_gpms_alone() -> None:
-    book = ActivityBook()
+    book = GpuStore()
     row = Activity(index=0, source="utilization", interval_ns=200 * MS, busy=40.0)
     book.seen(ActivitySeen(t_ns=200 * MS, gpus=(row,)))
     book.seen(reading(300, 20.0, 40.0))
@@ -97,7 +97,7 @@ def test_readings_to_fold_are_gpms_alone() -> None:
 
 
 def test_means_over_the_time_of_the_window() -> None:
-    book = ActivityBook()
+    book = GpuStore()
     for at in range(40):
         book.seen(reading(100 * at, 20.0 if at < 20 else 80.0, tensor=None))
     told = book.between(1_950 * MS, 3_900 * MS)
@@ -108,7 +108,7 @@ def test_means_over_the_time_of_the_window() -> None:
 
 
 def test_a_power_cap_is_no_throttling() -> None:
-    book = ActivityBook()
+    book = GpuStore()
     book.seen(reading(1_000, 50.0))
     for at, reasons in enumerate([("power cap",), ("power cap", "too hot"), (), ("too hot",)]):
         book.used(GpusSeen(t_ns=(500 + at) * MS, gpus=(gpu(50.0, reasons),)))
@@ -130,7 +130,7 @@ def shared(*others: OtherProcess, told: bool = True, clock: int = 1980) -> GpusS
 
 
 def of(*seen: GpusSeen) -> GpuActivity:
-    book = ActivityBook()
+    book = GpuStore()
     book.seen(reading(1_000, 50.0))
     for one in seen:
         book.used(one)

@@ -2,10 +2,10 @@
 
 import pytest
 
+from gpuwatch.tui.model.snapshot import Scope
+from gpuwatch.tui.session.step_profile import anchored
 from tests.unit.verdict.on_gpu import gpu_step
 from tests.unit.verdict.windows import even
-from tui.session.anchoring import anchored
-from tui.snapshot import Scope
 
 H200 = {
     130: (0, 0, 0, 80, 89, 89, 95, 64, 0, 0, 0, 0),

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from gpuwatch.tui.errors import NoProcessError
+from gpuwatch.tui.model.snapshot import unseen
+from gpuwatch.tui.session.live import AwaitedPicture
 from tests.tui.fake_run import FakeRun
-from tui.errors import NoProcessError
-from tui.session.awaited import AwaitedPicture
-from tui.snapshot import unseen
 
 FIRST = unseen(48213, "train.py", 0, 1.8e9)
 

@@ -1,10 +1,10 @@
 """Stacks merged into trees, in which only what tells something has a row."""
 
+from gpuwatch.tui.model.observations import StacksSeen
+from gpuwatch.tui.model.stack_trees import Branch, Merged
+from gpuwatch.tui.session.stack_tree import branches_of
+from gpuwatch.tui.session.stacks_by_gpu_state import stacks_of, threads_of
 from tests.unit.sources.test_stacks import chunk
-from tui.observations import StacksSeen
-from tui.session.branches import branches_of
-from tui.session.sorted_stacks import stacks_of, threads_of
-from tui.stack_trees import Branch, Merged
 
 TRAIN = ("<module> (train.py:1)", "main (train.py:9)")
 NEXT = ("__next__ (torch/utils/data/dataloader.py:7)", "_get (torch/utils/data/dataloader.py:8)")

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
+from gpuwatch.tui.model.observations import AnyObservation, Link
+from gpuwatch.tui.session.collector import Collector
+from gpuwatch.tui.session.live import LivePicture
+from gpuwatch.tui.session.session import Session
 from tests.unit.session.making import MS, S, session
-from tui.collect import Collector
-from tui.observations import AnyObservation, Link
-from tui.session.live import LivePicture
-from tui.session.store import Session
 
 
 class HeldClock:

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
+from gpuwatch.tui.session.cpu_activity import Computing, OnCpu, PhaseSpan, grain_for, spans_of
+from gpuwatch.tui.timeseries.series import Series
 from tests.unit.session.making import (
     MS,
     S,
@@ -15,9 +17,6 @@ from tests.unit.session.making import (
     step,
     steps,
 )
-from tui.over_time.series import Series
-from tui.session.computing import Computing, Span, grain_for, spans_of
-from tui.session.on_cpu import OnCpu
 
 ENDS = range(20, 1_000, 20)
 
@@ -28,7 +27,7 @@ def moments(series: Series) -> dict[int, int]:
     return {end: round(one.mean) for end, one in told.items() if one and one.known_ns >= 10 * MS}
 
 
-def values(computing: Computing, open_spans: tuple[Span, ...] = ()) -> list[int]:
+def values(computing: Computing, open_spans: tuple[PhaseSpan, ...] = ()) -> list[int]:
     return list(moments(computing.series(open_spans)).values())
 
 
@@ -99,7 +98,7 @@ def looks(*percents: float | None) -> OnCpu:
     return told
 
 
-def in_seconds(spans: Iterable[Span]) -> list[tuple[float, float, float]]:
+def in_seconds(spans: Iterable[PhaseSpan]) -> list[tuple[float, float, float]]:
     return [(start_ns / S, end_ns / S, share) for start_ns, end_ns, share in spans]
 
 

@@ -2,15 +2,22 @@
 
 import pytest
 
-from probe.wire import marks
+from gpuwatch.probe.wire import marks
+from gpuwatch.tui.model.observations import (
+    AnyObservation,
+    DumpSeen,
+    Link,
+    Missing,
+    StackCount,
+    StacksSeen,
+)
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.session.stacks import StackStore
+from gpuwatch.tui.verdict import thresholds
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.wording.stacks import notes, title, why_not_idle
 from tests.unit.session.making import S, delivered, open_at
-from tui.observations import AnyObservation, DumpSeen, Link, Missing, StackCount, StacksSeen
-from tui.session.stack_book import StackBook
-from tui.session.store import Session
-from tui.snapshot import Snapshot
-from tui.verdict import policy
-from tui.verdict.engine import Engine
-from tui.wording.stacks import notes, title, why_not_idle
 
 WAY = ("<module> (train.py:19)", "take (train.py:11)")
 HOLDER = ("run (threading.py:982)", "hold (train.py:9)")
@@ -26,7 +33,7 @@ def dump(taken_ns: int) -> DumpSeen:
 
 
 def test_it_says_where_the_thread_is_until_the_next_mark() -> None:
-    book = StackBook()
+    book = StackStore()
     assert book.where(0, None).frame is None
     book.dumps.seen(dump(5 * S))
     assert book.where(60 * S, 4 * S)[:3] == (WAY[-1], WAY, "probe")
@@ -34,7 +41,7 @@ def test_it_says_where_the_thread_is_until_the_next_mark() -> None:
 
 
 def test_samples_say_more() -> None:
-    book = StackBook()
+    book = StackStore()
     book.dumps.seen(dump(5 * S))
     sampled = StackCount(role="main", pid=1, thread="", frames=("f (a.py:1)",), count=9)
     book.seen(StacksSeen(t_ns=6 * S, started_ns=5 * S, samples=9, stacks=(sampled,)))
@@ -56,7 +63,7 @@ def at(session: Session, seconds: float) -> Snapshot:
 
 
 MARK = delivered([], 1_000, open=open_at(1_000, kind=marks.BACKWARD_LEAVE))
-LATE_S = 2 + policy.STALL_FIRST_S
+LATE_S = 2 + thresholds.STALL_FIRST_S
 
 
 def test_the_probe_is_asked_where_nothing_moves_and_py_spy_is_refused() -> None:

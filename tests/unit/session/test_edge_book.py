@@ -1,12 +1,12 @@
 """Where the steps began."""
 
+from gpuwatch.tui.session.steps import HELD, EdgeStore
+from gpuwatch.tui.timeseries.step_edges import NO_STEPS, StepEdges
 from tests.unit.session.making import MS, steps
-from tui.over_time.step_edges import NO_STEPS, StepEdges
-from tui.session.edge_book import HELD, EdgeBook
 
 
 def test_edges_are_the_starts_and_the_newest_end() -> None:
-    book = EdgeBook()
+    book = EdgeStore()
     assert len(book.edges()) == 0
     book.ended(steps(3, data_ms=10, forward_ms=30))
     edges = book.edges()
@@ -30,7 +30,7 @@ def test_which_step_ran_at_a_moment() -> None:
 
 
 def test_it_is_bounded_and_what_it_gave_stays() -> None:
-    book = EdgeBook()
+    book = EdgeStore()
     many = steps(1_000, forward_ms=1)
     book.ended(many)
     early = book.edges()

@@ -2,15 +2,15 @@
 
 from msgspec import structs
 
-from probe.wire.messages import GpuMemory
+from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.session.events import EventStore
+from gpuwatch.tui.verdict.window_selection import PaceChange
 from tests.unit.session.making import S, loader, step
-from tui.session.event_book import EventBook
-from tui.verdict.changes import Change
 
 READING = GpuMemory(S, 10, 0, 0, 0, 0, 0, 0, None, 3, 0)
 
 
-def told(book: EventBook, t_s: int, retries: int, ooms: int = 0, device: int = 0) -> None:
+def told(book: EventStore, t_s: int, retries: int, ooms: int = 0, device: int = 0) -> None:
     book.allocator_told(
         structs.replace(
             READING, t_ns=t_s * S, step=10 * t_s, device=device, retries=retries, ooms=ooms
@@ -19,14 +19,14 @@ def told(book: EventBook, t_s: int, retries: int, ooms: int = 0, device: int = 0
 
 
 def test_what_an_allocator_did_before_it_was_seen_is_no_event() -> None:
-    book = EventBook()
+    book = EventStore()
     told(book, 1, retries=3)
     told(book, 2, retries=3)
     assert book.newest() == ()
 
 
 def test_an_allocator_that_had_to_empty_its_cache_is_told_once() -> None:
-    book = EventBook()
+    book = EventStore()
     told(book, 1, retries=3)
     told(book, 2, retries=4)
     told(book, 2, retries=4)  # sent again after a reconnection
@@ -41,7 +41,7 @@ def test_an_allocator_that_had_to_empty_its_cache_is_told_once() -> None:
 
 
 def test_every_event_has_a_kind() -> None:
-    book = EventBook()
+    book = EventStore()
     book.step_ended(step(4, 5, checkpoint_ms=1, evaluation_ms=2))
     book.loader_told(S, 4, loader())
     book.loader_told(2 * S, 5, loader(worker_pids=(21, 22), iterations=2))
@@ -49,15 +49,17 @@ def test_every_event_has_a_kind() -> None:
 
 
 def test_what_is_shorter_than_a_second_is_told_in_milliseconds() -> None:
-    book = EventBook()
+    book = EventStore()
     book.step_ended(step(4, 0, checkpoint_ms=47.8, evaluation_ms=4_130))
     assert [event.text for event in book.newest()] == ["checkpoint 47.8 ms", "evaluation 4.1 s"]
 
 
 def test_a_change_of_pace_says_the_new_time_first_and_which_way_it_went() -> None:
-    book = EventBook()
-    book.pace_changed(step(4, 5, forward_ms=1), Change(3, 25e6, 28.6e6, "data wait 18 ms → 21 ms"))
-    book.pace_changed(step(40, 900, forward_ms=1), Change(30, 28.6e6, 14e6))
+    book = EventStore()
+    book.pace_changed(
+        step(4, 5, forward_ms=1), PaceChange(3, 25e6, 28.6e6, "data wait 18 ms → 21 ms")
+    )
+    book.pace_changed(step(40, 900, forward_ms=1), PaceChange(30, 28.6e6, 14e6))
     assert [(event.text, event.better) for event in book.newest()] == [
         ("step time 29 ms, +14% (was 25 ms): data wait 18 ms → 21 ms", False),
         ("step time 14 ms, -51% (was 29 ms)", True),
@@ -65,10 +67,10 @@ def test_a_change_of_pace_says_the_new_time_first_and_which_way_it_went() -> Non
 
 
 def test_a_change_of_pace_that_comes_again_takes_the_place_of_the_one_before() -> None:
-    book = EventBook()
+    book = EventStore()
     for at in range(3):
-        book.pace_changed(step(100 * at, 5_000 * at, forward_ms=1), Change(3, 32e6, 96e6))
-        book.pace_changed(step(100 * at + 50, 5_000 * at + 2_500), Change(3, 96e6, 33e6))
+        book.pace_changed(step(100 * at, 5_000 * at, forward_ms=1), PaceChange(3, 32e6, 96e6))
+        book.pace_changed(step(100 * at + 50, 5_000 * at + 2_500), PaceChange(3, 96e6, 33e6))
     assert [(event.step, event.text) for event in book.newest()] == [
         (200, "step time 96 ms, +200% (was 32 ms) · 3 times so far"),
         (250, "step time 33 ms, -66% (was 96 ms) · 3 times so far"),

@@ -2,10 +2,10 @@
 
 import pytest
 
-from probe.wire.messages import Batch, GpuClock, GpuStep, Open
+from gpuwatch.probe.wire.messages import Batch, GpuClock, GpuStep, Open
+from gpuwatch.tui.session.gpu_steps import GpuStepStore
 from tests.unit.verdict.on_gpu import gpu_step
 from tests.unit.verdict.windows import even
-from tui.session.gpu_step_book import GpuStepBook
 
 STEPS = even(20, data_ms=10, forward_ms=5, backward_ms=5)
 ROWS = [
@@ -20,21 +20,21 @@ def batch(rows: list[GpuStep]) -> Batch:
 
 
 def test_rows_are_kept_once() -> None:
-    book = GpuStepBook()
+    book = GpuStepStore()
     book.delivered(batch(ROWS[:12]))
     book.delivered(batch(ROWS))
     assert book.between(0, STEPS[-1].end_ns) == tuple(ROWS)
 
 
 def test_rows_of_a_stretch_of_time() -> None:
-    book = GpuStepBook()
+    book = GpuStepStore()
     book.delivered(batch(ROWS))
     assert book.between(STEPS[5].start_ns, STEPS[8].end_ns) == tuple(ROWS[5:9])
     assert book.between(STEPS[5].start_ns, STEPS[8].end_ns - 1) == tuple(ROWS[5:8])
 
 
 def test_the_rows_in_numbers() -> None:
-    book = GpuStepBook()
+    book = GpuStepStore()
     book.delivered(batch(ROWS))
     told = book.phases(ROWS)
     assert told is not None
@@ -48,5 +48,5 @@ def test_the_rows_in_numbers() -> None:
 
 
 def test_without_rows_there_is_nothing_to_tell() -> None:
-    assert GpuStepBook().phases(()) is None
-    assert GpuStepBook().cost_ns_a_step is None
+    assert GpuStepStore().phases(()) is None
+    assert GpuStepStore().cost_ns_a_step is None

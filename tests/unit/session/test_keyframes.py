@@ -5,17 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from probe.wire.messages import GpuMemory
+from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.session.history import OLD_STEPS, Keyframes, RememberedPicture, with_past
+from gpuwatch.tui.session.replay import Played
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.window import MemoryPoint
 from tests.processes.command_line import ROOT
 from tests.unit.faces.pictures import picture
 from tests.unit.session.making import S, steps
-from tui.recording.reader import Recording
-from tui.session.keyframes import OLD_STEPS, Keyframes
-from tui.session.played import Played
-from tui.session.remembered import RememberedPicture, with_past
-from tui.snapshot import Snapshot
-from tui.verdict.engine import Engine
-from tui.verdict.window import MemoryPoint
 
 
 def at(t_s: float) -> Snapshot:

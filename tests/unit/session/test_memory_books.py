@@ -5,13 +5,13 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from probe.wire.messages import GpuMemory
+from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.model.observations import GpuUse
+from gpuwatch.tui.session.events import RunEventStore
+from gpuwatch.tui.session.memory import MemorySeries
+from gpuwatch.tui.session.window_builder import room_of
+from gpuwatch.tui.verdict.window import MemoryPoint, RunEvent
 from tests.unit.session.making import delivered, loader, process, processes, session, step
-from tui.observations import GpuUse
-from tui.session.memory_room import room_of
-from tui.session.memory_series import MemorySeries
-from tui.session.moment_book import MomentBook
-from tui.verdict.window import MemoryPoint, Moment
 
 S = 1_000_000_000
 MIB = 1024**2
@@ -35,25 +35,25 @@ def test_a_series_reaches_back_to_the_beginning_in_bounded_room() -> None:
 
 
 def test_moments_of_steps() -> None:
-    book = MomentBook()
+    book = RunEventStore()
     book.step_ended(step(3, 0, forward_ms=5))
     book.step_ended(step(4, 5, forward_ms=5, evaluation_ms=9, checkpoint_ms=1))
-    assert book.all() == (Moment(4, "evaluation"), Moment(4, "checkpoint"))
+    assert book.all() == (RunEvent(4, "evaluation"), RunEvent(4, "checkpoint"))
 
 
 def test_epochs_are_when_a_training_loader_begins_again() -> None:
-    book = MomentBook()
+    book = RunEventStore()
     book.loader_told(0, loader())
     book.loader_told(50, loader(batch_bytes=1_000))
     book.loader_told(100, loader(iterations=2))
     book.loader_told(100, loader(key=2))
     book.loader_told(101, loader(key=2, evaluation=True))
     book.loader_told(200, loader(iterations=3, worker_pids=(21, 22)))
-    assert book.all() == (Moment(100, "epoch"), Moment(200, "epoch"), Moment(200, "workers"))
+    assert book.all() == (RunEvent(100, "epoch"), RunEvent(200, "epoch"), RunEvent(200, "workers"))
 
 
 def test_a_loader_made_anew_each_epoch_begins_one() -> None:
-    book = MomentBook()
+    book = RunEventStore()
     for epoch in range(3):
         book.loader_told(100 * epoch, loader(key=epoch + 1))
     assert [moment.step for moment in book.all()] == [100, 200]
@@ -125,6 +125,6 @@ def test_a_window_holds_the_moments_the_warm_up_and_what_each_worker_has_grown_b
         store.ingest(processes(at_ms, process(1), *workers))
     store.snapshot(91 * S, 0.0)
     newest = engine.windows[-1]
-    assert newest.moments == (Moment(300, "evaluation"),)
+    assert newest.moments == (RunEvent(300, "evaluation"),)
     assert 5 <= newest.warm_step <= 10, "though the first steps are not held any more"
     assert newest.workers_grown == (40 * MIB, 80 * MIB)

@@ -2,9 +2,9 @@
 
 from msgspec import structs
 
+from gpuwatch.tui.model.observations import GpusSeen, OtherProcess
+from gpuwatch.tui.session.memory import MemoryLevels
 from tests.unit.session.test_memory_books import GIB, GPU, READING, S
-from tui.observations import GpusSeen, OtherProcess
-from tui.session.memory_levels import MemoryLevels
 
 
 def seen(t_s: int, *others: int) -> GpusSeen:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpuwatch.tui.model.observations import Activity, ActivitySeen, Delivered, GpusSeen, GpuUse
 from tests.unit.session.making import (
     MS,
     delivered,
@@ -11,13 +12,6 @@ from tests.unit.session.making import (
     steps,
 )
 from tests.unit.session.test_gpu_step_book import ROWS, batch
-from tui.observations import (
-    Activity,
-    ActivitySeen,
-    Delivered,
-    GpusSeen,
-    GpuUse,
-)
 
 
 def gpu(percent: float | None, throttles: tuple[str, ...] = ()) -> GpuUse:

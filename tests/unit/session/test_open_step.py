@@ -2,11 +2,11 @@
 
 import pytest
 
-from probe.wire import marks
-from probe.wire.page import STATE_ARMED, STATE_DISARMED, STATE_UNINSTALLED
+from gpuwatch.probe.wire import marks
+from gpuwatch.probe.wire.page import STATE_ARMED, STATE_DISARMED, STATE_UNINSTALLED
+from gpuwatch.tui.model.observations import PageSeen
+from gpuwatch.tui.session.open_step import OpenStepStore
 from tests.unit.session.making import MS, delivered, open_at
-from tui.observations import PageSeen
-from tui.session.open_step import OpenStepBook
 
 
 def page(kind: int, since_ms: float, steps: int = 3, state: int = STATE_ARMED) -> PageSeen:
@@ -20,15 +20,15 @@ def page(kind: int, since_ms: float, steps: int = 3, state: int = STATE_ARMED) -
     )
 
 
-def told(since_ms: float, **fields: object) -> OpenStepBook:
-    book = OpenStepBook()
+def told(since_ms: float, **fields: object) -> OpenStepStore:
+    book = OpenStepStore()
     message = delivered([], since_ms, open=open_at(since_ms, **fields))  # type: ignore[arg-type]
     book.delivered(message.batch, steps=3)
     return book
 
 
 def test_nothing_before_the_first_mark() -> None:
-    book = OpenStepBook()
+    book = OpenStepStore()
     assert book.at(5 * MS, None) is None
     book.page_seen(page(0, 0))
     assert book.at(5 * MS, None) is None

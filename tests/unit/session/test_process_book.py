@@ -3,9 +3,9 @@
 import pytest
 from msgspec import structs
 
+from gpuwatch.tui.model.observations import ProcessesSeen
+from gpuwatch.tui.session.processes import ProcessStore
 from tests.unit.session.making import MS, process, processes
-from tui.observations import ProcessesSeen
-from tui.session.process_book import ProcessBook
 
 
 def look(t_ms: float, delay: float | None, **fields: float | None) -> ProcessesSeen:
@@ -16,7 +16,7 @@ def look(t_ms: float, delay: float | None, **fields: float | None) -> ProcessesS
 
 
 def test_means_over_the_stretch_alone() -> None:
-    book = ProcessBook()
+    book = ProcessStore()
     book.seen(look(500, 90.0, throttled_percent=80.0, others_cpu_percent=200.0, cpu=10.0))
     for at in range(2, 7):
         fields = {"throttled_percent": 10.0 * at, "others_cpu_percent": 150.0}
@@ -30,28 +30,28 @@ def test_means_over_the_stretch_alone() -> None:
 
 
 def test_threads_beside_the_training_thread_are_its_own() -> None:
-    book = ProcessBook()
+    book = ProcessStore()
     book.seen(look(1_000, 5.0, cpu=250.0))
     assert book.host_use(0, 2_000 * MS).beside_cores == pytest.approx(1.5 + 1.8)
 
 
 def test_what_nobody_told_is_not_zero() -> None:
-    book = ProcessBook()
+    book = ProcessStore()
     book.seen(look(1_000, None))
     use = book.host_use(0, 2_000 * MS)
     assert (use.run_delay, use.cpu_throttled, use.others_cores) == (None, None, None)
-    assert ProcessBook().host_use(0, 2_000 * MS).main_cpu_percent is None
+    assert ProcessStore().host_use(0, 2_000 * MS).main_cpu_percent is None
 
 
 def test_a_stretch_without_a_look_is_as_the_newest_one_saw_it() -> None:
-    book = ProcessBook()
+    book = ProcessStore()
     book.seen(look(1_000, 5.0))
     book.seen(look(2_000, 30.0))
     assert book.host_use(2_100 * MS, 2_200 * MS).run_delay == pytest.approx(0.3)
 
 
 def test_how_long_workers_wait_for_a_core() -> None:
-    book = ProcessBook()
+    book = ProcessStore()
     book.seen(look(1_000, 5.0))
     workers = book.worker_use()
     assert workers is not None

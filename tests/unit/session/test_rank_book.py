@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from probe.wire import marks, page
+from gpuwatch.probe.wire import marks, page
+from gpuwatch.tui.model.observations import Greeted, RanksSeen, RankUse
+from gpuwatch.tui.recording.rounding import kept
+from gpuwatch.tui.session.ranks import RankStore
 from tests.unit.session.making import HELLO, MS, S, session
-from tui.observations import Greeted, RanksSeen, RankUse
-from tui.recording.rounding import kept
-from tui.session.rank_book import RankBook
 
 PID = 48213
 
@@ -40,7 +40,7 @@ def seen(at_s: float, *ranks: RankUse) -> RanksSeen:
 
 
 def test_means_are_over_the_last_ten_seconds() -> None:
-    book = RankBook(PID)
+    book = RankStore(PID)
     for at_s in range(1, 31):
         slow = {"wall_ns": 3 * S, "data_ns": 2 * S} if at_s > 20 else {}
         book.seen(seen(at_s, use(0, at_s), use(1, at_s, **slow)))
@@ -55,7 +55,7 @@ def test_means_are_over_the_last_ten_seconds() -> None:
 
 
 def test_long_steps_reach_further_back() -> None:
-    book = RankBook(PID)
+    book = RankStore(PID)
     for at_s in range(1, 61):
         ended = at_s % 20 == 0
         fields = {"counted": int(ended), "wall_ns": 20 * S * ended, "data_ns": S * ended}
@@ -64,7 +64,7 @@ def test_long_steps_reach_further_back() -> None:
 
 
 def test_without_a_step_nothing_is_known_and_nothing_is_zero() -> None:
-    book = RankBook(PID)
+    book = RankStore(PID)
     book.seen(seen(1, use(0, 1, counted=0, wall_ns=0, data_ns=0, backward_ns=0)))
     rank = book.ranks[0]
     assert (rank.step_ms, rank.data_share, rank.own_ms) == (None, None, None)
@@ -83,13 +83,13 @@ def test_without_a_step_nothing_is_known_and_nothing_is_zero() -> None:
     ],
 )
 def test_the_state(fields: dict[str, Any], state: str) -> None:
-    book = RankBook(PID)
+    book = RankStore(PID)
     book.seen(seen(10, use(0, 10, **fields)))
     assert book.ranks[0].state == state
 
 
 def test_a_rank_that_was_started_anew_has_no_past() -> None:
-    book = RankBook(PID)
+    book = RankStore(PID)
     for at_s in range(1, 5):
         book.seen(seen(at_s, use(1, at_s)))
     book.seen(seen(5, use(1, 5, pid=99, wall_ns=2 * S)))
@@ -97,7 +97,7 @@ def test_a_rank_that_was_started_anew_has_no_past() -> None:
 
 
 def test_activity_is_the_gpus_or_else_what_was_no_wait() -> None:
-    book = RankBook(PID)
+    book = RankStore(PID)
     for at_s in range(1, 5):
         book.seen(seen(at_s, use(0, at_s, device=2, device_busy_percent=70.0), use(1, at_s)))
     gpu, host = (rank.active for rank in book.ranks)

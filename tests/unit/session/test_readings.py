@@ -2,8 +2,8 @@
 
 import pytest
 
-from tui.observations import Activity, ActivitySeen
-from tui.session.readings import HELD, MERGED_OF, SINGLE, Readings, means
+from gpuwatch.tui.model.observations import Activity, ActivitySeen
+from gpuwatch.tui.session.gpu import HELD, MERGED_OF, SINGLE, Readings, means
 
 MS = 1_000_000
 

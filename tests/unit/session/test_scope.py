@@ -8,12 +8,12 @@ from math import sqrt
 import msgspec
 import pytest
 
-from probe.wire.messages import Step
+from gpuwatch.probe.wire.messages import Step
+from gpuwatch.tui.model.observations import Activity, ActivitySeen
+from gpuwatch.tui.model.snapshot import Scope
+from gpuwatch.tui.session.step_profile import PARTS, ProfileSample, folded
 from tests.unit.session.making import delivered, session, step
 from tests.unit.verdict.on_gpu import gpu_step
-from tui.observations import Activity, ActivitySeen
-from tui.session.scope import PARTS, Reading, folded
-from tui.snapshot import Scope
 
 MS = 1_000_000
 Profile = Callable[[float], float]
@@ -43,7 +43,7 @@ def sampled(
     unlike: float = 0.0,
     samples: int = 240,
     seed: int = 1,
-) -> tuple[list[Reading], list[int]]:
+) -> tuple[list[ProfileSample], list[int]]:
     """Readings of 100 ms with a noise of 1.5 points, and the edges of the steps.
 
     `jitter`: of the steps' lengths, relative. `unlike`: part of the steps that take three times as
@@ -69,7 +69,7 @@ def sampled(
         part = until[whole] + (until[whole + 1] - until[whole]) * (phase - whole)
         return sums[at] + length * part, at
 
-    readings: list[Reading] = []
+    readings: list[ProfileSample] = []
     before, at = total(500.0, 0)
     told_ms = 500.0
     for i in range(1, samples + 1):
@@ -77,7 +77,7 @@ def sampled(
         counted, at = total(end_ms, at)
         value = min(100.0, max(0.0, (counted - before) / 100.0 + chance.gauss(0, 1.5)))
         start_ms, told_ms = told_ms, end_ms + chance.random() * late_ms
-        readings.append(Reading(round(start_ms * MS), round(told_ms * MS), value))
+        readings.append(ProfileSample(round(start_ms * MS), round(told_ms * MS), value))
         before = counted
     return readings, [round(edge * MS) for edge in edges]
 
@@ -150,7 +150,7 @@ def test_times_that_are_wrong_are_found_out() -> None:
     readings, edges = sampled(130, waits_then_works)
     chance = random.Random(3)
     wrong = [
-        Reading(one.start_ns + moved, one.end_ns + moved, one.value)
+        ProfileSample(one.start_ns + moved, one.end_ns + moved, one.value)
         for one in readings
         for moved in [round(chance.random() * 90 * MS)]
     ]

@@ -4,8 +4,19 @@ import threading
 
 import pytest
 
-from probe.wire.messages import Settings
-from probe.wire.page import STATE_ARMED, STATE_ENDED
+from gpuwatch.probe.wire.messages import Settings
+from gpuwatch.probe.wire.page import STATE_ARMED, STATE_ENDED
+from gpuwatch.tui.model.observations import (
+    AnyObservation,
+    Greeted,
+    Link,
+    Missing,
+    PageSeen,
+    TargetEnded,
+)
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.engine import Engine
 from tests.unit.session.making import (
     HELLO,
     MS,
@@ -20,17 +31,6 @@ from tests.unit.session.making import (
     steps,
     verdict,
 )
-from tui.observations import (
-    AnyObservation,
-    Greeted,
-    Link,
-    Missing,
-    PageSeen,
-    TargetEnded,
-)
-from tui.session.store import Session
-from tui.snapshot import Snapshot
-from tui.verdict.engine import Engine
 
 
 def page(state: int) -> PageSeen:

@@ -2,27 +2,35 @@
 
 from collections.abc import Sequence
 
+from gpuwatch.tui.model.observations import Activity, ActivitySeen, StackCount, StacksSeen
+from gpuwatch.tui.model.stack_trees import StackTrees, worth_showing
+from gpuwatch.tui.session.gpu import GpuStore
+from gpuwatch.tui.session.gpu_steps import GpuStepStore
+from gpuwatch.tui.session.stacks import StackStore
+from gpuwatch.tui.session.stacks_by_gpu_state import (
+    GpuInterval,
+    Idleness,
+    SortedStacks,
+    sorted_by,
+    state_of,
+    threads_of,
+    waits_on_gpu,
+    waits_on_host,
+)
+from gpuwatch.tui.session.step_profile import ProfileSample
+from gpuwatch.tui.session.steps import StepStore
 from tests.unit.session.making import MS, S, step, steps
 from tests.unit.verdict.on_gpu import gpu_step
-from tui.observations import Activity, ActivitySeen, StackCount, StacksSeen
-from tui.session.activity_book import ActivityBook
-from tui.session.gpu_step_book import GpuStepBook
-from tui.session.idleness import Idleness, Stretch, state_of, waits_on_gpu, waits_on_host
-from tui.session.scope import Reading
-from tui.session.sorted_stacks import SortedStacks, sorted_by, threads_of
-from tui.session.stack_book import StackBook
-from tui.session.step_book import StepBook
-from tui.stack_trees import StackTrees, worth_showing
 
 WAIT = ("train (train.py:3)", "wait (queue.py:180)")
 SPIN = ("train (train.py:4)", "forward (model.py:9)")
 EVERY_MS = 50
 
 
-def readings(*busy: float, from_ms: int = 0) -> list[Reading]:
+def readings(*busy: float, from_ms: int = 0) -> list[ProfileSample]:
     """One after the other, 100 ms each."""
     return [
-        Reading((from_ms + 100 * i) * MS, (from_ms + 100 * (i + 1)) * MS, value)
+        ProfileSample((from_ms + 100 * i) * MS, (from_ms + 100 * (i + 1)) * MS, value)
         for i, value in enumerate(busy)
     ]
 
@@ -82,7 +90,7 @@ def test_where_there_is_no_reading_nothing_is_known() -> None:
 
 
 def test_a_stretch_tells_more_than_the_reading_around_it() -> None:
-    known = Idleness([Stretch(20 * MS, 60 * MS, "idle")], readings(40.0))
+    known = Idleness([GpuInterval(20 * MS, 60 * MS, "idle")], readings(40.0))
     assert known.during(40 * MS, 40 * MS) == "idle"
     assert known.during(55 * MS, 55 * MS) is None
     assert known.during(80 * MS, 80 * MS) is None
@@ -100,8 +108,8 @@ def test_the_gpus_clock_tells_the_exposed_wait_of_steps_with_one_fetch() -> None
 
 def test_without_a_gpu_the_steps_tell_when_the_host_waits() -> None:
     assert waits_on_host([step(1, 0, data_ms=80, forward_ms=20)]) == [
-        Stretch(0, 80 * MS, "idle"),
-        Stretch(80 * MS, 100 * MS, "busy"),
+        GpuInterval(0, 80 * MS, "idle"),
+        GpuInterval(80 * MS, 100 * MS, "busy"),
     ]
     assert waits_on_host([step(1, 0, data_ms=80, forward_ms=20, count=3)]) == []
 
@@ -127,8 +135,8 @@ class Books:
     """All that the sorting looks at."""
 
     def __init__(self) -> None:
-        self.stacks, self.gpus = StackBook(), ActivityBook()
-        self.on_gpu, self.steps = GpuStepBook(), StepBook()
+        self.stacks, self.gpus = StackStore(), GpuStore()
+        self.on_gpu, self.steps = GpuStepStore(), StepStore()
         self.sorted = SortedStacks(self.stacks, self.gpus, self.on_gpu, self.steps)
 
     def counted(self, *busy: float, from_ms: int = 0) -> None:

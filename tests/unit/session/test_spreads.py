@@ -2,10 +2,10 @@
 
 import pytest
 
+from gpuwatch.tui.model.snapshot import Rare
+from gpuwatch.tui.session.steps import spreads_of
+from gpuwatch.tui.session.window_builder import step_stats
 from tests.unit.session.making import MS, step, steps
-from tui.session.spreads import spreads_of
-from tui.session.step_stats import step_stats
-from tui.snapshot import Rare
 
 
 def test_without_steps_there_is_nothing_to_tell() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from gpuwatch.tui.model.observations import StackCount, StacksSeen
+from gpuwatch.tui.session.stacks import StackStore
 from tests.unit.session.making import MS, S
-from tui.observations import StackCount, StacksSeen
-from tui.session.stack_book import StackBook
 
 HANG = (
     "<module> (train.py:120)",
@@ -28,7 +28,7 @@ def chunk(t_ns: int, *stacks: tuple[tuple[str, ...], int]) -> StacksSeen:
 
 
 def test_the_way_is_the_users_frames_and_the_innermost_that_they_call() -> None:
-    book = StackBook()
+    book = StackStore()
     book.seen(chunk(S, (HANG, 20)))
     assert book.main_way(2 * S) == (*HANG[:3], HANG[5], HANG[6])
     assert book.main_frame(2 * S) == HANG[6]
@@ -36,13 +36,13 @@ def test_the_way_is_the_users_frames_and_the_innermost_that_they_call() -> None:
 
 def test_deep_code_of_the_users_is_cut_at_its_outer_end() -> None:
     deep = tuple(f"f{depth} (model.py:{depth})" for depth in range(9))
-    book = StackBook()
+    book = StackStore()
     book.seen(chunk(S, ((*deep, "linear (torch/nn/functional.py:9)"), 20)))
     assert book.main_way(2 * S) == (*deep[-3:], "linear (torch/nn/functional.py:9)")
 
 
 def test_it_is_the_stack_that_was_seen_most_and_lately() -> None:
-    book = StackBook()
+    book = StackStore()
     assert book.main_way(S) == ()
     book.seen(chunk(S, (("a (x.py:1)",), 3), (("b (x.py:2)",), 9)))
     assert book.main_way(2 * S) == ("b (x.py:2)",)
@@ -71,7 +71,7 @@ def test_workers_stand_where_the_newest_look_found_each_of_them() -> None:
         worker(5, 8, "decode (PIL/ImageFile.py:300)"),
         worker(6, 20, *HANGS),
     )
-    book = StackBook()
+    book = StackStore()
     book.seen(StacksSeen(t_ns=S, started_ns=0, samples=20, stacks=(worker(5, 20, *IDLES),)))
     book.seen(StacksSeen(t_ns=2 * S, started_ns=S, samples=20, stacks=stacks))
     making, idle = book.where(3 * S, None).workers
@@ -88,7 +88,7 @@ def of_worker(t_ns: int, pid: int, among: tuple[int, ...]) -> StacksSeen:
 
 
 def test_a_turn_of_one_worker_says_nothing_of_the_others_nor_of_the_main_thread() -> None:
-    book = StackBook()
+    book = StackStore()
     book.seen(chunk(S, (HANG, 20)))
     book.seen(of_worker(2 * S, 5, (5, 6, 7)))
     frame, _, _, workers = book.where(3 * S, None)
@@ -99,7 +99,7 @@ def test_a_turn_of_one_worker_says_nothing_of_the_others_nor_of_the_main_thread(
 
 
 def test_what_was_seen_holds_until_something_moves() -> None:
-    book = StackBook()
+    book = StackStore()
     stacks = (*chunk(0, (HANG, 20)).stacks, worker(5, 20, *HANGS))
     book.seen(StacksSeen(t_ns=9 * S, started_ns=7 * S, samples=20, stacks=stacks))
     book.seen(of_worker(12 * S, 5, (5, 6)))
@@ -110,7 +110,7 @@ def test_what_was_seen_holds_until_something_moves() -> None:
 
 
 def test_of_a_run_that_moves_it_is_known_from_one_chunk_to_the_next() -> None:
-    book = StackBook()
+    book = StackStore()
     book.seen(chunk(20 * S, (HANG, 19)))
     told = [book.where(now_s * S, now_s * S - S).frame for now_s in range(20, 41)]
     book.seen(chunk(40 * S, (HANG, 19)))
@@ -123,7 +123,7 @@ def test_where_nothing_moves_what_was_seen_before_the_last_mark_says_nothing(
     marked_ms: int, known: bool
 ) -> None:
     """The chunk is of 19 s to 20 s."""
-    book = StackBook()
+    book = StackStore()
     stacks = (*chunk(0, (HANG, 19)).stacks, worker(5, 19, *HANGS))
     book.seen(StacksSeen(t_ns=20 * S, started_ns=19 * S, samples=19, stacks=stacks))
     stalled = book.where(31 * S, marked_ms * MS)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gpuwatch.tui.session.window_builder import step_stats
 from tests.unit.session.making import MS, step, steps
-from tui.session.step_stats import step_stats
 
 
 def test_no_steps_is_no_statistics() -> None:

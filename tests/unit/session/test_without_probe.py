@@ -5,6 +5,16 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
+from gpuwatch.tui.model.observations import (
+    Activity,
+    ActivitySeen,
+    AnyObservation,
+    GpusSeen,
+    Greeted,
+    Missing,
+    StacksSeen,
+)
+from gpuwatch.tui.model.snapshot import Snapshot
 from tests.unit.session.making import HELLO
 from tests.unit.session.sampled_run import (
     NO_GPU,
@@ -16,16 +26,6 @@ from tests.unit.session.sampled_run import (
     session,
     watched,
 )
-from tui.observations import (
-    Activity,
-    ActivitySeen,
-    AnyObservation,
-    GpusSeen,
-    Greeted,
-    Missing,
-    StacksSeen,
-)
-from tui.snapshot import Snapshot
 
 TRAINS = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}
 

@@ -3,9 +3,8 @@
 import pytest
 from msgspec import DecodeError
 
+from gpuwatch.tui.sources.py_spy import read_trace, standing_at, with_unseen
 from tests.unit.sources.traces import process, thread, trace
-from tui.sources.chrome_trace import read_trace
-from tui.sources.sample_times import standing_at, with_unseen
 
 MAIN = [process(10), thread(10)]
 WORKER = [process(10), process(12), thread(12)]

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tui.sources.cores import MemoryLimit, cores_of, memory_of
+from gpuwatch.tui.sources.system import MemoryLimit, cores_of, memory_of
 
 MACHINE = MemoryLimit(1000, 800)
 

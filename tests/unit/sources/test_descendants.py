@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tui.sources.descendants import Descendants
+from gpuwatch.tui.sources.system import Descendants
 
 SHELL = 'while read line; do sh -c "sleep 60 & echo \\$!; wait" & done'
 """For each line that it reads it starts a shell with a child, and says the child's pid."""

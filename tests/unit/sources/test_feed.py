@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import zmq
 
-from probe.identity import identify
-from probe.peers import PEER_TIMEOUT_NS
-from probe.wire.messages import Hello, Subscribe, decode_request
-from tui.observations import Missing
-from tui.sources.feed import FORGOTTEN_NS, LOOK_NS, WATCHING_NS, FeedSource
+from gpuwatch.probe.identity import identify
+from gpuwatch.probe.peers import PEER_TIMEOUT_NS
+from gpuwatch.probe.wire.messages import Hello, Subscribe, decode_request
+from gpuwatch.tui.model.observations import Missing
+from gpuwatch.tui.sources.feed import FORGOTTEN_NS, LOOK_NS, WATCHING_NS, FeedSource
 
 LIMIT_MS = 10_000
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from probe.resident import resident_bytes
-from tui.sources.file_pages import proportional_bytes, resident_file_bytes
+from gpuwatch.probe.resident import resident_bytes
+from gpuwatch.tui.sources.process import proportional_bytes, resident_file_bytes
 
 MIB = 1024**2
 MAPPED = 48 * MIB

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tui.observations import StackCount
-from tui.sources.frames import place_of, summarise
+from gpuwatch.tui.model.frames import place_of, summarise
+from gpuwatch.tui.model.observations import StackCount
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from gpuwatch.tui.model.observations import (
+    Activity,
+    ActivitySeen,
+    AnyObservation,
+    GpusSeen,
+    Missing,
+)
+from gpuwatch.tui.sources import nvml as nvml_source
+from gpuwatch.tui.sources.nvml import NvmlSource
 from tests.unit.sources.fake_nvml import FakeNvml
-from tui.observations import Activity, ActivitySeen, AnyObservation, GpusSeen, Missing
-from tui.sources import nvml as nvml_source
-from tui.sources.nvml import NvmlSource
 
 MS = 1_000_000
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gpuwatch.tui.model.observations import ProcessesSeen
+from gpuwatch.tui.sources.launcher import FIND_NS, NUMBERS, Launcher
+from gpuwatch.tui.sources.process import FIND_NS as FIND_PINS_NS
+from gpuwatch.tui.sources.process import PinThreads, ProcessSource
 from tests.unit.sources.test_cores import write
-from tui.observations import ProcessesSeen
-from tui.sources.launcher import FIND_NS, NUMBERS, Launcher
-from tui.sources.pin_threads import FIND_NS as FIND_PINS_NS
-from tui.sources.pin_threads import PinThreads
-from tui.sources.process import ProcessSource
 
 S = 1_000_000_000
 LAUNCHES = """

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tui.observations import GpusSeen, Missing
-from tui.sources import nvml
-from tui.sources.gpu_target import has_opened_driver, visible
-from tui.sources.nvml import NvmlSource
+from gpuwatch.tui.discovery.process_kind import has_opened_driver, visible
+from gpuwatch.tui.model.observations import GpusSeen, Missing
+from gpuwatch.tui.sources import nvml
+from gpuwatch.tui.sources.nvml import NvmlSource
 
 UUIDS = ["GPU-aaaa", "GPU-bbbb", "GPU-bbcc"]
 

@@ -1,6 +1,6 @@
 """What is dear to read is read rarely."""
 
-from tui.sources.pacing import Pace
+from gpuwatch.tui.sources.system import Pace
 
 S = 10**9
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.sources.py_spy import PySpy
+from gpuwatch.tui.sources.py_spy import PySpy
 
 
 def held() -> set[tuple[str, str]]:

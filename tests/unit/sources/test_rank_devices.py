@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from gpuwatch.tui.sources import ranks
+from gpuwatch.tui.sources.ranks import FIND_NS, RankDevices
 from tests.unit.sources.fake_nvml import FakeNvml, LibraryNotFound
-from tui.sources import rank_devices
-from tui.sources.rank_devices import FIND_NS, RankDevices
 
 OWN = os.getpid()
 
@@ -35,7 +35,7 @@ def test_a_rank_is_found_by_its_pid_and_its_samples_are_means() -> None:
 def test_where_nvml_knows_no_pid_the_local_rank_tells(
     monkeypatch: pytest.MonkeyPatch, opened: bool, local_rank: int, found: bool
 ) -> None:
-    monkeypatch.setattr(rank_devices, "has_opened_driver", lambda pid: opened)
+    monkeypatch.setattr(ranks, "has_opened_driver", lambda pid: opened)
     use = devices(FakeNvml())
     use.find({OWN: local_rank}, 0)
     assert (OWN in use.take()) is found

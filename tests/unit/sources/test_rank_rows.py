@@ -1,14 +1,14 @@
 """How many steps a row of a state page stands for."""
 
-from tui.sources.ranks import told_rows
-from tui.state_page import Row
+from gpuwatch.tui.discovery.state_page import PageStep
+from gpuwatch.tui.sources.ranks import told_rows
 
 
-def row(number: int, start_ns: int, end_ns: int) -> Row:
-    return Row(number, start_ns, end_ns, 0, 0, 0, 0, 0, 0)
+def row(number: int, start_ns: int, end_ns: int) -> PageStep:
+    return PageStep(number, start_ns, end_ns, 0, 0, 0, 0, 0, 0)
 
 
-def counts(*rows: Row) -> list[tuple[int, int]]:
+def counts(*rows: PageStep) -> list[tuple[int, int]]:
     return [(told.number, count) for told, count in told_rows(list(rows))]
 
 

@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.model.observations import ProcessesSeen
+from gpuwatch.tui.sources.process import ProcessSource
+from gpuwatch.tui.sources.system import (
+    QuotaUse,
+    QuotaWatch,
+    ThreadTimes,
+    others_percent,
+    quota_use_of,
+    thread_times,
+)
 from tests.unit.sources.test_cores import process, write
-from tui.observations import ProcessesSeen
-from tui.sources.cores import QuotaUse, quota_use_of
-from tui.sources.process import ProcessSource
-from tui.sources.scheduling import QuotaWatch, ThreadTimes, others_percent, thread_times
 
 S = 1_000_000_000
 ME = os.getpid()

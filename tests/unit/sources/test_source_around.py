@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec import structs
 
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.sources.source_code import AROUND, read_around
 from tests.tui.fake_run import HELLO, FakeRun
-from tui.snapshot import Snapshot
-from tui.sources.source_around import AROUND, read_around
 
 
 def picture(tmp_path: Path, **fields: object) -> Snapshot:

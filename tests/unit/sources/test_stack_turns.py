@@ -2,14 +2,14 @@
 
 import pytest
 
+from gpuwatch.tui.sources.stacks import ALONE_BUDGET, BUDGET, EAGER, Turn, Turns
+from gpuwatch.tui.verdict.thresholds import LEAST_STACKS
 from tests.unit.session.making import MS, S
-from tui.sources.stack_turns import ALONE_BUDGET, BUDGET, EAGER, Turn, Turns
-from tui.verdict.policy import LEAST_STACKS
 
 POLL_NS = 250 * MS
 CHUNK_NS = 2_250 * MS
 COST_S: dict[Turn, float] = {"all": 0.27, "main": 0.038, "worker": 0.036}
-"""Of four workers (`tui.sources.stack_turns`)."""
+"""Of four workers (`gpuwatch.tui.sources.stacks`)."""
 SAMPLES = 19
 
 

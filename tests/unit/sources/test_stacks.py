@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.model.frames import is_users, summarise, waits_for_work
+from gpuwatch.tui.sources.py_spy import read_trace
+from gpuwatch.tui.sources.source_code import ShortPaths
+from gpuwatch.tui.sources.stack_samples import Chunk, sampled
+from gpuwatch.tui.sources.stacks import why_refused
 from tests.unit.sources.traces import Sample, process, thread, trace
-from tui.sources.chrome_trace import read_trace
-from tui.sources.frames import is_users, summarise, waits_for_work
-from tui.sources.short_paths import ShortPaths
-from tui.sources.stack_samples import Chunk, sampled
-from tui.sources.stacks import why_refused
 
 TRAIN = ("<module>", "/home/ana/train.py", 14)
 LOOP = ("_worker_loop", "/py/torch/utils/data/_utils/worker.py", 374)

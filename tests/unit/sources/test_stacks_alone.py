@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.sources.loader_workers import LoaderWorkers
-from tui.sources.stack_turns import EAGER
-from tui.sources.stacks import StacksSource
+from gpuwatch.tui.sources.stacks import EAGER, LoaderWorkers, StacksSource
 
 SAMPLER = """#!/bin/sh
 echo "$@" >> {log}

@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.doctor.checks import ptrace
+from gpuwatch.tui.model.machine_facts import PtraceFact
+from gpuwatch.tui.model.observations import Missing
+from gpuwatch.tui.sources.stacks import (
+    EAGER,
+    LET_IN_NS,
+    MAIN_NS,
+    POLL_NS,
+    LoaderWorkers,
+    StacksSource,
+)
 from tests.unit.doctor.surroundings import FACTS
-from tui.doctor.facts import PtraceFact
-from tui.doctor.stacks import ptrace
-from tui.observations import Missing
-from tui.sources.loader_workers import LoaderWorkers
-from tui.sources.stack_turns import EAGER, MAIN_NS
-from tui.sources.stacks import LET_IN_NS, POLL_NS, StacksSource
 
 DENIED = "Permission Denied: Try running again with elevated permissions"
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe.identity import identify
-from probe.state_page import StatePage
-from probe.wire import page
-from probe.wire.messages import SCHEMA, Step
-from tui.state_page import hello_of, pages_of, rows_of
+from gpuwatch.probe.identity import identify
+from gpuwatch.probe.state_page import StatePage
+from gpuwatch.probe.wire import page
+from gpuwatch.probe.wire.messages import SCHEMA, Step
+from gpuwatch.tui.discovery.state_page import hello_of, pages_of, rows_of
 
 
 def step(number: int) -> Step:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.sources.surroundings import facts_of, ptrace_fact
-from tui.terminal import takes_clipboard
+from gpuwatch.tui.sources.surroundings import facts_of, ptrace_fact
+from gpuwatch.tui.terminal import takes_clipboard
 
 
 def proc_of(folder: Path, scope: str | None, effective: str) -> Path:

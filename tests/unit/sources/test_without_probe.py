@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import zmq
 
-from probe.identity import identify
-from probe.state_page import StatePage
-from probe.wire import page
-from tui.observations import AnyObservation, Missing
-from tui.sources.without_probe import TORCH_NS, WithoutProbe
-from tui.targets import own_page
+from gpuwatch.probe.identity import identify
+from gpuwatch.probe.state_page import StatePage
+from gpuwatch.probe.wire import page
+from gpuwatch.tui.discovery.targets import own_page
+from gpuwatch.tui.model.observations import AnyObservation, Missing
+from gpuwatch.tui.sources.without_probe import TORCH_NS, WithoutProbe
 
 S = 1_000_000_000
 NOBODY = 2**22 + 1
@@ -95,7 +95,7 @@ def test_a_probe_that_came_and_ended_at_once_is_no_fault_of_ours(
     held = StatePage(identify(f"ipc://{tmp_path}/x.sock", None).as_json(page.HELLO_BYTES))
     try:
         opened = own_page(os.getpid())
-        monkeypatch.setattr("tui.sources.without_probe.own_page", lambda pid: opened)
+        monkeypatch.setattr("gpuwatch.tui.sources.without_probe.own_page", lambda pid: opened)
         assert missing(made.poll(0))["probe"].reason == "", "there was one"
         made.close()
     finally:

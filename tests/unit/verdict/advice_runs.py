@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from probe.wire.messages import GpuMemory
+from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.verdict.noted import lines, settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import GIB, MIB, S, even, loader, run, stacks, window
-from tui.verdict.window import Window
 
 BEHIND = {"forward_ms": 40, "backward_ms": 70, "optimizer_ms": 6, "lag_ms": 60}
 """A GPU that is the limit."""

@@ -7,17 +7,17 @@ readings go through a real session, which is asked once a second as a face would
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from probe.device.memory_look import MemoryLook
-from probe.wire.messages import GpuMemory, Step
+from gpuwatch.probe.device.memory_look import MemoryLook
+from gpuwatch.probe.wire.messages import GpuMemory, Step
+from gpuwatch.tui.model.observations import GpusSeen, GpuUse
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding, Verdict
+from gpuwatch.tui.verdict.memory.watch import MemoryWatch
+from gpuwatch.tui.verdict.window import RunEvent, Window
 from tests.unit.session.making import delivered, loader, step
 from tests.unit.verdict.memory_families import Series
 from tests.unit.verdict.windows import GIB, MIB, MS, S
-from tui.observations import GpusSeen, GpuUse
-from tui.session.store import Session
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Finding, Verdict
-from tui.verdict.memory_watch import MemoryWatch
-from tui.verdict.window import Moment, Window
 
 LIMIT_BYTES = 80 * GIB
 
@@ -105,7 +105,7 @@ def watched(series: Series, step_ms: float, epoch: int | None = None) -> Said:
     steps = _steps(60, step_ms)
     for seen in range(1, len(told) + 1):
         done = told[seen - 1].step
-        moments = [Moment(at, "epoch") for at in range(epoch or done, done, epoch or done)]
+        moments = [RunEvent(at, "epoch") for at in range(epoch or done, done, epoch or done)]
         window = Window(
             **_UNTOLD,
             now_ns=told[seen - 1].t_ns,

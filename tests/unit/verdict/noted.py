@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from probe.wire.messages import Loader, Settings, Step
+from gpuwatch.probe.wire.messages import Loader, Settings, Step
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, Window
 from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import MIB, even, loader, run
-from tui.verdict.window import FrameShare, Stacks, Window
 
 STEP: dict[str, Any] = {"data_ms": 1, "forward_ms": 30, "backward_ms": 60, "optimizer_ms": 9}
 CUDA: dict[str, Any] = {

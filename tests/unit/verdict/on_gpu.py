@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from probe.wire.messages import GpuStep, Step
+from gpuwatch.probe.wire.messages import GpuStep, Step
+from gpuwatch.tui.verdict.window import GpuActivity, Window
 from tests.unit.verdict.windows import MS, window
-from tui.verdict.window import GpuActivity, Window
 
 US = 1_000
 

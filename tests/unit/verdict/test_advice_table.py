@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.memory.watch import MemoryWatch
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.verdict.advice_runs import (
     DECODE,
     allocator,
@@ -25,9 +28,6 @@ from tests.unit.verdict.noted import FP32, epochs, lines, settings
 from tests.unit.verdict.noted import on_gpu as noted
 from tests.unit.verdict.windows import GIB, MIB, even, loader, memory, run, stacks, window
 from tests.unit.verdict.windows import worker_use as workers
-from tui.verdict.engine import Engine
-from tui.verdict.memory_watch import MemoryWatch
-from tui.verdict.window import Window
 
 NOT_YET = {
     "A3": "which of two changes gains more: `gpuwatch lab` runs both, in a later issue",

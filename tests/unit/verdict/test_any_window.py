@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from probe.wire.messages import Settings
+from gpuwatch.probe.wire.messages import Settings
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.step_time import spent
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.verdict.windows import loader, run, stacks, window, worker_use
-from tui.verdict.engine import Engine
-from tui.verdict.spent import spent
-from tui.verdict.window import Window
 
 MS = st.one_of(st.just(0.0), st.floats(0, 20_000))
 PARTS = st.fixed_dictionaries(

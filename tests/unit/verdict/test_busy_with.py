@@ -2,11 +2,10 @@
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.compute import compute, work_of
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
-from tui.verdict.engine import Engine
-from tui.verdict.rules.busy_with import work_of
-from tui.verdict.rules.compute import compute
 
 STEPS = even(60, data_ms=0.1, forward_ms=3, backward_ms=5, optimizer_ms=1)
 BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.verdict.windows import S, even, loader, run, stacks, step, window
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Verdict
-from tui.verdict.window import Window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
 METRICS = (0.6, "spread_in_python (train.py:70)", None)

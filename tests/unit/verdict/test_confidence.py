@@ -8,9 +8,9 @@ import random
 from collections import defaultdict
 from functools import cache
 
+from gpuwatch.tui.verdict.scoring import of_nothing
 from tests.unit.verdict.runs import two_waits
 from tests.unit.verdict.windows import even, run, stacks, watch, window
-from tui.verdict.confidence import of_nothing
 
 SEEN = stacks([(0.5, "conv2d (conv.py:543)", None)])
 EDGES = (0.0, 0.5, 0.7, 0.9, 0.97)

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from probe.wire.messages import Settings
+from gpuwatch.probe.wire.messages import Settings
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.contention import contention
+from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.scoring import evidence_factor, missing_of
+from gpuwatch.tui.verdict.window import GpuActivity, Neighbour, Window
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
-from tui.verdict.confidence import evidence_factor, missing_of
-from tui.verdict.engine import Engine
-from tui.verdict.rules.contention import contention
-from tui.verdict.rules.launch import launch
-from tui.verdict.window import GpuActivity, Neighbour, Window
 
 STEPS = even(60, data_ms=0.2, forward_ms=4, backward_ms=6, optimizer_ms=1, other_ms=60)
 BEHIND = {"data_ms": 0.2, "forward_ms": 24, "backward_ms": 44, "optimizer_ms": 3, "lag_ms": 90}

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine, _also
+from gpuwatch.tui.verdict.scoring import plain
 from tests.unit.verdict.runs import bursty_wait, steady_wait
 from tests.unit.verdict.windows import even, flips, kinds, run, watch, window
-from tui.verdict.bound import plain
-from tui.verdict.engine import Engine, _also
 
 
 @pytest.mark.parametrize("share", [0.15, 0.3, 0.6])

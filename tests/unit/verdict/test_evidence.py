@@ -7,16 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from probe.wire.messages import Settings
+from gpuwatch.probe.wire.messages import Settings
+from gpuwatch.tui.verdict import thresholds
+from gpuwatch.tui.verdict.engine import CAUSES, NOTHING_BOUND
+from gpuwatch.tui.verdict.rules import Rule
+from gpuwatch.tui.verdict.rules.stalled import stalled
+from gpuwatch.tui.verdict.window import FrameShare, OpenStep, Stacks, Window
 from tests.unit.verdict.noted import CUDA
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.test_any_window import windows
 from tests.unit.verdict.windows import even, loader, worker_use
-from tui.verdict import policy
-from tui.verdict.engine import CAUSES, NOTHING_BOUND
-from tui.verdict.rules import Rule
-from tui.verdict.rules.stalled import stalled
-from tui.verdict.window import FrameShare, OpenStep, Stacks, Window
 
 RULES: list[Rule] = [*CAUSES.values(), *NOTHING_BOUND, stalled]
 PART = st.one_of(st.just(0.0), st.floats(0, 100))
@@ -63,7 +63,7 @@ def test_a_finding_is_short_and_its_figures_are_figures(rule: Rule, seen: Window
     found = rule(seen)
     if found is None:
         return
-    assert len(found.evidence) <= policy.MOST_EVIDENCE
+    assert len(found.evidence) <= thresholds.MOST_EVIDENCE
     assert all(evidence.text for evidence in found.evidence)
     assert all(advice for advice in found.advice)
     for value in (found.share, found.share_low, found.share_high, found.speedup):

@@ -6,15 +6,15 @@ from functools import cache
 import pytest
 from msgspec import structs
 
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Kind
+from gpuwatch.tui.verdict.forecast.gain import Gain, gain_without
+from gpuwatch.tui.verdict.forecast.measured import replay_of
+from gpuwatch.tui.verdict.forecast.replay import replay
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.verdict.on_gpu import activity
 from tests.unit.verdict.simulated_run import NO_SYNC, SCENARIOS, Loop, Ran, gain, ran
 from tests.unit.verdict.windows import loader, stacks, window
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Kind
-from tui.verdict.forecast.gain import Gain, gain_without
-from tui.verdict.forecast.measured import course_of
-from tui.verdict.forecast.replay import replay
-from tui.verdict.window import Window
 
 ITEM = "Tensor.item (train.py:41)"
 LAYER = "Linear.forward (linear.py:134)"
@@ -48,7 +48,7 @@ def forecast(name: str, kind: Kind) -> Gain:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_replay_with_nothing_removed_is_what_was_measured(name: str) -> None:
-    course = course_of(seen(name))
+    course = replay_of(seen(name))
     assert course is not None
     assert replay(course) == pytest.approx(course.step_ns, rel=0.01)
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from probe.wire.messages import GpuMemory
+from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.verdict.rules.memory_growth import fragmentation
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.verdict.windows import GIB, S, even, window
-from tui.verdict.rules.fragmentation import fragmentation
-from tui.verdict.window import Window
 
 ROWS = even(600, forward_ms=40, backward_ms=60)
 

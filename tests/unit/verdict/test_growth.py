@@ -8,6 +8,9 @@ import random
 
 import pytest
 
+from gpuwatch.tui.verdict.memory.growth import growth
+from gpuwatch.tui.verdict.statistics import mann_kendall, theil_sen
+from gpuwatch.tui.verdict.window import MemoryPoint
 from tests.unit.verdict.memory_families import (
     EPOCHS,
     LEAKS,
@@ -19,9 +22,6 @@ from tests.unit.verdict.memory_families import (
 )
 from tests.unit.verdict.memory_runs import Said, in_a_session, watched
 from tests.unit.verdict.windows import MIB, S
-from tui.verdict.growth import growth
-from tui.verdict.trend import mann_kendall, theil_sen
-from tui.verdict.window import MemoryPoint
 
 STEP_MS = (20.0, 200.0)
 """And steps of a second, which take as many looks as they are: marked as slow."""

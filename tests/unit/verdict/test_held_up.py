@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.verdict.cpu_wait import asleep
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.outliers import outliers
+from gpuwatch.tui.verdict.rules.host import host
+from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, run, stacks, step, window
-from tui.verdict.asleep import asleep
-from tui.verdict.engine import Engine
-from tui.verdict.outliers import outliers
-from tui.verdict.rules.host import host
-from tui.verdict.rules.launch import launch
-from tui.verdict.window import Window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 30, "backward_ms": 60, "optimizer_ms": 5}
 LOGGER = (0.3, "write (tensorlog.py:20)", "train (train.py:70)")

@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.window import Window, WorkerUse
+from gpuwatch.tui.wording.words import gain_of
 from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import (
     even,
@@ -14,10 +18,6 @@ from tests.unit.verdict.windows import (
     window,
     worker_use,
 )
-from tui.verdict.findings import Finding
-from tui.verdict.rules.input import input_bound
-from tui.verdict.window import Window, WorkerUse
-from tui.wording.words import gain_of
 
 DECODE = (0.81, "load (PIL/ImageFile.py:300)", "__getitem__ (dataset.py:41)")
 RESIZE = (0.19, "resize (functional.py:468)", "__getitem__ (dataset.py:43)")

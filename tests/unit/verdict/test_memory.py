@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from probe.wire.messages import GpuMemory
+from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.memory.watch import MemoryWatch
+from gpuwatch.tui.verdict.window import MemoryPoint, RunEvent, Window
 from tests.unit.verdict.windows import GIB, MIB, S, even, memory, window
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Finding
-from tui.verdict.memory_watch import MemoryWatch
-from tui.verdict.window import MemoryPoint, Moment, Window
 
 ROWS = even(600, forward_ms=40, backward_ms=60)
 """Steps of 100 ms: a point a second is one in 10 steps."""
@@ -141,7 +141,7 @@ def test_a_peak_of_long_ago_is_not_what_a_step_needs() -> None:
 
 def test_the_step_where_it_began_and_what_happened_there() -> None:
     late = memory(lambda step: GIB + MIB * max(0, step - 1_000), 160, steps_s=10.0)
-    moments = (Moment(400, "evaluation"), Moment(1_000, "evaluation"))
+    moments = (RunEvent(400, "evaluation"), RunEvent(1_000, "evaluation"))
     found = said(window(ROWS, moments=moments), memory=late)
     assert found is not None
     began = found.evidence[0].text.split("since about step ")[1]
@@ -185,7 +185,7 @@ def test_as_many_as_before_become_larger() -> None:
 
 def test_growth_that_comes_with_evaluations() -> None:
     held = memory(lambda step: GIB + 30 * MIB * (step // 70), 60, steps_s=10.0)
-    moments = tuple(Moment(step, "evaluation") for step in range(70, 600, 70))
+    moments = tuple(RunEvent(step, "evaluation") for step in range(70, 600, 70))
     found = said(window(ROWS, moments=moments), memory=held)
     assert found is not None
     assert found.evidence[-1].text == "100% of it comes with evaluations, 30 MiB each"
@@ -195,7 +195,7 @@ def test_growth_that_comes_with_evaluations() -> None:
 def test_growth_from_one_epoch_to_the_next_is_seen_over_epochs() -> None:
     """Half a minute of each epoch is level: no window of 300 steps shows more than one jump."""
     held = memory(lambda step: GIB + 40 * MIB * (step // 400), 500, steps_s=10.0)
-    moments = tuple(Moment(step, "epoch") for step in range(400, 5_000, 400))
+    moments = tuple(RunEvent(step, "epoch") for step in range(400, 5_000, 400))
     found = said(window(ROWS, moments=moments), memory=held)
     assert found is not None
     assert "over 2,800 steps" in found.evidence[0].text or "over 3" in found.evidence[0].text

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from probe.wire.messages import Settings
+from gpuwatch.probe.wire.messages import Settings
+from gpuwatch.tui.verdict.cpu_wait import starved
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.compute import precision, work_of
+from gpuwatch.tui.verdict.rules.host import host
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.rules.sync import sync
+from gpuwatch.tui.verdict.window_selection import new_work
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, loader, run, stacks, watch, window
-from tui.verdict.engine import Engine
-from tui.verdict.rules.busy_with import precision, work_of
-from tui.verdict.rules.host import host
-from tui.verdict.rules.input import input_bound
-from tui.verdict.rules.sync import sync
-from tui.verdict.starved import starved
-from tui.verdict.workload import new_work
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, loader, stacks, window
-from tui.verdict.engine import Engine
 
 FORWARD = stacks([(0.85, "forward (model.py:12)", None)])
 

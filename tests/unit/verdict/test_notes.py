@@ -5,27 +5,31 @@ from typing import Any
 
 import pytest
 
-from probe.wire.messages import Settings
+from gpuwatch.probe.wire.messages import Settings
+from gpuwatch.tui.verdict.findings import Note
+from gpuwatch.tui.verdict.notes import NoteRule
+from gpuwatch.tui.verdict.notes.data import (
+    blocking_copies,
+    inline_loading,
+    pageable_batches,
+    pinned_short,
+    restarted_workers,
+)
+from gpuwatch.tui.verdict.notes.reported import NOTES
+from gpuwatch.tui.verdict.notes.training import (
+    anomaly,
+    deterministic,
+    emptied_cache,
+    kept_gradients,
+    one_by_one,
+    one_thread,
+    scaler,
+    tf32,
+)
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import GIB, MIB, even, loader, memory, run, window
-from tui.verdict.findings import Note
-from tui.verdict.notes import NoteRule
-from tui.verdict.notes.anomaly import anomaly
-from tui.verdict.notes.blocking_copies import blocking_copies
-from tui.verdict.notes.deterministic import deterministic
-from tui.verdict.notes.emptied_cache import emptied_cache
-from tui.verdict.notes.inline_loading import inline_loading
-from tui.verdict.notes.kept_gradients import kept_gradients
-from tui.verdict.notes.one_by_one import one_by_one
-from tui.verdict.notes.one_thread import one_thread
-from tui.verdict.notes.pageable_batches import pageable_batches
-from tui.verdict.notes.pinned_short import pinned_short
-from tui.verdict.notes.restarted_workers import restarted_workers
-from tui.verdict.notes.scaler import scaler
-from tui.verdict.notes.spoken import NOTES
-from tui.verdict.notes.tf32 import tf32
-from tui.verdict.window import Window
 
 
 def said(rule: NoteRule, seen: Window) -> Note:

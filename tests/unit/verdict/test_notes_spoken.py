@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from probe.wire.messages import GpuMemory
+from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.verdict import thresholds
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding, Note
+from gpuwatch.tui.verdict.notes.data import inline_loading
+from gpuwatch.tui.verdict.notes.reported import NOTES, NoteReporter
+from gpuwatch.tui.verdict.notes.training import one_thread
+from gpuwatch.tui.verdict.rules.healthy import healthy
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.scoring import plain
 from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
 from tests.unit.verdict.windows import GIB, even, loader, memory, window
-from tui.verdict import policy
-from tui.verdict.bound import plain
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Finding, Note
-from tui.verdict.notes.inline_loading import inline_loading
-from tui.verdict.notes.one_thread import one_thread
-from tui.verdict.notes.spoken import NOTES, Spoken
-from tui.verdict.rules.healthy import healthy
-from tui.verdict.rules.input import input_bound
 
 FULL = GpuMemory(
     t_ns=0,
@@ -40,10 +40,12 @@ def test_what_the_verdict_advises_is_no_note_beside_it() -> None:
     found = input_bound(seen)
     assert found is not None
     assert inline_loading(seen) is not None
-    assert "num_workers" not in texts(Spoken().on(seen, found, ()))
+    assert "num_workers" not in texts(NoteReporter().on(seen, found, ()))
     other: Finding = plain("host", None, "warning", "Python", (), ("look at x",))
-    assert "num_workers" in texts(Spoken().on(seen, other, ()))
-    assert "num_workers" not in texts(Spoken().on(seen, other, (found,))), "said as a contributor"
+    assert "num_workers" in texts(NoteReporter().on(seen, other, ()))
+    assert "num_workers" not in texts(NoteReporter().on(seen, other, (found,))), (
+        "said as a contributor"
+    )
 
 
 def test_idle_cores_are_said_once() -> None:
@@ -53,7 +55,7 @@ def test_idle_cores_are_said_once() -> None:
     found = healthy(seen)
     assert found is not None
     assert one_thread(seen) is not None
-    assert "set_num_threads" not in texts(Spoken().on(seen, found, ()))
+    assert "set_num_threads" not in texts(NoteReporter().on(seen, found, ()))
 
 
 def test_every_note_has_the_word_by_which_advice_is_known() -> None:
@@ -87,12 +89,12 @@ def test_the_engine_says_them_beside_its_verdict() -> None:
     assert late.finding.kind == "healthy"
     assert "anomaly" in texts(late.notes)
     off = window(rows, settings=settings(parameter_device="cpu"))
-    looks = [engine.judge(off).notes for _ in range(policy.NOTE_LEAVE_TIMES)]
+    looks = [engine.judge(off).notes for _ in range(thresholds.NOTE_LEAVE_TIMES)]
     assert looks[-1] == ()
 
 
 def test_a_cost_near_the_line_does_not_come_and_go() -> None:
-    spoken, fine = Spoken(), plain("healthy", None, "info", "nothing above 10%")
+    spoken, fine = NoteReporter(), plain("healthy", None, "info", "nothing above 10%")
     dear, cheap = (
         window(even(60, **{**STEP, "data_ms": ms}), loaders=(loader(0),), cores=8.0)
         for ms in (1.1, 0.9)
@@ -101,7 +103,7 @@ def test_a_cost_near_the_line_does_not_come_and_go() -> None:
     said = [spoken.on(seen, fine, ()) for seen in (dear, cheap, cheap, dear, cheap)]
     assert all("num_workers" in texts(notes) for notes in said)
     assert said[1] == said[0], "as it was when it was last seen"
-    gone = [spoken.on(cheap, fine, ()) for _ in range(policy.NOTE_LEAVE_TIMES)]
+    gone = [spoken.on(cheap, fine, ()) for _ in range(thresholds.NOTE_LEAVE_TIMES)]
     assert (gone[0], gone[-1]) == (said[-1], ())
     assert spoken.on(cheap, fine, ()) == ()
 
@@ -109,4 +111,4 @@ def test_a_cost_near_the_line_does_not_come_and_go() -> None:
 def test_a_stall_has_no_notes() -> None:
     rows = even(60, **STEP)
     stuck = plain("stalled", None, "critical", "nothing for 60 s")
-    assert Spoken().on(window(rows, settings=settings(anomaly=True)), stuck, ()) == ()
+    assert NoteReporter().on(window(rows, settings=settings(anomaly=True)), stuck, ()) == ()

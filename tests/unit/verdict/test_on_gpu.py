@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.compute import compute
+from gpuwatch.tui.verdict.rules.host import host
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.rules.optimizer import optimizer
+from gpuwatch.tui.verdict.scoring import missing_of
 from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
 from tests.unit.verdict.windows import even, loader, run, stacks, window
-from tui.verdict.confidence import missing_of
-from tui.verdict.engine import Engine
-from tui.verdict.rules.compute import compute
-from tui.verdict.rules.host import host
-from tui.verdict.rules.input import input_bound
-from tui.verdict.rules.launch import launch
-from tui.verdict.rules.optimizer import optimizer
 
 HIDDEN = even(60, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
 """50 ms of waiting in every 132, and the GPU never ran dry: so measured on an H200."""

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.verdict.forecast.gain import with_the_other_way
+from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.rules.optimizer import for_this_optimizer
+from gpuwatch.tui.verdict.scoring import plain
+from gpuwatch.tui.verdict.window import FrameShare, Stacks
 from tests.unit.verdict.advice_runs import KEPT_UP, optimizing
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
-from tui.verdict.bound import plain
-from tui.verdict.forecast.either import with_the_other_way
-from tui.verdict.rules.launch import launch
-from tui.verdict.rules.optimizer_advice import for_this_optimizer
-from tui.verdict.window import FrameShare, Stacks
 
 
 def test_one_word_to_write_comes_first_where_nobody_knows_its_settings() -> None:

@@ -2,17 +2,17 @@
 
 import pytest
 
+from gpuwatch.tui.verdict import thresholds
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Kind
+from gpuwatch.tui.verdict.history import VerdictHistory
 from tests.unit.session.making import verdict
 from tests.unit.verdict.windows import S, even, window
-from tui.verdict import policy
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Kind
-from tui.verdict.past import Past
 
 
-def past_of(*stays: tuple[Kind, int], **fields: object) -> Past:
+def past_of(*stays: tuple[Kind, int], **fields: object) -> VerdictHistory:
     """Verdicts, each said for so many seconds, with a look and 10 steps a second."""
-    past, second = Past(), 0
+    past, second = VerdictHistory(), 0
     for kind, seconds in stays:
         for _ in range(seconds):
             past.said(verdict(kind, **fields), second * S, 10 * second)
@@ -49,7 +49,7 @@ def test_every_second_another_word_is_no_timeline() -> None:
 
 
 def test_shares_and_speedups_are_weighed_by_time() -> None:
-    past = Past()
+    past = VerdictHistory()
     past.said(verdict("input", share=0.2, speedup=1.25), 0, 0)
     past.said(verdict("input", share=0.6, speedup=2.5), 30 * S, 1)
     past.said(verdict("input", share=0.9, speedup=9.0), 40 * S, 2)
@@ -66,15 +66,15 @@ def test_what_has_no_share_has_no_cost() -> None:
 
 
 def test_the_oldest_are_dropped_and_counted() -> None:
-    many: list[tuple[Kind, int]] = [("input", 6), ("host", 6)] * policy.TIMELINE_MOST
+    many: list[tuple[Kind, int]] = [("input", 6), ("host", 6)] * thresholds.TIMELINE_MOST
     timeline = past_of(*many).timeline()
-    assert len(timeline.said) == policy.TIMELINE_MOST
-    assert timeline.dropped == policy.TIMELINE_MOST
+    assert len(timeline.said) == thresholds.TIMELINE_MOST
+    assert timeline.dropped == thresholds.TIMELINE_MOST
     assert timeline.said[-1].kind == "host"
 
 
 def test_a_single_look_counts_whole() -> None:
-    past = Past()
+    past = VerdictHistory()
     assert (past.summary(), past.timeline().said) == ((), ())
     past.said(verdict("input", share=0.4), S, 12)
     (held,) = past.summary()

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tui.verdict.ratio import probability_above, share_of
+from gpuwatch.tui.verdict.statistics import probability_above, share_of
 
 
 def test_a_ratio_of_sums_is_not_a_mean_of_ratios() -> None:

@@ -2,28 +2,27 @@
 
 import pytest
 
-from tui.verdict.forecast.course import Course, Removal, Stretch
-from tui.verdict.forecast.replay import replay
+from gpuwatch.tui.verdict.forecast.replay import Removal, Segment, StepReplay, replay
 
 
-def course(*stretches: Stretch, ahead: float = 1_000.0) -> Course:
-    return Course(steps=((1, stretches),) * 20, step_ns=100.0, lag_ns=0.0, ahead_ns=ahead)
+def course(*stretches: Segment, ahead: float = 1_000.0) -> StepReplay:
+    return StepReplay(steps=((1, stretches),) * 20, step_ns=100.0, lag_ns=0.0, ahead_ns=ahead)
 
 
 def test_a_host_that_is_slower_sets_the_pace() -> None:
-    loop = course(Stretch("data", 30, 0), Stretch("forward", 50, 20))
+    loop = course(Segment("data", 30, 0), Segment("forward", 50, 20))
     assert replay(loop) == pytest.approx(80)
     assert replay(Removal(host={"data": 0.0}).of(loop)) == pytest.approx(50)
 
 
 def test_what_the_host_does_while_the_gpu_works_costs_nothing() -> None:
-    loop = course(Stretch("data", 30, 0), Stretch("forward", 5, 90))
+    loop = course(Segment("data", 30, 0), Segment("forward", 5, 90))
     assert replay(loop) == pytest.approx(90)
 
 
 def test_a_wait_for_the_gpu_puts_the_hosts_work_behind_it() -> None:
     loop = course(
-        Stretch("data", 30, 0), Stretch("forward", 5, 90), Stretch("wait", 0, 0, waits=True)
+        Segment("data", 30, 0), Segment("forward", 5, 90), Segment("wait", 0, 0, waits=True)
     )
     assert replay(loop) == pytest.approx(120)
     assert replay(Removal(waits=True).of(loop)) == pytest.approx(90)
@@ -31,7 +30,7 @@ def test_a_wait_for_the_gpu_puts_the_hosts_work_behind_it() -> None:
 
 
 def test_a_late_batch_leaves_the_gpu_idle_however_far_the_host_is_ahead() -> None:
-    loop = course(Stretch("data", 0, 0, idle_ns=25), Stretch("forward", 5, 90))
+    loop = course(Segment("data", 0, 0, idle_ns=25), Segment("forward", 5, 90))
     assert replay(loop) == pytest.approx(115)
     assert replay(loop.at_best()) == pytest.approx(90)
     assert replay(Removal(device={"data": 0.0}).of(loop)) == pytest.approx(90)
@@ -39,16 +38,16 @@ def test_a_late_batch_leaves_the_gpu_idle_however_far_the_host_is_ahead() -> Non
 
 def test_a_full_queue_holds_the_host_back() -> None:
     """Three short steps and a long pause of the host: what hides it is the queue's depth."""
-    rows = ((1, (Stretch("forward", 10, 50),)),) * 3 + ((1, (Stretch("other", 100, 0),)),)
-    deep = Course(rows * 10, 50.0, 0.0, ahead_ns=1_000.0)
-    shallow = Course(rows * 10, 50.0, 0.0, ahead_ns=60.0)
+    rows = ((1, (Segment("forward", 10, 50),)),) * 3 + ((1, (Segment("other", 100, 0),)),)
+    deep = StepReplay(rows * 10, 50.0, 0.0, ahead_ns=1_000.0)
+    shallow = StepReplay(rows * 10, 50.0, 0.0, ahead_ns=60.0)
     assert replay(deep) == pytest.approx(150 / 4)
     assert replay(shallow) == pytest.approx((150 + 40) / 4)
 
 
 def test_a_row_of_several_steps_weighs_as_many() -> None:
-    loop = Course(
-        ((3, (Stretch("forward", 10, 0),)), (1, (Stretch("forward", 50, 0),))), 20.0, 0.0, 100.0
+    loop = StepReplay(
+        ((3, (Segment("forward", 10, 0),)), (1, (Segment("forward", 50, 0),))), 20.0, 0.0, 100.0
     )
     assert replay(loop) == pytest.approx((3 * 10 + 50) / 4)
 

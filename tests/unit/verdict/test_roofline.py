@@ -2,36 +2,36 @@
 
 import pytest
 
+from gpuwatch.tui.verdict import thresholds
+from gpuwatch.tui.verdict.forecast.measured import filled, fused, on_tensor_cores
+from gpuwatch.tui.verdict.rules.compute import compute
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
-from tui.verdict import policy
-from tui.verdict.forecast.roofline import filled, fused, on_tensor_cores
-from tui.verdict.rules.compute import compute
 
 STEPS = even(60, data_ms=0.1, forward_ms=3, backward_ms=5, optimizer_ms=1)
 BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60}
 
 
 def test_products_alone_become_as_much_shorter_as_the_peaks_say() -> None:
-    left = on_tensor_cores(policy.FP32_FULL, 0.0, policy.SM_FULL, policy.BF16_RATIO)
-    assert left == pytest.approx(1 / policy.BF16_RATIO)
+    left = on_tensor_cores(thresholds.FP32_FULL, 0.0, thresholds.SM_FULL, thresholds.BF16_RATIO)
+    assert left == pytest.approx(1 / thresholds.BF16_RATIO)
 
 
 def test_memory_traffic_and_pauses_between_kernels_stay() -> None:
-    left = on_tensor_cores(0.0, policy.DRAM_FULL / 2, policy.SM_FULL, policy.BF16_RATIO)
+    left = on_tensor_cores(0.0, thresholds.DRAM_FULL / 2, thresholds.SM_FULL, thresholds.BF16_RATIO)
     assert left == pytest.approx(0.5)
-    half_empty = on_tensor_cores(0.3, 0.0, policy.SM_FULL / 2, policy.BF16_RATIO)
+    half_empty = on_tensor_cores(0.3, 0.0, thresholds.SM_FULL / 2, thresholds.BF16_RATIO)
     assert half_empty > 0.5
 
 
 def test_a_step_never_becomes_longer() -> None:
-    assert on_tensor_cores(0.77, 0.88, 0.5, policy.TF32_RATIO) == 1.0
+    assert on_tensor_cores(0.77, 0.88, 0.5, thresholds.TF32_RATIO) == 1.0
     assert filled(0.99, 0.9, 0.95) == 1.0
 
 
 def test_fusing_saves_no_more_than_the_traffic() -> None:
-    assert fused(policy.DRAM_FULL, 1.0) == pytest.approx(0.0)
-    assert fused(policy.DRAM_FULL / 2, 0.5) == pytest.approx(0.75)
+    assert fused(thresholds.DRAM_FULL, 1.0) == pytest.approx(0.0)
+    assert fused(thresholds.DRAM_FULL / 2, 0.5) == pytest.approx(0.75)
 
 
 def test_the_forecast_of_fusion_lies_between_the_ends_it_names() -> None:
@@ -39,7 +39,7 @@ def test_the_forecast_of_fusion_lies_between_the_ends_it_names() -> None:
     found = compute(gpu_window(STEPS, BEHIND, activity=told))
     assert found is not None
     assert found.speedup is not None
-    pairs, all_of_it = (1 / fused(0.61, part) for part in policy.FUSION_SAVES)
+    pairs, all_of_it = (1 / fused(0.61, part) for part in thresholds.FUSION_SAVES)
     assert pairs < found.speedup < all_of_it
     assert any(f"{pairs:.1f}x" in e.text and f"{all_of_it:.1f}x" in e.text for e in found.evidence)
 

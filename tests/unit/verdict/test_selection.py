@@ -4,11 +4,9 @@ import random
 
 import pytest
 
+from gpuwatch.tui.verdict.window_selection import choose_window, last_change, warm_after
 from tests.unit.verdict.runs import bursty_wait
 from tests.unit.verdict.windows import even, run
-from tui.verdict.changes import last_change
-from tui.verdict.selection import choose_window
-from tui.verdict.warmup import warm_after
 
 
 def test_a_steady_run_is_warm_after_five_steps() -> None:

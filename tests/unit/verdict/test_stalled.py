@@ -2,11 +2,11 @@
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding, Verdict
+from gpuwatch.tui.verdict.rules.stalled import is_near, stalled
+from gpuwatch.tui.verdict.window import WorkersAt
 from tests.unit.verdict.windows import S, even, open_step, run, stacks, window
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Finding, Verdict
-from tui.verdict.rules.stalled import is_near, stalled
-from tui.verdict.window import WorkersAt
 
 
 def test_a_run_that_stops_names_the_phase_and_the_frame() -> None:

@@ -9,9 +9,9 @@ from statistics import median
 
 import pytest
 
+from gpuwatch.tui.verdict.findings import Verdict
 from tests.unit.verdict.runs import bursty_wait, steady_wait, two_waits
 from tests.unit.verdict.windows import PartsOf, flips, kinds, run, watch
-from tui.verdict.findings import Verdict
 
 SETTLED = 300
 """Steps after which a burst in eight steps is no surprise any more."""

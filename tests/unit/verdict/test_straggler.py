@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.compute import compute
+from gpuwatch.tui.verdict.rules.straggler import straggler
+from gpuwatch.tui.verdict.window import LateRank, Window
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
-from tui.verdict.engine import Engine
-from tui.verdict.rules.compute import compute
-from tui.verdict.rules.straggler import straggler
-from tui.verdict.window import LateRank, Window
 
 STEPS = even(60, data_ms=0.3, forward_ms=2, backward_ms=3, optimizer_ms=1, other_ms=94)
 ON_GPU = {"data_ms": 0.3, "forward_ms": 2, "backward_ms": 96, "optimizer_ms": 1, "lag_ms": 90}

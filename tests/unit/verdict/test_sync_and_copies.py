@@ -2,15 +2,15 @@
 
 import pytest
 
-from probe.wire.messages import Loader
+from gpuwatch.probe.wire.messages import Loader
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.allocator import allocator
+from gpuwatch.tui.verdict.rules.h2d import h2d
+from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.rules.sync import sync
+from gpuwatch.tui.verdict.window import FrameShare, Stacks
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, loader
-from tui.verdict.engine import Engine
-from tui.verdict.rules.allocator import allocator
-from tui.verdict.rules.h2d import h2d
-from tui.verdict.rules.launch import launch
-from tui.verdict.rules.sync import sync
-from tui.verdict.window import FrameShare, Stacks
 
 STEPS = even(60, data_ms=0.2, forward_ms=12, backward_ms=8, optimizer_ms=2)
 ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 8, "optimizer_ms": 2}

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.throttled import throttled
+from gpuwatch.tui.verdict.scoring import missing_of
+from gpuwatch.tui.verdict.window import Window
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
-from tui.verdict.confidence import missing_of
-from tui.verdict.engine import Engine
-from tui.verdict.rules.throttled import throttled
-from tui.verdict.window import Window
 
 STEPS = even(60, data_ms=0.2, forward_ms=4, backward_ms=6, optimizer_ms=1, other_ms=60)
 BEHIND = {"data_ms": 0.2, "forward_ms": 24, "backward_ms": 44, "optimizer_ms": 3, "lag_ms": 90}

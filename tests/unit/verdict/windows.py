@@ -4,20 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from probe.wire.messages import Loader, Step
-from tui.session.judge import EARLY_NS
-from tui.verdict.engine import Engine
-from tui.verdict.findings import Verdict
-from tui.verdict.selection import choose_window
-from tui.verdict.warmup import warm_after
-from tui.verdict.window import (
-    FrameShare,
-    MemoryPoint,
-    OpenStep,
-    Stacks,
-    Window,
-    WorkerUse,
-)
+from gpuwatch.probe.wire.messages import Loader, Step
+from gpuwatch.tui.session.judge import EARLY_NS
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.window import FrameShare, MemoryPoint, OpenStep, Stacks, Window, WorkerUse
+from gpuwatch.tui.verdict.window_selection import choose_window, warm_after
 
 MS = 1_000_000
 S = 1_000_000_000

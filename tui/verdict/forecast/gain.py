@@ -1,21 +1,122 @@
 """What removing a cause alone would give, and what removing two of them together."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Final, Literal
 
-from tui.verdict import policy
-from tui.verdict.feeding import loader_floor, often_late
-from tui.verdict.findings import Kind
-from tui.verdict.forecast.causes import removal_of
-from tui.verdict.forecast.course import Course, Removal
-from tui.verdict.forecast.measured import course_of
-from tui.verdict.forecast.replay import replay
-from tui.verdict.pauses import Pauses
-from tui.verdict.starved import starved
-from tui.verdict.unmeasured import unmeasured
-from tui.verdict.window import Window
+from .. import thresholds
+from ..code_places import (
+    copies_to_gpu,
+    empties_cache,
+    main_places,
+    share_where,
+    steps_one_by_one,
+    waits_for_gpu,
+)
+from ..cpu_wait import starved
+from ..findings import Finding, Kind
+from ..gpu_clock import copies, idle_of, unmeasured
+from ..loader import loader_floor, often_late
+from ..pauses import Pauses
+from ..window import FrameShare, Window
+from .measured import replay_of
+from .replay import ISSUING, Removal, StepReplay, replay
+
+# What goes from a step with each cause.
+
+_WORKING: Final = (*ISSUING, "other")
+
+
+def removal_of(kind: Kind, window: Window, course: StepReplay) -> Removal | None:
+    """None for what no replay can take away."""
+    found = _REMOVALS.get(kind)
+    return found(window, course) if found is not None else None
+
+
+def _input(_: Window, __: StepReplay) -> Removal:
+    """Every batch lies ready."""
+    return _gone("data")
+
+
+def _host(_: Window, __: StepReplay) -> Removal:
+    """Python between the phases; a wait for the GPU there is no Python."""
+    return Removal(host={"other": 0.0})
+
+
+def _optimizer(window: Window, _: StepReplay) -> Removal:
+    """All of it, or what a fused one leaves of a loop over the parameters."""
+    looped = any(map(steps_one_by_one, main_places(window)))
+    return _gone("optimizer", thresholds.FUSED_LEFT if looped else 0.0)
+
+
+def _launch(window: Window, course: StepReplay) -> Removal:
+    """The same kernels, issued at once; copies and emptying the cache take what they took."""
+    moved = copies(window)
+    kept = share_where(main_places(window), empties_cache)
+    kept += moved.share if moved is not None else 0.0
+    issued = course.host_ns(ISSUING)
+    left = min(1.0, kept * course.step_ns / issued) if issued else 1.0
+    return Removal(host=dict.fromkeys(ISSUING, left))
+
+
+def _sync(window: Window, course: StepReplay) -> Removal:
+    """The host never waits for the GPU. Lines that copy wait for it too: those are the copies'."""
+    moved = copies(window)
+    copying = moved is not None and moved.share >= thresholds.CONTRIBUTOR
+
+    def waits(place: FrameShare) -> bool:
+        return waits_for_gpu(place) and not (copying and copies_to_gpu(place))
+
+    return _without_waits(share_where(main_places(window), waits), course)
+
+
+def _h2d(window: Window, course: StepReplay) -> Removal:
+    """No copy that the host sits in, and none that the GPU has to wait for."""
+    moved = copies(window)
+    if moved is None:
+        return Removal()
+    gone = _without_waits(max(moved.on_lines, moved.share), course)
+    worked = course.device_ns(ISSUING)
+    if not worked:
+        return gone
+    # What the counters call idle is all that copies can hold on the GPU's side.
+    held = worked + course.device_ns(("other", "wait")) - (1 - idle_of(window)) * course.step_ns
+    cut = min(moved.share * course.step_ns, max(0.0, held))
+    return gone.joined(Removal(device=dict.fromkeys(ISSUING, max(0.0, 1 - cut / worked))))
+
+
+def _allocator(window: Window, course: StepReplay) -> Removal:
+    return _without_waits(share_where(main_places(window), empties_cache), course)
+
+
+def _without_waits(share: float, course: StepReplay) -> Removal:
+    """This part of the host's time gone, its waits for the GPU first."""
+    if not share:
+        return Removal()
+    taken_ns = share * course.step_ns
+    host_ns = course.host_ns(_WORKING)
+    blocked_ns = max(0.0, course.step_ns - host_ns - course.host_ns(("data",)))
+    left = 1.0 - max(0.0, taken_ns - blocked_ns) / host_ns if host_ns else 1.0
+    return Removal(host=dict.fromkeys(_WORKING, max(0.0, left)), waits=True)
+
+
+def _gone(name: str, left: float = 0.0) -> Removal:
+    return Removal(host={name: left}, device={name: left})
+
+
+_REMOVALS: Final[dict[Kind, Callable[[Window, StepReplay], Removal]]] = {
+    "input": _input,
+    "host": _host,
+    "optimizer": _optimizer,
+    "launch": _launch,
+    "sync": _sync,
+    "h2d": _h2d,
+    "allocator": _allocator,
+    "checkpoint": lambda _, __: _gone("checkpoint"),
+    "evaluation": lambda _, __: _gone("evaluation"),
+    "recompile": lambda _, __: _gone("compile"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +132,7 @@ class Replayed:
     """A window that a replay understands: with nothing removed it gives what was measured."""
 
     window: Window
-    course: Course
+    course: StepReplay
     now_ns: float
     """A step of that replay."""
 
@@ -58,20 +159,20 @@ class Replayed:
             if removal is None:
                 return None
             gone = gone.joined(removal)
-        least = policy.LEAST_LEFT if "input" in kinds else loader_floor(self.window)
+        least = thresholds.LEAST_LEFT if "input" in kinds else loader_floor(self.window)
         then = gone.of(self.course.at_best() if at_best else self.course)
-        return min(1.0, max(policy.LEAST_LEFT, least, replay(then) / self.now_ns))
+        return min(1.0, max(thresholds.LEAST_LEFT, least, replay(then) / self.now_ns))
 
 
 @lru_cache(maxsize=4)
 def replayed(window: Window) -> Replayed | None:
     """None where the GPU's clock is not read, or where a replay with nothing removed misses the
     measured step: then shares of the time are all that is known."""
-    course = course_of(window)
+    course = replay_of(window)
     if course is None:
         return None
     now_ns = replay(course)
-    if abs(now_ns / course.step_ns - 1) > policy.REPLAY_WITHIN:
+    if abs(now_ns / course.step_ns - 1) > thresholds.REPLAY_WITHIN:
         return None
     return Replayed(window, course, now_ns)
 
@@ -112,4 +213,43 @@ def gain_on_the_host(window: Window, share: float, frees_cores: bool = False) ->
         lack = starved(window)
         own = 0.0 if lack is None else lack.share - lack.by_quota - (lack.by_others or 0.0)
         least, left = 0.0, left * (1.0 - own)
-    return Gain(1.0 / min(1.0, max(policy.LEAST_LEFT, least, left)), "estimate")
+    return Gain(1.0 / min(1.0, max(thresholds.LEAST_LEFT, least, left)), "estimate")
+
+
+# Causes that hide each other: removing any one of them gives what removing both would.
+
+
+def either_of(top: Finding, others: Sequence[Finding], window: Window) -> tuple[Kind, ...]:
+    """The kinds among `others` of which each alone, as `top` alone, gives 70 % of what both give.
+    Their gains are the same time, seen twice: never to be added."""
+    known = replayed(window) if others else None
+    alone = None if known is None else known.left((top.kind,))
+    if known is None or alone is None:
+        return ()
+    found: list[Kind] = []
+    for other in others:
+        theirs = known.left((other.kind,))
+        both = known.left((top.kind, other.kind))
+        if theirs is None or both is None:
+            continue
+        joint = 1.0 - both
+        if joint > thresholds.ENTER_SHARE and 1.0 - max(alone, theirs) >= thresholds.JOINT * joint:
+            found.append(other.kind)
+    return tuple(found)
+
+
+def with_the_other_way(
+    top: Finding, others: Sequence[Finding], either: tuple[Kind, ...]
+) -> Finding:
+    """`top` with what else would do, said right after its own first action."""
+    ways = [
+        f"or instead: {other.advice[0]} (either fix gives it, both hardly more)"
+        for other in others
+        if other.kind in either and other.advice and not _same(top, other)
+    ]
+    return replace(top, advice=(*top.advice[:1], *ways, *top.advice[1:]))
+
+
+def _same(top: Finding, other: Finding) -> bool:
+    """Both are mended by the same action: launches that are the optimizer's."""
+    return bool(top.advice) and top.advice[0] in other.advice[0]

@@ -2,29 +2,26 @@
 
 from collections.abc import Sequence
 
-from probe.wire.messages import GpuStep, Step
-from tui.verdict import policy
-from tui.verdict.device import keeps_up_ns, on_device
-from tui.verdict.forecast.course import Course
-from tui.verdict.forecast.spans import Span, spans_of
-from tui.verdict.forecast.stretches import stretches_of
-from tui.verdict.pauses import clinging_parts, startup_parts
-from tui.verdict.places import copies_to_gpu, main_places, share_where, waits_for_gpu
-from tui.verdict.unmeasured import unmeasured
-from tui.verdict.window import Window
+from ....probe.wire.messages import GpuStep, Step
+from .. import thresholds
+from ..code_places import copies_to_gpu, main_places, share_where, waits_for_gpu
+from ..gpu_clock import keeps_up_ns, on_device, unmeasured
+from ..pauses import clinging_parts, startup_parts
+from ..window import Window
+from .replay import MeasuredSegment, StepReplay, segments_of, spans_of
 
 _IDLE_FIRST = ("other", "checkpoint", "compile")
 """Stretches in which nothing but the training's last kernels is at work, as a rule."""
 
 
-def course_of(window: Window) -> Course | None:
+def replay_of(window: Window) -> StepReplay | None:
     """None without the GPU's clock, or where its alignment leaves open whether the GPU was behind:
     then shares of the time are all that is known."""
     device = on_device(window)
     if device is None or device.abstains:
         return None
     rows = _paired(window)
-    if sum(device.count for _, device, _, _ in rows) < policy.LEAST_GPU_STEPS:
+    if sum(device.count for _, device, _, _ in rows) < thresholds.LEAST_GPU_STEPS:
         return None
     spans = [spans_of(*row) for row in rows]
     counts = [device.count for _, device, _, _ in rows]
@@ -35,9 +32,9 @@ def course_of(window: Window) -> Course | None:
     late = bool(window.loaders and window.loaders[0].num_workers)
     waited = _waited_of(window)
     lags = [span.after_ns for row in spans for span in row]
-    return Course(
+    return StepReplay(
         steps=tuple(
-            (count, stretches_of(row, worked, keeps_up, late, waited))
+            (count, segments_of(row, worked, keeps_up, late, waited))
             for count, row, worked in zip(counts, spans, working, strict=True)
         ),
         step_ns=step_ns,
@@ -56,7 +53,7 @@ def _paired(window: Window) -> list[tuple[Step, GpuStep, int, int]]:
         )
     }
     pairs = []
-    for device in window.gpu_steps[-policy.REPLAYED_ROWS :]:
+    for device in window.gpu_steps[-thresholds.REPLAYED_ROWS :]:
         found = known.get(device.number)
         if found is None or found[0].count != device.count or device.lag_start_ns is None:
             continue
@@ -70,7 +67,7 @@ def _busy_ns(window: Window, step_ns: float) -> float | None:
     told = window.activity
     if told is None or told.busy is None:
         return None
-    held = max(policy.LEAST_LEFT, unmeasured(window).left)
+    held = max(thresholds.LEAST_LEFT, unmeasured(window).left)
     return min(1.0, told.busy / 100 / held) * step_ns
 
 
@@ -84,7 +81,7 @@ def _waited_of(window: Window) -> float | None:
 
 
 def _working(
-    spans: Sequence[Sequence[Span]],
+    spans: Sequence[Sequence[MeasuredSegment]],
     counts: Sequence[int],
     steps: int,
     busy_ns: float | None,
@@ -117,8 +114,38 @@ def _working(
     return worked
 
 
-def _tier(span: Span, keeps_up_ns: float) -> int | None:
+def _tier(span: MeasuredSegment, keeps_up_ns: float) -> int | None:
     """Where gaps are looked for first; None where there are none."""
     if span.name in _IDLE_FIRST and span.after_ns <= keeps_up_ns:
         return 0
     return 1 if span.after_ns <= keeps_up_ns or span.drop_ns > keeps_up_ns else None
+
+
+# What a busy GPU's own work would take otherwise, from its counters and measured peaks.
+
+
+def on_tensor_cores(fp32: float, dram: float, sm: float, ratio: float) -> float:
+    """Time that is left when products run `ratio` times as fast as in fp32.
+
+    One after the other: the products at the new peak, every byte at memory's peak, and the
+    multiprocessors' pauses between kernels, which no number format shortens.
+    """
+    products = min(1.0, fp32 / thresholds.FP32_FULL)
+    between = max(0.0, 1.0 - sm / thresholds.SM_FULL)
+    return min(1.0, products / ratio + moving(dram) + between)
+
+
+def moving(dram: float) -> float:
+    """Time that memory traffic takes at the rate of a pure copy."""
+    return min(1.0, dram / thresholds.DRAM_FULL)
+
+
+def fused(dram: float, saved: float) -> float:
+    """Time that is left when fusing kernels saves this part of the memory traffic."""
+    return 1.0 - saved * moving(dram)
+
+
+def filled(tensor: float, fp32: float, dram: float) -> float:
+    """The least time in which a device without idle units does the same: its busiest unit's."""
+    busiest = max(tensor / thresholds.TENSOR_FULL, fp32 / thresholds.FP32_FULL, moving(dram))
+    return min(1.0, busiest)

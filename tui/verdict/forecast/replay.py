@@ -1,9 +1,199 @@
 """Daydream in small: the steps of a window run again on the clocks of host and GPU."""
 
-from tui.verdict.forecast.course import Course
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Final, Literal, NamedTuple
+
+from ....probe.wire.messages import GpuStep, Step
+from .. import thresholds
+from ..step_time import is_python
+
+# A step as a replay needs it: stretches of the host's time with the GPU's work that they issue.
+
+ISSUING: Final = ("forward", "backward", "optimizer")
+"""Stretches in which the host issues the training's kernels."""
 
 
-def replay(course: Course) -> float:
+class Segment(NamedTuple):
+    """From one mark to the next. (Some thousands are made anew for every verdict.)"""
+
+    name: str
+    """"data", one of `ISSUING`, "other", "wait", "checkpoint", "evaluation" or "compile"."""
+    host_ns: float
+    """What the host does there, without what it waits for the GPU."""
+    device_ns: float
+    """What the GPU works on what is issued there."""
+    idle_ns: float = 0.0
+    """What the GPU stands idle whatever the host does: its batch is not made yet."""
+    waits: bool = False
+    """At its end the host waits until the GPU is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepReplay:
+    """The replayable steps of a window, oldest first."""
+
+    steps: tuple[tuple[int, tuple[Segment, ...]], ...]
+    """Each with how many steps it stands for."""
+    step_ns: float
+    """Length of a step on the GPU's clock, as it was measured."""
+    lag_ns: float
+    """How far the GPU was behind the host at the start of the first."""
+    ahead_ns: float
+    """How far behind it may fall: the launch queue holds no more, as far as was seen."""
+
+    def host_ns(self, names: tuple[str, ...]) -> float:
+        """The host's time in these stretches, ns a step."""
+        return self._mean(names, lambda one: one.host_ns)
+
+    def device_ns(self, names: tuple[str, ...]) -> float:
+        """The GPU's work of these stretches, ns a step."""
+        return self._mean(names, lambda one: one.device_ns)
+
+    def at_best(self) -> "StepReplay":
+        """With an endless launch queue, behind which late batches hide as well: nothing real is
+        faster."""
+        steps = tuple(
+            (count, tuple(one._replace(idle_ns=0.0) if one.idle_ns else one for one in row))
+            for count, row in self.steps
+        )
+        return replace(self, steps=steps, ahead_ns=inf)
+
+    def _mean(self, names: tuple[str, ...], of: Callable[[Segment], float]) -> float:
+        steps = sum(count for count, _ in self.steps)
+        total = sum(
+            count * of(one) for count, row in self.steps for one in row if one.name in names
+        )
+        return total / steps
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What goes with a cause: for each stretch the part that is left, 0 to 1."""
+
+    host: Mapping[str, float] = field(default_factory=dict)
+    device: Mapping[str, float] = field(default_factory=dict)
+    waits: bool = False
+    """The host no longer waits for the GPU."""
+
+    def joined(self, other: "Removal") -> "Removal":
+        """Both causes gone: what each takes of a stretch is not the same part of it."""
+        return Removal(
+            _both(self.host, other.host),
+            _both(self.device, other.device),
+            self.waits or other.waits,
+        )
+
+    def of(self, course: StepReplay) -> StepReplay:
+        """The course without the cause."""
+        steps = tuple((count, tuple(map(self._of, row))) for count, row in course.steps)
+        return replace(course, steps=steps)
+
+    def _of(self, one: Segment) -> Segment:
+        name, host_ns, device_ns, idle_ns, waits = one
+        if name not in self.host and name not in self.device and not (waits and self.waits):
+            return one
+        device = self.device.get(name, 1.0)
+        return Segment(
+            name,
+            host_ns=host_ns * self.host.get(name, 1.0),
+            device_ns=device_ns * device,
+            idle_ns=idle_ns * device,
+            waits=waits and not (self.waits or device == 0.0),
+        )
+
+
+def _both(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    names = {*one, *other}
+    return {name: max(0.0, one.get(name, 1.0) + other.get(name, 1.0) - 1.0) for name in names}
+
+
+# The stretches of one measured step on both clocks, and how far the GPU was behind at each.
+
+Times = dict[str, float]
+
+
+class MeasuredSegment(NamedTuple):
+    """One stretch as it was measured, ns a step. (Some hundreds are made for every verdict.)"""
+
+    name: str
+    host_ns: float
+    device_ns: float
+    before_ns: float
+    """How far the GPU was behind the host at its start."""
+    after_ns: float
+    """And at its end."""
+
+    @property
+    def drop_ns(self) -> float:
+        """By how much the host fell back to the GPU."""
+        return self.host_ns - self.device_ns
+
+
+def spans_of(
+    host: Step, device: GpuStep, clinging_ns: int, starting_ns: int
+) -> list[MeasuredSegment]:
+    """The spans of a row, a step of it, in the order of a step.
+
+    `clinging_ns` of its Python belong to its checkpoint or evaluation; `starting_ns` of the
+    loader's start-up are the training's. The lags follow from the first: what the GPU takes longer
+    than the host adds to it.
+    """
+    ours, theirs = _parts(host, host.end_ns - host.start_ns), _parts(device, device.wall_ns)
+    pause = "evaluation" if host.evaluation_ns else "checkpoint"
+    if clinging_ns and host.other_ns:
+        moved = min(1.0, clinging_ns / host.other_ns)
+        _move(ours, "other", pause, moved)
+        _move(theirs, "other", pause, moved)
+    if host.startup_ns:
+        part = 1.0 - starting_ns / host.startup_ns
+        _move(ours, "startup", pause, part)
+        _move(theirs, "startup", pause, part)
+    for parts in (ours, theirs):
+        if parts["startup"]:
+            _move(parts, "startup", "data", 1.0)
+    spans: list[MeasuredSegment] = []
+    lag = float(device.lag_start_ns or 0)
+    for name in ours:
+        taken, worked = ours[name] / host.count, theirs[name] / host.count
+        after = max(0.0, lag + worked - taken)
+        if taken or worked:
+            spans.append(MeasuredSegment(name, taken, worked, lag, after))
+        lag = after
+    return spans
+
+
+def _parts(row: Step | GpuStep, wall_ns: int) -> Times:
+    """A row's times by stretch; what no phase claims is Python."""
+    python = named = 0
+    for name, ns in row.phases.items():
+        if is_python(name):
+            python += ns
+        else:
+            named += ns
+    parts: Times = {
+        "startup": row.startup_ns,
+        "data": row.data_ns,
+        "forward": row.forward_ns + named,
+        "backward": row.backward_ns,
+        "optimizer": row.optimizer_ns,
+        "other": row.other_ns + python,
+        "evaluation": row.evaluation_ns,
+        "checkpoint": row.checkpoint_ns,
+        "compile": row.compile_ns,
+    }
+    parts["other"] += max(0.0, wall_ns - sum(parts.values()))
+    return parts
+
+
+def _move(parts: Times, source: str, target: str, share: float) -> None:
+    moved = share * parts[source]
+    parts[source] -= moved
+    parts[target] += moved
+
+
+def replay(course: StepReplay) -> float:
     """Mean length of a step on the GPU's clock, ns.
 
         host   += its own work, and waits where it did, or where the launch queue is full
@@ -16,7 +206,7 @@ def replay(course: Course) -> float:
     return total_ns / sum(count for count, _ in course.steps)
 
 
-def _play(course: Course, lag_ns: float) -> tuple[float, float]:
+def _play(course: StepReplay, lag_ns: float) -> tuple[float, float]:
     """The GPU's time for all the steps, ns, and its lag after them."""
     host, device, total = 0.0, lag_ns, 0.0
     for count, stretches in course.steps:
@@ -27,3 +217,72 @@ def _play(course: Course, lag_ns: float) -> tuple[float, float]:
             host = max(host, device if waits else device - course.ahead_ns)
         total += count * (device - began)
     return total, device - host
+
+
+# Measured spans as stretches to replay: what the host did itself, and where it waited.
+
+
+def segments_of(
+    row: Sequence[MeasuredSegment],
+    worked: Sequence[float],
+    keeps_up_ns: float,
+    late: bool,
+    waited: float | None,
+) -> tuple[Segment, ...]:
+    """The stretches of a step, whose spans hold the GPU's `worked` ns.
+
+    `late`: batches come from workers, at their own pace. `waited`: part of the host's time in which
+    it waits for the GPU, None where nobody looked; then it may wait anywhere.
+    """
+    syncs = waited is None or waited >= thresholds.SYNC_SEEN
+    cuts = [
+        _waits(span, work, keeps_up_ns) if syncs else None
+        for span, work in zip(row, worked, strict=True)
+    ]
+    # A GPU that never caught up was never short of work: how long the host alone would have taken
+    # is not known, only that it was less.
+    ahead = "first" not in cuts and all(span.after_ns > keeps_up_ns for span in row)
+    lost_ns = sum(span.drop_ns for span, cut in zip(row, cuts, strict=True) if cut)
+    step_ns = sum(span.host_ns for span in row)
+    # What the host lost of its lead and did not wait for, it worked.
+    own = 0.0 if waited is None or not lost_ns else max(0.0, 1 - waited * step_ns / lost_ns)
+    found: list[Segment] = []
+    for span, work, cut in zip(row, worked, cuts, strict=True):
+        gap = max(0.0, span.device_ns - work)
+        if span.name == "data":
+            found.append(Segment("data", span.host_ns, 0.0, span.device_ns if late else 0.0))
+        elif span.name == "checkpoint":
+            found.append(Segment(span.name, 0.0, 0.0, waits=True))
+            found.append(Segment(span.name, gap, work))
+        elif cut == "last":
+            found.append(Segment(span.name, own * span.drop_ns, 0.0))
+            found.append(Segment("wait", 0.0, work, waits=True))
+            found.append(Segment(span.name, gap, 0.0))
+        elif cut == "first":
+            found.append(Segment(span.name, own * span.drop_ns, 0.0))
+            found.append(Segment("wait", 0.0, 0.0, waits=True))
+            found.append(Segment(span.name, gap, 0.0))
+            found.append(Segment(span.name, max(0.0, work - span.after_ns), work))
+        elif ahead and span.name in ISSUING:
+            found.append(Segment(span.name, 0.0, work))
+        else:
+            found.append(Segment(span.name, span.host_ns, work))
+    if waited is not None and syncs and row[-1].after_ns <= keeps_up_ns:
+        # Seen to wait, though not for long: the GPU had caught up. It still would, were it behind.
+        found[-1] = found[-1]._replace(waits=True)
+    return tuple(found)
+
+
+def _waits(
+    span: MeasuredSegment, work_ns: float, keeps_up_ns: float
+) -> Literal["first", "last"] | None:
+    """Whether the host waited for the GPU there: before the GPU's work of the span, or after it.
+
+    After it, the GPU was behind and then is not. Before it, the host lost its lead, the GPU stood
+    idle, and the host is ahead again.
+    """
+    if span.drop_ns <= keeps_up_ns or span.before_ns <= keeps_up_ns:
+        return None
+    if span.after_ns <= keeps_up_ns:
+        return "last"
+    return "first" if span.device_ns - work_ns > keeps_up_ns else None

@@ -6,7 +6,7 @@ was seen in this run. Costs are what was measured; a note whose cost nobody meas
 
 from collections.abc import Callable
 
-from tui.verdict.findings import Note
-from tui.verdict.window import Window
+from ..findings import Note
+from ..window import Window
 
 NoteRule = Callable[[Window], Note | None]

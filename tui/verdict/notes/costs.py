@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterable
 
-from tui.verdict import policy
-from tui.verdict.device import on_device
-from tui.verdict.figures import percent
-from tui.verdict.findings import Source
-from tui.verdict.places import main_places, share_where
-from tui.verdict.spent import wall_of
-from tui.verdict.window import FrameShare, Window
+from .. import thresholds
+from ..code_places import main_places, share_where
+from ..findings import EvidenceSource
+from ..format import percent
+from ..gpu_clock import on_device
+from ..step_time import wall_of
+from ..window import FrameShare, Window
 
 
-def phase_share(window: Window, phase: str) -> tuple[float, Source]:
+def phase_share(window: Window, phase: str) -> tuple[float, EvidenceSource]:
     """Part of the steps' time that a phase takes, 0 to 1, and whose clock says so."""
     device = on_device(window)
     if device is not None:
@@ -25,7 +25,7 @@ def phase_share(window: Window, phase: str) -> tuple[float, Source]:
 def sampled(window: Window, which: Callable[[FrameShare], bool]) -> float:
     """Part of the training thread's samples in such places; 0 where that is too little to say."""
     share = share_where(main_places(window), which)
-    return share if share >= policy.NOTE_SHARE else 0.0
+    return share if share >= thresholds.NOTE_SHARE else 0.0
 
 
 def in_samples(share: float) -> str:

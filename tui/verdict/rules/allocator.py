@@ -1,16 +1,15 @@
 """The allocator works in the loop: its cache is emptied, or it has to be emptied to go on."""
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.device import idle_of, on_device
-from tui.verdict.feeding import loader_floor
-from tui.verdict.figures import percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_without
-from tui.verdict.places import EMPTYING_CALL, empties_cache, main_places, share_where, told
-from tui.verdict.quoted import call_at
-from tui.verdict.ratio import without_rows
-from tui.verdict.window import Window
+from .. import thresholds
+from ..code_places import EMPTYING_CALL, call_at, empties_cache, main_places, share_where, told
+from ..findings import Evidence, Finding
+from ..forecast.gain import gain_without
+from ..format import percent
+from ..gpu_clock import idle_of, on_device
+from ..loader import loader_floor
+from ..scoring import bound
+from ..statistics import without_rows
+from ..window import Window
 
 
 def allocator(window: Window) -> Finding | None:
@@ -22,7 +21,7 @@ def allocator(window: Window) -> Finding | None:
     places = main_places(window)
     spent = share_where(places, empties_cache)
     mean = min(spent, idle_of(window))
-    if mean < policy.CONTRIBUTOR:
+    if mean < thresholds.CONTRIBUTOR:
         return None
     emptied = [place for place in places if empties_cache(place)]
     where = [told(place, "main-thread") for place in emptied[:2]]

@@ -1,12 +1,12 @@
 """Training waits for checkpoints."""
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.figures import percent
-from tui.verdict.findings import Finding
-from tui.verdict.forecast.gain import gain_of_pauses
-from tui.verdict.pauses import checkpoints, shows
-from tui.verdict.window import Window
+from .. import thresholds
+from ..findings import Finding
+from ..forecast.gain import gain_of_pauses
+from ..format import percent
+from ..pauses import checkpoints, shows
+from ..scoring import bound
+from ..window import Window
 
 
 def checkpoint(window: Window) -> Finding | None:
@@ -14,12 +14,12 @@ def checkpoint(window: Window) -> Finding | None:
     found = checkpoints(window)
     if found is None:
         return None
-    if found.share.mean < policy.CONTRIBUTOR and found.longest_ns < policy.LONG_PAUSE_NS:
+    if found.share.mean < thresholds.CONTRIBUTOR and found.longest_ns < thresholds.LONG_PAUSE_NS:
         return None
     evidence = shows(found, "a checkpoint")
     advice = (
         f"save every {found.affordable_steps:,} steps: it would cost "
-        f"{percent(policy.TARGET_BUDGET)}",
+        f"{percent(thresholds.TARGET_BUDGET)}",
         "copy the state and write it on another thread (torch.distributed.checkpoint.async_save)",
     )
     headline = f"checkpoints take {percent(found.share.mean)} of the time"

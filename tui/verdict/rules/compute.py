@@ -1,16 +1,240 @@
 """With a GPU: nothing on the host holds the run back, so the GPU does."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
 
-from tui.verdict import policy
-from tui.verdict.bound import plain
-from tui.verdict.device import OnDevice, counted_by, idle_of, on_device
-from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.rules.busy_with import KINDS_OF_WORK, work_of
-from tui.verdict.rules.compute_advice import for_this_run
-from tui.verdict.spent import wall_of
-from tui.verdict.window import GpuActivity, Window
+from ....probe.wire.messages import Settings
+from .. import thresholds
+from ..code_places import ATTENTION_CALL, attends, call_at, main_places
+from ..findings import Evidence, Finding, Kind
+from ..forecast.measured import filled, fused, on_tensor_cores
+from ..format import ms, percent, times
+from ..gpu_clock import OnDevice, counted_by, idle_of, on_device
+from ..memory.batch_room import larger_batch, to_eights
+from ..scoring import plain, severity_of, speedup_of
+from ..step_time import wall_of
+from ..window import GpuActivity, Window
+
+# What a busy GPU is busy with: each kind of work, judged from the counters over the busy time.
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Activity as parts of the time in which the GPU was busy at all, 0 to 1."""
+
+    busy: float
+    sm: float
+    tensor: float
+    fp32: float
+    dram: float
+    on_tensor_cores: bool = False
+    """By its settings products run in a half type or tf32: what fp32 units do is something else."""
+
+    def told(self) -> tuple[Evidence, ...]:
+        """The counters, as they were read."""
+        return (
+            Evidence(f"the GPU is busy {percent(self.busy)} of the time", "gpm", self.busy),
+            Evidence(
+                f"of that, tensor cores {percent(self.tensor)}, fp32 units {percent(self.fp32)}, "
+                f"memory {percent(self.dram)}",
+                "gpm",
+                self.tensor,
+            ),
+        )
+
+
+def work_of(told: GpuActivity | None, settings: Settings | None = None) -> Work | None:
+    """None where a counter is missing, or the GPU is idle too often for them to say what limits."""
+    if told is None or told.busy is None or told.busy < 100 * thresholds.GPU_BUSY:
+        return None
+    if told.sm is None or told.tensor is None or told.fp32 is None or told.dram is None:
+        return None
+    busy = told.busy / 100
+    parts = (part / 100 / busy for part in (told.sm, told.tensor, told.fp32, told.dram))
+    sm, tensor, fp32, dram = (min(1.0, part) for part in parts)
+    return Work(min(1.0, busy), sm, tensor, fp32, dram, _uses_tensor_cores(settings))
+
+
+def _uses_tensor_cores(settings: Settings | None) -> bool:
+    if settings is None:
+        return False
+    halves = ("bfloat16", "float16")
+    if settings.autocast in halves or settings.parameter_dtype in halves:
+        return True
+    return settings.matmul_precision in ("high", "medium") and settings.cudnn_tf32 is not False
+
+
+def precision(work: Work) -> Finding | None:
+    """Matrix products in fp32 while the tensor cores rest."""
+    if work.tensor >= thresholds.TENSOR_ABSENT or work.fp32 < thresholds.FP32_HEAVY:
+        return None
+    if work.on_tensor_cores:
+        return None
+    products = min(1.0, work.fp32 / thresholds.FP32_FULL) * work.busy
+    tf32, bf16 = (
+        work.busy * (1 - on_tensor_cores(work.fp32, work.dram, work.sm, ratio))
+        for ratio in (thresholds.TF32_RATIO, thresholds.BF16_RATIO)
+    )
+    return _estimate(
+        "compute",
+        "precision",
+        bf16,
+        f"matrix products run in fp32: about {percent(products)} of the time",
+        work,
+        (
+            f'bf16: with torch.autocast("cuda", torch.bfloat16), about {times(speedup_of(bf16))}',
+            'or tf32, one line: torch.set_float32_matmul_precision("high"), about '
+            f"{times(speedup_of(tf32))}",
+        ),
+    )
+
+
+def bandwidth(work: Work) -> Finding | None:
+    """The device's memory is the limit."""
+    if work.dram < thresholds.DRAM_HEAVY or work.tensor >= 0.30:
+        return None
+    least, most = (work.busy * (1 - fused(work.dram, part)) for part in thresholds.FUSION_SAVES)
+    found = _estimate(
+        "memory-bandwidth",
+        None,
+        (least + most) / 2,
+        f"the GPU's memory is busy {percent(work.dram)} of the time, its tensor cores "
+        f"{percent(work.tensor)}",
+        work,
+        (
+            "fuse the pointwise work: torch.compile(model)",
+            "move fewer bytes: bf16 activations, channels_last, a fused norm or optimizer",
+        ),
+    )
+    text = f"fusing its kernels gives {times(speedup_of(least))} where they go together in pairs, "
+    text += f"{times(speedup_of(most))} where none of the traffic is left"
+    return replace(found, evidence=(*found.evidence, Evidence(text, "gpm")))
+
+
+def saturated(work: Work) -> Finding | None:
+    """Tensor cores as busy as large trainings get: nothing to fix."""
+    if work.tensor < thresholds.TENSOR_HEALTHY:
+        return None
+    headline = f"the GPU is the limit and well used: tensor cores {percent(work.tensor)}"
+    return plain("compute", "saturated", "info", headline, work.told())
+
+
+def underfilled(work: Work) -> Finding | None:
+    """Kernels run all the time, and none of them fills the device. One under which no unit works
+    at all waits: a collective spins until the last rank is there."""
+    if max(work.tensor, work.fp32, work.dram) < thresholds.SPINS:
+        return None
+    if (
+        work.sm >= thresholds.UNDERFILLED_SM
+        or work.dram >= thresholds.UNDERFILLED_DRAM
+        or work.tensor >= thresholds.UNDERFILLED_TENSOR
+    ):
+        return None
+    empty = (1 - work.sm) * work.busy
+    return _estimate(
+        "compute",
+        "underfilled",
+        empty,
+        f"the GPU is busy, but only {percent(work.sm)} of its multiprocessors are",
+        work,
+        (
+            "a larger batch: each kernel then has work for more of the GPU",
+            "fuse small kernels (torch.compile); CUDA graphs will not help, nothing waits for "
+            "launches",
+        ),
+        is_bound=True,
+        gain=speedup_of(work.busy * (1 - filled(work.tensor, work.fp32, work.dram))),
+    )
+
+
+def misaligned(work: Work) -> Finding | None:
+    """Tensor cores that work at a fraction of their rate, on multiprocessors that are all busy,
+    with little for the memory and the fp32 units to do: products whose sizes they cannot take
+    whole: misaligned shapes, small tiles. What tensor cores and memory do
+    would take so much of the time at their full rates; the rest is slow products."""
+    if not thresholds.TENSOR_ABSENT <= work.tensor < thresholds.MISALIGNED_TENSOR:
+        return None
+    if work.sm < thresholds.MISALIGNED_SM or work.fp32 >= thresholds.MISALIGNED_FP32:
+        return None
+    explained = work.tensor / thresholds.TENSOR_FULL + work.dram / thresholds.DRAM_FULL
+    if work.sm - explained < thresholds.MISALIGNED_UNEXPLAINED:
+        return None
+    saved = (1 - work.tensor / thresholds.TENSOR_HEALTHY) * work.busy
+    found = _estimate(
+        "compute",
+        "misaligned",
+        saved,
+        f"the multiprocessors are busy {percent(work.sm)} of the time and their tensor cores "
+        f"{percent(work.tensor)}: sizes that do not fit them, or small tiles",
+        work,
+        (
+            "pad sizes to multiples of 8, better of 64: hidden sizes, the head dimension, a "
+            "vocabulary (50257 → 50304)",
+            "one step in torch.profiler names the products: kernels with align1 or align2 in "
+            "their names take odd sizes",
+        ),
+        is_bound=True,
+    )
+    # Counters alone tell it from small tiles no better than that: no alarm.
+    return replace(found, severity="warning" if saved >= thresholds.WARNING_SHARE else "info")
+
+
+KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
+    saturated,
+    precision,
+    bandwidth,
+    underfilled,
+    misaligned,
+)
+"""The first that applies."""
+
+
+def _estimate(
+    kind: Kind,
+    sub: str | None,
+    saved: float,
+    headline: str,
+    work: Work,
+    advice: tuple[str, ...],
+    is_bound: bool = False,
+    gain: float | None = None,
+) -> Finding:
+    """A finding about the GPU's own work, by the roofline: `saved` is the part of the step that
+    goes; `gain` is what that gives where it is more than the step becomes shorter."""
+    return Finding(
+        kind=kind,
+        sub=sub,
+        severity=severity_of(saved),
+        share=saved,
+        share_low=None,
+        share_high=None,
+        speedup=gain or speedup_of(saved),
+        speedup_is="bound" if is_bound else "estimate",
+        headline=headline,
+        evidence=work.told(),
+        advice=advice,
+    )
+
+
+# What to do about a GPU that is the limit, with this run's own lines and figures.
+
+
+def for_this_run(found: Finding, window: Window) -> tuple[str, ...]:
+    """The finding's advice, made concrete where the window tells more than the counters."""
+    if found.sub == "underfilled":
+        larger = larger_batch(window, "each kernel then has work for more of the GPU")
+        return (larger, *found.advice[1:])
+    if found.sub == "misaligned":
+        size = window.loaders[0].batch_size if window.loaders else None
+        if size is not None and size % 8:
+            return (*found.advice, f"batch_size {size} → {to_eights(size)}, a multiple of 8")
+    if found.kind == "memory-bandwidth":
+        attention = next((place for place in main_places(window) if attends(place)), None)
+        if attention is not None:
+            fused = "F.scaled_dot_product_attention does it in one kernel, without the scores"
+            return (f"{call_at(attention, ATTENTION_CALL)}: {fused}", *found.advice)
+    return found.advice
 
 
 def compute(window: Window) -> Finding | None:
@@ -25,15 +249,15 @@ def compute(window: Window) -> Finding | None:
     if work is not None:
         for judge in KINDS_OF_WORK:
             if (found := judge(work)) is not None:
-                told = (*found.evidence, *_lag(device))[: policy.MOST_EVIDENCE]
+                told = (*found.evidence, *_lag(device))[: thresholds.MOST_EVIDENCE]
                 return replace(found, evidence=told, advice=for_this_run(found, window))
     evidence = (*_lag(device), *_busy(window.activity))
-    least = percent(policy.ENTER_SHARE)
+    least = percent(thresholds.ENTER_SHARE)
     if device is None or device.caught_up is None or _starved(device, window.activity):
         headline = f"nothing on the host above {least}: the GPU is the limit, or launching to it"
         return plain("compute", None, "info", headline, (_issued(window), *evidence))
     headline = f"the GPU is the limit: nothing else holds {least} of a step"
-    if idle_of(window) >= 1 - policy.GPU_BUSY:
+    if idle_of(window) >= 1 - thresholds.GPU_BUSY:
         headline = f"the GPU is busy {percent(1 - idle_of(window))} of the time, and no single "
         headline += f"cause holds {least} of a step"
     return plain("compute", None, "info", headline, evidence)
@@ -42,7 +266,7 @@ def compute(window: Window) -> Finding | None:
 def _starved(device: OnDevice, told: GpuActivity | None) -> bool:
     """The GPU keeps up with the host, and nobody tells whether it is busy."""
     unknown = told is None or told.busy is None
-    return unknown and (device.caught_up or 0.0) >= policy.CAUGHT_UP_STEPS
+    return unknown and (device.caught_up or 0.0) >= thresholds.CAUGHT_UP_STEPS
 
 
 def _issued(window: Window) -> Evidence:
@@ -58,7 +282,7 @@ def _lag(device: OnDevice | None) -> tuple[Evidence, ...]:
         return ()
     text = f"the GPU runs {ms(device.lag_ns)} behind the host at the end of a step"
     found = [Evidence(text, "event", device.lag_ns / 1e6, "ms")]
-    if device.hidden_ns >= policy.HIDDEN_WORTH * device.step_ns:
+    if device.hidden_ns >= thresholds.HIDDEN_WORTH * device.step_ns:
         text = f"{ms(device.hidden_ns)} a step of waiting for data are hidden behind its work"
         found.append(Evidence(text, "event", device.hidden_ns / 1e6, "ms"))
     return tuple(found)

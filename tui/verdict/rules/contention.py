@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.device import on_device
-from tui.verdict.feeding import loader_floor
-from tui.verdict.figures import mib, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.ratio import without_rows
-from tui.verdict.starved import remedies, shows, starved
-from tui.verdict.window import GpuActivity, Neighbour, Window
+from .. import thresholds
+from ..cpu_wait import remedies, shows, starved
+from ..findings import Evidence, Finding
+from ..format import mib, percent
+from ..gpu_clock import on_device
+from ..loader import loader_floor
+from ..scoring import bound
+from ..statistics import without_rows
+from ..window import GpuActivity, Neighbour, Window
 
 
 def contention(window: Window) -> Finding | None:
@@ -26,11 +26,11 @@ def _of_the_gpu(window: Window) -> Finding | None:
     told, device = window.activity, on_device(window)
     if told is None or not told.others_sm or device is None:
         return None
-    if device.caught_up is not None and device.caught_up >= policy.CAUGHT_UP_STEPS:
+    if device.caught_up is not None and device.caught_up >= thresholds.CAUGHT_UP_STEPS:
         return None
     wanted = max(0.0, 1 - device.exposed_ns / device.step_ns) if device.step_ns else 0.0
     share = without_rows(told.others_sm / 100 * wanted)
-    if share.mean < policy.CONTRIBUTOR:
+    if share.mean < thresholds.CONTRIBUTOR:
         return None
     who = _named(told.neighbours[0]) if told.neighbours else "another process"
     return bound(
@@ -65,7 +65,7 @@ def _of_the_cores(window: Window) -> Finding | None:
     lost to them itself, so an estimate; threads that it waits for lose more. Abstains where the
     kernel does not tell."""
     lack = starved(window)
-    if lack is None or lack.by_others is None or lack.by_others < policy.CONTRIBUTOR:
+    if lack is None or lack.by_others is None or lack.by_others < thresholds.CONTRIBUTOR:
         return None
     share = without_rows(lack.by_others)
     found = bound(

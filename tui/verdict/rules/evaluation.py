@@ -1,24 +1,24 @@
 """Evaluation inside training: its budget, apart from every cause of slow steps."""
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.figures import percent
-from tui.verdict.findings import Finding
-from tui.verdict.forecast.gain import gain_of_pauses
-from tui.verdict.pauses import evaluations, shows
-from tui.verdict.window import Window
+from .. import thresholds
+from ..findings import Finding
+from ..forecast.gain import gain_of_pauses
+from ..format import percent
+from ..pauses import evaluations, shows
+from ..scoring import bound
+from ..window import Window
 
 
 def evaluation(window: Window) -> Finding | None:
     """The amortised share of evaluations. A slow validation loader is part of it, and no reason to
     blame the training loader."""
     found = evaluations(window)
-    if found is None or found.share.mean < policy.CONTRIBUTOR:
+    if found is None or found.share.mean < thresholds.CONTRIBUTOR:
         return None
     evidence = shows(found, "an evaluation")
     advice = (
         f"evaluate every {found.affordable_steps:,} steps: it would cost "
-        f"{percent(policy.TARGET_BUDGET)}",
+        f"{percent(thresholds.TARGET_BUDGET)}",
         "evaluate on a part of the held-out set, with a larger batch under torch.inference_mode()",
     )
     headline = f"evaluation takes {percent(found.share.mean)} of the time"

@@ -1,23 +1,22 @@
 """The GPU waits while batches are copied to it."""
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.copies import Copies, copies
-from tui.verdict.feeding import loader_floor
-from tui.verdict.figures import percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_without
-from tui.verdict.places import COPY_CALL, copies_to_gpu, main_places, told
-from tui.verdict.quoted import call_at
-from tui.verdict.ratio import without_rows
-from tui.verdict.window import Window
+from .. import thresholds
+from ..code_places import COPY_CALL, call_at, copies_to_gpu, main_places, told
+from ..findings import Evidence, Finding
+from ..forecast.gain import gain_without
+from ..format import percent
+from ..gpu_clock import Copies, copies
+from ..loader import loader_floor
+from ..scoring import bound
+from ..statistics import without_rows
+from ..window import Window
 
 
 def h2d(window: Window) -> Finding | None:
     """Copies on the compute stream are always exposed, pinned ones too; what runs
     while the GPU computes is not counted."""
     moved = copies(window)
-    if moved is None or moved.share < policy.CONTRIBUTOR:
+    if moved is None or moved.share < thresholds.CONTRIBUTOR:
         return None
     share = without_rows(moved.share)
     copied = [place for place in main_places(window) if copies_to_gpu(place)]
@@ -52,7 +51,9 @@ def _evidence(moved: Copies) -> tuple[Evidence, ...]:
 
 def _possible(moved: Copies) -> str:
     """ "27 possible from pinned memory, 6 from pageable": what copies alone reached."""
-    pinned, pageable = (round(rate / 1000) for rate in (policy.PINNED_MB_S, policy.PAGEABLE_MB_S))
+    pinned, pageable = (
+        round(rate / 1000) for rate in (thresholds.PINNED_MB_S, thresholds.PAGEABLE_MB_S)
+    )
     if moved.pinned:
         return f"{pinned} possible"
     return f"{pinned} possible from pinned memory, {pageable} from pageable"
@@ -68,7 +69,7 @@ def _advice(moved: Copies, where: str) -> tuple[str, tuple[str, ...]]:
     ahead = "copy the next batch on a side stream while this one is computed"
     if moved.pinned:
         return "bandwidth", (smaller, ahead)
-    faster = policy.PINNED_MB_S / policy.PAGEABLE_MB_S
+    faster = thresholds.PINNED_MB_S / thresholds.PAGEABLE_MB_S
     return "pageable", (
         f"DataLoader(..., pin_memory=True), and non_blocking=True{where}: copies run up to "
         f"{faster:.1f}x faster from pinned memory",

@@ -1,11 +1,11 @@
 """Nothing wrong, and what the limit is then."""
 
-from tui.verdict import policy
-from tui.verdict.bound import plain
-from tui.verdict.figures import cores, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.spent import aside_of, wall_of
-from tui.verdict.window import Window
+from .. import thresholds
+from ..findings import Evidence, Finding
+from ..format import cores, percent
+from ..scoring import plain
+from ..step_time import aside_of, wall_of
+from ..window import Window
 
 
 def healthy(window: Window) -> Finding | None:
@@ -38,21 +38,26 @@ def healthy(window: Window) -> Finding | None:
         text = f"the training process uses {used:.1f}{of}"
         evidence.append(Evidence(text, "proc", window.main_cpu_percent, "%"))
         machine = window.machine_cpu_percent
-        idle = machine is not None and machine < 100 * policy.IDLE_CORES
-        if idle and window.cores and window.cores >= 2 and used < policy.IDLE_CORES * window.cores:
+        idle = machine is not None and machine < 100 * thresholds.IDLE_CORES
+        if (
+            idle
+            and window.cores
+            and window.cores >= 2
+            and used < thresholds.IDLE_CORES * window.cores
+        ):
             advice.append(
                 f"cores are idle: torch.set_num_threads({int(window.cores)}) or OMP_NUM_THREADS "
                 "may help, if the net is large enough for them"
             )
     held_back = window.cpu_throttled or 0.0
-    if held_back >= policy.CONTRIBUTOR and window.cores:
+    if held_back >= thresholds.CONTRIBUTOR and window.cores:
         text = f"its CPU quota of {cores(window.cores)} holds it back {percent(held_back)} of the "
         evidence.append(Evidence(text + "time", "proc", held_back))
         advice.append(
             "raise the quota (the cgroup's cpu.max, a container's --cpus), or take no more threads "
             f"than it pays for: torch.set_num_threads({max(1, int(window.cores))})"
         )
-    headline = f"nothing above {percent(policy.ENTER_SHARE)}"
-    if compute >= policy.MOST_OF_IT:
+    headline = f"nothing above {percent(thresholds.ENTER_SHARE)}"
+    if compute >= thresholds.MOST_OF_IT:
         headline += f": {model} {'is' if inference else 'are'} the limit"
     return plain("healthy", None, "info", headline, tuple(evidence), tuple(advice))

@@ -2,16 +2,9 @@
 
 from collections.abc import Sequence
 
-from probe.wire.messages import Step
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.device import idle_of, on_device
-from tui.verdict.feeding import loader_floor
-from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_on_the_host, gain_without
-from tui.verdict.pauses import host_parts
-from tui.verdict.places import (
+from ....probe.wire.messages import Step
+from .. import thresholds
+from ..code_places import (
     by_user_function,
     is_users,
     main_places,
@@ -20,11 +13,112 @@ from tui.verdict.places import (
     told,
     waits_for_gpu,
 )
-from tui.verdict.ratio import Share, share_of
-from tui.verdict.rules.host_asleep import asleep_within
-from tui.verdict.rules.host_now_and_then import now_and_then
-from tui.verdict.spent import is_python, spent, wall_of
-from tui.verdict.window import Window
+from ..cpu_wait import asleep
+from ..findings import Evidence, Finding
+from ..forecast.gain import gain_on_the_host, gain_without
+from ..format import ms, percent
+from ..gpu_clock import counted_by, idle_of, on_device
+from ..loader import loader_floor
+from ..outliers import outliers
+from ..pauses import host_parts
+from ..scoring import bound
+from ..statistics import Share, share_of, without_rows
+from ..step_time import is_python, spent, wall_of
+from ..window import Window
+
+# Something holds single steps up, far longer than the others take: a logger, a file, a pause.
+
+
+def now_and_then(window: Window) -> Finding | None:
+    """The amortised excess of outlier steps, or one of half a minute.
+
+    Less the time in which the thread had no core, which comes in bursts too. With a GPU only what
+    leaves it idle counts: a step that reads the loss now and then waits for work that is done.
+    """
+    found = outliers(window)
+    if found is None:
+        return None
+    places = main_places(window)
+    lost, most = window.run_delay or 0.0, 1.0
+    if window.gpu_present:
+        if window.activity is None or window.activity.busy is None or not places:
+            return None
+        lost, most = lost + share_where(places, waits_for_gpu), idle_of(window)
+    share = Share(
+        *(
+            min(most, max(0.0, part - lost))
+            for part in (found.share.mean, found.share.low, found.share.high)
+        )
+    )
+    long = found.longest_ns >= thresholds.LONG_PAUSE_NS
+    if share.mean < (0.0 if long else thresholds.CONTRIBUTOR):
+        return None
+    evidence = [
+        Evidence(
+            f"one step in {found.every_steps:.0f} takes {ms(found.each_ns)} longer, up to "
+            f"{ms(found.longest_ns)}; the others {ms(found.step_ns)}",
+            "hook",
+            found.each_ns / 1e6,
+            "ms",
+        )
+    ]
+    mine = by_user_function(p for p in places if is_users(p) and not waits_for_gpu(p))
+    evidence += [told(place, "main-thread") for place in mine[:1]]
+    if window.gpu_present and window.activity is not None:
+        text = f"the GPU is idle {percent(most)} of the time"
+        evidence.append(Evidence(text, counted_by(window.activity), most))
+    advice = [
+        f"every {found.affordable_steps:,} steps it would cost "
+        f"{percent(thresholds.TARGET_BUDGET)}; or do it on another thread"
+    ]
+    if mine:
+        advice.insert(0, f"look at {spot(mine[0])}")
+    headline = f"single steps that are held up take {percent(share.mean)} of the time"
+    return bound(
+        "host", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)
+    )
+
+
+# The training thread sleeps within a phase: it writes, asks a server, holds still for a lock.
+
+
+def asleep_within(window: Window) -> Finding | None:
+    """Sleep in lines that are neither PyTorch's nor a wait for the GPU, in whatever phase they lie:
+    a request between the loss and its backward counts as forward. With a GPU only what leaves it
+    idle is lost. Abstains without stacks, as they alone tell whose sleep it is."""
+    slept, places = asleep(window), main_places(window)
+    if slept is None or not places:
+        return None
+    mine = [place for place in places if is_users(place) and not waits_for_gpu(place)]
+    mean = min(slept, sum(place.share for place in mine))
+    told_by = window.activity
+    if window.gpu_present:
+        if told_by is None or told_by.busy is None:
+            return None
+        mean = min(mean, idle_of(window))
+    if mean < thresholds.CONTRIBUTOR:
+        return None
+    where = by_user_function(mine)
+    evidence = [
+        Evidence(f"the training thread sleeps {percent(slept)} of the time", "proc", slept),
+        *(told(place, "main-thread") for place in where[:1]),
+    ]
+    if window.gpu_present and told_by is not None:
+        idle = idle_of(window)
+        text = f"the GPU is idle {percent(idle)} of the time"
+        evidence.append(Evidence(text, counted_by(told_by), idle))
+    return bound(
+        "host",
+        None,
+        without_rows(mean),
+        f"the training thread sleeps in its own code {percent(mean)} of the time",
+        tuple(evidence),
+        (
+            f"look at {spot(where[0])}: what it waits for can be done on another thread",
+            "do it less often",
+        ),
+        loader_floor(window),
+    )
 
 
 def host(window: Window) -> Finding | None:
@@ -32,7 +126,7 @@ def host(window: Window) -> Finding | None:
     that hold about as much as the largest the first, which says most."""
     found = [one for look in (now_and_then, _steady, asleep_within) if (one := look(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
-    return next((one for one in found if (one.share or 0.0) >= policy.HOST_ALIKE * most), None)
+    return next((one for one in found if (one.share or 0.0) >= thresholds.HOST_ALIKE * most), None)
 
 
 def _steady(window: Window) -> Finding | None:
@@ -61,7 +155,7 @@ def _steady(window: Window) -> Finding | None:
         # This is also where `loss.item()` waits for the GPU.
         waits = share_where(places, waits_for_gpu)
         share = Share(*(max(0.0, part - waits) for part in (share.mean, share.low, share.high)))
-    if share.mean < policy.CONTRIBUTOR:
+    if share.mean < thresholds.CONTRIBUTOR:
         return None
     total = spent(rows)
     steps = max(1, total.steps)

@@ -1,20 +1,20 @@
 """A signal is missing that the verdict would rest on: say which, rather than guess."""
 
-from tui.verdict import policy
-from tui.verdict.bound import plain
-from tui.verdict.device import idle_of, on_device
-from tui.verdict.figures import percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.places import main_places, told
-from tui.verdict.ratio import share_of
-from tui.verdict.spent import spent, wall_of
-from tui.verdict.window import Window
+from .. import thresholds
+from ..code_places import main_places, told
+from ..findings import Evidence, Finding
+from ..format import percent
+from ..gpu_clock import idle_of, on_device
+from ..scoring import plain
+from ..statistics import share_of
+from ..step_time import spent, wall_of
+from ..window import Window
 
 
 def incomplete(window: Window) -> Finding | None:
     """Time nobody claims, a loop whose fetches nobody sees, or a GPU that Python may wait for."""
     total = spent(window.steps)
-    if total.attributed < policy.ATTRIBUTED:
+    if total.attributed < thresholds.ATTRIBUTED:
         text = f"{percent(1 - total.attributed)} of the time belongs to no phase"
         return plain(
             "incomplete",
@@ -37,7 +37,7 @@ def incomplete(window: Window) -> Finding | None:
     rows = window.steps
     other = share_of([row.other_ns for row in rows], [wall_of(row) for row in rows])
     blind = window.gpu_present and on_device(window) is None and not main_places(window)
-    if blind and other.low > policy.ENTER_LOW and other.mean > policy.ENTER_SHARE:
+    if blind and other.low > thresholds.ENTER_LOW and other.mean > thresholds.ENTER_SHARE:
         return plain(
             "incomplete",
             "stacks",
@@ -48,7 +48,11 @@ def incomplete(window: Window) -> Finding | None:
             ("let py-spy look: see `gpuwatch doctor`",),
         )
     idle = idle_of(window)
-    if idle >= 1 - policy.GPU_BUSY and on_device(window) is not None and not main_places(window):
+    if (
+        idle >= 1 - thresholds.GPU_BUSY
+        and on_device(window) is not None
+        and not main_places(window)
+    ):
         return plain(
             "incomplete",
             "stacks",

@@ -3,25 +3,20 @@
 from dataclasses import replace
 from typing import Final
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.device import OnDevice, on_device
-from tui.verdict.feeding import Feeding, feeding
-from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_on_the_host, gain_without
-from tui.verdict.pauses import startup_parts
-from tui.verdict.places import fetches_tensors, main_places, share_where, told
-from tui.verdict.ratio import share_of
-from tui.verdict.rules.input_burst import burst
-from tui.verdict.rules.input_epoch_start import epoch_start
-from tui.verdict.rules.input_explained import Explained, Explanation, cheaper, named
-from tui.verdict.rules.input_oversubscribed import oversubscribed
-from tui.verdict.rules.input_serial import serial
-from tui.verdict.rules.input_storage import storage
-from tui.verdict.rules.input_workers import too_few_workers
-from tui.verdict.spent import spent, wall_of
-from tui.verdict.window import Window
+from .. import thresholds
+from ..code_places import fetches_tensors, main_places, share_where, told
+from ..findings import Evidence, Finding
+from ..forecast.gain import gain_on_the_host, gain_without
+from ..format import ms, percent
+from ..gpu_clock import OnDevice, on_device
+from ..loader import Feeding, feeding
+from ..pauses import startup_parts
+from ..scoring import bound
+from ..statistics import share_of
+from ..step_time import spent, wall_of
+from ..window import Window
+from .input_pattern import Explained, Explanation, burst, cheaper, epoch_start, named, storage
+from .input_workers import oversubscribed, serial, too_few_workers
 
 EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     epoch_start,
@@ -52,7 +47,7 @@ def input_bound(window: Window) -> Finding | None:
     parts = [round(felt * wait) for wait in waits]
     share = share_of(parts, [wall_of(row) for row in rows])
     fed = feeding(window)
-    if share.mean < policy.CONTRIBUTOR or fed is None:
+    if share.mean < thresholds.CONTRIBUTOR or fed is None:
         return None
     total = spent(rows)
     steps = max(1, total.steps)
@@ -82,7 +77,7 @@ def _waited(
         text = f"{ms(felt_ns)} of {ms(step_ns)} a step wait for the loader"
         return (Evidence(text, "hook", felt_ns / 1e6, "ms"),)
     text = f"the GPU stands idle {ms(felt_ns)} of {ms(step_ns)} a step for its batch"
-    if host_ns - felt_ns >= policy.HIDDEN_WORTH * step_ns:
+    if host_ns - felt_ns >= thresholds.HIDDEN_WORTH * step_ns:
         text += f"; {ms(host_ns - felt_ns)} more of the host's wait are hidden behind its work"
     return (Evidence(text, "event", felt_ns / 1e6, "ms"),)
 
@@ -91,7 +86,7 @@ def _fetched(window: Window) -> tuple[Evidence, ...]:
     """A wait for a batch that is made, and still has to be handed over by its worker: cheaper
     batches do not take all of it away."""
     places = [place for place in main_places(window) if fetches_tensors(place)]
-    if share_where(places, fetches_tensors) < policy.HANDED_OVER:
+    if share_where(places, fetches_tensors) < thresholds.HANDED_OVER:
         return ()
     shown = told(places[0], "main-thread")
     return (replace(shown, text=f"{shown.text}: a worker hands over what it made"),)

@@ -1,12 +1,96 @@
 """The workers are too slow: more of them, or none would help."""
 
-from tui.verdict import policy
-from tui.verdict.feeding import Feeding
-from tui.verdict.figures import cores, ms, percent
-from tui.verdict.findings import Evidence
-from tui.verdict.places import worker_places
-from tui.verdict.rules.input_explained import Explained, cheaper, gain, limited_by, named
-from tui.verdict.window import Window
+from math import floor
+
+from .. import thresholds
+from ..code_places import main_places, worker_places
+from ..findings import Evidence
+from ..format import cores, ms, percent
+from ..loader import Feeding
+from ..window import FrameShare, Window
+from .input_pattern import Explained, cheaper, gain, limited_by, named
+
+# More workers than cores: they take turns, and take the training's cores.
+
+
+def oversubscribed(window: Window, feeding: Feeding) -> Explained | None:
+    """W > 1.5 cores, and workers that are ready wait for a core; where the kernel does not tell
+    that, the cores are full: by the machine's figure, else by the processes'.
+
+    What fewer workers give is not foretold: batches cost what they cost, and only what the switches
+    took comes back (4 → 2 workers on 2 cores, measured: 0.96 to 1.12x, of a wait of 89 %).
+    """
+    workers, have = feeding.workers, feeding.cores
+    if not workers or not have or workers <= thresholds.OVERSUBSCRIBED * have:
+        return None
+    shown = _queue(window, feeding) if _delay(window) is not None else _full(window, workers, have)
+    if shown is None:
+        return None
+    evidence = [
+        Evidence(f"{workers} workers on {cores(have)}", "proc", workers / have, "workers a core"),
+        shown,
+    ]
+    places = worker_places(window)
+    evidence += named(places, "worker")
+    advice = (
+        f"num_workers {workers} → {max(1, floor(have))}: more than one a core only adds switches "
+        "and memory",
+        cheaper(places[0] if places else None),
+    )
+    return Explained("oversubscribed", tuple(evidence), advice, foretold=False)
+
+
+def _delay(window: Window) -> float | None:
+    return None if window.workers is None else window.workers.run_delay
+
+
+def _queue(window: Window, feeding: Feeding) -> Evidence | None:
+    """A worker is ready and has no core."""
+    delay = _delay(window) or 0.0
+    if delay < thresholds.QUEUES * (feeding.busy or 1.0):
+        return None
+    return Evidence(f"a worker waits for a core {percent(delay)} of the time", "proc", delay)
+
+
+def _full(window: Window, workers: int, have: float) -> Evidence | None:
+    """The cores have no time left."""
+    used = window.machine_cpu_percent
+    if used is None and window.workers is not None and window.workers.cpu_percent is not None:
+        used = (workers * window.workers.cpu_percent + (window.main_cpu_percent or 0.0)) / have
+    if used is None or used < thresholds.WORKER_CPU_BOUND:
+        return None
+    return Evidence(f"the cores are {used:.0f}% used", "proc", used, "%")
+
+
+# num_workers=0: the training process makes every batch itself, between two steps.
+
+_ELSEWHERE = frozenset({"conv.py", "linear.py", "graph.py", "_tensor.py", "optimizer.py"})
+
+
+def serial(window: Window, feeding: Feeding) -> Explained | None:
+    """The batch costs the training thread what it would cost a worker: that is the forecast."""
+    if feeding.workers != 0:
+        return None
+    text = "num_workers=0: the training process makes every batch itself"
+    evidence = [Evidence(text, "hook", 0.0, "workers")]
+    place = loading_place(main_places(window))
+    if place is not None:
+        evidence += named((place,), "main-thread")
+    advice = [cheaper(place)]
+    plan = feeding.plan()
+    if plan is not None and feeding.cores != 1:
+        costs = f"each batch costs {ms(feeding.wait_ns)}, the rest {ms(feeding.other_ns)}"
+        limited = limited_by(feeding, plan.wanted)
+        advice.insert(
+            0, f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
+        )
+    return Explained("serial", tuple(evidence), tuple(advice))
+
+
+def loading_place(places: tuple[FrameShare, ...]) -> FrameShare | None:
+    """The first place that is neither the net nor the optimizer."""
+    from_loader = [p for p in places if not any(f"{name}:" in p.frame for name in _ELSEWHERE)]
+    return from_loader[0] if from_loader else None
 
 
 def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
@@ -25,7 +109,7 @@ def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
             text += f", {cores(feeding.cores)} here"
         evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
     less = cheaper(places[0] if places else None)
-    if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - policy.WORTH_DOING):
+    if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - thresholds.WORTH_DOING):
         costs = f"each batch costs a worker {ms(feeding.make_ns)}, the rest of the step "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
         more = f"num_workers {workers} → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs})"
@@ -39,9 +123,9 @@ def _cost(window: Window, feeding: Feeding) -> Evidence:
     """Other processes on these cores make each batch dearer than it need be."""
     make_ns = feeding.make_ns or 0.0
     text = f"a batch costs a worker {ms(make_ns)}"
-    if feeding.busy is not None and feeding.busy < policy.BURST_BUSY:
+    if feeding.busy is not None and feeding.busy < thresholds.BURST_BUSY:
         text += f", they are at it {percent(feeding.busy)} of the time"
     here, others = window.cores, window.others_cores
-    if here and others is not None and others >= policy.OTHERS_USE * here:
+    if here and others is not None and others >= thresholds.OTHERS_USE * here:
         text += f" while others use {others:.1f} of {cores(here)}"
     return Evidence(text, "hook", make_ns / 1e6, "ms")

@@ -2,18 +2,9 @@
 
 from typing import Final
 
-from probe.wire.messages import GpuStep
-from tui.verdict import policy
-from tui.verdict.asleep import asleep
-from tui.verdict.batch_room import larger_batch
-from tui.verdict.bound import bound
-from tui.verdict.copies import copies
-from tui.verdict.device import counted_by, on_device
-from tui.verdict.feeding import loader_floor
-from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_without
-from tui.verdict.places import (
+from ....probe.wire.messages import GpuStep
+from .. import thresholds
+from ..code_places import (
     by_user_function,
     empties_cache,
     is_users,
@@ -21,11 +12,41 @@ from tui.verdict.places import (
     share_where,
     waits_for_gpu,
 )
-from tui.verdict.ratio import Share, share_of
-from tui.verdict.rules.launch_cpu_starved import cpu_starved
-from tui.verdict.rules.optimizer_advice import updated_together
-from tui.verdict.unmeasured import unmeasured
-from tui.verdict.window import Window
+from ..cpu_wait import asleep, remedies, shows, starved
+from ..findings import Evidence, Finding
+from ..forecast.gain import gain_without
+from ..format import ms, percent
+from ..gpu_clock import copies, counted_by, on_device, unmeasured
+from ..loader import loader_floor
+from ..memory.batch_room import larger_batch
+from ..scoring import bound
+from ..statistics import Share, share_of, without_rows
+from ..window import Window
+from .optimizer import updated_together
+
+# Launches come late because the thread that makes them waits for a core.
+
+
+def cpu_starved(window: Window, bubble: Share) -> Finding | None:
+    """Where waiting for a core explains half of the `bubble` in which the GPU waits for launches:
+    then cores are the cure, not fewer kernels."""
+    lack = starved(window)
+    if lack is None:
+        return None
+    part = min(lack.share, bubble.mean)
+    if part < max(thresholds.ENTER_SHARE, thresholds.STARVED_EXPLAINS * bubble.mean):
+        return None
+    idle = f"the GPU waits for the next kernel {percent(bubble.mean)} of every step"
+    return bound(
+        "launch",
+        "cpu-starved",
+        without_rows(part),
+        f"the thread that launches kernels waits for a core {percent(lack.share)} of the time",
+        (*shows(window, lack), Evidence(idle, "event", bubble.mean)),
+        remedies(window, lack),
+        loader_floor(window),
+    )
+
 
 DETECTS_ANOMALIES: Final = (
     "torch.autograd.set_detect_anomaly(False): it keeps a stack for each operation and looks for "
@@ -41,12 +62,12 @@ def launch(window: Window) -> Finding | None:
     device, told = on_device(window), window.activity
     if device is None or device.caught_up is None or told is None or told.busy is None:
         return None
-    if device.caught_up < policy.CAUGHT_UP_STEPS or told.busy >= 100 * policy.LAUNCH_BUSY:
+    if device.caught_up < thresholds.CAUGHT_UP_STEPS or told.busy >= 100 * thresholds.LAUNCH_BUSY:
         return None
     rows = device.rows
     issued = share_of([_issued(row) for row in rows], [row.wall_ns for row in rows])
     busy = told.busy / 100
-    if share_where(main_places(window), waits_for_gpu) >= policy.SYNC_EXPLAINS:
+    if share_where(main_places(window), waits_for_gpu) >= thresholds.SYNC_EXPLAINS:
         return None  # the idle gaps follow the waits
     moved = copies(window)
     taken = busy + share_where(main_places(window), empties_cache)
@@ -55,9 +76,9 @@ def launch(window: Window) -> Finding | None:
     share = Share(
         *(max(0.0, like_these * part - taken) for part in (issued.mean, issued.low, issued.high))
     )
-    if share.mean < policy.CONTRIBUTOR:
+    if share.mean < thresholds.CONTRIBUTOR:
         return None
-    if (asleep(window) or 0.0) >= policy.ASLEEP_AWAKE * share.mean:
+    if (asleep(window) or 0.0) >= thresholds.ASLEEP_AWAKE * share.mean:
         return None  # a thread that launches runs all the time
     if (found := cpu_starved(window, share)) is not None:
         return found
@@ -84,12 +105,12 @@ def launch(window: Window) -> Finding | None:
     ]
     together = updated_together(window)
     issues_ns = sum(row.optimizer_ns for row in rows)
-    if together and issues_ns >= policy.MOST_OF_IT * sum(map(_issued, rows)):
+    if together and issues_ns >= thresholds.MOST_OF_IT * sum(map(_issued, rows)):
         advice.insert(0, f"most of it is issued in the optimizer: {together}")
     if window.settings is not None and window.settings.anomaly:
         advice.insert(0, DETECTS_ANOMALIES)
     mine = by_user_function(place for place in main_places(window) if is_users(place))
-    if mine and mine[0].share >= policy.LOOP_SHARE:
+    if mine and mine[0].share >= thresholds.LOOP_SHARE:
         advice.append(
             f"{percent(mine[0].share)} of it is issued in {mine[0].frame}: a loop over samples or "
             "time steps there becomes one tensor expression"

@@ -1,17 +1,71 @@
 """The optimizer's own share of the step, amortised over accumulated micro-steps."""
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.device import on_device
-from tui.verdict.feeding import loader_floor
-from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding, Source
-from tui.verdict.forecast.gain import gain_without
-from tui.verdict.places import main_places, steps_one_by_one, told
-from tui.verdict.ratio import share_of
-from tui.verdict.rules.optimizer_advice import for_this_optimizer
-from tui.verdict.spent import spent, wall_of
-from tui.verdict.window import Window
+from collections.abc import Collection
+from typing import Final
+
+from .. import thresholds
+from ..code_places import function_of, main_places, steps_one_by_one, told
+from ..findings import Evidence, EvidenceSource, Finding
+from ..forecast.gain import gain_without
+from ..format import ms, percent
+from ..gpu_clock import on_device
+from ..loader import loader_floor
+from ..scoring import bound
+from ..statistics import share_of
+from ..step_time import spent, wall_of
+from ..window import Window
+
+# What to do about an optimizer that takes long, by how this run's is set up.
+
+_FUSED: Final = ("Adam", "AdamW", "SGD", "Adagrad")
+"""Those of torch.optim that have a fused form."""
+_FOREACH: Final = (
+    *("Adadelta", "Adafactor", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"),
+)
+"""The others that can update their tensors in groups."""
+
+
+def for_this_optimizer(window: Window) -> tuple[str, ...]:
+    """One kernel for all tensors; fewer rows, where few tensors are most of it; fewer steps. Where
+    nobody knows how it is set up, what is one word to write comes first."""
+    settings, together = window.settings, updated_together(window)
+    rarely = "accumulate gradients over several batches: fewer optimizer steps"
+    rows = "a large embedding: sparse=True with SparseAdam updates only the rows that were used"
+    first = (together,) if together else ()
+    if settings is None:
+        return (*first, rarely, rows)
+    tensors, held = settings.parameters or 0, settings.parameter_bytes or 0
+    large = 0 < tensors <= thresholds.FEW_TENSORS and held >= thresholds.LARGE_TENSOR * tensors
+    if settings.fused:
+        first = ("an 8-bit or a sharded optimizer moves fewer bytes",)
+        return (rows, rarely, *first) if large else (rarely, rows, *first)
+    return (rows, rarely, *first) if large else (*first, rarely, rows)
+
+
+def updated_together(window: Window) -> str | None:
+    """ "AdamW(..., fused=True): …", as its class and settings allow; None where it is so by now, or
+    its class has no such form."""
+    settings = window.settings
+    if settings is None:
+        return _as_seen({function_of(place.frame) for place in main_places(window)})
+    name = settings.optimizer
+    grouped = settings.foreach is not False and window.gpu_present  # there it is the default
+    if settings.fused or (name in _FOREACH and grouped):
+        return None
+    if name is not None and name not in (*_FUSED, *_FOREACH):
+        return None
+    how = "foreach=True" if name in _FOREACH else "fused=True"
+    tensors = f"its {settings.parameters or 0} tensors"
+    return f"{name or 'the optimizer'}(..., {how}): {tensors} are updated together"
+
+
+def _as_seen(functions: Collection[str]) -> str | None:
+    """By the functions in which the main thread was found: torch names them after the form."""
+    if any(name.startswith("_fused_") for name in functions):
+        return None
+    if any(name.startswith("_multi_tensor_") for name in functions):
+        return "fused=True: one kernel updates all tensors"
+    return "fused=True, or foreach=True: the tensors are updated together"
 
 
 def optimizer(window: Window) -> Finding | None:
@@ -23,14 +77,14 @@ def optimizer(window: Window) -> Finding | None:
     if device is not None:
         measured = device.rows
         share = share_of([row.optimizer_ns for row in measured], [row.wall_ns for row in measured])
-    if share.mean < policy.CONTRIBUTOR:
+    if share.mean < thresholds.CONTRIBUTOR:
         return None
     total = spent(rows)
     calls = max(1, sum(row.optimizer_steps for row in rows))
     step_ns = total.wall_ns / max(1, total.steps)
     part_ns = share.mean * step_ns
     each_ns = part_ns * total.steps / calls
-    source: Source = "hook" if device is None else "event"
+    source: EvidenceSource = "hook" if device is None else "event"
     evidence = [
         Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step", source, part_ns / 1e6, "ms"),
         Evidence(f"{ms(each_ns)} for each call of step()", source, each_ns / 1e6, "ms"),

@@ -1,23 +1,23 @@
 """torch.compile compiles again and again."""
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.pauses import warm_recent
-from tui.verdict.ratio import share_of
-from tui.verdict.spent import wall_of
-from tui.verdict.window import Window
+from .. import thresholds
+from ..findings import Evidence, Finding
+from ..format import ms, percent
+from ..pauses import warm_recent
+from ..scoring import bound
+from ..statistics import share_of
+from ..step_time import wall_of
+from ..window import Window
 
 
 def recompile(window: Window) -> Finding | None:
     """At least 3 steps with a compilation in the last 200 after the warm-up."""
     recent = warm_recent(window)
     newest = recent[-1].number if recent else 0
-    rows = [row for row in recent if row.number > newest - policy.RECOMPILE_STEPS]
+    rows = [row for row in recent if row.number > newest - thresholds.RECOMPILE_STEPS]
     compiled = [row for row in rows if row.compile_ns]
     share = share_of([row.compile_ns for row in rows], [wall_of(row) for row in rows])
-    if len(compiled) < policy.RECOMPILES:
+    if len(compiled) < thresholds.RECOMPILES:
         return None
     each_ns = sum(row.compile_ns for row in compiled) / len(compiled)
     steps = sum(row.count for row in rows)

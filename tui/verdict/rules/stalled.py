@@ -1,14 +1,60 @@
 """Nothing moves: the training thread is where it was, for far longer than this run ever takes."""
 
-from probe.wire.messages import Step
-from tui.verdict import policy
-from tui.verdict.bound import plain
-from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.places import spot, worker_places
-from tui.verdict.spent import pace_of
-from tui.verdict.standing_workers import look_at, shows, where
-from tui.verdict.window import OpenStep, Window
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....probe.wire.messages import Step
+from .. import thresholds
+from ..code_places import spot, worker_places
+from ..findings import Evidence, Finding
+from ..format import ms, percent
+from ..scoring import plain
+from ..step_time import pace_of
+from ..window import OpenStep, Window, WorkersAt
+
+# Where the loader's workers stand while the training thread waits for their batch.
+
+NAMED = 2
+"""Pids that are named; of more it says how many."""
+
+
+def where(workers: Sequence[WorkersAt]) -> str:
+    """ "worker 48231 in answer (stalled.py:88)" of those that make a batch; "" where none does or
+    nobody knows."""
+    making = [one for one in workers if not one.wait_for_work]
+    return f"{_who(making[0], plain=True)} in {making[0].way[-1]}" if making else ""
+
+
+def look_at(held: str) -> str:
+    """What to do about workers that stand there (`where`)."""
+    return f"see what holds {held}: a lock, a disk, a server without a timeout"
+
+
+def shows(workers: Sequence[WorkersAt]) -> tuple[Evidence, ...]:
+    """Their way there, the innermost frame first: a narrow screen cuts the end."""
+    if not workers:
+        return ()
+    if all(one.wait_for_work for one in workers):
+        count = sum(len(one.pids) for one in workers)
+        have = f"all its {count} workers wait" if count > 1 else "its worker waits"
+        return (Evidence(f"{have} for work: none makes the batch that it waits for", "py-spy"),)
+    first, *others = workers
+    text = f"{_who(first)}: {' ← '.join(reversed(first.way))}"
+    if others:
+        rest = sum(len(one.pids) for one in others)
+        waits = "waits for work" if rest == 1 else "wait for work"
+        text += f"; {rest} more {waits if others[0].wait_for_work else 'elsewhere'}"
+    return (Evidence(text, "py-spy"),)
+
+
+def _who(workers: WorkersAt, plain: bool = False) -> str:
+    pids = workers.pids
+    if len(pids) == 1:
+        return f"worker {pids[0]}"
+    if plain or len(pids) > NAMED:
+        return f"{len(pids)} workers"
+    return f"workers {' and '.join(str(pid) for pid in pids)}"
+
 
 _NO_STEP = ("starting", "training over")
 """Phases in which there is no step to come to an end."""
@@ -27,7 +73,7 @@ def stalled(window: Window) -> Finding | None:
     The age is that of the last mark, not of the step: an evaluation that fetches makes progress.
     """
     now = window.open_step
-    if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= policy.STALL_S:
+    if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= thresholds.STALL_S:
         return None  # no limit is below this one, and as a rule nothing stands so long
     limit_s = limit_of(now, window.all_recent)
     if now.age_s <= limit_s:
@@ -59,25 +105,25 @@ def stalled(window: Window) -> Finding | None:
 def is_near(now: OpenStep, recent: tuple[Step, ...], ended: bool) -> bool:
     """Whether half of that time has passed: who is asked where everyone is needs seconds. `ended`:
     no mark is to come, though the process may live on."""
-    if ended or now.phase in _NO_STEP or now.age_s <= policy.STALL_S / 2:
+    if ended or now.phase in _NO_STEP or now.age_s <= thresholds.STALL_S / 2:
         return False
     return now.age_s > limit_of(now, recent) / 2
 
 
 def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:
     """Seconds in the open phase from which the run counts as stalled."""
-    known = sum(row.count for row in recent) >= policy.STALL_KNOWN_STEPS
-    limit_s = policy.STALL_FIRST_S
+    known = sum(row.count for row in recent) >= thresholds.STALL_KNOWN_STEPS
+    limit_s = thresholds.STALL_FIRST_S
     if known:
-        limit_s = max(policy.STALL_S, policy.STALL_STEPS * _percentile_95(recent) / 1e9)
+        limit_s = max(thresholds.STALL_S, thresholds.STALL_STEPS * _percentile_95(recent) / 1e9)
     longest_ns = 0
     if now.phase == "checkpoint":
-        limit_s = max(limit_s, policy.STALL_CHECKPOINT_S)
+        limit_s = max(limit_s, thresholds.STALL_CHECKPOINT_S)
         longest_ns = max((row.checkpoint_ns for row in recent), default=0)
     elif now.phase == "compile":
-        limit_s = max(limit_s, policy.STALL_COMPILE_S)
+        limit_s = max(limit_s, thresholds.STALL_COMPILE_S)
     elif now.phase == "loader start-up":
-        limit_s = max(limit_s, policy.STALL_STARTUP_S)
+        limit_s = max(limit_s, thresholds.STALL_STARTUP_S)
         longest_ns = max((row.startup_ns for row in recent), default=0)
     elif now.evaluating or now.phase == "evaluation":
         # How long one batch of it takes is not known, how long all of it took is.
@@ -85,11 +131,30 @@ def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:
     elif now.phase == "other":
         longest_ns = max((row.other_ns for row in recent), default=0)
     elif now.phase not in ("data", "forward", "backward", "optimizer"):
-        limit_s = max(limit_s, policy.STALL_NAMED_S)
+        limit_s = max(limit_s, thresholds.STALL_NAMED_S)
         longest_ns = max((row.phases.get(now.phase, 0) for row in recent), default=0)
-    return max(limit_s, policy.STALL_LONGEST * longest_ns / 1e9)
+    return max(limit_s, thresholds.STALL_LONGEST * longest_ns / 1e9)
 
 
 def _percentile_95(rows: tuple[Step, ...]) -> float:
     paces = sorted(pace_of(row) for row in rows)
     return paces[min(len(paces) - 1, int(0.95 * len(paces)))]
+
+
+# A run that hung, and was ended: that it hung is the last word on it.
+
+_AFTER_THE_LOOP = ("other", "evaluation", "checkpoint")
+"""Phases in which a run that leaves in order may have had its last work to do."""
+
+
+def ended_stalled(before: Finding, window: Window) -> Finding | None:
+    """`before`, what was said last, of a run that has ended; None where that was no stall, or the
+    run may only have come to its end."""
+    if not window.ended or before.kind != "stalled":
+        return None
+    now = window.open_step
+    if not window.killed and (now is None or now.phase in _AFTER_THE_LOOP):
+        return None
+    hung = stalled(replace(window, ended=False)) or before
+    end = ", then killed" if window.killed else ", then it ended"
+    return replace(hung, headline=hung.headline.removesuffix(end) + end)

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.device import counted_by
-from tui.verdict.figures import ms, percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.ratio import without_rows
-from tui.verdict.window import Window
+from .. import thresholds
+from ..findings import Evidence, Finding
+from ..format import ms, percent
+from ..gpu_clock import counted_by
+from ..scoring import bound
+from ..statistics import without_rows
+from ..window import Window
 
 _IN: Final = {"data": "waits for data", "other": "is in Python between the phases"}
 
@@ -22,7 +22,7 @@ def straggler(window: Window) -> Finding | None:
         return None
     lost_ms = late.ms - late.others_ms
     share = min(1.0, lost_ms / late.step_ms)
-    if share < policy.CONTRIBUTOR:
+    if share < thresholds.CONTRIBUTOR:
         return None
     does = _IN.get(late.phase, f"is in its {late.phase}")
     here, there = ms(late.others_ms * 1e6), ms(late.ms * 1e6)
@@ -34,7 +34,7 @@ def straggler(window: Window) -> Finding | None:
     told = window.activity
     if told is not None and told.busy is not None and told.tensor is not None:
         units = max(told.tensor, told.fp32 or 0.0, told.dram or 0.0)
-        if told.busy >= 100 * policy.GPU_BUSY and units < 100 * policy.SPINS:
+        if told.busy >= 100 * thresholds.GPU_BUSY and units < 100 * thresholds.SPINS:
             text = (
                 f"the GPU here is busy {told.busy:.0f}% of the time and none of its units works: "
             )

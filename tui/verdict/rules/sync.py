@@ -2,26 +2,26 @@
 
 from collections.abc import Sequence
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.device import counted_by, on_device
-from tui.verdict.feeding import loader_floor, often_late
-from tui.verdict.figures import percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.forecast.gain import gain_without
-from tui.verdict.places import (
+from .. import thresholds
+from ..code_places import (
     SHAPE_CALL,
     SYNC_CALL,
     asks_for_shape,
+    call_at,
     line_of,
     main_places,
     share_where,
     told,
     waits_for_gpu,
 )
-from tui.verdict.quoted import call_at
-from tui.verdict.ratio import without_rows
-from tui.verdict.window import FrameShare, Window
+from ..findings import Evidence, Finding
+from ..forecast.gain import gain_without
+from ..format import percent
+from ..gpu_clock import counted_by, on_device
+from ..loader import loader_floor, often_late
+from ..scoring import bound
+from ..statistics import without_rows
+from ..window import FrameShare, Window
 
 
 def sync(window: Window) -> Finding | None:
@@ -37,11 +37,11 @@ def sync(window: Window) -> Finding | None:
     if known is None or known.busy is None or not places or on_device(window) is None:
         return None
     waits = share_where(places, waits_for_gpu)
-    if waits < policy.CONTRIBUTOR:
+    if waits < thresholds.CONTRIBUTOR:
         return None
     busy = min(1.0, known.busy / 100)
     mean = max(0.0, 1 - max(busy, 1 - waits))
-    if mean < policy.CONTRIBUTOR:
+    if mean < thresholds.CONTRIBUTOR:
         return None
     where = tuple(told(place, "main-thread") for place in places if waits_for_gpu(place))
     evidence: tuple[Evidence, ...] = (
@@ -70,7 +70,7 @@ def sync(window: Window) -> Finding | None:
 
 def _advice(waiting: Sequence[FrameShare], share: float) -> tuple[str, ...]:
     """The line that waits most, one that waits about as long, and how seldom they would have to."""
-    steps = round(share / policy.TARGET_BUDGET)
+    steps = round(share / thresholds.TARGET_BUDGET)
     seldom = f"keep it on the GPU (.detach()) and read it every {steps} steps"
     place = waiting[0]
     if asks_for_shape(place):
@@ -83,6 +83,6 @@ def _advice(waiting: Sequence[FrameShare], share: float) -> tuple[str, ...]:
 def _named(waiting: Sequence[FrameShare]) -> str:
     """The lines that wait about as long as the longest, two at most, as they stand in the code: in
     the order of their shares they would take turns."""
-    near = [one for one in waiting[:2] if one.share >= policy.WAITS_ALIKE * waiting[0].share]
+    near = [one for one in waiting[:2] if one.share >= thresholds.WAITS_ALIKE * waiting[0].share]
     near.sort(key=line_of)
     return " and ".join(dict.fromkeys(call_at(one, SYNC_CALL) for one in near))

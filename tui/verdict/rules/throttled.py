@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from tui.verdict import policy
-from tui.verdict.bound import bound
-from tui.verdict.figures import percent
-from tui.verdict.findings import Evidence, Finding
-from tui.verdict.ratio import without_rows
-from tui.verdict.window import Window
+from .. import thresholds
+from ..findings import Evidence, Finding
+from ..format import percent
+from ..scoring import bound
+from ..statistics import without_rows
+from ..window import Window
 
 _NEEDS: Final = {
     "too hot": "see to its cooling: fans, air flow, the load of the GPUs beside it",
@@ -23,10 +23,10 @@ def throttled(window: Window) -> Finding | None:
     told = window.activity
     if told is None or told.busy is None or told.clock_lost is None:
         return None
-    if told.throttled <= policy.THROTTLED_READINGS:
+    if told.throttled <= thresholds.THROTTLED_READINGS:
         return None
     share = without_rows(told.clock_lost * told.busy / 100)
-    if share.mean < policy.CONTRIBUTOR:
+    if share.mean < thresholds.CONTRIBUTOR:
         return None
     reasons = " and ".join(told.throttle_reasons)
     slower = told.clock_lost / told.throttled

@@ -6,17 +6,88 @@ does not exist; there every column shows the mean of whole steps instead: those 
 the one that it lies in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from tui.over_time.rhythm import beat_ns as beat_ns
-from tui.over_time.series import Level, Series
-from tui.over_time.step_edges import StepEdges
-from tui.widgets.charset import EIGHTHS, SHADE
-from tui.widgets.charts.windows import BEAT_FROM, BEAT_TO
-from tui.wording.numbers import grain
+from ...model.snapshot import Snapshot
+from ...timeseries.series import Level, Series
+from ...timeseries.step_edges import StepEdges
+from ...wording.numbers import grain
+from ...wording.rhythm import beat_ns as beat_ns
+from ..text import EIGHTHS, SHADE, Row, Span
+
+# How much time the sawtooth shows: chosen by a person, or so that its teeth can be seen.
+
+WINDOWS_S = (1, 3, 10, 30, 120, 600, 3_600)
+DEFAULT_S = 10
+"""Where the teeth cannot be shown: no step yet, or samples too coarse for them."""
+ENOUGH_STEPS = 8
+STILL_ENOUGH_STEPS = 4
+"""A window that was chosen stays while it holds this many: it must not go back and forth."""
+BEAT_FROM, BEAT_TO = 1 / 3, 3.0
+"""Columns between these many steps beat with the step: with a step of 1.9 s, the
+means of 1 s columns draw a slow wave that does not exist."""
+FULL = 0.75
+"""A window that samples fill to less than this is the next one, drawn under a wrong name."""
+
+
+def usable(columns: int, interval_s: float) -> tuple[int, ...]:
+    """The windows that differ on a chart of this many columns, one sample each at the finest."""
+    least = FULL * columns * interval_s
+    return tuple(w for w in WINDOWS_S if w >= least) or WINDOWS_S[-1:]
+
+
+def automatic(snapshot: Snapshot, columns: int, before: int | None) -> int:
+    """The shortest window with enough whole teeth, else the longest in which they still show."""
+    choices = usable(columns, _interval_s(snapshot))
+    step_s = snapshot.steps.p50_ms / 1000 if snapshot.steps else 0.0
+    seen = [w for w in choices if step_s and w / columns <= BEAT_FROM * step_s]
+    if before in seen and before >= STILL_ENOUGH_STEPS * step_s:
+        return before
+    for window_s in seen:
+        if window_s >= ENOUGH_STEPS * step_s:
+            return window_s
+    return seen[-1] if seen else max(DEFAULT_S, choices[0])
+
+
+def beside(snapshot: Snapshot, columns: int, window_s: int, by: int) -> int:
+    """The next longer or shorter window, or the same at the end."""
+    choices = usable(columns, _interval_s(snapshot))
+    if by > 0:
+        return min((w for w in choices if w > window_s), default=choices[-1])
+    return max((w for w in choices if w < window_s), default=choices[0])
+
+
+def _interval_s(snapshot: Snapshot) -> float:
+    saw = snapshot.sawtooth
+    return saw.series.interval_ns / 1e9 if saw else 0.0
+
+
+# Rows that are composed cell by cell.
+
+
+def runs_of(cells: Iterable[Span]) -> Row:
+    """The cells with neighbours of one role as one piece: every piece costs bytes of colour. A
+    blank has no colour of its own."""
+    out: list[Span] = []
+    for text, role in cells:
+        if out and (out[-1].role == role or not text.strip()):
+            out[-1] = Span(out[-1].text + text, out[-1].role)
+        else:
+            out.append(Span(text, role))
+    return tuple(out)
+
+
+# A share as a horizontal bar.
+
+
+def share_bar(share: float, cells: int) -> str:
+    """In eighths of a cell, never nothing: a share of 0 has no row."""
+    eighths = max(1, round(share * cells * 8))
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
 
 RESOLVED = 5
 """A mean over whole steps is one of so many samples at least: a part of the first and the last of
@@ -48,7 +119,7 @@ class Grid:
     """The step time it was made for: what keeps it steady."""
 
 
-class Column(NamedTuple):
+class ChartColumn(NamedTuple):
     """What one column shows, 0 to 100."""
 
     mean: float
@@ -57,7 +128,7 @@ class Column(NamedTuple):
     """The lowest, of a column of many samples; None where the mean says enough."""
 
 
-class Stretch(NamedTuple):
+class ColumnSpan(NamedTuple):
     """The time that a column covers."""
 
     start_ns: int
@@ -89,21 +160,21 @@ def grid_for(
     return Grid(column_ns, max(1, round(block_ns / step_ns)), block_ns, step_ns)
 
 
-def cells(grid: Grid, end_ns: int, columns: int) -> Sequence[Stretch]:
+def cells(grid: Grid, end_ns: int, columns: int) -> Sequence[ColumnSpan]:
     """The columns' own times, oldest first; the last holds `end_ns`."""
     return evenly(grid.column_ns, end_ns // grid.column_ns, columns)
 
 
 @lru_cache(maxsize=HELD_PICTURES)
-def evenly(column_ns: int, last: int, columns: int) -> Sequence[Stretch]:
+def evenly(column_ns: int, last: int, columns: int) -> Sequence[ColumnSpan]:
     """So many stretches of absolute time that are equally long, up to the `last` one."""
     first = last - columns + 1
     return tuple(
-        Stretch(at * column_ns, (at + 1) * column_ns) for at in range(first, first + columns)
+        ColumnSpan(at * column_ns, (at + 1) * column_ns) for at in range(first, first + columns)
     )
 
 
-def stretches(grid: Grid, end_ns: int, columns: int, starts: StepEdges) -> Sequence[Stretch]:
+def stretches(grid: Grid, end_ns: int, columns: int, starts: StepEdges) -> Sequence[ColumnSpan]:
     """The times that the columns tell of, oldest first; the last column holds `end_ns`."""
     times = cells(grid, end_ns, columns)
     if not grid.whole_steps or len(starts) < 2:
@@ -111,7 +182,7 @@ def stretches(grid: Grid, end_ns: int, columns: int, starts: StepEdges) -> Seque
     return [_whole_steps(cell, grid.block_ns, starts, times[-1].end_ns) for cell in times]
 
 
-def _whole_steps(cell: Stretch, block_ns: int, starts: StepEdges, until_ns: int) -> Stretch:
+def _whole_steps(cell: ColumnSpan, block_ns: int, starts: StepEdges, until_ns: int) -> ColumnSpan:
     """The steps that begin in the cell's block; where none does, the one that it lies in. Of the
     step that runs now what is known; before the first that is known, the cell's own time."""
     begin_ns = cell.start_ns // block_ns * block_ns
@@ -121,13 +192,13 @@ def _whole_steps(cell: Stretch, block_ns: int, starts: StepEdges, until_ns: int)
     if first < 0:
         return cell
     if after >= len(starts):
-        return Stretch(starts[first], until_ns)
-    return Stretch(starts[first], starts[after])
+        return ColumnSpan(starts[first], until_ns)
+    return ColumnSpan(starts[first], starts[after])
 
 
 def columns_of(
-    series: Series, times: Sequence[Stretch], level: Level | None = None
-) -> list[Column | None]:
+    series: Series, times: Sequence[ColumnSpan], level: Level | None = None
+) -> list[ChartColumn | None]:
     """What was sampled in each stretch: mean by time, lowest and highest; None where hardly
     anything was. From `level`, or from the one that fits."""
     if level is None:
@@ -135,24 +206,24 @@ def columns_of(
     return [_column(series, level, stretch) for stretch in times]
 
 
-def level_for(series: Series, times: Sequence[Stretch]) -> Level:
+def level_for(series: Series, times: Sequence[ColumnSpan]) -> Level:
     """What these stretches are drawn from."""
     longest_ns = max((end - start for start, end in times), default=0)
     return series.level_for(longest_ns, times[0].start_ns if times else None)
 
 
-def _column(series: Series, level: Level, stretch: Stretch) -> Column | None:
+def _column(series: Series, level: Level, stretch: ColumnSpan) -> ChartColumn | None:
     told, interval_ns = series.over(*stretch, level), series.interval_ns
     if told is None or told.known_ns < interval_ns // 4:
         return None
     samples = (stretch.end_ns - stretch.start_ns) / interval_ns
     if samples < SEVERAL:
-        return Column(told.mean, told.mean)
-    return Column(told.mean, told.high, told.low if samples >= MANY else None)
+        return ChartColumn(told.mean, told.mean)
+    return ChartColumn(told.mean, told.high, told.low if samples >= MANY else None)
 
 
 def area_rows(
-    columns: Sequence[Column | None], rows: int, low: float = 0.0, high: float = 100.0
+    columns: Sequence[ChartColumn | None], rows: int, low: float = 0.0, high: float = 100.0
 ) -> list[str]:
     """The columns as rows of text, the topmost first: blocks up to the mean, shade up to the peak.
     Where a column's lowest is known it is solid up to there, and grey from there to the mean.
@@ -164,7 +235,7 @@ def area_rows(
 
 
 @lru_cache(maxsize=HELD_COLUMNS)
-def upright(column: Column | None, rows: int, low: float, high: float) -> str:
+def upright(column: ChartColumn | None, rows: int, low: float, high: float) -> str:
     """A column's cells, the topmost first."""
     if column is None:
         return " " * rows
@@ -183,7 +254,7 @@ def _cell(mean: int, peak: int, least: int, floor: int) -> str:
     return SHADE if peak >= floor + 4 else " "
 
 
-def tick_row(times: Sequence[Stretch], starts: StepEdges, unknown: Sequence[bool] = ()) -> str:
+def tick_row(times: Sequence[ColumnSpan], starts: StepEdges, unknown: Sequence[bool] = ()) -> str:
     """The axis, with a tick in every column in which a step begins; dashed where it is `unknown`
     what was."""
     cells: list[str] = []
@@ -199,3 +270,41 @@ def grain_words(grid: Grid) -> str:
         return f"a column is {grain(grid.column_ns)}"
     steps = "a whole step" if grid.whole_steps == 1 else f"{grid.whole_steps} whole steps"
     return f"means of {steps}"
+
+
+# Columns that cannot change any more, kept from frame to frame.
+
+
+class HeldColumns:
+    """What was worked out for the stretches of the last frame. A stretch that ends before the
+    newest sample is told in full: only the others are read again."""
+
+    def __init__(self) -> None:
+        self._held: dict[
+            tuple[str, int | None], tuple[int, dict[ColumnSpan, ChartColumn | None]]
+        ] = {}
+        """With where the series began: another process's has another beginning."""
+
+    def of(self, series: Series, times: Sequence[ColumnSpan]) -> list[ChartColumn | None]:
+        """The columns at the level that fits; a sample that is longer than a column fills several,
+        all at its value."""
+        key = (series.name, series.device)
+        start_ns, held = self._held.get(key, (0, {}))
+        if start_ns != series.start_ns:
+            held = {}
+        fresh = [stretch for stretch in times if stretch not in held]
+        if fresh:
+            longest_ns = max(end - start for start, end in times)
+            level = series.level_for(longest_ns, times[0].start_ns)
+            read = columns_of if longest_ns >= series.interval_ns else _filled
+            held = {**held, **dict(zip(fresh, read(series, fresh, level), strict=True))}
+        columns = [held[stretch] for stretch in times]
+        end_ns = series.levels[0].end_ns  # what is `running` may turn out otherwise
+        kept = {stretch: held[stretch] for stretch in times if stretch.end_ns < end_ns}
+        self._held[key] = series.start_ns, kept
+        return columns
+
+
+def _filled(series: Series, times: Sequence[ColumnSpan], level: Level) -> list[ChartColumn | None]:
+    told = [series.over(*stretch, level) for stretch in times]
+    return [None if one is None else ChartColumn(one.mean, one.mean) for one in told]

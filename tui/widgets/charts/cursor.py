@@ -3,25 +3,29 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from probe.wire.messages import Step
-from tui.snapshot import Sawtooth
-from tui.widgets.charts.columns import Column, Stretch
-from tui.widgets.steps.lanes import Pair, host_pieces
-from tui.widgets.steps.phases import LOOKS
-from tui.wording.numbers import count, duration
+from textual.message import Message
+
+from ....probe.wire.messages import Step
+from ...model.snapshot import Sawtooth
+from ...wording.numbers import count, duration
+from ..footer import bindings
+from ..panel import Panel
+from ..steps.lanes import Pair, host_pieces
+from ..steps.phases import LOOKS
+from .columns import ChartColumn, ColumnSpan
 
 MARK = "│"
 ON_AXIS = "◆"
 
 
-def column_at(cells: Sequence[Stretch], t_ns: int | None) -> int | None:
+def column_at(cells: Sequence[ColumnSpan], t_ns: int | None) -> int | None:
     """The column that a moment lies in; None beside them."""
     if t_ns is None or not cells or not cells[0].start_ns <= t_ns < cells[-1].end_ns:
         return None
     return bisect_right(cells, t_ns, key=lambda cell: cell.start_ns) - 1
 
 
-def moved(cells: Sequence[Stretch], t_ns: int | None, by: int) -> int | None:
+def moved(cells: Sequence[ColumnSpan], t_ns: int | None, by: int) -> int | None:
     """The moment to read after a key press: so many columns on, at the ends no further. A cursor
     that is not in the picture first comes in, at the nearest end; None where there is no column."""
     if not cells:
@@ -46,8 +50,8 @@ def read_out(
     recent: Sequence[Step],
     t_ns: int,
     end_ns: int,
-    column: Column | None,
-    tensor: Column | None,
+    column: ChartColumn | None,
+    tensor: ChartColumn | None,
 ) -> list[str]:
     """What stood at the cursor: when, the values, the step and what it was doing."""
     name = saw.title.split()[0]
@@ -68,7 +72,7 @@ def _ago(seconds: float) -> str:
     return f"-{seconds:.1f} s" if seconds < 100 else f"-{duration(seconds)}"
 
 
-def _values(column: Column) -> str:
+def _values(column: ChartColumn) -> str:
     mean, peak, low = f"{column.mean:.0f}", f"{column.peak:.0f}", column.low
     if low is not None:
         return f"{mean} ({low:.0f}–{peak})"
@@ -83,3 +87,31 @@ def phase_at(steps: Sequence[Step], t_ns: int) -> str | None:
         return None
     pieces = host_pieces(Pair(steps[at], None))
     return next((piece.phase for piece in pieces if piece.start_ns <= t_ns < piece.end_ns), None)
+
+
+# The base of the panels that draw over time: the keys of their cursor.
+
+
+class CursorMoved(Message):
+    """A person reads another moment. All charts show it, so the app keeps it."""
+
+    def __init__(self, t_ns: int) -> None:
+        super().__init__()
+        self.t_ns = t_ns
+
+
+class ChartPanel(Panel):
+    """Keeps the columns' own times of its last frame: the cursor goes from one to the next."""
+
+    KIND = "chart"
+    BINDINGS = bindings("chart")
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id)
+        self._cells: Sequence[ColumnSpan] = ()
+
+    def action_cursor(self, by: int) -> None:
+        """So many columns later, or earlier: below 0."""
+        t_ns = moved(self._cells, self._view.cursor_ns if self._view else None, by)
+        if t_ns is not None:
+            self.post_message(CursorMoved(t_ns))

@@ -1,14 +1,35 @@
 """Several GPUs in a line each, the chosen one marked."""
 
-from tui.observations import Activity, GpuUse
-from tui.over_time.series import Series
-from tui.snapshot import Snapshot
-from tui.widgets.charts.held_columns import HeldColumns
-from tui.widgets.charts.small_strips import column_for, small_strip, times_of
-from tui.widgets.spans import Row, Span, row
-from tui.widgets.view import View, charts_end_ns
-from tui.wording.gpu import held_by
-from tui.wording.numbers import count, size
+from ...model.observations import Activity, GpuUse
+from ...model.snapshot import Rank, Snapshot
+from ...timeseries.series import Series
+from ...wording.gpu import does_words, held_by, state_words
+from ...wording.numbers import count, size
+from ..charts.columns import HeldColumns
+from ..charts.small import column_for, small_strip, times_of
+from ..panel import View, charts_end_ns
+from ..text import Row, Span, ends, joined, length, row
+
+# The next GPU or rank, or the one before.
+
+
+def beside_device(snapshot: Snapshot, device: int | None, by: int) -> int:
+    """NVML's index of the GPU after (+1) or before (-1) the chosen one, round and round; nobody
+    having chosen means the first."""
+    indices = [gpu.index for gpu in snapshot.gpus]
+    at = indices.index(device) if device in indices else 0
+    return indices[(at + by) % len(indices)]
+
+
+def beside_rank(snapshot: Snapshot, by: int) -> Rank | None:
+    """The rank after (+1) or before (-1) the target whose process is there, round and round; None
+    where there is no other."""
+    there = [rank for rank in snapshot.ranks if rank.is_target or rank.state != "ended"]
+    at = next((at for at, rank in enumerate(there) if rank.is_target), None)
+    if at is None or len(there) < 2:
+        return None
+    return there[(at + by) % len(there)]
+
 
 STRIP, STRIP_S = 20, 20
 """Columns of the little picture of its activity, and what it shows at least, s."""
@@ -96,3 +117,50 @@ def _percent(name: str, value: float | None) -> str:
 def _activity_of(snapshot: Snapshot, index: int) -> Series | None:
     found = {one.name: one for one in snapshot.series if one.device == index}
     return found.get("sm") or found.get("busy")
+
+
+# The GPUs in one line each: what they do and how they are.
+
+
+def gpu_rows(snapshot: Snapshot, width: int, most: int) -> list[Row]:
+    """At most so many lines: two of an only GPU, one of each of several; the last one counts those
+    that have none."""
+    gpus = snapshot.gpus
+    if len(gpus) == 1 and most >= 2 and (does := _does(snapshot, gpus[0])):
+        return [_line(f" GPU {gpus[0].index}  ", does, (), width), _state(gpus[0], width)]
+    shown = gpus if len(gpus) <= most else gpus[: max(0, most - 1)]
+    out = [
+        _line(
+            f" GPU {gpu.index}  ",
+            [*_does(snapshot, gpu), *state_words(gpu)],
+            _held(gpu),
+            width,
+        )
+        for gpu in shown
+    ]
+    if out and len(shown) < len(gpus):
+        out.append(row(f"     and {len(gpus) - len(shown)} more GPUs", "dim"))
+    return out
+
+
+def _does(snapshot: Snapshot, gpu: GpuUse) -> list[str]:
+    return next((does_words(one) for one in snapshot.activity if one.index == gpu.index), [])
+
+
+def _state(gpu: GpuUse, width: int) -> Row:
+    words = state_words(gpu)
+    if gpu.memory_clock_mhz is not None:
+        words.append(f"memory clock {count(gpu.memory_clock_mhz)} MHz")
+    return _line(" " * len(f" GPU {gpu.index}  "), words, _held(gpu), width)
+
+
+def _held(gpu: GpuUse) -> Row:
+    """Why its clocks are held down."""
+    held = ", ".join(gpu.throttle_reasons)
+    return (Span("▲ ", "warning"), Span(f"{held} ", "strong")) if held else ()
+
+
+def _line(name: str, words: list[str], right: Row, width: int) -> Row:
+    """The right end stays to the last: it is what a person must not miss."""
+    left = Span(name, "dim")
+    return ends((left, Span(joined(words, width - length((left, *right)) - 2))), right, width)

@@ -3,19 +3,17 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tui.over_time.series import Series
-from tui.snapshot import Snapshot
-from tui.verdict.memory_trend import MemoryTrend, Whose
-from tui.widgets.charts.chart import ChartPanel
-from tui.widgets.charts.columns import Column, Stretch
-from tui.widgets.charts.cursor import column_at
-from tui.widgets.charts.known_times import held_at, known_columns, times_of
-from tui.widgets.charts.level_chart import DASH, LABEL, chart_rows
-from tui.widgets.memory.holders import shown_gpu
-from tui.widgets.spans import EMPTY, Row, Span, fit, joined, row, rule
-from tui.widgets.view import View, charts_end_ns
-from tui.wording.memory import trend_of
-from tui.wording.numbers import duration, size, span
+from ...model.snapshot import Snapshot
+from ...timeseries.series import Series
+from ...verdict.memory.trends import MemoryTrend, Whose
+from ...wording.numbers import duration, size, span
+from ...wording.processes import trend_of
+from ..charts.columns import ChartColumn, ColumnSpan
+from ..charts.cursor import ChartPanel, column_at
+from ..charts.levels import DASH, LABEL, chart_rows, held_at, known_columns, times_of
+from ..panel import View, charts_end_ns
+from ..text import EMPTY, Row, Span, fit, joined, row, rule
+from .holders import shown_gpu
 
 ORDER: Final = ("allocated", "host", "reserved", "workers", "others")
 """Growth of any of them shows in one of the first two."""
@@ -82,7 +80,7 @@ def _moves(series: Series) -> bool:
 
 
 def _chart(
-    view: View, series: Series, times: Sequence[Stretch], width: int, height: int, focused: bool
+    view: View, series: Series, times: Sequence[ColumnSpan], width: int, height: int, focused: bool
 ) -> list[Row]:
     trend = _trend(view.snapshot, series)
     columns = known_columns(series, times)
@@ -97,7 +95,7 @@ def _trend(snapshot: Snapshot, series: Series) -> MemoryTrend | None:
 
 
 def _notes(
-    view: View, series: Series, columns: Sequence[Column | None], times: Sequence[Stretch]
+    view: View, series: Series, columns: Sequence[ChartColumn | None], times: Sequence[ColumnSpan]
 ) -> list[str]:
     """What it holds now, or held in the cursor's column."""
     at = column_at(times, view.cursor_ns)
@@ -127,7 +125,7 @@ def _beside(charts: Sequence[Sequence[Row]], width: int) -> list[Row]:
     return out
 
 
-def _axis(view: View, times: Sequence[Stretch], width: int) -> Row:
+def _axis(view: View, times: Sequence[ColumnSpan], width: int) -> Row:
     """How far back, what a column is or where the cursor reads, and whose time it ends at."""
     end_ns = charts_end_ns(view)
     column_ns = times[0].end_ns - times[0].start_ns

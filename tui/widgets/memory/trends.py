@@ -2,17 +2,12 @@
 
 from collections.abc import Sequence
 
-from probe.wire.messages import GpuMemory
-from tui.over_time.series import Series
-from tui.snapshot import Snapshot
-from tui.verdict.memory_trend import MemoryTrend, Whose
-from tui.widgets.charts.known_times import held_at
-from tui.widgets.memory.holders import allocator_on, shown_gpu
-from tui.widgets.panel import Panel
-from tui.widgets.spans import Row, Span, clip, joined, length, row, rule
-from tui.widgets.view import View, charts_end_ns
-from tui.wording.change import change_of
-from tui.wording.memory import (
+from ....probe.wire.messages import GpuMemory
+from ...model.snapshot import Snapshot
+from ...timeseries.series import Series
+from ...verdict.memory.trends import MemoryTrend, Whose
+from ...wording.numbers import count, percent, size
+from ...wording.processes import (
     findings_on,
     full_note,
     full_words,
@@ -20,7 +15,11 @@ from tui.wording.memory import (
     standing_words,
     trend_of,
 )
-from tui.wording.numbers import count, percent, size
+from ...wording.words import change_of
+from ..charts.levels import held_at
+from ..panel import Panel, View, charts_end_ns
+from ..text import Row, Span, clip, joined, length, row, rule
+from .holders import allocator_on, shown_gpu
 
 TITLE = "Where it is heading"
 WIDE, SEEN = 76, 90

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tui.snapshot import Event, Snapshot
-from tui.widgets.asides import within
-from tui.widgets.bindings import bindings
-from tui.widgets.filtered import FilteredPanel
-from tui.widgets.spans import Row, Span, row, rule
-from tui.widgets.view import View
-from tui.wording.events import WORD_CELLS, named, time_of_day, told, with_words
-from tui.wording.numbers import count, duration
+from ...model.snapshot import Event, Snapshot
+from ...wording.numbers import count, duration
+from ...wording.words import WORD_CELLS, named, time_of_day, told, with_words
+from ..footer import bindings
+from ..panel import FilteredPanel, View
+from ..text import Row, Span, row, rule, within
 
 AGE_FROM: Final = 100
 """Cells from which a line says how long ago it was, beside the time of day."""

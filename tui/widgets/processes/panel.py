@@ -1,26 +1,114 @@
 """Processes: the launcher, the ranks, the workers and other children, as the kernel sees them."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from tui.observations import ProcessUse
-from tui.snapshot import Snapshot
-from tui.widgets.bindings import bindings
-from tui.widgets.filtered import FilteredPanel
-from tui.widgets.processes.columns import Columns, columns_for
-from tui.widgets.processes.tree import (
-    ORDERS,
-    Line,
-    Order,
-    held_bytes,
-    matching,
-    tree_of,
+from ...model.observations import ProcessUse
+from ...model.snapshot import Snapshot
+from ...wording.numbers import digits, size, span
+from ...wording.processes import cores_used, cores_words, state_of
+from ..charts.columns import area_rows
+from ..charts.levels import known_columns, times_of
+from ..footer import bindings
+from ..panel import FilteredPanel, Panel, View
+from ..text import Row, Span, clip, first_seen, row, rule
+from .tree import ORDERS, Line, Order, held_bytes, matching, tree_of
+
+# Which columns the processes have: as many as fit, and none of which nothing is known.
+
+WIDE, ROOMY, HUGE = 80, 100, 136
+"""Cells from which there are columns for the main thread and for reading and writing; for each of
+these two and for threads; and for the time without a core."""
+
+LONG_NAME = 22
+"""Cells that a name gets where others are left out."""
+
+
+class ProcessColumns(NamedTuple):
+    """Cells of the columns at a width; 0: there is none."""
+
+    name: int
+    indent: int
+    pid: int
+    cpu: int
+    thread: int
+    memory: int
+    moved: int
+    """Read and written in one column, where there is no room for two."""
+    read: int
+    write: int
+    threads: int
+    delay: int
+
+    @property
+    def all(self) -> int:
+        """Cells before the state, with the mark."""
+        return 1 + sum(self) - self.indent
+
+
+_WIDTHS: Final = (
+    (HUGE, ProcessColumns(30, 2, 9, 8, 10, 16, 0, 14, 14, 9, 12)),
+    (ROOMY, ProcessColumns(22, 2, 8, 6, 8, 13, 0, 11, 11, 5, 0)),
+    (WIDE, ProcessColumns(21, 2, 7, 6, 7, 13, 12, 0, 0, 0, 0)),
+    (0, ProcessColumns(12, 1, 6, 6, 0, 12, 0, 0, 0, 0, 0)),
 )
-from tui.widgets.scrolled import first_seen
-from tui.widgets.spans import Row, Span, clip, row, rule
-from tui.widgets.view import View
-from tui.wording.numbers import digits, size
-from tui.wording.processes import cores_used, cores_words, state_of
+
+
+def columns_for(width: int, processes: Sequence[ProcessUse]) -> ProcessColumns:
+    """The fewer, the narrower: the state in words keeps its room. What no process tells (an older
+    recording, a kernel without schedstat, somebody else's I/O) leaves its room to the names."""
+    columns = next(columns for least, columns in _WIDTHS if width >= least)
+    reads = any(one.read_bytes_s is not None for one in processes)
+    writes = any(one.write_bytes_s is not None for one in processes)
+    untold = {
+        "thread": all(one.thread_cpu_percent is None for one in processes),
+        "moved": not reads and not writes,
+        "read": not reads,
+        "write": not writes,
+        "delay": all(one.run_delay_percent is None for one in processes),
+    }
+    cells = columns._asdict()
+    freed = sum(cells[name] for name, absent in untold.items() if absent)
+    left = columns._replace(**{name: 0 for name, absent in untold.items() if absent})
+    return left._replace(name=max(columns.name, min(LONG_NAME, columns.name + freed)))
+
+
+# Cores that the training uses over time, of those that it may use.
+
+LABEL: Final = 5
+NAME: Final = "cores"
+"""Of the series."""
+
+
+class CoresPanel(Panel):
+    """The target, its workers and its other children together."""
+
+    def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
+        """Heading and area, from none to all of them."""
+        snapshot = view.snapshot
+        series = next((one for one in snapshot.series if one.name == NAME), None)
+        if series is None or not snapshot.cores:
+            head = rule("Cores used", (), width, self.has_focus)
+            return [head, row("   not measured yet", "dim")]
+        times = times_of(view, [series], max(1, width - LABEL - 2))
+        back = f"last {span((times[-1].end_ns - times[0].start_ns) / 1e9)}"
+        source = f"{series.source} {span(series.interval_ns / 1e9)}"
+        head = rule("Cores used", (back, source), width, self.has_focus)
+        columns = known_columns(series, times)
+        most = max([snapshot.cores, *(column.peak for column in columns if column is not None)])
+        body = area_rows(columns, max(1, height - 1), 0.0, most)
+        labels = [" " * LABEL] * len(body)
+        labels[0] = f"{most:>{LABEL}.0f}"
+        if len(body) > 1:
+            labels[-1] = f"{0:>{LABEL}}"
+        return [
+            head,
+            *(
+                (Span(f"{label}┤", "dim"), Span(text, "area"))
+                for label, text in zip(labels, body, strict=True)
+            ),
+        ]
+
 
 LEAST_TOTALS: Final = 5
 """Rows of the panel from which the last one adds up."""
@@ -79,7 +167,7 @@ def _position(first: int, seen: int, count: int) -> str:
     return f"{first + 1}-{first + seen} of {count}" if seen < count else ""
 
 
-def _header(cells: Columns, order: Order) -> Row:
+def _header(cells: ProcessColumns, order: Order) -> Row:
     """Names of the columns; the one that the lines are sorted by has an arrow."""
     arrow = {order: "↓"}
     text = f" {'':{cells.name}}{'pid':>{cells.pid}}"
@@ -92,7 +180,7 @@ def _header(cells: Columns, order: Order) -> Row:
     return row(f"{text}  state", "dim")
 
 
-def line_row(line: Line, cells: Columns, width: int, chosen: bool = False) -> Row:
+def line_row(line: Line, cells: ProcessColumns, width: int, chosen: bool = False) -> Row:
     """A process, or a thread with its CPU alone."""
     indent = " " * (cells.indent * line.depth)
     name = f"{clip(indent + line.name, cells.name - 1):<{cells.name}}"
@@ -116,7 +204,7 @@ def line_row(line: Line, cells: Columns, width: int, chosen: bool = False) -> Ro
     )
 
 
-def _totals(snapshot: Snapshot, cells: Columns) -> Row:
+def _totals(snapshot: Snapshot, cells: ProcessColumns) -> Row:
     """Of the target and all below it. Sums of resident sizes count what is shared many times."""
     own = snapshot.processes
     used = cores_used(own)

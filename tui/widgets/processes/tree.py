@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tui.observations import ProcessUse
-from tui.snapshot import Snapshot
+from ...model.observations import ProcessUse
+from ...model.snapshot import Snapshot
 
 Order = Literal["pid", "cpu", "memory", "io"]
 ORDERS: Final[tuple[Order, ...]] = ("pid", "cpu", "memory", "io")

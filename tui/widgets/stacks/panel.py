@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 
-from tui.stack_trees import StacksWhen, Told
-from tui.verdict.window import FrameShare, Stacks
-from tui.widgets.charts.share_bar import share_bar
-from tui.widgets.panel import Panel
-from tui.widgets.spans import EMPTY, Row, Span, clip, first_that_fits, row, rule
-from tui.widgets.view import View
-from tui.wording.frames import short_frame
-from tui.wording.numbers import count, percent
-from tui.wording.stacks import title, why_no_samples
+from ...model.stack_trees import StacksWhen, Told
+from ...verdict.window import FrameShare, Stacks
+from ...wording.numbers import count, percent
+from ...wording.stacks import short_frame, title, why_no_samples
+from ..charts.columns import share_bar
+from ..panel import Panel, View
+from ..text import EMPTY, Row, Span, clip, first_that_fits, row, rule
 
 BAR = 12
 BAR_FROM = 90

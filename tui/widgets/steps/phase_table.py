@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tui.snapshot import Phase, Snapshot, Spread, StepStats
-from tui.widgets.charts.histogram import LEAST_HEIGHT, histogram_rows
-from tui.widgets.panel import Panel
-from tui.widgets.sampled_rows import sampled_rows
-from tui.widgets.spans import EMPTY, Row, Span, cell_len, clip, row, rule
-from tui.widgets.steps.phases import BASE, Look, bar_row, looks_of
-from tui.widgets.steps.step_times import wall_ms
-from tui.widgets.view import View
-from tui.wording.change import Change, against, change_of, noise_of
-from tui.wording.gpu import clock_words
-from tui.wording.numbers import count, digits, like, milliseconds, percent
-from tui.wording.steps import rare_words
+from ...model.snapshot import PhaseStats, Snapshot, Spread, StepStats
+from ...wording.gpu import clock_words
+from ...wording.numbers import count, digits, like, milliseconds, percent
+from ...wording.steps import rare_words
+from ...wording.words import NumberChange, against, change_of, noise_of
+from ..charts.small import LEAST_HEIGHT, histogram_rows
+from ..panel import Panel, View
+from ..sampled_rows import sampled_rows
+from ..text import EMPTY, Row, Span, cell_len, clip, row, rule
+from .phases import BASE, PhaseStyle, bar_row, looks_of
+from .step_times import wall_ms
 
 NAME_CELLS: Final = 16
 MOST_PICTURE: Final = 12
@@ -83,7 +82,7 @@ def table_rows(view: View, width: int, height: int) -> list[Row]:
     return out
 
 
-def rare_rows(phases: Sequence[Phase]) -> list[Row]:
+def rare_rows(phases: Sequence[PhaseStats]) -> list[Row]:
     """ " ╳ checkpoint   every 10 steps, 903 ms each": of those that few steps have."""
     return [
         (*_name(look), Span(f"  {words}", "dim"))
@@ -92,7 +91,7 @@ def rare_rows(phases: Sequence[Phase]) -> list[Row]:
     ]
 
 
-def _last_to_go(one: tuple[Phase, Look]) -> tuple[bool, float]:
+def _last_to_go(one: tuple[PhaseStats, PhaseStyle]) -> tuple[bool, float]:
     phase, _ = one
     return phase.name != "data", -phase.mean_ms
 
@@ -104,7 +103,9 @@ class _Column(NamedTuple):
     """Of each phase, and of the step."""
 
 
-def _columns(view: View, stats: StepStats, shown: Sequence[Phase], width: int) -> list[_Column]:
+def _columns(
+    view: View, stats: StepStats, shown: Sequence[PhaseStats], width: int
+) -> list[_Column]:
     step_ms = sum(phase.mean_ms for phase in stats.phases)
     places_ms = min(step_ms, stats.p50_ms)
     means = [phase.mean_ms for phase in shown]
@@ -123,7 +124,7 @@ def _columns(view: View, stats: StepStats, shown: Sequence[Phase], width: int) -
     return [column for column in made if column.name in kept]
 
 
-def _name(look: Look) -> Row:
+def _name(look: PhaseStyle) -> Row:
     name = f"{clip(look.long, NAME_CELLS - 3):<{NAME_CELLS - 3}}"
     return (Span(" "), Span(look.fill, look.role), Span(f" {name}"))
 
@@ -139,13 +140,13 @@ def _whole(stats: StepStats) -> Spread:
     return stats.whole or Spread(stats.p50_ms, stats.p95_ms, stats.max_ms, error_ms=0.0)
 
 
-def _spread(name: str, shown: Sequence[Phase], whole: Spread, places_ms: float) -> _Column:
+def _spread(name: str, shown: Sequence[PhaseStats], whole: Spread, places_ms: float) -> _Column:
     spreads = [*(phase.spread for phase in shown), whole]
     known = [None if one is None else getattr(one, f"{name}_ms") for one in spreads]
     return _figures(name, ["" if ms is None else like(ms, places_ms) for ms in known])
 
 
-def _on_gpu(snapshot: Snapshot, shown: Sequence[Phase], places_ms: float) -> _Column | None:
+def _on_gpu(snapshot: Snapshot, shown: Sequence[PhaseStats], places_ms: float) -> _Column | None:
     """The same phases on the GPU's clock: there a phase that is not named took no time."""
     if snapshot.gpu_phases is None:
         return None
@@ -154,7 +155,7 @@ def _on_gpu(snapshot: Snapshot, shown: Sequence[Phase], places_ms: float) -> _Co
     return _figures("on GPU", [like(ms, places_ms) for ms in figures])
 
 
-def _changes(before: StepStats, now: StepStats, shown: Sequence[Phase]) -> _Column:
+def _changes(before: StepStats, now: StepStats, shown: Sequence[PhaseStats]) -> _Column:
     changes = [
         *(phase_change(before, now, phase.name) for phase in shown),
         step_change(before, now),
@@ -168,7 +169,7 @@ def _changes(before: StepStats, now: StepStats, shown: Sequence[Phase]) -> _Colu
     )
 
 
-def phase_change(before: StepStats, now: StepStats, name: str) -> Change | None:
+def phase_change(before: StepStats, now: StepStats, name: str) -> NumberChange | None:
     """How much longer a phase takes on average; None where that may be chance."""
     was, does = _named(before, name), _named(now, name)
     noise = noise_of(_error(was), _error(does))
@@ -178,7 +179,7 @@ def phase_change(before: StepStats, now: StepStats, name: str) -> Change | None:
     return change_of(was.mean_ms if was else 0.0, does.mean_ms if does else 0.0, max(noise, least))
 
 
-def step_change(before: StepStats, now: StepStats) -> Change | None:
+def step_change(before: StepStats, now: StepStats) -> NumberChange | None:
     """How much longer a step takes on average; None where that may be chance."""
     noise = noise_of(before.error_ms, now.error_ms)
     if noise is None:
@@ -187,11 +188,11 @@ def step_change(before: StepStats, now: StepStats) -> Change | None:
     return change_of(was, does, noise)
 
 
-def _named(stats: StepStats, name: str) -> Phase | None:
+def _named(stats: StepStats, name: str) -> PhaseStats | None:
     return next((phase for phase in stats.phases if phase.name == name), None)
 
 
-def _error(phase: Phase | None) -> float | None:
+def _error(phase: PhaseStats | None) -> float | None:
     """A phase that is not there is known to take nothing."""
     if phase is None or not phase.mean_ms:
         return 0.0

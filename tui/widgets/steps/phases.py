@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tui.snapshot import Phase
-from tui.widgets.spans import Row, Span, length
-from tui.wording.numbers import like, percent
+from ...model.snapshot import PhaseStats
+from ...wording.numbers import like, percent
+from ..text import Row, Span, length
 
 
-class Look(NamedTuple):
+class PhaseStyle(NamedTuple):
     """How a phase appears: everywhere the same, and without colour too."""
 
     fill: str
@@ -18,18 +18,18 @@ class Look(NamedTuple):
 
 
 LOOKS: Final = {
-    "data": Look("░", "data wait", "wait", "data"),
-    "loader start-up": Look("┄", "loader start", "start", "startup"),
-    "forward": Look("▒", "forward", "fwd", "forward"),
-    "backward": Look("█", "backward", "bwd", "backward"),
-    "optimizer": Look("▓", "optimizer", "opt", "optimizer"),
-    "evaluation": Look("╱", "evaluation", "eval", "evaluation"),
-    "checkpoint": Look("╳", "checkpoint", "ckpt", "checkpoint"),
-    "synchronisation": Look("~", "waiting for the GPU", "sync", "other"),
-    "compile": Look("╲", "compile", "comp", "compile"),
+    "data": PhaseStyle("░", "data wait", "wait", "data"),
+    "loader start-up": PhaseStyle("┄", "loader start", "start", "startup"),
+    "forward": PhaseStyle("▒", "forward", "fwd", "forward"),
+    "backward": PhaseStyle("█", "backward", "bwd", "backward"),
+    "optimizer": PhaseStyle("▓", "optimizer", "opt", "optimizer"),
+    "evaluation": PhaseStyle("╱", "evaluation", "eval", "evaluation"),
+    "checkpoint": PhaseStyle("╳", "checkpoint", "ckpt", "checkpoint"),
+    "synchronisation": PhaseStyle("~", "waiting for the GPU", "sync", "other"),
+    "compile": PhaseStyle("╲", "compile", "comp", "compile"),
 }
 """In the order of a step; a user's own phases follow, `other` is last."""
-_OTHER: Final = Look("·", "other", "other", "other")
+_OTHER: Final = PhaseStyle("·", "other", "other", "other")
 _USER_FILLS: Final = "▚▞▙▟▛▜"
 BASE: Final = "ms a step"
 """What the figures of phases are of: a checkpoint's too, whose own length is another."""
@@ -37,19 +37,19 @@ LEAST_FELT: Final = 0.05
 """Of a shorter wait nobody asks how much of it the GPU felt."""
 
 
-def looks_of(phases: Sequence[Phase]) -> list[tuple[Phase, Look]]:
+def looks_of(phases: Sequence[PhaseStats]) -> list[tuple[PhaseStats, PhaseStyle]]:
     """The phases that took time, in their fixed order, each with its look."""
     known = [(p, LOOKS[p.name]) for name in LOOKS for p in phases if p.name == name]
     own = sorted((p for p in phases if p.name not in LOOKS and p.name != "other"), key=_name)
     users = [
-        (p, Look(_USER_FILLS[i % len(_USER_FILLS)], p.name, p.name, "user"))
+        (p, PhaseStyle(_USER_FILLS[i % len(_USER_FILLS)], p.name, p.name, "user"))
         for i, p in enumerate(own)
     ]
     other = [(p, _OTHER) for p in phases if p.name == "other"]
     return [(p, look) for p, look in (*known, *users, *other) if p.share > 0]
 
 
-def _name(phase: Phase) -> str:
+def _name(phase: PhaseStats) -> str:
     return phase.name
 
 
@@ -66,7 +66,7 @@ def allot(shares: Sequence[float], cells: int) -> list[int]:
     return out
 
 
-def bar_row(phases: Sequence[Phase], width: int) -> Row:
+def bar_row(phases: Sequence[PhaseStats], width: int) -> Row:
     """One step as a stacked bar."""
     looks = looks_of(phases)
     cells = allot([p.share for p, _ in looks], max(0, width - 2))
@@ -76,7 +76,7 @@ def bar_row(phases: Sequence[Phase], width: int) -> Row:
     )
 
 
-def legend_row(phases: Sequence[Phase], width: int, felt: float | None = None) -> Row:
+def legend_row(phases: Sequence[PhaseStats], width: int, felt: float | None = None) -> Row:
     """What the bar's parts are: with milliseconds a step, or shorter, or the largest alone. `felt`:
     part of the step that the GPU felt of the wait, 0 to 1; None where it is not known."""
     looks = looks_of(phases)
@@ -106,7 +106,9 @@ def legend_row(phases: Sequence[Phase], width: int, felt: float | None = None) -
     return _spaced(entries[:1], 2)
 
 
-def _entry(phase: Phase, look: Look, step_ms: float | None, short: bool, felt: float | None) -> Row:
+def _entry(
+    phase: PhaseStats, look: PhaseStyle, step_ms: float | None, short: bool, felt: float | None
+) -> Row:
     name = look.short if short else look.long
     numbers = f" {percent(phase.share)}"
     if step_ms is not None:

@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tui.snapshot import Phase, Scope, Snapshot
-from tui.widgets.charts.columns import Column, area_rows
-from tui.widgets.charts.histogram import histogram_rows
-from tui.widgets.panel import Panel
-from tui.widgets.spans import Row, Span, ends, row, rule
-from tui.widgets.steps.phases import Look, looks_of
-from tui.widgets.steps.step_times import wall_ms
-from tui.widgets.view import View
-from tui.wording.numbers import count, milliseconds
-from tui.wording.sampled import waiting_words
+from ...model.snapshot import PhaseStats, Scope, Snapshot
+from ...wording.numbers import count, milliseconds
+from ...wording.steps import waiting_words
+from ..charts.columns import ChartColumn, area_rows
+from ..charts.small import histogram_rows
+from ..panel import Panel, View
+from ..text import Row, Span, ends, row, rule
+from .phases import PhaseStyle, looks_of
+from .step_times import wall_ms
 
 GUTTER = 5
 """Cells of the scale, as the sawtooth's."""
@@ -55,14 +54,14 @@ def why_no_scope(snapshot: Snapshot) -> str:
     return "steps too uneven, or the GPU never idle, to fold"
 
 
-def phases_below(snapshot: Snapshot) -> Sequence[Phase]:
+def phases_below(snapshot: Snapshot) -> Sequence[PhaseStats]:
     """The profile is of the GPU, so its own clock says what it did, where it is read."""
     if snapshot.gpu_phases is not None:
         return snapshot.gpu_phases.phases
     return snapshot.steps.phases if snapshot.steps else ()
 
 
-def scope_rows(scope: Scope, phases: Sequence[Phase], width: int, height: int) -> list[Row]:
+def scope_rows(scope: Scope, phases: Sequence[PhaseStats], width: int, height: int) -> list[Row]:
     """The scope as a part of a larger panel."""
     left: Row = (
         Span(f" one step, folded ({count(scope.steps)} steps)", "dim"),
@@ -86,7 +85,7 @@ def _sure(scope: Scope) -> list[str]:
     return [f"±{sum(sides) / len(sides):.0f}"] if sides else []
 
 
-def scope_body(scope: Scope, phases: Sequence[Phase], width: int, height: int) -> list[Row]:
+def scope_body(scope: Scope, phases: Sequence[PhaseStats], width: int, height: int) -> list[Row]:
     """Blocks up to the mean, shade up to the highest of the quarters; a part of the profile is as
     many columns wide as it is long. Below it the phases, each with its mean."""
     count_of = width - GUTTER - 1
@@ -105,12 +104,12 @@ def scope_body(scope: Scope, phases: Sequence[Phase], width: int, height: int) -
     return [*out, *below]
 
 
-def _column(scope: Scope, part: int) -> Column | None:
+def _column(scope: Scope, part: int) -> ChartColumn | None:
     mean, high = scope.mean[part], scope.high[part]
-    return None if mean is None else Column(mean, mean if high is None else high)
+    return None if mean is None else ChartColumn(mean, mean if high is None else high)
 
 
-def _below(scope: Scope, phases: Sequence[Phase], columns: int, means: bool) -> list[Row]:
+def _below(scope: Scope, phases: Sequence[PhaseStats], columns: int, means: bool) -> list[Row]:
     """Ticks where the phases begin, their names, and the profile's mean over each of them."""
     usual = [(phase, look) for phase, look in looks_of(phases) if phase.name not in RARE]
     whole = sum(phase.share for phase, _ in usual) or 1.0
@@ -144,7 +143,7 @@ def _place(begins: float, ends_at: float, columns: int) -> tuple[int, int]:
     return x, min(columns, round(ends_at * columns)) - x - 1
 
 
-def _name(look: Look, room: int) -> str:
+def _name(look: PhaseStyle, room: int) -> str:
     return look.long if len(look.long) <= room else look.short
 
 

@@ -4,16 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from probe.wire.messages import Step
-from tui.snapshot import Event, Snapshot
-from tui.widgets.charts.columns import Column, area_rows
-from tui.widgets.charts.runs import runs_of
-from tui.widgets.panel import Panel
-from tui.widgets.spans import Row, Span, clip, ends, joined, row, rule
-from tui.widgets.steps.phases import LOOKS
-from tui.widgets.view import View
-from tui.wording.numbers import count, digits, milliseconds
-from tui.wording.sampled import waiting_words
+from ....probe.wire.messages import Step
+from ...model.snapshot import Event, Snapshot
+from ...wording.numbers import count, digits, milliseconds
+from ...wording.steps import waiting_words
+from ..charts.columns import ChartColumn, area_rows, runs_of
+from ..panel import Panel, View
+from ..text import Row, Span, clip, ends, joined, row, rule
+from .phases import LOOKS
 
 GUTTER: Final = 7
 CUT: Final = 3.0
@@ -47,7 +45,7 @@ class StepTimes(Panel):
         return out
 
 
-class Mark(NamedTuple):
+class StepMark(NamedTuple):
     """Something that happened at a step."""
 
     at: int
@@ -83,7 +81,9 @@ def bars_of(steps: Sequence[Step], rows: int, top_ms: float) -> list[str]:
     """A column a step: blocks for its work, shade above them for its wait, a mark at the top of
     one that is longer than the scale."""
     columns = [
-        Column(min(top_ms, max(0.0, wall_ms(step) - wait_ms(step))), min(top_ms, wall_ms(step)))
+        ChartColumn(
+            min(top_ms, max(0.0, wall_ms(step) - wait_ms(step))), min(top_ms, wall_ms(step))
+        )
         for step in steps
     ]
     body = area_rows(columns, rows, 0.0, top_ms)
@@ -98,9 +98,9 @@ def longest_words(walls: Sequence[float], top_ms: float) -> str:
     return f"{f'{OVER} ' if longest > top_ms else ''}longest {milliseconds(longest)}"
 
 
-def marks_of(steps: Sequence[Step], events: Sequence[Event]) -> list[Mark]:
+def marks_of(steps: Sequence[Step], events: Sequence[Event]) -> list[StepMark]:
     """What the steps had in them beside training, and events that explain their times."""
-    marks: list[Mark] = []
+    marks: list[StepMark] = []
     for at, step in enumerate(steps):
         for name, ns in (
             ("checkpoint", step.checkpoint_ns),
@@ -110,13 +110,13 @@ def marks_of(steps: Sequence[Step], events: Sequence[Event]) -> list[Mark]:
             if ns:
                 look = LOOKS[name]
                 text = f"{name} {milliseconds(ns / 1e6)}"
-                marks.append(Mark(at, look.fill, look.role, name, text))
+                marks.append(StepMark(at, look.fill, look.role, name, text))
     places = {step.number: at for at, step in enumerate(steps)}
     for event in events:
         if event.kind in NOTED and event.step in places:
             at = places[event.step]
             glyph, role = ("▼", "good") if event.better else ("▲", "warning")
-            marks.append(Mark(at, glyph, role, event.kind, event.text))
+            marks.append(StepMark(at, glyph, role, event.kind, event.text))
     return sorted(marks, key=lambda mark: mark.at)
 
 
@@ -132,14 +132,14 @@ def _short(ms: float) -> str:
     return f"{digits(ms / 1000)} s" if ms >= 10_000 else digits(ms)
 
 
-def _axis(marks: Sequence[Mark], columns: int) -> Row:
+def _axis(marks: Sequence[StepMark], columns: int) -> Row:
     cells = [Span("─", "dim")] * columns
     for mark in marks:
         cells[mark.at] = Span(mark.glyph, mark.role)
     return (Span(" " * (GUTTER - 1) + "└", "dim"), *runs_of(cells))
 
 
-def _said(steps: Sequence[Step], marks: Sequence[Mark], width: int) -> Row:
+def _said(steps: Sequence[Step], marks: Sequence[StepMark], width: int) -> Row:
     """The first and the last number, and the newest marks in words as far as they fit."""
     first, last = count(steps[0].number), count(steps[-1].number)
     left = f"{'':{GUTTER}}{first if len(steps) > 1 else ''}  "

@@ -1,0 +1,1 @@
+"""Which processes can be watched, and by whom: pids, targets, state pages."""

@@ -1,0 +1,354 @@
+"""`--json`: one object a line. The contract is `jsonlines.schema.json`, which lies beside this.
+
+Absent is null, never 0. Fields are only ever added within a schema, so readers ignore those that
+they do not know.
+"""
+
+import json
+import math
+from typing import Any, Final
+
+from ...probe.wire.messages import GpuMemory
+from ..model.observations import Activity, GpuUse, OtherProcess
+from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot, Status, StepStats
+from ..verdict.findings import Evidence, Finding, Note, Verdict
+from ..verdict.history import Held, PastVerdict
+from ..verdict.window import OpenStep, Sampled
+
+SCHEMA: Final = 1
+
+Record = dict[str, Any]
+
+
+def line(snapshot: Snapshot, final: bool) -> str:
+    """One line, without its end. All ASCII: some readers take U+2028 for the end of a line."""
+    return json.dumps(record(snapshot, final), ensure_ascii=True, allow_nan=False)
+
+
+def record(snapshot: Snapshot, final: bool) -> Record:
+    """The snapshot as the contract has it. `final`: nothing comes after it."""
+    return {
+        "schema": SCHEMA,
+        "t": round(snapshot.t_unix, 3),
+        "final": final,
+        "target": _target(snapshot),
+        "status": _status(snapshot.status, snapshot.attached_s),
+        "steps": _steps(snapshot.steps),
+        "sampled": _sampled(snapshot.sampled),
+        "open": _open(snapshot.open_step),
+        "busy": _busy(snapshot),
+        "gpu": _gpus(snapshot),
+        "memory": _memory(snapshot.memory),
+        "ranks": [_rank(rank, snapshot.t_ns) for rank in snapshot.ranks] or None,
+        "verdict": _verdict(snapshot.verdict, snapshot.status.missing),
+        "summary": [_held(held) for held in snapshot.summary] if final else None,
+        "timeline": _timeline(snapshot) if final else None,
+    }
+
+
+def _target(snapshot: Snapshot) -> Record:
+    hello = snapshot.hello
+    return {
+        "pid": snapshot.pid,
+        "script": snapshot.script or None,
+        "argv": list(hello.argv) if hello else None,
+        "host": hello.host if hello else None,
+        "rank": hello.rank if hello else None,
+        "world_size": hello.world_size if hello else None,
+        "python": hello.python if hello else None,
+        "torch": hello.torch if hello else None,
+        "cores": _number(snapshot.cores),
+    }
+
+
+def _status(status: Status, attached_s: float) -> Record:
+    return {
+        "mode": status.mode,
+        "state": status.state,
+        "ended": status.ended,
+        "attached_s": _number(attached_s),
+        "freshness_s": _number(status.freshness_s),
+        "lost_messages": status.lost_messages,
+        "lost_marks": status.lost_marks,
+        "cost_share": _number(status.cost_share),
+        "monitor_cpu_percent": _number(status.monitor_cpu_percent),
+    }
+
+
+def _steps(steps: StepStats | None) -> Record | None:
+    if steps is None:
+        return None
+    return {
+        "total": steps.total,
+        "in_window": steps.in_window,
+        "window_s": _number(steps.window_s),
+        "p50_ms": _number(steps.p50_ms),
+        "p95_ms": _number(steps.p95_ms),
+        "max_ms": _number(steps.max_ms),
+        "steps_s": _number(steps.steps_s),
+        "samples_s": _number(steps.samples_s),
+        "inference": steps.inference,
+        "phases": {
+            phase.name: {"mean_ms": _number(phase.mean_ms), "share": _number(phase.share)}
+            for phase in steps.phases
+        },
+    }
+
+
+def _sampled(told: Sampled | None) -> Record | None:
+    """Estimates from samples of the stack, where no probe tells of steps."""
+    if told is None or not told.samples:
+        return None
+    return {
+        "samples": told.samples,
+        "step_ms": None if told.period_ns is None else _number(told.period_ns / 1e6),
+        "phases": {
+            name: {
+                "share": _number(share.mean),
+                "share_low": _number(share.low),
+                "share_high": _number(share.high),
+            }
+            for name, share in told.shares.items()
+        },
+    }
+
+
+def _open(step: OpenStep | None) -> Record | None:
+    if step is None:
+        return None
+    return {
+        "phase": step.phase,
+        "age_s": _number(step.age_s),
+        "step_age_s": _number(step.step_age_s),
+        "evaluating": step.evaluating,
+        "frame": step.frame,
+    }
+
+
+def _busy(snapshot: Snapshot) -> Record | None:
+    """The sawtooth's last second, as one number: its line is for eyes."""
+    sawtooth = snapshot.sawtooth
+    if sawtooth is None:
+        return None
+    series = sawtooth.series
+    told = series.over(series.end_ns - 1_000_000_000, series.end_ns, series.levels[0])
+    mean = told.mean if told else None
+    return {"what": sawtooth.title, "percent": _number(mean), "source": sawtooth.source}
+
+
+def _gpus(snapshot: Snapshot) -> Record | None:
+    if not snapshot.gpus:
+        return None
+    does = {activity.index: activity for activity in snapshot.activity}
+    return {
+        "devices": [_gpu(gpu, does.get(gpu.index)) for gpu in snapshot.gpus],
+        "clock": _clock(snapshot.gpu_phases),
+        "allocator": _allocator(snapshot.gpu_memory[-1]) if snapshot.gpu_memory else None,
+    }
+
+
+def _clock(phases: GpuPhases | None) -> Record | None:
+    if phases is None:
+        return None
+    data, forward, backward, optimizer = phases.lag_ms
+    return {
+        "steps": phases.steps,
+        "every": phases.every,
+        "phases": [
+            {"name": phase.name, "mean_ms": _number(phase.mean_ms), "share": _number(phase.share)}
+            for phase in phases.phases
+        ],
+        "exposed_wait_ms": _number(phases.exposed_ms),
+        "hidden_wait_ms": _number(phases.hidden_ms),
+        "lag_ms": {
+            "data": _number(data),
+            "forward": _number(forward),
+            "backward": _number(backward),
+            "optimizer": _number(optimizer),
+        },
+        "uncertain_ms": _number(phases.uncertain_ms),
+        "cost_us": _number(phases.cost_us),
+    }
+
+
+def _allocator(memory: GpuMemory) -> Record:
+    return {
+        "device": memory.device,
+        "allocated_bytes": memory.allocated,
+        "reserved_bytes": memory.reserved,
+        "peak_allocated_bytes": memory.peak_allocated,
+        "peak_reserved_bytes": memory.peak_reserved,
+        "at_backward_bytes": memory.at_backward,
+        "retries": memory.retries,
+        "ooms": memory.ooms,
+    }
+
+
+def _gpu(gpu: GpuUse, does: Activity | None) -> Record:
+    return {
+        "uuid": gpu.uuid,
+        "index": gpu.index,
+        "name": gpu.name,
+        "utilization_percent": _number(gpu.utilization_percent),
+        "activity": _activity(does) if does else None,
+        "memory_used_bytes": gpu.memory_used_bytes,
+        "memory_total_bytes": gpu.memory_total_bytes,
+        "target_memory_bytes": gpu.target_memory_bytes,
+        "power_w": _number(gpu.power_w),
+        "power_limit_w": _number(gpu.power_limit_w),
+        "sm_clock_mhz": gpu.sm_clock_mhz,
+        "memory_clock_mhz": gpu.memory_clock_mhz,
+        "temperature_c": gpu.temperature_c,
+        "throttle_reasons": list(gpu.throttle_reasons),
+        "others": [_other(other) for other in gpu.others],
+    }
+
+
+def _activity(does: Activity) -> Record:
+    return {
+        "source": does.source,
+        "over_ms": _number(does.interval_ns / 1e6),
+        "busy_percent": _number(does.busy),
+        "sm_percent": _number(does.sm),
+        "occupancy_percent": _number(does.occupancy),
+        "tensor_percent": _number(does.tensor),
+        "fp32_percent": _number(does.fp32),
+        "dram_percent": _number(does.dram),
+        "pcie_rx_mb_s": _number(does.pcie_rx_mb_s),
+        "pcie_tx_mb_s": _number(does.pcie_tx_mb_s),
+        "nvlink_rx_mb_s": _number(does.nvlink_rx_mb_s),
+        "nvlink_tx_mb_s": _number(does.nvlink_tx_mb_s),
+    }
+
+
+def _other(other: OtherProcess) -> Record:
+    return {
+        "pid": other.pid,
+        "name": other.name or None,
+        "memory_bytes": other.memory_bytes,
+        "sm_percent": _number(other.sm_percent),
+    }
+
+
+def _memory(memory: MemoryView) -> Record:
+    return {
+        "rss_bytes": memory.host_rss_bytes,
+        "workers_bytes": memory.workers_bytes,
+        "total_bytes": memory.total_bytes,
+        "available_bytes": memory.available_bytes,
+        "slope_bytes_per_100_steps": _number(memory.slope_bytes_per_100_steps),
+        "growing": None if memory.host_rss_bytes is None else memory.growing,
+    }
+
+
+def _rank(rank: Rank, now_ns: int) -> Record:
+    """One rank of this host; `now_ns` is the picture's."""
+    return {
+        "rank": rank.rank,
+        "pid": rank.pid,
+        "is_target": rank.is_target,
+        "state": rank.state,
+        "steps": rank.steps,
+        "step_ms": _number(rank.step_ms),
+        "shares": {
+            "data": _number(rank.data_share),
+            "forward": _number(rank.forward_share),
+            "backward": _number(rank.backward_share),
+            "optimizer": _number(rank.optimizer_share),
+        },
+        "open": {
+            "phase": rank.open_phase,
+            "age_s": _number(max(0, now_ns - rank.open_since_ns) / 1e9),
+        },
+        "heard_s": _number(max(0, now_ns - rank.heard_ns) / 1e9),
+        "device": rank.device,
+        "device_memory_bytes": rank.memory_bytes,
+        "device_memory_total_bytes": rank.memory_total_bytes,
+    }
+
+
+def _verdict(verdict: Verdict, missing: tuple[str, ...]) -> Record:
+    finding = verdict.finding
+    return {
+        "kind": finding.kind,
+        "sub": finding.sub,
+        "severity": finding.severity,
+        "confidence": _number(verdict.confidence),
+        "since_step": verdict.since_step,
+        "share": _number(finding.share),
+        "share_low": _number(finding.share_low),
+        "share_high": _number(finding.share_high),
+        "speedup": _number(finding.speedup),
+        "speedup_is": finding.speedup_is,
+        "headline": finding.headline,
+        "evidence": [_evidence(evidence) for evidence in finding.evidence],
+        "advice": list(finding.advice),
+        "contributors": [_contributor(other) for other in verdict.contributors],
+        "either": list(verdict.either),
+        "missing": list(dict.fromkeys(verdict.missing + missing)),
+        "notes": [_note(note) for note in verdict.notes],
+    }
+
+
+def _held(held: Held) -> Record:
+    return {
+        "kind": held.kind,
+        "sub": held.sub,
+        "share_of_time": _number(held.share_of_time),
+        "seconds": _number(held.ns / 1e9),
+        "cost_seconds": None if held.cost_ns is None else _number(held.cost_ns / 1e9),
+    }
+
+
+def _timeline(snapshot: Snapshot) -> Record:
+    return {
+        "entries": [_said(said, snapshot) for said in snapshot.timeline.said],
+        "dropped": snapshot.timeline.dropped,
+    }
+
+
+def _said(said: PastVerdict, snapshot: Snapshot) -> Record:
+    begins_unix = snapshot.t_unix - snapshot.t_ns / 1e9
+    return {
+        "kind": said.kind,
+        "sub": said.sub,
+        "t": round(begins_unix + said.since_ns / 1e9, 3),
+        "seconds": _number((said.until_ns - said.since_ns) / 1e9),
+        "since_step": said.since_step,
+        "until_step": said.until_step,
+        "share": _number(said.share),
+        "speedup": _number(said.speedup),
+        "headline": said.headline,
+    }
+
+
+def _evidence(evidence: Evidence) -> Record:
+    return {
+        "text": evidence.text,
+        "source": evidence.source,
+        "value": _number(evidence.value),
+        "unit": evidence.unit,
+    }
+
+
+def _note(note: Note) -> Record:
+    return {"text": note.text, "cost": note.cost, "source": note.source}
+
+
+def _contributor(finding: Finding) -> Record:
+    return {
+        "kind": finding.kind,
+        "sub": finding.sub,
+        "severity": finding.severity,
+        "share": _number(finding.share),
+        "speedup": _number(finding.speedup),
+        "speedup_is": finding.speedup_is,
+        "headline": finding.headline,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    """Six digits that matter; what is no number is absent."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.6g}")

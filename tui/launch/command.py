@@ -1,0 +1,150 @@
+"""Whether the probe gets into what is started, as far as the command line shows it."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from ...probe.wire import page
+from ..errors import UsageError
+
+# What `gpuwatch run` is to start: a script, a module, or any program.
+
+_PYTHON = re.compile(r"python(\d(\.\d+)?t?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program and what it is to see as its command line."""
+
+    path: str
+    words: tuple[str, ...]
+
+
+def command_of(words: Sequence[str], find: Callable[[str], str | None] = shutil.which) -> Command:
+    """The command behind the words of a person: `train.py …`, `-m module …`, `torchrun …`.
+
+    Raises UsageError where there is none, or no such program.
+    """
+    if not words:
+        raise UsageError(
+            "nothing to start",
+            "run needs a script, a module, or a program",
+            "Try: gpuwatch run train.py, gpuwatch run -m pkg.train, gpuwatch run torchrun train.py",
+        )
+    first = words[0]
+    if first == "-m" or first.endswith((".py", ".pyw")):
+        if first != "-m" and not os.path.isfile(first):
+            raise UsageError(f"there is no script {first}", f"as seen from {os.getcwd()}")
+        python = interpreter(find)
+        return Command(python, (python, *words))
+    path = find(first)
+    if path is None:
+        raise UsageError(
+            f"there is no program {first}",
+            "it is neither on the PATH nor a file that may be executed",
+            f"A script that is not called .py: gpuwatch run python {first}",
+        )
+    return Command(path, tuple(words))
+
+
+def interpreter(find: Callable[[str], str | None] = shutil.which) -> str:
+    """The Python that trains: our own where it has torch, else the one that `python` means.
+
+    A gpuwatch that was installed apart (pipx) has none.
+    """
+    if find_spec("torch") is not None:
+        return sys.executable
+    return find("python") or find("python3") or sys.executable
+
+
+def is_python(word: str) -> bool:
+    """Whether a program is a Python interpreter, by its name."""
+    return _PYTHON.fullmatch(os.path.basename(word)) is not None
+
+
+# The environment in which every Python finds the probe.
+
+BOOT: Final = str(Path(page.__file__).parents[1] / "boot")
+"""Its `sitecustomize` waits for torch."""
+
+
+def with_probe(environ: Mapping[str, str], boot: str = BOOT) -> dict[str, str]:
+    """The same, with `boot` first on PYTHONPATH, which is otherwise kept as it is."""
+    before = environ.get("PYTHONPATH", "")
+    entries = before.split(os.pathsep) if before else []
+    if entries[:1] == [boot]:
+        return dict(environ)
+    return {**environ, "PYTHONPATH": os.pathsep.join([boot, *entries])}
+
+
+ELSEWHERE: Final = {
+    "sudo": "sudo",
+    "doas": "doas",
+    "su": "su",
+    "docker": "a container",
+    "podman": "a container",
+    "apptainer": "a container",
+    "singularity": "a container",
+    "kubectl": "a container",
+    "ssh": "ssh",
+}
+"""Programs that start others with an environment of their own, and what to call them."""
+WITH_A_VALUE: Final = "WX"
+"""Python's flags that take the next word where nothing follows in their own."""
+DEAF: Final = {
+    "I": "python -I takes nothing from the environment",
+    "E": "python -E takes nothing from the environment",
+    "S": "python -S starts without its site module",
+}
+
+
+def why_unreached(words: Sequence[str]) -> str | None:
+    """Why the probe cannot get in, and what can be done; None where it can, as far as is seen."""
+    program = os.path.basename(words[0])
+    if program in ELSEWHERE:
+        elsewhere = ELSEWHERE[program]
+        return f"{elsewhere} has an environment of its own; put gpuwatch run behind it"
+    if program == "env" and any(word in ("-", "-i", "--ignore-environment") for word in words[1:]):
+        return "env -i empties the environment; put gpuwatch run behind it"
+    if is_python(program):
+        for flag in python_flags(words):
+            if flag in DEAF:
+                return DEAF[flag]
+    return None
+
+
+def python_flags(words: Sequence[str]) -> str:
+    """The letters of the interpreter's own flags, up to what it is to run."""
+    return _parsed(words)[0]
+
+
+def after_flags(words: Sequence[str]) -> Sequence[str]:
+    """What it is to run, from "-m", "-c" or the script on."""
+    return words[_parsed(words)[1] :]
+
+
+def _parsed(words: Sequence[str]) -> tuple[str, int]:
+    """The letters, and where among the words they end."""
+    letters, at = "", 1
+    while at < len(words):
+        word = words[at]
+        if word.startswith("--"):
+            at += 2 if word == "--check-hash-based-pycs" else 1
+            continue
+        if not word.startswith("-") or word == "-":
+            break
+        for place, letter in enumerate(word[1:], start=1):
+            if letter in "cm":
+                return letters, at
+            letters += letter
+            if letter in WITH_A_VALUE:
+                at += place == len(word) - 1
+                break
+        at += 1
+    return letters, at

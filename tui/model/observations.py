@@ -1,0 +1,319 @@
+"""What sources deliver: the only way anything enters the session, and what a recording holds.
+
+Every observation carries `t_ns`, the monitor's `perf_counter_ns` when it was taken (on Linux the
+probe's clock too). Absent values are None with a reason elsewhere, never 0.
+"""
+
+from typing import Final
+
+import msgspec
+
+from ...probe.wire.messages import Batch, GpuStep, Hello, Step
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """Base of all observations."""
+
+    t_ns: int
+
+
+class Greeted(Observation, frozen=True, kw_only=True, tag="greeted"):
+    """The probe answered (or its page was read): who the target is."""
+
+    hello: Hello
+
+
+class Delivered(Observation, frozen=True, kw_only=True, tag="delivered"):
+    """A batch of steps from the probe."""
+
+    batch: Batch
+    lost: int = 0
+    """Messages missing before this one."""
+
+
+class Link(Observation, frozen=True, kw_only=True, tag="link"):
+    """The feed's state changed: "connected", "silent", "left" or "malformed"."""
+
+    state: str
+    detail: str = ""
+
+
+class PageSeen(Observation, frozen=True, kw_only=True, tag="page"):
+    """The words of the state page: readable even while the process cannot answer."""
+
+    open_kind: int
+    open_since_ns: int
+    steps: int
+    heartbeat_ns: int
+    state: int
+
+
+class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One process over the last interval."""
+
+    pid: int
+    role: str
+    """"main", "worker", "child"; around them "launcher" and "rank"."""
+    name: str
+    cpu_percent: float | None
+    """Of one core, over the interval; None in the first."""
+    rss_bytes: int
+    pss_bytes: int | None
+    """Proportional set size, where it was read (workers, every tenth time)."""
+    read_bytes_s: float | None
+    write_bytes_s: float | None
+    status: str
+    """Kernel state: R running, S sleeping, D waiting for a disk, T stopped, Z zombie."""
+    threads: int
+    run_delay_percent: float | None = None
+    """Part of the interval in which its main thread was ready to run and no core was free for it
+    (schedstat); None where the kernel does not tell."""
+    file_bytes: int | None = None
+    """Pages of files in it, which are let go when memory is short: of the main process in its
+    resident memory, of a worker in its proportional set size; None where that is not told."""
+    thread_cpu_percent: float | None = None
+    """CPU of its main thread alone, of one core; None where the kernel does not tell."""
+    parent: int | None = None
+    """Pid of its parent."""
+    pin_cpu_percent: float | None = None
+    """CPU of its thread that pins batches, of one core; None without one."""
+    rank: int | None = None
+    """Of a launcher's other child: its RANK; None where that is not told."""
+
+
+class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
+    """The target, its workers and its other children, and the machine around them."""
+
+    processes: tuple[ProcessUse, ...]
+    cores: float
+    """Cores that the target may use: affinity and cgroup quota, the smaller."""
+    machine_cpu_percent: float | None
+    """Of all its cores together, 0 to 100."""
+    memory_total_bytes: int
+    memory_available_bytes: int
+    throttled_percent: float | None = None
+    """Part of the interval in which its CPU quota held it back; None without a quota."""
+    others_cpu_percent: float | None = None
+    """What processes outside its tree use of the cores that it may run on, of one core; None while
+    one of its own has only just been found."""
+    around: tuple[ProcessUse, ...] = ()
+    """What is not of its tree: its launcher, and the launcher's other children."""
+
+
+class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One distinct stack and how often it was seen."""
+
+    role: str
+    """"main", "worker", "pin" or "other"."""
+    pid: int
+    thread: str
+    frames: tuple[str, ...]
+    """Outermost first, "function (file:line)"."""
+    count: int
+    line: str = ""
+    """Text of the innermost line of the user's own code in it, where that could be read."""
+    moments: int = 0
+    """Bits of the chunk's moments at which it was seen; 0 where no times are known."""
+
+
+class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
+    """Samples of one py-spy chunk."""
+
+    started_ns: int
+    samples: int
+    """Moments sampled in the chunk."""
+    stacks: tuple[StackCount, ...]
+    moments_ms: tuple[int, ...] = ()
+    """When the samples were taken, after `started_ns`; () where that is not known."""
+    seen: int = 0
+    """Bits of the moments at which some stack had changed. In between nothing had, and the time is
+    an estimate: the sample was taken after the seen moment before it and before the next."""
+    among: tuple[int, ...] = ()
+    """Where one worker was looked at in its turn: the pids of all."""
+
+
+class DumpSeen(Observation, frozen=True, kw_only=True, tag="dump"):
+    """One look of the probe's own at all threads of its process."""
+
+    taken_ns: int
+    stacks: tuple[StackCount, ...]
+    """The training thread's is "main", and first."""
+    left_out: int
+    """Threads that were too many to tell of."""
+
+
+class OtherProcess(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A process on the device that is not the target."""
+
+    pid: int
+    name: str
+    """Its command, or "" where it lives in another pid namespace."""
+    memory_bytes: int | None
+    sm_percent: float | None
+    """Its share of the device's time by NVML; None where that is not told."""
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What one GPU did over one interval, which ended at the observation's `t_ns`.
+
+    Percent of the interval, 0 to 100; None where the source does not tell.
+    """
+
+    index: int
+    """NVML's, as in `GpuUse`."""
+    source: str
+    """"gpm" (100 ms, Hopper and newer), "samples" or "utilization" (200 ms)."""
+    interval_ns: int
+    busy: float | None
+    """Anything at all ran: GPM's graphics utilisation, or NVML's."""
+    sm: float | None = None
+    """Streaming multiprocessors with work: what the sawtooth shows."""
+    occupancy: float | None = None
+    tensor: float | None = None
+    fp32: float | None = None
+    dram: float | None = None
+    pcie_rx_mb_s: float | None = None
+    """Towards the device."""
+    pcie_tx_mb_s: float | None = None
+    nvlink_rx_mb_s: float | None = None
+    nvlink_tx_mb_s: float | None = None
+
+
+class GpuUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One GPU at one moment, by NVML."""
+
+    uuid: str
+    index: int
+    name: str
+    utilization_percent: float | None
+    memory_used_bytes: int
+    memory_total_bytes: int
+    target_memory_bytes: int | None
+    power_w: float | None
+    sm_clock_mhz: int | None
+    temperature_c: int | None
+    throttle_reasons: tuple[str, ...] = ()
+    memory_clock_mhz: int | None = None
+    power_limit_w: float | None = None
+    others: tuple[OtherProcess, ...] = ()
+    """Processes other than the target that hold a context on the device."""
+    max_sm_clock_mhz: int | None = None
+    """The highest that the device goes to."""
+
+
+class GpusSeen(Observation, frozen=True, kw_only=True, tag="gpus"):
+    """All the GPUs that the target uses."""
+
+    gpus: tuple[GpuUse, ...]
+
+
+class ActivitySeen(Observation, frozen=True, kw_only=True, tag="activity"):
+    """One reading of every GPU that the target uses. A reading that the device had not refreshed
+    is not delivered at all."""
+
+    gpus: tuple[Activity, ...]
+
+
+class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """One rank of the target's job on this host, by its state page, over the last interval."""
+
+    rank: int
+    pid: int
+    running: bool
+    """Its process is there."""
+    state: int
+    """The page's, `probe.wire.page.STATE_*`."""
+    steps: int
+    """Completed since its probe was armed."""
+    open_kind: int
+    """The last mark, as in `PageSeen`."""
+    open_since_ns: int
+    heartbeat_ns: int
+    counted: int
+    """Steps that ended in the interval and were seen; the times are sums over them."""
+    wall_ns: int
+    data_ns: int
+    forward_ns: int
+    backward_ns: int
+    optimizer_ns: int
+    device: int | None
+    """NVML's index of its GPU; None without one, or where nobody can tell which it is."""
+    device_busy_percent: float | None = None
+    """Of the interval, by NVML."""
+    device_memory_bytes: int | None = None
+    """In use on the device, by whomever."""
+    device_total_bytes: int | None = None
+
+
+class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):
+    """The ranks of the target's job on this host, the target among them, by number."""
+
+    world_size: int
+    """Ranks of the whole job, those on other hosts included."""
+    interval_ns: int
+    """What the rows speak of: the time up to `t_ns`."""
+    ranks: tuple[RankUse, ...]
+
+
+class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
+    """A source cannot deliver, and why; `fix` is what to do. `reason` "" takes it back."""
+
+    source: str
+    """"feed", "nvml", "stacks", "worker stacks", "process", "page"."""
+    reason: str
+    fix: str = ""
+
+
+class TargetEnded(Observation, frozen=True, kw_only=True, tag="ended"):
+    """The target is gone: "exited", "killed by SIGKILL", "exited (the probe was told)"…"""
+
+    how: str
+
+
+AnyObservation = (
+    Greeted
+    | Delivered
+    | Link
+    | PageSeen
+    | ProcessesSeen
+    | StacksSeen
+    | DumpSeen
+    | GpusSeen
+    | ActivitySeen
+    | RanksSeen
+    | Missing
+    | TargetEnded
+)
+
+
+# Figures that no run can have: refused where they come in, so that nothing behind has to ask.
+
+MOST: Final = 1 << 60
+"""Of anything: as a time, 36 years after the machine was started; as bytes, an exabyte."""
+SIGNED: Final = ("lag_", "uncertain_")
+"""What begins so may lie below 0: the device can be seen to be ahead."""
+
+
+def is_plausible(batch: Batch) -> bool:
+    """Whether the figures in it can be some: counted from 0 on, and ends behind their starts."""
+    parts = (batch, batch.open, *batch.gpu_memory, *batch.gpu_clocks, *batch.loaders)
+    rows: tuple[Step | GpuStep, ...] = (*batch.steps, *batch.gpu_steps)
+    return (
+        all(_is_counted(part) for part in (*parts, *rows))
+        and all(row.count >= 1 and row.start_ns <= row.end_ns for row in rows)
+        and all(row.gpu_start_ns <= row.gpu_end_ns for row in batch.gpu_steps)
+        and all(0 <= ns < MOST for row in rows for ns in row.phases.values())
+        and all(clock.every >= 1 for clock in batch.gpu_clocks)
+    )
+
+
+def _is_counted(part: msgspec.Struct) -> bool:
+    values = msgspec.structs.astuple(part)
+    figures = [value for value in values if isinstance(value, int)]
+    if not figures or 0 <= min(figures) <= max(figures) < MOST:
+        return True
+    return all(
+        0 <= value < MOST or (name.startswith(SIGNED) and -MOST < value < MOST)
+        for name, value in zip(part.__struct_fields__, values, strict=True)
+        if isinstance(value, int)
+    )

@@ -1,0 +1,350 @@
+"""What every face shows: one immutable picture of the session at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..verdict.findings import Finding, Verdict
+from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
+
+if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
+    from ...probe.wire.messages import GpuMemory, GpuStep, Hello, Loader, Step
+    from ..timeseries.series import Series
+    from ..timeseries.step_edges import StepEdges
+    from ..verdict.memory.trends import MemoryTrend
+    from ..verdict.window import MemoryPoint, OpenStep, Sampled, Stacks
+    from .observations import Activity, GpuUse, ProcessUse
+    from .stack_trees import StackTrees
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a time differs from step to step. Of steps that the probe merged into one row only the
+    mean is known, so they all count with it."""
+
+    p50_ms: float
+    p95_ms: float
+    max_ms: float
+    error_ms: float
+    """Standard error of the mean: what chance alone moves it by."""
+    rare: Rare | None = None
+    """Of what most steps have nothing of, how often it comes; None of all else, and where merged
+    rows hide it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rare:
+    """What comes now and then: a checkpoint, an evaluation."""
+
+    every_steps: float
+    """Steps from one to the next, on average."""
+    each_ms: float
+    """Mean of the steps that have any."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStats:
+    """One phase over the window."""
+
+    name: str
+    """data, forward, backward, optimizer, other, evaluation, checkpoint, compile, loader start-up,
+    or a user phase's own name."""
+    mean_ms: float
+    share: float
+    """Of the wall time of the window's steps, 0 to 1. All shares add up to 1."""
+    spread: Spread | None = None
+    """On the host's clock, worked out once a second; None before, and on the GPU's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepStats:
+    """The window's steps in numbers."""
+
+    total: int
+    """Steps since the probe was armed."""
+    in_window: int
+    window_s: float
+    p50_ms: float
+    p95_ms: float
+    max_ms: float
+    steps_s: float
+    samples_s: float | None
+    inference: bool
+    phases: tuple[PhaseStats, ...]
+    error_ms: float | None = None
+    """Standard error of the mean of a step; None before it was worked out."""
+    merged: int = 1
+    """Most steps that came merged into one row: only their mean is known."""
+    whole: Spread | None = None
+    """Of the same steps as the spreads of the phases, which no part can exceed; None before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sawtooth:
+    """Utilisation over time, 0 to 100, at the grain it was sampled."""
+
+    title: str
+    """"SM active %", "GPU busy %" or, without one, "process computes %"."""
+    source: str
+    """"gpm 100 ms", "nvml 200 ms", "hook, 20 ms"."""
+    note: str
+    """Said once below the picture where it is not the GPU's: why, else ""."""
+    series: Series
+    """Of several GPUs the mean; each one's own is in `Snapshot.series`."""
+    step_starts_ns: StepEdges
+    """The step that runs now is the last."""
+    tensor: Series | None = None
+    """Tensor-core activity at the same moments; None where it is not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One step as an oscilloscope shows it: samples of many steps folded on the step starts."""
+
+    step_ns: int
+    """Length that the profile is drawn for: the median step."""
+    steps: int
+    """Steps folded."""
+    source: str
+    """"gpm 100 ms"."""
+    mean: tuple[float | None, ...]
+    """SM activity by equal parts of the step, 0 to 100; None where no sample fell."""
+    low: tuple[float | None, ...]
+    """The same by each quarter of the samples alone: the lowest, and the highest."""
+    high: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPhases:
+    """The window's steps on the GPU's own clock."""
+
+    steps: int
+    phases: tuple[PhaseStats, ...]
+    """Shares of the GPU's wall time."""
+    exposed_ms: float
+    """A step's wait for data that the GPU felt, and the part that it did not."""
+    hidden_ms: float
+    lag_ms: tuple[float | None, float | None, float | None, float | None]
+    """Median lag at the fetch's end, the forward's, the backward's, the optimizer's."""
+    uncertain_ms: float | None
+    every: int
+    """One step in so many is measured."""
+    cost_us: float | None
+    """Measured cost of the device marks of one such step."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    """Host memory (and the GPUs' where there are any)."""
+
+    host: tuple[MemoryPoint, ...]
+    """The training process's without pages of files, which are let go when memory is short."""
+    host_rss_bytes: int | None
+    workers_bytes: int | None
+    """Proportional set size without pages of files; of new workers the part of their resident size
+    that it was before, until it is read. None until it was read of all of them once."""
+    total_bytes: int | None
+    available_bytes: int | None
+    slope_bytes_per_100_steps: float | None
+    """Trend of `host`; None while it is too short or not a trend."""
+    growing: bool
+
+    @property
+    def held_bytes(self) -> int | None:
+        """The newest of `host`."""
+        return self.host[-1].bytes if self.host else None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The cores around the target and who started it, as of the last look."""
+
+    busy_percent: float | None
+    """Of the cores that the target may use, 0 to 100, over the second before the look."""
+    others_percent: float | None
+    """What processes outside its tree use of them, of one core."""
+    throttled_percent: float | None
+    """Part of the time in which its CPU quota held it back; None without a quota."""
+    around: tuple[ProcessUse, ...]
+    """Its launcher, and the other ranks of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """One rank of the target's job on this host, by its state page."""
+
+    rank: int
+    pid: int
+    is_target: bool
+    state: str
+    """"live", "silent" (the probe says nothing), "unwatched" (it took itself out), "ended"."""
+    steps: int
+    """Completed since its probe was armed."""
+    step_ms: float | None
+    """Mean over the last ten seconds, or the last steps where they are longer; None before."""
+    data_share: float | None
+    """Parts of that, 0 to 1; what they leave is Python between the phases."""
+    forward_share: float | None
+    backward_share: float | None
+    optimizer_share: float | None
+    open_phase: str
+    """What its training thread does."""
+    open_since_ns: int
+    heard_ns: int
+    """When its probe last wrote to the page."""
+    device: int | None
+    """NVML's index of its GPU."""
+    memory_bytes: int | None
+    """In use on that GPU, by whomever."""
+    memory_total_bytes: int | None
+    active: Series
+    """How busy its GPU was; without one, the share of its steps that was no wait for data."""
+
+    @property
+    def own_ms(self) -> float | None:
+        """A step without its backward, in which ranks wait for each other: the late has most."""
+        if self.step_ms is None or self.backward_share is None:
+            return None
+        return self.step_ms * (1 - self.backward_share)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something worth a line: a checkpoint, an evaluation, a recompile, a verdict that changed."""
+
+    t_ns: int
+    step: int | None
+    text: str
+    kind: str = ""
+    """checkpoint, evaluation, recompile, pace, workers, allocator, verdict, link, ended,
+    recording."""
+    better: bool = False
+    """Of a pace: steps take less time than before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How the monitor itself is doing."""
+
+    mode: str
+    """"hooks" or "no probe"."""
+    state: str
+    """"connecting", "live", "silent", "ended"."""
+    ended: str | None
+    """How the target ended, with the time."""
+    freshness_s: float | None
+    """Since the last message."""
+    lost_messages: int
+    lost_marks: int
+    cost_share: float | None
+    """Probe cost, part of the step (marks a step times the measured cost of one)."""
+    monitor_cpu_percent: float | None
+    missing: tuple[str, ...]
+    """"source: reason. fix", one line each."""
+    replay: str | None = None
+    """What is replayed ("recorded on an NVIDIA H200, 2026-11-21"); None while live."""
+    recording: str | None = None
+    """The file that is being written; None while none is."""
+    refused_requests: int = 0
+    """That the probe did not know, of all monitors: another version, or somebody's nonsense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All of it."""
+
+    t_ns: int
+    t_unix: float
+    attached_s: float
+    hello: Hello | None
+    script: str
+    """Base name of the training script, for the header."""
+    pid: int
+    status: Status
+    verdict: Verdict
+    steps: StepStats | None
+    recent: tuple[Step, ...]
+    """The last steps, oldest first (at most 200)."""
+    open_step: OpenStep | None
+    loaders: tuple[Loader, ...]
+    sawtooth: Sawtooth | None
+    memory: MemoryView
+    stacks: Stacks | None
+    processes: tuple[ProcessUse, ...]
+    cores: float | None
+    gpus: tuple[GpuUse, ...]
+    events: tuple[Event, ...]
+    """Newest last, at most 50."""
+    activity: tuple[Activity, ...] = ()
+    """Of each GPU the mean over the last second."""
+    series: tuple[Series, ...] = ()
+    """Of each GPU what it did (sm, busy, occupancy, tensor, fp32, dram, pcie_rx, pcie_tx,
+    nvlink_rx, nvlink_tx) and how it was (power, sm_clock, memory_clock, temperature, memory_used),
+    those that were ever told."""
+    scope: Scope | None = None
+    gpu_phases: GpuPhases | None = None
+    recent_gpu: tuple[GpuStep, ...] = ()
+    """The last steps that were measured on the GPU's clock, oldest first (at most 200)."""
+    gpu_memory: tuple[GpuMemory, ...] = ()
+    """The allocator over time, oldest first."""
+    timeline: VerdictTimeline = NO_HISTORY
+    """The verdicts of the run so far."""
+    summary: tuple[Held, ...] = ()
+    """The same by the time that each held, the longest first."""
+    trends: tuple[MemoryTrend, ...] = ()
+    """Of the memories that grow."""
+    surroundings: Surroundings | None = None
+    """None until the processes were looked at."""
+    ranks: tuple[Rank, ...] = ()
+    """The ranks of the target's job on this host, by number; empty where it is alone."""
+    world_size: int = 1
+    """Ranks of the whole job."""
+    sampled: Sampled | None = None
+    """Without a probe: what the samples of the main thread tell instead of steps."""
+    trees: StackTrees | None = None
+    """The stacks of the last minute, merged, of all moments and by what the GPU did; None without a
+    sample."""
+
+
+def unseen(pid: int, script: str, t_ns: int, t_unix: float) -> Snapshot:
+    """A process before anything was heard of it."""
+    finding = Finding(
+        kind="warming-up",
+        sub=None,
+        severity="info",
+        share=None,
+        share_low=None,
+        share_high=None,
+        speedup=None,
+        speedup_is=None,
+        headline="no step seen yet",
+        evidence=(),
+        advice=(),
+    )
+    return Snapshot(
+        t_ns=t_ns,
+        t_unix=t_unix,
+        attached_s=0.0,
+        hello=None,
+        script=script,
+        pid=pid,
+        status=Status("no probe", "connecting", None, None, 0, 0, None, None, ()),
+        verdict=Verdict(finding, 0.0, None, None, (), ()),
+        steps=None,
+        recent=(),
+        open_step=None,
+        loaders=(),
+        sawtooth=None,
+        memory=MemoryView((), None, None, None, None, None, False),
+        stacks=None,
+        processes=(),
+        cores=None,
+        gpus=(),
+        events=(),
+    )
+
+
+def gone(snapshot: Snapshot, how: str) -> Snapshot:
+    """The same after its process went away."""
+    return replace(snapshot, status=replace(snapshot.status, state="ended", ended=how))

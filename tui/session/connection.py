@@ -1,0 +1,168 @@
+"""The monitor's own state: what it hears, what it lost, what it costs, what it cannot see."""
+
+from collections import deque
+from typing import Final
+
+from ...probe.wire import page
+from ...probe.wire.messages import Batch
+from ..model.observations import Link, Missing, PageSeen, TargetEnded
+from ..model.snapshot import Status
+
+COST_LOOKS: Final = 300
+"""A minute of messages: the probe's cost is a mean over it."""
+DYING_NS: Final = 1_500_000_000
+"""The end is seen within a second; what fails from a little before it fails because of it."""
+WITHOUT: Final = "probe"
+"""The source that is missing where a process is watched without one."""
+SILENT_S: Final = 3.0
+"""Messages come four times a second; twelve missing in a row are no jitter."""
+
+
+class ConnectionStore:
+    """Freshness, losses, cost and what is missing."""
+
+    def __init__(self) -> None:
+        self.ended: TargetEnded | None = None
+        self.fault: str | None = None
+        """Why the probe is disarmed or has no socket."""
+        self.hooked = False
+        """A probe has been heard or read."""
+        self.unprobed = False
+        """There is none, and the run is watched without."""
+        self._link = "connecting"
+        self._said_goodbye = False
+        self._page_state: int | None = None
+        self._last_message_ns: int | None = None
+        self._lost_messages = 0
+        self._lost_marks = 0
+        self._refused = 0
+        self._marks: deque[tuple[int, int]] = deque(maxlen=COST_LOOKS)
+        """(sent_ns, marks)"""
+        self._mark_cost_ns: int | None = None
+        self._monitor_cpu_percent: float | None = None
+        self._missing: dict[str, tuple[int, str]] = {}
+        """(since when, the line) by source."""
+
+    def delivered(self, t_ns: int, batch: Batch, lost: int) -> None:
+        """A message came."""
+        self.hooked, self.unprobed = True, False
+        self._link = "connected"
+        self._last_message_ns = t_ns
+        self._lost_messages += lost
+        self._lost_marks = batch.lost_marks
+        self._refused = batch.refused
+        self.fault = batch.fault
+        if self._marks and batch.marks < self._marks[-1][1]:
+            self._marks.clear()  # installed anew: it counts from 0 again
+        self._marks.append((batch.sent_ns, batch.marks))
+        self._mark_cost_ns = batch.mark_cost_ns or self._mark_cost_ns
+
+    def page_seen(self, seen: PageSeen) -> None:
+        """The page was read."""
+        self.hooked = True
+        self._page_state = seen.state
+
+    def linked(self, link: Link) -> None:
+        """The feed changed its state."""
+        self._said_goodbye = link.state == "left" and link.detail == "exiting"
+        if link.state != "malformed":
+            self._link = link.state
+
+    def missed(self, missing: Missing) -> None:
+        """A source cannot deliver, or can again."""
+        if missing.source == WITHOUT:
+            self.unprobed = bool(missing.reason) and not self.hooked
+        if not missing.reason:
+            self._missing.pop(missing.source, None)
+            return
+        fix = f". {missing.fix}" if missing.fix else ""
+        line = f"{missing.source}: {missing.reason}{fix}"
+        self._missing[missing.source] = (missing.t_ns, line)
+
+    def monitor_used(self, cpu_percent: float) -> None:
+        """The monitor's own CPU, of one core."""
+        self._monitor_cpu_percent = cpu_percent
+
+    @property
+    def killed(self) -> bool:
+        """It has ended, and its probe was at work until then: a signal ended it, or it crashed."""
+        left = self._said_goodbye or not self.hooked
+        return self.ended is not None and not left and self._page_state == page.STATE_ARMED
+
+    @property
+    def marks_are_over(self) -> bool:
+        """It has ended, or its probe said good-bye and it may live on for long."""
+        return self.ended is not None or self._link == "left"
+
+    def lacks(self, source: str) -> bool:
+        """Whether it was said that this source cannot deliver."""
+        return source in self._missing
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """One line for every signal that is not there."""
+        until_ns = None if self.ended is None else self.ended.t_ns - DYING_NS
+        lines = [
+            line
+            for since_ns, line in self._missing.values()
+            if until_ns is None or since_ns < until_ns
+        ]
+        if self.fault and not any(self.fault in line for line in lines):
+            lines.append(f"probe: {self.fault}")
+        return tuple(lines)
+
+    def status(self, now_ns: int) -> Status:
+        """For the faces."""
+        freshness_s = None
+        if self._last_message_ns is not None:
+            freshness_s = max(0, now_ns - self._last_message_ns) / 1e9
+        return Status(
+            mode="hooks" if self.hooked else "no probe",
+            state=self._state(freshness_s),
+            ended=self._how_it_ended(now_ns),
+            freshness_s=freshness_s,
+            lost_messages=self._lost_messages,
+            lost_marks=self._lost_marks,
+            refused_requests=self._refused,
+            cost_share=self._cost_share(),
+            monitor_cpu_percent=self._monitor_cpu_percent,
+            missing=self.missing,
+        )
+
+    def _state(self, freshness_s: float | None) -> str:
+        if self.ended is not None:
+            return "ended"
+        if freshness_s is None and self.unprobed:
+            return "live"
+        if freshness_s is None:
+            return "silent" if self._link == "silent" else "connecting"
+        if self._link in ("silent", "left") or freshness_s > SILENT_S:
+            return "silent"
+        return "live"
+
+    def _how_it_ended(self, now_ns: int) -> str | None:
+        if self.ended is None:
+            return None
+        ago_s = max(0, now_ns - self.ended.t_ns) / 1e9
+        return f"{self.ended.how} {_ago(ago_s)} ago{self._why_it_ended()}"
+
+    def _why_it_ended(self) -> str:
+        """What the probe's last word tells of the end; "" where there was no probe."""
+        if self._said_goodbye or self._page_state == page.STATE_ENDED:
+            return ": its interpreter left in order"
+        if not self.killed:
+            return ""
+        return ": killed or crashed, its probe had no last word"
+
+    def _cost_share(self) -> float | None:
+        """Marks in the time between two messages, times what one costs, over that time."""
+        if self._mark_cost_ns is None or len(self._marks) < 2:
+            return None
+        (first_ns, first), (last_ns, last) = self._marks[0], self._marks[-1]
+        if last_ns <= first_ns:
+            return None
+        return (last - first) * self._mark_cost_ns / (last_ns - first_ns)
+
+
+def _ago(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,191 @@
+"""All that is held of a run, and which book takes what a source saw."""
+
+import os
+from typing import Final
+
+from ...probe.wire.messages import Hello, Loader, Settings, Step
+from ..model.observations import (
+    ActivitySeen,
+    AnyObservation,
+    Delivered,
+    DumpSeen,
+    GpusSeen,
+    Greeted,
+    Link,
+    Missing,
+    PageSeen,
+    ProcessesSeen,
+    RanksSeen,
+    StacksSeen,
+    TargetEnded,
+)
+from .connection import ConnectionStore
+from .cpu_activity import ComputingSeries
+from .events import EventStore, RunEventStore
+from .gpu import GpuStore
+from .gpu_steps import GpuStepStore
+from .memory import MemoryStore
+from .open_step import OpenStepStore
+from .processes import ProcessStore
+from .ranks import RankStore
+from .stacks import StackStore
+from .steps import EdgeStore, StepStore
+
+# The loaders of the training process, as they were last told.
+
+MOST_LOADERS: Final = 32
+"""As many as the probe keeps in mind."""
+
+
+class LoaderStore:
+    """The one that changed last is last."""
+
+    def __init__(self) -> None:
+        self._loaders: dict[int, Loader] = {}
+
+    def told(self, loader: Loader) -> None:
+        """A loader is new, or changed. A script may make new ones for ever: the oldest go."""
+        self._loaders.pop(loader.key, None)
+        self._loaders[loader.key] = loader
+        if len(self._loaders) > MOST_LOADERS:
+            del self._loaders[next(iter(self._loaders))]
+
+    def all(self) -> tuple[Loader, ...]:
+        """The one that changed last is last."""
+        return tuple(self._loaders.values())
+
+    def training(self) -> tuple[Loader, ...]:
+        """Newest first, without those of evaluations, unless there are no others."""
+        newest_first = tuple(reversed(self._loaders.values()))
+        return tuple(one for one in newest_first if not one.evaluation) or newest_first
+
+    def evaluating_pids(self) -> set[int]:
+        """Workers of evaluations: idle while the training's are late, they say nothing of those."""
+        loaders = self._loaders.values()
+        return {pid for loader in loaders if loader.evaluation for pid in loader.worker_pids}
+
+
+UNSEEN_NS: Final = 3_000_000_000
+"""The monitor was stopped, and the probe holds the newest 2,048 rows for who comes back."""
+
+
+class Stores:
+    """Bookkeeping alone: nothing here judges, locks or reads a clock."""
+
+    def __init__(self, pid: int, script: str, started_ns: int) -> None:
+        self._started_ns = started_ns
+        self.script = script
+        self.hello: Hello | None = None
+        self.settings: Settings | None = None
+        """As they were last told."""
+        self.loaders = LoaderStore()
+        self.steps = StepStore()
+        self.edges = EdgeStore()
+        self.computing = ComputingSeries(self.steps)
+        self.gpus = GpuStore()
+        self.gpu_steps = GpuStepStore()
+        self.open = OpenStepStore()
+        self.memory = MemoryStore()
+        self.moments = RunEventStore()
+        self.processes = ProcessStore()
+        self.ranks = RankStore(pid)
+        self.stacks = StackStore()
+        self.events = EventStore()
+        self.link = ConnectionStore()
+
+    def take(self, seen: AnyObservation) -> None:
+        """Into the books it concerns."""
+        match seen:
+            case Delivered():
+                self._delivered(seen)
+            case PageSeen():
+                self.link.page_seen(seen)
+                self.open.page_seen(seen)
+            case Greeted():
+                self._greeted(seen.hello)
+            case ProcessesSeen():
+                self.processes.seen(seen)
+                self.computing.processes(seen)
+                self.memory.processes(seen, self._reached(seen.t_ns))
+            case StacksSeen():
+                self.stacks.seen(seen)
+            case DumpSeen():
+                self.stacks.dumps.seen(seen)
+            case GpusSeen():
+                self.gpus.used(seen)
+                self.memory.levels.gpus(seen)
+            case ActivitySeen():
+                self.gpus.seen(seen)
+            case RanksSeen():
+                self.ranks.seen(seen)
+            case Link():
+                self._linked(seen)
+            case Missing():
+                self.link.missed(seen)
+            case TargetEnded():
+                self._ended(seen)
+
+    def _reached(self, t_ns: int) -> int:
+        """What memory goes by: steps, or seconds where nobody counts steps."""
+        if not self.link.unprobed:
+            return self.steps.total
+        return max(0, t_ns - self._started_ns) // 1_000_000_000
+
+    def _greeted(self, hello: Hello) -> None:
+        self.link.hooked = True
+        self.link.fault = hello.fault
+        self.hello = hello
+        self.script = script_name(hello) or self.script
+
+    def _delivered(self, seen: Delivered) -> None:
+        batch = seen.batch
+        self.link.delivered(seen.t_ns, batch, seen.lost)
+        before = self.steps.newest
+        fresh = self.steps.add(batch.steps)
+        if before is not None and fresh and (unseen := _unseen(before, fresh[0])):
+            self.events.say("link", seen.t_ns, fresh[0].number, f"{unseen:,} steps passed unseen")
+        for step in fresh:
+            self.events.step_ended(step)
+            self.moments.step_ended(step)
+        self.edges.ended(fresh)
+        self.computing.added(len(fresh))
+        self.gpu_steps.delivered(batch)
+        for reading in batch.gpu_memory:
+            self.events.allocator_told(reading)
+            self.memory.levels.allocator(reading)
+        self.open.delivered(batch, self.steps.total)
+        if batch.rss_bytes is not None:
+            total, files = self.steps.total, batch.file_bytes
+            self.memory.resident(seen.t_ns, total, batch.rss_bytes, files)
+        self.settings = batch.settings or self.settings
+        for loader in batch.loaders:
+            self.loaders.told(loader)
+            self.events.loader_told(seen.t_ns, self.steps.total or None, loader)
+            self.moments.loader_told(self.steps.total, loader)
+
+    def _linked(self, link: Link) -> None:
+        self.link.linked(link)
+        if link.state != "connected" and self.link.ended is None:
+            text = {"silent": "the probe has gone silent", "left": "the probe has left"}
+            said = text.get(link.state, f"a {link.state} message")
+            detail = f": {link.detail}" if link.detail else ""
+            self.events.say("link", link.t_ns, self.steps.total or None, said + detail)
+
+    def _ended(self, ended: TargetEnded) -> None:
+        if self.link.ended is None:
+            self.link.ended = ended
+            step = self.steps.total or None
+            self.events.say("ended", ended.t_ns, step, f"the process {ended.how}")
+
+
+def _unseen(before: Step, after: Step) -> int:
+    """Steps between two rows that nobody told of, where they lie further apart than a message or
+    two that were lost."""
+    if after.start_ns - before.end_ns < UNSEEN_NS:
+        return 0
+    return max(0, after.number - after.count - before.number)
+
+
+def script_name(hello: Hello) -> str:
+    """Base name of the training script; "" where the command line does not say."""
+    return os.path.basename(hello.argv[0]) if hello.argv else ""

@@ -1,0 +1,161 @@
+"""Things worth a line, told once."""
+
+from collections import deque
+from typing import Final, NamedTuple
+
+from ...probe.wire.messages import GpuMemory, Loader, Step
+from ..model.snapshot import Event
+from ..verdict.format import ms
+from ..verdict.thresholds import COMPILE_HORIZON
+from ..verdict.window import RunEvent
+from ..verdict.window_selection import PaceChange
+from ..wording.numbers import milliseconds
+
+HELD: Final = 50
+HELD_OF_A_KIND: Final = 20
+"""So that a checkpoint at every step does not push out the verdict that changed."""
+
+
+ALIKE: Final = 0.2
+"""Two changes of pace are the same one again where both their levels differ by less."""
+
+
+class Paced(NamedTuple):
+    """A change of pace that is held."""
+
+    change: PaceChange
+    times: int
+    """How often it came."""
+    event: Event
+
+
+class EventStore:
+    """The newest events of each kind."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, deque[Event]] = {}
+        self._worker_pids: dict[int, tuple[int, ...]] = {}
+        self._allocators: dict[int, GpuMemory] = {}
+        """The newest reading of each device."""
+        self._paces: deque[Paced] = deque(maxlen=HELD_OF_A_KIND)
+        """The changes of pace that are held."""
+
+    def say(self, kind: str, t_ns: int, step: int | None, text: str) -> None:
+        """Add an event, which competes for room with those of its kind."""
+        kept = self._by_kind.setdefault(kind, deque(maxlen=HELD_OF_A_KIND))
+        kept.append(Event(t_ns, step, text, kind))
+
+    def step_ended(self, step: Step) -> None:
+        """What a step had in it beside training. Compiling is news only once the run is warm."""
+        for kind, ns in (("checkpoint", step.checkpoint_ns), ("evaluation", step.evaluation_ns)):
+            if ns:
+                self.say(kind, step.end_ns, step.number, f"{kind} {_took(ns)}")
+        if step.compile_ns and step.number > COMPILE_HORIZON:
+            text = f"recompile {_took(step.compile_ns)}"
+            self.say("recompile", step.end_ns, step.number, text)
+
+    def pace_changed(self, first: Step, change: PaceChange) -> None:
+        """Steps take another time from `first` on. A change as there was before takes its place."""
+        text = f"step time {ms(change.after_ns)}, {change.factor - 1:+.0%} "
+        text += f"(was {ms(change.before_ns)})"
+        if change.what:
+            text += f": {change.what}"
+        kept = self._by_kind.setdefault("pace", deque(maxlen=HELD_OF_A_KIND))
+        alike = next((one for one in self._paces if _alike(one.change, change)), None)
+        if alike is not None:
+            self._paces.remove(alike)
+            kept.remove(alike.event)
+        times = 1 if alike is None else alike.times + 1
+        if times > 1:
+            text += f" · {times} times so far"
+        event = Event(first.start_ns, first.number, text, "pace", better=change.factor < 1)
+        kept.append(event)
+        self._paces.append(Paced(change, times, event))
+
+    def loader_told(self, t_ns: int, step: int | None, loader: Loader) -> None:
+        """A loader changed: new worker processes are worth a line, the first ones are not."""
+        before = self._worker_pids.get(loader.key)
+        if loader.worker_pids:
+            self._worker_pids[loader.key] = loader.worker_pids
+            if before and before != loader.worker_pids:
+                text = f"{len(loader.worker_pids)} loader workers started again"
+                self.say("workers", t_ns, step, f"{text} (iteration {loader.iterations})")
+
+    def allocator_told(self, reading: GpuMemory) -> None:
+        """An allocator was read: that it had to empty its cache to go on, or could not go on, is
+        worth a line. What it did before the first reading is not."""
+        before = self._allocators.get(reading.device)
+        if before is not None and reading.t_ns <= before.t_ns:
+            return  # told again after a reconnection
+        self._allocators[reading.device] = reading
+        if before is None:
+            return
+        retries, ooms = reading.retries - before.retries, reading.ooms - before.ooms
+        if ooms > 0:
+            times = "" if ooms == 1 else f" {ooms} times"
+            self.say("allocator", reading.t_ns, reading.step, f"GPU out of memory{times}")
+        elif retries > 0:
+            tried = "1 allocation" if retries == 1 else f"{retries} allocations"
+            text = f"{tried} had to empty the cache first"
+            self.say("allocator", reading.t_ns, reading.step, text)
+
+    def newest(self) -> tuple[Event, ...]:
+        """The newest events, newest last."""
+        kept = [event for events in self._by_kind.values() for event in events]
+        return tuple(sorted(kept, key=lambda event: event.t_ns)[-HELD:])
+
+
+def _alike(one: PaceChange, other: PaceChange) -> bool:
+    pairs = ((one.before_ns, other.before_ns), (one.after_ns, other.after_ns))
+    return all(abs(now / before - 1) < ALIKE for before, now in pairs)
+
+
+def _took(ns: int) -> str:
+    """ "4.1 s"; below a second "47.8 ms"."""
+    return f"{ns / 1e9:.1f} s" if ns >= 1_000_000_000 else milliseconds(ns / 1e6)
+
+
+# At which steps a run began an epoch, evaluated, saved, or started its workers anew.
+
+MOMENTS_OF_A_KIND: Final = 200
+"""A checkpoint at every step must not push out the epochs."""
+
+
+class RunEventStore:
+    """The newest moments of each kind."""
+
+    def __init__(self) -> None:
+        self._asides: dict[str, deque[RunEvent]] = {}
+        self._epochs: deque[tuple[int, int]] = deque(maxlen=MOMENTS_OF_A_KIND)
+        """(step, key of the loader): that a loader serves evaluation shows only later."""
+        self._loaders: dict[int, Loader] = {}
+
+    def step_ended(self, step: Step) -> None:
+        """A step may have had something in it beside training."""
+        if step.evaluation_ns:
+            self._keep(RunEvent(step.number, "evaluation"))
+        if step.checkpoint_ns:
+            self._keep(RunEvent(step.number, "checkpoint"))
+
+    def loader_told(self, step: int, loader: Loader) -> None:
+        """A loader changed: it, or another one in its place, may have begun anew. The first one
+        begins the run."""
+        before = self._loaders.get(loader.key)
+        began = bool(self._loaders) if before is None else loader.iterations > before.iterations
+        if began:
+            self._epochs.append((step, loader.key))
+        if before and before.worker_pids and loader.worker_pids not in ((), before.worker_pids):
+            self._keep(RunEvent(step, "workers"))
+        self._loaders[loader.key] = loader
+
+    def all(self) -> tuple[RunEvent, ...]:
+        """What is held, oldest first."""
+        training = {key for key, loader in self._loaders.items() if not loader.evaluation}
+        moments = [RunEvent(step, "epoch") for step, key in self._epochs if key in training]
+        for kept in self._asides.values():
+            moments += kept
+        return tuple(sorted(moments, key=lambda moment: moment.step))
+
+    def _keep(self, moment: RunEvent) -> None:
+        kept = self._asides.setdefault(moment.kind, deque(maxlen=MOMENTS_OF_A_KIND))
+        kept.append(moment)

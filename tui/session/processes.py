@@ -1,0 +1,167 @@
+"""The target's processes, and what the DataLoader workers did over the last minute."""
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from ..model.observations import ProcessesSeen, ProcessUse
+from ..model.snapshot import Surroundings
+from ..timeseries.series import Series
+from ..timeseries.writer import Growing
+from ..verdict.window import WorkerUse
+from ..wording.processes import cores_used
+
+HELD: Final = 60
+"""A minute at one look a second: the window of the verdict."""
+BETWEEN_LOOKS_NS: Final = 1_000_000_000
+"""A look tells of the second before it: the first one after the window speaks of its end."""
+CHARTED: Final = 3_600
+"""Looks of the chart: an hour."""
+CURRENT_LOOKS: Final = 5
+"""The machine's and the main process's use are means of the last few looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """How the training got its cores over a stretch of time; None: not told."""
+
+    main_cpu_percent: float | None
+    """The training process, of one core."""
+    thread_cpu: float | None
+    """The training thread alone, 0 to 1."""
+    run_delay: float | None
+    """Part of the time in which the training thread was ready to run and had none, 0 to 1."""
+    cpu_throttled: float | None
+    """Part of the time in which the quota held the process back, 0 to 1."""
+    others_cores: float | None
+    """Cores that processes of others used, of those that it may run on."""
+    beside_cores: float | None
+    """Cores that its own other threads and processes used beside the training thread."""
+
+
+class ProcessStore:
+    """The last looks at the process tree."""
+
+    def __init__(self) -> None:
+        self._looks: deque[ProcessesSeen] = deque(maxlen=HELD)
+        self._used = Growing("cores", "cores", "cores", "proc", None, BETWEEN_LOOKS_NS, CHARTED)
+
+    def seen(self, seen: ProcessesSeen) -> None:
+        """Take one look."""
+        self._looks.append(seen)
+        used = cores_used(seen.processes)
+        if used is not None:
+            self._used.add(seen.t_ns, used)
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Cores that the tree uses; nothing before the second look."""
+        return (self._used.series(),) if len(self._looks) > 1 else ()
+
+    @property
+    def processes(self) -> tuple[ProcessUse, ...]:
+        """As they were last seen."""
+        return self._looks[-1].processes if self._looks else ()
+
+    @property
+    def cores(self) -> float | None:
+        """Cores that the target may use."""
+        return self._looks[-1].cores if self._looks else None
+
+    @property
+    def machine_cpu_percent(self) -> float | None:
+        """Of all cores together, a mean over the last looks."""
+        looks = list(self._looks)[-CURRENT_LOOKS:]
+        return _mean([look.machine_cpu_percent for look in looks])
+
+    def surroundings(self) -> Surroundings | None:
+        """For the faces."""
+        if not self._looks:
+            return None
+        newest = self._looks[-1]
+        return Surroundings(
+            busy_percent=newest.machine_cpu_percent,
+            others_percent=newest.others_cpu_percent,
+            throttled_percent=newest.throttled_percent,
+            around=newest.around,
+        )
+
+    def host_use(self, start_ns: int, end_ns: int) -> HostUse:
+        """How the training got its cores over a stretch of time; in one that is too short for a
+        look of its own, as the newest look saw it."""
+        last_ns = end_ns + BETWEEN_LOOKS_NS
+        looks = [look for look in self._looks if start_ns < look.t_ns <= last_ns]
+        looks = looks or list(self._looks)[-1:]
+        others = _mean([look.others_cpu_percent for look in looks])
+        main = [process for look in looks for process in look.processes if _main(process)]
+        return HostUse(
+            main_cpu_percent=_mean([process.cpu_percent for process in main]),
+            thread_cpu=_part([process.thread_cpu_percent for process in main]),
+            run_delay=_part([process.run_delay_percent for process in main]),
+            cpu_throttled=_part([look.throttled_percent for look in looks]),
+            others_cores=None if others is None else others / 100,
+            beside_cores=_mean([_beside(look) for look in looks]),
+        )
+
+    def worker_use(self, apart: Collection[int] = ()) -> WorkerUse | None:
+        """The workers over the window, but for these pids; None where there are none now."""
+
+        def counts(process: ProcessUse) -> bool:
+            return process.role == "worker" and process.pid not in apart
+
+        count = sum(counts(process) for process in self.processes)
+        if not count:
+            return None
+        looks = [[p for p in look.processes if counts(p)] for look in self._looks]
+        rows = [process for look in looks for process in look]
+        first_ns: dict[int, int] = {}
+        for look in self._looks:
+            for process in filter(counts, look.processes):
+                first_ns.setdefault(process.pid, look.t_ns)
+        now = [first_ns[process.pid] for process in self.processes if counts(process)]
+        read = [
+            sum(process.read_bytes_s or 0.0 for process in look)
+            for look in looks
+            if any(process.read_bytes_s is not None for process in look)
+        ]
+        return WorkerUse(
+            count=count,
+            cpu_percent=_mean([process.cpu_percent for process in rows]),
+            disk_wait_share=sum(p.status == "D" for p in rows) / len(rows),
+            read_bytes_s=_mean(list(read)),
+            run_delay=_part([process.run_delay_percent for process in rows]),
+            gone=len(first_ns) - count,
+            oldest_s=(self._looks[-1].t_ns - min(now)) / 1e9,
+        )
+
+
+def _main(process: ProcessUse) -> bool:
+    return process.role == "main"
+
+
+def _mean(values: list[float | None] | list[float]) -> float | None:
+    told = [value for value in values if value is not None]
+    return sum(told) / len(told) if told else None
+
+
+def _beside(look: ProcessesSeen) -> float | None:
+    """Cores that the tree used beside one thread of the main process; None in its first look."""
+    used = 0.0
+    for process in look.processes:
+        if process.cpu_percent is None:
+            if _main(process):
+                return None
+            continue
+        if _main(process):
+            thread = process.thread_cpu_percent
+            used += max(0.0, process.cpu_percent - (100 if thread is None else thread))
+        else:
+            used += process.cpu_percent
+    return used / 100
+
+
+def _part(percents: list[float | None]) -> float | None:
+    """Their mean, 0 to 1."""
+    mean = _mean(percents)
+    return None if mean is None else min(1.0, mean / 100)

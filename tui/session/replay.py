@@ -1,0 +1,251 @@
+"""The picture of a recording that plays: the same session, at the pace of an injected clock."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, Protocol
+
+from ..model.provider import Frame
+from ..model.snapshot import Event, Snapshot
+from ..model.view_state import Reach
+from ..recording.format import Entry, Looked
+from ..recording.reader import Recording
+from ..wording.numbers import clock
+from .history import Keyframes, Spacings
+from .judge import Engine
+from .session import Session
+
+# What was played of a recording so far: its session, and pictures of its past.
+
+NEAR_NS: Final = 60_000_000_000
+"""Before the moment that somebody jumps to, everything is judged as it was for this long: the
+verdict's window, and more looks than any of its decisions waits for."""
+FAR_EVERY_NS: Final = 30_000_000_000
+"""And before that only so often: judging was most of what a jump costs."""
+SPACINGS_NS: Final[Spacings] = ((120 * 10**9, 10**9), (3_600 * 10**9, 10 * 10**9))
+"""Pictures of what was played: closer together than those of a live run, for one plays on from
+them."""
+
+
+class Played:
+    """Only ever goes forward; what lies behind is remembered, thinned out with its age."""
+
+    def __init__(self, recording: Recording, engine: Engine) -> None:
+        header = recording.header
+        self._recording = recording
+        self._session = Session(header.pid, header.script, header.started_ns, engine, replayed=True)
+        self._frames = Keyframes(SPACINGS_NS)
+        self._entries: Iterator[Entry] = recording.entries()
+        self._next: Entry | None = None
+        self._begun = False
+        self._newest: Snapshot | None = None
+        self._looked_ns = 0
+        self.played_ns = header.begins_ns
+        """As far as it was played."""
+        self.until_ns = recording.until_ns
+        """Its end; found to be earlier where the file is damaged."""
+        self.passed_ns: tuple[int, int] | None = None
+        """The last stretch that was not judged as often as it was when it was recorded."""
+
+    @property
+    def earliest_ns(self) -> int:
+        """The first moment that is remembered."""
+        earliest_ns = self._frames.earliest_ns
+        return self._recording.header.begins_ns if earliest_ns is None else earliest_ns
+
+    def play(self, to_ns: int, has_time: Callable[[], bool]) -> bool:
+        """Play on to a moment; whether it is reached by now, or there was no time for all of it."""
+        if not self._begun:
+            self._begin()
+        while self._next is not None and self._next.t_ns <= to_ns:
+            self._take(self._next, to_ns)
+            self._next = next(self._entries, None)
+            if self._next is None:
+                self._end()
+            elif self._next.t_ns <= to_ns and not has_time():
+                return False
+        self._come_to(min(to_ns, self.until_ns))
+        return True
+
+    def at(self, t_ns: int) -> Snapshot:
+        """The picture at a moment, or the last one where that was not played yet."""
+        newest = self._newest or self._picture()
+        return newest if t_ns >= self.played_ns else self._frames.at(t_ns, newest)
+
+    def _begin(self) -> None:
+        """The first picture shows that nothing was heard yet: one can come back to it."""
+        self._begun = True
+        self._frames.keep(self._picture())
+        self._next = next(self._entries, None)
+        if self._next is None:
+            self._end()
+
+    def _take(self, entry: Entry, to_ns: int) -> None:
+        self._come_to(entry.t_ns)
+        if not isinstance(entry, Looked):
+            self._session.ingest(entry)
+            return
+        if to_ns - entry.t_ns > NEAR_NS and entry.t_ns - self._looked_ns < FAR_EVERY_NS:
+            self._pass_over(entry.t_ns)
+            return
+        self._looked_ns = entry.t_ns
+        self._session.look(entry.t_ns)
+        if self._frames.wants(entry.t_ns, to_ns):
+            self._frames.keep(self._picture(), to_ns)
+
+    def _pass_over(self, t_ns: int) -> None:
+        since_ns, until_ns = self.passed_ns or (self._looked_ns, 0)
+        if until_ns < t_ns - 2 * FAR_EVERY_NS:  # another stretch
+            since_ns = self._looked_ns
+        self.passed_ns = (since_ns, t_ns)
+
+    def _come_to(self, t_ns: int) -> None:
+        self.played_ns = max(self.played_ns, t_ns)
+        self._newest = None
+
+    def _end(self) -> None:
+        if self._recording.ends_early:
+            self.until_ns = self.played_ns
+
+    def _picture(self) -> Snapshot:
+        header = self._recording.header
+        at_unix = header.started_unix + (self.played_ns - header.started_ns) / 1e9
+        self._newest = self._session.snapshot(self.played_ns, at_unix)
+        return self._newest
+
+
+MOST_EVENTS: Final = 50
+"""As in a snapshot without ours."""
+SLOWEST, FASTEST = 1 / 8, 64.0
+STALE_NS: Final = 2_000_000_000
+"""Numbers that are older than the moment by this much say of when they are."""
+SLICE_NS: Final = 100_000_000
+"""Time that a frame may take to come nearer to a moment far ahead: keys are still answered."""
+
+
+class Moments(Protocol):
+    """A clock, real or held."""
+
+    def now_ns(self) -> int: ...
+
+
+class ReplayedPicture:
+    """Plays a recording (`tui.model.picture.PictureWithPast`).
+
+    It judges where the recorded session judged, on what that had seen, and so says the same; but
+    for what somebody jumps over, as `Played` has it. After the end the last picture stays.
+    """
+
+    plays = True
+    news = ""
+
+    def __init__(
+        self, recording: Recording, engine: Engine, clock: Moments, speed: float = 1.0
+    ) -> None:
+        self._recording = recording
+        self._clock = clock
+        self._speed = speed
+        self._played = Played(recording, engine)
+        self._from_ns = recording.header.begins_ns
+        """Where it was at `_since_ns` of our clock, from which on it plays."""
+        self._since_ns: int | None = None
+        """None: it does not play, before its start or because somebody holds it."""
+        self._started = False
+        self.hurries = False
+
+    def start(self) -> None:
+        """Begin to play."""
+        self._started = True
+        self._since_ns = self._clock.now_ns()
+
+    def snapshot(self) -> Snapshot:
+        """The picture where the replay has come to. Never waits; plays what is due by now."""
+        return self.moment(None).snapshot
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._recording.close()
+
+    @property
+    def is_over(self) -> bool:
+        """Everything was shown."""
+        return self._at_ns() >= self._played.until_ns and not self.hurries
+
+    @property
+    def reach(self) -> Reach:
+        """From the first picture that is remembered to the end of the recording."""
+        return Reach(self._played.earliest_ns, self._played.until_ns)
+
+    def moment(self, held_ns: int | None) -> Frame:
+        """The recording at this moment, or as far on the way there as there was time to go."""
+        if held_ns is not None:
+            self._from_ns, self._since_ns = held_ns, None
+        elif self._since_ns is None and self._started:
+            self._since_ns = self._clock.now_ns()
+        at_ns = self._at_ns()
+        self.hurries = self._started and not self._play(at_ns)
+        at_ns = min(at_ns, self._played.until_ns)
+        if self.hurries:
+            self.go_to(at_ns)
+        shown = self._played.at(at_ns)
+        status = replace(shown.status, replay=self._position(at_ns, held_ns, shown.t_ns))
+        events = sorted((*self._told(), *shown.events), key=lambda event: event.t_ns)
+        shown = replace(shown, status=status, events=tuple(events[-MOST_EVENTS:]))
+        return Frame(shown, at_ns if shown.t_ns < at_ns and not self.hurries else None, at_ns)
+
+    def go_to(self, t_ns: int) -> None:
+        """Go on from there."""
+        self._from_ns = t_ns
+        if self._since_ns is not None:
+            self._since_ns = self._clock.now_ns()
+
+    def change_speed(self, by: int) -> None:
+        """Twice as fast for every 1, half for every -1."""
+        self.go_to(self._at_ns())
+        self._speed = max(SLOWEST, min(self._speed * 2.0**by, FASTEST))
+
+    def _play(self, to_ns: int) -> bool:
+        deadline_ns = self._clock.now_ns() + SLICE_NS
+        return self._played.play(to_ns, lambda: self._clock.now_ns() <= deadline_ns)
+
+    def _at_ns(self) -> int:
+        if self._since_ns is None:
+            return self._from_ns
+        passed_ns = round((self._clock.now_ns() - self._since_ns) * self._speed)
+        return min(self._from_ns + passed_ns, self._played.until_ns)
+
+    def _position(self, at_ns: int, held_ns: int | None, shown_ns: int) -> str:
+        """ "0:34 of 1:12 ▸ 1x", and of when the numbers are where that is another time."""
+        until = self._place(self._played.until_ns)
+        if self.hurries:
+            return f"{self._place(shown_ns)} of {until} ▸▸ to {self._place(at_ns)}"
+        where = f"{self._place(at_ns)} of {until}"
+        if self.is_over:
+            early = self._recording.ends_early
+            return f"{where} ■ over: {early}" if early else f"{where} ■ over"
+        state = f"▸ {self._speed:g}x"
+        if held_ns is not None:
+            where, state = f"{self._place_of_step(at_ns)} of {until}", "■ paused"
+        old = at_ns - shown_ns >= STALE_NS
+        return f"{where} {state}: numbers of {self._place(shown_ns)}" if old else f"{where} {state}"
+
+    def _place(self, t_ns: int) -> str:
+        return clock((t_ns - self._recording.header.begins_ns) / 1e9)
+
+    def _place_of_step(self, t_ns: int) -> str:
+        """ "0:34.07": with the hundredths, if any, for a step may be much shorter than a second."""
+        hundredths = (t_ns - self._recording.header.begins_ns) // 10_000_000 % 100
+        return self._place(t_ns) + (f".{hundredths:02}" if hundredths else "")
+
+    def _told(self) -> list[Event]:
+        """What this is, and what of it was passed over."""
+        header = self._recording.header
+        at_unix = header.started_unix + (header.begins_ns - header.started_ns) / 1e9
+        at = datetime.fromtimestamp(at_unix)
+        text = f"replay of {self._recording.path.name}, recorded {at:%Y-%m-%d %H:%M}"
+        events = [Event(header.begins_ns, None, text, "recording")]
+        if (passed_ns := self._played.passed_ns) is not None:
+            since, until = map(self._place, passed_ns)
+            text = f"passed over {since} to {until}: judged every {FAR_EVERY_NS // 10**9} s there"
+            events.append(Event(passed_ns[1], None, text, "recording"))
+        return events

@@ -1,0 +1,185 @@
+"""From a stack of the main thread to what the training does there."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import sqrt
+from statistics import median
+from typing import Final
+
+from ...model.frames import is_users
+from ...verdict.statistics import Share
+from . import table
+from .table import CodeRow, StackPhase
+
+# A part of the samples, and how well it is known.
+
+Z90: Final = 1.645
+"""Two-sided 90 % of a normal distribution."""
+FEWEST: Final = 1.0
+"""However alike they are, all samples together count as one at least."""
+
+
+def fraction_of(held: Sequence[bool]) -> Share:
+    """The part of the samples at which something held, in the order in which they were taken, with
+    its 90 % interval (Wilson's, of as many samples as they are worth)."""
+    if not held:
+        return Share(0.0, 0.0, 1.0)
+    mean = sum(held) / len(held)
+    worth = effective(held)
+    spread = Z90 * Z90 / worth
+    middle = (mean + spread / 2) / (1 + spread)
+    half = Z90 / (1 + spread) * sqrt(mean * (1 - mean) / worth + spread / (4 * worth))
+    return Share(mean, max(0.0, min(mean, middle - half)), min(1.0, max(mean, middle + half)))
+
+
+def effective(held: Sequence[bool]) -> float:
+    """Independent samples that as many are worth: within one long wait each sample repeats the one
+    before it. Of a chain with two states whose neighbours correlate by r, n (1 - r) / (1 + r)."""
+    count, mean = len(held), sum(held) / len(held)
+    variance = mean * (1 - mean)
+    if count < 2 or variance <= 0:
+        return float(count)
+    both = sum(one and other for one, other in pairwise(held)) / (count - 1)
+    alike = min(1.0, max(0.0, (both - mean * mean) / variance))
+    return max(FEWEST, count * (1 - alike) / (1 + alike))
+
+
+# How long a step takes, by the moments at which the main thread comes back to its backward.
+
+INTERVALS: Final = 4
+"""A step shorter than four samples may have been passed over between two of them."""
+RETURNS: Final = 10
+"""Fewer returns are not a rhythm."""
+ALIKE: Final = 0.2
+"""Returns within this part of their median are alike…"""
+REGULAR: Final = 0.6
+"""…and so many of them must be. Steps of 5 to 300 ms, which return to their samples at random, pass
+in 1 of 100 minutes; steps of 500 ms and more are told to 5 % (simulated)."""
+GAP: Final = 3.0
+"""Samples further apart than this many intervals belong to different stretches."""
+
+TimedPhase = tuple[int, StackPhase]
+"""perf_counter_ns, and what was done."""
+
+
+def period_ns(moments: Sequence[TimedPhase], interval_ns: int) -> float | None:
+    """The median time between two entries into the backward, of the phases that come once a step
+    the longest; None where the rhythm is faster than samples can follow, or there is none.
+
+    `interval_ns` is what samples lie apart, on average.
+    """
+    for phase in ("backward", "data", "optimizer", "forward"):
+        found = _between_returns(moments, phase, interval_ns)
+        if found is not None:
+            return found
+    return None
+
+
+def _between_returns(moments: Sequence[TimedPhase], phase: str, interval_ns: int) -> float | None:
+    entries: list[int] = []
+    spans: list[int] = []
+    for (before_ns, before), (at_ns, now) in pairwise(moments):
+        if at_ns - before_ns > GAP * interval_ns:
+            spans += _spans(entries)
+            entries = []
+        elif now == phase and before != phase:
+            entries.append((before_ns + at_ns) // 2)
+    spans += _spans(entries)
+    if len(spans) < RETURNS:
+        return None
+    middle = median(spans)
+    near = sum(abs(span - middle) <= ALIKE * middle for span in spans)
+    if middle < INTERVALS * interval_ns or near < REGULAR * len(spans):
+        return None
+    return middle
+
+
+def _spans(entries: Sequence[int]) -> list[int]:
+    return [later - earlier for earlier, later in pairwise(entries)]
+
+
+_FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^()]*?)(:\d+)?\)$")
+_EVALUATES: Final = re.compile(table.EVALUATION_NAMES)
+_EVALUATES_A_NET: Final = re.compile(table.EVALUATION_NAMES_OF_A_NET)
+_NAMES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
+    ("checkpoint", re.compile(table.CHECKPOINT_NAMES)),
+    ("data", re.compile(table.DATA_NAMES)),
+)
+_LINES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
+    ("backward", re.compile(table.BACKWARD_LINES)),
+    ("optimizer", re.compile(table.OPTIMIZER_LINES)),
+    ("synchronisation", re.compile(table.SYNC_LINES)),
+    ("forward", re.compile(table.COMPUTE_LINES)),
+)
+_FOLDERS: Final = tuple(row for row in table.ROWS if row.file.endswith("/"))
+_FILES: Final[dict[str, tuple[CodeRow, ...]]] = {
+    file: tuple(row for row in table.ROWS if row.file == file)
+    for file in {row.file for row in table.ROWS if not row.file.endswith("/")}
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """What one stack tells."""
+
+    phase: StackPhase
+    """Never "evaluation": that has phases of its own, and these are they."""
+    evaluates: bool
+    serial: bool
+    """The training thread makes the batch itself."""
+
+
+@lru_cache(maxsize=4096)
+def told_by(frames: tuple[str, ...], line: str) -> Classified:
+    """What a stack tells, outermost frame first, each "function (file:line)".
+
+    `line` is the text of the innermost line of the user's own, "" where it could not be read.
+    """
+    phase: StackPhase = "other"
+    evaluates = may_evaluate = serial = False
+    function, own = "", False
+    for frame in frames:
+        function, file = parts_of(frame)
+        own = is_users(file)
+        if own and phase == "other":
+            evaluates = evaluates or bool(_EVALUATES.fullmatch(function))
+            may_evaluate = may_evaluate or bool(_EVALUATES_A_NET.fullmatch(function))
+        found = _by_name(function) if own else by_place(function, file)
+        if found == "evaluation":
+            evaluates = True
+        elif found is not None and found in table.NESTED[phase]:
+            phase = found
+        runs_net = phase == "data" or function in table.RUNS_A_NET
+        evaluates = evaluates or (may_evaluate and runs_net)
+        serial = serial or (file == table.SERIAL.file and function in table.SERIAL.functions)
+    if phase == "other" and own:
+        phase = _by_line(line)
+    return Classified(phase, evaluates, serial and phase == "data")
+
+
+@lru_cache(maxsize=16384)
+def parts_of(frame: str) -> tuple[str, str]:
+    """("_call_impl", "torch/nn/modules/module.py") of "Module._call_impl (torch/nn/…:1779)"."""
+    match = _FRAME.match(frame)
+    if match is None:
+        return frame, ""
+    return match["function"].rpartition(".")[2], match["file"]
+
+
+def by_place(function: str, file: str) -> StackPhase | None:
+    """What the table says of a function in a library's file."""
+    for row in (*_FILES.get(file, ()), *_FOLDERS):
+        if file.startswith(row.file) and (not row.functions or function in row.functions):
+            return row.phase
+    return None
+
+
+def _by_name(function: str) -> StackPhase | None:
+    return next((phase for phase, name in _NAMES if name.fullmatch(function)), None)
+
+
+def _by_line(line: str) -> StackPhase:
+    return next((phase for phase, text in _LINES if text.search(line)), "other")

@@ -1,0 +1,200 @@
+"""Which frames tell what a training does: data, one row a place in the code.
+
+A frame is told by the file, from its package on, and by the last part of the function's name: from
+3.11 on Python names functions with what encloses them ("Module._call_impl"), before without. Files
+were looked up in torch 2.13, accelerate 1.15, lightning 2.6, transformers 5.23 and safetensors.
+"""
+
+from typing import Final, Literal, NamedTuple
+
+StackPhase = Literal[
+    "data",
+    "forward",
+    "backward",
+    "optimizer",
+    "synchronisation",
+    "checkpoint",
+    "evaluation",
+    "compile",
+    "starting",
+    "other",
+]
+PHASES: Final[tuple[StackPhase, ...]] = (
+    "data",
+    "forward",
+    "backward",
+    "optimizer",
+    "synchronisation",
+    "checkpoint",
+    "evaluation",
+    "compile",
+    "other",
+)
+"""In the order in which they are shown. What is "starting" is no part of the training."""
+
+
+class CodeRow(NamedTuple):
+    """A place in the code."""
+
+    phase: StackPhase
+    file: str
+    """From its package on; ending in "/" all that lies in the folder."""
+    functions: frozenset[str] = frozenset()
+    """Their own names; empty: all in the file."""
+
+
+def _row(phase: StackPhase, file: str, functions: str = "") -> CodeRow:
+    return CodeRow(phase, file, frozenset(functions.split()))
+
+
+_LIGHTNING: Final[tuple[tuple[StackPhase, str, str], ...]] = (
+    ("other", "strategies/strategy.py", "training_step"),
+    ("backward", "strategies/strategy.py", "backward"),
+    ("backward", "plugins/precision/precision.py", "backward"),
+    ("optimizer", "strategies/strategy.py", "optimizer_step"),
+    ("optimizer", "plugins/precision/precision.py", "optimizer_step"),
+    ("optimizer", "core/optimizer.py", "step"),
+    ("data", "loops/fetchers.py", "__next__ __iter__"),
+    ("data", "utilities/combined_loader.py", "__next__ __iter__"),
+    ("evaluation", "loops/evaluation_loop.py", ""),
+    ("evaluation", "loops/prediction_loop.py", ""),
+    ("checkpoint", "trainer/trainer.py", "save_checkpoint"),
+    ("checkpoint", "trainer/connectors/checkpoint_connector.py", "dump_checkpoint"),
+    ("checkpoint", "callbacks/model_checkpoint.py", "_save_checkpoint"),
+)
+"""`pytorch_lightning` and `lightning.pytorch` are the same files. What a user's `training_step`
+does is told by what it calls, as in a loop of their own."""
+_FABRIC: Final[tuple[tuple[StackPhase, str, str], ...]] = (
+    ("backward", "fabric.py", "backward"),
+    ("optimizer", "wrappers.py", "step"),
+    ("data", "wrappers.py", "__iter__"),
+    ("checkpoint", "fabric.py", "save"),
+    ("checkpoint", "strategies/strategy.py", "save_checkpoint"),
+    ("synchronisation", "fabric.py", "barrier all_gather all_reduce broadcast"),
+)
+"""`lightning_fabric` and `lightning.fabric` likewise."""
+
+ROWS: Final[tuple[CodeRow, ...]] = (
+    # -- torch -----------------------------------------------------------------------------------
+    _row("data", "torch/utils/data/"),
+    _row("forward", "torch/nn/modules/module.py", "_call_impl _wrapped_call_impl _slow_forward"),
+    _row("forward", "torch/nn/functional.py"),
+    _row("forward", "torch/functional.py"),
+    _row("forward", "torch/nn/parallel/distributed.py", "forward _pre_forward _post_forward"),
+    _row("forward", "torch/fx/graph_module.py", "call_wrapped __call__"),
+    _row("backward", "torch/_tensor.py", "backward"),
+    _row("backward", "torch/autograd/__init__.py", "backward grad"),
+    _row("backward", "torch/autograd/graph.py", "_engine_run_backward"),
+    _row("optimizer", "torch/optim/", "step wrapper _use_grad zero_grad profile_hook_step"),
+    _row("optimizer", "torch/amp/grad_scaler.py", "step unscale_ update"),
+    _row("optimizer", "torch/nn/utils/clip_grad.py"),
+    _row("checkpoint", "torch/serialization.py", "save _save _legacy_save"),
+    _row("checkpoint", "torch/distributed/checkpoint/state_dict_saver.py"),
+    _row("checkpoint", "torch/distributed/checkpoint/filesystem.py"),
+    _row("checkpoint", "safetensors/torch.py", "save_file save_model save"),
+    _row("starting", "torch/serialization.py", "load _load _legacy_load"),
+    _row("compile", "torch/_dynamo/convert_frame.py"),
+    _row("compile", "torch/_inductor/compile_fx.py"),
+    _row("compile", "torch/_inductor/async_compile.py", "wait"),
+    _row("synchronisation", "torch/cuda/__init__.py", "synchronize"),
+    _row("synchronisation", "torch/cuda/streams.py", "synchronize"),
+    _row("synchronisation", "torch/accelerator/__init__.py", "synchronize"),
+    _row("synchronisation", "torch/_tensor_str.py"),
+    _row("synchronisation", "torch/distributed/distributed_c10d.py"),
+    # -- accelerate ------------------------------------------------------------------------------
+    _row("data", "accelerate/data_loader.py", "__iter__ _fetch_batches"),
+    _row("backward", "accelerate/accelerator.py", "backward"),
+    _row("optimizer", "accelerate/optimizer.py", "step zero_grad"),
+    _row("optimizer", "accelerate/accelerator.py", "clip_grad_norm_ clip_grad_value_"),
+    _row("checkpoint", "accelerate/accelerator.py", "save_state save_model save"),
+    _row(
+        "synchronisation",
+        "accelerate/accelerator.py",
+        "gather gather_for_metrics reduce wait_for_everyone",
+    ),
+    # -- transformers ----------------------------------------------------------------------------
+    _row("data", "transformers/trainer.py", "get_batch_samples"),
+    _row("forward", "transformers/trainer.py", "_prepare_inputs"),
+    _row("forward", "transformers/trainer_pt_utils.py", "__call__"),  # LabelSmoother's
+    _row(
+        "evaluation",
+        "transformers/trainer.py",
+        "evaluate _evaluate evaluation_loop predict prediction_step",
+    ),
+    _row("checkpoint", "transformers/trainer.py", "_save_checkpoint save_model _save"),
+    _row("checkpoint", "transformers/modeling_utils.py", "save_pretrained"),
+    # -- deepspeed -------------------------------------------------------------------------------
+    _row("backward", "deepspeed/runtime/engine.py", "backward"),
+    _row("optimizer", "deepspeed/runtime/engine.py", "step"),
+    _row("checkpoint", "deepspeed/runtime/engine.py", "save_checkpoint"),
+    # -- lightning -------------------------------------------------------------------------------
+    *(
+        _row(phase, package + file, functions)
+        for package in ("pytorch_lightning/", "lightning/pytorch/")
+        for phase, file, functions in _LIGHTNING
+    ),
+    *(
+        _row(phase, package + file, functions)
+        for package in ("lightning_fabric/", "lightning/fabric/")
+        for phase, file, functions in _FABRIC
+    ),
+    # -- other loaders ---------------------------------------------------------------------------
+    _row("data", "torchdata/"),
+    _row("data", "webdataset/"),
+    _row("data", "litdata/"),
+    _row("data", "datasets/"),
+    _row("data", "nvidia/dali/"),
+    # -- Python itself ---------------------------------------------------------------------------
+    _row("starting", "<frozen importlib._bootstrap>"),
+    _row("starting", "<frozen importlib._bootstrap_external>"),
+)
+
+SERIAL: Final = CodeRow("data", "torch/utils/data/_utils/fetch.py", frozenset({"fetch"}))
+"""In the training process: it makes its batches itself."""
+
+NESTED: Final[dict[StackPhase, frozenset[StackPhase]]] = {
+    "other": frozenset(PHASES) | {"starting"},
+    "optimizer": frozenset(
+        ("data", "forward", "backward", "checkpoint", "compile", "starting", "other")
+    ),
+    "forward": frozenset(("backward", "compile", "starting")),
+    "backward": frozenset(("compile",)),
+    "synchronisation": frozenset(),
+    "data": frozenset(),
+    "checkpoint": frozenset(),
+    "compile": frozenset(),
+    "starting": frozenset(),
+    "evaluation": frozenset(),
+}
+"""What may be found inside of a phase and is then told instead. An optimizer's step may call a
+closure that runs forward and backward, and with a framework all of the user's step; a forward may
+take gradients; a backward that runs a part of the forward again is a backward, and a dataset that
+uses modules is a dataset. Importing inside anything is starting: the first step imports most of
+torch."""
+
+EVALUATION_NAMES: Final = (
+    r"(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val)(_\w+)?|"
+    r"\w+_(evaluate|evaluation|eval|validate|validation|valid|val)"
+)
+"""A user's own functions that evaluate, by their names…"""
+EVALUATION_NAMES_OF_A_NET: Final = (
+    r"(run_|do_|compute_|_)*(test|accuracy|perplexity|estimate_loss)(_\w+)?"
+)
+"""…or where they run a net or fetch batches: a metric of scores that lie there is none."""
+RUNS_A_NET: Final = frozenset(("_call_impl", "_wrapped_call_impl"))
+CHECKPOINT_NAMES: Final = r"(save_|write_|make_|store_|_)+(checkpoint|ckpt|snapshot|model|state)\w*"
+DATA_NAMES: Final = r"(get|next|load|fetch|sample|read)_(batch|batches|data)"
+"""Loops that have no DataLoader."""
+
+BACKWARD_LINES: Final = r"\.backward\("
+OPTIMIZER_LINES: Final = r"\b\w*(opt|optim|optimizer|scaler)\w*\.(step|zero_grad|update)\("
+SYNC_LINES: Final = (
+    r"\.(item|tolist|cpu|numpy)\(|\bsynchronize\(|\b(isnan|isfinite|isinf|nonzero|barrier)\("
+)
+COMPUTE_LINES: Final = (
+    r"\b(torch|F|nn|functional)\.(?!save|load|manual_seed|no_grad|cuda\.(empty|reset|memory))\w+"
+    r"|\.(to|cuda|matmul|mm|bmm|softmax|mean|sum|norm|view|reshape|transpose|permute|argmax)\("
+    r"|[\w\])] @ [\w(]|\b(model|net|network|criterion|loss_fn)\("
+)
+"""What the text of the user's own line says where a sample ends in it: a call into C leaves no
+frame of its own. The first of them that is found."""

@@ -1,0 +1,196 @@
+"""A run without a probe: the samples of its main thread's stack, sorted, and taken for steps."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from msgspec import structs
+
+from ...probe.wire.messages import Step
+from ..model.frames import caller_of, summarise, way_to, worth_naming
+from ..model.observations import StackCount, StacksSeen
+from ..verdict.statistics import Share
+from ..verdict.window import FrameShare
+from .stack_phases.classify import Classified, fraction_of, parts_of, period_ns, told_by
+from .stack_phases.table import PHASES, RUNS_A_NET, StackPhase
+
+SPACING_NS: Final = 100_000_000
+"""Between two samples, as `tui.sources.py_spy` takes them."""
+SETTLING_NS: Final = 3_000_000_000
+"""Of a training that was seen to begin, the first steps: they start workers and choose kernels."""
+HOST: Final[frozenset[StackPhase]] = frozenset(("other", "synchronisation"))
+LOADING: Final[frozenset[StackPhase]] = frozenset(("data",))
+_FIELD: Final[dict[StackPhase, str]] = {
+    "data": "data_ns",
+    "forward": "forward_ns",
+    "backward": "backward_ns",
+    "optimizer": "optimizer_ns",
+    "synchronisation": "other_ns",
+    "other": "other_ns",
+    "checkpoint": "checkpoint_ns",
+    "evaluation": "evaluation_ns",
+    "compile": "compile_ns",
+}
+
+
+class Sample(NamedTuple):
+    """The main thread at one moment."""
+
+    t_ns: int
+    stack: StackCount
+    told: Classified
+
+
+@dataclass(frozen=True, slots=True)
+class Unmoved:
+    """The newest samples in a row that find the main thread at the same line of the user's."""
+
+    since_ns: int
+    stack: StackCount
+    phase: StackPhase
+
+    @property
+    def frame(self) -> str:
+        """Where it is."""
+        return worth_naming(self.stack.frames)
+
+    @property
+    def way(self) -> tuple[str, ...]:
+        """How it came there."""
+        return way_to(self.stack.frames)
+
+
+class StackSampleStore:
+    """The last minute's. A chunk is sorted once."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, tuple[Sample, ...]] = {}
+        """By `StacksSeen.started_ns`."""
+        self._begun_ns: int | None = None
+        """Where the training began, as far as samples tell."""
+        self._trains = False
+        """A backward was seen: what evaluates is no inference then."""
+        self._unmoved_since_ns: int | None = None
+        self._unmoved: tuple[str, StackPhase] | None = None
+        self._newest_ns = 0
+        self.rows: tuple[Step, ...] = ()
+        """A row a sample of the training, oldest first."""
+        self._kept: list[Sample] = []
+
+    def look(self, chunks: Collection[StacksSeen]) -> None:
+        """Take what is new among the chunks of the last minute, oldest first."""
+        before = self._chunks
+        self._chunks = {
+            chunk.started_ns: before.get(chunk.started_ns) or samples_of(chunk) for chunk in chunks
+        }
+        if self._chunks.keys() == before.keys():
+            return
+        for started_ns, samples in self._chunks.items():
+            if started_ns not in before:
+                self._follow(samples)
+        begun_ns = self._begun_ns
+        every = [sample for samples in self._chunks.values() for sample in samples]
+        self._kept = [
+            sample
+            for sample in every
+            if begun_ns is not None
+            and sample.t_ns >= begun_ns
+            and (sample.told.phase != "starting")
+        ]
+        self.rows = tuple(
+            _row(number, sample.t_ns, self._phase(sample))
+            for number, sample in enumerate(self._kept, start=1)
+        )
+
+    def shares(self) -> dict[StackPhase, Share]:
+        """Of each phase, with its interval."""
+        phases = [self._phase(sample) for sample in self._kept]
+        return {phase: fraction_of([one == phase for one in phases]) for phase in PHASES}
+
+    @property
+    def serial(self) -> float:
+        """Part of the samples in which the training thread makes a batch itself."""
+        own = sum(sample.told.serial and not sample.told.evaluates for sample in self._kept)
+        return own / len(self._kept) if self._kept else 0.0
+
+    def places(self, phases: frozenset[StackPhase]) -> tuple[FrameShare, ...]:
+        """Where it was in these phases; shares are of all samples."""
+        own = [one.stack for one in self._kept if self._phase(one) in phases]
+        if not own:
+            return ()
+        part = len(own) / len(self._kept)
+        places = summarise([_once(stack) for stack in own]).main
+        return tuple(
+            FrameShare(place.share * part, place.frame, place.caller, place.line)
+            for place in places
+        )
+
+    def period_ns(self) -> float | None:
+        """Estimate of a step."""
+        moments = [(sample.t_ns, self._phase(sample)) for sample in self._kept]
+        return period_ns(moments, SPACING_NS)
+
+    def unmoved(self) -> Unmoved | None:
+        """Since when the newest sample's line is the only one that was seen."""
+        samples = next(reversed(self._chunks.values()), ()) if self._chunks else ()
+        if not samples or self._unmoved_since_ns is None:
+            return None
+        newest = samples[-1]
+        return Unmoved(self._unmoved_since_ns, newest.stack, newest.told.phase)
+
+    def _follow(self, samples: Sequence[Sample]) -> None:
+        for sample in samples:
+            phase = sample.told.phase
+            self._trains = self._trains or phase == "backward"
+            where = (caller_of(sample.stack.frames, "") or sample.stack.frames[-1], phase)
+            if where != self._unmoved:
+                self._unmoved, self._unmoved_since_ns = where, sample.t_ns
+            if self._begun_ns is None and (phase in ("data", "backward") or _runs_net(sample)):
+                first = self._newest_ns == 0
+                self._begun_ns = sample.t_ns + (0 if first else SETTLING_NS)
+            self._newest_ns = sample.t_ns
+
+    def _phase(self, sample: Sample) -> StackPhase:
+        return "evaluation" if self._trains and sample.told.evaluates else sample.told.phase
+
+
+def samples_of(chunk: StacksSeen) -> tuple[Sample, ...]:
+    """The main thread's, oldest first."""
+    found = []
+    for stack in chunk.stacks:
+        if stack.role == "main" and stack.frames:
+            told = told_by(stack.frames, stack.line)
+            for index, moment_ms in enumerate(chunk.moments_ms):
+                if stack.moments >> index & 1:
+                    found.append(Sample(chunk.started_ns + moment_ms * 1_000_000, stack, told))
+    return tuple(sorted(found, key=lambda sample: sample.t_ns))
+
+
+def _runs_net(sample: Sample) -> bool:
+    """A training that prepares its data computes too, and calls no module."""
+    return any(parts_of(frame)[0] in RUNS_A_NET for frame in sample.stack.frames)
+
+
+def _once(stack: StackCount) -> StackCount:
+    return structs.replace(stack, count=1)
+
+
+def _row(number: int, t_ns: int, phase: StackPhase) -> Step:
+    parts = dict.fromkeys(_FIELD.values(), 0)
+    parts[_FIELD[phase]] = SPACING_NS
+    return Step(
+        number=number,
+        count=1,
+        start_ns=t_ns - SPACING_NS,
+        end_ns=t_ns,
+        startup_ns=0,
+        phases={},
+        fetches=int(phase == "data"),
+        backwards=int(phase == "backward"),
+        optimizer_steps=0,
+        samples=None,
+        ready=None,
+        data_max_ns=0,
+        inference=False,
+        **parts,
+    )

@@ -1,0 +1,245 @@
+"""The slow part, once a second: stacks summed up, pace looked at, the verdict judged."""
+
+from collections.abc import Sequence
+from operator import truediv
+
+from ...probe.wire.messages import GpuMemory, GpuStep, Step
+from ..model.observations import GpuUse
+from ..model.snapshot import GpuPhases, StepStats
+from ..model.stack_trees import StackTrees
+from ..verdict.rules.stalled import is_near
+from ..verdict.window import GpuActivity, OpenStep, Sampled, Stacks, Still, Window
+from ..verdict.window_selection import Choice, choose_window, warm_after
+from .dispatch import Stores
+from .gpu import GpuStore
+from .judge import Engine, Judge
+from .processes import ProcessStore
+from .stack_samples import HOST, LOADING, StackSampleStore
+from .stacks import StackStore
+from .stacks_by_gpu_state import SortedStacks
+from .steps import RECENT_ROWS, Spreads, percentile, phases_of, spreads_of
+
+# What the verdict is told of a run without a probe: its samples, beside its processes and GPUs.
+
+
+def sampled(
+    book: StackSampleStore,
+    stacks: StackStore,
+    processes: ProcessStore,
+    gpus: GpuStore,
+    now_ns: int,
+) -> Sampled:
+    """As of now."""
+    return Sampled(
+        samples=len(book.rows),
+        shares={phase: share for phase, share in book.shares().items()},
+        serial=book.serial,
+        loading=book.places(LOADING),
+        host=book.places(HOST),
+        period_ns=book.period_ns(),
+        still=_still(book, stacks, processes, gpus, now_ns),
+    )
+
+
+def _still(
+    book: StackSampleStore,
+    stacks: StackStore,
+    processes: ProcessStore,
+    gpus: GpuStore,
+    now_ns: int,
+) -> Still | None:
+    unmoved = book.unmoved()
+    if unmoved is None:
+        return None
+    host = processes.host_use(unmoved.since_ns, now_ns)
+    activity = gpus.between(unmoved.since_ns, now_ns)
+    return Still(
+        age_s=max(0, now_ns - unmoved.since_ns) / 1e9,
+        phase=unmoved.phase,
+        frame=unmoved.frame,
+        stack=unmoved.way,
+        thread_cpu=host.thread_cpu,
+        beside_cores=host.beside_cores,
+        gpu_busy=None if activity is None else activity.busy,
+        workers=stacks.workers_at(now_ns, unmoved.since_ns),
+    )
+
+
+# What PyTorch's allocator could grow to on a GPU.
+
+
+def room_of(gpus: Sequence[GpuUse], memory: Sequence[GpuMemory]) -> int | None:
+    """Of the target's first GPU: what is free and what the allocator has, or what it may have of
+    the device, if that is less. None without a GPU.
+
+    What others hold, and what the process holds beside the allocator (its context, NCCL), is so
+    left out whether or not the driver tells whose it is.
+    """
+    if not gpus:
+        return None
+    gpu = gpus[0]
+    held = memory[-1].reserved if memory else gpu.target_memory_bytes or 0
+    room = gpu.memory_total_bytes - max(0, gpu.memory_used_bytes - held)
+    fraction = memory[-1].fraction if memory else None
+    return room if fraction is None else min(room, round(fraction * gpu.memory_total_bytes))
+
+
+# Numbers about a run of steps. Merged rows count as often as they say.
+
+
+def step_stats(
+    steps: Sequence[Step], total: int, spreads: Spreads | None = None
+) -> StepStats | None:
+    """The statistics of `steps`; None without any. `total`: steps since the probe was armed.
+
+    `spreads`: of about the same steps, which are not worked out here.
+    """
+    counts = [step.count for step in steps]
+    walls = [step.end_ns - step.start_ns for step in steps]
+    count, wall_ns = sum(counts), sum(walls)
+    if not count or wall_ns <= 0:
+        return None
+    # A merged row knows its sum only, so its steps all get its mean.
+    means = sorted(zip(map(truediv, walls, counts), counts, strict=True))
+    inference = steps[-1].inference
+    return StepStats(
+        total=total,
+        in_window=count,
+        window_s=(steps[-1].end_ns - steps[0].start_ns) / 1e9,
+        p50_ms=percentile(means, count, 0.50) / 1e6,
+        p95_ms=percentile(means, count, 0.95) / 1e6,
+        max_ms=means[-1][0] / 1e6,
+        steps_s=count / (wall_ns / 1e9),
+        samples_s=_samples_a_second(steps),
+        inference=inference,
+        phases=phases_of(steps, count, inference, spreads.phases if spreads else {}),
+        error_ms=spreads.whole.error_ms if spreads else None,
+        merged=spreads.merged if spreads else 1,
+        whole=spreads.whole if spreads else None,
+    )
+
+
+def _samples_a_second(steps: Sequence[Step]) -> float | None:
+    """Over the steps whose batches were looked at; None when none was."""
+    looked = [(step.samples, step.end_ns - step.start_ns) for step in steps if step.samples]
+    wall_ns = sum(ns for _, ns in looked)
+    if not wall_ns:
+        return None
+    return sum(samples for samples, _ in looked) / (wall_ns / 1e9)
+
+
+class Look:
+    """What was made of the books at the last look."""
+
+    def __init__(self, books: Stores, engine: Engine) -> None:
+        self._books = books
+        self.judge = Judge(engine)
+        self.spreads: Spreads | None = None
+        """Of the verdict's steps."""
+        self.gpu_phases: GpuPhases | None = None
+        """Of the same window, by the steps that were measured on the GPU's clock."""
+        self.stacks: Stacks | None = None
+        """Of samples alone: one dump has no shares."""
+        self.trees: StackTrees | None = None
+        self.told_by_samples: Sampled | None = None
+        """Of a run without a probe alone."""
+        self.lacks_stacks = False
+        """Nothing moves, and nobody says where."""
+        self.nearly_stalled = False
+        """Nothing has moved for long."""
+        self._choice: Choice = choose_window(())
+        """The verdict's window."""
+        self._warm_step = 0
+        """Last of the warm-up: what is held of the first steps does not tell it for ever."""
+        self._sampled = StackSampleStore()
+        self._sorted = SortedStacks(books.stacks, books.gpus, books.gpu_steps, books.steps)
+
+    def again(self, now_ns: int, open_step: OpenStep | None) -> None:
+        """Look anew."""
+        books = self._books
+        sampled_trees = self._sorted.look(now_ns, books.loaders.evaluating_pids())
+        standing = books.stacks.dumps.standing(books.open.marked_ns)
+        self.stacks = sampled_trees.all.summary if sampled_trees else None
+        self.trees = sampled_trees or (standing.trees if standing else None)
+        if books.link.unprobed:
+            self._sampled.look(books.stacks.chunks)
+            self.told_by_samples = sampled(
+                self._sampled, books.stacks, books.processes, books.gpus, now_ns
+            )
+        self._choice = choose_window(books.steps.all(), self._choice.cut_ns)
+        chosen = self._choice.steps
+        self.spreads = spreads_of(self.counted())
+        gpu_rows = books.gpu_steps.between(chosen[0].start_ns, chosen[-1].end_ns) if chosen else ()
+        self.gpu_phases = books.gpu_steps.phases(gpu_rows)
+        if self._choice.change is not None and chosen:
+            books.events.pace_changed(chosen[0], self._choice.change)
+        self._warm_step = max(self._warm_step, warm_after(books.steps.last(RECENT_ROWS)))
+        said = self.judge.look(self._window(now_ns, open_step, gpu_rows))
+        is_stalled = self.judge.verdict.finding.kind == "stalled"
+        self.lacks_stacks = is_stalled and books.link.lacks("stacks") and standing is None
+        self.nearly_stalled = open_step is not None and is_near(
+            open_step, books.steps.last(RECENT_ROWS), ended=books.link.marks_are_over
+        )
+        if said:
+            books.events.say("verdict", now_ns, books.steps.total or None, said)
+
+    def counted(self) -> tuple[Step, ...]:
+        """The steps that the numbers speak of: the verdict's, and those since its last look."""
+        chosen = self._choice.steps
+        if not chosen:
+            return self._books.steps.last(RECENT_ROWS)
+        return chosen + self._books.steps.after(chosen[-1].end_ns)
+
+    def _window(
+        self, now_ns: int, open_step: OpenStep | None, gpu_rows: tuple[GpuStep, ...]
+    ) -> Window:
+        books = self._books
+        unprobed = books.link.unprobed
+        steps = self._sampled.rows if unprobed else self._choice.steps
+        host = books.processes.host_use(*_span_of(steps))
+        return Window(
+            now_ns=now_ns,
+            steps=steps,
+            steps_seen=books.steps.total,
+            warmup_left=self._choice.warmup_left,
+            all_recent=books.steps.last(RECENT_ROWS),
+            loaders=books.loaders.training(),
+            cores=books.processes.cores,
+            machine_cpu_percent=books.processes.machine_cpu_percent,
+            main_cpu_percent=host.main_cpu_percent,
+            workers=books.processes.worker_use(books.loaders.evaluating_pids()),
+            stacks=self.stacks,
+            memory=books.memory.main.all(),
+            worker_memory=books.memory.workers.all(),
+            memory_limit_bytes=books.memory.limit_bytes,
+            open_step=open_step,
+            gpu_present=bool(books.gpus.gpus),
+            ended=books.link.ended is not None,
+            killed=books.link.killed,
+            missing=books.link.missing,
+            gpu_steps=gpu_rows,
+            gpu_clocked=books.gpu_steps.clocked,
+            activity=self._activity(steps),
+            gpu_memory=books.gpu_steps.memory,
+            gpu_memory_limit_bytes=room_of(books.gpus.gpus, books.gpu_steps.memory),
+            settings=books.settings,
+            thread_cpu=host.thread_cpu,
+            run_delay=host.run_delay,
+            cpu_throttled=host.cpu_throttled,
+            others_cores=host.others_cores,
+            beside_cores=host.beside_cores,
+            warm_step=self._warm_step,
+            moments=books.moments.all(),
+            workers_grown=books.memory.workers_grown,
+            late_rank=books.ranks.late,
+            sampled=self.told_by_samples if unprobed else None,
+        )
+
+    def _activity(self, steps: tuple[Step, ...]) -> GpuActivity | None:
+        """What the GPUs did while the window's steps ran."""
+        return self._books.gpus.between(steps[0].start_ns, steps[-1].end_ns) if steps else None
+
+
+def _span_of(steps: tuple[Step, ...]) -> tuple[int, int]:
+    """When the first began and the last ended; an empty stretch without any."""
+    return (steps[0].start_ns, steps[-1].end_ns) if steps else (0, 0)

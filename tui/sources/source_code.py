@@ -1,0 +1,170 @@
+"""The lines around a frame, read where the target's files are: its own, and those of its packages.
+
+Only asked for when a person wants to see them, and on a thread that may wait for a disk.
+"""
+
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ...probe.wire.messages import Hello
+from ..model.frames import is_users, place_of
+from ..model.provider import SourceText
+from ..model.snapshot import Snapshot
+
+# File names as py-spy shortens them elsewhere: "torch/nn/functional.py", "train.py".
+
+MOST: Final = 4_096
+"""Files; a run has some hundred."""
+
+
+class ShortPaths:
+    """Cuts off the folders that hold no package. Looks at the target's own files."""
+
+    def __init__(self, pid: int) -> None:
+        self._root = Path(f"/proc/{pid}/root")
+        self._short: dict[str, str] = {}
+
+    def of(self, path: str) -> str:
+        """The path from its outermost package on; "<string>" and the like stay."""
+        short = self._short.get(path)
+        if short is None:
+            if len(self._short) >= MOST:
+                self._short.clear()
+            short = self._short[path] = self._shortened(path)
+        return short
+
+    def _shortened(self, path: str) -> str:
+        file = Path(path)
+        if not file.is_absolute():
+            return path
+        folder = file.parent
+        while folder != folder.parent and self._is_package(folder):
+            folder = folder.parent
+        return str(file.relative_to(folder))
+
+    def _is_package(self, folder: Path) -> bool:
+        try:
+            return (self._root / folder.relative_to("/") / "__init__.py").exists()
+        except OSError:
+            return False
+
+
+# The text of the lines that stacks name, read from the target's own files.
+
+MOST_FILES: Final = 64
+MOST_BYTES: Final = 2_000_000
+LONGEST: Final = 120
+"""Characters of a line that are kept."""
+
+
+class SourceLines:
+    """Looks files up where the target would: beside its script, and where it stands."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = tuple(roots)
+        self._files: dict[str, list[str]] = {}
+
+    def of(self, frames: Sequence[str]) -> str:
+        """The innermost line of the user's own in a stack (outermost frame first), stripped; ""
+        where there is none or its file cannot be read."""
+        for frame in reversed(frames):
+            path, number = place_of(frame)
+            if number and is_users(path):
+                return self._line(path, number)
+        return ""
+
+    def _line(self, path: str, number: int) -> str:
+        lines = self._files.get(path)
+        if lines is None:
+            if len(self._files) >= MOST_FILES:
+                self._files.clear()
+            lines = self._files[path] = self._read(path)
+        return lines[number - 1].strip()[:LONGEST] if number <= len(lines) else ""
+
+    def _read(self, path: str) -> list[str]:
+        for root in self._roots:
+            for name in (path, os.path.basename(path)):
+                file = root / name
+                try:
+                    if file.is_file() and file.stat().st_size <= MOST_BYTES:
+                        return file.read_text(errors="replace").splitlines()
+                except OSError:
+                    continue
+        return []
+
+
+def roots_of(pid: int) -> list[Path]:
+    """Where a process's own files may lie: its script's folder, and its working directory."""
+    process = Path(f"/proc/{pid}")
+    roots = [process / "cwd"]
+    try:
+        arguments = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return roots
+    scripts = [Path(argument) for argument in arguments[1:] if argument.endswith(".py")]
+    return [process / "cwd" / script.parent for script in scripts[:1]] + roots
+
+
+AROUND: Final = 40
+"""Lines before and after."""
+
+
+def read_around(frame: str, snapshot: Snapshot) -> SourceText:
+    """The lines as the file is now, or why they cannot be shown."""
+    path, number = place_of(frame)
+    hello = snapshot.hello
+    if not number or path.startswith("<"):
+        return _none(path, number, "this frame is in no file")
+    if hello is None:
+        return _none(path, number, "where its files are is not known without a probe")
+    if hello.host != socket.gethostname():
+        return _none(path, number, f"its files are on {hello.host}")
+    file = found(path, [*own_folders(hello), *package_folders(hello)])
+    if file is None:
+        return _none(path, number, f"no {path} in its folders or its packages")
+    try:
+        lines = file.read_text(errors="replace").splitlines()
+    except OSError as error:
+        return _none(path, number, f"{file}: {error.strerror}")
+    if number > len(lines):
+        return _none(path, number, f"{file} has {len(lines)} lines by now")
+    first = max(1, number - AROUND)
+    return SourceText(str(file), first, tuple(lines[first - 1 : number + AROUND]), number)
+
+
+def own_folders(hello: Hello) -> list[Path]:
+    """Its script's, and where it stood."""
+    cwd = Path(hello.cwd)
+    script = hello.argv[0] if hello.argv else ""
+    return [(cwd / script).parent, cwd] if script.endswith(".py") else [cwd]
+
+
+def package_folders(hello: Hello) -> list[Path]:
+    """Of its Python: what was installed into it, and what came with it."""
+    python = Path(hello.executable)
+    folders: list[Path] = []
+    if not python.is_absolute():
+        return folders
+    for prefix in dict.fromkeys((python.parents[1], python.resolve().parents[1])):
+        for library in sorted(prefix.glob("lib/python3*")):
+            folders += [library / "site-packages", library / "dist-packages", library]
+    return folders
+
+
+def found(path: str, folders: Sequence[Path]) -> Path | None:
+    """The first of these folders that has the file, of a size that a person wrote."""
+    for folder in folders:
+        file = folder / path
+        try:
+            if file.is_file() and file.stat().st_size <= MOST_BYTES:
+                return file
+        except OSError:
+            continue
+    return None
+
+
+def _none(path: str, number: int, why: str) -> SourceText:
+    return SourceText(path, 1, (), number, why)

@@ -1,0 +1,216 @@
+"""Places in the code that samples name, and what kind of place each is."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from . import thresholds
+from .findings import Evidence
+from .format import percent
+from .window import FrameShare, Stacks, Window
+
+_FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
+READ_CALL: Final = re.compile("|".join(thresholds.READ_LINES))
+SYNC_CALL: Final = re.compile("|".join(thresholds.SYNC_LINES))
+COPY_CALL: Final = re.compile("|".join(thresholds.COPY_LINES))
+ATTENTION_CALL: Final = re.compile("|".join(thresholds.ATTENTION_LINES))
+SHAPE_CALL: Final = re.compile("|".join(thresholds.SHAPE_LINES))
+EMPTYING_CALL: Final = re.compile("|".join(thresholds.EMPTYING_LINES))
+_PYTORCH: Final = "torch/"
+"""Frames name files from their package on. What runs in this one is a phase of its own."""
+
+
+def function_of(frame: str) -> str:
+    """ "load (PIL/ImageFile.py:300)" -> "load"."""
+    match = _FRAME.match(frame)
+    return (match["function"] if match else frame).rpartition(".")[2].strip()
+
+
+def file_of(frame: str) -> str:
+    """ "load (PIL/ImageFile.py:300)" -> "ImageFile.py"; "" where there is none."""
+    match = _FRAME.match(frame)
+    return match["file"].rpartition("/")[2] if match else ""
+
+
+def reads(place: FrameShare) -> bool:
+    """Bytes are awaited there: by the function, or by what the user's line calls in C."""
+    names = [function_of(place.frame)]
+    if names[0] in ("sleep", "wait", "poll", "select") and place.caller:
+        names.append(function_of(place.caller))
+    if any(name in thresholds.READ_FRAMES for name in names):
+        return True
+    return calls(place, READ_CALL)
+
+
+def calls(place: FrameShare, what: re.Pattern[str]) -> bool:
+    """The user's line calls such a thing, and it is that call which takes the time: a call into C
+    leaves no frame, so what is seen below the user's own frame is another call of the line."""
+    return place.caller in (None, place.frame) and bool(what.search(place.line))
+
+
+def waits_for_gpu(place: FrameShare) -> bool:
+    """The thread waits for the GPU there, if there is one: by the function, by what the user's
+    line calls, or because a tensor is printed."""
+    if (
+        function_of(place.frame) in thresholds.SYNC_FRAMES
+        or file_of(place.frame) == "_tensor_str.py"
+    ):
+        return True
+    return calls(place, SYNC_CALL)
+
+
+def fetches_tensors(place: FrameShare) -> bool:
+    """The training thread opens the shared memory of a batch that a worker has made."""
+    return function_of(place.frame).startswith(thresholds.HAND_OVER_FRAMES)
+
+
+def copies_to_gpu(place: FrameShare) -> bool:
+    """A batch goes to the GPU there."""
+    return calls(place, COPY_CALL)
+
+
+def empties_cache(place: FrameShare) -> bool:
+    """The allocator's cache is emptied there."""
+    named = function_of(place.frame) in ("empty_cache", "ipc_collect")
+    return named or bool(EMPTYING_CALL.search(place.line))
+
+
+def steps_one_by_one(place: FrameShare) -> bool:
+    """An optimizer walks through its parameters there."""
+    return "single_tensor" in function_of(place.frame)
+
+
+def attends(place: FrameShare) -> bool:
+    """Attention is computed there, from its parts."""
+    return bool(ATTENTION_CALL.search(place.line))
+
+
+def asks_for_shape(place: FrameShare) -> bool:
+    """The host needs a shape there that the GPU must compute first."""
+    return calls(place, SHAPE_CALL)
+
+
+def is_users(place: FrameShare) -> bool:
+    """Python that is no phase's: not PyTorch's modules, loader, backward or optimizers."""
+    match = _FRAME.match(place.frame)
+    return match is None or not match["file"].startswith(_PYTORCH)
+
+
+def share_where(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) -> float:
+    """Sum of the shares of the places for which `which(place)` holds."""
+    return min(1.0, sum(place.share for place in places if which(place)))
+
+
+def told(place: FrameShare, whose: str) -> Evidence:
+    """ "81% of worker samples are in load (PIL/ImageFile.py:300), called from …"."""
+    text = f"{percent(place.share)} of {whose} samples are in {spot(place)}"
+    return Evidence(text, "py-spy", place.share)
+
+
+def spot(place: FrameShare) -> str:
+    """The place, and the user's own line above it."""
+    if place.caller and place.caller != place.frame:
+        return f"{place.frame}, called from {place.caller}"
+    return place.frame
+
+
+def position_of(place: FrameShare) -> str:
+    """ "train.py:88", of the user's own line that leads there; "" where there is none."""
+    match = _FRAME.match(place.caller or place.frame)
+    return f"{match['file']}:{match['line']}" if match is not None and match["line"] else ""
+
+
+def line_of(place: FrameShare) -> tuple[str, int]:
+    """File and line of the user's own that leads there, to sort by."""
+    file, _, line = position_of(place).rpartition(":")
+    return file, int(line) if line else 0
+
+
+def by_user_function(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:
+    """The shares summed by the user's own function that leads to each place, the largest first.
+
+    A slow loop spreads its samples over its lines, its comprehensions and what they call.
+    """
+    sums: dict[tuple[str, str], float] = {}
+    first: dict[tuple[str, str], str] = {}
+    for place in places:
+        frame = place.caller or place.frame
+        match = _FRAME.match(frame)
+        function = (match["function"] if match else frame).partition(".<locals>")[0]
+        key = (function, match["file"] if match else "")
+        sums[key] = sums.get(key, 0.0) + place.share
+        line = f":{match['line']}" if match and match["line"] else ""
+        first.setdefault(key, f"{key[0]} ({key[1]}{line})" if match else frame)
+    summed = (FrameShare(min(1.0, share), first[key], None) for key, share in sums.items())
+    return tuple(sorted(summed, key=lambda place: -place.share))
+
+
+def main_places(window: Window) -> tuple[FrameShare, ...]:
+    """Where the training thread was, if samples are enough to say."""
+    return _enough(window.stacks, main=True)
+
+
+def worker_places(window: Window) -> tuple[FrameShare, ...]:
+    """Where the workers were, if samples are enough to say."""
+    return _enough(window.stacks, main=False)
+
+
+def _enough(stacks: Stacks | None, main: bool) -> tuple[FrameShare, ...]:
+    if stacks is None:
+        return ()
+    samples = stacks.main_samples if main else stacks.worker_samples
+    if samples < thresholds.LEAST_STACKS:
+        return ()
+    return stacks.main if main else stacks.workers
+
+
+# The call that is meant in a line of the user's own, and where it stands.
+
+LONGEST: Final = 60
+"""Characters of a call that are quoted."""
+
+
+def call_at(place: FrameShare, call: re.Pattern[str]) -> str:
+    """ "`loss.item()` at train.py:88"; the place alone where its line is not known."""
+    where = position_of(place)
+    if not place.line or not where:
+        return spot(place)
+    return f"`{_call_in(place.line, call)}` at {where}"
+
+
+def _call_in(line: str, call: re.Pattern[str]) -> str:
+    """The last match, which is the innermost or the end of a chain, with what it is called on and
+    with its arguments; else the line."""
+    found = list(call.finditer(line))
+    if not found:
+        return _short(line)
+    start, end = found[-1].span()
+    while start and (line[start - 1] in "_.)]" or line[start - 1].isalnum()):
+        start = _opening(line, start - 1) if line[start - 1] in ")]" else start - 1
+    if line[end - 1] == "(":
+        end = _closing(line, end - 1)
+    return _short(line[start:end])
+
+
+def _opening(line: str, at: int) -> int:
+    """Index of the bracket that the one at `at` closes; 0 where it is not on the line."""
+    depth = 0
+    for index in range(at, -1, -1):
+        depth += (line[index] in ")]") - (line[index] in "([")
+        if not depth:
+            return index
+    return 0
+
+
+def _closing(line: str, at: int) -> int:
+    """Index behind the bracket that closes the one at `at`; the line's end where there is none."""
+    depth = 0
+    for index in range(at, len(line)):
+        depth += (line[index] in "([") - (line[index] in ")]")
+        if not depth:
+            return index + 1
+    return len(line)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

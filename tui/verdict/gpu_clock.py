@@ -1,0 +1,208 @@
+"""The window on the GPU's own clock: what it felt of a wait, and whether the host keeps ahead."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...probe.wire.messages import GpuStep
+from . import thresholds
+from .code_places import copies_to_gpu, main_places, share_where
+from .findings import EvidenceSource
+from .step_time import aside_of, wall_of
+from .window import GpuActivity, Window
+
+
+@dataclass(frozen=True, slots=True)
+class OnDevice:
+    """Sums and medians over the window's measured steps. Times ns, a step."""
+
+    rows: tuple[GpuStep, ...]
+    step_ns: float
+    exposed_ns: float
+    hidden_ns: float
+    felt: float
+    """Part of the host's wait for data that the GPU felt, 0 to 1; 0 where nothing was waited."""
+    caught_up: float | None
+    """Part of the steps in which the GPU had caught up with the host at the end of forward,
+    backward and optimizer alike; None where the clocks are not aligned well enough to say."""
+    lag_ns: float | None
+    """Median lag at the end of the optimizer, of the backward where there is none."""
+    uncertain_ns: int | None
+
+    @property
+    def abstains(self) -> bool:
+        """Lags are known too badly for a verdict."""
+        return self.caught_up is None
+
+
+@lru_cache(maxsize=4)
+def on_device(window: Window) -> OnDevice | None:
+    """None below `thresholds.LEAST_GPU_STEPS` measured steps. Nearly every rule asks
+    for it, so it is worked out once a window."""
+    rows = window.gpu_steps
+    steps = sum(row.count for row in rows)
+    if steps < thresholds.LEAST_GPU_STEPS:
+        return None
+    step_ns = sum(row.wall_ns for row in rows) / steps
+    exposed = sum(row.exposed_ns for row in rows)
+    wait = sum(row.host_wait_ns for row in rows)
+    uncertain = [row.uncertain_ns for row in rows if row.uncertain_ns is not None]
+    worst = sorted(uncertain)[len(uncertain) // 2] if uncertain else None
+    return OnDevice(
+        rows=rows,
+        step_ns=step_ns,
+        exposed_ns=exposed / steps,
+        hidden_ns=sum(row.hidden_ns for row in rows) / steps,
+        felt=min(1.0, exposed / wait) if wait > 0 else 0.0,
+        caught_up=_caught_up(rows, worst, idle_of(window)),
+        lag_ns=_lag(rows),
+        uncertain_ns=worst,
+    )
+
+
+def idle_of(window: Window) -> float:
+    """Part of the time in which nothing ran on the GPU, by its counters; 0 where none says."""
+    told = window.activity
+    return 0.0 if told is None or told.busy is None else max(0.0, 1 - told.busy / 100)
+
+
+def counted_by(told: GpuActivity) -> EvidenceSource:
+    """Who told what the GPU did, as evidence names it."""
+    return "gpm" if told.source == "gpm" else "nvml"
+
+
+def keeps_up_ns(step_ns: float, idle: float = 0.0) -> float:
+    """The lag below which the GPU has caught up with the host: tau, or a small part of the
+    time that it is `idle` in a step: so little queued work explains none of it."""
+    return max(
+        thresholds.CAUGHT_UP_NS,
+        thresholds.CAUGHT_UP_SHARE * step_ns,
+        thresholds.CAUGHT_UP_IDLE * idle * step_ns,
+    )
+
+
+def _caught_up(rows: Sequence[GpuStep], uncertain_ns: int | None, idle: float) -> float | None:
+    caught = known = 0
+    for row in rows:
+        lags = [
+            lag
+            for lag in (row.lag_forward_ns, row.lag_backward_ns, row.lag_optimizer_ns)
+            if lag is not None
+        ]
+        if not lags:
+            continue
+        known += row.count
+        if max(lags) <= keeps_up_ns(row.wall_ns / row.count, idle):
+            caught += row.count
+    if not known or uncertain_ns is None:
+        return None
+    step_ns = sum(row.wall_ns for row in rows) / sum(row.count for row in rows)
+    if uncertain_ns > thresholds.LAG_UNCERTAIN * keeps_up_ns(step_ns, idle):
+        return None
+    return caught / known
+
+
+def _lag(rows: Sequence[GpuStep]) -> float | None:
+    lags = sorted(
+        lag
+        for row in rows
+        if (lag := _first(row.lag_optimizer_ns, row.lag_backward_ns, row.lag_data_ns)) is not None
+    )
+    return lags[len(lags) // 2] if lags else None
+
+
+def _first(*lags: int | None) -> int | None:
+    return next((lag for lag in lags if lag is not None), None)
+
+
+# What no step on the GPU's clock holds: epochs that begin and pauses, in steps between those.
+
+
+@dataclass(frozen=True, slots=True)
+class Unmeasured:
+    """Parts of the window's time, 0 to 1, in steps that the GPU's clock did not measure."""
+
+    starting: float
+    """The loader's start-up."""
+    aside: float
+    """Evaluation, checkpoints and compilation."""
+
+    @property
+    def left(self) -> float:
+        """Of the time, what is spent in steps like the measured ones."""
+        return max(0.0, 1.0 - self.starting - self.aside)
+
+
+@lru_cache(maxsize=4)
+def unmeasured(window: Window) -> Unmeasured:
+    """A few steps in which an epoch begins may take longer than all others together, and where
+    only one step in ten is measured they are rarely among them. Worked out once a window."""
+    measured = {row.number for row in window.gpu_steps}
+    others = [row for row in window.steps if row.number not in measured]
+    whole = sum(map(wall_of, window.steps))
+    if whole <= 0:
+        return Unmeasured(0.0, 0.0)
+    starting = sum(row.startup_ns for row in others)
+    return Unmeasured(starting / whole, sum(map(aside_of, others)) / whole)
+
+
+# Batches on their way to the GPU: how much of the time their copies hold, from counters and lines.
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """The copies of a window."""
+
+    share: float
+    """Part of the time that they hold and in which the GPU does not work, 0 to 1."""
+    rx_mb_s: float | None
+    """PCIe traffic towards the device."""
+    on_lines: float
+    """Part of the training thread's samples on lines that copy."""
+    pinned: bool | None
+    batch_bytes: int | None
+    tensors: int | None
+
+    @property
+    def tiny(self) -> bool:
+        """Many tensors a batch, each small."""
+        if self.tensors is None or self.batch_bytes is None:
+            return False
+        small = self.batch_bytes / max(1, self.tensors) < thresholds.TINY_COPY_BYTES
+        return self.tensors >= thresholds.TINY_COPIES and small
+
+    @property
+    def rate_mb_s(self) -> float:
+        """What such copies reach at best."""
+        return thresholds.PINNED_MB_S if self.pinned else thresholds.PAGEABLE_MB_S
+
+
+def copies(window: Window) -> Copies | None:
+    """None without a GPU's clock, without a counter that tells how busy the GPU is, or with batches
+    that lie on the GPU already."""
+    told = window.activity
+    if told is None or told.busy is None or on_device(window) is None:
+        return None
+    loader = window.loaders[0] if window.loaders else None
+    if loader is not None and loader.batch_device not in (None, "cpu"):
+        return None
+    pinned = None if loader is None else loader.pinned
+    on_lines = share_where(main_places(window), copies_to_gpu)
+    rate = thresholds.PINNED_MB_S if pinned else thresholds.PAGEABLE_MB_S
+    rx = told.pcie_rx_mb_s
+    moving = 0.0 if rx is None or rx < thresholds.COPY_LEAST_MB_S else min(1.0, rx / rate)
+    if not moving and rx is not None and not _tiny(window):
+        on_lines = 0.0  # nothing moves: such lines wait for the GPU, or copy what is there already
+    return Copies(
+        share=min(idle_of(window), max(moving, on_lines)),
+        rx_mb_s=rx,
+        on_lines=on_lines,
+        pinned=pinned,
+        batch_bytes=None if loader is None else loader.batch_bytes,
+        tensors=None if loader is None else loader.batch_tensors,
+    )
+
+
+def _tiny(window: Window) -> bool:
+    loader = window.loaders[0] if window.loaders else None
+    return loader is not None and (loader.batch_tensors or 0) >= thresholds.TINY_COPIES

@@ -1,0 +1,149 @@
+"""What the loader can deliver: the cost of a batch to a worker, what more of them give."""
+
+from dataclasses import dataclass
+from math import ceil, floor
+
+from . import thresholds
+from .gpu_clock import on_device
+from .step_time import Spent, spent
+from .window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """A number of workers that pays here."""
+
+    workers: int
+    batch_ns: float
+    """Time of one batch with them, at best."""
+    wanted: int
+    """Workers that would hide the loading, were there cores enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feeding:
+    """The loader over the window. Times are ns a batch (one fetch)."""
+
+    workers: int | None
+    """0 loads in the training thread; None where nobody knows."""
+    batch_ns: float
+    """P: wall time of a batch, of the training alone."""
+    wait_ns: float
+    busy: float | None
+    """Part of the time in which a worker makes a batch."""
+    make_ns: float | None
+    """S: what a batch costs one worker, in wall time: S = W * busy / rate."""
+    make_cpu_ns: float | None
+    """The same in CPU time."""
+    main_cpu_ns: float
+    """CPU time of the training process for a batch, without loading: all its threads."""
+    cores: float | None
+    on_gpu_ns: float = 0.0
+    """What is left of a batch's time on the GPU's clock without the wait that it felt; 0 where that
+    clock is not read."""
+
+    @property
+    def other_ns(self) -> float:
+        """P_other: what is left of a batch's time without the wait. The host's, or the GPU's where
+        that is longer: a wait that hid behind the GPU's work gives nothing back."""
+        return max(0.0, self.batch_ns - self.wait_ns, self.on_gpu_ns)
+
+    def with_workers(self, workers: int) -> float:
+        """Time of a batch, ns: P' = max(P - wait, S/W, (S_cpu + main_cpu) / cores).
+
+        The first two are the training's own and the loader's. The third is the machine's: workers
+        and the training share the cores, and a CPU-only training wants them all for itself.
+        """
+        assert self.make_ns is not None
+        least = max(self.other_ns, self.make_ns / max(1, workers))
+        if self.cores and self.make_cpu_ns is not None:
+            least = max(least, (self.make_cpu_ns + self.main_cpu_ns) / self.cores)
+        return least
+
+    def plan(self, per_core: int = 1) -> WorkerPlan | None:
+        """The fewest workers within 5 % of the best, at most `per_core` for each core."""
+        if not self.make_ns:
+            return None
+        wanted = thresholds.MOST_WORKERS
+        if self.other_ns > 0:
+            wanted = min(wanted, ceil(thresholds.WORKER_HEADROOM * self.make_ns / self.other_ns))
+        most = wanted
+        if self.cores is not None:
+            most = min(wanted, max(1, floor(self.cores)) * per_core)
+        times = {workers: self.with_workers(workers) for workers in range(1, most + 1)}
+        best = min(times.values())
+        fewest = min(w for w, ns in times.items() if ns <= best * (1 + thresholds.NEAR_BEST))
+        return WorkerPlan(fewest, times[fewest], wanted)
+
+
+def feeding(window: Window) -> Feeding | None:
+    """What is known of the loader; None when nothing was fetched."""
+    total = spent(window.steps)
+    batch_ns, wait_ns = total.batch_ns, total.wait_ns
+    if batch_ns is None or wait_ns is None or total.wall_ns <= 0:
+        return None
+    device = on_device(window)
+    every_ns = total.wall_ns / total.fetches  # pauses too: shares of samples cover them as well
+    workers = window.loaders[0].num_workers if window.loaders else None
+    busy = make_ns = make_cpu_ns = None
+    if workers:
+        busy = _busy(window, total)
+        if busy is not None:
+            make_ns = workers * busy * every_ns
+        if window.workers is not None and window.workers.cpu_percent is not None:
+            make_cpu_ns = workers * window.workers.cpu_percent / 100 * every_ns
+            if make_ns is not None:
+                make_cpu_ns = min(make_ns, make_cpu_ns)
+    elif workers == 0:
+        make_ns = make_cpu_ns = wait_ns
+    main_cpu_ns = batch_ns - wait_ns
+    if window.main_cpu_percent is not None:
+        used_ns = window.main_cpu_percent / 100 * every_ns
+        main_cpu_ns = used_ns - wait_ns if workers == 0 else used_ns
+    return Feeding(
+        workers=workers,
+        batch_ns=batch_ns,
+        wait_ns=wait_ns,
+        busy=busy,
+        make_ns=make_ns,
+        make_cpu_ns=make_cpu_ns,
+        main_cpu_ns=max(0.0, main_cpu_ns),
+        cores=window.cores,
+        on_gpu_ns=0.0 if device is None else max(0.0, batch_ns - device.felt * wait_ns),
+    )
+
+
+def loader_floor(window: Window) -> float:
+    """S/W over P: no cause outside the loader can be worth more than what this leaves, 0 to 1.
+
+    Workers that are busy all the time are the limit themselves, whatever else is removed.
+    """
+    workers = window.loaders[0].num_workers if window.loaders else None
+    if not workers:
+        return 0.0
+    return _busy(window, spent(window.steps)) or 0.0
+
+
+def often_late(window: Window) -> bool:
+    """Workers' batches that lie ready for fewer than 95 % of the fetches: then what is gained
+    elsewhere may be lost to them."""
+    workers = window.loaders[0].num_workers if window.loaders else None
+    looked = [row for row in window.steps if row.ready is not None]
+    steps = sum(row.count for row in looked)
+    ready = sum(min(row.ready or 0, row.count) for row in looked)
+    return bool(workers) and ready < thresholds.READY_ENOUGH * steps
+
+
+def _busy(window: Window, total: Spent) -> float | None:
+    """Part of the time in which a worker makes a batch: stacks, else the wait, else their CPU."""
+    stacks = window.stacks
+    enough = stacks is not None and stacks.worker_samples >= thresholds.LEAST_STACKS
+    if stacks is not None and enough and stacks.worker_idle_share is not None:
+        return min(1.0, max(0.0, 1.0 - stacks.worker_idle_share))
+    device = on_device(window)
+    felt = 1.0 if device is None else device.felt
+    if felt * total.data_ns >= thresholds.ENTER_SHARE * total.wall_ns:
+        return 1.0  # a loader that is the limit is never idle
+    if window.workers is not None and window.workers.cpu_percent is not None:
+        return min(1.0, max(0.0, window.workers.cpu_percent / 100))
+    return None

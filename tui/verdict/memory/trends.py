@@ -1,0 +1,204 @@
+"""The three memories that may grow: the device's, the training process's, its workers'."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isfinite
+from statistics import median, median_low
+from typing import Literal
+
+from ....probe.wire.messages import GpuMemory
+from .. import thresholds
+from ..findings import EvidenceSource, Finding
+from ..format import duration
+from ..statistics import Slope
+from ..step_time import spent
+from ..window import MemoryPoint, RunEvent, Window
+from .growth import Growth, growth
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """One memory."""
+
+    kind: Literal["GPU", "host"]
+    whose: str
+    source: EvidenceSource
+    points: Sequence[MemoryPoint]
+    """After the warm-up, oldest first."""
+    limit_bytes: int | None
+    """What it could grow to; None: not known."""
+
+
+def of_tensors(window: Window) -> MemoryPlace:
+    """The device's, as PyTorch's allocator counts it."""
+    points = [
+        MemoryPoint(one.step, one.t_ns, one.allocated if one.lowest is None else one.lowest)
+        for one in readings(window)
+    ]
+    limit = window.gpu_memory_limit_bytes
+    if limit is not None and window.gpu_memory:
+        # The free parts of blocks that are partly in use: larger requests cannot have them.
+        limit -= window.gpu_memory[-1].inactive_split or 0
+    return MemoryPlace("GPU", "tensors", "hook", _warm(points, window), limit)
+
+
+def of_the_process(window: Window) -> MemoryPlace:
+    """The training process's."""
+    points = _warm(window.memory, window)
+    return MemoryPlace("host", "the training process", "proc", points, window.memory_limit_bytes)
+
+
+def of_workers(window: Window) -> MemoryPlace:
+    """Its DataLoader workers' together."""
+    points, limit = _warm(window.worker_memory, window), window.memory_limit_bytes
+    if limit is not None and points and window.memory:
+        limit += points[-1].bytes - window.memory[-1].bytes  # what is free is free for either
+    return MemoryPlace("host", "the workers' memory", "proc", points, limit)
+
+
+def readings(window: Window) -> list[GpuMemory]:
+    """The allocator's, of the device that was read last."""
+    if not window.gpu_memory:
+        return []
+    device = window.gpu_memory[-1].device
+    return [one for one in window.gpu_memory if one.device == device]
+
+
+def _warm(points: Sequence[MemoryPoint], window: Window) -> list[MemoryPoint]:
+    return [point for point in points if point.step > window.warm_step]
+
+
+def trend(place: MemoryPlace, moments: tuple[RunEvent, ...]) -> Growth | None:
+    """Growth by steps; else from one epoch, evaluation or checkpoint to the next."""
+    epochs = [moment.step for moment in moments if moment.kind == "epoch"]
+    found = growth(place.points, epochs)
+    if found is not None or not place.points:
+        return found
+    for kind in ("epoch", "evaluation", "checkpoint"):
+        steps = [moment.step for moment in moments if moment.kind == kind]
+        lengths = [after - before for before, after in pairwise(steps[-thresholds.MEMORY_BLOCKS :])]
+        if len(lengths) >= thresholds.LEAST_BLOCKS - 1:
+            found = growth(place.points, (), median_low(lengths))
+        if found is not None:
+            return found
+    return None
+
+
+# When memory that leaks will be full: steps, as a range.
+
+
+@dataclass(frozen=True, slots=True)
+class Exhaustion:
+    """The steps that are left, by the steepest and the flattest slope of the interval."""
+
+    earliest_steps: float
+    latest_steps: float
+    """Infinite where the flattest does not rise."""
+    step_hours: float
+    """A step of the window."""
+
+    def urgent(self, grown: Growth) -> bool:
+        """Near enough to be said before the growth is confirmed, if it goes on evenly."""
+        first, last = grown.blocks.lows[0].step, grown.blocks.lows[-1].step
+        within = min(thresholds.URGENT_STEPS, thresholds.URGENT_SPANS * (last - first))
+        return self.earliest_steps <= within and grown.even and not grown.gives_back
+
+    @property
+    def within_a_day(self) -> bool:
+        """It may be over before anybody looks again."""
+        return self.earliest_steps * self.step_hours <= thresholds.URGENT_HOURS
+
+    @property
+    def within_an_hour(self) -> bool:
+        """Soon enough to be said with the growth itself."""
+        return self.earliest_steps * self.step_hours <= thresholds.AT_ONCE_HOURS
+
+
+def time_left(left: Exhaustion) -> str:
+    """ "10 to 11 min", "50 min to 2 h", "3 h at the earliest": a line drawn on tells no seconds."""
+    first = duration(left.earliest_steps * left.step_hours)
+    if not isfinite(left.latest_steps):
+        return f"{first} at the earliest"
+    last = duration(left.latest_steps * left.step_hours)
+    if first == last:
+        return first
+    number, unit = first.split()
+    return f"{number} to {last}" if last.endswith(f" {unit}") else f"{first} to {last}"
+
+
+def exhaustion(place: MemoryPlace, grown: Growth, window: Window) -> Exhaustion | None:
+    """None where the limit is not known, or nothing is sure to grow."""
+    if place.limit_bytes is None or grown.slope.high <= 0:
+        return None
+    room = max(0, place.limit_bytes - _height(place, grown, window))
+    latest = room / grown.slope.low if grown.slope.low > 0 else inf
+    return Exhaustion(room / grown.slope.high, latest, _step_hours(window))
+
+
+def _step_hours(window: Window) -> float:
+    """Of what memory goes by: a step of the window, a second where nobody sees steps."""
+    if window.sampled is not None:
+        return 1 / 3600
+    total = spent(window.steps)
+    return total.wall_ns / max(1, total.steps) / 3.6e12
+
+
+def _height(place: MemoryPlace, grown: Growth, window: Window) -> int:
+    """What a step needs at its height. The allocator's maximum is one since the start: it is recent
+    only if it rose while the memory grew."""
+    since = grown.blocks.lows[0].step
+    if place.kind == "host":
+        return max(point.bytes for point in place.points if point.step >= since)
+    recent = [one for one in readings(window) if one.step >= since]
+    if recent[-1].peak_allocated > recent[0].peak_allocated:
+        return recent[-1].peak_allocated
+    return max(max(one.allocated, one.at_backward or 0) for one in recent)
+
+
+# The trend of one memory: the same for what is said of it and for what is drawn.
+
+Unit = Literal["steps", "s"]
+"""What memory goes by: seconds where nobody sees steps."""
+Whose = Literal["tensors", "process", "workers"]
+"""The device's, the training process's, its workers' together."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTrend:
+    """Memory that grows, whether or not it is said by now."""
+
+    whose: Whose
+    slope: Slope
+    """Bytes a step."""
+    first: MemoryPoint
+    """Where the fitted line begins: at the oldest block that it was seen over."""
+    last: MemoryPoint
+    """Where it ends: at the newest."""
+    left: Exhaustion | None
+    """When it will be full if this goes on; None where the limit is not known."""
+    said: Finding | None
+    """What the verdict says of it; None until it has shown three times in a row."""
+    unit: Unit = "steps"
+    """Of every number of steps here."""
+
+    @property
+    def steps(self) -> int:
+        """That it was seen over."""
+        return self.last.step - self.first.step
+
+
+def unit_of(window: Window) -> Unit:
+    """Of a run without a probe nobody sees the steps."""
+    return "steps" if window.sampled is None else "s"
+
+
+def line_of(grown: Growth) -> tuple[MemoryPoint, MemoryPoint]:
+    """Both ends of the line through the blocks: their median slope, at their median height."""
+    lows, slope = grown.blocks.lows, grown.slope.middle
+    height = median(low.bytes - slope * low.step for low in lows)
+    first, last = (
+        MemoryPoint(low.step, low.t_ns, round(height + slope * low.step))
+        for low in (lows[0], lows[-1])
+    )
+    return first, last

@@ -1,0 +1,139 @@
+"""Watches the memories of a run: what is said of one must show three times in a row."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ....probe.wire.messages import GpuMemory
+from .. import thresholds
+from ..findings import Finding
+from ..rules.memory_growth import fragmentation, memory_growth
+from ..window import MemoryPoint, Window
+from .trends import (
+    MemoryPlace,
+    MemoryTrend,
+    Whose,
+    exhaustion,
+    line_of,
+    of_tensors,
+    of_the_process,
+    of_workers,
+    trend,
+    unit_of,
+)
+
+FIRST: Final = ("leak", "fragmentation", "growth")
+"""What is said first."""
+
+_Series = Sequence[GpuMemory] | Sequence[MemoryPoint]
+_PlaceOf = Callable[[Window], MemoryPlace]
+
+
+class MemoryWatch:
+    """One run's. No clock: it goes by the steps."""
+
+    def __init__(self) -> None:
+        self._tensors, self._process = _Growing("tensors"), _Growing("process")
+        self._workers = _Growing("workers")
+        self._pieces = _Pieces()
+
+    def look(self, window: Window) -> tuple[Finding, ...]:
+        """All that stands, the worst first; of what is as bad the device's before the host's."""
+        found = [self._pieces.look(window)]
+        found.append(self._tensors.look(window.gpu_memory, of_tensors, window))
+        found.append(self._process.look(window.memory, of_the_process, window))
+        found.append(self._workers.look(window.worker_memory, of_workers, window))
+        standing = [finding for finding in found if finding is not None]
+        return tuple(sorted(standing, key=lambda finding: FIRST.index(finding.sub or "growth")))
+
+    @property
+    def trends(self) -> tuple[MemoryTrend, ...]:
+        """Of the memories that grow, as of their last tests."""
+        each = (self._tensors, self._process, self._workers)
+        return tuple(one.trend for one in each if one.trend is not None)
+
+
+class _Held:
+    """Enters and leaves on the third look in a row."""
+
+    def __init__(self) -> None:
+        self.holds = False
+        self._against = 0
+
+    def look(self, seen: bool) -> None:
+        """Take one look."""
+        self._against = self._against + 1 if seen != self.holds else 0
+        if self._against >= thresholds.MEMORY_TIMES:
+            self.holds, self._against = seen, 0
+
+
+class _Growing:
+    """Growth of one memory."""
+
+    def __init__(self, whose: Whose) -> None:
+        self._whose = whose
+        self.trend: MemoryTrend | None = None
+        self._standing = _Held()
+        self._tested_step = -1
+        self._floor_bytes = 0
+        """Where the growth that stands began."""
+        self._leak = False
+        """Once confirmed it stays one while it grows and nothing was given back."""
+        self._said: Finding | None = None
+
+    def look(self, series: _Series, place_of: _PlaceOf, window: Window) -> Finding | None:
+        """What stands after this look at a series; its place is worked out when a test is due."""
+        if not series or not _is_due(series[0].step, series[-1].step, self._tested_step, window):
+            return self._said
+        self._tested_step = series[-1].step
+        place = place_of(window)
+        grown = trend(place, window.moments)
+        self._standing.look(grown is not None)
+        if grown is None and place.points and place.points[-1].bytes < self._floor_bytes:
+            self._standing = _Held()  # all of it was given back
+        if not self._standing.holds:
+            self._leak, self._said, self._floor_bytes = False, None, 0
+        elif grown is not None:
+            self._floor_bytes = grown.blocks.lows[0].bytes
+            self._leak = not grown.gives_back and (self._leak or grown.leak)
+            self._said = memory_growth(place, grown, self._leak, window)
+        self.trend = None
+        if grown is not None:
+            first, last = line_of(grown)
+            left = exhaustion(place, grown, window)
+            self.trend = MemoryTrend(
+                self._whose, grown.slope, first, last, left, self._said, unit_of(window)
+            )
+        return self._said
+
+
+class _Pieces:
+    """Fragmentation of the device's memory."""
+
+    def __init__(self) -> None:
+        self._standing = _Held()
+        self._tested_step = -1
+        self._said: Finding | None = None
+
+    def look(self, window: Window) -> Finding | None:
+        """What stands after this look."""
+        told = window.gpu_memory
+        if told and _is_due(told[0].step, told[-1].step, self._tested_step, window):
+            self._tested_step = told[-1].step
+            found = fragmentation(window)
+            self._standing.look(found is not None)
+            if not self._standing.holds:
+                self._said = None
+            elif found is not None:
+                self._said = found
+        return self._said
+
+
+def _is_due(first: int, last: int, tested: int, window: Window) -> bool:
+    """Between steps: every 25; sooner while few are known, so that long steps get a word early."""
+    if last <= window.warm_step:
+        return False
+    if last < tested:
+        return True
+    known = last - max(window.warm_step, first)
+    waits = min(thresholds.MEMORY_RETEST_STEPS, known // thresholds.MEMORY_RETEST_SHARE)
+    return last - tested >= max(1, waits)

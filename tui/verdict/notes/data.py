@@ -1,0 +1,127 @@
+"""num_workers=0, while that costs little."""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from .. import thresholds
+from ..code_places import copies_to_gpu, main_places
+from ..findings import Note
+from ..format import mib, ms, percent
+from ..gpu_clock import on_device
+from ..loader import feeding
+from ..pauses import startup_parts, warm_recent
+from ..step_time import spent, wall_of
+from ..window import FrameShare, Window
+from .costs import first_at, in_samples, sampled
+
+# Pinned batches that are copied without `non_blocking`.
+
+_WHOLE_CALL: Final = re.compile(r"\.(to|cuda)\((?P<given>[^()]*(\([^()]*\)[^()]*)*)\)")
+_NO_COPY: Final = re.compile(r"non_blocking|\*|dtype|float|half|double|int|long|bool|memory_format")
+"""What a call says that does not block, may not, or changes a type rather than a place."""
+
+
+def blocking_copies(window: Window) -> Note | None:
+    """The host waits in `.to(device)` until the batch is there. The GPU feels that only where it
+    has caught up; that part is the verdict's."""
+    loader = window.loaders[0] if window.loaders else None
+    if loader is None or not loader.pinned:
+        return None
+    share = sampled(window, _blocks)
+    if not share:
+        return None
+    where = first_at(main_places(window), _blocks)
+    text = f"batches are pinned, but the host waits for their copy{where}: non_blocking=True"
+    return Note(text, in_samples(share), "py-spy")
+
+
+def _blocks(place: FrameShare) -> bool:
+    """Only calls that end on their line: what follows on the next may be `non_blocking`."""
+    calls = [match["given"] for match in _WHOLE_CALL.finditer(place.line)]
+    return bool(calls) and not any(_NO_COPY.search(given) for given in calls)
+
+
+def inline_loading(window: Window) -> Note | None:
+    """The training thread makes every batch itself. Less than a hundredth of its time is less than
+    a worker's batch costs on its way."""
+    loader = window.loaders[0] if window.loaders else None
+    if loader is None or loader.num_workers != 0 or (window.cores or 1) < 2:
+        return None
+    fed, total = feeding(window), spent(window.steps)
+    plan = fed.plan() if fed is not None else None
+    share = total.data_ns / max(1, total.wall_ns)
+    if fed is None or plan is None or share < thresholds.NOTE_SHARE:
+        return None
+    if loader.batch_device not in (None, "cpu"):
+        return None
+    cost = f"{ms(fed.wait_ns)} a batch, {percent(share)} of the time"
+    device = on_device(window)
+    if device is not None and device.felt < thresholds.MOST_OF_IT:
+        cost += ", hidden behind the GPU's work"
+    text = f"num_workers 0 → {plan.workers}: the training thread makes every batch itself"
+    return Note(text, cost, "hook")
+
+
+# Batches that go to a GPU from memory that is not pinned.
+
+
+def pageable_batches(window: Window) -> Note | None:
+    """Worth a word where the copy takes a hundredth of a batch's time or more, at the rate that
+    pageable memory reached on an H200; the cost is what was sampled here."""
+    loader = window.loaders[0] if window.loaders else None
+    settings, batch_ns = window.settings, spent(window.steps).batch_ns
+    if loader is None or settings is None or batch_ns is None:
+        return None
+    if loader.pinned is not False or loader.batch_bytes is None:
+        return None
+    copy_ns = 1e3 * loader.batch_bytes / thresholds.PAGEABLE_MB_S
+    if settings.parameter_device != "cuda" or copy_ns < thresholds.NOTE_SHARE * batch_ns:
+        return None
+    text = f"batches of {mib(loader.batch_bytes)} are copied from pageable memory: pin_memory=True"
+    share = sampled(window, copies_to_gpu)
+    if not share:
+        return Note(text, None, "hook")
+    return Note(text, f"{in_samples(share)} are on lines that copy", "py-spy")
+
+
+# Pinned memory while the machine is short of memory.
+
+
+def pinned_short(window: Window) -> Note | None:
+    """What is pinned can not be swapped out: where little is left, a few batches are what the
+    kernel kills a process for."""
+    loader = window.loaders[0] if window.loaders else None
+    limit, held = window.memory_limit_bytes, window.memory[-1].bytes if window.memory else None
+    if loader is None or not loader.pinned or limit is None or held is None:
+        return None
+    left = limit - held
+    if left >= thresholds.NOTE_MEMORY_LEFT * limit:
+        return None
+    return Note(
+        "host memory is short and batches are pinned: a smaller prefetch_factor, or "
+        "pin_memory=False",
+        f"{mib(max(0, left))} are left",
+        "proc",
+    )
+
+
+# Workers that are started again for every epoch.
+
+
+def restarted_workers(window: Window) -> Note | None:
+    """Epoch starts of the recent steps, but for the first of the run: nobody is spared that."""
+    loader = window.loaders[0] if window.loaders else None
+    if loader is None or not loader.num_workers or loader.persistent_workers:
+        return None
+    rows = warm_recent(window)
+    starts = [part for part in startup_parts(replace(window, steps=rows)) if part > 0]
+    share = sum(starts) / max(1, sum(map(wall_of, rows)))
+    if loader.iterations < 2 or share < thresholds.NOTE_SHARE:
+        return None
+    each = ms(sum(starts) / len(starts))
+    return Note(
+        "each epoch starts its workers anew: persistent_workers=True",
+        f"{each} at an epoch's start, {percent(share)} of the time",
+        "hook",
+    )

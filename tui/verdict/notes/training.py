@@ -1,0 +1,178 @@
+"""tf32 is off in a run that computes in fp32."""
+
+from .. import thresholds
+from ..code_places import empties_cache, file_of, main_places
+from ..findings import Note
+from ..format import cores, mib, percent
+from ..memory.batch_room import batch_room
+from ..window import FrameShare, Window
+from .costs import first_at, in_samples, phase_share, sampled
+
+# Anomaly detection was left on.
+
+
+def anomaly(window: Window) -> Note | None:
+    """It keeps a stack for every operation and looks for NaN after every node of the backward. How
+    much of the backward that is, only a run without it would show."""
+    if window.settings is None or not window.settings.anomaly:
+        return None
+    share, source = phase_share(window, "backward")
+    return Note(
+        "anomaly detection was left on: torch.autograd.set_detect_anomaly(False)",
+        f"it slows the backward, {percent(share)} of every step",
+        source,
+    )
+
+
+# Deterministic algorithms only.
+
+
+def deterministic(window: Window) -> Note | None:
+    """Some operations have slower kernels then, and fresh memory is filled. What that costs here,
+    only a run without it would show."""
+    if window.settings is None or not window.settings.deterministic:
+        return None
+    return Note(
+        "deterministic algorithms only: torch.use_deterministic_algorithms(False), unless needed",
+        None,
+        "hook",
+    )
+
+
+# `empty_cache` in the loop.
+
+
+def emptied_cache(window: Window) -> Note | None:
+    """It waits for the GPU and gives back what the next step asks for again. Between two phases of
+    a program it is no smell; then hardly a sample meets it."""
+    share = sampled(window, empties_cache)
+    if not share:
+        return None
+    where = first_at(main_places(window), empties_cache)
+    text = f"torch.cuda.empty_cache() in the loop{where}: PyTorch reuses what it holds without it"
+    return Note(text, in_samples(share), "py-spy")
+
+
+# Gradients that are filled with zeros rather than dropped.
+
+
+def kept_gradients(window: Window) -> Note | None:
+    """Filling writes them, and the backward then reads, adds and writes again what it could have
+    put there."""
+    settings = window.settings
+    if settings is None or settings.set_to_none is not False:
+        return None
+    text = "gradients live on from step to step: zero_grad(set_to_none=True), its default"
+    held = settings.parameter_bytes
+    cost = f"{mib(held)} are filled with zeros and added to in every step" if held else None
+    return Note(text, cost, "hook")
+
+
+# A GPU whose memory is as good as full.
+
+
+def memory_full(window: Window) -> Note | None:
+    """Full memory is no cause of slow steps, but the next longer batch may not fit."""
+    room = batch_room(window)
+    if room is None or room.full < thresholds.MEMORY_FULL:
+        return None
+    text = f"the GPU's memory is {percent(room.full)} full at the height of a step: "
+    if room.activations >= room.kept:
+        text += "activation checkpointing (torch.utils.checkpoint) frees most of "
+        text += f"{mib(room.activations)}; half the batch with gradient accumulation half of it"
+    else:
+        text += f"{mib(room.kept)} stay from step to step: bf16 weights, an 8-bit or a sharded "
+        text += "optimizer (FSDP)"
+    retries = window.gpu_memory[-1].retries
+    cost = f"{retries:,} allocations had to empty the cache first" if retries else None
+    return Note(text, cost, "hook")
+
+
+# An optimizer that was told to update its tensors one by one.
+
+
+def one_by_one(window: Window) -> Note | None:
+    """On a GPU each tensor costs a dozen launches where all together would. PyTorch groups them by
+    itself, so somebody said `foreach=False`."""
+    settings = window.settings
+    if settings is None or settings.foreach is not False or settings.fused:
+        return None
+    many = (settings.parameters or 0) >= thresholds.NOTE_TENSORS
+    if not many or settings.parameter_device != "cuda":
+        return None
+    share, source = phase_share(window, "optimizer")
+    name = settings.optimizer or "the optimizer"
+    text = f"{name}(foreach=False) updates {settings.parameters} tensors one by one: leave it out"
+    return Note(text, f"the optimizer takes {percent(share)} of every step", source)
+
+
+# One thread, on a machine with many cores that idle.
+
+
+def one_thread(window: Window) -> Note | None:
+    """Of use only to a net that computes on the CPU, and where nobody else needs the cores."""
+    settings, machine = window.settings, window.machine_cpu_percent
+    if settings is None or settings.threads != 1 or settings.parameter_device != "cpu":
+        return None
+    if window.cores is None or window.cores < 2 or machine is None:
+        return None
+    if machine >= 100 * thresholds.IDLE_CORES:
+        return None
+    idle = (1 - machine / 100) * window.cores
+    return Note(
+        f"one thread on {cores(window.cores)}: torch.set_num_threads({int(window.cores)})",
+        f"{idle:.1f} of them are idle",
+        "proc",
+    )
+
+
+# A GradScaler that bfloat16 does not need.
+
+
+def scaler(window: Window) -> Note | None:
+    """bfloat16 has the range of fp32, so nothing has to be scaled. The scaler multiplies and checks
+    every gradient and, unless the optimizer is fused, waits for the answer before each step. With
+    float16 it is needed; there bfloat16 would do without."""
+    settings = window.settings
+    if settings is None or not settings.scaler:
+        return None
+    if settings.autocast == "bfloat16" or settings.parameter_dtype == "bfloat16":
+        text = "a GradScaler with bfloat16, which needs none: GradScaler(enabled=False)"
+    elif (
+        settings.autocast == "float16" and (settings.capability or 0) >= thresholds.TF32_CAPABILITY
+    ):
+        text = "autocast to float16 needs its GradScaler, torch.bfloat16 does without"
+    else:
+        return None
+    if share := sampled(window, _scales):
+        return Note(text, f"{in_samples(share)} are in it", "py-spy")
+    on_gpu = settings.parameter_device == "cuda"
+    waits = "the host waits for the GPU before each optimizer step"
+    return Note(text, waits if on_gpu and not settings.fused else None, "hook")
+
+
+def _scales(place: FrameShare) -> bool:
+    return file_of(place.frame) == "grad_scaler.py"
+
+
+def tf32(window: Window) -> Note | None:
+    """Matrix products of fp32 use the tensor cores only as tf32, which Ampere and later devices
+    have. A product must have been seen to run without autocast, or the fp32 units must be as busy
+    as only products make them; and where counters tell, the tensor cores must rest."""
+    settings, told = window.settings, window.activity
+    if settings is None or settings.matmul_precision != "highest" or settings.autocast:
+        return None
+    if settings.parameter_dtype != "float32" or settings.parameter_device != "cuda":
+        return None
+    if (settings.capability or 0) < thresholds.TF32_CAPABILITY:
+        return None
+    seen = settings.autocast == ""
+    text = 'fp32 products without tensor cores: torch.set_float32_matmul_precision("high")'
+    if told is None or told.fp32 is None or told.tensor is None:
+        return Note(text, None, "hook") if seen else None
+    least = thresholds.NOTE_FP32 if seen else thresholds.FP32_HEAVY
+    if told.fp32 < 100 * least or told.tensor >= 100 * thresholds.NOTE_SHARE:
+        return None
+    cost = f"fp32 units are at work {percent(told.fp32 / 100)} of the time, "
+    cost += f"tensor cores {percent(told.tensor / 100)}"
+    return Note(text, cost, "gpm")

@@ -1,0 +1,229 @@
+"""The workers are fast enough on average, and late now and then."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from statistics import median
+
+from .. import thresholds
+from ..code_places import file_of, reads, share_where, spot, told, worker_places
+from ..findings import Evidence
+from ..format import cores, mib, ms, percent, times
+from ..loader import Feeding
+from ..pauses import startup_parts
+from ..scoring import speedup_of
+from ..window import FrameShare, Window, WorkerUse
+
+# What every explanation of an input-bound run shares.
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Why the loader is late, what shows it, and what to do about it."""
+
+    sub: str | None
+    evidence: tuple[Evidence, ...]
+    advice: tuple[str, ...]
+    foretold: bool = True
+    """Its first action can take all of the wait away; else nobody can say what it gives."""
+
+
+Explanation = Callable[[Window, Feeding], Explained | None]
+
+_DECODERS = ("ImageFile.py", "Image.py", "JpegImagePlugin.py", "PngImagePlugin.py", "_image.py")
+
+
+def cheaper(place: FrameShare | None) -> str:
+    """What to do about the place that holds a batch's time."""
+    if place is None:
+        return "make a batch cheaper: store the data at the size and type they are used in"
+    if file_of(place.frame) in _DECODERS or "decode" in place.frame:
+        what = "decode less: store the images at the size they are used, or decode on the GPU"
+    else:
+        what = "make it cheaper (vectorised, or on the GPU for a whole batch), or do it once and "
+        what += "store the result"
+    return f"{what} ({spot(place)})"
+
+
+def named(places: tuple[FrameShare, ...], whose: str) -> tuple[Evidence, ...]:
+    """The place that holds most samples, as evidence."""
+    return tuple(told(place, whose) for place in places[:1])
+
+
+def gain(feeding: Feeding, batch_ns: float) -> str:
+    """ "at best 1.5x": what a batch time would give for the training alone."""
+    share = 1 - batch_ns / feeding.batch_ns if feeding.batch_ns else 0.0
+    return f"at best {times(speedup_of(max(0.0, share)))}"
+
+
+def limited_by(feeding: Feeding, wanted: int) -> str:
+    """ "9 would hide it, you have 2 cores"; "" where the cores are enough."""
+    if feeding.cores is None or wanted <= feeding.cores:
+        return ""
+    return f"; {wanted} workers would hide it, you have {cores(feeding.cores)}"
+
+
+def burst(window: Window, feeding: Feeding) -> Explained | None:
+    """80 % of the wait in 15 % of the steps, while workers have time to spare.
+
+    Batches come back in order, so W workers that are simply too slow make one step in W wait: where
+    nobody knows how busy they are, a burst must be rarer than half of that.
+    """
+    if not feeding.workers:
+        return None
+    concentration = _concentration([row.data_ns for row in window.steps])
+    if concentration > thresholds.BURST_STEPS:
+        return None
+    known = window.stacks is not None and window.stacks.worker_samples >= thresholds.LEAST_STACKS
+    if known and feeding.busy is not None:
+        if feeding.busy >= thresholds.BURST_BUSY:
+            return None
+    elif concentration > 0.5 / feeding.workers:
+        return None
+    longest = max(row.data_max_ns for row in window.steps)
+    evidence = [
+        Evidence(
+            f"80% of the wait is in {percent(concentration)} of the steps, up to {ms(longest)}",
+            "hook",
+            longest / 1e6,
+            "ms",
+        )
+    ]
+    if known and feeding.busy is not None:
+        text = f"workers make a batch only {percent(feeding.busy)} of the time"
+        evidence.append(Evidence(text, "py-spy", feeding.busy))
+    return Explained("burst", tuple(evidence), _advice(window, feeding, longest))
+
+
+def _advice(window: Window, feeding: Feeding, longest_ns: int) -> tuple[str, ...]:
+    """The queue of W * prefetch batches must outlast the spike."""
+    find = "find what makes some batches late: a large sample, a cache that is filled, a retry"
+    have = window.loaders[0].prefetch_factor or 2
+    if feeding.other_ns <= 0 or not feeding.workers:
+        return (find,)
+    needed = ceil(thresholds.WORKER_HEADROOM * longest_ns / feeding.other_ns / feeding.workers)
+    if needed <= have:
+        return (find,)
+    if needed <= thresholds.MOST_PREFETCH:
+        return (
+            f"prefetch_factor {have} → {needed}: the queue then outlasts {ms(longest_ns)}",
+            find,
+        )
+    return (
+        find,
+        f"prefetch_factor {have} → {thresholds.MOST_PREFETCH} would help, but not hide it",
+    )
+
+
+def _concentration(waits_ns: list[int]) -> float:
+    """The smallest share of the rows that holds 80 % of the wait."""
+    whole = sum(waits_ns)
+    if whole <= 0:
+        return 1.0
+    held = 0
+    for taken, wait in enumerate(sorted(waits_ns, reverse=True), start=1):
+        held += wait
+        if held >= thresholds.BURST_MASS * whole:
+            return taken / len(waits_ns)
+    return 1.0
+
+
+# The wait is at the start of epochs: workers are started anew, or the first batch is late.
+
+
+def epoch_start(window: Window, feeding: Feeding) -> Explained | None:
+    """More time goes to loader start-up than to waiting for the batches after it. More workers
+    would make it worse."""
+    parts = startup_parts(window)
+    waits = sum(row.data_ns for row in window.steps)
+    loader = window.loaders[0] if window.loaders else None
+    if loader is None or not loader.num_workers:
+        parts = _beyond_a_fetch(window, parts)
+    starts = [part for part in parts if part > 0]
+    if not starts or sum(starts) <= waits:
+        return None
+    each_ns = sum(starts) / len(starts)
+    steps = sum(row.count for row in window.steps) / len(starts)
+    text = f"{ms(each_ns)} until the first batch of an epoch, every {steps:.0f} steps"
+    evidence = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
+    if loader is None or not loader.num_workers:
+        advice: tuple[str, ...] = ("make the first batch of an epoch cheap: see what iter() does",)
+    elif loader.persistent_workers:
+        advice = (
+            "the workers persist, so the first batch itself is late: see what the dataset does "
+            "when an epoch begins",
+        )
+    else:
+        advice = (
+            "persistent_workers=True: the workers are started again for every epoch",
+            "longer epochs: a sampler that goes through the data several times",
+        )
+    return Explained("epoch-start", evidence, advice)
+
+
+def _beyond_a_fetch(window: Window, parts: list[int]) -> list[int]:
+    """Without workers a first batch is made like any other: what a start takes more than that.
+    A loop that begins an epoch in every step (`next(iter(loader))`) has no other."""
+    fetches = [row.data_ns / row.fetches for row in window.steps if row.data_ns and row.fetches]
+    if len(fetches) < len(parts) / 2:
+        return []
+    usual = median(fetches)
+    return [max(0, round(part - usual)) for part in parts]
+
+
+# The workers wait: for a disk, a network share, a server; their cores are idle.
+
+
+def storage(window: Window, feeding: Feeding) -> Explained | None:
+    """Worker CPU below 50 %, and no core that they wait for: they wait for a disk or a server, or,
+    where nobody sees them read, for what the stacks name, as a lock."""
+    use = window.workers
+    if not feeding.workers or use is None or use.cpu_percent is None:
+        return None
+    busy = feeding.busy if feeding.busy else 1.0
+    if use.cpu_percent >= thresholds.WORKER_CPU_WAITS * busy:
+        return None
+    places = worker_places(window)
+    reading = share_where(places, reads)
+    if _queue_for_a_core(window, use, busy, reading):
+        return None
+    text = (
+        f"workers make a batch {percent(busy)} of the time and use {use.cpu_percent:.0f}% of a core"
+    )
+    disk = use.disk_wait_share or 0.0
+    if disk >= thresholds.READ_SHARE * busy:
+        text += f", in {percent(disk)} of the looks they wait for a disk"
+    if use.read_bytes_s:
+        text += f", they read {mib(use.read_bytes_s)} a second"
+    shown = places
+    more = feeding.plan(thresholds.STORAGE_WORKERS_PER_CORE)
+    unseen = not places and (use.read_bytes_s or 0.0) >= thresholds.READ_BYTES_S
+    if unseen or max(disk, reading) >= thresholds.READ_SHARE * busy:
+        shown = tuple(filter(reads, places)) or places
+        advice = [
+            "keep a copy on a local disk or in memory, or pack many small files into a few large",
+        ]
+    else:
+        advice = [cheaper(places[0] if places else None)]
+    if more is not None and more.workers > feeding.workers and feeding.make_ns is not None:
+        have = f" of {cores(feeding.cores)}" if feeding.cores else ""
+        # By the host's clock: what the GPU idles beside the wait is no work that hides a batch.
+        rest_ns = feeding.batch_ns - feeding.wait_ns
+        hides = rest_ns >= thresholds.MOST_OF_THE_GAIN * more.batch_ns
+        advice.insert(
+            0 if hides else 1,
+            f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: they "
+            f"wait {ms(feeding.make_ns)} a batch and use little{have}",
+        )
+    evidence = (Evidence(text, "proc", use.cpu_percent, "%"), *named(shown, "worker"))
+    return Explained("storage", evidence, tuple(advice))
+
+
+def _queue_for_a_core(window: Window, use: WorkerUse, busy: float, reading: float) -> bool:
+    """Workers that are ready to run wait for nothing but a core. Where the kernel does not tell
+    that, a full machine does, unless the stacks see them read."""
+    if use.run_delay is not None and use.cpu_percent is not None:
+        wants = use.cpu_percent + 100 * use.run_delay
+        return wants >= thresholds.WORKER_CPU_WAITS * busy
+    full = (window.machine_cpu_percent or 0.0) > thresholds.MACHINE_FULL
+    return full and reading < thresholds.READ_SHARE * busy

@@ -1,0 +1,200 @@
+"""Causes on the host, and what a place in the code or a line of it says."""
+
+from typing import Final
+
+# -- other rules -------------------------------------------------------------------------------
+
+SYNC_FRAMES: Final = frozenset(
+    {"item", "tolist", "cpu", "numpy", "synchronize", "__bool__", "__float__", "nonzero"}
+)
+"""Where the training thread waits for the GPU: time there is not the host's (diagnosis, 5th
+finding)."""
+READ_FRAMES: Final = frozenset(
+    {
+        *("read", "readinto", "readline", "readlines", "read_bytes", "read_text", "pread", "_read"),
+        *("recv", "recv_into", "recv_bytes", "download", "get_object", "urlopen", "request"),
+        *("open", "read_file", "fetch", "getresponse", "readall"),
+    }
+)
+"""Functions in which bytes are awaited, by name."""
+READ_LINES: Final = (
+    r"\b(recv|recv_into|recv_bytes|recvfrom|read|readinto|readline|readlines|pread|open)\(",
+    r"\b(read_bytes|read_text|imread|urlopen|getresponse|get|request|download|get_object)\(",
+    r"\b(execute|fetchone|fetchall|fetchmany|query|sleep)\(",
+)
+"""What a line says that calls such a one in C, which leaves no frame. It counts only for a worker
+that hardly uses its core: a line alone proves nothing."""
+COMPUTE_PHASES: Final = ("forward", "backward", "model", "loss", "optim", "train", "infer")
+DATA_PHASES: Final = ("data", "load", "fetch", "batch")
+"""What is in the name of a user's phase that is no Python between the steps."""
+SYNC_LINES: Final = (
+    r"\.(item|tolist|cpu|numpy|nonzero|any|all|unique|masked_select)\(",
+    r"\b(float|int|bool|print)\(",
+    r"\bsynchronize\(",
+    r"\bisnan\(|\bisfinite\(|\bisinf\(",
+    r"\[[^\]]*\bmask\b[^\]]*\]",
+)
+"""What a line says on which the training thread may wait for the GPU. A line alone proves
+nothing: many samples on it do."""
+WAITS_ALIKE: Final = 0.5
+"""Two lines wait about as long where the shorter wait has this part of the longer one."""
+SYNC_EXPLAINS: Final = 0.10
+"""Samples on such lines above which idle gaps are no launch overhead."""
+COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
+"""What a line says on which a batch goes to the GPU."""
+ATTENTION_LINES: Final = (r"\bsoftmax\(",)
+"""What a line says on which attention is computed step by step. A classifier's last layer says it
+too, once: it counts only where samples meet it."""
+SHAPE_LINES: Final = (r"\b(nonzero|masked_select|unique|argwhere)\(", r"\[[^\]]*\bmask\b[^\]]*\]")
+"""What a line says whose result has a shape that only the GPU knows: the host must wait for it."""
+EMPTYING_LINES: Final = (r"\bempty_cache\(", r"\bipc_collect\(")
+"""What a line says on which the allocator gives its cache back."""
+PAGEABLE_MB_S: Final = 5_900.0
+PINNED_MB_S: Final = 26_800.0
+"""Rates over PCIe that copies alone reached on an H200: the share of the time that copies hold is
+the rate that is read over the rate they can have."""
+COPY_LEAST_MB_S: Final = 400.0
+"""Launching tiny kernels alone reads 50 to 200 MB/s."""
+TINY_COPY_BYTES: Final = 64 * 1024
+TINY_COPIES: Final = 64
+"""Many tiny copies: at least so many tensors a batch, smaller than this."""
+RECOMPILES: Final = 3
+RECOMPILE_STEPS: Final = 200
+"""Recompiling: at least 3 in 200 steps."""
+EVENTS_IN_WINDOW: Final = 3
+"""Checkpoints or evaluations needed for the window to speak for them; else all recent steps do."""
+MID_EPOCH: Final = 0.8
+"""Evaluations closer together than this part of an epoch do not mark its end."""
+LONG_PAUSE_NS: Final = 30_000_000_000
+"""One checkpoint of this length is worth saying however rare it is."""
+TARGET_BUDGET: Final = 0.02
+"""Advice for checkpoints and evaluations: as often as costs this share."""
+
+STARVED_EXPLAINS: Final = 0.5
+"""Waiting for a core that makes half of the GPU's wait for launches is what to mend first: fewer
+kernels would still be launched by a thread that has no core."""
+THROTTLED_READINGS: Final = 0.10
+"""Part of the readings with a reason to run below the clock."""
+
+OUTLIER_MADS: Final = 6 * 1.4826
+OUTLIER_LEAST: Final = 0.5
+"""A step that takes longer than the median by 6 standard deviations (of a median absolute
+deviation) and by half of itself is one that something has held up."""
+OUTLIER_ALONE: Final = 0.8
+"""…and no longer batch, whose backward is longer too: so much of it lies outside the backward and
+the optimizer."""
+OUTLIER_RUN: Final = 2
+"""More long steps in a row than this are a slower pace, and no event."""
+HOST_ALIKE: Final = 0.8
+"""Two views of the host's time this close to each other are views of the same."""
+ASLEEP_AWAKE: Final = 0.5
+"""A thread that sleeps for half of the GPU's wait for launches is not what launches too slowly."""
+
+# -- nothing wrong -----------------------------------------------------------------------------
+
+MOST_OF_IT: Final = 0.5
+"""The net is called the limit from half of the time on."""
+IDLE_CORES: Final = 0.5
+"""A CPU training that leaves half of its cores idle may have been given too few threads."""
+
+
+# Loaders and their workers.
+
+LEAST_STACKS: Final = 20
+"""Fewer samples name a frame by chance: 20 give ±11 points at 50 %."""
+WORKER_HEADROOM: Final = 1.2
+"""W* = ceil(1.2 S / P_other)."""
+WORKER_CPU_BOUND: Final = 85.0
+WORKER_CPU_WAITS: Final = 50.0
+"""Percent of a core a worker uses: above, it computes; below, it waits."""
+READ_SHARE: Final = 0.30
+"""Part of the busy moments in a read or in state D from which waiting is called storage."""
+HANDED_OVER: Final = 0.10
+"""Part of the training thread's samples in which a worker hands over a batch that is made, from
+which a forecast without the wait is a bound."""
+HAND_OVER_FRAMES: Final = ("rebuild_storage", "rebuild_tensor", "_rebuild")
+"""How the functions begin in which PyTorch opens a batch's shared memory."""
+READ_BYTES_S: Final = 1024 * 1024
+"""Without stacks, workers that are idle and read this much are taken to wait for it."""
+MACHINE_FULL: Final = 90.0
+"""Percent of all cores: above, a worker's low CPU is a queue for a core, not a wait for a disk."""
+OVERSUBSCRIBED: Final = 1.5
+"""Workers per core."""
+QUEUES: Final = 0.25
+"""Part of its busy time in which a worker waits for a core, from which they are too many: 1.5 of
+them on one core wait for a third of it."""
+STORAGE_WORKERS_PER_CORE: Final = 4
+"""Workers that only wait may outnumber the cores, 2 to 4 times."""
+MOST_WORKERS: Final = 64
+"""No number beyond this is advised, whatever the model says."""
+MOST_PREFETCH: Final = 8
+"""Every prefetched batch is memory in each worker."""
+OTHERS_USE: Final = 0.25
+"""Part of the machine that other processes use and that is worth a word: figures of a shared
+machine change with its neighbours."""
+WORTH_DOING: Final = 0.10
+"""More workers are advised when they give at least this; else "will not help"."""
+MOST_OF_THE_GAIN: Final = 0.80
+"""More workers come first where they give this part of what no wait at all would: one number to
+change (and the part of the best single gain that a first action should reach)."""
+NEAR_BEST: Final = 0.05
+"""The smallest number of workers this close to the best one is advised."""
+BURST_BUSY: Final = 0.90
+"""Workers busy for less than this while the training waits: they fall behind in bursts."""
+BURST_MASS: Final = 0.80
+BURST_STEPS: Final = 0.15
+"""A burst: 80 % of the wait in at most 15 % of the steps."""
+
+
+# Moments at which the GPU was idle, or busy: which samples tell what it waits for.
+
+IDLE_BELOW: Final = 5.0
+"""Percent of a reading in which anything ran: below, the GPU was idle all through it. Of 283 such
+readings in two recorded runs 279 were 0."""
+BUSY_FROM: Final = 75.0
+"""From here on a moment of the reading is three times as likely a busy one. In between nothing is
+known of a moment: steps shorter than a reading leave it at 25 to 70."""
+MOMENT_NS: Final = 8_000_000
+"""How well a moment is known: a GPM reading speaks of 85 to 100 ms before it came, and py-spy
+writes a sample down up to 5 ms after it was taken. So much on both sides must be alike."""
+
+
+# Settings that are worth a word.
+
+NOTE_SHARE: Final = 0.01
+"""Less of the time, or of the samples, is no cost worth a line: of the 200 samples of a window it
+is two, and one may meet a line that runs once an epoch."""
+NOTE_LEAVE_TIMES: Final = 5
+"""Looks in a row without its reason before a note goes: costs near the line above cross it with
+every sample, and a line that comes and goes moves what stands below it."""
+NOTE_FP32: Final = 0.10
+"""fp32 units at work for less are pointwise kernels: one that does nothing else reads 2 % on an
+H200, a product 77 %."""
+NOTE_TENSORS: Final = 50
+"""Tensors from which updating them one by one is many launches: a dozen each is 600 a step, 4 ms at
+the 7 us of a launch."""
+NOTE_MEMORY_LEFT: Final = 0.05
+"""Part of what a process could grow to that is still free: below, the next allocation of a batch's
+size may be the last."""
+TF32_CAPABILITY: Final = 80
+"""Ampere, the first with tf32 and bfloat16 in its tensor cores."""
+
+
+# When nothing moves.
+
+STALL_S: Final = 10.0
+STALL_STEPS: Final = 10.0
+"""Nothing for 10 s and 10 times the 95th percentile of a step."""
+STALL_KNOWN_STEPS: Final = 5
+STALL_FIRST_S: Final = 120.0
+"""While fewer steps are known: the first may choose kernels, fetch weights, compile."""
+STALL_STARTUP_S: Final = 60.0
+"""Workers that import a heavy dataset take tens of seconds to start."""
+STALL_NAMED_S: Final = 60.0
+"""A phase that the user named is known to be long."""
+STALL_CHECKPOINT_S: Final = 300.0
+"""Tens of GB to a network disk take minutes."""
+STALL_COMPILE_S: Final = 1800.0
+"""max-autotune of a large model takes a quarter of an hour and more."""
+STALL_LONGEST: Final = 3.0
+"""Times the longest that this run has taken for the same thing before."""

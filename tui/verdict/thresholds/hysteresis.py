@@ -1,0 +1,170 @@
+"""When a cause holds the headline, how much it is worth, how sure that is."""
+
+from typing import Final
+
+# -- entering, leaving, swapping ---------------------------------------------------------------
+
+ENTER_SHARE: Final = 0.10
+ENTER_LOW: Final = 0.05
+"""A cause is "bound" when its share is above the first and its lower bound above the second
+(10 % is also TensorBoard's, TraceML's and MLPerf Storage's line)."""
+ENTER_TIMES: Final = 2
+LEAVE_SHARE: Final = 0.07
+LEAVE_HIGH: Final = 0.10
+LEAVE_SURELY: Final = 0.08
+"""Leaves when (mean < 7 % and upper < 10 %) or upper < 8 %…"""
+LEAVE_TIMES: Final = 3
+"""…three looks in a row…"""
+LEAVE_RENEWED: Final = 0.5
+"""…while this part of the window's steps was replaced by new ones: looks a second apart share most
+of theirs. Flips of a bursty wait of 15 % fall from 3.0 to 0.9 per 1,000 steps of a second with it,
+the first wrong "nothing wrong" among them (simulated). A cause that ends changes the pace, which
+cuts the window and needs none of this."""
+CONTRIBUTOR: Final = 0.05
+"""From here on a cause is worth saying beside the headline."""
+SWAP_PROBABILITY: Final = 0.90
+SWAP_TIMES: Final = 2
+"""A new top takes the headline when it wins in 90 % of resamples, twice…"""
+SWAP_RENEWED: Final = 1.0
+"""…and goes on to until this part of the window's steps is new. Two equal causes in bursts took
+turns 4 to 9 times in 1,000 steps with 80 % of resamples and without this, 0.8 times with 80 % and
+0.4 times as it is (simulated)."""
+SWAP_MARGIN: Final = 0.03
+"""…and by three points of the step: two equal causes took turns 6 times in 1,000 steps without it
+(simulated), because looks share most of their steps."""
+SUB_TIMES: Final = 3
+"""Looks in a row before the headline's sub changes: CPU shares of processes jitter."""
+FRESH_SHRINK: Final = 0.5
+"""A window that fell to less than half its rows was cut at a change: it is judged anew, without
+the persistence that guards against jitter."""
+
+DUE_STEPS: Final = 10
+DUE_NS: Final = 9_000_000_000
+"""A window of this much must answer: a verdict is due 20 steps or 10 s after training began,
+whichever is later, and the warm-up takes up to 10 steps. Before, a cause that seems to hold 10 %
+but may be chance is "not sure yet", not "nothing wrong"."""
+QUIET_STEPS: Final = 30
+"""Steps without a cause before "nothing wrong" may be said early: a wait that comes in one
+step of eight is missed by 10 steps in one run of four, by 30 in one of fifty. What the counters of
+a GPU show is said at once."""
+
+# -- speed-up and severity ---------------------------------------------------------------------
+
+LEAST_LEFT: Final = 0.01
+"""A speed-up beyond 100 says nothing more."""
+REPLAYED_ROWS: Final = 100
+"""Newest rows that a forecast replays: as many as a window grows to. Short steps make more, which
+tell nothing new, and a look a second must stay cheap: 1 to 4 ms a forecast."""
+REPLAY_WITHIN: Final = 0.10
+"""A replay with nothing removed that misses the measured step by more has not understood the run:
+then there is a bound, and no estimate. Recordings from an H200 come within 2 %."""
+JOINT: Final = 0.70
+"""Two causes of which each alone gives this part of what both give hide each other: "either
+fix"."""
+SYNC_SEEN: Final = 0.01
+"""Samples on lines that wait for the GPU from which a forecast takes it that every step waits: a
+`loss.item()` in each step of a launch-bound loop is short, and would not be once the launches were
+gone. One in ten steps is rarely met by a sample."""
+READY_ENOUGH: Final = 0.95
+"""Batches that lie ready: below, a gain outside the loader is a bound."""
+FUSED_LEFT: Final = 1 / 15
+"""What a fused optimizer leaves of the time of one that steps parameter by parameter. Adam launches
+seven kernels for each, at 6 to 7 us a launch on an H200: 45 us; fused, it walks the
+list in Python, 2.6 us a parameter there (0.53 ms for 204 of them, recording launch_layers). Chosen
+with recording optimizer_per_parameter known (43 us a parameter); no other has tested it."""
+UPDATE_SAVES: Final = 0.5
+"""What a fix gives back of an optimizer's share, where a replay does not say: its update is part of
+training and gets cheaper (fused, sparse, rarer), while a checkpoint or a wait can go altogether.
+Fused AdamW left 10 to 33 % of the default on a CPU; on a GPU the default is foreach already."""
+MOST_EVIDENCE: Final = 3
+"""Pieces of evidence a finding: what a person reads before doing something."""
+CRITICAL_SHARE: Final = 0.20
+WARNING_SHARE: Final = 0.10
+"""A fifth and a tenth of the time: TraceML's levels, which people know."""
+
+# -- confidence --------------------------------------------------------------------------------
+
+EVIDENCE_HOST_ONLY_ON_GPU: Final = 0.6
+EVIDENCE_NO_STACKS: Final = 0.9
+"""Of how sure a verdict is, without the GPU's clock and without stacks."""
+EVIDENCE_NO_LOADER: Final = 0.8
+"""Nobody saw a fetch, so a wait hides in another phase."""
+EVIDENCE_OTHERS_UNKNOWN: Final = 0.8
+"""Others are on the GPU and nobody tells what they use of it: the counters are the device's, not
+the run's."""
+ATTRIBUTED: Final = 0.90
+"""Below, the time is "unattributed"."""
+
+MISSED: Final = 3.0
+"""The rule of three: what did not come in n steps comes in fewer than 3 of n, for 95 % sure."""
+MOST_CONFIDENT: Final = 0.99
+"""Nothing that is measured from outside is certain."""
+
+# -- memory of past verdicts -------------------------------------------------------------------
+
+TIMELINE_LEAST_NS: Final = 5_000_000_000
+"""A verdict that held for less is no entry of its own: five looks, of which the hysteresis takes
+two or three, are a moment and no state of the run."""
+TIMELINE_MOST: Final = 50
+"""Entries kept: more than a person reads, and a last JSON line of 10 kB. The account by kind is
+exact without them."""
+
+
+# Which steps speak for the run now, and the intervals of what they say.
+
+# -- intervals ---------------------------------------------------------------------------------
+
+BATCHES: Final = 10
+"""Batch means per window: waits are bursty and autocorrelated, so the standard error of
+single steps is too small."""
+Z90: Final = 1.83
+"""Two-sided 90 % of Student's t with 9 degrees of freedom."""
+Z95: Final = 1.96
+"""Two-sided 95 % of a normal distribution: Sen's interval of a slope."""
+
+# -- window ------------------------------------------------------------------------------------
+
+LEAST_STEPS: Final = 10
+"""Before this many warm steps there is no verdict."""
+WINDOW_ROWS: Final = 100
+"""Grown from 10 to 100 steps: flips fall from 36 to 1.6 per 1,000 steps."""
+FAST_WINDOW_NS: Final = 5_000_000_000
+"""Steps below 20 ms are windowed by time: a hundred of 2 ms are a blink."""
+
+# -- warm-up -----------------------------------------------------------------------------------
+
+WARMUP_STEPS: Final = 5
+WARMUP_STEPS_COMPILING: Final = 10
+"""Least steps left out, without and with a compilation among the first."""
+STABLE_STEPS: Final = 5
+STABLE_WITHIN: Final = 0.15
+"""Warm once this many consecutive steps lie this close to their median."""
+WARMUP_GIVE_UP: Final = 10
+"""Steps after which an unsteady run counts as warm: a bursty loader never becomes stable and must
+still have a verdict within 20 steps, 10 of which are the window."""
+COMPILE_HORIZON: Final = 20
+"""A compilation among the first steps is warm-up; a later one is a recompilation."""
+COMPILE_SETTLES: Final = 2
+"""Steps left out after the last compilation of the warm-up."""
+
+# -- change points -----------------------------------------------------------------------------
+
+CHANGE_ROWS: Final = 200
+"""Rows looked at; a change further back has left the window of 100 anyway."""
+CHANGE_BLOCK: Final = 5
+"""Rows a block: its median ignores a burst of up to two steps in five."""
+CHANGE_LEAST_STEPS: Final = 10
+"""A shorter segment is no regime (Greyhound's validation)."""
+CHANGE_LEAST: Final = 0.10
+"""Change of the median step time worth a cut."""
+CHANGE_CUSUM: Final = 5.0
+"""Height of the scaled CUSUM, in standard deviations. It is looked for every second, so far above
+an ordinary 2. Simulated: no cut in steady runs, one per 1,000 steps in bursty and heavy-tailed
+ones, a slow-down by 30 % found after 5 to 10 steps; 4 cuts a fifth more, 6 misses heavy tails."""
+CHANGE_CLEAR: Final = 2.0
+"""Rows of the new pace that lie on its side of the middle, less those on the old one's, in standard
+deviations of a coin: 9 of the first 10. A flock of bursts lifts the median of ten rows and leaves
+half of them where they were; without this, bursts cut the window 1 to 2 times in 1,000 steps
+(simulated)."""
+CHANGE_NOISE_FLOOR: Final = 0.01
+"""Least spread of block medians of log time: equal steps would make every jitter a change."""

@@ -1,0 +1,276 @@
+"""Where a run last changed its pace: what lies before says nothing about the run now."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import log, sqrt
+from statistics import median
+from typing import Final
+
+from ...probe.wire.messages import Step
+from . import thresholds
+from .format import ms
+from .step_time import pace_of
+
+
+@dataclass(frozen=True, slots=True)
+class PaceChange:
+    """The pace changed before the row `index`."""
+
+    index: int
+    before_ns: float
+    after_ns: float
+    """Median time of a step on either side."""
+    what: str = ""
+    """What is another now, in words; "" where nobody can say."""
+
+    @property
+    def factor(self) -> float:
+        """Step time after over before."""
+        return self.after_ns / self.before_ns
+
+
+def last_change(paces_ns: Sequence[float]) -> PaceChange | None:
+    """The last clear change of level in the times of steps, oldest first.
+
+    CUSUM on block medians of log time, split again to the right of each change that is found, then
+    Greyhound's validation: at least 10 steps on both sides, at least 10 % of the median.
+    """
+    found: PaceChange | None = None
+    first = 0
+    while (change := _one_change(paces_ns[first:])) is not None:
+        found = PaceChange(first + change.index, change.before_ns, change.after_ns)
+        first = found.index
+    return found
+
+
+def _one_change(paces_ns: Sequence[float]) -> PaceChange | None:
+    block = thresholds.CHANGE_BLOCK
+    count = len(paces_ns) // block
+    if count * block < 2 * thresholds.CHANGE_LEAST_STEPS or min(paces_ns) <= 0:
+        return None
+    offset = len(paces_ns) - count * block  # whole blocks, counted from the newest step
+    levels = [
+        log(median(paces_ns[start : start + block]))
+        for start in range(offset, len(paces_ns), block)
+    ]
+    split, height = _highest_cusum(levels)
+    if height < thresholds.CHANGE_CUSUM:
+        return None
+    return _validated(paces_ns, offset + split * block)
+
+
+def _highest_cusum(levels: Sequence[float]) -> tuple[int, float]:
+    """The split that separates the levels best, and by how many standard deviations."""
+    count = len(levels)
+    mean = sum(levels) / count
+    # Differences of neighbours: one change among them does not widen their median.
+    steps = sorted(abs(after - before) for before, after in pairwise(levels))
+    # A median of absolute differences is 0.954 sigma: 0.6745 times the square root of 2.
+    sigma = max(thresholds.CHANGE_NOISE_FLOOR, median(steps) / 0.954)
+    best, best_at, running = 0.0, 0, 0.0
+    least = thresholds.CHANGE_LEAST_STEPS // thresholds.CHANGE_BLOCK
+    for split in range(1, count):
+        running += levels[split - 1] - mean
+        if least <= split <= count - least:
+            height = abs(running) * sqrt(count / (split * (count - split))) / sigma
+            if height > best:
+                best, best_at = height, split
+    return best_at, best
+
+
+def _validated(paces_ns: Sequence[float], near: int) -> PaceChange | None:
+    """The exact row within a block of `near`, if the two sides differ enough."""
+    least, count = thresholds.CHANGE_LEAST_STEPS, len(paces_ns)
+    before, after = median(paces_ns[:near]), median(paces_ns[near:])
+    if abs(after / before - 1) < thresholds.CHANGE_LEAST:
+        return None
+    middle = (log(before) + log(after)) / 2
+    low, high = (
+        max(least, near - thresholds.CHANGE_BLOCK),
+        min(count - 1, near + thresholds.CHANGE_BLOCK),
+    )
+    sides = [1 if (log(pace) > middle) == (after > before) else -1 for pace in paces_ns]
+    # Each candidate is scored by the rows near it that lie on the right side.
+    best = max(range(low, high + 1), key=lambda at: sum(sides[at:high]) - sum(sides[low:at]))
+    # A cut is for ever: rather wait for the tenth step than keep some of the old pace.
+    if best > count - least or sum(sides[best:]) < thresholds.CHANGE_CLEAR * sqrt(count - best):
+        return None
+    return PaceChange(best, before, after)
+
+
+# Which of a run's first steps are left out: kernels are being chosen, queues are filling.
+
+
+def warm_after(rows: Sequence[Step]) -> int:
+    """Number of the last step of the warm-up; it may lie ahead of the newest row.
+
+    `rows` begin with the oldest that is known. Deciding looks at the first steps only, so the
+    answer stays once it is passed, and is 0 when those are no longer there.
+    """
+    first = rows[0] if rows else None
+    if first is not None and first.number - first.count >= _latest(thresholds.COMPILE_HORIZON):
+        return 0
+    early = [row for row in rows[: _latest(thresholds.COMPILE_HORIZON)] if _is_early(row)]
+    compiled = max((row.number for row in early if row.compile_ns), default=0)
+    least = thresholds.WARMUP_STEPS
+    if compiled:
+        least = max(thresholds.WARMUP_STEPS_COMPILING, compiled + thresholds.COMPILE_SETTLES)
+    latest = _latest(compiled)
+    for index in range(len(early)):
+        row = early[index]
+        done = row.number - row.count
+        if done >= latest:
+            break
+        if done >= least and _is_stable(early[index : index + thresholds.STABLE_STEPS]):
+            return done
+    return latest
+
+
+def _latest(compiled: int) -> int:
+    """The warm-up never lasts longer than this many steps."""
+    if not compiled:
+        return thresholds.WARMUP_GIVE_UP
+    settled = max(thresholds.WARMUP_STEPS_COMPILING, compiled + thresholds.COMPILE_SETTLES)
+    return settled + thresholds.STABLE_STEPS
+
+
+def _is_early(row: Step) -> bool:
+    return row.number - row.count < _latest(thresholds.COMPILE_HORIZON) and (
+        not row.compile_ns or row.number <= thresholds.COMPILE_HORIZON
+    )
+
+
+def _is_stable(rows: Sequence[Step]) -> bool:
+    """Consecutive steps that take about the same time."""
+    if sum(row.count for row in rows) < thresholds.STABLE_STEPS:
+        return False
+    paces = [pace_of(row) for row in rows]
+    middle = median(paces)
+    return all(abs(pace - middle) <= thresholds.STABLE_WITHIN * middle for pace in paces)
+
+
+# Where the work of a step became another: batches of another size, inference after training.
+
+_PARTS: Final[dict[str, Callable[[Step], int]]] = {
+    "data wait": lambda row: row.data_ns,
+    "forward": lambda row: row.forward_ns,
+    "backward": lambda row: row.backward_ns,
+    "optimizer": lambda row: row.optimizer_ns,
+    "Python between the phases": lambda row: row.other_ns,
+}
+
+
+def new_work(rows: Sequence[Step]) -> int | None:
+    """Index of the first row of the present work; None where it was the same all along.
+
+    Both kinds of work must have gone on for 10 rows: the last batch of an epoch is smaller, and
+    batches of ever new sizes are one kind of work.
+    """
+    present = _same_until(rows, len(rows))
+    if len(rows) - present < thresholds.CHANGE_LEAST_STEPS or not present:
+        return None
+    before = _same_until(rows, present)
+    return present if present - before >= thresholds.CHANGE_LEAST_STEPS else None
+
+
+def what_changed(before: Sequence[Step], after: Sequence[Step]) -> str:
+    """ "batches of 32 → 64 samples", "data wait 20 ms → 310 ms"; "" where no single part of the
+    step tells half of it."""
+    (size, inference), (new_size, new_inference) = _work(before[-1]), _work(after[-1])
+    if inference != new_inference:
+        return "training → inference" if new_inference else "inference → training"
+    if size and new_size and abs(new_size / size - 1) >= thresholds.CHANGE_LEAST:
+        return f"batches of {size:.0f} → {new_size:.0f} samples"
+    means = {name: (_usual(before, part), _usual(after, part)) for name, part in _PARTS.items()}
+    name, (was, now) = max(means.items(), key=lambda item: abs(item[1][1] - item[1][0]))
+    whole = sum(abs(now - was) for was, now in means.values())
+    return f"{name} {ms(was)} → {ms(now)}" if abs(now - was) > whole / 2 else ""
+
+
+def _same_until(rows: Sequence[Step], end: int) -> int:
+    """Index of the first of the rows before `end` that do the same work as the last of them."""
+    first = end
+    while first and _alike(_work(rows[first - 1]), _work(rows[end - 1])):
+        first -= 1
+    return first
+
+
+def _alike(one: tuple[float | None, bool], other: tuple[float | None, bool]) -> bool:
+    """A size that nobody looked at is not another size."""
+    return one[1] == other[1] and (one[0] is None or other[0] is None or one[0] == other[0])
+
+
+def _work(row: Step) -> tuple[float | None, bool]:
+    """Samples of a batch, and whether there is no training."""
+    size = row.samples / row.fetches if row.samples is not None and row.fetches else None
+    return size, row.inference
+
+
+def _usual(rows: Sequence[Step], part: Callable[[Step], int]) -> float:
+    return median(part(row) / max(1, row.count) for row in rows)
+
+
+# Which steps speak for the run now: warm, of the present pace and work, and not too old.
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The window's steps."""
+
+    steps: tuple[Step, ...]
+    warmup_left: int
+    """Steps still needed before there can be a verdict; 0 once there are enough."""
+    cut_ns: int
+    """Start of the present pace and work: give it back with the next call."""
+    change: PaceChange | None
+    """Set by the call that found it; its `index` counts in `steps` of before the cut: use
+    `steps[0]` as the first step of the new pace."""
+
+
+def choose_window(all_steps: Sequence[Step], cut_ns: int = 0) -> Choice:
+    """The steps to judge from all that are held, oldest first.
+
+    It grows from 10 to 100 steps; where those are less than 5 s, it is the last 5 s. `cut_ns` is
+    what the last call returned: a change of pace stays cut after its far side has been forgotten.
+    """
+    if not all_steps:
+        return Choice((), thresholds.WARMUP_STEPS + thresholds.LEAST_STEPS, cut_ns, None)
+    warm = warm_after(all_steps)
+    recent = _present(all_steps[-thresholds.CHANGE_ROWS :], warm, cut_ns)
+    change = _change(recent)
+    if change is not None:
+        cut_ns = recent[change.index].start_ns
+    newest = all_steps[-1]
+    rows = all_steps[-thresholds.WINDOW_ROWS :]
+    if newest.end_ns - rows[0].start_ns < thresholds.FAST_WINDOW_NS:
+        rows = _since(all_steps, newest.end_ns - thresholds.FAST_WINDOW_NS)
+    kept = _present(rows, warm, cut_ns)
+    have = sum(row.count for row in kept)
+    left = max(0, thresholds.LEAST_STEPS - have)
+    if left and not have:
+        left += max(0, warm - newest.number)
+    return Choice(tuple(kept), left, cut_ns, change)
+
+
+def _change(rows: Sequence[Step]) -> PaceChange | None:
+    """Where the pace or the work last became another, and what did."""
+    paces_ns = [pace_of(row) for row in rows]
+    found, work = last_change(paces_ns), new_work(rows)
+    if work is not None and (found is None or found.index < work):
+        found = PaceChange(work, median(paces_ns[:work]), median(paces_ns[work:]))
+    if found is None:
+        return None
+    return replace(found, what=what_changed(rows[: found.index], rows[found.index :]))
+
+
+def _present(rows: Sequence[Step], warm: int, cut_ns: int) -> list[Step]:
+    return [row for row in rows if row.start_ns >= cut_ns and row.number - row.count >= warm]
+
+
+def _since(rows: Sequence[Step], start_ns: int) -> Sequence[Step]:
+    """Rows that ended after `start_ns`."""
+    first = len(rows)
+    while first and rows[first - 1].end_ns > start_ns:
+        first -= 1
+    return rows[first:]
