@@ -13,7 +13,7 @@ from tests.processes.monitored import hello_of, started, subscribed, until, word
 BREAKING: Final = """
     import contextlib, io, itertools, threading
     from unittest.mock import patch
-    import probe.serve
+    import gpuwatch.probe.serve
     from gpuwatch.probe import api, armed, fuse, installed, loaders, publish, recorder, timeline, wrapped
     from gpuwatch.probe.hooks import backward, checkpoint, compilation, dataloader, optimizer, tracing
     from gpuwatch.probe.device import stamper
@@ -135,7 +135,7 @@ def test_a_fault_while_it_is_watched_is_shown(tmp_path: Path, broken: str) -> No
     script = (
         TRAIN
         + f"""
-    import probe.serve
+    import gpuwatch.probe.serve
     def breaks(*_):
         raise ValueError("broken on purpose")
     print("waiting", flush=True)
