@@ -14,8 +14,10 @@ BREAKING: Final = """
     import contextlib, io, itertools, threading
     from unittest.mock import patch
     import gpuwatch.probe.serve
-    from gpuwatch.probe import api, armed, fuse, installed, loaders, publish, recorder, timeline, wrapped
-    from gpuwatch.probe.hooks import backward, checkpoint, compilation, dataloader, optimizer, tracing
+    from gpuwatch.probe import api, armed, fuse, installed, loaders, publish, recorder
+    from gpuwatch.probe import timeline, wrapped
+    from gpuwatch.probe.hooks import backward, checkpoint, compilation, dataloader, optimizer
+    from gpuwatch.probe.hooks import tracing
     from gpuwatch.probe.device import stamper
     from gpuwatch.probe.settings import glance
     from torch._dynamo.callback import callback_handler

@@ -1,7 +1,6 @@
 """Whether the probe gets into what is started, as far as the command line shows it."""
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from ...probe.wire import page
+from ..discovery.command_lines import is_interpreter, python_flags
 from ..errors import UsageError
 
 # What `gpuwatch run` is to start: a script, a module, or any program.
-
-_PYTHON = re.compile(r"python(\d(\.\d+)?t?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +61,6 @@ def interpreter(find: Callable[[str], str | None] = shutil.which) -> str:
     return find("python") or find("python3") or sys.executable
 
 
-def is_python(word: str) -> bool:
-    """Whether a program is a Python interpreter, by its name."""
-    return _PYTHON.fullmatch(os.path.basename(word)) is not None
-
-
 # The environment in which every Python finds the probe.
 
 BOOT: Final = str(Path(page.__file__).parents[1] / "boot")
@@ -95,8 +88,6 @@ ELSEWHERE: Final = {
     "ssh": "ssh",
 }
 """Programs that start others with an environment of their own, and what to call them."""
-WITH_A_VALUE: Final = "WX"
-"""Python's flags that take the next word where nothing follows in their own."""
 DEAF: Final = {
     "I": "python -I takes nothing from the environment",
     "E": "python -E takes nothing from the environment",
@@ -112,39 +103,8 @@ def why_unreached(words: Sequence[str]) -> str | None:
         return f"{elsewhere} has an environment of its own; put gpuwatch run behind it"
     if program == "env" and any(word in ("-", "-i", "--ignore-environment") for word in words[1:]):
         return "env -i empties the environment; put gpuwatch run behind it"
-    if is_python(program):
+    if is_interpreter(program):
         for flag in python_flags(words):
             if flag in DEAF:
                 return DEAF[flag]
     return None
-
-
-def python_flags(words: Sequence[str]) -> str:
-    """The letters of the interpreter's own flags, up to what it is to run."""
-    return _parsed(words)[0]
-
-
-def after_flags(words: Sequence[str]) -> Sequence[str]:
-    """What it is to run, from "-m", "-c" or the script on."""
-    return words[_parsed(words)[1] :]
-
-
-def _parsed(words: Sequence[str]) -> tuple[str, int]:
-    """The letters, and where among the words they end."""
-    letters, at = "", 1
-    while at < len(words):
-        word = words[at]
-        if word.startswith("--"):
-            at += 2 if word == "--check-hash-based-pycs" else 1
-            continue
-        if not word.startswith("-") or word == "-":
-            break
-        for place, letter in enumerate(word[1:], start=1):
-            if letter in "cm":
-                return letters, at
-            letters += letter
-            if letter in WITH_A_VALUE:
-                at += place == len(word) - 1
-                break
-        at += 1
-    return letters, at

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..discovery.access import looking_in, refused_because, sees_our_files
-from ..discovery.command_lines import run_again
+from ..discovery.command_lines import is_interpreter, run_again
 from ..discovery.targets import still_runs
 from ..errors import GpuwatchError, NoProcessError, NotPermittedError, UsageError
-from .command import is_python
 
 OLDEST: Final = (3, 14)
 """The first with `sys.remote_exec` (PEP 768)."""
@@ -53,7 +52,7 @@ def target_python(pid: int) -> TargetPython:
             "Its files are not those that are seen from here.",
             "Run gpuwatch inside the container, with the pid that the process has there.",
         )
-    if not is_python(exe.removesuffix(" (deleted)")):
+    if not is_interpreter(exe.removesuffix(" (deleted)")):
         raise UsageError(
             f'{pid} is "{os.path.basename(exe)}", not Python',
             "Only a Python interpreter can be asked to take the probe.",

@@ -7,14 +7,18 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.probe.launchers import is_launcher
-from gpuwatch.tui.discovery.command_lines import ANY, command_for, run_again
+from gpuwatch.tui.discovery.command_lines import (
+    ANY,
+    command_for,
+    is_interpreter,
+    python_flags,
+    run_again,
+)
 from gpuwatch.tui.errors import UsageError
 from gpuwatch.tui.launch.command import (
     BOOT,
     command_of,
     interpreter,
-    is_python,
-    python_flags,
     why_unreached,
     with_probe,
 )
@@ -104,8 +108,10 @@ def test_what_can_be_reached(line: str) -> None:
 
 def test_pythons_by_name() -> None:
     named = ["python", "/usr/bin/python3", "python3.14", "/x/python3.13t"]
-    assert all(is_python(name) for name in named)
-    assert not any(is_python(name) for name in ("pythonw", "ipython", "bpython3", "python-config"))
+    assert all(is_interpreter(name) for name in named)
+    assert not any(
+        is_interpreter(name) for name in ("pythonw", "ipython", "bpython3", "python-config")
+    )
 
 
 @pytest.mark.parametrize(
