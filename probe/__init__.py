@@ -13,10 +13,16 @@ if TYPE_CHECKING:
 __all__ = ["install", "phase", "step", "uninstall", "wrap"]
 
 if __name__ == "probe":
-    # Imported from a clone's top folder: one probe in a process, whichever name it is called by.
-    import gpuwatch.probe
+    # The alias: one probe in a process, by whichever name, even where `gpuwatch` is the user's.
+    import os
+    from importlib.machinery import SourceFileLoader
+    from types import ModuleType
 
-    sys.modules["probe"] = gpuwatch.probe
+    home = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gpuwatch")
+    names = ModuleType("gpuwatch_putting_in")
+    file = os.path.join(home, "probe", "boot", "putting_in.py")
+    SourceFileLoader(names.__name__, file).exec_module(names)
+    sys.modules["probe"] = names.import_ours("probe", home)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,8 @@
-"""The probe into a process that did not ask for it: `gpuwatch run` and `attach --inject`.
+"""Our package in a process where the names `probe` and `gpuwatch` may be somebody else's.
 
-The interpreter is the program's own, and so are its packages: what is there already is used, and
-what is called like ours without being it stays what the program meant.
+The interpreter is the program's own, and so are its packages: a copy of ours that is there already
+is used, and what is only called like ours stays the program's. This file is loaded by its path,
+and so imports nothing of ours.
 """
 
 import os
@@ -17,7 +18,8 @@ NAMES = ("gpuwatch", "_gpuwatch")
 
 
 def put_in(package: str) -> str | None:
-    """Install the probe that lies in the directory `package`; why not, where it could not be."""
+    """Install the probe that lies in the directory `package` (`gpuwatch run`, `attach --inject`);
+    why not, where it could not be."""
     invalidate_caches()  # they may have been installed since the program began
     missing = [NEEDED[module] for module in NEEDED if find_spec(module) is None]
     if missing:
@@ -27,7 +29,7 @@ def put_in(package: str) -> str | None:
         )
     if os.environ.get("GPUWATCH") == "0":
         return "it was started with GPUWATCH=0"
-    probe = _probe(os.path.dirname(package))
+    probe = import_ours("probe", os.path.dirname(package))
     if "probe" not in sys.modules and find_spec("probe") is None:
         sys.modules["probe"] = probe
     probe.install()
@@ -36,26 +38,34 @@ def put_in(package: str) -> str | None:
 
 def take_out(package: str) -> None:
     """Uninstall the probe that `put_in` has installed."""
-    _probe(os.path.dirname(package)).uninstall()
+    import_ours("probe", os.path.dirname(package)).uninstall()
 
 
-def _probe(home: str) -> ModuleType:
-    """Our probe: the program's own copy, else the one below `home`. Its modules import each other
-    relatively, so that any name serves."""
-    name = next(name for name in NAMES if _is_free_or_ours(name))
+def import_ours(module: str, home: str) -> ModuleType:
+    """A module of our package: of the program's own copy, else of the one in the directory `home`.
+    Ours import each other relatively, so that any name serves."""
+    name = next(filter(_is_free_or_ours, NAMES), None)
+    if name is None:
+        raise ImportError("there are other modules called " + " and ".join(map(_named, NAMES)))
     if name not in sys.modules and find_spec(name) is None:
         file = os.path.join(home, "__init__.py")
         spec = spec_from_file_location(name, file, submodule_search_locations=[home])
         assert spec is not None
         assert spec.loader is not None
-        module = sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return import_module(f"{name}.probe")
+        package = sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(package)
+    return import_module(f"{name}.{module}")
+
+
+def _named(name: str) -> str:
+    spec = getattr(sys.modules.get(name), "__spec__", None) or find_spec(name)
+    return f"{name} ({getattr(spec, 'origin', None) or 'a folder'})"
 
 
 def _is_free_or_ours(name: str) -> bool:
-    spec = sys.modules[name].__spec__ if name in sys.modules else find_spec(name)
-    if spec is None:
-        return name not in sys.modules
-    folders = spec.submodule_search_locations or []
+    if name in sys.modules:
+        spec = getattr(sys.modules[name], "__spec__", None)
+    elif (spec := find_spec(name)) is None:
+        return True
+    folders = getattr(spec, "submodule_search_locations", None) or []
     return any(os.path.isfile(os.path.join(it, "probe", "wire", "page.py")) for it in folders)

@@ -81,8 +81,8 @@ HELD = """
     def leaping():
         return real() + leapt[0]
     clock.now_ns = leaping
-    import probe.serve
-    probe.serve.RESTING_MARKS = 10**9  # every step has its row
+    import gpuwatch.probe.serve
+    gpuwatch.probe.serve.RESTING_MARKS = 10**9  # every step has its row
     walls = itertools.cycle([0.0, 4e9, -5.0])
     clock.unix_seconds = lambda: next(walls)
 """

@@ -20,9 +20,9 @@ WAITS = TRAIN + f"    print(train({STEPS}, at_step=wait_at({AT})), flush=True)\n
 WAITS_TWICE = WAITS + "    sys.stdin.readline()\n"
 
 IN_A_HURRY = """
-    import probe.peers, probe.serve
-    probe.serve.TURN_S = 0.004
-    probe.peers.PEER_TIMEOUT_NS = 600_000_000_000
+    import gpuwatch.probe.peers, gpuwatch.probe.serve
+    gpuwatch.probe.serve.TURN_S = 0.004
+    gpuwatch.probe.peers.PEER_TIMEOUT_NS = 600_000_000_000
 """
 """Fifty times the messages, to a monitor that is not given up: minutes are over in seconds."""
 

@@ -64,12 +64,12 @@ def test_a_process_that_is_not_python() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs another user")
 def test_somebody_elses_process(tmp_path: Path) -> None:
-    # Another user may not be able to read this interpreter: it is loaded before we become one.
     runner = tmp_path / "runner.py"
     runner.write_text(
         "import os, sys\n"
-        "import gpuwatch.tui.cli.target\n"
         "from gpuwatch.tui.cli.main import main\n"
+        "from tests.processes.loaded import load_everything\n"
+        "load_everything()\n"
         "os.setuid(65534)\n"
         "sys.exit(main(['attach', sys.argv[1], '--json']))\n"
     )

@@ -52,9 +52,12 @@ def test_the_training_ends_with_the_monitor_however_that_ends(number: signal.Sig
 
 def clone_with(folder: Path, script: str) -> Path:
     """A tree whose only demonstration is `script`."""
-    for package in ("probe", "tui"):
+    for package in ("gpuwatch", "probe", "tui"):
         shutil.copytree(
-            ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__")
+            ROOT / package,
+            folder / package,
+            symlinks=True,
+            ignore=shutil.ignore_patterns("__pycache__"),
         )
     (folder / "demo").mkdir()
     (folder / "demo" / "only.py").write_text(script)

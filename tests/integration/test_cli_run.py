@@ -89,7 +89,7 @@ def test_the_program_sees_what_it_would_see_without(folder: Path, words: list[st
     assert (given.returncode, given.stderr) == (0, without.stderr)
     seen, expected = json.loads(given.stdout), json.loads(without.stdout)
     boot, rest = seen.pop("pythonpath").split(os.pathsep, 1)
-    assert (boot, rest) == (str(ROOT / "probe" / "boot"), expected.pop("pythonpath"))
+    assert (boot, rest) == (str(ROOT / "gpuwatch" / "probe" / "boot"), expected.pop("pythonpath"))
     assert seen.pop("finders") == ["TorchFinder", *expected.pop("finders")]
     del seen["pid"], expected["pid"]
     assert seen == expected
@@ -172,14 +172,6 @@ def test_what_is_known_to_be_out_of_reach_is_said_and_runs(
     assert "TorchFinder" not in json.loads(done.stdout)["finders"]
 
 
-def test_a_module_of_the_program_called_probe_stays_the_program_s(folder: Path) -> None:
-    (folder / "probe.py").write_text("WHOSE = 'the user'\n")
-    (folder / "uses.py").write_text("import torch, probe\nprint(probe.WHOSE)")
-    done = gpuwatch_run(str(folder / "uses.py"), folder=ROOT)
-    assert (done.returncode, done.stdout) == (0, "the user\n")
-    assert "a module of its own that is called probe" in done.stderr
-
-
 def test_a_python_without_the_packages_is_told_how_to_get_them(folder: Path) -> None:
     (folder / "bare.py").write_text("import torch\nprint('ran')")
     made = subprocess.run(
@@ -188,8 +180,6 @@ def test_a_python_without_the_packages_is_told_how_to_get_them(folder: Path) -> 
     assert made.returncode == 0
     python = folder / "venv" / "bin" / "python"
     clean = {"PYTHONPATH": str(folder)}
-    (folder / "tui").symlink_to(ROOT / "tui")
-    (folder / "probe").symlink_to(ROOT / "probe")
     done = gpuwatch_run(str(python), "bare.py", folder=folder, **clean)
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert f"{python} -m pip install pyzmq msgspec" in done.stderr

@@ -13,15 +13,14 @@ from tests.processes.command_line import environment
 
 NOBODY: Final = 65534
 AS_NOBODY = """
-import ctypes, os, signal, sys
-import gpuwatch.probe.serve, gpuwatch.tui.cli.target, gpuwatch.tui.doctor.checks, zmq
-import gpuwatch.tui.formats.jsonlines, gpuwatch.tui.sources.stacks
-import gpuwatch.tui.sources.surroundings, gpuwatch.tui.cli.watching
+import ctypes, os, probe, signal, sys
 from gpuwatch.tui.cli.main import main
+from tests.processes.loaded import load_everything
+
+load_everything()
 
 def become_nobody():
-    # Loaded before: another user may not be able to read this interpreter. What exec would do
-    # anew: whoever has the same user may look into the process.
+    # What exec would do anew: whoever has the same user may look into the process.
     os.setgid({nobody})
     os.setuid({nobody})
     ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)

@@ -32,8 +32,8 @@ from tests.processes.monitored import LIMIT_S, Run, hello_of, started, until
 
 HANGS = """
     import sys, threading, time
-    import probe, probe.dumps
-    probe.dumps.QUIET_NS = {quiet_ns}
+    import gpuwatch.probe.dumps, probe
+    gpuwatch.probe.dumps.QUIET_NS = {quiet_ns}
     probe.install()
     lock, held = threading.Lock(), threading.Event()
 

@@ -62,7 +62,7 @@ def join():
 """
 """What init_process_group leaves to be seen."""
 TRAINS = (
-    "import gpuwatch.probe.api; probe.install(); gpuwatch.probe.api._installed.recorder.mark(6)"
+    "import probe; from gpuwatch.probe import api; probe.install(); api._installed.recorder.mark(6)"
 )
 """A first backward (`probe.wire.marks.BACKWARD_ENTER`): what is spawned is watched from there."""
 

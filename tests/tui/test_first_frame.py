@@ -42,7 +42,7 @@ def test_the_first_frame_waits_for_no_view_no_source_and_no_rule() -> None:
         "import gpuwatch.tui.cli.attach, gpuwatch.tui.session.live, gpuwatch.tui.app"
     )
     late = (
-        "gpuwatch.tui.screens.tabs",
+        "gpuwatch.tui.widgets.charts.sawtooth",
         "gpuwatch.tui.verdict.engine",
         "gpuwatch.tui.verdict.window",
     )
@@ -55,7 +55,7 @@ def test_the_first_frame_waits_for_no_view_no_source_and_no_rule() -> None:
     assert not loaded & {
         "zmq",
         "pynvml",
-        "gpuwatch.tui.widgets.charts.columns",
+        "gpuwatch.tui.widgets.charts.cursor",
         "gpuwatch.tui.recording.reader",
     }
 

@@ -44,7 +44,7 @@ def test_colours(environ: dict[str, str], count: str) -> None:
 
 def test_no_terminal_is_a_reason() -> None:
     code = (
-        "import sys, gpuwatch.tui.terminal as t; "
+        "import sys, gpuwatch.tui.terminal as t\n"
         "sys.exit(0 if t.why_no_screen() == 'no terminal' else 1)"
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.DEVNULL)
@@ -68,8 +68,6 @@ def test_output_states() -> None:
 
 
 def test_asking_does_not_load_the_screen() -> None:
-    code = (
-        "import sys, gpuwatch.tui.terminal, gpuwatch.tui.model.provider; "
-        "sys.exit('textual' in sys.modules)"
-    )
+    code = "import sys, gpuwatch.tui.terminal, gpuwatch.tui.model.provider\n"
+    code += "sys.exit('textual' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

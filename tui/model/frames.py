@@ -40,7 +40,7 @@ MACHINERY: Final = (
     "functools.py",
     "importlib/",
     "<frozen",
-    "probe/",
+    "gpuwatch/probe/",
     "_pytest/",
 )
 """Files that say how something waits, never what for."""

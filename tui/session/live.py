@@ -12,11 +12,11 @@ from ..model.provider import RecordingProvider, SnapshotProvider
 from ..model.snapshot import Event, Snapshot, gone
 from ..recording.format import SUFFIX, Header
 from ..recording.tape import Tape
-from .collector import STOPPED_NS, Clock, Collector
-from .session import Session
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the first frame waits for none of them
     from ..recording.recorder import Recorder
+    from .collector import Clock, Collector
+    from .session import Session
 
 # The picture of a process that nobody has looked at yet: there before all that makes it is loaded.
 
@@ -76,7 +76,9 @@ class LivePicture:
 
     news = ""
 
-    def __init__(self, session: Session, collector: Collector, clock: Clock = real_clock) -> None:
+    def __init__(
+        self, session: "Session", collector: "Collector", clock: "Clock" = real_clock
+    ) -> None:
         self._session = session
         self._collector = collector
         self._clock = clock
@@ -89,6 +91,8 @@ class LivePicture:
     def snapshot(self) -> Snapshot:
         """The picture at this moment. What was not heard while this process was stopped is no
         silence of the run's, so then it is listened for first."""
+        from .collector import STOPPED_NS
+
         now_ns, before_ns = self._clock.now_ns(), self._pictured_ns
         late = before_ns is not None and now_ns - before_ns > STOPPED_NS
         if late and self._collector.was_stopped(now_ns):
@@ -115,7 +119,7 @@ class RecordablePicture:
         picture: SnapshotProvider,
         tape: Tape,
         header: Callable[[int | None], Header],
-        clock: Clock = real_clock,
+        clock: "Clock" = real_clock,
     ) -> None:
         self._picture = picture
         self._tape = tape
