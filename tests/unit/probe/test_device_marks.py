@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpuwatch.probe.device.governor import Governor
-from gpuwatch.probe.wire.messages import GpuStep
+from gpuwatch.probe.rows import GpuStep
 from tests.unit.probe.fake_device import REACH_NS, FakeDevice, FakeStream
 from tests.unit.probe.held_clock import MS, Rows, Watched, watched
 
