@@ -64,7 +64,7 @@ def decode_request(frame: bytes) -> Request:
         raise ValueError(f"Invalid value {words[0][:40]!r}")
     kind, types = _REQUESTS[words[0]]
     fields = words[1 : 1 + len(types)]
-    if tuple(map(type, fields)) != types or not all(-(2**63) <= it < 2**63 for it in fields):
+    if tuple(map(type, fields)) != types or not all(-(2**63) <= it < 2**64 for it in fields):
         raise ValueError(f"fields of {words[0]!r}")
     return kind(*fields)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpuwatch.probe.device.governor import Governor
-from gpuwatch.probe.rows import GpuStep
+from gpuwatch.probe.wire.messages import GpuStep
 from tests.unit.probe.fake_device import REACH_NS, FakeDevice, FakeStream
 from tests.unit.probe.held_clock import MS, Rows, Watched, watched
 
@@ -31,7 +31,7 @@ class Run:
         ledger = self.host.timeline.ledger
         for told in self.governor.told():
             ledger.take(told, self.host.timeline.steps)
-        return ledger.steps()
+        return [GpuStep(*row) for row in ledger.steps()]
 
     def work(self, host_ms: float, device_ms: float) -> None:
         """The host issues a kernel in that time."""
