@@ -30,6 +30,10 @@ class Armed:
         """Begin to publish."""
         self._publisher.start()
 
+    def abandon(self) -> None:
+        """In a forked child: what this stands for is the parent's."""
+        self._publisher.abandon()
+
     def tell_fault(self) -> None:
         """The fuse has blown: say so on the page, which needs nobody's help."""
         self._page.words[page.WORD_STATE] = page.STATE_DISARMED

@@ -16,7 +16,7 @@ from typing import Final
 
 from .peers import Peer
 from .recorder import Recorder
-from .wire.dump import Dump, ThreadStack
+from .rows import Dump, ThreadStack
 
 QUIET_NS: Final = 5_000_000_000
 """No mark for so long: half of what the monitor takes for a stall at the least."""

@@ -1,19 +1,84 @@
-"""The socket: one ROUTER on a unix socket that only its owner (and root) can reach."""
+"""The socket: the ROUTER side of ZeroMQ's protocol on a unix socket that only its owner and root
+reach.
 
+One thread owns it. Nothing waits for a peer: what a monitor does not read waits here up to a bound,
+beyond that it loses messages (they are numbered, so it can count them), and one that reads nothing
+for a while is dropped.
+"""
+
+import errno
 import os
-from typing import Final, cast
+import select
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Final
 
-import zmq
-
+from . import clock
+from .descriptors import check_spare, identity_of, is_spare
 from .socket_directory import make_safe
+from .zmtp import Connection, ProtocolError, frame_header
 
-SEND_QUEUE: int = 256
-"""Messages a monitor may be behind; what comes after is dropped for it, and it can count them."""
-LONGEST_REQUEST_BYTES: int = 4096
-_EVENTS: Final = int(zmq.EVENTS)
-_ARRIVED: Final = int(zmq.POLLIN)
-_AT_ONCE: Final = int(zmq.NOBLOCK)
-_AND_MORE: Final = int(zmq.NOBLOCK | zmq.SNDMORE)
+MOST_CONNECTIONS: Final = 16
+BACKLOG: Final = 64
+MOST_WAITING_BYTES: Final = 2_000_000
+"""What may wait for a peer; one message may always, however long (4 MB)."""
+HANDSHAKE_NS: Final = 2_000_000_000
+STALLED_NS: Final = 30_000_000_000
+"""A peer that has read nothing for so long while something waited for it is dropped."""
+IDLE_NS: Final = 5_000_000_000
+"""A peer that has said nothing for so long gives its place up when another comes."""
+MOST_REQUESTS: Final = 64
+"""Of one peer that wait to be taken; until then no more is read from it."""
+READ_BYTES: Final = 8_192
+LONGEST_PATH: Final = 107
+"""Bytes of a unix socket's."""
+_PEER: Final = struct.Struct("3i")
+"""pid, uid, gid as the kernel tells them."""
+
+
+class _Peer:
+    """One connection: its socket, its protocol and what waits for it."""
+
+    __slots__ = ("file", "heard_ns", "protocol", "sent_ns", "socket", "waiting", "waiting_bytes")
+
+    def __init__(self, connected: socket.socket, now_ns: int) -> None:
+        self.socket = connected
+        self.file = identity_of(connected.fileno())
+        self.protocol = Connection()
+        self.waiting: deque[memoryview] = deque()
+        self.waiting_bytes = 0
+        self.heard_ns = self.sent_ns = now_ns
+
+    def is_ours(self) -> bool:
+        """Nobody has closed the descriptor under us."""
+        return self.file is not None and identity_of(self.socket.fileno()) == self.file
+
+    def queue(self, data: bytes) -> None:
+        if not self.waiting:
+            self.sent_ns = clock.now_ns()
+        self.waiting.append(memoryview(data))
+        self.waiting_bytes += len(data)
+
+    def flush(self) -> None:
+        """Send what the kernel takes now. Raises OSError where the peer is not there any more."""
+        for data in self.protocol.out:
+            if self.waiting_bytes <= MOST_WAITING_BYTES:
+                self.queue(data)
+        self.protocol.out.clear()
+        while self.waiting:
+            try:
+                sent = self.socket.send(self.waiting[0])
+            except BlockingIOError:
+                return
+            self.sent_ns = clock.now_ns()
+            self.waiting_bytes -= sent
+            if sent == len(self.waiting[0]):
+                self.waiting.popleft()
+            else:
+                self.waiting[0] = self.waiting[0][sent:]
 
 
 class Endpoint:
@@ -21,99 +86,269 @@ class Endpoint:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._context = zmq.Context(io_threads=1)
-        self._socket: zmq.Socket[bytes] | None = None
+        self._listener: socket.socket | None = None
+        self._file: tuple[int, int] | None = None
+        """What the listener's descriptor is."""
         self._inode = 0
-        self._filtered: bool | None = None
-        """The kernel checks the peer's user; None before the first bind."""
+        """Of the socket's path."""
+        self._accepts_ns = 0
+        """No connection is taken before this: there was no place or no descriptor."""
+        self._peers: dict[bytes, _Peer] = {}
+        self._names = count(1)
 
     def hold(self) -> None:
         """Bind, if we are not bound or somebody has removed our socket file.
 
-        Raises OSError where that cannot be done now. Whoever is connected stays so then.
+        Raises OSError where that cannot be done now. Whoever is connected stays so.
         """
         if self._is_there():
             return
         make_safe(os.path.dirname(self.path))
-        if self._socket is not None:
-            self._socket.close(linger=0)  # it would take the new file with it, were it closed later
-            self._socket = None
-        if self._filtered is None:
-            self._socket = self._bind(filtered=True)
-            # ZMQ_IPC_FILTER_UID is deprecated upstream and may one day let nobody in; the 0700
-            # directory is the main guard.
-            self._filtered = _answers(self._context, self._socket, self.path)
-            if self._filtered:
+        self._close_listener()
+        self._listener = self._bind()
+
+    def serve(self, for_ns: int) -> None:
+        """Take connections, read and send for so long. Returns earlier when it is woken, or when
+        there is nothing to wait for. Never raises for what a peer does."""
+        began_ns = clock.now_ns()
+        until_ns = began_ns + for_ns
+        # A process that was restored on another machine finds its clock set back.
+        while began_ns <= (now_ns := clock.now_ns()) < until_ns:
+            waits = self._waits(now_ns)
+            if not waits:
                 return
-            self._socket.close(linger=0)
-            self._socket = None
-        self._socket = self._bind(self._filtered)
+            if not self._handle(_poll(waits, -(-(until_ns - now_ns) // 1_000_000))):
+                return
 
-    def _is_there(self) -> bool:
-        try:
-            return self._socket is not None and os.stat(self.path).st_ino == self._inode
-        except OSError:
-            return False
-
-    def _bind(self, filtered: bool) -> "zmq.Socket[bytes]":
-        socket = self._context.socket(zmq.ROUTER)
-        socket.linger = 0
-        socket.sndhwm = SEND_QUEUE
-        socket.rcvhwm = SEND_QUEUE
-        socket.setsockopt(zmq.MAXMSGSIZE, LONGEST_REQUEST_BYTES)
-        if filtered:
-            for uid in {os.getuid(), 0}:
-                socket.setsockopt(zmq.IPC_FILTER_UID, uid)
-        try:
-            socket.bind(f"ipc://{self.path}")
-            self._inode = os.stat(self.path).st_ino
-        except (zmq.ZMQError, OSError) as error:
-            socket.close(linger=0)
-            raise OSError(error.errno, os.strerror(error.errno or 0), self.path) from None
-        return socket
+    def wake(self) -> None:
+        """End `serve`; called by another thread, once, before the end. Takes no descriptor: a
+        listener that is shut down is readable."""
+        listener = self._listener
+        if listener is not None and identity_of(listener.fileno()) == self._file:
+            try:
+                listener.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # not every system can: then the turn's end comes first
 
     def receive(self, most: int) -> list[tuple[bytes, bytes]]:
-        """What has arrived, as (peer, frame), at most `most`; never waits."""
+        """What has arrived, as (peer, message), at most `most`; never waits."""
+        self._handle(_poll(self._waits(clock.now_ns()), 0))
         arrived: list[tuple[bytes, bytes]] = []
-        if self._socket is None:
-            return arrived
-        for _ in range(most):
-            if not cast(int, self._socket.get(_EVENTS)) & _ARRIVED:
-                break  # an error that says so costs ten times as much
-            parts = self._socket.recv_multipart(zmq.NOBLOCK)
-            if len(parts) == 2:
-                arrived.append((parts[0], parts[1]))
+        each = max(1, most // max(1, len(self._peers)))
+        for name, peer in list(self._peers.items()):
+            taken = peer.protocol.messages[: min(each, most - len(arrived))]
+            del peer.protocol.messages[: len(taken)]
+            arrived += [(name, message) for message in taken]
         return arrived
 
     def send(self, peer: bytes, frame: bytes) -> None:
         """Send, or drop it: a monitor that does not read never holds anything up."""
-        try:
-            if self._socket is not None:
-                self._socket.send(peer, _AND_MORE)
-                self._socket.send(frame, _AT_ONCE)
-        except zmq.Again:
+        found = self._peers.get(peer)
+        if found is None or found.waiting_bytes > MOST_WAITING_BYTES:
             return
+        header = frame_header(len(frame))
+        if len(frame) < 256:
+            found.queue(header + frame)
+        else:
+            found.queue(header)
+            found.queue(frame)
+        self._with(peer, _Peer.flush)
+
+    def drop(self, peer: bytes) -> None:
+        """End a connection, and forget what waits for it."""
+        found = self._peers.pop(peer, None)
+        if found is not None:
+            _close(found.socket, found.is_ours())
 
     def close(self) -> None:
-        """Unbind, which removes the file; waits for nobody."""
+        """Send what still waits, for a twentieth of a second at most; unbind, remove the file."""
+        until_ns = clock.now_ns() + 50_000_000
+        while clock.now_ns() < until_ns:
+            waits = {
+                peer.socket.fileno(): select.POLLOUT
+                for peer in self._peers.values()
+                if peer.waiting and peer.is_ours()
+            }
+            if not waits:
+                break
+            self._handle(_poll(waits, 10))
         is_there = self._is_there()
-        self._context.destroy(linger=0)
+        for name in list(self._peers):
+            self.drop(name)
+        self._close_listener()
         try:
             if is_there:
                 os.unlink(self.path)
         except OSError:
-            pass  # libzmq has removed it, or nobody may
+            pass  # nobody may
 
+    def abandon(self) -> None:
+        """In a forked child: let go of what the parent holds, without a word to anybody."""
+        for name in list(self._peers):
+            self.drop(name)
+        self._close_listener()
 
-def _answers(
-    context: "zmq.Context[zmq.Socket[bytes]]", router: "zmq.Socket[bytes]", path: str
-) -> bool:
-    """Whether a peer of our own user gets through to `router`."""
-    with context.socket(zmq.DEALER) as knock:
-        knock.linger = 0
-        knock.connect(f"ipc://{path}")
-        knock.send(b"")
-        if not router.poll(500):
+    # ------------------------------------------------------------------------------------------
+
+    def _is_there(self) -> bool:
+        try:
+            return (
+                self._listener is not None
+                and identity_of(self._listener.fileno()) == self._file
+                and os.stat(self.path).st_ino == self._inode
+            )
+        except OSError:
             return False
-        router.recv_multipart()
+
+    def _bind(self) -> socket.socket:
+        if len(os.fsencode(self.path)) > LONGEST_PATH:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), self.path)
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            check_spare(made.fileno())
+            made.setblocking(False)
+            try:
+                made.bind(self.path)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                os.unlink(self.path)  # named by pid and start time: it is ours, or nobody's
+                made.bind(self.path)
+            made.listen(BACKLOG)
+            self._inode = os.stat(self.path).st_ino
+            self._file = identity_of(made.fileno())
+        except OSError as error:
+            made.close()
+            if error.errno is None:
+                raise
+            raise OSError(error.errno, os.strerror(error.errno), self.path) from None
+        return made
+
+    def _close_listener(self) -> None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            _close(listener, identity_of(listener.fileno()) == self._file)
+
+    def _waits(self, now_ns: int) -> dict[int, int]:
+        """Descriptors to be asked for, and what for. Who stalls or never greets is dropped."""
+        waits: dict[int, int] = {}
+        for name, peer in list(self._peers.items()):
+            late = not peer.protocol.ready and now_ns - peer.heard_ns > HANDSHAKE_NS
+            stalled = peer.waiting and now_ns - peer.sent_ns > STALLED_NS
+            if late or stalled or not peer.is_ours():
+                self.drop(name)
+                continue
+            reads = len(peer.protocol.messages) < MOST_REQUESTS
+            events = select.POLLIN * reads | select.POLLOUT * bool(peer.waiting)
+            waits[peer.socket.fileno()] = events
+        listener = self._listener
+        if listener is not None and now_ns >= self._accepts_ns:
+            if identity_of(listener.fileno()) == self._file:
+                waits[listener.fileno()] = select.POLLIN
+            else:
+                self._close_listener()
+        return waits
+
+    def _handle(self, ready: list[tuple[int, int]]) -> bool:
+        """Do what can be done without waiting; returns False when `wake` was called."""
+        names = {peer.socket.fileno(): name for name, peer in self._peers.items()}
+        listener = self._listener
+        for number, events in ready:
+            if listener is not None and number == listener.fileno():
+                if events == select.POLLIN:
+                    self._accept(listener)
+                else:
+                    ready = []
+            elif (name := names.get(number)) is not None:
+                if events & select.POLLIN:
+                    self._with(name, _read)
+                elif events & ~select.POLLOUT:
+                    self.drop(name)
+                self._with(name, _Peer.flush)
+        return bool(ready)
+
+    def _accept(self, listener: socket.socket) -> None:
+        """One connection, if there is a place and a descriptor for it; else it waits in the
+        kernel's queue."""
+        now_ns = clock.now_ns()
+        if not (self._has_place(now_ns) and is_spare(listener.fileno())):
+            self._accepts_ns = now_ns + 250_000_000
+            return
+        try:
+            connected, _ = listener.accept()
+        except BlockingIOError:
+            return  # it has gone already
+        except OSError:
+            self._accepts_ns = now_ns + 250_000_000
+            return
+        connected.setblocking(False)
+        if not _may_enter(connected):
+            connected.close()
+            return
+        name = b"%d" % next(self._names)
+        self._peers[name] = _Peer(connected, now_ns)
+        self._with(name, _Peer.flush)
+
+    def _has_place(self, now_ns: int) -> bool:
+        if len(self._peers) < MOST_CONNECTIONS:
+            return True
+        name = min(self._peers, key=lambda one: self._peers[one].heard_ns)
+        if now_ns - self._peers[name].heard_ns < IDLE_NS:
+            return False
+        self.drop(name)
         return True
+
+    def _with(self, name: bytes, does: Callable[[_Peer], None]) -> None:
+        """Something with a peer, if it is still there; it is not any more where that fails."""
+        peer = self._peers.get(name)
+        if peer is None:
+            return
+        try:
+            does(peer)
+        except OSError:
+            self.drop(name)
+        except ProtocolError:
+            try:
+                peer.flush()  # an ERROR may tell it why
+            except OSError:
+                pass
+            self.drop(name)
+
+
+def _poll(waits: dict[int, int], most_ms: int) -> list[tuple[int, int]]:
+    """Descriptors that are ready, with what for. `poll` takes none of its own, unlike `epoll`."""
+    poll = select.poll()
+    for number, events in waits.items():
+        poll.register(number, events)
+    return poll.poll(most_ms)
+
+
+def _read(peer: _Peer) -> None:
+    """Raises OSError where it has left, ProtocolError where it speaks something else."""
+    try:
+        data = peer.socket.recv(READ_BYTES)
+    except BlockingIOError:
+        return
+    if not data:
+        raise ConnectionResetError
+    if peer.protocol.ready:
+        peer.heard_ns = clock.now_ns()
+    peer.protocol.feed(data)
+
+
+def _may_enter(connected: socket.socket) -> bool:
+    """Whether the peer is our user or root, as the kernel tells; the directory keeps the others
+    out where it tells nothing."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return True
+    told = connected.getsockopt(socket.SOL_SOCKET, option, _PEER.size)
+    return _PEER.unpack(told)[1] in (os.getuid(), 0)
+
+
+def _close(one: socket.socket, is_ours: bool) -> None:
+    """Close it, unless its number is another file's by now."""
+    if is_ours:
+        one.close()
+    else:
+        one.detach()

@@ -10,7 +10,7 @@ from typing import Final
 from . import clock
 from .encodable import encodable
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """The same number as messages.SCHEMA, which needs the codec: a test holds them together."""
 VERSION: Final = "0.1.0"
 

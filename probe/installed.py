@@ -69,8 +69,11 @@ class Installed:
 
     def after_fork_in_child(self) -> None:
         """No publisher here, and the page is the parent's: dormant until this child trains."""
-        self._armed = None
+        armed, self._armed = self._armed, None
         self.recorder.forget()
+        if armed is not None:
+            with self._fuse:
+                armed.abandon()
 
     def _attacher(self, attach: Callable[[Recorder], Detach]) -> Callable[[], None]:
         def attach_now() -> None:

@@ -25,7 +25,7 @@ from .open_step import (
     OpenStep,
 )
 from .overlays import Name
-from .wire.messages import GpuMemory, GpuStep
+from .rows import GpuMemory, GpuStep
 
 MOST_WAITING: Final = 2048
 """Steps whose times have not come."""

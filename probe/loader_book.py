@@ -1,9 +1,7 @@
 """The loaders of a run, as the marks tell of them."""
 
-from msgspec.structs import replace
-
 from .loaders import BatchSeen, LoaderRow
-from .wire.messages import Loader
+from .rows import Loader
 
 
 class LoaderBook:
@@ -21,8 +19,7 @@ class LoaderBook:
             self._loaders.pop(next(iter(self._loaders)))
         told = Loader(*row)
         if before is not None:
-            told = replace(
-                told,
+            told = told._replace(
                 iterations=before.iterations + 1,
                 evaluation=before.evaluation,
                 batch_bytes=before.batch_bytes,
@@ -45,7 +42,7 @@ class LoaderBook:
         key = self._key_of.get(iterator, 0)
         loader = self._loaders.get(key)
         if loader is not None and loader.evaluation != evaluation:
-            self._loaders[key] = replace(loader, evaluation=evaluation)
+            self._loaders[key] = loader._replace(evaluation=evaluation)
 
     def seen(self, iterator: int, batch: BatchSeen) -> None:
         """A batch of an iterator was looked at. Its size is told when it changes by a quarter."""
@@ -56,8 +53,7 @@ class LoaderBook:
         same = (loader.batch_device, loader.pinned) == (batch.device, batch.pinned)
         if same and abs(batch.bytes - (loader.batch_bytes or 0)) * 4 <= batch.bytes:
             return
-        self._loaders[key] = replace(
-            loader,
+        self._loaders[key] = loader._replace(
             batch_bytes=batch.bytes,
             batch_tensors=batch.tensors,
             batch_device=batch.device,

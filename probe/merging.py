@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from .wire.messages import GpuStep, Step
+from .rows import GpuStep, Step
 
 AnyStep = TypeVar("AnyStep", Step, GpuStep)
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .wire.messages import Open, Step
+from .rows import Open, Step
 
 DATA: Final = 0
 STARTUP: Final = 1

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from .wire.messages import Loader, Settings
+from .rows import Loader
+from .settings.reading import Reading
 
 PEER_TIMEOUT_NS: Final = 5_000_000_000
 """Monitors say every second that they watch; five silent seconds are a dead or stopped one."""
@@ -21,7 +22,7 @@ class Peer:
     greeted: bool = False
     told: list[Loader] = field(default_factory=list)
     """The loaders as it last heard of them."""
-    told_settings: Settings | None = None
+    told_settings: Reading | None = None
     dumped_ns: int | None = None
     """When it was last given a dump."""
 
@@ -31,9 +32,9 @@ class Peer:
         self.told = loaders
         return changed
 
-    def settings_to_tell(self, settings: Settings) -> Settings | None:
+    def settings_to_tell(self, settings: Reading) -> Reading | None:
         """The settings, if it was not told just these; None as long as there is nothing to tell."""
-        if settings == (self.told_settings or Settings()):
+        if settings == (self.told_settings or Reading()):
             return None
         self.told_settings = settings
         return settings

@@ -11,8 +11,8 @@ from operator import add, sub
 from typing import Any, Final, NamedTuple
 
 from .recorder import Mark
+from .rows import Step
 from .wire import marks
-from .wire.messages import Step
 
 _BODY: Final = (
     marks.FETCH_LEAVE,

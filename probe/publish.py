@@ -1,39 +1,53 @@
 """The one slow thread: it owns the socket and turns marks into steps, four times a second."""
 
+import signal
 import threading
+from typing import Final
 
 from .fuse import Fuse
 from .identity import Identity
 from .recorder import Recorder
+from .serve import Server, serve
 from .state_page import StatePage
+
+_OF_THE_THREAD: Final = frozenset(
+    getattr(signal, name) for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
+)
+"""Signals of what a thread itself does; blocked, they would end the process without a handler."""
 
 
 class Publisher:
-    """A daemon thread around `probe.serve`, whose imports (codec, pyzmq) it does itself."""
+    """A daemon thread around `probe.serve`, which takes no signal: those are the run's."""
 
     def __init__(
         self, recorder: Recorder, state_page: StatePage, fuse: Fuse, identity: Identity
     ) -> None:
-        self._parts = (recorder, state_page, fuse, identity)
         self._fuse = fuse
+        self._server = Server(recorder, state_page, fuse, identity)
         self._stop = threading.Event()
         self._reason = "exiting"
         self._thread = threading.Thread(target=self._run, name="gpuwatch", daemon=True)
 
     def start(self) -> None:
-        """Begin to publish."""
-        self._thread.start()
+        """Begin to publish. Raises RuntimeError where no thread can be had."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OF_THE_THREAD)
+        try:
+            self._thread.start()  # it inherits the mask
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def stop(self, reason: str, wait_s: float) -> bool:
         """Say good-bye and end; waits at most `wait_s`. Whether the thread has ended by then."""
         self._reason = reason
         self._stop.set()
+        self._server.wake()
         self._thread.join(wait_s)
         return not self._thread.is_alive()
 
+    def abandon(self) -> None:
+        """In a forked child, where the thread is not: let go of the parent's sockets."""
+        self._server.abandon()
+
     def _run(self) -> None:
         with self._fuse:
-            from .serve import Server, serve
-
-            server = Server(*self._parts)
-            serve(server, self._stop, lambda: self._reason)
+            serve(self._server, self._stop, lambda: self._reason)

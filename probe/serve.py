@@ -1,6 +1,6 @@
 """The publisher's work: marks into steps, steps to whoever watches. Runs on its own thread.
 
-Imports the codec and pyzmq, so only that thread imports this module. Never touches CUDA.
+Never touches CUDA, and imports nothing once it runs: a fork would inherit the lock of that import.
 """
 
 import os
@@ -8,15 +8,24 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from threading import Event
-from time import sleep
+from time import monotonic, sleep
 from typing import Final
 
 from . import clock
 from .device.governor import Governor
 from .device.sampling import Sampling
 from .dumps import Dumps
+from .encoding import (
+    AskStacks,
+    Leave,
+    Subscribe,
+    decode_request,
+    encode_batch,
+    encode_bye,
+    encode_dump,
+    encode_greeting,
+)
 from .endpoint import Endpoint
-from .fitting import encode_batch
 from .fuse import Fuse
 from .identity import Identity, torch_version
 from .leftovers import remove_leftovers
@@ -26,27 +35,12 @@ from .peers import Peer, Peers
 from .plain import FEWEST_MARKS
 from .recorder import Recorder
 from .resident import resident_bytes
+from .rows import Batch, GpuClock, GpuMemory, GpuStep, Step
 from .settings.glance import Glance
 from .state_page import StatePage
 from .timeline import Timeline
 from .tracer import NOBODY, Tracer
 from .wire import page
-from .wire.messages import (
-    AskStacks,
-    Batch,
-    Bye,
-    GpuClock,
-    GpuMemory,
-    GpuStep,
-    Greeting,
-    Hello,
-    Leave,
-    Settings,
-    Step,
-    Subscribe,
-    decode_request,
-    encode_message,
-)
 
 TURN_S: Final = 0.25
 """A turn costs 0.2 ms before the first step, 0.3 ms with a monitor to tell: the caches are cold and
@@ -92,7 +86,7 @@ class Server:
         self._history: deque[Step] = deque(maxlen=HISTORY_ROWS)
         self._gpu_history: deque[GpuStep] = deque(maxlen=HISTORY_ROWS)
         self._endpoint: Endpoint | None = None
-        self._mark_cost_ns = mark_cost_ns()
+        self._mark_cost_ns: int | None = None
         self._marks = 0
         self._newest = -1
         """Number of the newest mark at the last turn."""
@@ -110,6 +104,7 @@ class Server:
 
     def open(self) -> None:
         """Bind the socket."""
+        self._mark_cost_ns = mark_cost_ns()
         if self._identity.endpoint is None:
             return
         path = self._identity.endpoint.removeprefix("ipc://")
@@ -156,12 +151,28 @@ class Server:
         self._tracer.allow(NOBODY)
         if self._endpoint is None:
             return
-        bye = encode_message(Bye(reason, self._timeline.steps))
+        bye = encode_bye(reason, self._timeline.steps)
         for identity, _ in self._peers.items():
             self._endpoint.send(identity, bye)
-        if self._peers:
-            sleep(0.02)  # zmq's own thread has to write it before linger 0 throws it away
         self._endpoint.close()
+
+    def wait(self, stop: Event, seconds: float) -> None:
+        """Until the next turn, or until `stop` is set and `wake` called: serve the connections."""
+        until_s = monotonic() + seconds
+        if self._endpoint is not None and not stop.is_set():
+            self._endpoint.serve(round(seconds * 1e9))
+        if (left_s := until_s - monotonic()) > 0:
+            stop.wait(left_s)
+
+    def wake(self) -> None:
+        """End `wait`. Called by the thread that has set `stop`."""
+        if self._endpoint is not None:
+            self._endpoint.wake()
+
+    def abandon(self) -> None:
+        """In a forked child: let go of the parent's sockets."""
+        if self._endpoint is not None:
+            self._endpoint.abandon()
 
     # ------------------------------------------------------------------------------------------
 
@@ -274,14 +285,13 @@ class Server:
         assert self._endpoint is not None
         dump = self._dumps.for_peer(self._peers.known(identity), now_ns)
         if dump is not None:
-            self._endpoint.send(identity, encode_message(dump))
+            self._endpoint.send(identity, encode_dump(dump))
 
     def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> bool:
         """Say who we are; returns whether the past was told, which is done where it is wanted."""
         assert self._endpoint is not None
         peer.greeted = True
-        hello = Hello(**{name: getattr(self._identity, name) for name in Hello.__struct_fields__})
-        self._endpoint.send(identity, encode_message(Greeting(hello, now_ns)))
+        self._endpoint.send(identity, encode_greeting(self._identity, now_ns))
         if not (history and self._history):
             return False
         self._send_batch(identity, peer, list(self._history), list(self._gpu_history), now_ns)
@@ -306,7 +316,7 @@ class Server:
             gpu_steps=gpu,
             gpu_memory=self._gpu_memory,
             gpu_clocks=self._gpu_clocks,
-            settings=peer.settings_to_tell(Settings(*self._glance.reading)),
+            settings=peer.settings_to_tell(self._glance.reading),
             file_bytes=self._file_bytes,
             refused=self._refused,
         )
@@ -330,7 +340,9 @@ class Server:
 def serve(server: Server, stop: Event, reason: Callable[[], str]) -> None:
     """Take turns until `stop` is set."""
     server.open()
-    while not stop.wait(TURN_S):
-        server.turn()
+    while not stop.is_set():
+        server.wait(stop, TURN_S)
+        if not stop.is_set():
+            server.turn()
     server.turn(last=True)
     server.close(reason())

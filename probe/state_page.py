@@ -12,7 +12,7 @@ from .wire import page
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .wire.messages import Step
+    from .rows import Step
 
 
 class StatePage:

@@ -18,8 +18,8 @@ from .overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, Name, Overlays
 from .plain import MarkColumns, columns_of, plain_run
 from .recorder import Mark
 from .rests import Rests
+from .rows import Open, Step
 from .wire import marks
-from .wire.messages import Open, Step
 
 
 class Timeline:

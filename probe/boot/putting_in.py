@@ -11,8 +11,6 @@ from importlib import import_module, invalidate_caches
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from types import ModuleType
 
-NEEDED = {"zmq": "pyzmq", "msgspec": "msgspec"}
-"""Module and distribution of what the publisher imports."""
 NAMES = ("gpuwatch", "_gpuwatch")
 """What the package may be called here: the second where the program has a gpuwatch of its own."""
 
@@ -21,12 +19,6 @@ def put_in(package: str) -> str | None:
     """Install the probe that lies in the directory `package` (`gpuwatch run`, `attach --inject`);
     why not, where it could not be."""
     invalidate_caches()  # they may have been installed since the program began
-    missing = [NEEDED[module] for module in NEEDED if find_spec(module) is None]
-    if missing:
-        return (
-            f"this Python lacks {' and '.join(missing)}. "
-            f"Try: {sys.executable} -m pip install {' '.join(missing)}"
-        )
     if os.environ.get("GPUWATCH") == "0":
         return "it was started with GPUWATCH=0"
     probe = import_ours("probe", os.path.dirname(package))

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ..ledger import Ledger
-from ..wire.messages import GpuClock
+from ..rows import GpuClock
 from .governor import Governor
 
 TOLD_NS: Final = 1_000_000_000

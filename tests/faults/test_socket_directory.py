@@ -192,15 +192,13 @@ def test_full_or_read_only_it_says_why_and_comes_back(
 def test_a_socket_that_cannot_be_bound_again_is_none(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bind = Endpoint._bind
+    endpoint.hold()
+    os.unlink(endpoint.path)
 
-    def once(self: Endpoint, filtered: bool) -> "zmq.Socket[bytes]":
-        if not filtered:
-            raise OSError("no space")
-        return bind(self, filtered)
+    def full(self: Endpoint) -> None:
+        raise OSError("no space")
 
-    monkeypatch.setattr(Endpoint, "_bind", once)
-    monkeypatch.setattr("gpuwatch.probe.endpoint._answers", lambda *_: False)
+    monkeypatch.setattr(Endpoint, "_bind", full)
     with pytest.raises(OSError, match="no space"):
         endpoint.hold()
     assert endpoint.receive(1) == []

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from gpuwatch.probe.encoding import decode_request
 from gpuwatch.probe.identity import identify
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import messages as wire
@@ -44,7 +45,7 @@ def a_reply(data: bytes) -> None:
 def a_request(data: bytes) -> None:
     """What a monitor asks."""
     with contextlib.suppress(ValueError):
-        wire.decode_request(data)
+        decode_request(data)
 
 
 def a_page(data: bytes) -> None:

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from gpuwatch.probe.fitting import encode_batch
+from gpuwatch.probe.encoding import MOST_REPLY_BYTES, decode_request, encode_batch
 from gpuwatch.probe.fuse import Fuse
 from gpuwatch.probe.identity import identify
 from gpuwatch.probe.peers import MOST_PEERS
 from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.rows import Batch, Open, Step
 from gpuwatch.probe.serve import REQUESTS_A_TURN, Server
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import messages as wire
@@ -67,7 +68,7 @@ REQUESTS = some.one_of([anything(kind).map(wire.encode_message) for kind in know
 @pytest.mark.parametrize("tag", ["run", "eval", "exec", "profile", "stop", "set", "batch", "dump"])
 def test_nothing_else_is_a_request(tag: str) -> None:
     with pytest.raises(ValueError, match="Invalid value"):
-        wire.decode_request(msgspec.msgpack.encode([tag, 1, os.getpid(), True]))
+        decode_request(msgspec.json.encode([tag, 1, os.getpid(), True]))
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
@@ -105,11 +106,12 @@ def test_a_history_is_given_once_however_often_it_is_asked_for() -> None:
 
 def test_a_long_history_is_cut_to_what_a_reader_takes() -> None:
     phases = {f"phase {number} {'x' * 150}": number for number in range(200)}
-    row = wire.Step(1, 1, 0, 9, 0, 0, 9, 0, 0, 0, 0, 0, 0, phases, 1, 1, 1, 8, 0, 0, False)
-    opened = wire.Open(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, False)
-    rows = [msgspec.structs.replace(row, number=number) for number in range(1, 401)]
-    batch = wire.Batch(1, 0, rows, opened, [], 0, None, 1, 1, None)
-    assert len(wire.encode_message(batch)) > wire.MAX_FRAME_BYTES
+    row = Step(1, 1, 0, 9, 0, 0, 9, 0, 0, 0, 0, 0, 0, phases, 1, 1, 1, 8, 0, 0, False)
+    opened = Open(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, False)
+    rows = [row._replace(number=number) for number in range(1, 401)]
+    batch = Batch(1, 0, rows, opened, [], 0, None, 1, 1, None)
+    assert MOST_REPLY_BYTES == wire.MAX_FRAME_BYTES
+    assert len(msgspec.json.encode(batch)) > wire.MAX_FRAME_BYTES
     told = wire.decode_reply(encode_batch(batch))
     assert isinstance(told, wire.Batch)
     assert 50 < len(told.steps) < 400

@@ -141,7 +141,7 @@ def test_what_is_no_command_is_counted_and_the_run_goes_on(tmp_path: Path) -> No
         b"",
         b"\xc1" * 4_000,
         encode_message(AskStacks())[:-1],
-        *map(msgspec.msgpack.encode, (["burst", 3], ["memory"], ["exec", "id"], ["rate", 10**9])),
+        *map(msgspec.json.encode, (["burst", 3], ["memory"], ["exec", "id"], ["rate", 10**9])),
     ]
     with hanging(tmp_path) as run, peer_of(run) as peer:
         peer.subscribes()

@@ -9,8 +9,8 @@ from torch.utils.data import Dataset
 
 from gpuwatch.probe.hooks import backward, checkpoint, dataloader, optimizer
 from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.rows import Step
 from gpuwatch.probe.timeline import Timeline
-from gpuwatch.probe.wire.messages import Step
 
 MS = 1_000_000
 
@@ -72,7 +72,7 @@ def phases_ms(step: Step) -> dict[str, float]:
     """The phases of a step that are not zero, ms."""
     named = {
         name.removesuffix("_ns"): getattr(step, name) / MS
-        for name in step.__struct_fields__
+        for name in step._fields
         if name.endswith("_ns") and name not in ("start_ns", "end_ns", "data_max_ns")
     }
     named |= {name: ns / MS for name, ns in step.phases.items()}

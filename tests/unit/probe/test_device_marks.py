@@ -31,7 +31,7 @@ class Run:
         ledger = self.host.timeline.ledger
         for told in self.governor.told():
             ledger.take(told, self.host.timeline.steps)
-        return ledger.steps()
+        return [GpuStep(*row) for row in ledger.steps()]
 
     def work(self, host_ms: float, device_ms: float) -> None:
         """The host issues a kernel in that time."""

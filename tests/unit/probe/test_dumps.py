@@ -17,11 +17,12 @@ from gpuwatch.probe.dumps import (
     Dumps,
     dump,
 )
+from gpuwatch.probe.encoding import encode_dump
 from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.rows import ThreadStack
 from gpuwatch.probe.wire import marks
-from gpuwatch.probe.wire.dump import ThreadStack
-from gpuwatch.probe.wire.messages import MAX_FRAME_BYTES, encode_message
+from gpuwatch.probe.wire.messages import MAX_FRAME_BYTES
 
 S = 1_000_000_000
 
@@ -112,7 +113,7 @@ def test_the_largest_dump_fits_into_a_message(monkeypatch: pytest.MonkeyPatch) -
     widest = "\N{SNAKE}" * MOST_TEXT
     full = ThreadStack(widest, False, [(widest, widest, 10**6)] * MOST_FRAMES, True)
     seen.threads[:] = [full] * MOST_THREADS
-    assert len(encode_message(seen)) < MAX_FRAME_BYTES
+    assert len(encode_dump(seen)) < MAX_FRAME_BYTES
 
 
 def test_where_python_does_not_name_its_threads_their_numbers_do(

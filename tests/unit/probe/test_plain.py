@@ -6,9 +6,9 @@ import pytest
 
 from gpuwatch.probe.merging import merge_steps
 from gpuwatch.probe.recorder import Mark
+from gpuwatch.probe.rows import Step
 from gpuwatch.probe.timeline import Timeline
 from gpuwatch.probe.wire import marks
-from gpuwatch.probe.wire.messages import Step
 
 PLAIN = (
     marks.FETCH_LEAVE,

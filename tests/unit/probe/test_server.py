@@ -3,10 +3,10 @@
 from gpuwatch.probe.fuse import Fuse
 from gpuwatch.probe.identity import identify
 from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.rows import GpuMemory
 from gpuwatch.probe.serve import ROWS_A_TURN, Server
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
-from gpuwatch.probe.wire.messages import GpuMemory
 from tests.unit.probe.test_plain import Loop
 
 

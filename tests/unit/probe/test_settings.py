@@ -325,11 +325,11 @@ def test_what_fails_inside_trips_the_fuse_and_not_the_loop(run: Asked) -> None:
 
 def test_settings_are_told_first_and_when_they_change() -> None:
     peer = Peer(0, 1)
-    assert peer.settings_to_tell(Settings()) is None, "nothing is known yet"
-    known = Settings(threads=4)
+    assert peer.settings_to_tell(Reading()) is None, "nothing is known yet"
+    known = Reading(threads=4)
     assert peer.settings_to_tell(known) == known
-    assert peer.settings_to_tell(Settings(threads=4)) is None
-    assert peer.settings_to_tell(Settings(threads=8)) == Settings(threads=8)
+    assert peer.settings_to_tell(Reading(threads=4)) is None
+    assert peer.settings_to_tell(Reading(threads=8)) == Reading(threads=8)
 
 
 def test_settings_survive_the_wire() -> None:
