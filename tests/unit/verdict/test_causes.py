@@ -6,7 +6,7 @@ import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.windows import S, even, loader, run, stacks, step, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
@@ -14,7 +14,7 @@ METRICS = (0.6, "spread_in_python (train.py:70)", None)
 CONVOLUTION = (0.4, "conv2d (conv.py:543)", "train (train.py:31)")
 
 
-def verdict(seen: Window) -> Verdict:
+def verdict(seen: StepWindow) -> Verdict:
     return Engine().judge(seen)
 
 

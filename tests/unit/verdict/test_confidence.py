@@ -8,7 +8,7 @@ import random
 from collections import defaultdict
 from functools import cache
 
-from gpuwatch.tui.verdict.scoring import of_nothing
+from gpuwatch.tui.verdict.scoring import confidence_in_none
 from tests.unit.verdict.runs import two_waits
 from tests.unit.verdict.windows import even, run, stacks, watch, window
 
@@ -58,7 +58,7 @@ def test_no_level_of_confidence_promises_much_more_than_it_keeps() -> None:
 
 def test_few_steps_without_a_cause_are_less_sure_than_many() -> None:
     sure = [
-        of_nothing((), window(even(rows, data_ms=1, forward_ms=99), stacks=SEEN))
+        confidence_in_none((), window(even(rows, data_ms=1, forward_ms=99), stacks=SEEN))
         for rows in (20, 40, 300)
     ]
     assert sure == sorted(sure)

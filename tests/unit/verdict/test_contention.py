@@ -9,7 +9,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.contention import contention
 from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.scoring import evidence_factor, missing_of
-from gpuwatch.tui.verdict.window import GpuActivity, Neighbour, Window
+from gpuwatch.tui.verdict.window import GpuActivity, Neighbour, StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
 
@@ -24,7 +24,7 @@ def crowded(sm: float | None = 40.0, busy: float | None = 99.0) -> GpuActivity:
     return activity(busy, others=1, others_sm=sm, neighbours=(SERVER,))
 
 
-def shared(told: GpuActivity | None, /, **on_gpu: Any) -> Window:
+def shared(told: GpuActivity | None, /, **on_gpu: Any) -> StepWindow:
     return gpu_window(STEPS, {**BEHIND, **on_gpu}, activity=told, stacks=FORWARD)
 
 
@@ -61,7 +61,7 @@ def test_time_in_which_it_waits_for_data_is_not_lost_to_others() -> None:
     ],
     ids=["idle", "not told", "alone", "no counters", "keeps up with the host", "no GPU clock"],
 )
-def test_no_contention_is_claimed(seen: Window) -> None:
+def test_no_contention_is_claimed(seen: StepWindow) -> None:
     assert contention(seen) is None
 
 
@@ -77,7 +77,7 @@ def test_others_of_whom_nobody_tells_cost_confidence_and_are_named() -> None:
 WORK = even(60, data_ms=0.2, forward_ms=40, backward_ms=50, optimizer_ms=2)
 
 
-def crowd(**fields: Any) -> Window:
+def crowd(**fields: Any) -> StepWindow:
     """A training of one thread, and others that use 1.5 of the two cores."""
     given = {"run_delay": 0.4, "others_cores": 1.5, "beside_cores": 0.0, **fields}
     return window(WORK, machine_cpu_percent=100.0, **given)
@@ -140,7 +140,7 @@ LAUNCHING = even(60, data_ms=0.2, forward_ms=12, backward_ms=16, optimizer_ms=4)
 ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 4}
 
 
-def launching(**fields: Any) -> Window:
+def launching(**fields: Any) -> StepWindow:
     given = {"main_cpu_percent": 50.0, "stacks": FORWARD, "beside_cores": 0.0, **fields}
     return gpu_window(LAUNCHING, ON_GPU, activity=activity(17.0), **given)
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine, _also
-from gpuwatch.tui.verdict.scoring import plain
+from gpuwatch.tui.verdict.scoring import state
 from tests.unit.verdict.runs import bursty_wait, steady_wait
 from tests.unit.verdict.windows import even, flips, kinds, run, watch, window
 
@@ -82,14 +82,14 @@ def test_a_verdict_holds_since_it_was_said() -> None:
     assert (first.since_ns, first.since_step) == (rows[199].end_ns, 200)
     later = engine.judge(window(rows))
     assert (later.since_ns, later.since_step) == (first.since_ns, first.since_step)
-    [entry] = engine.timeline().said
+    [entry] = engine.timeline().verdicts
     assert (entry.since_ns, entry.since_step) == (later.since_ns, later.since_step)
 
 
 def test_memory_that_is_full_soon_comes_before_what_only_takes_time() -> None:
-    slow = plain("input", None, "warning", "")
-    soon = plain("memory-growth", "leak", "critical", "")
-    some = plain("memory-growth", "growth", "warning", "")
+    slow = state("input", None, "warning", "")
+    soon = state("memory-growth", "leak", "critical", "")
+    some = state("memory-growth", "growth", "warning", "")
     assert _also([slow], [soon, some]) == (soon, slow, some)
 
 

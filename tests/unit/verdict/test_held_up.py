@@ -10,7 +10,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.outliers import outliers
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.launch import launch
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, run, stacks, step, window
 
@@ -19,7 +19,7 @@ LOGGER = (0.3, "write (tensorlog.py:20)", "train (train.py:70)")
 CONVOLUTION = (0.7, "conv2d (conv.py:543)", "train (train.py:31)")
 
 
-def now_and_then(every: int, **longer: float) -> Window:
+def now_and_then(every: int, **longer: float) -> StepWindow:
     """A step in so many is longer in these phases."""
 
     def parts(number: int) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def test_few_steps_and_no_steps_have_no_outliers() -> None:
 REQUEST = (0.6, "send (telemetry.py:20)", "train (train.py:50)")
 
 
-def sleeping(**fields: Any) -> Window:
+def sleeping(**fields: Any) -> StepWindow:
     """60 % of the step goes by in a request between the loss and its backward."""
     rows = even(60, data_ms=0.2, forward_ms=70, backward_ms=25, optimizer_ms=5)
     given = {

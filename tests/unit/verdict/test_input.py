@@ -7,7 +7,7 @@ import pytest
 
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.input import input_bound
-from gpuwatch.tui.verdict.window import Window, WorkerUse
+from gpuwatch.tui.verdict.window import StepWindow, WorkerUse
 from gpuwatch.tui.wording.words import gain_of
 from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import (
@@ -23,13 +23,13 @@ DECODE = (0.81, "load (PIL/ImageFile.py:300)", "__getitem__ (dataset.py:41)")
 RESIZE = (0.19, "resize (functional.py:468)", "__getitem__ (dataset.py:43)")
 
 
-def found(seen: Window) -> Finding:
+def found(seen: StepWindow) -> Finding:
     finding = input_bound(seen)
     assert finding is not None
     return finding
 
 
-def waiting(have: int, wait_ms: float, /, **fields: Any) -> Window:
+def waiting(have: int, wait_ms: float, /, **fields: Any) -> StepWindow:
     """A step of 14 ms beside its wait."""
     rows = even(60, data_ms=wait_ms, forward_ms=6, backward_ms=7, optimizer_ms=1)
     return window(rows, **{"loaders": (loader(have),), **fields})
@@ -140,7 +140,7 @@ def test_workers_that_queue_for_a_core_do_not_wait_for_a_disk() -> None:
     assert finding.sub != "storage"
 
 
-def queueing(cpu: float, delay: float, /, machine: float | None = None) -> Window:
+def queueing(cpu: float, delay: float, /, machine: float | None = None) -> StepWindow:
     """Eight workers on two cores, each with so much CPU and so long a wait for a core."""
     use = WorkerUse(8, cpu, 0.0, 0.0, run_delay=delay)
     return waiting(8, 86, workers=use, machine_cpu_percent=machine)

@@ -15,7 +15,7 @@ from gpuwatch.tui.verdict.notes.data import (
     pinned_short,
     restarted_workers,
 )
-from gpuwatch.tui.verdict.notes.reported import NOTES
+from gpuwatch.tui.verdict.notes.table import NOTES
 from gpuwatch.tui.verdict.notes.training import (
     anomaly,
     deterministic,
@@ -26,13 +26,13 @@ from gpuwatch.tui.verdict.notes.training import (
     scaler,
     tf32,
 )
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import GIB, MIB, even, loader, memory, run, window
 
 
-def said(rule: NoteRule, seen: Window) -> Note:
+def said(rule: NoteRule, seen: StepWindow) -> Note:
     note = rule(seen)
     assert note is not None
     return note

@@ -7,7 +7,7 @@ import pytest
 from gpuwatch.tui.verdict.forecast.gain import with_the_other_way
 from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.rules.optimizer import for_this_optimizer
-from gpuwatch.tui.verdict.scoring import plain
+from gpuwatch.tui.verdict.scoring import state
 from gpuwatch.tui.verdict.window import FrameShare, Stacks
 from tests.unit.verdict.advice_runs import KEPT_UP, optimizing
 from tests.unit.verdict.noted import settings
@@ -67,11 +67,11 @@ def test_launches_of_the_optimizer_are_mended_there() -> None:
 
 
 def test_the_same_action_is_no_other_way() -> None:
-    mended = replace(plain("optimizer", None, "warning", ""), advice=("fused=True", "rarely"))
+    mended = replace(state("optimizer", None, "warning", ""), advice=("fused=True", "rarely"))
     launches = replace(
-        plain("launch", None, "warning", ""), advice=("in the optimizer: fused=True",)
+        state("launch", None, "warning", ""), advice=("in the optimizer: fused=True",)
     )
-    others = replace(plain("sync", None, "warning", ""), advice=("read it rarely",))
+    others = replace(state("sync", None, "warning", ""), advice=("read it rarely",))
     found = with_the_other_way(mended, (launches, others), ("launch", "sync"))
     assert found.advice[0] == "fused=True"
     assert found.advice[1].startswith("or instead: read it rarely")
