@@ -1,5 +1,6 @@
 """A run for each symptom in test_advice_table: what a session would have seen of it."""
 
+from dataclasses import fields as fields_of
 from typing import Any
 
 from gpuwatch.probe.wire.messages import GpuMemory
@@ -15,9 +16,12 @@ KEPT_UP = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 
 DECODE = (0.81, "load (PIL/ImageFile.py:300)", "__getitem__ (dataset.py:41)")
 
 
+NAMES = {field.name for field in fields_of(StepWindow)}
+
+
 def limited(**told: Any) -> StepWindow:
     """A GPU that is busy all the time, with these counters."""
-    fields = {name: told.pop(name) for name in list(told) if name in StepWindow.__slots__}
+    fields = {name: told.pop(name) for name in list(told) if name in NAMES}
     host = even(60, data_ms=0.2, forward_ms=40, backward_ms=70, optimizer_ms=6)
     given = {"sm": 96, "tensor": 0, "fp32": 0, "dram": 10, **told}
     return gpu_window(host, BEHIND, activity=activity(99, **given), **fields)

@@ -8,7 +8,14 @@ from gpuwatch.probe.wire.messages import Loader, Step
 from gpuwatch.tui.session.judge import EARLY_NS
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
-from gpuwatch.tui.verdict.window import FrameShare, MemoryPoint, OpenStep, Stacks, StepWindow, WorkerUse
+from gpuwatch.tui.verdict.window import (
+    FrameShare,
+    MemoryPoint,
+    OpenStep,
+    Stacks,
+    StepWindow,
+    WorkerUse,
+)
 from gpuwatch.tui.verdict.window_selection import choose_window, warm_after
 
 MS = 1_000_000

@@ -1,8 +1,8 @@
 """What is said of memory that grows: when it is full, where it began, what it comes from."""
 
+import dataclasses
 import random
 import re
-from dataclasses import replace
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -32,7 +32,7 @@ def said(seen: StepWindow, **series: Any) -> Finding | None:
 
 
 def with_fields(seen: StepWindow, fields: dict[str, Any]) -> StepWindow:
-    return replace(seen, **fields)
+    return dataclasses.replace(seen, **fields)
 
 
 def rising(bytes_a_step: float, seconds: int = 60) -> list[MemoryPoint]:

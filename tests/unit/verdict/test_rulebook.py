@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuwatch.probe.wire.messages import Settings
-from gpuwatch.tui.verdict.engine import CAUSES, NOTHING_BOUND
-from gpuwatch.tui.verdict.rules import Rule
+from gpuwatch.tui.verdict.rulebook import BY_STEPS, Rule
 from gpuwatch.tui.verdict.rules.stalled import stalled
 from gpuwatch.tui.verdict.thresholds.hysteresis import MOST_EVIDENCE
 from gpuwatch.tui.verdict.window import FrameShare, OpenStep, Stacks, StepWindow
@@ -18,7 +17,7 @@ from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.test_any_window import windows
 from tests.unit.verdict.windows import even, loader, worker_use
 
-RULES: list[Rule] = [*CAUSES.values(), *NOTHING_BOUND, stalled]
+RULES: list[Rule[StepWindow]] = [*BY_STEPS.causes.values(), *BY_STEPS.limits, stalled]
 PART = st.one_of(st.just(0.0), st.floats(0, 100))
 PERCENT = st.one_of(st.none(), st.floats(0, 100))
 LINE = st.sampled_from(

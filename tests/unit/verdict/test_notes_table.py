@@ -43,9 +43,16 @@ def test_what_the_verdict_advises_is_no_note_beside_it() -> None:
     assert "num_workers" not in texts(NoteReporter().update(NOTES, seen, (found,)))
     other: Finding = state("host", None, "warning", "Python", (), ("look at x",))
     assert "num_workers" in texts(NoteReporter().update(NOTES, seen, (other,)))
-    assert "num_workers" not in texts(NoteReporter().update(NOTES, seen, (other, found,))), (
-        "said as a contributor"
-    )
+    assert "num_workers" not in texts(
+        NoteReporter().update(
+            NOTES,
+            seen,
+            (
+                other,
+                found,
+            ),
+        )
+    ), "said as a contributor"
 
 
 def test_idle_cores_are_said_once() -> None:
@@ -100,7 +107,7 @@ def test_a_cost_near_the_line_does_not_come_and_go() -> None:
         for ms in (1.1, 0.9)
     )
     assert spoken.update(NOTES, cheap, (fine,)) == ()
-    said = [spoken.update(NOTES, seen, (fine, )) for seen in (dear, cheap, cheap, dear, cheap)]
+    said = [spoken.update(NOTES, seen, (fine,)) for seen in (dear, cheap, cheap, dear, cheap)]
     assert all("num_workers" in texts(notes) for notes in said)
     assert said[1] == said[0], "as it was when it was last seen"
     gone = [spoken.update(NOTES, cheap, (fine,)) for _ in range(NOTE_LEAVE_TIMES)]
@@ -111,6 +118,6 @@ def test_a_cost_near_the_line_does_not_come_and_go() -> None:
 def test_a_stall_has_no_notes() -> None:
     rows = even(60, **STEP)
     stuck = state("stalled", None, "critical", "nothing for 60 s")
-    assert NoteReporter().update(
-        NOTES, window(rows, settings=settings(anomaly=True)), (stuck,)
-    ) == ()
+    assert (
+        NoteReporter().update(NOTES, window(rows, settings=settings(anomaly=True)), (stuck,)) == ()
+    )

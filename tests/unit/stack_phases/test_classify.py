@@ -3,7 +3,7 @@
 import pytest
 
 from gpuwatch.tui.session.stack_phases.classify import classify
-from tests.unit.sampled.stacks import (
+from tests.unit.stack_phases.real_stacks import (
     BACKWARD,
     CALL,
     COMPILE,
