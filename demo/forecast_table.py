@@ -19,7 +19,7 @@ from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow, Window
 
 RECORDINGS = Path(__file__).parent / "recordings"
 WORTH = 1.1
@@ -85,7 +85,7 @@ def rows(folder: Path) -> Iterator[ForecastRow]:
         verdict, window = judged(folder / f"{name}.gpuwatch")
         found = verdict.finding
         step_ms = None
-        if window is not None and window.steps:
+        if isinstance(window, StepWindow) and window.steps:
             steps = sum(row.count for row in window.steps)
             step_ms = (window.steps[-1].end_ns - window.steps[0].start_ns) / steps / 1e6
         left = step_ms / found.speedup if step_ms is not None and found.speedup else None

@@ -302,7 +302,7 @@ def _held(held: Held) -> Record:
 
 def _timeline(snapshot: Snapshot) -> Record:
     return {
-        "entries": [_said(said, snapshot) for said in snapshot.timeline.said],
+        "entries": [_said(said, snapshot) for said in snapshot.timeline.verdicts],
         "dropped": snapshot.timeline.dropped,
     }
 

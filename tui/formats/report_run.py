@@ -48,7 +48,7 @@ def note_line(note: Note) -> str:
 def past_lines(snapshot: Snapshot, width: int) -> list[str]:
     """The account of the run's time, and what was said, where that changed."""
     whole = account(snapshot.summary)
-    said = snapshot.timeline.said
+    said = snapshot.timeline.verdicts
     long = [one for one in said if one.until_ns - one.since_ns >= SECOND_NS]
     rows = [entry(one) for one in long[-PAST_ROWS:]] if len(said) > 1 else []
     return labelled("past", [row for row in (whole, *rows) if row], width)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from ...probe.wire.messages import GpuMemory, Loader, Step
 from ..model.snapshot import Event
 from ..verdict.format import ms
-from ..verdict.thresholds import COMPILE_HORIZON
+from ..verdict.thresholds.hysteresis import COMPILE_HORIZON
 from ..verdict.window import RunEvent
 from ..verdict.window_selection import PaceChange
 from ..wording.numbers import milliseconds

@@ -1,4 +1,4 @@
-"""A run without a probe: the samples of its main thread's stack, sorted, and taken for steps."""
+"""A run without a probe: samples of its main thread's stack, sorted into phases."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,11 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from ...probe.wire.messages import Step
 from ..model.frames import caller_of, summarise, way_to, worth_naming
 from ..model.observations import StackCount, StacksSeen
 from ..verdict.statistics import Share
-from ..verdict.window import FrameShare
-from .stack_phases.classify import Classified, fraction_of, parts_of, period_ns, told_by
+from ..verdict.window import FrameShare, SampleSpan
+from .stack_phases.classify import Classified, classify, fraction_of, parts_of, period_ns
 from .stack_phases.table import PHASES, RUNS_A_NET, StackPhase
 
 SPACING_NS: Final = 100_000_000
@@ -20,17 +19,6 @@ SETTLING_NS: Final = 3_000_000_000
 """Of a training that was seen to begin, the first steps: they start workers and choose kernels."""
 HOST: Final[frozenset[StackPhase]] = frozenset(("other", "synchronisation"))
 LOADING: Final[frozenset[StackPhase]] = frozenset(("data",))
-_FIELD: Final[dict[StackPhase, str]] = {
-    "data": "data_ns",
-    "forward": "forward_ns",
-    "backward": "backward_ns",
-    "optimizer": "optimizer_ns",
-    "synchronisation": "other_ns",
-    "other": "other_ns",
-    "checkpoint": "checkpoint_ns",
-    "evaluation": "evaluation_ns",
-    "compile": "compile_ns",
-}
 
 
 class Sample(NamedTuple):
@@ -38,7 +26,7 @@ class Sample(NamedTuple):
 
     t_ns: int
     stack: StackCount
-    told: Classified
+    classified: Classified
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +61,11 @@ class StackSampleStore:
         self._unmoved_since_ns: int | None = None
         self._unmoved: tuple[str, StackPhase] | None = None
         self._newest_ns = 0
-        self.rows: tuple[Step, ...] = ()
-        """A row a sample of the training, oldest first."""
+        self.spans: tuple[SampleSpan, ...] = ()
+        """One for each sample of the training, oldest first."""
         self._kept: list[Sample] = []
 
-    def look(self, chunks: Collection[StacksSeen]) -> None:
+    def update(self, chunks: Collection[StacksSeen]) -> None:
         """Take what is new among the chunks of the last minute, oldest first."""
         before = self._chunks
         self._chunks = {
@@ -95,11 +83,11 @@ class StackSampleStore:
             for sample in every
             if begun_ns is not None
             and sample.t_ns >= begun_ns
-            and (sample.told.phase != "starting")
+            and (sample.classified.phase != "starting")
         ]
-        self.rows = tuple(
-            _row(number, sample.t_ns, self._phase(sample))
-            for number, sample in enumerate(self._kept, start=1)
+        self.spans = tuple(
+            SampleSpan(sample.t_ns - SPACING_NS, sample.t_ns, self._phase(sample))
+            for sample in self._kept
         )
 
     def shares(self) -> dict[StackPhase, Share]:
@@ -110,7 +98,9 @@ class StackSampleStore:
     @property
     def serial(self) -> float:
         """Part of the samples in which the training thread makes a batch itself."""
-        own = sum(sample.told.serial and not sample.told.evaluates for sample in self._kept)
+        own = sum(
+            sample.classified.serial and not sample.classified.evaluates for sample in self._kept
+        )
         return own / len(self._kept) if self._kept else 0.0
 
     def places(self, phases: frozenset[StackPhase]) -> tuple[FrameShare, ...]:
@@ -136,11 +126,11 @@ class StackSampleStore:
         if not samples or self._unmoved_since_ns is None:
             return None
         newest = samples[-1]
-        return Unmoved(self._unmoved_since_ns, newest.stack, newest.told.phase)
+        return Unmoved(self._unmoved_since_ns, newest.stack, newest.classified.phase)
 
     def _follow(self, samples: Sequence[Sample]) -> None:
         for sample in samples:
-            phase = sample.told.phase
+            phase = sample.classified.phase
             self._trains = self._trains or phase == "backward"
             where = (caller_of(sample.stack.frames, "") or sample.stack.frames[-1], phase)
             if where != self._unmoved:
@@ -151,7 +141,11 @@ class StackSampleStore:
             self._newest_ns = sample.t_ns
 
     def _phase(self, sample: Sample) -> StackPhase:
-        return "evaluation" if self._trains and sample.told.evaluates else sample.told.phase
+        return (
+            "evaluation"
+            if self._trains and sample.classified.evaluates
+            else sample.classified.phase
+        )
 
 
 def samples_of(chunk: StacksSeen) -> tuple[Sample, ...]:
@@ -159,10 +153,12 @@ def samples_of(chunk: StacksSeen) -> tuple[Sample, ...]:
     found = []
     for stack in chunk.stacks:
         if stack.role == "main" and stack.frames:
-            told = told_by(stack.frames, stack.line)
+            classified = classify(stack.frames, stack.line)
             for index, moment_ms in enumerate(chunk.moments_ms):
                 if stack.moments >> index & 1:
-                    found.append(Sample(chunk.started_ns + moment_ms * 1_000_000, stack, told))
+                    found.append(
+                        Sample(chunk.started_ns + moment_ms * 1_000_000, stack, classified)
+                    )
     return tuple(sorted(found, key=lambda sample: sample.t_ns))
 
 
@@ -173,24 +169,3 @@ def _runs_net(sample: Sample) -> bool:
 
 def _once(stack: StackCount) -> StackCount:
     return structs.replace(stack, count=1)
-
-
-def _row(number: int, t_ns: int, phase: StackPhase) -> Step:
-    parts = dict.fromkeys(_FIELD.values(), 0)
-    parts[_FIELD[phase]] = SPACING_NS
-    return Step(
-        number=number,
-        count=1,
-        start_ns=t_ns - SPACING_NS,
-        end_ns=t_ns,
-        startup_ns=0,
-        phases={},
-        fetches=int(phase == "data"),
-        backwards=int(phase == "backward"),
-        optimizer_steps=0,
-        samples=None,
-        ready=None,
-        data_max_ns=0,
-        inference=False,
-        **parts,
-    )

@@ -13,7 +13,7 @@ from ...probe.wire.messages import GpuStep, Step
 from ..model.frames import summarise
 from ..model.observations import StackCount, StacksSeen
 from ..model.stack_trees import Merged, StacksOf, StackTrees, Told, Tree
-from ..verdict import thresholds
+from ..verdict.thresholds.causes import BUSY_FROM, IDLE_BELOW, MOMENT_NS
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
 from .stack_tree import branches_of
@@ -44,7 +44,7 @@ class Idleness:
     def during(self, start_ns: int, end_ns: int) -> GpuState | None:
         """What it was all through, including as much on both sides as moments are uncertain; None
         where it changed, or where nobody knows."""
-        start_ns, end_ns = start_ns - thresholds.MOMENT_NS, end_ns + thresholds.MOMENT_NS
+        start_ns, end_ns = start_ns - MOMENT_NS, end_ns + MOMENT_NS
         return self._of_stretches(start_ns, end_ns) or self._of_readings(start_ns, end_ns)
 
     def _of_stretches(self, start_ns: int, end_ns: int) -> GpuState | None:
@@ -58,7 +58,7 @@ class Idleness:
         states = set()
         reached_ns = start_ns
         for reading in self._readings[at:]:
-            if reading.start_ns > reached_ns + thresholds.MOMENT_NS or reached_ns >= end_ns:
+            if reading.start_ns > reached_ns + MOMENT_NS or reached_ns >= end_ns:
                 break
             states.add(state_of(reading.value))
             reached_ns = reading.end_ns
@@ -67,9 +67,9 @@ class Idleness:
 
 def state_of(percent: float) -> GpuState | None:
     """What a reading says of every moment in it; None: now this, now that."""
-    if percent < thresholds.IDLE_BELOW:
+    if percent < IDLE_BELOW:
         return "idle"
-    return "busy" if percent >= thresholds.BUSY_FROM else None
+    return "busy" if percent >= BUSY_FROM else None
 
 
 def waits_on_gpu(rows: Sequence[GpuStep], steps: Sequence[Step]) -> list[GpuInterval]:

@@ -8,7 +8,17 @@ from ..model.observations import GpuUse
 from ..model.snapshot import GpuPhases, StepStats
 from ..model.stack_trees import StackTrees
 from ..verdict.rules.stalled import is_near
-from ..verdict.window import GpuActivity, OpenStep, Sampled, Stacks, Still, Window
+from ..verdict.window import (
+    GpuActivity,
+    OpenStep,
+    Sampled,
+    SampleWindow,
+    Stacks,
+    StepWindow,
+    Still,
+    TimeSpan,
+    Window,
+)
 from ..verdict.window_selection import Choice, choose_window, warm_after
 from .dispatch import Stores
 from .gpu import GpuStore
@@ -31,7 +41,7 @@ def sampled(
 ) -> Sampled:
     """As of now."""
     return Sampled(
-        samples=len(book.rows),
+        samples=len(book.spans),
         shares={phase: share for phase, share in book.shares().items()},
         serial=book.serial,
         loading=book.places(LOADING),
@@ -162,7 +172,7 @@ class Look:
         self.stacks = sampled_trees.all.summary if sampled_trees else None
         self.trees = sampled_trees or (standing.trees if standing else None)
         if books.link.unprobed:
-            self._sampled.look(books.stacks.chunks)
+            self._sampled.update(books.stacks.chunks)
             self.told_by_samples = sampled(
                 self._sampled, books.stacks, books.processes, books.gpus, now_ns
             )
@@ -193,11 +203,12 @@ class Look:
     def _window(
         self, now_ns: int, open_step: OpenStep | None, gpu_rows: tuple[GpuStep, ...]
     ) -> Window:
-        books = self._books
-        unprobed = books.link.unprobed
-        steps = self._sampled.rows if unprobed else self._choice.steps
-        host = books.processes.host_use(*_span_of(steps))
-        return Window(
+        """Of stack samples where there is no probe, else of steps."""
+        if self._books.link.unprobed and self.told_by_samples is not None:
+            return self._sample_window(now_ns, self.told_by_samples)
+        books, steps = self._books, self._choice.steps
+        host = books.processes.host_use(*_extent(steps))
+        return StepWindow(
             now_ns=now_ns,
             steps=steps,
             steps_seen=books.steps.total,
@@ -232,14 +243,40 @@ class Look:
             moments=books.moments.all(),
             workers_grown=books.memory.workers_grown,
             late_rank=books.ranks.late,
-            sampled=self.told_by_samples if unprobed else None,
         )
 
-    def _activity(self, steps: tuple[Step, ...]) -> GpuActivity | None:
-        """What the GPUs did while the window's steps ran."""
-        return self._books.gpus.between(steps[0].start_ns, steps[-1].end_ns) if steps else None
+    def _sample_window(self, now_ns: int, sampled: Sampled) -> SampleWindow:
+        books, spans = self._books, self._sampled.spans
+        host = books.processes.host_use(*_extent(spans))
+        return SampleWindow(
+            now_ns=now_ns,
+            samples=spans,
+            sampled=sampled,
+            cores=books.processes.cores,
+            machine_cpu_percent=books.processes.machine_cpu_percent,
+            main_cpu_percent=host.main_cpu_percent,
+            workers=books.processes.worker_use(books.loaders.evaluating_pids()),
+            stacks=self.stacks,
+            memory=books.memory.main.all(),
+            worker_memory=books.memory.workers.all(),
+            memory_limit_bytes=books.memory.limit_bytes,
+            gpu_present=bool(books.gpus.gpus),
+            ended=books.link.ended is not None,
+            missing=books.link.missing,
+            activity=self._activity(spans),
+            thread_cpu=host.thread_cpu,
+            run_delay=host.run_delay,
+            cpu_throttled=host.cpu_throttled,
+            others_cores=host.others_cores,
+            beside_cores=host.beside_cores,
+            workers_grown=books.memory.workers_grown,
+        )
+
+    def _activity(self, spans: Sequence[TimeSpan]) -> GpuActivity | None:
+        """What the GPUs did over the window."""
+        return self._books.gpus.between(*_extent(spans)) if spans else None
 
 
-def _span_of(steps: tuple[Step, ...]) -> tuple[int, int]:
-    """When the first began and the last ended; an empty stretch without any."""
-    return (steps[0].start_ns, steps[-1].end_ns) if steps else (0, 0)
+def _extent(spans: Sequence[TimeSpan]) -> tuple[int, int]:
+    """When the first began and the last ended; (0, 0) without any."""
+    return (spans[0].start_ns, spans[-1].end_ns) if spans else (0, 0)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from .findings import Evidence
 from .format import cores, percent
 from .step_time import spent
-from .window import Window
+from .window import RunFacts, StepWindow
 
 # The training thread sleeps: it neither runs, nor waits for a core, nor for a batch.
 
 
-def asleep(window: Window) -> float | None:
+def asleep(window: StepWindow) -> float | None:
     """Part of the time, 0 to 1, at the least: a file, a server, a lock, `time.sleep`. None where
     the kernel does not tell how long it waited for a core.
 
@@ -45,7 +45,7 @@ class Starved:
     """None where nobody tells what others use."""
 
 
-def starved(window: Window) -> Starved | None:
+def starved(window: RunFacts) -> Starved | None:
     """None where the kernel does not tell how long the thread waited.
 
     A thread that waits for a core waits for those that run: the wait is shared out by the CPU time
@@ -64,7 +64,7 @@ def starved(window: Window) -> Starved | None:
     return Starved(waits, by_quota, min(others, by_others))
 
 
-def shows(window: Window, lack: Starved) -> tuple[Evidence, ...]:
+def shows(window: RunFacts, lack: Starved) -> tuple[Evidence, ...]:
     """What shows it."""
     text = f"the training thread is ready and has no core {percent(lack.share)} of the time"
     found = [Evidence(text, "proc", lack.share)]
@@ -78,7 +78,7 @@ def shows(window: Window, lack: Starved) -> tuple[Evidence, ...]:
     return tuple(found)
 
 
-def remedies(window: Window, lack: Starved) -> tuple[str, ...]:
+def remedies(window: RunFacts, lack: Starved) -> tuple[str, ...]:
     """What to do about it, the largest part first."""
     by_others = lack.by_others or 0.0
     have = cores(window.cores) if window.cores else "cores"
@@ -91,7 +91,7 @@ def remedies(window: Window, lack: Starved) -> tuple[str, ...]:
     return (*(advice for part, advice in told if part >= lack.share / 4), *_threads(window))
 
 
-def _threads(window: Window) -> tuple[str, ...]:
+def _threads(window: RunFacts) -> tuple[str, ...]:
     """Threads of one product wait for the last of them, and spin meanwhile: on two cores that
     others used as well, one thread made 7 to 22 times the steps of two (measured)."""
     settings, have = window.settings, window.cores

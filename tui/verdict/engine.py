@@ -1,313 +1,212 @@
-"""The verdict on a run: rules over one window, and memory of what was said before."""
+"""The verdict on a run: every rule on one window, then which finding has held long enough."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any
 
-from ...probe.wire.messages import Step
-from . import thresholds
-from .findings import Finding, Kind, Verdict
+from .findings import Finding, Verdict
 from .forecast.gain import either_of, with_the_other_way
-from .gpu_clock import on_device
 from .history import Held, VerdictHistory, VerdictTimeline
-from .hysteresis import Hysteresis, renewed
+from .hysteresis import Selection
 from .memory.trends import MemoryTrend
 from .memory.watch import MemoryWatch
-from .no_probe.nothing import nothing, too_early
-from .no_probe.nothing import stalled as still
-from .no_probe.rules import SAMPLED_CAUSES
-from .notes.reported import NoteReporter
-from .rules import Rule
-from .rules.allocator import allocator
-from .rules.checkpoint import checkpoint
-from .rules.compute import compute
-from .rules.contention import contention
-from .rules.evaluation import evaluation
-from .rules.h2d import h2d
-from .rules.healthy import healthy
-from .rules.host import host
-from .rules.incomplete import incomplete
-from .rules.input import input_bound
-from .rules.launch import launch
-from .rules.optimizer import optimizer
-from .rules.recompile import recompile
-from .rules.stalled import ended_stalled, stalled
-from .rules.straggler import straggler
-from .rules.sync import sync
-from .rules.throttled import throttled
-from .rules.warming_up import warming_up
-from .scoring import beats, missing_of, of_cause, of_nothing, plain, recoverable, worth
-from .step_time import spent
-from .window import Window
-
-CAUSES: Final[dict[Kind, Rule]] = {
-    "input": input_bound,
-    "h2d": h2d,
-    "sync": sync,
-    "allocator": allocator,
-    "launch": launch,
-    "host": host,
-    "optimizer": optimizer,
-    "checkpoint": checkpoint,
-    "evaluation": evaluation,
-    "recompile": recompile,
-    "contention": contention,
-    "throttled": throttled,
-    "straggler": straggler,
-}
-"""What can hold a share of the time. `communication` has no rule yet: DDP's own timings, which tell
-it, are not read."""
-NOTHING_BOUND: Final[tuple[Rule, ...]] = (incomplete, healthy, compute)
-"""The first that speaks when no cause holds and memory does not grow."""
+from .notes.table import NoteReporter
+from .rulebook import BY_SAMPLES, BY_STEPS, Rulebook
+from .scoring import confidence_in_cause, confidence_in_none, missing_of, recoverable, state, worth
+from .thresholds.hysteresis import (
+    DUE_NS,
+    DUE_STEPS,
+    ENTER_SHARE,
+    FRESH_SHRINK,
+    MOST_CONFIDENT,
+    QUIET_STEPS,
+)
+from .window import RunFacts, SampleWindow, Window, WindowT
 
 
 class Engine:
     """Judges windows one after the other, about once a second. No clock: time is the window's."""
 
     def __init__(self) -> None:
-        self._causes = CAUSES
-        """Those of the last window: a run without a probe has others."""
-        self._swap_renewed = thresholds.SWAP_RENEWED
-        self._standings: dict[Kind, Hysteresis] = {kind: Hysteresis() for kind in CAUSES}
-        self._top: Kind | None = None
-        self._rival: tuple[Kind, int, int] | None = None
-        """A cause that would take the headline, how often in a row, and where the steps of the
-        first such look ended."""
-        self._memory = MemoryWatch()
+        self._history = VerdictHistory()
         self._notes = NoteReporter()
+        self._verdict: Verdict | None = None
+        self._begin_anew(BY_STEPS)
+
+    def _begin_anew(self, book: Rulebook[Any]) -> None:
+        """Shares of samples and of steps are not comparable: no memory is kept between them."""
+        self._book = book
+        self._selection = Selection(book.causes, book.enter_low, book.swap_renewed)
+        self._memory = MemoryWatch()
         self._judged: tuple[int, int] | None = None
-        """Start and number of rows of the last window that had something to judge."""
-        self._newest = -1
+        """Start and number of spans of the last window that had something to judge."""
+        self._newest_ns = -1
         self._settled: Verdict | None = None
-        """The last verdict on the steps, while warm-up and stalls pass."""
-        self._said: Verdict | None = None
-        self._past = VerdictHistory()
+        """The last verdict on the window itself, kept through warm-up and stalls."""
 
     def judge(self, window: Window) -> Verdict:
         """The verdict on one window."""
-        if (causes := _causes_of(window)) is not self._causes:
-            self._begin_anew(causes)
-        said = self._say(window)
-        if window.sampled is not None:
-            sure = min(said.confidence, thresholds.SAMPLED_MOST_CONFIDENT)
-            said = replace(said, confidence=sure)
-        before = self._said
-        if before is not None and _name(before) == _name(said):
-            said = replace(said, since_step=before.since_step, since_ns=before.since_ns)
-        else:
-            step = None if window.sampled is not None else window.steps_seen or None
-            said = replace(said, since_step=step, since_ns=_begins_ns(said, window))
-        if window.sampled is None:  # settings are the probe's to tell
-            notes = self._notes.on(window, said.finding, said.contributors)
-            said = replace(said, notes=notes)
-        self._said = said
-        self._past.said(said, window.now_ns, window.steps_seen)
-        return said
+        if isinstance(window, SampleWindow):
+            return self._judge(window, BY_SAMPLES)
+        return self._judge(window, BY_STEPS)
 
     def timeline(self) -> VerdictTimeline:
-        """What was said before and is said now, oldest first."""
-        return self._past.timeline()
+        """Past verdicts and the present one, oldest first."""
+        return self._history.timeline()
 
     def summary(self) -> tuple[Held, ...]:
-        """All that was said, by its share of the time: for the end of a run."""
-        return self._past.summary()
+        """All verdicts by their share of the time: for the end of a run."""
+        return self._history.summary()
 
     def trends(self) -> tuple[MemoryTrend, ...]:
         """Of the memories that grow."""
         return self._memory.trends
 
-    def _begin_anew(self, causes: dict[Kind, Rule]) -> None:
-        """A probe has come, or there is none: what samples told is no step's share, and back."""
-        self._causes = causes
-        sampled = causes is not CAUSES
-        low = thresholds.SAMPLED_ENTER_LOW if sampled else thresholds.ENTER_LOW
-        self._swap_renewed = thresholds.SAMPLED_SWAP_RENEWED if sampled else thresholds.SWAP_RENEWED
-        self._standings = {kind: Hysteresis(low) for kind in causes}
-        self._top = self._rival = self._judged = self._settled = None
-        self._memory = MemoryWatch()
+    def _judge(self, window: WindowT, book: Rulebook[WindowT]) -> Verdict:
+        if book is not self._book:
+            self._begin_anew(book)
+        growth = self._memory.update(window)
+        verdict = self._present(window, book, growth)
+        before, now = self._verdict, verdict.finding
+        if before is not None and (before.finding.kind, before.finding.sub) == (now.kind, now.sub):
+            since = before.since_step, before.since_ns
+        else:
+            # A stall began with the last mark, as its headline says.
+            age_s = window.unmoved_s if now.kind == "stalled" else 0.0
+            since = window.steps_seen or None, window.now_ns - round(age_s * 1e9)
+        self._verdict = replace(
+            verdict,
+            confidence=min(book.most_confident, verdict.confidence),
+            since_step=since[0],
+            since_ns=since[1],
+            notes=self._notes.update(book.notes, window, (now, *verdict.contributors)),
+        )
+        self._history.add(self._verdict, window.now_ns, window.steps_seen)
+        return self._verdict
 
-    def _say(self, window: Window) -> Verdict:
-        grows = self._memory.look(window)
-        sampled = window.sampled is not None
-        if (stuck := still(window) if sampled else stalled(window)) is not None:
-            return _begun(stuck, 1.0, grows, window)
-        if self._said is not None and (hung := ended_stalled(self._said.finding, window)):
-            return _begun(hung, 1.0, grows, window)
-        early = too_early(window) if sampled else warming_up(window)
-        if early is not None and self._settled is None:
-            return _begun(early, 0.0, (), window)
-        newest = window.steps[-1].end_ns if window.steps else -1
-        if self._settled is not None and (early is not None or newest == self._newest):
-            # Nothing new to weigh: looks must not count the same steps twice.
-            return replace(self._settled, contributors=_with_memory(self._settled, grows))
-        if _clock_is_due(window):
-            if self._settled is not None:
-                return replace(self._settled, contributors=_with_memory(self._settled, grows))
-            waits = plain("warming-up", None, "info", "waiting for the GPU's own step times")
-            return _begun(waits, 0.0, grows, window)
-        self._newest = newest
-        said = self._weigh(window, grows)
-        if said.finding.kind != "warming-up":
-            self._settled = said
-        return said
+    def _present(
+        self, window: WindowT, book: Rulebook[WindowT], growth: tuple[Finding, ...]
+    ) -> Verdict:
+        """A stall, "too early", the settled verdict while nothing is new, or a judged window."""
+        if (stuck := book.stalled(window)) is not None:
+            return _state(stuck, 1.0, growth, window)
+        if self._verdict is not None:
+            hung = book.ended_stalled(self._verdict.finding, window)
+            if hung is not None:
+                return _state(hung, 1.0, growth, window)
+        early, settled = book.too_early(window), self._settled
+        if early is not None and settled is None:
+            return _state(early, 0.0, (), window)
+        newest_ns = window.spans[-1].end_ns if window.spans else -1
+        if settled is not None and (early is not None or newest_ns == self._newest_ns):
+            # Nothing new to weigh: the hysteresis must not count the same steps twice.
+            return _with_growth(settled, growth)
+        if (due := book.awaited(window)) is not None:
+            return _with_growth(settled, growth) if settled else _state(due, 0.0, growth, window)
+        self._newest_ns = newest_ns
+        verdict = self._weigh(window, book, growth)
+        if verdict.finding.kind != "warming-up":
+            self._settled = verdict
+        return verdict
 
-    def _weigh(self, window: Window, grows: tuple[Finding, ...]) -> Verdict:
-        fresh = self._is_fresh(window)
-        seen: list[Finding] = []
-        for kind, rule in self._causes.items():
-            found = rule(window)
-            self._standings[kind].look(found, window.steps, fresh)
-            if found is not None:
-                seen.append(found)
-        self._top = self._choose_top(window.steps, fresh)
-        if self._top is None and self._settled is None and _too_young(window, seen):
-            self._judged = None  # the next look begins anew
-            return _begun(_so_far(seen), 0.0, grows, window)
-        top = self._standings[self._top].finding if self._top else None
-        unknown = incomplete(window) if window.sampled is None else None
-        gap = unknown if unknown is not None and unknown.sub == "unattributed" else None
-        unexplained = 1.0 - spent(window.steps).attributed if gap is not None else 0.0
-        if top is not None and (top.share or 0.0) >= unexplained:
-            return self._verdict(top, of_cause(top, seen, window), seen, grows, window)
-        if gap is None and grows:
-            return self._verdict(grows[0], of_nothing(seen, window), seen, (), window)
-        rest = gap or _nothing_bound(window)
-        if rest.kind == "incomplete" and gap is None:
-            self._judged = None  # once the signal is there, what it shows is not "nothing wrong"
-        sure = 0.0 if rest.kind == "incomplete" else of_nothing(seen, window)
-        return self._verdict(rest, sure, seen, grows, window)
+    def _weigh(
+        self, window: WindowT, book: Rulebook[WindowT], growth: tuple[Finding, ...]
+    ) -> Verdict:
+        found = {kind: rule(window) for kind, rule in book.causes.items()}
+        seen = [finding for finding in found.values() if finding is not None]
+        top = self._selection.update(found, window.spans, self._is_fresh(window))
+        if top is None and self._settled is None and _too_young(window, book, seen):
+            self._judged = None  # the next window is judged anew
+            return _state(_so_far(seen), 0.0, growth, window)
+        gap = book.unexplained(window)
+        gap_share = 1.0 - window.attributed if gap is not None else 0.0
+        if top is not None and (top.share or 0.0) >= gap_share:
+            return _verdict(top, confidence_in_cause(top, seen, window), seen, growth, window)
+        if gap is None and growth:
+            return _verdict(growth[0], confidence_in_none(seen, window), seen, (), window)
+        limit = next(one for rule in book.limits if (one := rule(window)) is not None)
+        if limit.kind == "incomplete" and gap is None:
+            self._judged = None  # once the signal is there, it may show more than "nothing wrong"
+        sure = 0.0 if limit.kind == "incomplete" else confidence_in_none(seen, window)
+        return _verdict(limit, sure, seen, growth, window)
 
-    def _choose_top(self, steps: Sequence[Step], fresh: bool) -> Kind | None:
-        """The cause that recovers most; a new one must win for sure, twice, on new steps."""
-        holding = [s.finding for s in self._standings.values() if s.holds and s.finding]
-        if not holding:
-            self._rival = None
-            return None
-        best = max(holding, key=recoverable)
-        now = next((finding for finding in holding if finding.kind == self._top), None)
-        if now is None or fresh or best.kind == now.kind:
-            self._rival = None
-            return best.kind
-        if (
-            recoverable(best) - recoverable(now) < thresholds.SWAP_MARGIN
-            or beats(best, now) < thresholds.SWAP_PROBABILITY
-        ):
-            self._rival = None
-            return now.kind
-        looks, since_ns = 1, steps[-1].end_ns
-        if self._rival is not None and self._rival[0] == best.kind:
-            looks, since_ns = self._rival[1] + 1, self._rival[2]
-        self._rival = (best.kind, looks, since_ns)
-        wins = looks >= thresholds.SWAP_TIMES and renewed(steps, since_ns) >= self._swap_renewed
-        return best.kind if wins else now.kind
-
-    def _is_fresh(self, window: Window) -> bool:
+    def _is_fresh(self, window: RunFacts) -> bool:
         """Nothing was known, or the window was cut at a change of pace."""
-        start, rows = window.steps[0].start_ns, len(window.steps)
-        before, self._judged = self._judged, (start, rows)
+        start_ns, spans = window.spans[0].start_ns, len(window.spans)
+        before, self._judged = self._judged, (start_ns, spans)
         if before is None:
             return True
-        return start > before[0] and rows < thresholds.FRESH_SHRINK * before[1]
-
-    def _verdict(
-        self,
-        finding: Finding,
-        confidence: float,
-        seen: list[Finding],
-        grows: tuple[Finding, ...],
-        window: Window,
-    ) -> Verdict:
-        others = sorted((f for f in seen if f.kind != finding.kind), key=recoverable, reverse=True)
-        either = either_of(finding, others, window)
-        return Verdict(
-            finding=with_the_other_way(finding, others, either),
-            confidence=min(thresholds.MOST_CONFIDENT, max(0.0, confidence)),
-            since_step=window.steps_seen or None,
-            since_ns=window.now_ns,
-            contributors=_also(others, [f for f in grows if f.kind != finding.kind]),
-            missing=missing_of(window),
-            either=either,
-        )
+        return start_ns > before[0] and spans < FRESH_SHRINK * before[1]
 
 
-def _causes_of(window: Window) -> dict[Kind, Rule]:
-    return CAUSES if window.sampled is None else SAMPLED_CAUSES
-
-
-def _nothing_bound(window: Window) -> Finding:
-    if window.sampled is not None:
-        return nothing(window)
-    return next(found for rule in NOTHING_BOUND if (found := rule(window)) is not None)
-
-
-def _begun(
-    finding: Finding, confidence: float, contributors: tuple[Finding, ...], window: Window
+def _verdict(
+    finding: Finding,
+    confidence: float,
+    seen: Sequence[Finding],
+    growth: Sequence[Finding],
+    window: RunFacts,
 ) -> Verdict:
-    """A verdict that is not about the window's steps."""
+    """On the window's steps or samples."""
+    others = sorted(
+        (one for one in seen if one.kind != finding.kind), key=recoverable, reverse=True
+    )
+    either = either_of(finding, others, window)
+    return replace(
+        _state(
+            with_the_other_way(finding, others, either),
+            min(MOST_CONFIDENT, max(0.0, confidence)),
+            _merged(others, [one for one in growth if one.kind != finding.kind]),
+            window,
+        ),
+        either=either,
+    )
+
+
+def _state(
+    finding: Finding, confidence: float, contributors: tuple[Finding, ...], window: RunFacts
+) -> Verdict:
     return Verdict(
         finding=finding,
         confidence=confidence,
-        since_step=window.steps_seen or None,
-        since_ns=window.now_ns,
+        since_step=None,
+        since_ns=None,
         contributors=contributors,
         missing=missing_of(window),
     )
 
 
-def _too_young(window: Window, seen: list[Finding]) -> bool:
-    """ "Nothing wrong" would be a guess: a cause seems to hold 10 %, or one that comes now and then
-    may not have come yet, and time is left to see it more often. A verdict is due within 20 steps
-    or 10 s of training, whichever is later."""
-    rows = window.steps
-    steps, span_ns = sum(row.count for row in rows), rows[-1].end_ns - rows[0].start_ns
-    if steps >= thresholds.DUE_STEPS and span_ns >= thresholds.DUE_NS:
+def _too_young(window: WindowT, book: Rulebook[WindowT], seen: Sequence[Finding]) -> bool:
+    """ "Nothing wrong" would be a guess: a cause seems to hold 10 %, or a rare one may not have
+    come yet, and time is left to see more. A verdict is due within 20 steps or 10 s of training,
+    whichever is later."""
+    span_ns = window.spans[-1].end_ns - window.spans[0].start_ns
+    if window.observed >= DUE_STEPS and span_ns >= DUE_NS:
         return False
-    if any(worth(finding) > thresholds.ENTER_SHARE for finding in seen):
+    if any(worth(finding) > ENTER_SHARE for finding in seen):
         return True
-    if steps >= thresholds.QUIET_STEPS:
+    if window.observed >= QUIET_STEPS:
         return False
-    works = compute(window) if window.sampled is None else None
+    works = book.at_work(window)
     return works is None or (works.sub is None and works.share is None)
 
 
-def _clock_is_due(window: Window) -> bool:
-    """The GPU's clock will speak for these steps, and has not yet."""
-    if not window.gpu_clocked or on_device(window) is not None or window.ended:
-        return False
-    return window.steps[-1].end_ns - window.steps[0].start_ns < thresholds.GPU_CLOCK_DUE_NS
-
-
-def _so_far(seen: list[Finding]) -> Finding:
-    """ "Warming up", with what it looks like."""
+def _so_far(seen: Sequence[Finding]) -> Finding:
+    """ "Warming up", with the likely cause."""
     if not seen:
-        return plain("warming-up", None, "info", "not sure yet: nothing stands out so far")
+        return state("warming-up", None, "info", "not sure yet: nothing stands out so far")
     top = max(seen, key=recoverable)
-    return plain("warming-up", None, "info", f"not sure yet: {top.headline} so far", top.evidence)
+    return state("warming-up", None, "info", f"not sure yet: {top.headline} so far", top.evidence)
 
 
-def _with_memory(verdict: Verdict, grows: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The contributors with memory growth as it is now."""
-    if verdict.finding.kind == "memory-growth":
-        return verdict.contributors
-    return _also([f for f in verdict.contributors if f.kind != "memory-growth"], grows)
+def _with_growth(settled: Verdict, growth: Sequence[Finding]) -> Verdict:
+    """The settled verdict with memory growth as it is now."""
+    if settled.finding.kind == "memory-growth":
+        return settled
+    others = [one for one in settled.contributors if one.kind != "memory-growth"]
+    return replace(settled, contributors=_merged(others, growth))
 
 
-def _also(others: Sequence[Finding], grows: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Memory that is full before anybody looks again comes before what only takes time."""
-    soon = [finding for finding in grows if finding.severity == "critical"]
-    return (*soon, *others, *(finding for finding in grows if finding.severity != "critical"))
-
-
-def _begins_ns(verdict: Verdict, window: Window) -> int:
-    """With the look that says it first; a stall began with the last mark, as its headline says."""
-    now, told = window.open_step, window.sampled
-    age_s = 0.0
-    if verdict.finding.kind == "stalled" and told is not None and told.still is not None:
-        age_s = told.still.age_s
-    elif verdict.finding.kind == "stalled" and now is not None:
-        age_s = now.age_s
-    return window.now_ns - round(age_s * 1e9)
-
-
-def _name(verdict: Verdict) -> tuple[str, str | None]:
-    return verdict.finding.kind, verdict.finding.sub
+def _merged(others: Sequence[Finding], growth: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Memory that fills up soon comes before what only takes time."""
+    soon = [finding for finding in growth if finding.severity == "critical"]
+    return (*soon, *others, *(finding for finding in growth if finding.severity != "critical"))

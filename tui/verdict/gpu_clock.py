@@ -5,11 +5,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...probe.wire.messages import GpuStep
-from . import thresholds
 from .code_places import copies_to_gpu, main_places, share_where
 from .findings import EvidenceSource
 from .step_time import aside_of, wall_of
-from .window import GpuActivity, Window
+from .thresholds.causes import (
+    COPY_LEAST_MB_S,
+    PAGEABLE_MB_S,
+    PINNED_MB_S,
+    TINY_COPIES,
+    TINY_COPY_BYTES,
+)
+from .thresholds.gpu import (
+    CAUGHT_UP_IDLE,
+    CAUGHT_UP_NS,
+    CAUGHT_UP_SHARE,
+    LAG_UNCERTAIN,
+    LEAST_GPU_STEPS,
+)
+from .window import GpuActivity, RunFacts, StepWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +49,12 @@ class OnDevice:
 
 
 @lru_cache(maxsize=4)
-def on_device(window: Window) -> OnDevice | None:
-    """None below `thresholds.LEAST_GPU_STEPS` measured steps. Nearly every rule asks
+def on_device(window: RunFacts) -> OnDevice | None:
+    """None below `LEAST_GPU_STEPS` measured steps. Nearly every rule asks
     for it, so it is worked out once a window."""
     rows = window.gpu_steps
     steps = sum(row.count for row in rows)
-    if steps < thresholds.LEAST_GPU_STEPS:
+    if steps < LEAST_GPU_STEPS:
         return None
     step_ns = sum(row.wall_ns for row in rows) / steps
     exposed = sum(row.exposed_ns for row in rows)
@@ -60,7 +73,7 @@ def on_device(window: Window) -> OnDevice | None:
     )
 
 
-def idle_of(window: Window) -> float:
+def idle_of(window: RunFacts) -> float:
     """Part of the time in which nothing ran on the GPU, by its counters; 0 where none says."""
     told = window.activity
     return 0.0 if told is None or told.busy is None else max(0.0, 1 - told.busy / 100)
@@ -75,9 +88,9 @@ def keeps_up_ns(step_ns: float, idle: float = 0.0) -> float:
     """The lag below which the GPU has caught up with the host: tau, or a small part of the
     time that it is `idle` in a step: so little queued work explains none of it."""
     return max(
-        thresholds.CAUGHT_UP_NS,
-        thresholds.CAUGHT_UP_SHARE * step_ns,
-        thresholds.CAUGHT_UP_IDLE * idle * step_ns,
+        CAUGHT_UP_NS,
+        CAUGHT_UP_SHARE * step_ns,
+        CAUGHT_UP_IDLE * idle * step_ns,
     )
 
 
@@ -97,7 +110,7 @@ def _caught_up(rows: Sequence[GpuStep], uncertain_ns: int | None, idle: float) -
     if not known or uncertain_ns is None:
         return None
     step_ns = sum(row.wall_ns for row in rows) / sum(row.count for row in rows)
-    if uncertain_ns > thresholds.LAG_UNCERTAIN * keeps_up_ns(step_ns, idle):
+    if uncertain_ns > LAG_UNCERTAIN * keeps_up_ns(step_ns, idle):
         return None
     return caught / known
 
@@ -134,7 +147,7 @@ class Unmeasured:
 
 
 @lru_cache(maxsize=4)
-def unmeasured(window: Window) -> Unmeasured:
+def unmeasured(window: StepWindow) -> Unmeasured:
     """A few steps in which an epoch begins may take longer than all others together, and where
     only one step in ten is measured they are rarely among them. Worked out once a window."""
     measured = {row.number for row in window.gpu_steps}
@@ -168,16 +181,16 @@ class Copies:
         """Many tensors a batch, each small."""
         if self.tensors is None or self.batch_bytes is None:
             return False
-        small = self.batch_bytes / max(1, self.tensors) < thresholds.TINY_COPY_BYTES
-        return self.tensors >= thresholds.TINY_COPIES and small
+        small = self.batch_bytes / max(1, self.tensors) < TINY_COPY_BYTES
+        return self.tensors >= TINY_COPIES and small
 
     @property
     def rate_mb_s(self) -> float:
         """What such copies reach at best."""
-        return thresholds.PINNED_MB_S if self.pinned else thresholds.PAGEABLE_MB_S
+        return PINNED_MB_S if self.pinned else PAGEABLE_MB_S
 
 
-def copies(window: Window) -> Copies | None:
+def copies(window: RunFacts) -> Copies | None:
     """None without a GPU's clock, without a counter that tells how busy the GPU is, or with batches
     that lie on the GPU already."""
     told = window.activity
@@ -188,9 +201,9 @@ def copies(window: Window) -> Copies | None:
         return None
     pinned = None if loader is None else loader.pinned
     on_lines = share_where(main_places(window), copies_to_gpu)
-    rate = thresholds.PINNED_MB_S if pinned else thresholds.PAGEABLE_MB_S
+    rate = PINNED_MB_S if pinned else PAGEABLE_MB_S
     rx = told.pcie_rx_mb_s
-    moving = 0.0 if rx is None or rx < thresholds.COPY_LEAST_MB_S else min(1.0, rx / rate)
+    moving = 0.0 if rx is None or rx < COPY_LEAST_MB_S else min(1.0, rx / rate)
     if not moving and rx is not None and not _tiny(window):
         on_lines = 0.0  # nothing moves: such lines wait for the GPU, or copy what is there already
     return Copies(
@@ -203,6 +216,6 @@ def copies(window: Window) -> Copies | None:
     )
 
 
-def _tiny(window: Window) -> bool:
+def _tiny(window: RunFacts) -> bool:
     loader = window.loaders[0] if window.loaders else None
-    return loader is not None and (loader.batch_tensors or 0) >= thresholds.TINY_COPIES
+    return loader is not None and (loader.batch_tensors or 0) >= TINY_COPIES

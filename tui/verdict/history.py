@@ -1,11 +1,9 @@
-"""Memory of past verdicts: their timeline, and the account of the time that each held."""
+"""Past verdicts: their timeline, and how much of the time each held."""
 
 from dataclasses import dataclass
 
-from . import thresholds
 from .findings import Finding, Kind, Verdict
-
-# What was said over a run, as immutable values.
+from .thresholds.hysteresis import TIMELINE_LEAST_NS, TIMELINE_MOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +21,21 @@ class PastVerdict:
     speedup: float | None
     """What removing it would have given: the mean over this time."""
     headline: str
-    """As it was said last."""
+    """The last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictTimeline:
-    """What was said, oldest first, one after the other."""
+    """Verdicts one after the other, oldest first."""
 
-    said: tuple[PastVerdict, ...]
+    verdicts: tuple[PastVerdict, ...]
     dropped: int
     """Older entries that are no longer kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """All the time for which one thing was said."""
+    """All the time for which one verdict held."""
 
     kind: Kind
     sub: str | None
@@ -55,17 +53,17 @@ _Name = tuple[Kind, str | None]
 
 
 class VerdictHistory:
-    """The account is exact; the timeline leaves out what was said for a moment only."""
+    """The account is exact; the timeline leaves out verdicts that held for a moment only."""
 
     def __init__(self) -> None:
         self._now: tuple[Finding, int] | None = None
-        """What is being said, and when that was last looked at."""
+        """The present finding, and when it was last judged."""
         self._stays: list[_Stay] = []
         self._dropped = 0
         self._times: dict[_Name, _Weighed] = {}
 
-    def said(self, verdict: Verdict, now_ns: int, step: int) -> None:
-        """From now on it is `verdict`; until now it was what was said before."""
+    def add(self, verdict: Verdict, now_ns: int, step: int) -> None:
+        """From now on it is `verdict`; until now it was the one before."""
         finding = verdict.finding
         if self._now is None:
             self._stays.append(_Stay(finding, now_ns, step))
@@ -80,29 +78,29 @@ class VerdictHistory:
         self._now = finding, now_ns
 
     def _begin(self, finding: Finding, now_ns: int, step: int) -> None:
-        """A new entry. The one before, if it was short, becomes part of what it interrupted."""
+        """A new entry. A short one before it becomes part of what it interrupted."""
         if len(self._stays) > 1 and self._stays[-1].is_short:
             self._stays.pop()
             self._stays[-1].ends_at(now_ns, step)
             if _name(self._stays[-1].finding) == _name(finding):
                 return
         self._stays.append(_Stay(finding, now_ns, step))
-        if len(self._stays) > thresholds.TIMELINE_MOST:
+        if len(self._stays) > TIMELINE_MOST:
             del self._stays[0]
             self._dropped += 1
 
     def timeline(self) -> VerdictTimeline:
-        """What was said, oldest first; only the newest entry may be a moment's."""
-        return VerdictTimeline(tuple(stay.said() for stay in self._stays), self._dropped)
+        """Verdicts, oldest first; only the newest entry may be a moment's."""
+        return VerdictTimeline(tuple(stay.as_past() for stay in self._stays), self._dropped)
 
     def summary(self) -> tuple[Held, ...]:
-        """What was said by its share of the time, the largest first; a single look counts whole."""
+        """Verdicts by their share of the time, the largest first; a single one counts whole."""
         whole = sum(time.ns for time in self._times.values())
         if not whole:
             now = self._now
             return (Held(*_name(now[0]), 1.0, 0, None),) if now else ()
         held = [
-            Held(*name, time.ns / whole, time.ns, None if time.told_ns == 0 else round(time.sum))
+            Held(*name, time.ns / whole, time.ns, None if time.known_ns == 0 else round(time.sum))
             for name, time in self._times.items()
             if time.ns
         ]
@@ -114,19 +112,19 @@ class _Weighed:
 
     def __init__(self) -> None:
         self.ns = 0
-        self.told_ns = 0
+        self.known_ns = 0
         """Of that, with a value."""
         self.sum = 0.0
 
     def add(self, value: float | None, ns: int) -> None:
         self.ns += max(0, ns)
         if value is not None:
-            self.told_ns += max(0, ns)
+            self.known_ns += max(0, ns)
             self.sum += value * max(0, ns)
 
     @property
     def mean(self) -> float | None:
-        return self.sum / self.told_ns if self.told_ns else None
+        return self.sum / self.known_ns if self.known_ns else None
 
 
 class _Stay:
@@ -139,7 +137,7 @@ class _Stay:
         self._share, self._speedup = _Weighed(), _Weighed()
 
     def goes_on(self, finding: Finding, now_ns: int, step: int) -> None:
-        """`finding` was said from the last look until now."""
+        """`finding` held from the last judgement until now."""
         if _name(finding) == _name(self.finding):
             self.finding = finding
             self._share.add(finding.share, now_ns - self._until_ns)
@@ -147,14 +145,14 @@ class _Stay:
         self.ends_at(now_ns, step)
 
     def ends_at(self, now_ns: int, step: int) -> None:
-        """It holds until now, whatever was said in between."""
+        """It holds until now, whatever came in between."""
         self._until_ns, self._until_step = max(now_ns, self._until_ns), step
 
     @property
     def is_short(self) -> bool:
-        return self._until_ns - self._since_ns < thresholds.TIMELINE_LEAST_NS
+        return self._until_ns - self._since_ns < TIMELINE_LEAST_NS
 
-    def said(self) -> PastVerdict:
+    def as_past(self) -> PastVerdict:
         finding = self.finding
         return PastVerdict(
             kind=finding.kind,

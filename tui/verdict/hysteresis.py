@@ -1,37 +1,51 @@
-"""Which causes hold: entered when they are sure, left when they are gone, so that nothing flaps."""
+"""Which causes hold and which is the headline: entered when sure, left when gone, no flapping."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ...probe.wire.messages import Step
-from . import thresholds
-from .findings import Finding
-from .scoring import recoverable, worth
+from .findings import Finding, Kind
+from .scoring import beats, recoverable, worth
+from .thresholds.hysteresis import (
+    CONTRIBUTOR,
+    ENTER_LOW,
+    ENTER_SHARE,
+    ENTER_TIMES,
+    LEAVE_HIGH,
+    LEAVE_RENEWED,
+    LEAVE_SHARE,
+    LEAVE_SURELY,
+    LEAVE_TIMES,
+    SUB_TIMES,
+    SWAP_MARGIN,
+    SWAP_PROBABILITY,
+    SWAP_TIMES,
+)
+from .window import TimeSpan
 
 
 class Hysteresis:
-    """One cause over the looks."""
+    """Whether one cause holds."""
 
-    def __init__(self, enter_low: float = thresholds.ENTER_LOW) -> None:
+    def __init__(self, enter_low: float = ENTER_LOW) -> None:
         self._enter_low = enter_low
         """What the lower bound of its share must exceed for it to enter."""
         self.holds = False
         self.finding: Finding | None = None
-        """As it was last seen."""
+        """As last seen."""
         self._streak = 0
-        """Looks in a row that speak for entering, or for leaving once it holds."""
+        """Windows in a row that speak for entering, or for leaving once it holds."""
         self._streak_ns = 0
-        """Where the steps of the streak's first look ended."""
+        """Where the streak's first window ended."""
         self._other_subs = 0
 
-    def look(self, finding: Finding | None, steps: Sequence[Step], fresh: bool) -> None:
-        """One look at `steps`, some of them new. `fresh`: nothing was known before, so one look is
+    def update(self, finding: Finding | None, spans: Sequence[TimeSpan], fresh: bool) -> None:
+        """One window, some of its spans new. `fresh`: nothing was known before, so one window is
         enough: the interval alone must do, or a verdict within 10 steps would be impossible."""
         speaks = self._leaves(finding) if self.holds else self._enters(finding)
         if speaks and not self._streak:
-            self._streak_ns = steps[-1].end_ns
+            self._streak_ns = spans[-1].end_ns
         self._streak = self._streak + 1 if speaks else 0
-        if speaks and (fresh or self._is_long_enough(steps)):
+        if speaks and (fresh or self._is_long_enough(spans)):
             self.holds = not self.holds
             self._streak = 0
         if finding is not None:
@@ -39,26 +53,23 @@ class Hysteresis:
         elif not self.holds:
             self.finding = None
 
-    def _is_long_enough(self, steps: Sequence[Step]) -> bool:
+    def _is_long_enough(self, spans: Sequence[TimeSpan]) -> bool:
         if not self.holds:
-            return self._streak >= thresholds.ENTER_TIMES
-        return (
-            self._streak >= thresholds.LEAVE_TIMES
-            and renewed(steps, self._streak_ns) >= thresholds.LEAVE_RENEWED
-        )
+            return self._streak >= ENTER_TIMES
+        return self._streak >= LEAVE_TIMES and renewed(spans, self._streak_ns) >= LEAVE_RENEWED
 
     def _enters(self, finding: Finding | None) -> bool:
         if finding is None or finding.share is None or finding.share_low is None:
             return False
-        return worth(finding) > thresholds.ENTER_SHARE and finding.share_low > self._enter_low
+        return worth(finding) > ENTER_SHARE and finding.share_low > self._enter_low
 
     def _leaves(self, finding: Finding | None) -> bool:
         if finding is None:
             return True
         share, high = finding.share or 0.0, finding.share_high or 0.0
-        if high < thresholds.LEAVE_SURELY or recoverable(finding) < thresholds.CONTRIBUTOR:
+        if high < LEAVE_SURELY or recoverable(finding) < CONTRIBUTOR:
             return True
-        return share < thresholds.LEAVE_SHARE and high < thresholds.LEAVE_HIGH
+        return share < LEAVE_SHARE and high < LEAVE_HIGH
 
     def _with_steady_sub(self, finding: Finding, fresh: bool) -> Finding:
         """The finding, unless its sub is new: then the old one with the new figures for a while."""
@@ -67,26 +78,75 @@ class Hysteresis:
             self._other_subs = 0
             return finding
         self._other_subs += 1
-        if self._other_subs >= thresholds.SUB_TIMES:
+        if self._other_subs >= SUB_TIMES:
             self._other_subs = 0
             return finding
-        return with_figures(old, finding)
+        return replace(
+            old,
+            severity=finding.severity,
+            share=finding.share,
+            share_low=finding.share_low,
+            share_high=finding.share_high,
+            speedup=finding.speedup,
+            speedup_is=finding.speedup_is,
+            headline=finding.headline,
+        )
 
 
-def renewed(steps: Sequence[Step], since_ns: int) -> float:
-    """Part of the steps that began after `since_ns`, 0 to 1."""
-    return sum(row.start_ns >= since_ns for row in steps) / len(steps)
+@dataclass(frozen=True, slots=True)
+class _Rival:
+    """A cause that would take the headline."""
+
+    kind: Kind
+    times: int
+    """Windows in a row in which it won."""
+    since_ns: int
+    """Where the first of these ended."""
 
 
-def with_figures(old: Finding, new: Finding) -> Finding:
-    """What `old` says with the shares of `new`."""
-    return replace(
-        old,
-        severity=new.severity,
-        share=new.share,
-        share_low=new.share_low,
-        share_high=new.share_high,
-        speedup=new.speedup,
-        speedup_is=new.speedup_is,
-        headline=new.headline,
-    )
+class Selection:
+    """All causes of one kind of window, and the one that holds the headline."""
+
+    def __init__(self, kinds: Iterable[Kind], enter_low: float, swap_renewed: float) -> None:
+        self._causes = {kind: Hysteresis(enter_low) for kind in kinds}
+        self._swap_renewed = swap_renewed
+        self._top: Kind | None = None
+        self._rival: _Rival | None = None
+
+    def update(
+        self, found: Mapping[Kind, Finding | None], spans: Sequence[TimeSpan], fresh: bool
+    ) -> Finding | None:
+        """The headline's finding after one more window; None where no cause holds."""
+        for kind, finding in found.items():
+            self._causes[kind].update(finding, spans, fresh)
+        self._top = self._choose_top(spans, fresh)
+        return self._causes[self._top].finding if self._top else None
+
+    def _choose_top(self, spans: Sequence[TimeSpan], fresh: bool) -> Kind | None:
+        """The cause that recovers most; a new one must win for sure, twice, on new spans."""
+        rival, self._rival = self._rival, None
+        holding = [one.finding for one in self._causes.values() if one.holds and one.finding]
+        if not holding:
+            return None
+        best = max(holding, key=recoverable)
+        now = next((finding for finding in holding if finding.kind == self._top), None)
+        if now is None or fresh or best.kind == now.kind:
+            return best.kind
+        if (
+            recoverable(best) - recoverable(now) < SWAP_MARGIN
+            or beats(best, now) < SWAP_PROBABILITY
+        ):
+            return now.kind
+        if rival is not None and rival.kind == best.kind:
+            rival = replace(rival, times=rival.times + 1)
+        else:
+            rival = _Rival(best.kind, 1, spans[-1].end_ns)
+        self._rival = rival
+        wins = rival.times >= SWAP_TIMES
+        wins = wins and renewed(spans, rival.since_ns) >= self._swap_renewed
+        return best.kind if wins else now.kind
+
+
+def renewed(spans: Sequence[TimeSpan], since_ns: int) -> float:
+    """Part of the spans that began after `since_ns`, 0 to 1."""
+    return sum(one.start_ns >= since_ns for one in spans) / len(spans)

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from math import ceil, floor
 
-from . import thresholds
 from .gpu_clock import on_device
 from .step_time import Spent, spent
-from .window import Window
+from .thresholds.causes import LEAST_STACKS, MOST_WORKERS, NEAR_BEST, WORKER_HEADROOM
+from .thresholds.hysteresis import ENTER_SHARE, READY_ENOUGH
+from .window import StepWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +65,19 @@ class Feeding:
         """The fewest workers within 5 % of the best, at most `per_core` for each core."""
         if not self.make_ns:
             return None
-        wanted = thresholds.MOST_WORKERS
+        wanted = MOST_WORKERS
         if self.other_ns > 0:
-            wanted = min(wanted, ceil(thresholds.WORKER_HEADROOM * self.make_ns / self.other_ns))
+            wanted = min(wanted, ceil(WORKER_HEADROOM * self.make_ns / self.other_ns))
         most = wanted
         if self.cores is not None:
             most = min(wanted, max(1, floor(self.cores)) * per_core)
         times = {workers: self.with_workers(workers) for workers in range(1, most + 1)}
         best = min(times.values())
-        fewest = min(w for w, ns in times.items() if ns <= best * (1 + thresholds.NEAR_BEST))
+        fewest = min(w for w, ns in times.items() if ns <= best * (1 + NEAR_BEST))
         return WorkerPlan(fewest, times[fewest], wanted)
 
 
-def feeding(window: Window) -> Feeding | None:
+def feeding(window: StepWindow) -> Feeding | None:
     """What is known of the loader; None when nothing was fetched."""
     total = spent(window.steps)
     batch_ns, wait_ns = total.batch_ns, total.wait_ns
@@ -113,7 +114,7 @@ def feeding(window: Window) -> Feeding | None:
     )
 
 
-def loader_floor(window: Window) -> float:
+def loader_floor(window: StepWindow) -> float:
     """S/W over P: no cause outside the loader can be worth more than what this leaves, 0 to 1.
 
     Workers that are busy all the time are the limit themselves, whatever else is removed.
@@ -124,25 +125,25 @@ def loader_floor(window: Window) -> float:
     return _busy(window, spent(window.steps)) or 0.0
 
 
-def often_late(window: Window) -> bool:
+def often_late(window: StepWindow) -> bool:
     """Workers' batches that lie ready for fewer than 95 % of the fetches: then what is gained
     elsewhere may be lost to them."""
     workers = window.loaders[0].num_workers if window.loaders else None
     looked = [row for row in window.steps if row.ready is not None]
     steps = sum(row.count for row in looked)
     ready = sum(min(row.ready or 0, row.count) for row in looked)
-    return bool(workers) and ready < thresholds.READY_ENOUGH * steps
+    return bool(workers) and ready < READY_ENOUGH * steps
 
 
-def _busy(window: Window, total: Spent) -> float | None:
+def _busy(window: StepWindow, total: Spent) -> float | None:
     """Part of the time in which a worker makes a batch: stacks, else the wait, else their CPU."""
     stacks = window.stacks
-    enough = stacks is not None and stacks.worker_samples >= thresholds.LEAST_STACKS
+    enough = stacks is not None and stacks.worker_samples >= LEAST_STACKS
     if stacks is not None and enough and stacks.worker_idle_share is not None:
         return min(1.0, max(0.0, 1.0 - stacks.worker_idle_share))
     device = on_device(window)
     felt = 1.0 if device is None else device.felt
-    if felt * total.data_ns >= thresholds.ENTER_SHARE * total.wall_ns:
+    if felt * total.data_ns >= ENTER_SHARE * total.wall_ns:
         return 1.0  # a loader that is the limit is never idle
     if window.workers is not None and window.workers.cpu_percent is not None:
         return min(1.0, max(0.0, window.workers.cpu_percent / 100))

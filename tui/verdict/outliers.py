@@ -6,14 +6,15 @@ from itertools import groupby
 from statistics import median
 
 from ...probe.wire.messages import Step
-from . import thresholds
 from .pauses import Pauses, warm_recent
 from .statistics import share_of
 from .step_time import is_python, pace_of, spent, wall_of
-from .window import Window
+from .thresholds.causes import OUTLIER_ALONE, OUTLIER_LEAST, OUTLIER_MADS, OUTLIER_RUN
+from .thresholds.hysteresis import LEAST_STEPS
+from .window import StepWindow
 
 
-def outliers(window: Window) -> Pauses | None:
+def outliers(window: StepWindow) -> Pauses | None:
     """What such steps have more than others, over all recent steps: a slow logger every 50 steps
     is there twice in a window of 100, too seldom for an interval.
 
@@ -22,7 +23,7 @@ def outliers(window: Window) -> Pauses | None:
     pace: neither is an outlier here.
     """
     rows = warm_recent(window)
-    if len(rows) < thresholds.LEAST_STEPS or not window.steps:
+    if len(rows) < LEAST_STEPS or not window.steps:
         return None
     paces = [_unnamed_ns(row) for row in rows]
     limit_ns = _limit_ns(paces)
@@ -59,7 +60,7 @@ class _Usual:
         longer_ns = pace_ns - self.pace_ns
         if pace_ns <= self.limit_ns or row.evaluation_ns or row.checkpoint_ns:
             return 0
-        if work_ns - self.work_ns > (1 - thresholds.OUTLIER_ALONE) * longer_ns:
+        if work_ns - self.work_ns > (1 - OUTLIER_ALONE) * longer_ns:
             return 0
         return round(longer_ns * row.count)
 
@@ -68,7 +69,7 @@ def _limit_ns(paces: Sequence[float]) -> float:
     """From where on a step is out of the ordinary."""
     pace = median(paces)
     spread = median(abs(other - pace) for other in paces)
-    return pace + max(thresholds.OUTLIER_MADS * spread, thresholds.OUTLIER_LEAST * pace)
+    return pace + max(OUTLIER_MADS * spread, OUTLIER_LEAST * pace)
 
 
 def _apart(parts: Sequence[int]) -> list[int]:
@@ -76,7 +77,7 @@ def _apart(parts: Sequence[int]) -> list[int]:
     kept: list[int] = []
     for is_outlier, run in groupby(parts, key=bool):
         held = list(run)
-        too_long = is_outlier and len(held) > thresholds.OUTLIER_RUN
+        too_long = is_outlier and len(held) > OUTLIER_RUN
         kept += [0] * len(held) if too_long else held
     return kept
 

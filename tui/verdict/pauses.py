@@ -7,12 +7,12 @@ from math import ceil
 from statistics import median
 
 from ...probe.wire.messages import Step
-from . import thresholds
 from .findings import Evidence
 from .format import ms
 from .statistics import Share, share_of
 from .step_time import spent, wall_of
-from .window import Window
+from .thresholds.causes import EVENTS_IN_WINDOW, MID_EPOCH, TARGET_BUDGET
+from .window import StepWindow
 from .window_selection import warm_after
 
 
@@ -39,26 +39,24 @@ class Pauses:
         """Steps between two that would cost 2 % of the time, rounded up to two digits."""
         if self.step_ns <= 0:
             return ceil(self.every_steps)
-        steps = (
-            self.each_ns * (1 - thresholds.TARGET_BUDGET) / thresholds.TARGET_BUDGET / self.step_ns
-        )
+        steps = self.each_ns * (1 - TARGET_BUDGET) / TARGET_BUDGET / self.step_ns
         unit = int(10 ** max(0, len(str(int(steps))) - 2))
         return ceil(steps / unit) * unit
 
 
 @lru_cache(maxsize=4)
-def warm_recent(window: Window) -> tuple[Step, ...]:
+def warm_recent(window: StepWindow) -> tuple[Step, ...]:
     """All recent rows after the warm-up, whatever the pace was since. Worked out once a window."""
     warm = warm_after(window.all_recent)
     return tuple(row for row in window.all_recent if row.number - row.count >= warm)
 
 
-def checkpoints(window: Window) -> Pauses | None:
+def checkpoints(window: StepWindow) -> Pauses | None:
     """Checkpoints, with the extra Python of the steps that hold one: a copy, an fsync."""
     return _pauses(window, lambda row: row.checkpoint_ns, _with_other)
 
 
-def evaluations(window: Window) -> Pauses | None:
+def evaluations(window: StepWindow) -> Pauses | None:
     """Evaluations, with their own loader's start and the extra Python around them."""
     clinging = _with_other if _training_restarts(window) else _with_other_and_startup
     return _pauses(window, lambda row: row.evaluation_ns, clinging)
@@ -85,25 +83,25 @@ def host_parts(rows: Sequence[Step]) -> list[int]:
     ]
 
 
-def clinging_parts(window: Window) -> list[int]:
+def clinging_parts(window: StepWindow) -> list[int]:
     """Python between the phases that clings to a pause, in each row of the window, ns."""
     usual = host_parts(window.steps)
     return [row.other_ns - part for row, part in zip(window.steps, usual, strict=True)]
 
 
-def startup_parts(window: Window) -> list[int]:
+def startup_parts(window: StepWindow) -> list[int]:
     """Loader start-up of the training in each row of the window, ns."""
     training = _training_restarts(window)
     return [0 if row.evaluation_ns and not training else row.startup_ns for row in window.steps]
 
 
 def _pauses(
-    window: Window,
+    window: StepWindow,
     length: Callable[[Step], int],
     clinging: Callable[[Step, float], int],
 ) -> Pauses | None:
     rows: Sequence[Step] = window.steps
-    if sum(length(row) > 0 for row in rows) < thresholds.EVENTS_IN_WINDOW:
+    if sum(length(row) > 0 for row in rows) < EVENTS_IN_WINDOW:
         recent = warm_recent(window)
         if sum(map(wall_of, recent)) > sum(map(wall_of, rows)):
             rows = recent
@@ -142,7 +140,7 @@ def _with_other_and_startup(row: Step, usual: float) -> int:
     return _with_other(row, usual) + row.startup_ns
 
 
-def _training_restarts(window: Window) -> bool:
+def _training_restarts(window: StepWindow) -> bool:
     """The training loader starts its workers anew each epoch, so a start-up in a step that also
     holds an evaluation is the training's, as far as anybody can tell."""
     if not window.loaders:
@@ -153,6 +151,4 @@ def _training_restarts(window: Window) -> bool:
     # Evaluations that come more often than epochs start workers of their own.
     rows = [row for row in window.all_recent if row.evaluation_ns]
     fetches = sum(row.fetches for row in window.all_recent)
-    return not (
-        loader.batches and rows and fetches / len(rows) < thresholds.MID_EPOCH * loader.batches
-    )
+    return not (loader.batches and rows and fetches / len(rows) < MID_EPOCH * loader.batches)

@@ -3,18 +3,32 @@
 from collections.abc import Iterable
 from math import sqrt
 
-from . import thresholds
 from .findings import Evidence, Finding, Kind, Severity
 from .forecast.gain import Gain
 from .gpu_clock import on_device
 from .statistics import Share, error_of, probability_above
-from .step_time import spent
-from .window import Window
+from .thresholds.causes import LEAST_STACKS, MACHINE_FULL
+from .thresholds.hysteresis import (
+    CONTRIBUTOR,
+    CRITICAL_SHARE,
+    ENTER_LOW,
+    ENTER_SHARE,
+    EVIDENCE_HOST_ONLY_ON_GPU,
+    EVIDENCE_NO_LOADER,
+    EVIDENCE_NO_STACKS,
+    EVIDENCE_OTHERS_UNKNOWN,
+    LEAST_LEFT,
+    MISSED,
+    MOST_EVIDENCE,
+    UPDATE_SAVES,
+    WARNING_SHARE,
+)
+from .window import RunFacts
 
 
 def speedup_of(share: float, floor: float = 0.0) -> float:
     """Steps a second after over before: P / max(P - cause, S/W), all as shares of P."""
-    return 1.0 / min(1.0, max(thresholds.LEAST_LEFT, 1.0 - share, floor))
+    return 1.0 / min(1.0, max(LEAST_LEFT, 1.0 - share, floor))
 
 
 def recoverable(finding: Finding) -> float:
@@ -24,7 +38,7 @@ def recoverable(finding: Finding) -> float:
     if finding.speedup is not None and finding.speedup >= 1.0:
         back = 1.0 - 1.0 / finding.speedup
     if finding.kind == "optimizer" and finding.speedup_is == "bound":
-        back *= thresholds.UPDATE_SAVES
+        back *= UPDATE_SAVES
     return back
 
 
@@ -36,12 +50,12 @@ def worth(finding: Finding) -> float:
 
 def severity_of(share: float) -> Severity:
     """By the part of the time that is lost."""
-    if share >= thresholds.CRITICAL_SHARE:
+    if share >= CRITICAL_SHARE:
         return "critical"
-    return "warning" if share >= thresholds.WARNING_SHARE else "info"
+    return "warning" if share >= WARNING_SHARE else "info"
 
 
-def bound(
+def cause(
     kind: Kind,
     sub: str | None,
     share: Share,
@@ -67,12 +81,12 @@ def bound(
         speedup=speedup_of(share.mean, floor) if gain is None else gain.speedup,
         speedup_is="bound" if gain is None else gain.speedup_is,
         headline=headline,
-        evidence=evidence[: thresholds.MOST_EVIDENCE],
+        evidence=evidence[:MOST_EVIDENCE],
         advice=advice,
     )
 
 
-def plain(
+def state(
     kind: Kind,
     sub: str | None,
     severity: Severity,
@@ -91,7 +105,7 @@ def plain(
         speedup=None,
         speedup_is=None,
         headline=headline,
-        evidence=evidence[: thresholds.MOST_EVIDENCE],
+        evidence=evidence[:MOST_EVIDENCE],
         advice=advice,
     )
 
@@ -111,47 +125,44 @@ def beats(one: Finding, other: Finding) -> float:
     return probability_above(recoverable(one), spread_of(one), recoverable(other), spread_of(other))
 
 
-def of_cause(top: Finding, others: Iterable[Finding], window: Window) -> float:
+def confidence_in_cause(top: Finding, others: Iterable[Finding], window: RunFacts) -> float:
     """For a cause that holds: that it is above 5 % and above every other."""
-    sure = probability_above(top.share or 0.0, spread_of(top), thresholds.ENTER_LOW)
+    sure = probability_above(top.share or 0.0, spread_of(top), ENTER_LOW)
     for other in others:
         if other.kind != top.kind and other.share is not None:
             sure = min(sure, beats(top, other))
-    return sure * evidence_factor(window) * spent(window.steps).attributed
+    return sure * evidence_factor(window) * window.attributed
 
 
-def of_nothing(others: Iterable[Finding], window: Window) -> float:
+def confidence_in_none(others: Iterable[Finding], window: RunFacts) -> float:
     """For the verdict that nothing is wrong: that no cause is above 10 %, and none has been missed.
 
     The error of a wait that comes in bursts grows as the root of its share, so a small share that
     was seen says less about 10 % than its own interval does.
     """
-    steps = sum(row.count for row in window.steps)
-    sure = max(0.0, 1.0 - thresholds.MISSED / max(1, steps))
+    sure = max(0.0, 1.0 - MISSED / max(1, window.observed))
     for other in others:
         if other.share is not None:
-            limit = thresholds.ENTER_SHARE
-            error = spread_of(other) * sqrt(
-                max(1.0, limit / max(other.share, thresholds.CONTRIBUTOR))
-            )
+            limit = ENTER_SHARE
+            error = spread_of(other) * sqrt(max(1.0, limit / max(other.share, CONTRIBUTOR)))
             sure = min(sure, 1.0 - probability_above(worth(other), error, limit))
-    return sure * evidence_factor(window) * spent(window.steps).attributed
+    return sure * evidence_factor(window) * window.attributed
 
 
-def evidence_factor(window: Window) -> float:
+def evidence_factor(window: RunFacts) -> float:
     """What the missing signals cost. On a CPU-only run the host clock is the truth."""
     blind = window.gpu_present and on_device(window) is None
-    factor = thresholds.EVIDENCE_HOST_ONLY_ON_GPU if blind else 1.0
-    if window.stacks is None or window.stacks.main_samples < thresholds.LEAST_STACKS:
-        factor *= thresholds.EVIDENCE_NO_STACKS
-    if not any(row.fetches for row in window.steps):
-        factor *= thresholds.EVIDENCE_NO_LOADER
+    factor = EVIDENCE_HOST_ONLY_ON_GPU if blind else 1.0
+    if window.stacks is None or window.stacks.main_samples < LEAST_STACKS:
+        factor *= EVIDENCE_NO_STACKS
+    if not window.sees_loading:
+        factor *= EVIDENCE_NO_LOADER
     if _others_unknown(window):
-        factor *= thresholds.EVIDENCE_OTHERS_UNKNOWN
+        factor *= EVIDENCE_OTHERS_UNKNOWN
     return factor
 
 
-def missing_of(window: Window) -> tuple[str, ...]:
+def missing_of(window: RunFacts) -> tuple[str, ...]:
     """Signals that were not there, and why."""
     told = list(window.missing)
     device = on_device(window)
@@ -163,7 +174,7 @@ def missing_of(window: Window) -> tuple[str, ...]:
         told.append("stacks: none yet")
     if _others_unknown(window):
         told.append("nvml: does not tell what other processes use of the GPU")
-    if window.run_delay is None and (window.machine_cpu_percent or 0.0) >= thresholds.MACHINE_FULL:
+    if window.run_delay is None and (window.machine_cpu_percent or 0.0) >= MACHINE_FULL:
         told.append("run delay: this kernel does not tell, so a wait for a core does not show")
     activity = window.activity
     if activity is not None and activity.throttled and activity.clock_lost is None:
@@ -171,7 +182,7 @@ def missing_of(window: Window) -> tuple[str, ...]:
     return tuple(dict.fromkeys(told))
 
 
-def _others_unknown(window: Window) -> bool:
+def _others_unknown(window: RunFacts) -> bool:
     """Others hold a context on the GPU, and nobody says what they use of it."""
     told = window.activity
     return told is not None and told.others > 0 and told.others_sm is None

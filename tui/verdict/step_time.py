@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Final
 
 from ...probe.wire.messages import Step
-from . import thresholds
+from .thresholds.causes import COMPUTE_PHASES, DATA_PHASES
 
 _COUNT: Final = attrgetter("count")
 _FETCHES: Final = attrgetter("fetches")
@@ -80,9 +80,7 @@ def pace_of(step: Step) -> float:
 
 def is_python(phase: str) -> bool:
     """Whether a user's phase is Python between the steps, by its name: neither data nor compute."""
-    return not any(
-        word in phase.lower() for word in (*thresholds.COMPUTE_PHASES, *thresholds.DATA_PHASES)
-    )
+    return not any(word in phase.lower() for word in (*COMPUTE_PHASES, *DATA_PHASES))
 
 
 def spent(rows: Sequence[Step]) -> Spent:

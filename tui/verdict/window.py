@@ -1,11 +1,13 @@
-"""The window: everything a rule may look at. Plain values, no clock, no device, no thread."""
+"""What rules judge: a window of steps, or of stack samples. Plain values, no clock, no device."""
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from ...probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
 from .statistics import Share
+from .step_time import spent
 
 SeenBy = Literal["py-spy", "probe"]
 """Who saw a stack: the sampler from outside, or the probe itself, once, as nothing moved."""
@@ -105,8 +107,7 @@ class Still:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What samples of the main thread's stack tell of a run without a probe. The window's steps are
-    those samples, one a row: no step of the run was ever seen."""
+    """A run without a probe, by samples of its main thread's stack: no step of it is seen."""
 
     samples: int
     """Of the training; those of its start are left out."""
@@ -208,21 +209,38 @@ class GpuActivity:
     """Those processes, the one that uses most of the device first."""
 
 
+class TimeSpan(Protocol):
+    """A part of the observed time: a step (or several merged), or a stack sample's interval."""
+
+    @property
+    def start_ns(self) -> int:
+        """When it began, perf_counter_ns."""
+
+    @property
+    def end_ns(self) -> int:
+        """When it ended."""
+
+
 @dataclass(frozen=True, slots=True)
-class Window:
-    """One look at a run. Steps are the recent ones, oldest first, warm-up excluded."""
+class SampleSpan:
+    """A sample of the main thread's stack and the interval that it stands for."""
+
+    start_ns: int
+    end_ns: int
+    phase: str
+    """As in `Sampled.shares`."""
+
+
+MemoryUnit = Literal["steps", "s"]
+"""What memory trends count in: seconds where no steps are seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts(ABC):
+    """What both kinds of window know of a run. Fields that only a probe delivers are empty without
+    one."""
 
     now_ns: int
-    steps: tuple[Step, ...]
-    """At most thresholds.WINDOW_ROWS, all after the warm-up and after the last change point."""
-    steps_seen: int
-    """Steps since the probe was armed."""
-    warmup_left: int
-    """Steps still needed before there is a verdict; 0 once warm."""
-    all_recent: tuple[Step, ...]
-    """Recent steps with nothing excluded: for checkpoint, evaluation and recompile budgets."""
-    loaders: tuple[Loader, ...]
-    """Training loaders, the one fetched from most lately first."""
     cores: float | None
     machine_cpu_percent: float | None
     main_cpu_percent: float | None
@@ -234,22 +252,23 @@ class Window:
     worker_memory: tuple[MemoryPoint, ...]
     memory_limit_bytes: int | None
     """What the process could still grow to: that memory plus what the machine has free."""
-    open_step: OpenStep | None
     gpu_present: bool
     ended: bool
     missing: tuple[str, ...]
+    steps_seen: int = 0
+    """Steps since the probe was armed."""
+    loaders: tuple[Loader, ...] = ()
+    """Training loaders, the one fetched from most lately first."""
     gpu_steps: tuple[GpuStep, ...] = ()
     """The window's steps on the GPU's clock, those that were measured; oldest first."""
-    gpu_clocked: bool = False
-    """The probe reads the GPU's clock: steps on it will come, after the GPU has done them."""
     activity: GpuActivity | None = None
-    """What the GPU's counters told over the window; None without counters."""
+    """Means of the GPU's counters over the window; None without counters."""
     gpu_memory: tuple[GpuMemory, ...] = ()
     gpu_memory_limit_bytes: int | None = None
     """What PyTorch's allocator could grow to on its GPU: what is free there and what it holds, or
     the part of the device that it may take."""
     settings: Settings | None = None
-    """How PyTorch is set up there; None while the probe has not told."""
+    """How PyTorch is set up there; None until the probe reports it."""
     thread_cpu: float | None = None
     """Part of the time in which the training thread ran, 0 to 1."""
     run_delay: float | None = None
@@ -261,19 +280,153 @@ class Window:
     beside_cores: float | None = None
     """Cores that its own other threads and processes used beside the training thread."""
     warm_step: int = 0
-    """Last step of the warm-up as far as it was ever known; 0 before."""
+    """Last step of the warm-up, as far as known; 0 before."""
     moments: tuple[RunEvent, ...] = ()
     """Over the run, the newest of each kind; oldest first."""
     workers_grown: tuple[int, ...] = ()
-    """What each worker of now has grown by since it was first looked at, bytes (proportional)."""
+    """Growth of each present worker since it was first measured, bytes (proportional)."""
     killed: bool = False
-    """It has ended, and its probe had no last word."""
-    late_rank: LateRank | None = None
-    """Of several on this host; None where none stands out."""
-    sampled: Sampled | None = None
-    """Set where there is no probe: then `steps` are samples, and memory goes by seconds."""
+    """It has ended without its probe's last message."""
 
     def __hash__(self) -> int:
-        """By its moment, so that what is worked out from a window can be kept for the next rule:
-        its rows hold dictionaries, which have no hash."""
+        """By its moment, so that results can be cached per window: rows hold dictionaries."""
         return hash(self.now_ns)
+
+    @property
+    @abstractmethod
+    def spans(self) -> Sequence[TimeSpan]:
+        """Its steps or samples, oldest first."""
+
+    @property
+    @abstractmethod
+    def observed(self) -> int:
+        """How many steps or samples it holds."""
+
+    @property
+    @abstractmethod
+    def attributed(self) -> float:
+        """Share of the time that phases explain, 0 to 1."""
+
+    @property
+    @abstractmethod
+    def sees_loading(self) -> bool:
+        """A fetch, or a wait for data, was seen."""
+
+    @property
+    @abstractmethod
+    def unmoved_s(self) -> float:
+        """How long the training thread has been where it is; 0 where that is not known."""
+
+    @property
+    @abstractmethod
+    def memory_unit(self) -> MemoryUnit:
+        """What memory points count in (`MemoryPoint.step`)."""
+
+    @property
+    @abstractmethod
+    def memory_unit_hours(self) -> float:
+        """How long one such unit takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWindow(RunFacts):
+    """Recent steps of a run with a probe, oldest first, warm-up excluded."""
+
+    steps: tuple[Step, ...]
+    """At most WINDOW_ROWS, all after the warm-up and after the last change point."""
+    warmup_left: int
+    """Steps still needed before there is a verdict; 0 once warm."""
+    all_recent: tuple[Step, ...]
+    """Recent steps with nothing excluded: for checkpoint, evaluation and recompile budgets."""
+    open_step: OpenStep | None
+    gpu_clocked: bool = False
+    """The probe reads the GPU's clock: its step times arrive after the GPU has finished them."""
+    late_rank: LateRank | None = None
+    """Of several on this host; None where none stands out."""
+
+    __hash__ = RunFacts.__hash__
+
+    @property
+    def spans(self) -> Sequence[TimeSpan]:
+        """The steps."""
+        return self.steps
+
+    @property
+    def observed(self) -> int:
+        """Steps; a merged row counts as many."""
+        return sum(row.count for row in self.steps)
+
+    @property
+    def attributed(self) -> float:
+        """Share of the time that phases explain, 0 to 1."""
+        return spent(self.steps).attributed
+
+    @property
+    def sees_loading(self) -> bool:
+        """A fetch was seen."""
+        return any(row.fetches for row in self.steps)
+
+    @property
+    def unmoved_s(self) -> float:
+        """Since the last mark."""
+        return 0.0 if self.open_step is None else self.open_step.age_s
+
+    @property
+    def memory_unit(self) -> MemoryUnit:
+        """Steps."""
+        return "steps"
+
+    @property
+    def memory_unit_hours(self) -> float:
+        """The mean step of the window."""
+        total = spent(self.steps)
+        return total.wall_ns / max(1, total.steps) / 3.6e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleWindow(RunFacts):
+    """Recent stack samples of a run without a probe."""
+
+    samples: tuple[SampleSpan, ...]
+    sampled: Sampled
+
+    __hash__ = RunFacts.__hash__
+
+    @property
+    def spans(self) -> Sequence[TimeSpan]:
+        """The samples."""
+        return self.samples
+
+    @property
+    def observed(self) -> int:
+        """Samples."""
+        return len(self.samples)
+
+    @property
+    def attributed(self) -> float:
+        """Every sample has a phase."""
+        return 1.0 if self.samples else 0.0
+
+    @property
+    def sees_loading(self) -> bool:
+        """A sample waits for data."""
+        return any(one.phase == "data" for one in self.samples)
+
+    @property
+    def unmoved_s(self) -> float:
+        """Since the first of the newest samples that show the same line."""
+        return 0.0 if self.sampled.still is None else self.sampled.still.age_s
+
+    @property
+    def memory_unit(self) -> MemoryUnit:
+        """Seconds: no step is seen."""
+        return "s"
+
+    @property
+    def memory_unit_hours(self) -> float:
+        """A second."""
+        return 1 / 3600
+
+
+Window = StepWindow | SampleWindow
+WindowT = TypeVar("WindowT", bound=RunFacts)

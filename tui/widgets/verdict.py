@@ -77,7 +77,7 @@ def past_note(snapshot: Snapshot, width: int) -> str:
     nothing else was said."""
     said = [
         f"{name_of(one.kind, one.sub)} {lasted(one)}"
-        for one in snapshot.timeline.said[:-1]
+        for one in snapshot.timeline.verdicts[:-1]
         if one.kind not in ABSTAINS
     ]
     while said and cell_len(BEFORE + " → ".join(said)) > width:

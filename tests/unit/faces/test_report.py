@@ -120,7 +120,7 @@ def test_the_time_of_the_run_is_accounted_for() -> None:
 def test_a_run_that_only_warmed_up_has_no_account() -> None:
     whole = (Held("warming-up", None, 1.0, 12 * S, None),)
     lines = report_lines(
-        picture(summary=whole, timeline=VerdictTimeline(TIMELINE.said[:1], 0)), 200
+        picture(summary=whole, timeline=VerdictTimeline(TIMELINE.verdicts[:1], 0)), 200
     )
     assert not any(line.startswith("past") for line in lines)
 

@@ -95,7 +95,7 @@ def test_the_verdicts_are_the_same_however_often_somebody_looks(
     assert again.seen == witness.seen
     assert again.seen[-1][0].settings == SETTINGS
     assert "anomaly" in again.seen[-1][1].notes[0].text
-    assert len(then.timeline.said) >= 2
+    assert len(then.timeline.verdicts) >= 2
     assert (now.timeline, now.summary) == (then.timeline, then.summary)
 
 

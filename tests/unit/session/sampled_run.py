@@ -17,7 +17,7 @@ from gpuwatch.tui.model.observations import (
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
-from tests.unit.sampled.stacks import BACKWARD, FETCH, FORWARD, SAVE, STEP, TRAIN, WAIT
+from tests.unit.stack_phases.real_stacks import BACKWARD, FETCH, FORWARD, SAVE, STEP, TRAIN, WAIT
 
 S = 1_000_000_000
 SAMPLES = 19

@@ -14,8 +14,8 @@ from gpuwatch.tui.model.observations import (
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.session.stacks import StackStore
-from gpuwatch.tui.verdict import thresholds
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.thresholds.causes import STALL_FIRST_S
 from gpuwatch.tui.wording.stacks import notes, title, why_not_idle
 from tests.unit.session.making import S, delivered, open_at
 
@@ -63,7 +63,7 @@ def at(session: Session, seconds: float) -> Snapshot:
 
 
 MARK = delivered([], 1_000, open=open_at(1_000, kind=marks.BACKWARD_LEAVE))
-LATE_S = 2 + thresholds.STALL_FIRST_S
+LATE_S = 2 + STALL_FIRST_S
 
 
 def test_the_probe_is_asked_where_nothing_moves_and_py_spy_is_refused() -> None:

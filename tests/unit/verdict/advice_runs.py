@@ -1,9 +1,10 @@
 """A run for each symptom in test_advice_table: what a session would have seen of it."""
 
+from dataclasses import fields as fields_of
 from typing import Any
 
 from gpuwatch.probe.wire.messages import GpuMemory
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import lines, settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import GIB, MIB, S, even, loader, run, stacks, window
@@ -15,32 +16,35 @@ KEPT_UP = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 
 DECODE = (0.81, "load (PIL/ImageFile.py:300)", "__getitem__ (dataset.py:41)")
 
 
-def limited(**told: Any) -> Window:
+NAMES = {field.name for field in fields_of(StepWindow)}
+
+
+def limited(**told: Any) -> StepWindow:
     """A GPU that is busy all the time, with these counters."""
-    fields = {name: told.pop(name) for name in list(told) if name in Window.__slots__}
+    fields = {name: told.pop(name) for name in list(told) if name in NAMES}
     host = even(60, data_ms=0.2, forward_ms=40, backward_ms=70, optimizer_ms=6)
     given = {"sm": 96, "tensor": 0, "fp32": 0, "dram": 10, **told}
     return gpu_window(host, BEHIND, activity=activity(99, **given), **fields)
 
 
-def launching(**fields: Any) -> Window:
+def launching(**fields: Any) -> StepWindow:
     """Tiny kernels: the host cannot issue them fast enough."""
     return gpu_window(even(60, **KEPT_UP), KEPT_UP, activity=activity(17, sm=2), **fields)
 
 
-def waiting(have: int, wait_ms: float, /, **fields: Any) -> Window:
+def waiting(have: int, wait_ms: float, /, **fields: Any) -> StepWindow:
     """A step of 14 ms beside its wait for data, without a GPU."""
     rows = even(60, data_ms=wait_ms, forward_ms=6, backward_ms=7, optimizer_ms=1)
     return window(rows, **{"loaders": (loader(have),), **fields})
 
 
-def bursts(longest_ms: float) -> Window:
+def bursts(longest_ms: float) -> StepWindow:
     """One batch in twenty is late, of workers that have time to spare."""
     rows = run(200, lambda n: {"data_ms": longest_ms if n % 20 == 0 else 0, "forward_ms": 40})
     return window(rows, loaders=(loader(4),), cores=16.0, stacks=stacks(workers=[DECODE], idle=0.5))
 
 
-def optimizing(**told: Any) -> Window:
+def optimizing(**told: Any) -> StepWindow:
     """An optimizer that takes a third of the step on the GPU."""
     parts = {"forward_ms": 20, "backward_ms": 40, "optimizer_ms": 30}
     on_gpu = {**parts, "lag_ms": 20}
@@ -48,7 +52,7 @@ def optimizing(**told: Any) -> Window:
     return gpu_window(even(60, **parts), on_gpu, **given)
 
 
-def syncing(line: str) -> Window:
+def syncing(line: str) -> StepWindow:
     """The host waits on a line, and the GPU then waits for the host."""
     return gpu_window(
         even(60, **KEPT_UP), KEPT_UP,
@@ -57,7 +61,7 @@ def syncing(line: str) -> Window:
     )  # fmt: skip
 
 
-def copying(pinned: bool, mib: float, tensors: int, rx_mb_s: float, line: str) -> Window:
+def copying(pinned: bool, mib: float, tensors: int, rx_mb_s: float, line: str) -> StepWindow:
     """Batches on their way to a GPU that waits for them."""
     batch = loader(
         4, batch_bytes=round(mib * MIB), batch_tensors=tensors, batch_device="cpu", pinned=pinned
@@ -80,7 +84,7 @@ def device_memory(peak: float, kept: float = 0.2, **fields: Any) -> dict[str, An
     return {"gpu_memory": (newest,), "gpu_memory_limit_bytes": 100 * GIB}
 
 
-def starved(**fields: Any) -> Window:
+def starved(**fields: Any) -> StepWindow:
     """A GPU that stands idle while the training thread makes its batch."""
     parts = {"data_ms": 50, "forward_ms": 20, "backward_ms": 20, "optimizer_ms": 10}
     given = {"loaders": (loader(0),), "activity": activity(45), **fields}

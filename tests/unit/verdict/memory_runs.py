@@ -14,7 +14,7 @@ from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
 from gpuwatch.tui.verdict.memory.watch import MemoryWatch
-from gpuwatch.tui.verdict.window import RunEvent, Window
+from gpuwatch.tui.verdict.window import RunEvent, StepWindow
 from tests.unit.session.making import delivered, loader, step
 from tests.unit.verdict.memory_families import Series
 from tests.unit.verdict.windows import GIB, MIB, MS, S
@@ -106,7 +106,7 @@ def watched(series: Series, step_ms: float, epoch: int | None = None) -> Said:
     for seen in range(1, len(told) + 1):
         done = told[seen - 1].step
         moments = [RunEvent(at, "epoch") for at in range(epoch or done, done, epoch or done)]
-        window = Window(
+        window = StepWindow(
             **_UNTOLD,
             now_ns=told[seen - 1].t_ns,
             steps=steps,
@@ -117,7 +117,7 @@ def watched(series: Series, step_ms: float, epoch: int | None = None) -> Said:
             warm_step=5,
             moments=tuple(moments),
         )
-        said.take(done, watch.look(window))
+        said.take(done, watch.update(window))
     return said
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gpuwatch.probe.wire.messages import Loader, Settings, Step
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, Window
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
 from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import MIB, even, loader, run
 
@@ -32,7 +32,7 @@ def settings(**fields: Any) -> Settings:
     return Settings(**{**CUDA, **fields})
 
 
-def on_gpu(told: Settings | None = None, **fields: Any) -> Window:
+def on_gpu(told: Settings | None = None, **fields: Any) -> StepWindow:
     """A GPU that does what the host asks, in even steps of 100 ms."""
     given: dict[str, Any] = {"settings": told or settings(), "loaders": (PINNED,), **fields}
     return gpu_window(even(60, **STEP), {**STEP, "data_ms": 0}, **given)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpuwatch.probe.wire.messages import GpuStep, Step
-from gpuwatch.tui.verdict.window import GpuActivity, Window
+from gpuwatch.tui.verdict.window import GpuActivity, StepWindow
 from tests.unit.verdict.windows import MS, window
 
 US = 1_000
@@ -62,7 +62,7 @@ def activity(busy: float | None, **told: Any) -> GpuActivity:
     return GpuActivity(busy=busy, **given)
 
 
-def gpu_window(steps: Iterable[Step], on_gpu: dict[str, Any], /, **fields: Any) -> Window:
+def gpu_window(steps: Iterable[Step], on_gpu: dict[str, Any], /, **fields: Any) -> StepWindow:
     """A window whose every third step was measured on the GPU's clock, each the same."""
     seen = window(steps, gpu_present=True, **fields)
     rows = tuple(gpu_step(row, **on_gpu) for row in seen.steps[::3])

@@ -10,7 +10,7 @@ import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.memory.watch import MemoryWatch
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.advice_runs import (
     DECODE,
     allocator,
@@ -39,7 +39,7 @@ NOT_YET = {
 }
 
 
-def said(seen: Window) -> str:
+def said(seen: StepWindow) -> str:
     """All that a person reads of one look."""
     verdict = Engine().judge(seen)
     found = (verdict.finding, *verdict.contributors)
@@ -149,7 +149,7 @@ def over_time(**series: Sequence[Any]) -> str:
     watch, found = MemoryWatch(), ()
     for seconds in range(1, 61):
         told = {name: tuple(points[:seconds]) for name, points in series.items()}
-        found = watch.look(window(STEADY, gpu_present="gpu_memory" in series, **told))
+        found = watch.update(window(STEADY, gpu_present="gpu_memory" in series, **told))
     return "\n".join(text for one in found for text in (one.headline, *one.advice))
 
 
@@ -181,7 +181,7 @@ def test_the_order_of_fixes_only_breaks_ties() -> None:
 @pytest.mark.parametrize(
     ("seen", "words"), [pytest.param(row[1], row[2:], id=row[0]) for row in ROWS]
 )
-def test_the_action_is_said(seen: Window, words: tuple[str, ...]) -> None:
+def test_the_action_is_said(seen: StepWindow, words: tuple[str, ...]) -> None:
     text = said(seen)
     for word in words:
         assert word in text

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gpuwatch.probe.wire.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.step_time import spent
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.windows import loader, run, stacks, window, worker_use
 
 MS = st.one_of(st.just(0.0), st.floats(0, 20_000))
@@ -47,7 +47,7 @@ TOLD = st.builds(
 
 
 @st.composite
-def windows(draw: st.DrawFn) -> Window:
+def windows(draw: st.DrawFn) -> StepWindow:
     kinds = draw(st.lists(PARTS, min_size=1, max_size=4))
     rows = run(draw(st.integers(0, 60)), lambda n: dict(kinds[n % len(kinds)]))
     workers = draw(st.one_of(st.none(), st.integers(0, 64)))
@@ -69,7 +69,7 @@ def windows(draw: st.DrawFn) -> Window:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(windows(), windows())
-def test_a_verdict_comes_back(first: Window, second: Window) -> None:
+def test_a_verdict_comes_back(first: StepWindow, second: StepWindow) -> None:
     engine = Engine()
     for seen in (first, second, second):
         said = engine.judge(seen)

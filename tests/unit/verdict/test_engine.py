@@ -1,13 +1,27 @@
-"""How verdicts follow each other."""
+"""The engine: one verdict from all rules, and its memory."""
 
 import random
 
 import pytest
 
-from gpuwatch.tui.verdict.engine import Engine, _also
-from gpuwatch.tui.verdict.scoring import plain
+from gpuwatch.tui.verdict.engine import Engine, _merged
+from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.scoring import state
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.runs import bursty_wait, steady_wait
-from tests.unit.verdict.windows import even, flips, kinds, run, watch, window
+from tests.unit.verdict.windows import (
+    S,
+    even,
+    flips,
+    kinds,
+    loader,
+    run,
+    stacks,
+    step,
+    watch,
+    window,
+)
 
 
 @pytest.mark.parametrize("share", [0.15, 0.3, 0.6])
@@ -82,15 +96,15 @@ def test_a_verdict_holds_since_it_was_said() -> None:
     assert (first.since_ns, first.since_step) == (rows[199].end_ns, 200)
     later = engine.judge(window(rows))
     assert (later.since_ns, later.since_step) == (first.since_ns, first.since_step)
-    [entry] = engine.timeline().said
+    [entry] = engine.timeline().verdicts
     assert (entry.since_ns, entry.since_step) == (later.since_ns, later.since_step)
 
 
 def test_memory_that_is_full_soon_comes_before_what_only_takes_time() -> None:
-    slow = plain("input", None, "warning", "")
-    soon = plain("memory-growth", "leak", "critical", "")
-    some = plain("memory-growth", "growth", "warning", "")
-    assert _also([slow], [soon, some]) == (soon, slow, some)
+    slow = state("input", None, "warning", "")
+    soon = state("memory-growth", "leak", "critical", "")
+    some = state("memory-growth", "growth", "warning", "")
+    assert _merged([slow], [soon, some]) == (soon, slow, some)
 
 
 def test_looking_twice_at_the_same_steps_counts_once() -> None:
@@ -100,3 +114,71 @@ def test_looking_twice_at_the_same_steps_counts_once() -> None:
     for _ in range(5):
         said = engine.judge(window(rows, steps=tuple(rows[90:])))
     assert said.finding.kind == "healthy"
+
+
+FORWARD = stacks([(0.85, "forward (model.py:12)", None)])
+
+
+def test_launching_a_fifth_and_waiting_for_data_a_seventh() -> None:
+    """S41 of demo/scenarios/catalogue.json."""
+    steps = even(60, data_ms=15, forward_ms=35, backward_ms=46, optimizer_ms=4)
+    on_gpu = {"data_ms": 15, "forward_ms": 35, "backward_ms": 46, "optimizer_ms": 4}
+    given = {"activity": activity(65.0), "stacks": FORWARD, "loaders": (loader(0),)}
+    said = Engine().judge(gpu_window(steps, on_gpu, **given))
+    assert said.finding.kind == "launch"
+    assert said.finding.share == pytest.approx(0.20, abs=0.01)
+    beside = {one.kind: one.share for one in said.contributors}
+    assert beside["input"] == pytest.approx(0.15, abs=0.01)
+
+
+def test_a_load_that_an_item_exposes_is_one_or_the_other() -> None:
+    """S11: 30 ms of loading that 90 ms on the GPU would hide, were it not for `loss.item()`."""
+    steps = even(60, data_ms=30, forward_ms=2, backward_ms=3, optimizer_ms=1, other_ms=84)
+    on_gpu = {"data_ms": 30, "forward_ms": 30, "backward_ms": 57, "optimizer_ms": 3, "lag_ms": 84}
+    item = stacks([(0.70, "item (_tensor.py:10)", "train (train.py:40)")])
+    given = {"activity": activity(75.0), "stacks": item, "loaders": (loader(0),)}
+    said = Engine().judge(gpu_window(steps, on_gpu, **given))
+    shares = {one.kind: one.share for one in (said.finding, *said.contributors)}
+    assert shares["input"] == pytest.approx(0.25, abs=0.01)
+    assert shares["sync"] == pytest.approx(0.25, abs=0.01)
+
+
+def test_a_crowded_machine_beside_a_serial_loader() -> None:
+    """The neighbours take a third, the loader half: first the loader, whatever the machine."""
+    rows = even(60, data_ms=50, forward_ms=20, backward_ms=25, optimizer_ms=5)
+    crowd = {"run_delay": 0.3, "others_cores": 1.2, "beside_cores": 0.0}
+    said = Engine().judge(window(rows, loaders=(loader(0),), **crowd))
+    assert (said.finding.kind, said.finding.sub) == ("input", "serial")
+    beside = {one.kind: one.share for one in said.contributors}
+    assert beside["contention"] == pytest.approx(0.3)
+
+
+METRICS = (0.6, "spread_in_python (train.py:70)", None)
+
+
+def verdict(seen: StepWindow) -> Verdict:
+    return Engine().judge(seen)
+
+
+def test_a_cause_is_named_by_the_first_look_that_has_its_signal() -> None:
+    rows = even(60, forward_ms=1.4, backward_ms=1.5, optimizer_ms=0.2, other_ms=32)
+    blind = window(rows[:59], gpu_present=True, stacks=None)
+    seen = window(rows, gpu_present=True, stacks=stacks(main=[METRICS]))
+    engine = Engine()
+    assert engine.judge(blind).finding.kind == "incomplete"
+    assert engine.judge(seen).finding.kind == "host"
+
+
+def test_a_step_without_length_is_no_error() -> None:
+    rows = [step(n, S) for n in range(1, 60)]
+    assert verdict(window(rows)).finding.kind == "incomplete"
+
+
+def test_what_a_fix_would_not_give_back_is_no_verdict() -> None:
+    """Python holds a quarter of the step, and the workers are busy all the time: without it the
+    loader is the limit."""
+    steps = even(60, data_ms=4, forward_ms=20, backward_ms=40, other_ms=22, optimizer_ms=2)
+    at = (0.25, "log (train.py:5)", None)
+    seen = stacks(main=[at], workers=[(0.97, "load (data.py:3)", None)], idle=0.03)
+    said = watch(steps, stacks=seen, loaders=(loader(2),), cores=2.0)
+    assert said[-1][1].finding.kind != "host"

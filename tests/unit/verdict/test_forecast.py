@@ -11,7 +11,7 @@ from gpuwatch.tui.verdict.findings import Kind
 from gpuwatch.tui.verdict.forecast.gain import Gain, gain_without
 from gpuwatch.tui.verdict.forecast.measured import replay_of
 from gpuwatch.tui.verdict.forecast.replay import replay
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity
 from tests.unit.verdict.simulated_run import NO_SYNC, SCENARIOS, Loop, Ran, gain, ran
 from tests.unit.verdict.windows import loader, stacks, window
@@ -21,12 +21,12 @@ LAYER = "Linear.forward (linear.py:134)"
 
 
 @cache
-def seen(name: str) -> Window:
+def seen(name: str) -> StepWindow:
     """What the monitor would know of a scenario."""
     return window_of(SCENARIOS[name], ran(SCENARIOS[name]))
 
 
-def window_of(loop: Loop, run: Ran) -> Window:
+def window_of(loop: Loop, run: Ran) -> StepWindow:
     places = [(run.waits, ITEM, None), (1 - run.waits, LAYER, None)]
     made = [(run.worker_busy, "load (data.py:9)", None)] if loop.workers else []
     return window(

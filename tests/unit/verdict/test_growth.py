@@ -9,7 +9,6 @@ import random
 import pytest
 
 from gpuwatch.tui.verdict.memory.growth import growth
-from gpuwatch.tui.verdict.statistics import mann_kendall, theil_sen
 from gpuwatch.tui.verdict.window import MemoryPoint
 from tests.unit.verdict.memory_families import (
     EPOCHS,
@@ -25,8 +24,10 @@ from tests.unit.verdict.windows import MIB, S
 
 STEP_MS = (20.0, 200.0)
 """And steps of a second, which take as many looks as they are: marked as slow."""
+
 FOUND_BY = 1_250
 """Steps in which a leak of 0.1 MB a step must be confirmed."""
+
 MAY_GROW = ("sawtooth", "sawtooth, long epochs", "saturating", "AR(1)")
 
 
@@ -144,22 +145,6 @@ def test_floors_behind_epochs_tell_a_leak_from_lists_that_are_cleared() -> None:
     assert found is not None
     assert found.gives_back
     assert not found.leak
-
-
-def test_mann_kendall() -> None:
-    assert mann_kendall([1, 2, 3, 4, 5, 6, 7, 8]) == pytest.approx(3.34, abs=0.01)
-    assert mann_kendall([1] * 8) == 0
-    assert mann_kendall([8, 7, 6, 5, 4, 3, 2, 1]) < -3
-    # By hand: S is 4, its variance (4 * 3 * 13 - 2 * (2 * 1 * 9)) / 18.
-    assert mann_kendall([1, 1, 2, 2]) == pytest.approx((4 - 1) / (120 / 18) ** 0.5)
-
-
-def test_theil_sen_is_not_moved_by_an_outlier() -> None:
-    slope = theil_sen(range(20), [2.0 * at for at in range(19)] + [900.0])
-    assert slope is not None
-    assert slope.middle == pytest.approx(2.0)
-    assert slope.low <= 2.0 <= slope.high
-    assert theil_sen([5, 5], [1.0, 2.0]) is None
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -7,7 +7,6 @@ import pytest
 
 from gpuwatch.probe.wire.messages import Settings
 from gpuwatch.tui.verdict.findings import Note
-from gpuwatch.tui.verdict.notes import NoteRule
 from gpuwatch.tui.verdict.notes.data import (
     blocking_copies,
     inline_loading,
@@ -15,7 +14,7 @@ from gpuwatch.tui.verdict.notes.data import (
     pinned_short,
     restarted_workers,
 )
-from gpuwatch.tui.verdict.notes.reported import NOTES
+from gpuwatch.tui.verdict.notes.table import NOTES, NoteRule
 from gpuwatch.tui.verdict.notes.training import (
     anomaly,
     deterministic,
@@ -26,20 +25,20 @@ from gpuwatch.tui.verdict.notes.training import (
     scaler,
     tf32,
 )
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import GIB, MIB, even, loader, memory, run, window
 
 
-def said(rule: NoteRule, seen: Window) -> Note:
+def said(rule: NoteRule[StepWindow], seen: StepWindow) -> Note:
     note = rule(seen)
     assert note is not None
     return note
 
 
 @pytest.mark.parametrize("rule", [rule for rule, _ in NOTES])
-def test_a_training_with_nothing_to_remark_has_no_note(rule: NoteRule) -> None:
+def test_a_training_with_nothing_to_remark_has_no_note(rule: NoteRule[StepWindow]) -> None:
     assert rule(on_gpu()) is None
     assert rule(on_gpu(settings=Settings())) is None, "what was not told is not the worst"
     assert rule(on_gpu(settings=None)) is None

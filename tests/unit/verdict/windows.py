@@ -8,7 +8,14 @@ from gpuwatch.probe.wire.messages import Loader, Step
 from gpuwatch.tui.session.judge import EARLY_NS
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
-from gpuwatch.tui.verdict.window import FrameShare, MemoryPoint, OpenStep, Stacks, Window, WorkerUse
+from gpuwatch.tui.verdict.window import (
+    FrameShare,
+    MemoryPoint,
+    OpenStep,
+    Stacks,
+    StepWindow,
+    WorkerUse,
+)
 from gpuwatch.tui.verdict.window_selection import choose_window, warm_after
 
 MS = 1_000_000
@@ -108,7 +115,7 @@ def worker_use(count: int, cpu: float, disk: float = 0.0, read: float = 0.0) -> 
     return WorkerUse(count, cpu, disk, read)
 
 
-def window(seen: Iterable[Step], /, **fields: Any) -> Window:
+def window(seen: Iterable[Step], /, **fields: Any) -> StepWindow:
     """What a session hands over after these steps, oldest first, from the very first."""
     rows = tuple(seen)
     chosen = choose_window(rows)
@@ -134,7 +141,7 @@ def window(seen: Iterable[Step], /, **fields: Any) -> Window:
         "warm_step": warm_after(rows),
         **fields,
     }
-    return Window(**given)
+    return StepWindow(**given)
 
 
 def open_step(phase: str, age_s: float, **fields: Any) -> OpenStep:

@@ -123,18 +123,18 @@ _FILES: Final[dict[str, tuple[CodeRow, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """What one stack tells."""
+    """What one stack shows."""
 
     phase: StackPhase
-    """Never "evaluation": that has phases of its own, and these are they."""
+    """Never "evaluation", which has phases of its own: this is the one inside it."""
     evaluates: bool
     serial: bool
     """The training thread makes the batch itself."""
 
 
 @lru_cache(maxsize=4096)
-def told_by(frames: tuple[str, ...], line: str) -> Classified:
-    """What a stack tells, outermost frame first, each "function (file:line)".
+def classify(frames: tuple[str, ...], line: str) -> Classified:
+    """The phase of a stack, outermost frame first, each "function (file:line)".
 
     `line` is the text of the innermost line of the user's own, "" where it could not be read.
     """

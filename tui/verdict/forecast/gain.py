@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
-from .. import thresholds
 from ..code_places import (
     copies_to_gpu,
     empties_cache,
@@ -19,7 +18,15 @@ from ..findings import Finding, Kind
 from ..gpu_clock import copies, idle_of, unmeasured
 from ..loader import loader_floor, often_late
 from ..pauses import Pauses
-from ..window import FrameShare, Window
+from ..thresholds.hysteresis import (
+    CONTRIBUTOR,
+    ENTER_SHARE,
+    FUSED_LEFT,
+    JOINT,
+    LEAST_LEFT,
+    REPLAY_WITHIN,
+)
+from ..window import FrameShare, RunFacts, StepWindow
 from .measured import replay_of
 from .replay import ISSUING, Removal, StepReplay, replay
 
@@ -28,29 +35,29 @@ from .replay import ISSUING, Removal, StepReplay, replay
 _WORKING: Final = (*ISSUING, "other")
 
 
-def removal_of(kind: Kind, window: Window, course: StepReplay) -> Removal | None:
+def removal_of(kind: Kind, window: StepWindow, course: StepReplay) -> Removal | None:
     """None for what no replay can take away."""
     found = _REMOVALS.get(kind)
     return found(window, course) if found is not None else None
 
 
-def _input(_: Window, __: StepReplay) -> Removal:
+def _input(_: StepWindow, __: StepReplay) -> Removal:
     """Every batch lies ready."""
     return _gone("data")
 
 
-def _host(_: Window, __: StepReplay) -> Removal:
+def _host(_: StepWindow, __: StepReplay) -> Removal:
     """Python between the phases; a wait for the GPU there is no Python."""
     return Removal(host={"other": 0.0})
 
 
-def _optimizer(window: Window, _: StepReplay) -> Removal:
+def _optimizer(window: StepWindow, _: StepReplay) -> Removal:
     """All of it, or what a fused one leaves of a loop over the parameters."""
     looped = any(map(steps_one_by_one, main_places(window)))
-    return _gone("optimizer", thresholds.FUSED_LEFT if looped else 0.0)
+    return _gone("optimizer", FUSED_LEFT if looped else 0.0)
 
 
-def _launch(window: Window, course: StepReplay) -> Removal:
+def _launch(window: StepWindow, course: StepReplay) -> Removal:
     """The same kernels, issued at once; copies and emptying the cache take what they took."""
     moved = copies(window)
     kept = share_where(main_places(window), empties_cache)
@@ -60,10 +67,10 @@ def _launch(window: Window, course: StepReplay) -> Removal:
     return Removal(host=dict.fromkeys(ISSUING, left))
 
 
-def _sync(window: Window, course: StepReplay) -> Removal:
+def _sync(window: StepWindow, course: StepReplay) -> Removal:
     """The host never waits for the GPU. Lines that copy wait for it too: those are the copies'."""
     moved = copies(window)
-    copying = moved is not None and moved.share >= thresholds.CONTRIBUTOR
+    copying = moved is not None and moved.share >= CONTRIBUTOR
 
     def waits(place: FrameShare) -> bool:
         return waits_for_gpu(place) and not (copying and copies_to_gpu(place))
@@ -71,7 +78,7 @@ def _sync(window: Window, course: StepReplay) -> Removal:
     return _without_waits(share_where(main_places(window), waits), course)
 
 
-def _h2d(window: Window, course: StepReplay) -> Removal:
+def _h2d(window: StepWindow, course: StepReplay) -> Removal:
     """No copy that the host sits in, and none that the GPU has to wait for."""
     moved = copies(window)
     if moved is None:
@@ -86,7 +93,7 @@ def _h2d(window: Window, course: StepReplay) -> Removal:
     return gone.joined(Removal(device=dict.fromkeys(ISSUING, max(0.0, 1 - cut / worked))))
 
 
-def _allocator(window: Window, course: StepReplay) -> Removal:
+def _allocator(window: StepWindow, course: StepReplay) -> Removal:
     return _without_waits(share_where(main_places(window), empties_cache), course)
 
 
@@ -105,7 +112,7 @@ def _gone(name: str, left: float = 0.0) -> Removal:
     return Removal(host={name: left}, device={name: left})
 
 
-_REMOVALS: Final[dict[Kind, Callable[[Window, StepReplay], Removal]]] = {
+_REMOVALS: Final[dict[Kind, Callable[[StepWindow, StepReplay], Removal]]] = {
     "input": _input,
     "host": _host,
     "optimizer": _optimizer,
@@ -131,7 +138,7 @@ class Gain:
 class Replayed:
     """A window that a replay understands: with nothing removed it gives what was measured."""
 
-    window: Window
+    window: StepWindow
     course: StepReplay
     now_ns: float
     """A step of that replay."""
@@ -159,25 +166,25 @@ class Replayed:
             if removal is None:
                 return None
             gone = gone.joined(removal)
-        least = thresholds.LEAST_LEFT if "input" in kinds else loader_floor(self.window)
+        least = LEAST_LEFT if "input" in kinds else loader_floor(self.window)
         then = gone.of(self.course.at_best() if at_best else self.course)
-        return min(1.0, max(thresholds.LEAST_LEFT, least, replay(then) / self.now_ns))
+        return min(1.0, max(LEAST_LEFT, least, replay(then) / self.now_ns))
 
 
 @lru_cache(maxsize=4)
-def replayed(window: Window) -> Replayed | None:
+def replayed(window: StepWindow) -> Replayed | None:
     """None where the GPU's clock is not read, or where a replay with nothing removed misses the
     measured step: then shares of the time are all that is known."""
     course = replay_of(window)
     if course is None:
         return None
     now_ns = replay(course)
-    if abs(now_ns / course.step_ns - 1) > thresholds.REPLAY_WITHIN:
+    if abs(now_ns / course.step_ns - 1) > REPLAY_WITHIN:
         return None
     return Replayed(window, course, now_ns)
 
 
-def gain_without(kind: Kind, window: Window, at_most: bool = False) -> Gain | None:
+def gain_without(kind: Kind, window: StepWindow, at_most: bool = False) -> Gain | None:
     """By replay. `at_most`: a fix leaves something of the cause.
 
     Where batches are often late, what is gained outside the loader is a bound too: whether a batch
@@ -189,7 +196,7 @@ def gain_without(kind: Kind, window: Window, at_most: bool = False) -> Gain | No
     return None if left is None else Gain(1.0 / left, "bound" if at_most else "estimate")
 
 
-def gain_of_pauses(kind: Kind, window: Window, found: Pauses) -> Gain | None:
+def gain_of_pauses(kind: Kind, window: StepWindow, found: Pauses) -> Gain | None:
     """The same for pauses that are rarer than a window is long, by the mean step over enough of
     them; without a GPU by what they take."""
     known = replayed(window)
@@ -199,7 +206,7 @@ def gain_of_pauses(kind: Kind, window: Window, found: Pauses) -> Gain | None:
     return Gain(max(1.0, found.mean_ns / (left * known.course.step_ns)), "estimate")
 
 
-def gain_on_the_host(window: Window, share: float, frees_cores: bool = False) -> Gain | None:
+def gain_on_the_host(window: StepWindow, share: float, frees_cores: bool = False) -> Gain | None:
     """Without a GPU: the host's phases are the truth, and one after the other, so that what lies
     beside the cause is what is left. None with a GPU.
 
@@ -213,13 +220,13 @@ def gain_on_the_host(window: Window, share: float, frees_cores: bool = False) ->
         lack = starved(window)
         own = 0.0 if lack is None else lack.share - lack.by_quota - (lack.by_others or 0.0)
         least, left = 0.0, left * (1.0 - own)
-    return Gain(1.0 / min(1.0, max(thresholds.LEAST_LEFT, least, left)), "estimate")
+    return Gain(1.0 / min(1.0, max(LEAST_LEFT, least, left)), "estimate")
 
 
 # Causes that hide each other: removing any one of them gives what removing both would.
 
 
-def either_of(top: Finding, others: Sequence[Finding], window: Window) -> tuple[Kind, ...]:
+def either_of(top: Finding, others: Sequence[Finding], window: RunFacts) -> tuple[Kind, ...]:
     """The kinds among `others` of which each alone, as `top` alone, gives 70 % of what both give.
     Their gains are the same time, seen twice: never to be added."""
     known = replayed(window) if others else None
@@ -233,7 +240,7 @@ def either_of(top: Finding, others: Sequence[Finding], window: Window) -> tuple[
         if theirs is None or both is None:
             continue
         joint = 1.0 - both
-        if joint > thresholds.ENTER_SHARE and 1.0 - max(alone, theirs) >= thresholds.JOINT * joint:
+        if joint > ENTER_SHARE and 1.0 - max(alone, theirs) >= JOINT * joint:
             found.append(other.kind)
     return tuple(found)
 

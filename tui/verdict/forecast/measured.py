@@ -3,25 +3,26 @@
 from collections.abc import Sequence
 
 from ....probe.wire.messages import GpuStep, Step
-from .. import thresholds
 from ..code_places import copies_to_gpu, main_places, share_where, waits_for_gpu
 from ..gpu_clock import keeps_up_ns, on_device, unmeasured
 from ..pauses import clinging_parts, startup_parts
-from ..window import Window
+from ..thresholds.gpu import DRAM_FULL, FP32_FULL, LEAST_GPU_STEPS, SM_FULL, TENSOR_FULL
+from ..thresholds.hysteresis import LEAST_LEFT, REPLAYED_ROWS
+from ..window import StepWindow
 from .replay import MeasuredSegment, StepReplay, segments_of, spans_of
 
 _IDLE_FIRST = ("other", "checkpoint", "compile")
 """Stretches in which nothing but the training's last kernels is at work, as a rule."""
 
 
-def replay_of(window: Window) -> StepReplay | None:
+def replay_of(window: StepWindow) -> StepReplay | None:
     """None without the GPU's clock, or where its alignment leaves open whether the GPU was behind:
     then shares of the time are all that is known."""
     device = on_device(window)
     if device is None or device.abstains:
         return None
     rows = _paired(window)
-    if sum(device.count for _, device, _, _ in rows) < thresholds.LEAST_GPU_STEPS:
+    if sum(device.count for _, device, _, _ in rows) < LEAST_GPU_STEPS:
         return None
     spans = [spans_of(*row) for row in rows]
     counts = [device.count for _, device, _, _ in rows]
@@ -43,7 +44,7 @@ def replay_of(window: Window) -> StepReplay | None:
     )
 
 
-def _paired(window: Window) -> list[tuple[Step, GpuStep, int, int]]:
+def _paired(window: StepWindow) -> list[tuple[Step, GpuStep, int, int]]:
     """The newest steps that both clocks have, with what clings to a pause in each and its share of
     the loader's start-up."""
     known = {
@@ -53,7 +54,7 @@ def _paired(window: Window) -> list[tuple[Step, GpuStep, int, int]]:
         )
     }
     pairs = []
-    for device in window.gpu_steps[-thresholds.REPLAYED_ROWS :]:
+    for device in window.gpu_steps[-REPLAYED_ROWS:]:
         found = known.get(device.number)
         if found is None or found[0].count != device.count or device.lag_start_ns is None:
             continue
@@ -62,16 +63,16 @@ def _paired(window: Window) -> list[tuple[Step, GpuStep, int, int]]:
     return pairs
 
 
-def _busy_ns(window: Window, step_ns: float) -> float | None:
+def _busy_ns(window: StepWindow, step_ns: float) -> float | None:
     """What does not lie in the measured steps leaves the GPU idle: they hold all its work."""
     told = window.activity
     if told is None or told.busy is None:
         return None
-    held = max(thresholds.LEAST_LEFT, unmeasured(window).left)
+    held = max(LEAST_LEFT, unmeasured(window).left)
     return min(1.0, told.busy / 100 / held) * step_ns
 
 
-def _waited_of(window: Window) -> float | None:
+def _waited_of(window: StepWindow) -> float | None:
     """Part of the time in which the host waits for the GPU, as far as samples tell. A copy from
     pageable memory is such a wait."""
     places = main_places(window)
@@ -130,14 +131,14 @@ def on_tensor_cores(fp32: float, dram: float, sm: float, ratio: float) -> float:
     One after the other: the products at the new peak, every byte at memory's peak, and the
     multiprocessors' pauses between kernels, which no number format shortens.
     """
-    products = min(1.0, fp32 / thresholds.FP32_FULL)
-    between = max(0.0, 1.0 - sm / thresholds.SM_FULL)
+    products = min(1.0, fp32 / FP32_FULL)
+    between = max(0.0, 1.0 - sm / SM_FULL)
     return min(1.0, products / ratio + moving(dram) + between)
 
 
 def moving(dram: float) -> float:
     """Time that memory traffic takes at the rate of a pure copy."""
-    return min(1.0, dram / thresholds.DRAM_FULL)
+    return min(1.0, dram / DRAM_FULL)
 
 
 def fused(dram: float, saved: float) -> float:
@@ -147,5 +148,5 @@ def fused(dram: float, saved: float) -> float:
 
 def filled(tensor: float, fp32: float, dram: float) -> float:
     """The least time in which a device without idle units does the same: its busiest unit's."""
-    busiest = max(tensor / thresholds.TENSOR_FULL, fp32 / thresholds.FP32_FULL, moving(dram))
+    busiest = max(tensor / TENSOR_FULL, fp32 / FP32_FULL, moving(dram))
     return min(1.0, busiest)

@@ -6,8 +6,8 @@ from math import inf
 from typing import Final, Literal, NamedTuple
 
 from ....probe.wire.messages import GpuStep, Step
-from .. import thresholds
 from ..step_time import is_python
+from ..thresholds.hysteresis import SYNC_SEEN
 
 # A step as a replay needs it: stretches of the host's time with the GPU's work that they issue.
 
@@ -234,7 +234,7 @@ def segments_of(
     `late`: batches come from workers, at their own pace. `waited`: part of the host's time in which
     it waits for the GPU, None where nobody looked; then it may wait anywhere.
     """
-    syncs = waited is None or waited >= thresholds.SYNC_SEEN
+    syncs = waited is None or waited >= SYNC_SEEN
     cuts = [
         _waits(span, work, keeps_up_ns) if syncs else None
         for span, work in zip(row, worked, strict=True)

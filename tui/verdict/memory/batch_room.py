@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from math import floor
 
-from .. import thresholds
 from ..format import mib, percent
-from ..window import Window
+from ..thresholds.gpu import MEMORY_FULL, MOST_TIMES_LARGER
+from ..window import RunFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class BatchRoom:
         """Whole times that the batch fits, short of memory that counts as full; a power of two."""
         if self.activations <= 0:
             return 1
-        fits = (thresholds.MEMORY_FULL * self.limit - self.kept) / self.activations
-        return 1 << max(0, min(thresholds.MOST_TIMES_LARGER, floor(fits)).bit_length() - 1)
+        fits = (MEMORY_FULL * self.limit - self.kept) / self.activations
+        return 1 << max(0, min(MOST_TIMES_LARGER, floor(fits)).bit_length() - 1)
 
 
-def batch_room(window: Window) -> BatchRoom | None:
+def batch_room(window: RunFacts) -> BatchRoom | None:
     """None where the allocator or the device's memory was not told."""
     limit = window.gpu_memory_limit_bytes
     if not limit or not window.gpu_memory:
@@ -41,13 +41,13 @@ def batch_room(window: Window) -> BatchRoom | None:
     return BatchRoom(newest.allocated, max(0, newest.peak_allocated - newest.allocated), limit)
 
 
-def larger_batch(window: Window, why: str) -> str:
+def larger_batch(window: RunFacts, why: str) -> str:
     """ "batch_size 12 → 96 (…): `why`", as far as the memory allows."""
     room = batch_room(window)
     size = window.loaders[0].batch_size if window.loaders else None
     if room is None:
         return f"a larger batch: {why}"
-    if room.full >= thresholds.MEMORY_FULL or room.times_larger < 2:
+    if room.full >= MEMORY_FULL or room.times_larger < 2:
         return (
             f"a larger batch, {why}: the GPU's memory is {percent(room.full)} full, activation "
             "checkpointing (torch.utils.checkpoint) would make room"

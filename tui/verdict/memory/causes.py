@@ -5,11 +5,21 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from .. import thresholds
 from ..findings import Evidence
 from ..format import mib, percent
 from ..statistics import theil_sen
-from ..window import RunEvent, Window
+from ..thresholds.causes import EVENTS_IN_WINDOW
+from ..thresholds.memory import (
+    ALIKE,
+    COUNTED_POINTS,
+    EVENT_BLOCKS,
+    EVENT_RISE,
+    GRAPH_TENSORS,
+    LEAST_BLOCKS,
+    MEMORY_LEAST_RISE,
+    ONE_TENSOR,
+)
+from ..window import RunEvent, RunFacts
 from .growth import Growth
 from .trends import MemoryPlace, readings
 
@@ -39,7 +49,7 @@ class Cause:
     advice: tuple[str, ...]
 
 
-def cause_of(place: MemoryPlace, grown: Growth, window: Window) -> Cause:
+def cause_of(place: MemoryPlace, grown: Growth, window: RunFacts) -> Cause:
     """The first that shows itself; else what it most often is."""
     if place.points and place.whose == "the workers' memory":
         return _of_workers(window)
@@ -61,10 +71,10 @@ def _at_events(place: MemoryPlace, grown: Growth, moments: Sequence[RunEvent]) -
             for before, after in pairwise(grown.blocks.lows)
         ]
         there = [rise for rise, event in with_event if event]
-        if len(there) < thresholds.EVENTS_IN_WINDOW:
+        if len(there) < EVENTS_IN_WINDOW:
             continue
         part = sum(there) / grown.blocks.rise_bytes
-        if part < thresholds.EVENT_RISE or len(there) > thresholds.EVENT_BLOCKS * len(with_event):
+        if part < EVENT_RISE or len(there) > EVENT_BLOCKS * len(with_event):
             continue
         each = sum(there) / len(there)
         text = f"{percent(min(1.0, part))} of it comes with {SAID[kind]}, {mib(each)} each"
@@ -72,42 +82,42 @@ def _at_events(place: MemoryPlace, grown: Growth, moments: Sequence[RunEvent]) -
     return None
 
 
-def _of_tensors(grown: Growth, window: Window) -> Cause:
+def _of_tensors(grown: Growth, window: RunFacts) -> Cause:
     """By how many tensors stay of each step."""
     since = grown.blocks.lows[0].step
     counted = [
         (one.step, one.allocations)
         for one in readings(window)
         if one.step >= since and one.allocations is not None
-    ][-thresholds.COUNTED_POINTS :]
+    ][-COUNTED_POINTS:]
     slope = theil_sen([step for step, _ in counted], [alive for _, alive in counted])
     graph = "append loss.item(), not loss: a result that is kept keeps its graph"
     lists = "look for a list or cache of GPU tensors: bound it, or append .cpu() copies"
-    if slope is None or len(counted) < thresholds.LEAST_BLOCKS:
+    if slope is None or len(counted) < LEAST_BLOCKS:
         return Cause(None, (graph, lists))
-    if slope.middle < thresholds.ONE_TENSOR:
+    if slope.middle < ONE_TENSOR:
         text = "the number of tensors does not grow: they become larger"
         larger = "look for a tensor that torch.cat makes longer at each step"
         return Cause(Evidence(text, "hook", slope.middle, "tensors a step"), (larger, lists))
     each = mib(grown.slope.middle / slope.middle)
     text = f"{slope.middle:,.1f} tensors of {each} on average stay of every step"
     evidence = Evidence(text, "hook", slope.middle, "tensors a step")
-    if slope.middle >= thresholds.GRAPH_TENSORS:
+    if slope.middle >= GRAPH_TENSORS:
         return Cause(evidence, (graph, "detach() what is carried from one step to the next"))
     return Cause(evidence, (lists, graph))
 
 
-def _of_the_process(window: Window) -> Cause:
+def _of_the_process(window: RunFacts) -> Cause:
     where = "append loss.item(), not loss; look for lists of tensors or metrics never cleared"
     if not window.workers_grown:
         return Cause(None, (where, "look for a cache in the dataset: it is read in this process"))
     text = "its workers do not grow: it is not in the dataset"
-    if max(window.workers_grown) >= thresholds.MEMORY_LEAST_RISE:
+    if max(window.workers_grown) >= MEMORY_LEAST_RISE:
         return Cause(None, (where,))
     return Cause(Evidence(text, "proc", max(window.workers_grown) / 1024**2, "MiB"), (where,))
 
 
-def _of_workers(window: Window) -> Cause:
+def _of_workers(window: RunFacts) -> Cause:
     """Alike: each touches the same objects, and takes a copy of the pages they lie in."""
     copied = (
         "workers copy what they touch: keep the dataset's metadata in arrays, not in Python lists"
@@ -117,7 +127,7 @@ def _of_workers(window: Window) -> Cause:
     if len(grown) < 2:
         return Cause(None, (copied, cached))
     least, most = min(grown), max(grown)
-    if least < thresholds.ALIKE * most:
+    if least < ALIKE * most:
         text = f"workers have grown by {mib(least)} to {mib(most)}"
         return Cause(Evidence(text, "proc", most / 1024**2, "MiB"), (cached, copied))
     text = f"each of the {len(grown)} workers has grown by {mib(least)} to {mib(most)}"

@@ -8,12 +8,18 @@ from statistics import median, median_low
 from typing import Literal
 
 from ....probe.wire.messages import GpuMemory
-from .. import thresholds
 from ..findings import EvidenceSource, Finding
 from ..format import duration
 from ..statistics import Slope
-from ..step_time import spent
-from ..window import MemoryPoint, RunEvent, Window
+from ..thresholds.memory import (
+    AT_ONCE_HOURS,
+    LEAST_BLOCKS,
+    MEMORY_BLOCKS,
+    URGENT_HOURS,
+    URGENT_SPANS,
+    URGENT_STEPS,
+)
+from ..window import MemoryPoint, MemoryUnit, RunEvent, RunFacts
 from .growth import Growth, growth
 
 
@@ -30,7 +36,7 @@ class MemoryPlace:
     """What it could grow to; None: not known."""
 
 
-def of_tensors(window: Window) -> MemoryPlace:
+def of_tensors(window: RunFacts) -> MemoryPlace:
     """The device's, as PyTorch's allocator counts it."""
     points = [
         MemoryPoint(one.step, one.t_ns, one.allocated if one.lowest is None else one.lowest)
@@ -43,13 +49,13 @@ def of_tensors(window: Window) -> MemoryPlace:
     return MemoryPlace("GPU", "tensors", "hook", _warm(points, window), limit)
 
 
-def of_the_process(window: Window) -> MemoryPlace:
+def of_the_process(window: RunFacts) -> MemoryPlace:
     """The training process's."""
     points = _warm(window.memory, window)
     return MemoryPlace("host", "the training process", "proc", points, window.memory_limit_bytes)
 
 
-def of_workers(window: Window) -> MemoryPlace:
+def of_workers(window: RunFacts) -> MemoryPlace:
     """Its DataLoader workers' together."""
     points, limit = _warm(window.worker_memory, window), window.memory_limit_bytes
     if limit is not None and points and window.memory:
@@ -57,7 +63,7 @@ def of_workers(window: Window) -> MemoryPlace:
     return MemoryPlace("host", "the workers' memory", "proc", points, limit)
 
 
-def readings(window: Window) -> list[GpuMemory]:
+def readings(window: RunFacts) -> list[GpuMemory]:
     """The allocator's, of the device that was read last."""
     if not window.gpu_memory:
         return []
@@ -65,7 +71,7 @@ def readings(window: Window) -> list[GpuMemory]:
     return [one for one in window.gpu_memory if one.device == device]
 
 
-def _warm(points: Sequence[MemoryPoint], window: Window) -> list[MemoryPoint]:
+def _warm(points: Sequence[MemoryPoint], window: RunFacts) -> list[MemoryPoint]:
     return [point for point in points if point.step > window.warm_step]
 
 
@@ -77,8 +83,8 @@ def trend(place: MemoryPlace, moments: tuple[RunEvent, ...]) -> Growth | None:
         return found
     for kind in ("epoch", "evaluation", "checkpoint"):
         steps = [moment.step for moment in moments if moment.kind == kind]
-        lengths = [after - before for before, after in pairwise(steps[-thresholds.MEMORY_BLOCKS :])]
-        if len(lengths) >= thresholds.LEAST_BLOCKS - 1:
+        lengths = [after - before for before, after in pairwise(steps[-MEMORY_BLOCKS:])]
+        if len(lengths) >= LEAST_BLOCKS - 1:
             found = growth(place.points, (), median_low(lengths))
         if found is not None:
             return found
@@ -101,18 +107,18 @@ class Exhaustion:
     def urgent(self, grown: Growth) -> bool:
         """Near enough to be said before the growth is confirmed, if it goes on evenly."""
         first, last = grown.blocks.lows[0].step, grown.blocks.lows[-1].step
-        within = min(thresholds.URGENT_STEPS, thresholds.URGENT_SPANS * (last - first))
+        within = min(URGENT_STEPS, URGENT_SPANS * (last - first))
         return self.earliest_steps <= within and grown.even and not grown.gives_back
 
     @property
     def within_a_day(self) -> bool:
         """It may be over before anybody looks again."""
-        return self.earliest_steps * self.step_hours <= thresholds.URGENT_HOURS
+        return self.earliest_steps * self.step_hours <= URGENT_HOURS
 
     @property
     def within_an_hour(self) -> bool:
         """Soon enough to be said with the growth itself."""
-        return self.earliest_steps * self.step_hours <= thresholds.AT_ONCE_HOURS
+        return self.earliest_steps * self.step_hours <= AT_ONCE_HOURS
 
 
 def time_left(left: Exhaustion) -> str:
@@ -127,24 +133,16 @@ def time_left(left: Exhaustion) -> str:
     return f"{number} to {last}" if last.endswith(f" {unit}") else f"{first} to {last}"
 
 
-def exhaustion(place: MemoryPlace, grown: Growth, window: Window) -> Exhaustion | None:
+def exhaustion(place: MemoryPlace, grown: Growth, window: RunFacts) -> Exhaustion | None:
     """None where the limit is not known, or nothing is sure to grow."""
     if place.limit_bytes is None or grown.slope.high <= 0:
         return None
     room = max(0, place.limit_bytes - _height(place, grown, window))
     latest = room / grown.slope.low if grown.slope.low > 0 else inf
-    return Exhaustion(room / grown.slope.high, latest, _step_hours(window))
+    return Exhaustion(room / grown.slope.high, latest, window.memory_unit_hours)
 
 
-def _step_hours(window: Window) -> float:
-    """Of what memory goes by: a step of the window, a second where nobody sees steps."""
-    if window.sampled is not None:
-        return 1 / 3600
-    total = spent(window.steps)
-    return total.wall_ns / max(1, total.steps) / 3.6e12
-
-
-def _height(place: MemoryPlace, grown: Growth, window: Window) -> int:
+def _height(place: MemoryPlace, grown: Growth, window: RunFacts) -> int:
     """What a step needs at its height. The allocator's maximum is one since the start: it is recent
     only if it rose while the memory grew."""
     since = grown.blocks.lows[0].step
@@ -158,8 +156,6 @@ def _height(place: MemoryPlace, grown: Growth, window: Window) -> int:
 
 # The trend of one memory: the same for what is said of it and for what is drawn.
 
-Unit = Literal["steps", "s"]
-"""What memory goes by: seconds where nobody sees steps."""
 Whose = Literal["tensors", "process", "workers"]
 """The device's, the training process's, its workers' together."""
 
@@ -179,18 +175,13 @@ class MemoryTrend:
     """When it will be full if this goes on; None where the limit is not known."""
     said: Finding | None
     """What the verdict says of it; None until it has shown three times in a row."""
-    unit: Unit = "steps"
+    unit: MemoryUnit = "steps"
     """Of every number of steps here."""
 
     @property
     def steps(self) -> int:
         """That it was seen over."""
         return self.last.step - self.first.step
-
-
-def unit_of(window: Window) -> Unit:
-    """Of a run without a probe nobody sees the steps."""
-    return "steps" if window.sampled is None else "s"
 
 
 def line_of(grown: Growth) -> tuple[MemoryPoint, MemoryPoint]:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ....probe.wire.messages import GpuMemory
-from .. import thresholds
 from ..findings import Finding
 from ..rules.memory_growth import fragmentation, memory_growth
-from ..window import MemoryPoint, Window
+from ..thresholds.memory import MEMORY_RETEST_SHARE, MEMORY_RETEST_STEPS, MEMORY_TIMES
+from ..window import MemoryPoint, RunFacts
 from .trends import (
     MemoryPlace,
     MemoryTrend,
@@ -18,14 +18,13 @@ from .trends import (
     of_the_process,
     of_workers,
     trend,
-    unit_of,
 )
 
 FIRST: Final = ("leak", "fragmentation", "growth")
 """What is said first."""
 
 _Series = Sequence[GpuMemory] | Sequence[MemoryPoint]
-_PlaceOf = Callable[[Window], MemoryPlace]
+_PlaceOf = Callable[[RunFacts], MemoryPlace]
 
 
 class MemoryWatch:
@@ -36,12 +35,12 @@ class MemoryWatch:
         self._workers = _Growing("workers")
         self._pieces = _Pieces()
 
-    def look(self, window: Window) -> tuple[Finding, ...]:
+    def update(self, window: RunFacts) -> tuple[Finding, ...]:
         """All that stands, the worst first; of what is as bad the device's before the host's."""
-        found = [self._pieces.look(window)]
-        found.append(self._tensors.look(window.gpu_memory, of_tensors, window))
-        found.append(self._process.look(window.memory, of_the_process, window))
-        found.append(self._workers.look(window.worker_memory, of_workers, window))
+        found = [self._pieces.update(window)]
+        found.append(self._tensors.update(window.gpu_memory, of_tensors, window))
+        found.append(self._process.update(window.memory, of_the_process, window))
+        found.append(self._workers.update(window.worker_memory, of_workers, window))
         standing = [finding for finding in found if finding is not None]
         return tuple(sorted(standing, key=lambda finding: FIRST.index(finding.sub or "growth")))
 
@@ -59,10 +58,10 @@ class _Held:
         self.holds = False
         self._against = 0
 
-    def look(self, seen: bool) -> None:
+    def update(self, seen: bool) -> None:
         """Take one look."""
         self._against = self._against + 1 if seen != self.holds else 0
-        if self._against >= thresholds.MEMORY_TIMES:
+        if self._against >= MEMORY_TIMES:
             self.holds, self._against = seen, 0
 
 
@@ -80,14 +79,14 @@ class _Growing:
         """Once confirmed it stays one while it grows and nothing was given back."""
         self._said: Finding | None = None
 
-    def look(self, series: _Series, place_of: _PlaceOf, window: Window) -> Finding | None:
+    def update(self, series: _Series, place_of: _PlaceOf, window: RunFacts) -> Finding | None:
         """What stands after this look at a series; its place is worked out when a test is due."""
         if not series or not _is_due(series[0].step, series[-1].step, self._tested_step, window):
             return self._said
         self._tested_step = series[-1].step
         place = place_of(window)
         grown = trend(place, window.moments)
-        self._standing.look(grown is not None)
+        self._standing.update(grown is not None)
         if grown is None and place.points and place.points[-1].bytes < self._floor_bytes:
             self._standing = _Held()  # all of it was given back
         if not self._standing.holds:
@@ -101,7 +100,7 @@ class _Growing:
             first, last = line_of(grown)
             left = exhaustion(place, grown, window)
             self.trend = MemoryTrend(
-                self._whose, grown.slope, first, last, left, self._said, unit_of(window)
+                self._whose, grown.slope, first, last, left, self._said, window.memory_unit
             )
         return self._said
 
@@ -114,13 +113,13 @@ class _Pieces:
         self._tested_step = -1
         self._said: Finding | None = None
 
-    def look(self, window: Window) -> Finding | None:
+    def update(self, window: RunFacts) -> Finding | None:
         """What stands after this look."""
         told = window.gpu_memory
         if told and _is_due(told[0].step, told[-1].step, self._tested_step, window):
             self._tested_step = told[-1].step
             found = fragmentation(window)
-            self._standing.look(found is not None)
+            self._standing.update(found is not None)
             if not self._standing.holds:
                 self._said = None
             elif found is not None:
@@ -128,12 +127,12 @@ class _Pieces:
         return self._said
 
 
-def _is_due(first: int, last: int, tested: int, window: Window) -> bool:
+def _is_due(first: int, last: int, tested: int, window: RunFacts) -> bool:
     """Between steps: every 25; sooner while few are known, so that long steps get a word early."""
     if last <= window.warm_step:
         return False
     if last < tested:
         return True
     known = last - max(window.warm_step, first)
-    waits = min(thresholds.MEMORY_RETEST_STEPS, known // thresholds.MEMORY_RETEST_SHARE)
+    waits = min(MEMORY_RETEST_STEPS, known // MEMORY_RETEST_SHARE)
     return last - tested >= max(1, waits)

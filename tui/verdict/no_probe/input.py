@@ -2,38 +2,40 @@
 
 from typing import Final
 
-from .. import thresholds
 from ..code_places import worker_places
 from ..findings import Evidence, Finding
 from ..format import cores, percent
 from ..loader import Feeding
 from ..rules.input_pattern import Explained, cheaper, gain, limited_by, named, storage
 from ..rules.input_workers import oversubscribed
-from ..scoring import bound
-from ..window import Window, WorkerUse
-from .samples import about, counted, felt, idles, sampled_of
+from ..scoring import cause
+from ..thresholds.causes import LEAST_STACKS, WORTH_DOING
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..thresholds.no_probe import SAMPLED_RESTARTS, SAMPLED_SERIAL, SAMPLED_YOUNG_S
+from ..window import SampleWindow, WorkerUse
+from .samples import about, counted, felt, idles
 
 STEP: Final = 1e9
 """Times are parts of a batch's, whatever that is."""
 
 
-def input_bound(window: Window) -> Finding | None:
+def input_bound(window: SampleWindow) -> Finding | None:
     """With a GPU only as much as it stood idle for."""
-    told = sampled_of(window)
+    told = window.sampled
     waits = told.share("data")
     share = felt(window, waits)
-    if share.mean < thresholds.CONTRIBUTOR:
+    if share.mean < CONTRIBUTOR:
         return None
     why = _explained(window, share.mean)
     evidence = (counted(told, waits, "wait for data"), *idles(window), *why.evidence)
     headline = f"data wait is {about(share.mean)} of the time"
-    return bound("input", why.sub, share, headline, evidence, why.advice)
+    return cause("input", why.sub, share, headline, evidence, why.advice)
 
 
-def _explained(window: Window, share: float) -> Explained:
+def _explained(window: SampleWindow, share: float) -> Explained:
     """Who makes the batches, and what holds them up."""
-    told = sampled_of(window)
-    if told.serial >= thresholds.SAMPLED_SERIAL * told.share("data").mean:
+    told = window.sampled
+    if told.serial >= SAMPLED_SERIAL * told.share("data").mean:
         return _serial(window, share)
     if (found := _epoch_start(window.workers)) is not None:
         return found
@@ -45,13 +47,13 @@ def _explained(window: Window, share: float) -> Explained:
         if fed.busy is not None:
             return _by_workers(window, fed, fed.busy)
     places = worker_places(window)
-    shown = named(places, "worker") or named(sampled_of(window).loading, "main-thread")
+    shown = named(places, "worker") or named(window.sampled.loading, "main-thread")
     return Explained(None, shown, (cheaper(places[0] if places else None),))
 
 
-def _serial(window: Window, share: float) -> Explained:
+def _serial(window: SampleWindow, share: float) -> Explained:
     text = "num_workers=0: the training process makes every batch itself"
-    places = sampled_of(window).loading
+    places = window.sampled.loading
     place = places[0] if places else None
     evidence = (Evidence(text, "py-spy", 0.0, "workers"), *named(places, "main-thread"))
     own = Feeding(0, STEP, share * STEP, None, share * STEP, share * STEP, STEP, window.cores)
@@ -65,9 +67,9 @@ def _serial(window: Window, share: float) -> Explained:
 
 def _epoch_start(use: WorkerUse | None) -> Explained | None:
     """Workers that all are young, after others that have gone."""
-    if use is None or use.oldest_s > thresholds.SAMPLED_YOUNG_S:
+    if use is None or use.oldest_s > SAMPLED_YOUNG_S:
         return None
-    if use.gone < thresholds.SAMPLED_RESTARTS * use.count:
+    if use.gone < SAMPLED_RESTARTS * use.count:
         return None
     text = f"{use.gone} workers came and went within a minute, {use.count} at a time"
     advice = (
@@ -77,20 +79,20 @@ def _epoch_start(use: WorkerUse | None) -> Explained | None:
     return Explained("epoch-start", (Evidence(text, "proc", use.gone, "workers"),), advice)
 
 
-def _fed(window: Window, share: float) -> Feeding | None:
+def _fed(window: SampleWindow, share: float) -> Feeding | None:
     """Without what a batch costs, which nobody timed: `None` where there are no workers."""
     use, stacks = window.workers, window.stacks
     if use is None:
         return None
     busy = None
-    if stacks is not None and stacks.worker_samples >= thresholds.LEAST_STACKS:
+    if stacks is not None and stacks.worker_samples >= LEAST_STACKS:
         idle = stacks.worker_idle_share
         busy = None if idle is None else 1 - idle
     main = (window.main_cpu_percent or 0.0) / 100 * STEP
     return Feeding(use.count, STEP, share * STEP, busy, None, None, main, window.cores)
 
 
-def _by_workers(window: Window, fed: Feeding, busy: float) -> Explained:
+def _by_workers(window: SampleWindow, fed: Feeding, busy: float) -> Explained:
     """More workers, or none would help: as the cores allow."""
     workers, use, places = fed.workers or 1, window.workers, worker_places(window)
     used = use.cpu_percent / 100 if use is not None and use.cpu_percent is not None else busy
@@ -117,7 +119,7 @@ def _by_workers(window: Window, fed: Feeding, busy: float) -> Explained:
     less = cheaper(places[0] if places else None)
     if plan is None or plan.workers <= workers:
         return Explained("cpu-bound", evidence, (less, "more workers will not help"))
-    if plan.batch_ns >= STEP * (1 - thresholds.WORTH_DOING):
+    if plan.batch_ns >= STEP * (1 - WORTH_DOING):
         return Explained("cpu-bound", evidence, (less, "more workers will hardly help"))
     more = f"num_workers {workers} → {plan.workers}, {gain(costs, plan.batch_ns)}"
     return Explained("workers", evidence, (more + limited_by(costs, plan.wanted), less))

@@ -4,21 +4,15 @@ from ..findings import Evidence
 from ..format import percent
 from ..gpu_clock import counted_by, idle_of
 from ..statistics import Share
-from ..window import Sampled, Window
+from ..window import Sampled, SampleWindow
 
 
-def sampled_of(window: Window) -> Sampled:
-    """The samples of a window that has them."""
-    assert window.sampled is not None
-    return window.sampled
-
-
-def knows_gpu(window: Window) -> bool:
+def knows_gpu(window: SampleWindow) -> bool:
     """Whether a counter tells how busy the GPU was."""
     return window.activity is not None and window.activity.busy is not None
 
 
-def felt(window: Window, share: Share) -> Share:
+def felt(window: SampleWindow, share: Share) -> Share:
     """At most the part of the time in which the GPU had nothing to do: while it works, what the
     host does costs nothing. Without a GPU, or a counter, all of it."""
     if not window.gpu_present or not knows_gpu(window):
@@ -27,7 +21,7 @@ def felt(window: Window, share: Share) -> Share:
     return Share(*(min(idle, part) for part in (share.mean, share.low, share.high)))
 
 
-def idles(window: Window) -> tuple[Evidence, ...]:
+def idles(window: SampleWindow) -> tuple[Evidence, ...]:
     """The counter's word, where there is one."""
     if not window.gpu_present or window.activity is None or not knows_gpu(window):
         return ()

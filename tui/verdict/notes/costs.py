@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterable
 
-from .. import thresholds
 from ..code_places import main_places, share_where
 from ..findings import EvidenceSource
 from ..format import percent
 from ..gpu_clock import on_device
 from ..step_time import wall_of
-from ..window import FrameShare, Window
+from ..thresholds.causes import NOTE_SHARE
+from ..window import FrameShare, StepWindow
 
 
-def phase_share(window: Window, phase: str) -> tuple[float, EvidenceSource]:
+def phase_share(window: StepWindow, phase: str) -> tuple[float, EvidenceSource]:
     """Part of the steps' time that a phase takes, 0 to 1, and whose clock says so."""
     device = on_device(window)
     if device is not None:
@@ -22,10 +22,10 @@ def phase_share(window: Window, phase: str) -> tuple[float, EvidenceSource]:
     return sum(getattr(row, f"{phase}_ns") for row in window.steps) / max(1, whole), "hook"
 
 
-def sampled(window: Window, which: Callable[[FrameShare], bool]) -> float:
+def sampled(window: StepWindow, which: Callable[[FrameShare], bool]) -> float:
     """Part of the training thread's samples in such places; 0 where that is too little to say."""
     share = share_where(main_places(window), which)
-    return share if share >= thresholds.NOTE_SHARE else 0.0
+    return share if share >= NOTE_SHARE else 0.0
 
 
 def in_samples(share: float) -> str:

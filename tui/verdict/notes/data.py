@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from .. import thresholds
 from ..code_places import copies_to_gpu, main_places
 from ..findings import Note
 from ..format import mib, ms, percent
@@ -12,7 +11,8 @@ from ..gpu_clock import on_device
 from ..loader import feeding
 from ..pauses import startup_parts, warm_recent
 from ..step_time import spent, wall_of
-from ..window import FrameShare, Window
+from ..thresholds.causes import MOST_OF_IT, NOTE_MEMORY_LEFT, NOTE_SHARE, PAGEABLE_MB_S
+from ..window import FrameShare, StepWindow
 from .costs import first_at, in_samples, sampled
 
 # Pinned batches that are copied without `non_blocking`.
@@ -22,7 +22,7 @@ _NO_COPY: Final = re.compile(r"non_blocking|\*|dtype|float|half|double|int|long|
 """What a call says that does not block, may not, or changes a type rather than a place."""
 
 
-def blocking_copies(window: Window) -> Note | None:
+def blocking_copies(window: StepWindow) -> Note | None:
     """The host waits in `.to(device)` until the batch is there. The GPU feels that only where it
     has caught up; that part is the verdict's."""
     loader = window.loaders[0] if window.loaders else None
@@ -42,7 +42,7 @@ def _blocks(place: FrameShare) -> bool:
     return bool(calls) and not any(_NO_COPY.search(given) for given in calls)
 
 
-def inline_loading(window: Window) -> Note | None:
+def inline_loading(window: StepWindow) -> Note | None:
     """The training thread makes every batch itself. Less than a hundredth of its time is less than
     a worker's batch costs on its way."""
     loader = window.loaders[0] if window.loaders else None
@@ -51,13 +51,13 @@ def inline_loading(window: Window) -> Note | None:
     fed, total = feeding(window), spent(window.steps)
     plan = fed.plan() if fed is not None else None
     share = total.data_ns / max(1, total.wall_ns)
-    if fed is None or plan is None or share < thresholds.NOTE_SHARE:
+    if fed is None or plan is None or share < NOTE_SHARE:
         return None
     if loader.batch_device not in (None, "cpu"):
         return None
     cost = f"{ms(fed.wait_ns)} a batch, {percent(share)} of the time"
     device = on_device(window)
-    if device is not None and device.felt < thresholds.MOST_OF_IT:
+    if device is not None and device.felt < MOST_OF_IT:
         cost += ", hidden behind the GPU's work"
     text = f"num_workers 0 → {plan.workers}: the training thread makes every batch itself"
     return Note(text, cost, "hook")
@@ -66,7 +66,7 @@ def inline_loading(window: Window) -> Note | None:
 # Batches that go to a GPU from memory that is not pinned.
 
 
-def pageable_batches(window: Window) -> Note | None:
+def pageable_batches(window: StepWindow) -> Note | None:
     """Worth a word where the copy takes a hundredth of a batch's time or more, at the rate that
     pageable memory reached on an H200; the cost is what was sampled here."""
     loader = window.loaders[0] if window.loaders else None
@@ -75,8 +75,8 @@ def pageable_batches(window: Window) -> Note | None:
         return None
     if loader.pinned is not False or loader.batch_bytes is None:
         return None
-    copy_ns = 1e3 * loader.batch_bytes / thresholds.PAGEABLE_MB_S
-    if settings.parameter_device != "cuda" or copy_ns < thresholds.NOTE_SHARE * batch_ns:
+    copy_ns = 1e3 * loader.batch_bytes / PAGEABLE_MB_S
+    if settings.parameter_device != "cuda" or copy_ns < NOTE_SHARE * batch_ns:
         return None
     text = f"batches of {mib(loader.batch_bytes)} are copied from pageable memory: pin_memory=True"
     share = sampled(window, copies_to_gpu)
@@ -88,7 +88,7 @@ def pageable_batches(window: Window) -> Note | None:
 # Pinned memory while the machine is short of memory.
 
 
-def pinned_short(window: Window) -> Note | None:
+def pinned_short(window: StepWindow) -> Note | None:
     """What is pinned can not be swapped out: where little is left, a few batches are what the
     kernel kills a process for."""
     loader = window.loaders[0] if window.loaders else None
@@ -96,7 +96,7 @@ def pinned_short(window: Window) -> Note | None:
     if loader is None or not loader.pinned or limit is None or held is None:
         return None
     left = limit - held
-    if left >= thresholds.NOTE_MEMORY_LEFT * limit:
+    if left >= NOTE_MEMORY_LEFT * limit:
         return None
     return Note(
         "host memory is short and batches are pinned: a smaller prefetch_factor, or "
@@ -109,7 +109,7 @@ def pinned_short(window: Window) -> Note | None:
 # Workers that are started again for every epoch.
 
 
-def restarted_workers(window: Window) -> Note | None:
+def restarted_workers(window: StepWindow) -> Note | None:
     """Epoch starts of the recent steps, but for the first of the run: nobody is spared that."""
     loader = window.loaders[0] if window.loaders else None
     if loader is None or not loader.num_workers or loader.persistent_workers:
@@ -117,7 +117,7 @@ def restarted_workers(window: Window) -> Note | None:
     rows = warm_recent(window)
     starts = [part for part in startup_parts(replace(window, steps=rows)) if part > 0]
     share = sum(starts) / max(1, sum(map(wall_of, rows)))
-    if loader.iterations < 2 or share < thresholds.NOTE_SHARE:
+    if loader.iterations < 2 or share < NOTE_SHARE:
         return None
     each = ms(sum(starts) / len(starts))
     return Note(

@@ -1,17 +1,18 @@
 """tf32 is off in a run that computes in fp32."""
 
-from .. import thresholds
 from ..code_places import empties_cache, file_of, main_places
 from ..findings import Note
 from ..format import cores, mib, percent
 from ..memory.batch_room import batch_room
-from ..window import FrameShare, Window
+from ..thresholds.causes import IDLE_CORES, NOTE_FP32, NOTE_SHARE, NOTE_TENSORS, TF32_CAPABILITY
+from ..thresholds.gpu import FP32_HEAVY, MEMORY_FULL
+from ..window import FrameShare, StepWindow
 from .costs import first_at, in_samples, phase_share, sampled
 
 # Anomaly detection was left on.
 
 
-def anomaly(window: Window) -> Note | None:
+def anomaly(window: StepWindow) -> Note | None:
     """It keeps a stack for every operation and looks for NaN after every node of the backward. How
     much of the backward that is, only a run without it would show."""
     if window.settings is None or not window.settings.anomaly:
@@ -27,7 +28,7 @@ def anomaly(window: Window) -> Note | None:
 # Deterministic algorithms only.
 
 
-def deterministic(window: Window) -> Note | None:
+def deterministic(window: StepWindow) -> Note | None:
     """Some operations have slower kernels then, and fresh memory is filled. What that costs here,
     only a run without it would show."""
     if window.settings is None or not window.settings.deterministic:
@@ -42,7 +43,7 @@ def deterministic(window: Window) -> Note | None:
 # `empty_cache` in the loop.
 
 
-def emptied_cache(window: Window) -> Note | None:
+def emptied_cache(window: StepWindow) -> Note | None:
     """It waits for the GPU and gives back what the next step asks for again. Between two phases of
     a program it is no smell; then hardly a sample meets it."""
     share = sampled(window, empties_cache)
@@ -56,7 +57,7 @@ def emptied_cache(window: Window) -> Note | None:
 # Gradients that are filled with zeros rather than dropped.
 
 
-def kept_gradients(window: Window) -> Note | None:
+def kept_gradients(window: StepWindow) -> Note | None:
     """Filling writes them, and the backward then reads, adds and writes again what it could have
     put there."""
     settings = window.settings
@@ -71,10 +72,10 @@ def kept_gradients(window: Window) -> Note | None:
 # A GPU whose memory is as good as full.
 
 
-def memory_full(window: Window) -> Note | None:
+def memory_full(window: StepWindow) -> Note | None:
     """Full memory is no cause of slow steps, but the next longer batch may not fit."""
     room = batch_room(window)
-    if room is None or room.full < thresholds.MEMORY_FULL:
+    if room is None or room.full < MEMORY_FULL:
         return None
     text = f"the GPU's memory is {percent(room.full)} full at the height of a step: "
     if room.activations >= room.kept:
@@ -91,13 +92,13 @@ def memory_full(window: Window) -> Note | None:
 # An optimizer that was told to update its tensors one by one.
 
 
-def one_by_one(window: Window) -> Note | None:
+def one_by_one(window: StepWindow) -> Note | None:
     """On a GPU each tensor costs a dozen launches where all together would. PyTorch groups them by
     itself, so somebody said `foreach=False`."""
     settings = window.settings
     if settings is None or settings.foreach is not False or settings.fused:
         return None
-    many = (settings.parameters or 0) >= thresholds.NOTE_TENSORS
+    many = (settings.parameters or 0) >= NOTE_TENSORS
     if not many or settings.parameter_device != "cuda":
         return None
     share, source = phase_share(window, "optimizer")
@@ -109,14 +110,14 @@ def one_by_one(window: Window) -> Note | None:
 # One thread, on a machine with many cores that idle.
 
 
-def one_thread(window: Window) -> Note | None:
+def one_thread(window: StepWindow) -> Note | None:
     """Of use only to a net that computes on the CPU, and where nobody else needs the cores."""
     settings, machine = window.settings, window.machine_cpu_percent
     if settings is None or settings.threads != 1 or settings.parameter_device != "cpu":
         return None
     if window.cores is None or window.cores < 2 or machine is None:
         return None
-    if machine >= 100 * thresholds.IDLE_CORES:
+    if machine >= 100 * IDLE_CORES:
         return None
     idle = (1 - machine / 100) * window.cores
     return Note(
@@ -129,7 +130,7 @@ def one_thread(window: Window) -> Note | None:
 # A GradScaler that bfloat16 does not need.
 
 
-def scaler(window: Window) -> Note | None:
+def scaler(window: StepWindow) -> Note | None:
     """bfloat16 has the range of fp32, so nothing has to be scaled. The scaler multiplies and checks
     every gradient and, unless the optimizer is fused, waits for the answer before each step. With
     float16 it is needed; there bfloat16 would do without."""
@@ -138,9 +139,7 @@ def scaler(window: Window) -> Note | None:
         return None
     if settings.autocast == "bfloat16" or settings.parameter_dtype == "bfloat16":
         text = "a GradScaler with bfloat16, which needs none: GradScaler(enabled=False)"
-    elif (
-        settings.autocast == "float16" and (settings.capability or 0) >= thresholds.TF32_CAPABILITY
-    ):
+    elif settings.autocast == "float16" and (settings.capability or 0) >= TF32_CAPABILITY:
         text = "autocast to float16 needs its GradScaler, torch.bfloat16 does without"
     else:
         return None
@@ -155,7 +154,7 @@ def _scales(place: FrameShare) -> bool:
     return file_of(place.frame) == "grad_scaler.py"
 
 
-def tf32(window: Window) -> Note | None:
+def tf32(window: StepWindow) -> Note | None:
     """Matrix products of fp32 use the tensor cores only as tf32, which Ampere and later devices
     have. A product must have been seen to run without autocast, or the fp32 units must be as busy
     as only products make them; and where counters tell, the tensor cores must rest."""
@@ -164,14 +163,14 @@ def tf32(window: Window) -> Note | None:
         return None
     if settings.parameter_dtype != "float32" or settings.parameter_device != "cuda":
         return None
-    if (settings.capability or 0) < thresholds.TF32_CAPABILITY:
+    if (settings.capability or 0) < TF32_CAPABILITY:
         return None
     seen = settings.autocast == ""
     text = 'fp32 products without tensor cores: torch.set_float32_matmul_precision("high")'
     if told is None or told.fp32 is None or told.tensor is None:
         return Note(text, None, "hook") if seen else None
-    least = thresholds.NOTE_FP32 if seen else thresholds.FP32_HEAVY
-    if told.fp32 < 100 * least or told.tensor >= 100 * thresholds.NOTE_SHARE:
+    least = NOTE_FP32 if seen else FP32_HEAVY
+    if told.fp32 < 100 * least or told.tensor >= 100 * NOTE_SHARE:
         return None
     cost = f"fp32 units are at work {percent(told.fp32 / 100)} of the time, "
     cost += f"tensor cores {percent(told.tensor / 100)}"

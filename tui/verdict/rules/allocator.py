@@ -1,18 +1,18 @@
 """The allocator works in the loop: its cache is emptied, or it has to be emptied to go on."""
 
-from .. import thresholds
 from ..code_places import EMPTYING_CALL, call_at, empties_cache, main_places, share_where, told
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
 from ..gpu_clock import idle_of, on_device
 from ..loader import loader_floor
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import without_rows
-from ..window import Window
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
 
 
-def allocator(window: Window) -> Finding | None:
+def allocator(window: StepWindow) -> Finding | None:
     """Time on lines that empty the cache, as far as the GPU stands idle then: each call waits for
     the GPU and gives back memory that the next step asks for again."""
     known = window.activity
@@ -21,7 +21,7 @@ def allocator(window: Window) -> Finding | None:
     places = main_places(window)
     spent = share_where(places, empties_cache)
     mean = min(spent, idle_of(window))
-    if mean < thresholds.CONTRIBUTOR:
+    if mean < CONTRIBUTOR:
         return None
     emptied = [place for place in places if empties_cache(place)]
     where = [told(place, "main-thread") for place in emptied[:2]]
@@ -29,7 +29,7 @@ def allocator(window: Window) -> Finding | None:
     if retries:
         text = f"{retries} allocations had to empty the cache first"
         where.append(Evidence(text, "hook", float(retries)))
-    return bound(
+    return cause(
         "allocator",
         None,
         without_rows(mean),
@@ -45,7 +45,7 @@ def allocator(window: Window) -> Finding | None:
     )
 
 
-def _retries(window: Window) -> int:
+def _retries(window: StepWindow) -> int:
     first_ns = window.steps[0].start_ns if window.steps else 0
     seen = [row.retries for row in window.gpu_memory if row.t_ns >= first_ns]
     return seen[-1] - seen[0] if seen else 0

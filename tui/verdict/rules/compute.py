@@ -5,16 +5,39 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ....probe.wire.messages import Settings
-from .. import thresholds
 from ..code_places import ATTENTION_CALL, attends, call_at, main_places
 from ..findings import Evidence, Finding, Kind
 from ..forecast.measured import filled, fused, on_tensor_cores
 from ..format import ms, percent, times
 from ..gpu_clock import OnDevice, counted_by, idle_of, on_device
 from ..memory.batch_room import larger_batch, to_eights
-from ..scoring import plain, severity_of, speedup_of
+from ..scoring import severity_of, speedup_of, state
 from ..step_time import wall_of
-from ..window import GpuActivity, Window
+from ..thresholds.gpu import (
+    BF16_RATIO,
+    CAUGHT_UP_STEPS,
+    DRAM_FULL,
+    DRAM_HEAVY,
+    FP32_FULL,
+    FP32_HEAVY,
+    FUSION_SAVES,
+    GPU_BUSY,
+    HIDDEN_WORTH,
+    MISALIGNED_FP32,
+    MISALIGNED_SM,
+    MISALIGNED_TENSOR,
+    MISALIGNED_UNEXPLAINED,
+    SPINS,
+    TENSOR_ABSENT,
+    TENSOR_FULL,
+    TENSOR_HEALTHY,
+    TF32_RATIO,
+    UNDERFILLED_DRAM,
+    UNDERFILLED_SM,
+    UNDERFILLED_TENSOR,
+)
+from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE, WARNING_SHARE
+from ..window import GpuActivity, StepWindow
 
 # What a busy GPU is busy with: each kind of work, judged from the counters over the busy time.
 
@@ -46,7 +69,7 @@ class Work:
 
 def work_of(told: GpuActivity | None, settings: Settings | None = None) -> Work | None:
     """None where a counter is missing, or the GPU is idle too often for them to say what limits."""
-    if told is None or told.busy is None or told.busy < 100 * thresholds.GPU_BUSY:
+    if told is None or told.busy is None or told.busy < 100 * GPU_BUSY:
         return None
     if told.sm is None or told.tensor is None or told.fp32 is None or told.dram is None:
         return None
@@ -67,14 +90,14 @@ def _uses_tensor_cores(settings: Settings | None) -> bool:
 
 def precision(work: Work) -> Finding | None:
     """Matrix products in fp32 while the tensor cores rest."""
-    if work.tensor >= thresholds.TENSOR_ABSENT or work.fp32 < thresholds.FP32_HEAVY:
+    if work.tensor >= TENSOR_ABSENT or work.fp32 < FP32_HEAVY:
         return None
     if work.on_tensor_cores:
         return None
-    products = min(1.0, work.fp32 / thresholds.FP32_FULL) * work.busy
+    products = min(1.0, work.fp32 / FP32_FULL) * work.busy
     tf32, bf16 = (
         work.busy * (1 - on_tensor_cores(work.fp32, work.dram, work.sm, ratio))
-        for ratio in (thresholds.TF32_RATIO, thresholds.BF16_RATIO)
+        for ratio in (TF32_RATIO, BF16_RATIO)
     )
     return _estimate(
         "compute",
@@ -92,9 +115,9 @@ def precision(work: Work) -> Finding | None:
 
 def bandwidth(work: Work) -> Finding | None:
     """The device's memory is the limit."""
-    if work.dram < thresholds.DRAM_HEAVY or work.tensor >= 0.30:
+    if work.dram < DRAM_HEAVY or work.tensor >= 0.30:
         return None
-    least, most = (work.busy * (1 - fused(work.dram, part)) for part in thresholds.FUSION_SAVES)
+    least, most = (work.busy * (1 - fused(work.dram, part)) for part in FUSION_SAVES)
     found = _estimate(
         "memory-bandwidth",
         None,
@@ -114,21 +137,21 @@ def bandwidth(work: Work) -> Finding | None:
 
 def saturated(work: Work) -> Finding | None:
     """Tensor cores as busy as large trainings get: nothing to fix."""
-    if work.tensor < thresholds.TENSOR_HEALTHY:
+    if work.tensor < TENSOR_HEALTHY:
         return None
     headline = f"the GPU is the limit and well used: tensor cores {percent(work.tensor)}"
-    return plain("compute", "saturated", "info", headline, work.told())
+    return state("compute", "saturated", "info", headline, work.told())
 
 
 def underfilled(work: Work) -> Finding | None:
     """Kernels run all the time, and none of them fills the device. One under which no unit works
     at all waits: a collective spins until the last rank is there."""
-    if max(work.tensor, work.fp32, work.dram) < thresholds.SPINS:
+    if max(work.tensor, work.fp32, work.dram) < SPINS:
         return None
     if (
-        work.sm >= thresholds.UNDERFILLED_SM
-        or work.dram >= thresholds.UNDERFILLED_DRAM
-        or work.tensor >= thresholds.UNDERFILLED_TENSOR
+        work.sm >= UNDERFILLED_SM
+        or work.dram >= UNDERFILLED_DRAM
+        or work.tensor >= UNDERFILLED_TENSOR
     ):
         return None
     empty = (1 - work.sm) * work.busy
@@ -153,14 +176,14 @@ def misaligned(work: Work) -> Finding | None:
     with little for the memory and the fp32 units to do: products whose sizes they cannot take
     whole: misaligned shapes, small tiles. What tensor cores and memory do
     would take so much of the time at their full rates; the rest is slow products."""
-    if not thresholds.TENSOR_ABSENT <= work.tensor < thresholds.MISALIGNED_TENSOR:
+    if not TENSOR_ABSENT <= work.tensor < MISALIGNED_TENSOR:
         return None
-    if work.sm < thresholds.MISALIGNED_SM or work.fp32 >= thresholds.MISALIGNED_FP32:
+    if work.sm < MISALIGNED_SM or work.fp32 >= MISALIGNED_FP32:
         return None
-    explained = work.tensor / thresholds.TENSOR_FULL + work.dram / thresholds.DRAM_FULL
-    if work.sm - explained < thresholds.MISALIGNED_UNEXPLAINED:
+    explained = work.tensor / TENSOR_FULL + work.dram / DRAM_FULL
+    if work.sm - explained < MISALIGNED_UNEXPLAINED:
         return None
-    saved = (1 - work.tensor / thresholds.TENSOR_HEALTHY) * work.busy
+    saved = (1 - work.tensor / TENSOR_HEALTHY) * work.busy
     found = _estimate(
         "compute",
         "misaligned",
@@ -177,7 +200,7 @@ def misaligned(work: Work) -> Finding | None:
         is_bound=True,
     )
     # Counters alone tell it from small tiles no better than that: no alarm.
-    return replace(found, severity="warning" if saved >= thresholds.WARNING_SHARE else "info")
+    return replace(found, severity="warning" if saved >= WARNING_SHARE else "info")
 
 
 KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
@@ -220,7 +243,7 @@ def _estimate(
 # What to do about a GPU that is the limit, with this run's own lines and figures.
 
 
-def for_this_run(found: Finding, window: Window) -> tuple[str, ...]:
+def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
     """The finding's advice, made concrete where the window tells more than the counters."""
     if found.sub == "underfilled":
         larger = larger_batch(window, "each kernel then has work for more of the GPU")
@@ -237,7 +260,7 @@ def for_this_run(found: Finding, window: Window) -> tuple[str, ...]:
     return found.advice
 
 
-def compute(window: Window) -> Finding | None:
+def compute(window: StepWindow) -> Finding | None:
     """The GPU is the limit; on the host's clock alone, it or launching to it.
 
     What it is busy with, the counters say; without them there is no sub.
@@ -249,27 +272,27 @@ def compute(window: Window) -> Finding | None:
     if work is not None:
         for judge in KINDS_OF_WORK:
             if (found := judge(work)) is not None:
-                told = (*found.evidence, *_lag(device))[: thresholds.MOST_EVIDENCE]
+                told = (*found.evidence, *_lag(device))[:MOST_EVIDENCE]
                 return replace(found, evidence=told, advice=for_this_run(found, window))
     evidence = (*_lag(device), *_busy(window.activity))
-    least = percent(thresholds.ENTER_SHARE)
+    least = percent(ENTER_SHARE)
     if device is None or device.caught_up is None or _starved(device, window.activity):
         headline = f"nothing on the host above {least}: the GPU is the limit, or launching to it"
-        return plain("compute", None, "info", headline, (_issued(window), *evidence))
+        return state("compute", None, "info", headline, (_issued(window), *evidence))
     headline = f"the GPU is the limit: nothing else holds {least} of a step"
-    if idle_of(window) >= 1 - thresholds.GPU_BUSY:
+    if idle_of(window) >= 1 - GPU_BUSY:
         headline = f"the GPU is busy {percent(1 - idle_of(window))} of the time, and no single "
         headline += f"cause holds {least} of a step"
-    return plain("compute", None, "info", headline, evidence)
+    return state("compute", None, "info", headline, evidence)
 
 
 def _starved(device: OnDevice, told: GpuActivity | None) -> bool:
     """The GPU keeps up with the host, and nobody tells whether it is busy."""
     unknown = told is None or told.busy is None
-    return unknown and (device.caught_up or 0.0) >= thresholds.CAUGHT_UP_STEPS
+    return unknown and (device.caught_up or 0.0) >= CAUGHT_UP_STEPS
 
 
-def _issued(window: Window) -> Evidence:
+def _issued(window: StepWindow) -> Evidence:
     rows = window.steps
     wall = max(1, sum(map(wall_of, rows)))
     part = min(1.0, sum(row.forward_ns + row.backward_ns + row.optimizer_ns for row in rows) / wall)
@@ -282,7 +305,7 @@ def _lag(device: OnDevice | None) -> tuple[Evidence, ...]:
         return ()
     text = f"the GPU runs {ms(device.lag_ns)} behind the host at the end of a step"
     found = [Evidence(text, "event", device.lag_ns / 1e6, "ms")]
-    if device.hidden_ns >= thresholds.HIDDEN_WORTH * device.step_ns:
+    if device.hidden_ns >= HIDDEN_WORTH * device.step_ns:
         text = f"{ms(device.hidden_ns)} a step of waiting for data are hidden behind its work"
         found.append(Evidence(text, "event", device.hidden_ns / 1e6, "ms"))
     return tuple(found)

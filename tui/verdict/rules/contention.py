@@ -2,38 +2,41 @@
 
 from dataclasses import replace
 
-from .. import thresholds
 from ..cpu_wait import remedies, shows, starved
 from ..findings import Evidence, Finding
 from ..format import mib, percent
 from ..gpu_clock import on_device
 from ..loader import loader_floor
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import without_rows
-from ..window import GpuActivity, Neighbour, Window
+from ..thresholds.gpu import CAUGHT_UP_STEPS
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import GpuActivity, Neighbour, RunFacts, StepWindow
 
 
-def contention(window: Window) -> Finding | None:
+def contention(window: StepWindow) -> Finding | None:
     """With a GPU, its time; without one, the cores. A GPU's run that waits for a core is
     `launch`, where that makes the GPU wait too."""
-    return _of_the_gpu(window) if window.gpu_present else _of_the_cores(window)
+    if window.gpu_present:
+        return _of_the_gpu(window)
+    return core_contention(window, loader_floor(window))
 
 
-def _of_the_gpu(window: Window) -> Finding | None:
+def _of_the_gpu(window: StepWindow) -> Finding | None:
     """Processes take turns on a GPU: while others hold it for x of the time, work that waits for
     it takes up to 1 / (1 - x) as long. Time in which it would stand idle for data, or keep up with
     the host anyway, is not lost. Abstains where NVML does not tell x."""
     told, device = window.activity, on_device(window)
     if told is None or not told.others_sm or device is None:
         return None
-    if device.caught_up is not None and device.caught_up >= thresholds.CAUGHT_UP_STEPS:
+    if device.caught_up is not None and device.caught_up >= CAUGHT_UP_STEPS:
         return None
     wanted = max(0.0, 1 - device.exposed_ns / device.step_ns) if device.step_ns else 0.0
     share = without_rows(told.others_sm / 100 * wanted)
-    if share.mean < thresholds.CONTRIBUTOR:
+    if share.mean < CONTRIBUTOR:
         return None
     who = _named(told.neighbours[0]) if told.neighbours else "another process"
-    return bound(
+    return cause(
         "contention",
         "gpu",
         share,
@@ -60,21 +63,21 @@ def _named(one: Neighbour) -> str:
     return f"{one.name} (pid {one.pid})" if one.name else f"pid {one.pid}"
 
 
-def _of_the_cores(window: Window) -> Finding | None:
-    """The time in which the training thread waited for a core that others had: exactly what it
-    lost to them itself, so an estimate; threads that it waits for lose more. Abstains where the
-    kernel does not tell."""
-    lack = starved(window)
-    if lack is None or lack.by_others is None or lack.by_others < thresholds.CONTRIBUTOR:
+def core_contention(window: RunFacts, floor: float = 0.0) -> Finding | None:
+    """Without a GPU: the time in which the training thread waited for a core that others had. An
+    estimate, since other threads that it waits for lose more. Abstains where the kernel does not
+    report it."""
+    lack = None if window.gpu_present else starved(window)
+    if lack is None or lack.by_others is None or lack.by_others < CONTRIBUTOR:
         return None
     share = without_rows(lack.by_others)
-    found = bound(
+    found = cause(
         "contention",
         "cores",
         share,
         f"{percent(share.mean)} of the time the training waits for a core that others use",
         shows(window, lack),
         remedies(window, lack),
-        loader_floor(window),
+        floor,
     )
     return replace(found, speedup_is="estimate")

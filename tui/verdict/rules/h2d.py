@@ -1,28 +1,29 @@
 """The GPU waits while batches are copied to it."""
 
-from .. import thresholds
 from ..code_places import COPY_CALL, call_at, copies_to_gpu, main_places, told
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
 from ..gpu_clock import Copies, copies
 from ..loader import loader_floor
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import without_rows
-from ..window import Window
+from ..thresholds.causes import PAGEABLE_MB_S, PINNED_MB_S
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
 
 
-def h2d(window: Window) -> Finding | None:
+def h2d(window: StepWindow) -> Finding | None:
     """Copies on the compute stream are always exposed, pinned ones too; what runs
     while the GPU computes is not counted."""
     moved = copies(window)
-    if moved is None or moved.share < thresholds.CONTRIBUTOR:
+    if moved is None or moved.share < CONTRIBUTOR:
         return None
     share = without_rows(moved.share)
     copied = [place for place in main_places(window) if copies_to_gpu(place)]
     sub, advice = _advice(moved, f" for {call_at(copied[0], COPY_CALL)}" if copied else "")
     lines = tuple(told(place, "main-thread") for place in copied)
-    return bound(
+    return cause(
         "h2d",
         sub,
         share,
@@ -51,9 +52,7 @@ def _evidence(moved: Copies) -> tuple[Evidence, ...]:
 
 def _possible(moved: Copies) -> str:
     """ "27 possible from pinned memory, 6 from pageable": what copies alone reached."""
-    pinned, pageable = (
-        round(rate / 1000) for rate in (thresholds.PINNED_MB_S, thresholds.PAGEABLE_MB_S)
-    )
+    pinned, pageable = (round(rate / 1000) for rate in (PINNED_MB_S, PAGEABLE_MB_S))
     if moved.pinned:
         return f"{pinned} possible"
     return f"{pinned} possible from pinned memory, {pageable} from pageable"
@@ -69,7 +68,7 @@ def _advice(moved: Copies, where: str) -> tuple[str, tuple[str, ...]]:
     ahead = "copy the next batch on a side stream while this one is computed"
     if moved.pinned:
         return "bandwidth", (smaller, ahead)
-    faster = thresholds.PINNED_MB_S / thresholds.PAGEABLE_MB_S
+    faster = PINNED_MB_S / PAGEABLE_MB_S
     return "pageable", (
         f"DataLoader(..., pin_memory=True), and non_blocking=True{where}: copies run up to "
         f"{faster:.1f}x faster from pinned memory",

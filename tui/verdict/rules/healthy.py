@@ -1,14 +1,15 @@
 """Nothing wrong, and what the limit is then."""
 
-from .. import thresholds
 from ..findings import Evidence, Finding
 from ..format import cores, percent
-from ..scoring import plain
+from ..scoring import state
 from ..step_time import aside_of, wall_of
-from ..window import Window
+from ..thresholds.causes import IDLE_CORES, MOST_OF_IT
+from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
+from ..window import StepWindow
 
 
-def healthy(window: Window) -> Finding | None:
+def healthy(window: StepWindow) -> Finding | None:
     """For runs without a GPU: no cause is above the threshold.
 
     Always `healthy`, never `compute`. On a CPU a run with nothing wrong *is* one whose step is
@@ -38,26 +39,21 @@ def healthy(window: Window) -> Finding | None:
         text = f"the training process uses {used:.1f}{of}"
         evidence.append(Evidence(text, "proc", window.main_cpu_percent, "%"))
         machine = window.machine_cpu_percent
-        idle = machine is not None and machine < 100 * thresholds.IDLE_CORES
-        if (
-            idle
-            and window.cores
-            and window.cores >= 2
-            and used < thresholds.IDLE_CORES * window.cores
-        ):
+        idle = machine is not None and machine < 100 * IDLE_CORES
+        if idle and window.cores and window.cores >= 2 and used < IDLE_CORES * window.cores:
             advice.append(
                 f"cores are idle: torch.set_num_threads({int(window.cores)}) or OMP_NUM_THREADS "
                 "may help, if the net is large enough for them"
             )
     held_back = window.cpu_throttled or 0.0
-    if held_back >= thresholds.CONTRIBUTOR and window.cores:
+    if held_back >= CONTRIBUTOR and window.cores:
         text = f"its CPU quota of {cores(window.cores)} holds it back {percent(held_back)} of the "
         evidence.append(Evidence(text + "time", "proc", held_back))
         advice.append(
             "raise the quota (the cgroup's cpu.max, a container's --cpus), or take no more threads "
             f"than it pays for: torch.set_num_threads({max(1, int(window.cores))})"
         )
-    headline = f"nothing above {percent(thresholds.ENTER_SHARE)}"
-    if compute >= thresholds.MOST_OF_IT:
+    headline = f"nothing above {percent(ENTER_SHARE)}"
+    if compute >= MOST_OF_IT:
         headline += f": {model} {'is' if inference else 'are'} the limit"
-    return plain("healthy", None, "info", headline, tuple(evidence), tuple(advice))
+    return state("healthy", None, "info", headline, tuple(evidence), tuple(advice))

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from ....probe.wire.messages import Step
-from .. import thresholds
 from ..code_places import (
     by_user_function,
     is_users,
@@ -21,15 +20,17 @@ from ..gpu_clock import counted_by, idle_of, on_device
 from ..loader import loader_floor
 from ..outliers import outliers
 from ..pauses import host_parts
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import Share, share_of, without_rows
 from ..step_time import is_python, spent, wall_of
-from ..window import Window
+from ..thresholds.causes import HOST_ALIKE, LONG_PAUSE_NS, TARGET_BUDGET
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
 
 # Something holds single steps up, far longer than the others take: a logger, a file, a pause.
 
 
-def now_and_then(window: Window) -> Finding | None:
+def now_and_then(window: StepWindow) -> Finding | None:
     """The amortised excess of outlier steps, or one of half a minute.
 
     Less the time in which the thread had no core, which comes in bursts too. With a GPU only what
@@ -50,8 +51,8 @@ def now_and_then(window: Window) -> Finding | None:
             for part in (found.share.mean, found.share.low, found.share.high)
         )
     )
-    long = found.longest_ns >= thresholds.LONG_PAUSE_NS
-    if share.mean < (0.0 if long else thresholds.CONTRIBUTOR):
+    long = found.longest_ns >= LONG_PAUSE_NS
+    if share.mean < (0.0 if long else CONTRIBUTOR):
         return None
     evidence = [
         Evidence(
@@ -69,12 +70,12 @@ def now_and_then(window: Window) -> Finding | None:
         evidence.append(Evidence(text, counted_by(window.activity), most))
     advice = [
         f"every {found.affordable_steps:,} steps it would cost "
-        f"{percent(thresholds.TARGET_BUDGET)}; or do it on another thread"
+        f"{percent(TARGET_BUDGET)}; or do it on another thread"
     ]
     if mine:
         advice.insert(0, f"look at {spot(mine[0])}")
     headline = f"single steps that are held up take {percent(share.mean)} of the time"
-    return bound(
+    return cause(
         "host", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)
     )
 
@@ -82,7 +83,7 @@ def now_and_then(window: Window) -> Finding | None:
 # The training thread sleeps within a phase: it writes, asks a server, holds still for a lock.
 
 
-def asleep_within(window: Window) -> Finding | None:
+def asleep_within(window: StepWindow) -> Finding | None:
     """Sleep in lines that are neither PyTorch's nor a wait for the GPU, in whatever phase they lie:
     a request between the loss and its backward counts as forward. With a GPU only what leaves it
     idle is lost. Abstains without stacks, as they alone tell whose sleep it is."""
@@ -96,7 +97,7 @@ def asleep_within(window: Window) -> Finding | None:
         if told_by is None or told_by.busy is None:
             return None
         mean = min(mean, idle_of(window))
-    if mean < thresholds.CONTRIBUTOR:
+    if mean < CONTRIBUTOR:
         return None
     where = by_user_function(mine)
     evidence = [
@@ -107,7 +108,7 @@ def asleep_within(window: Window) -> Finding | None:
         idle = idle_of(window)
         text = f"the GPU is idle {percent(idle)} of the time"
         evidence.append(Evidence(text, counted_by(told_by), idle))
-    return bound(
+    return cause(
         "host",
         None,
         without_rows(mean),
@@ -121,15 +122,15 @@ def asleep_within(window: Window) -> Finding | None:
     )
 
 
-def host(window: Window) -> Finding | None:
+def host(window: StepWindow) -> Finding | None:
     """Single steps that are held up, every step's own Python, or sleep within a phase: of those
     that hold about as much as the largest the first, which says most."""
     found = [one for look in (now_and_then, _steady, asleep_within) if (one := look(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
-    return next((one for one in found if (one.share or 0.0) >= thresholds.HOST_ALIKE * most), None)
+    return next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)
 
 
-def _steady(window: Window) -> Finding | None:
+def _steady(window: StepWindow) -> Finding | None:
     """`other` and the user's own phases that are neither data nor compute; on the GPU's clock where
     that is read: there a wait for the GPU itself, as in `loss.item()`, is no loss."""
     rows = window.steps
@@ -155,7 +156,7 @@ def _steady(window: Window) -> Finding | None:
         # This is also where `loss.item()` waits for the GPU.
         waits = share_where(places, waits_for_gpu)
         share = Share(*(max(0.0, part - waits) for part in (share.mean, share.low, share.high)))
-    if share.mean < thresholds.CONTRIBUTOR:
+    if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
     steps = max(1, total.steps)
@@ -183,7 +184,7 @@ def _steady(window: Window) -> Finding | None:
         advice.insert(0, f"look at {spot(mine[0])}")
     headline = f"{percent(share.mean)} of every step is {where}"
     gain = gain_without("host", window) or gain_on_the_host(window, share.mean)
-    return bound("host", None, share, headline, tuple(evidence), tuple(advice), floor, gain)
+    return cause("host", None, share, headline, tuple(evidence), tuple(advice), floor, gain)
 
 
 def host_phases(rows: Sequence[Step]) -> dict[str, int]:

@@ -1,32 +1,33 @@
 """A signal is missing that the verdict would rest on: say which, rather than guess."""
 
-from .. import thresholds
 from ..code_places import main_places, told
 from ..findings import Evidence, Finding
 from ..format import percent
 from ..gpu_clock import idle_of, on_device
-from ..scoring import plain
+from ..scoring import state
 from ..statistics import share_of
-from ..step_time import spent, wall_of
-from ..window import Window
+from ..step_time import wall_of
+from ..thresholds.gpu import GPU_BUSY
+from ..thresholds.hysteresis import ATTRIBUTED, ENTER_LOW, ENTER_SHARE
+from ..window import StepWindow
 
 
-def incomplete(window: Window) -> Finding | None:
-    """Time nobody claims, a loop whose fetches nobody sees, or a GPU that Python may wait for."""
-    total = spent(window.steps)
-    if total.attributed < thresholds.ATTRIBUTED:
-        text = f"{percent(1 - total.attributed)} of the time belongs to no phase"
-        return plain(
-            "incomplete",
-            "unattributed",
-            "info",
-            text,
-            (Evidence(text, "hook", 1 - total.attributed),),
-            ('name what the loop does: with probe.phase("…")',),
-        )
+def unattributed(window: StepWindow) -> Finding | None:
+    """Time in no phase."""
+    unknown = 1 - window.attributed
+    if window.attributed >= ATTRIBUTED:
+        return None
+    text = f"{percent(unknown)} of the time is in no phase"
+    advice = 'name what the loop does: with probe.phase("…")'
+    evidence = (Evidence(text, "hook", unknown),)
+    return state("incomplete", "unattributed", "info", text, evidence, (advice,))
+
+
+def incomplete(window: StepWindow) -> Finding | None:
+    """A loop whose fetches nobody sees, or a GPU that Python may wait for."""
     frames = tuple(told(place, "main-thread") for place in main_places(window)[:2])
-    if not total.fetches:
-        return plain(
+    if not window.sees_loading:
+        return state(
             "incomplete",
             "loader",
             "info",
@@ -37,8 +38,8 @@ def incomplete(window: Window) -> Finding | None:
     rows = window.steps
     other = share_of([row.other_ns for row in rows], [wall_of(row) for row in rows])
     blind = window.gpu_present and on_device(window) is None and not main_places(window)
-    if blind and other.low > thresholds.ENTER_LOW and other.mean > thresholds.ENTER_SHARE:
-        return plain(
+    if blind and other.low > ENTER_LOW and other.mean > ENTER_SHARE:
+        return state(
             "incomplete",
             "stacks",
             "info",
@@ -48,12 +49,8 @@ def incomplete(window: Window) -> Finding | None:
             ("let py-spy look: see `gpuwatch doctor`",),
         )
     idle = idle_of(window)
-    if (
-        idle >= 1 - thresholds.GPU_BUSY
-        and on_device(window) is not None
-        and not main_places(window)
-    ):
-        return plain(
+    if idle >= 1 - GPU_BUSY and on_device(window) is not None and not main_places(window):
+        return state(
             "incomplete",
             "stacks",
             "info",

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Final
 
-from .. import thresholds
 from ..code_places import fetches_tensors, main_places, share_where, told
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
@@ -11,10 +10,13 @@ from ..format import ms, percent
 from ..gpu_clock import OnDevice, on_device
 from ..loader import Feeding, feeding
 from ..pauses import startup_parts
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import share_of
 from ..step_time import spent, wall_of
-from ..window import Window
+from ..thresholds.causes import HANDED_OVER
+from ..thresholds.gpu import HIDDEN_WORTH
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
 from .input_pattern import Explained, Explanation, burst, cheaper, epoch_start, named, storage
 from .input_workers import oversubscribed, serial, too_few_workers
 
@@ -31,7 +33,7 @@ a burst before what its few late batches wait for, since the mean is fast enough
 the number of workers because they limit it."""
 
 
-def input_bound(window: Window) -> Finding | None:
+def input_bound(window: StepWindow) -> Finding | None:
     """Data wait and loader start-up, part of the wall time.
 
     With a GPU only what it felt counts: a batch that is late on the host may still be in time for
@@ -47,7 +49,7 @@ def input_bound(window: Window) -> Finding | None:
     parts = [round(felt * wait) for wait in waits]
     share = share_of(parts, [wall_of(row) for row in rows])
     fed = feeding(window)
-    if share.mean < thresholds.CONTRIBUTOR or fed is None:
+    if share.mean < CONTRIBUTOR or fed is None:
         return None
     total = spent(rows)
     steps = max(1, total.steps)
@@ -66,7 +68,7 @@ def input_bound(window: Window) -> Finding | None:
     gain = gain or gain_on_the_host(window, share.mean, frees_cores=True)
     if gain is not None and fetched:
         gain = replace(gain, speedup_is="bound")
-    finding = bound("input", why.sub, share, headline, evidence, why.advice, gain=gain)
+    finding = cause("input", why.sub, share, headline, evidence, why.advice, gain=gain)
     return finding if why.foretold else replace(finding, speedup=None, speedup_is=None)
 
 
@@ -77,22 +79,22 @@ def _waited(
         text = f"{ms(felt_ns)} of {ms(step_ns)} a step wait for the loader"
         return (Evidence(text, "hook", felt_ns / 1e6, "ms"),)
     text = f"the GPU stands idle {ms(felt_ns)} of {ms(step_ns)} a step for its batch"
-    if host_ns - felt_ns >= thresholds.HIDDEN_WORTH * step_ns:
+    if host_ns - felt_ns >= HIDDEN_WORTH * step_ns:
         text += f"; {ms(host_ns - felt_ns)} more of the host's wait are hidden behind its work"
     return (Evidence(text, "event", felt_ns / 1e6, "ms"),)
 
 
-def _fetched(window: Window) -> tuple[Evidence, ...]:
+def _fetched(window: StepWindow) -> tuple[Evidence, ...]:
     """A wait for a batch that is made, and still has to be handed over by its worker: cheaper
     batches do not take all of it away."""
     places = [place for place in main_places(window) if fetches_tensors(place)]
-    if share_where(places, fetches_tensors) < thresholds.HANDED_OVER:
+    if share_where(places, fetches_tensors) < HANDED_OVER:
         return ()
     shown = told(places[0], "main-thread")
     return (replace(shown, text=f"{shown.text}: a worker hands over what it made"),)
 
 
-def explained(window: Window, fed: Feeding) -> Explained:
+def explained(window: StepWindow, fed: Feeding) -> Explained:
     """The first explanation that applies; what the main thread does where none does."""
     for explanation in EXPLANATIONS:
         if (found := explanation(window, fed)) is not None:

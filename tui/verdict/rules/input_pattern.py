@@ -5,14 +5,27 @@ from dataclasses import dataclass
 from math import ceil
 from statistics import median
 
-from .. import thresholds
 from ..code_places import file_of, reads, share_where, spot, told, worker_places
 from ..findings import Evidence
 from ..format import cores, mib, ms, percent, times
 from ..loader import Feeding
 from ..pauses import startup_parts
 from ..scoring import speedup_of
-from ..window import FrameShare, Window, WorkerUse
+from ..thresholds.causes import (
+    BURST_BUSY,
+    BURST_MASS,
+    BURST_STEPS,
+    LEAST_STACKS,
+    MACHINE_FULL,
+    MOST_OF_THE_GAIN,
+    MOST_PREFETCH,
+    READ_BYTES_S,
+    READ_SHARE,
+    STORAGE_WORKERS_PER_CORE,
+    WORKER_CPU_WAITS,
+    WORKER_HEADROOM,
+)
+from ..window import FrameShare, RunFacts, StepWindow, WorkerUse
 
 # What every explanation of an input-bound run shares.
 
@@ -28,7 +41,7 @@ class Explained:
     """Its first action can take all of the wait away; else nobody can say what it gives."""
 
 
-Explanation = Callable[[Window, Feeding], Explained | None]
+Explanation = Callable[[StepWindow, Feeding], Explained | None]
 
 _DECODERS = ("ImageFile.py", "Image.py", "JpegImagePlugin.py", "PngImagePlugin.py", "_image.py")
 
@@ -63,7 +76,7 @@ def limited_by(feeding: Feeding, wanted: int) -> str:
     return f"; {wanted} workers would hide it, you have {cores(feeding.cores)}"
 
 
-def burst(window: Window, feeding: Feeding) -> Explained | None:
+def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
     """80 % of the wait in 15 % of the steps, while workers have time to spare.
 
     Batches come back in order, so W workers that are simply too slow make one step in W wait: where
@@ -72,11 +85,11 @@ def burst(window: Window, feeding: Feeding) -> Explained | None:
     if not feeding.workers:
         return None
     concentration = _concentration([row.data_ns for row in window.steps])
-    if concentration > thresholds.BURST_STEPS:
+    if concentration > BURST_STEPS:
         return None
-    known = window.stacks is not None and window.stacks.worker_samples >= thresholds.LEAST_STACKS
+    known = window.stacks is not None and window.stacks.worker_samples >= LEAST_STACKS
     if known and feeding.busy is not None:
-        if feeding.busy >= thresholds.BURST_BUSY:
+        if feeding.busy >= BURST_BUSY:
             return None
     elif concentration > 0.5 / feeding.workers:
         return None
@@ -95,23 +108,23 @@ def burst(window: Window, feeding: Feeding) -> Explained | None:
     return Explained("burst", tuple(evidence), _advice(window, feeding, longest))
 
 
-def _advice(window: Window, feeding: Feeding, longest_ns: int) -> tuple[str, ...]:
+def _advice(window: StepWindow, feeding: Feeding, longest_ns: int) -> tuple[str, ...]:
     """The queue of W * prefetch batches must outlast the spike."""
     find = "find what makes some batches late: a large sample, a cache that is filled, a retry"
     have = window.loaders[0].prefetch_factor or 2
     if feeding.other_ns <= 0 or not feeding.workers:
         return (find,)
-    needed = ceil(thresholds.WORKER_HEADROOM * longest_ns / feeding.other_ns / feeding.workers)
+    needed = ceil(WORKER_HEADROOM * longest_ns / feeding.other_ns / feeding.workers)
     if needed <= have:
         return (find,)
-    if needed <= thresholds.MOST_PREFETCH:
+    if needed <= MOST_PREFETCH:
         return (
             f"prefetch_factor {have} → {needed}: the queue then outlasts {ms(longest_ns)}",
             find,
         )
     return (
         find,
-        f"prefetch_factor {have} → {thresholds.MOST_PREFETCH} would help, but not hide it",
+        f"prefetch_factor {have} → {MOST_PREFETCH} would help, but not hide it",
     )
 
 
@@ -123,7 +136,7 @@ def _concentration(waits_ns: list[int]) -> float:
     held = 0
     for taken, wait in enumerate(sorted(waits_ns, reverse=True), start=1):
         held += wait
-        if held >= thresholds.BURST_MASS * whole:
+        if held >= BURST_MASS * whole:
             return taken / len(waits_ns)
     return 1.0
 
@@ -131,7 +144,7 @@ def _concentration(waits_ns: list[int]) -> float:
 # The wait is at the start of epochs: workers are started anew, or the first batch is late.
 
 
-def epoch_start(window: Window, feeding: Feeding) -> Explained | None:
+def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     """More time goes to loader start-up than to waiting for the batches after it. More workers
     would make it worse."""
     parts = startup_parts(window)
@@ -161,7 +174,7 @@ def epoch_start(window: Window, feeding: Feeding) -> Explained | None:
     return Explained("epoch-start", evidence, advice)
 
 
-def _beyond_a_fetch(window: Window, parts: list[int]) -> list[int]:
+def _beyond_a_fetch(window: StepWindow, parts: list[int]) -> list[int]:
     """Without workers a first batch is made like any other: what a start takes more than that.
     A loop that begins an epoch in every step (`next(iter(loader))`) has no other."""
     fetches = [row.data_ns / row.fetches for row in window.steps if row.data_ns and row.fetches]
@@ -174,14 +187,14 @@ def _beyond_a_fetch(window: Window, parts: list[int]) -> list[int]:
 # The workers wait: for a disk, a network share, a server; their cores are idle.
 
 
-def storage(window: Window, feeding: Feeding) -> Explained | None:
+def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
     """Worker CPU below 50 %, and no core that they wait for: they wait for a disk or a server, or,
     where nobody sees them read, for what the stacks name, as a lock."""
     use = window.workers
     if not feeding.workers or use is None or use.cpu_percent is None:
         return None
     busy = feeding.busy if feeding.busy else 1.0
-    if use.cpu_percent >= thresholds.WORKER_CPU_WAITS * busy:
+    if use.cpu_percent >= WORKER_CPU_WAITS * busy:
         return None
     places = worker_places(window)
     reading = share_where(places, reads)
@@ -191,14 +204,14 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
         f"workers make a batch {percent(busy)} of the time and use {use.cpu_percent:.0f}% of a core"
     )
     disk = use.disk_wait_share or 0.0
-    if disk >= thresholds.READ_SHARE * busy:
+    if disk >= READ_SHARE * busy:
         text += f", in {percent(disk)} of the looks they wait for a disk"
     if use.read_bytes_s:
         text += f", they read {mib(use.read_bytes_s)} a second"
     shown = places
-    more = feeding.plan(thresholds.STORAGE_WORKERS_PER_CORE)
-    unseen = not places and (use.read_bytes_s or 0.0) >= thresholds.READ_BYTES_S
-    if unseen or max(disk, reading) >= thresholds.READ_SHARE * busy:
+    more = feeding.plan(STORAGE_WORKERS_PER_CORE)
+    unseen = not places and (use.read_bytes_s or 0.0) >= READ_BYTES_S
+    if unseen or max(disk, reading) >= READ_SHARE * busy:
         shown = tuple(filter(reads, places)) or places
         advice = [
             "keep a copy on a local disk or in memory, or pack many small files into a few large",
@@ -209,7 +222,7 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
         have = f" of {cores(feeding.cores)}" if feeding.cores else ""
         # By the host's clock: what the GPU idles beside the wait is no work that hides a batch.
         rest_ns = feeding.batch_ns - feeding.wait_ns
-        hides = rest_ns >= thresholds.MOST_OF_THE_GAIN * more.batch_ns
+        hides = rest_ns >= MOST_OF_THE_GAIN * more.batch_ns
         advice.insert(
             0 if hides else 1,
             f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: they "
@@ -219,11 +232,11 @@ def storage(window: Window, feeding: Feeding) -> Explained | None:
     return Explained("storage", evidence, tuple(advice))
 
 
-def _queue_for_a_core(window: Window, use: WorkerUse, busy: float, reading: float) -> bool:
+def _queue_for_a_core(window: RunFacts, use: WorkerUse, busy: float, reading: float) -> bool:
     """Workers that are ready to run wait for nothing but a core. Where the kernel does not tell
     that, a full machine does, unless the stacks see them read."""
     if use.run_delay is not None and use.cpu_percent is not None:
         wants = use.cpu_percent + 100 * use.run_delay
-        return wants >= thresholds.WORKER_CPU_WAITS * busy
-    full = (window.machine_cpu_percent or 0.0) > thresholds.MACHINE_FULL
-    return full and reading < thresholds.READ_SHARE * busy
+        return wants >= WORKER_CPU_WAITS * busy
+    full = (window.machine_cpu_percent or 0.0) > MACHINE_FULL
+    return full and reading < READ_SHARE * busy

@@ -2,18 +2,25 @@
 
 from math import floor
 
-from .. import thresholds
 from ..code_places import main_places, worker_places
 from ..findings import Evidence
 from ..format import cores, ms, percent
 from ..loader import Feeding
-from ..window import FrameShare, Window
+from ..thresholds.causes import (
+    BURST_BUSY,
+    OTHERS_USE,
+    OVERSUBSCRIBED,
+    QUEUES,
+    WORKER_CPU_BOUND,
+    WORTH_DOING,
+)
+from ..window import FrameShare, RunFacts, StepWindow
 from .input_pattern import Explained, cheaper, gain, limited_by, named
 
 # More workers than cores: they take turns, and take the training's cores.
 
 
-def oversubscribed(window: Window, feeding: Feeding) -> Explained | None:
+def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     """W > 1.5 cores, and workers that are ready wait for a core; where the kernel does not tell
     that, the cores are full: by the machine's figure, else by the processes'.
 
@@ -21,7 +28,7 @@ def oversubscribed(window: Window, feeding: Feeding) -> Explained | None:
     took comes back (4 → 2 workers on 2 cores, measured: 0.96 to 1.12x, of a wait of 89 %).
     """
     workers, have = feeding.workers, feeding.cores
-    if not workers or not have or workers <= thresholds.OVERSUBSCRIBED * have:
+    if not workers or not have or workers <= OVERSUBSCRIBED * have:
         return None
     shown = _queue(window, feeding) if _delay(window) is not None else _full(window, workers, have)
     if shown is None:
@@ -40,24 +47,24 @@ def oversubscribed(window: Window, feeding: Feeding) -> Explained | None:
     return Explained("oversubscribed", tuple(evidence), advice, foretold=False)
 
 
-def _delay(window: Window) -> float | None:
+def _delay(window: RunFacts) -> float | None:
     return None if window.workers is None else window.workers.run_delay
 
 
-def _queue(window: Window, feeding: Feeding) -> Evidence | None:
+def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:
     """A worker is ready and has no core."""
     delay = _delay(window) or 0.0
-    if delay < thresholds.QUEUES * (feeding.busy or 1.0):
+    if delay < QUEUES * (feeding.busy or 1.0):
         return None
     return Evidence(f"a worker waits for a core {percent(delay)} of the time", "proc", delay)
 
 
-def _full(window: Window, workers: int, have: float) -> Evidence | None:
+def _full(window: RunFacts, workers: int, have: float) -> Evidence | None:
     """The cores have no time left."""
     used = window.machine_cpu_percent
     if used is None and window.workers is not None and window.workers.cpu_percent is not None:
         used = (workers * window.workers.cpu_percent + (window.main_cpu_percent or 0.0)) / have
-    if used is None or used < thresholds.WORKER_CPU_BOUND:
+    if used is None or used < WORKER_CPU_BOUND:
         return None
     return Evidence(f"the cores are {used:.0f}% used", "proc", used, "%")
 
@@ -67,7 +74,7 @@ def _full(window: Window, workers: int, have: float) -> Evidence | None:
 _ELSEWHERE = frozenset({"conv.py", "linear.py", "graph.py", "_tensor.py", "optimizer.py"})
 
 
-def serial(window: Window, feeding: Feeding) -> Explained | None:
+def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     """The batch costs the training thread what it would cost a worker: that is the forecast."""
     if feeding.workers != 0:
         return None
@@ -93,7 +100,7 @@ def loading_place(places: tuple[FrameShare, ...]) -> FrameShare | None:
     return from_loader[0] if from_loader else None
 
 
-def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
+def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
     """`workers` where other numbers would give 10 % or more, by the model of `Feeding`; else
     `cpu-bound`: more workers will not help."""
     workers, plan = feeding.workers, feeding.plan()
@@ -109,7 +116,7 @@ def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
             text += f", {cores(feeding.cores)} here"
         evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
     less = cheaper(places[0] if places else None)
-    if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - thresholds.WORTH_DOING):
+    if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - WORTH_DOING):
         costs = f"each batch costs a worker {ms(feeding.make_ns)}, the rest of the step "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
         more = f"num_workers {workers} → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs})"
@@ -119,13 +126,13 @@ def too_few_workers(window: Window, feeding: Feeding) -> Explained | None:
     return Explained("cpu-bound", tuple(evidence), (less, wont + limited_by(feeding, plan.wanted)))
 
 
-def _cost(window: Window, feeding: Feeding) -> Evidence:
+def _cost(window: StepWindow, feeding: Feeding) -> Evidence:
     """Other processes on these cores make each batch dearer than it need be."""
     make_ns = feeding.make_ns or 0.0
     text = f"a batch costs a worker {ms(make_ns)}"
-    if feeding.busy is not None and feeding.busy < thresholds.BURST_BUSY:
+    if feeding.busy is not None and feeding.busy < BURST_BUSY:
         text += f", they are at it {percent(feeding.busy)} of the time"
     here, others = window.cores, window.others_cores
-    if here and others is not None and others >= thresholds.OTHERS_USE * here:
+    if here and others is not None and others >= OTHERS_USE * here:
         text += f" while others use {others:.1f} of {cores(here)}"
     return Evidence(text, "hook", make_ns / 1e6, "ms")

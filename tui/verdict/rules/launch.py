@@ -3,7 +3,6 @@
 from typing import Final
 
 from ....probe.wire.messages import GpuStep
-from .. import thresholds
 from ..code_places import (
     by_user_function,
     empties_cache,
@@ -19,25 +18,28 @@ from ..format import ms, percent
 from ..gpu_clock import copies, counted_by, on_device, unmeasured
 from ..loader import loader_floor
 from ..memory.batch_room import larger_batch
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import Share, share_of, without_rows
-from ..window import Window
+from ..thresholds.causes import ASLEEP_AWAKE, MOST_OF_IT, STARVED_EXPLAINS, SYNC_EXPLAINS
+from ..thresholds.gpu import CAUGHT_UP_STEPS, LAUNCH_BUSY, LOOP_SHARE
+from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
+from ..window import StepWindow
 from .optimizer import updated_together
 
 # Launches come late because the thread that makes them waits for a core.
 
 
-def cpu_starved(window: Window, bubble: Share) -> Finding | None:
+def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
     """Where waiting for a core explains half of the `bubble` in which the GPU waits for launches:
     then cores are the cure, not fewer kernels."""
     lack = starved(window)
     if lack is None:
         return None
     part = min(lack.share, bubble.mean)
-    if part < max(thresholds.ENTER_SHARE, thresholds.STARVED_EXPLAINS * bubble.mean):
+    if part < max(ENTER_SHARE, STARVED_EXPLAINS * bubble.mean):
         return None
     idle = f"the GPU waits for the next kernel {percent(bubble.mean)} of every step"
-    return bound(
+    return cause(
         "launch",
         "cpu-starved",
         without_rows(part),
@@ -54,7 +56,7 @@ DETECTS_ANOMALIES: Final = (
 )
 
 
-def launch(window: Window) -> Finding | None:
+def launch(window: StepWindow) -> Finding | None:
     """The GPU has caught up with the host at the end of every phase, and is busy for part of them.
     What is not busy is the bubble; without a counter that tells how busy, the rule abstains.
     Removing it is bounded by the GPU's busy time and by the loader.
@@ -62,12 +64,12 @@ def launch(window: Window) -> Finding | None:
     device, told = on_device(window), window.activity
     if device is None or device.caught_up is None or told is None or told.busy is None:
         return None
-    if device.caught_up < thresholds.CAUGHT_UP_STEPS or told.busy >= 100 * thresholds.LAUNCH_BUSY:
+    if device.caught_up < CAUGHT_UP_STEPS or told.busy >= 100 * LAUNCH_BUSY:
         return None
     rows = device.rows
     issued = share_of([_issued(row) for row in rows], [row.wall_ns for row in rows])
     busy = told.busy / 100
-    if share_where(main_places(window), waits_for_gpu) >= thresholds.SYNC_EXPLAINS:
+    if share_where(main_places(window), waits_for_gpu) >= SYNC_EXPLAINS:
         return None  # the idle gaps follow the waits
     moved = copies(window)
     taken = busy + share_where(main_places(window), empties_cache)
@@ -76,9 +78,9 @@ def launch(window: Window) -> Finding | None:
     share = Share(
         *(max(0.0, like_these * part - taken) for part in (issued.mean, issued.low, issued.high))
     )
-    if share.mean < thresholds.CONTRIBUTOR:
+    if share.mean < CONTRIBUTOR:
         return None
-    if (asleep(window) or 0.0) >= thresholds.ASLEEP_AWAKE * share.mean:
+    if (asleep(window) or 0.0) >= ASLEEP_AWAKE * share.mean:
         return None  # a thread that launches runs all the time
     if (found := cpu_starved(window, share)) is not None:
         return found
@@ -105,17 +107,17 @@ def launch(window: Window) -> Finding | None:
     ]
     together = updated_together(window)
     issues_ns = sum(row.optimizer_ns for row in rows)
-    if together and issues_ns >= thresholds.MOST_OF_IT * sum(map(_issued, rows)):
+    if together and issues_ns >= MOST_OF_IT * sum(map(_issued, rows)):
         advice.insert(0, f"most of it is issued in the optimizer: {together}")
     if window.settings is not None and window.settings.anomaly:
         advice.insert(0, DETECTS_ANOMALIES)
     mine = by_user_function(place for place in main_places(window) if is_users(place))
-    if mine and mine[0].share >= thresholds.LOOP_SHARE:
+    if mine and mine[0].share >= LOOP_SHARE:
         advice.append(
             f"{percent(mine[0].share)} of it is issued in {mine[0].frame}: a loop over samples or "
             "time steps there becomes one tensor expression"
         )
-    return bound(
+    return cause(
         "launch",
         None,
         share,

@@ -2,19 +2,19 @@
 
 from math import isfinite
 
-from .. import thresholds
 from ..findings import Evidence, Finding
 from ..format import mib, percent
 from ..memory.causes import cause_of
 from ..memory.growth import Growth, onset
-from ..memory.trends import Exhaustion, MemoryPlace, Unit, exhaustion, readings, time_left, unit_of
-from ..scoring import plain
-from ..window import Window
+from ..memory.trends import Exhaustion, MemoryPlace, exhaustion, readings, time_left
+from ..scoring import state
+from ..thresholds.memory import EARLY_STEPS, MEMORY_STEPS, SPLIT_ALLOCS, SPLIT_AT_PEAK, SPLIT_SHARE
+from ..window import MemoryUnit, RunFacts
 
 # GPU memory in pieces: blocks partly in use, so that the allocator asks the device again.
 
 
-def fragmentation(window: Window) -> Finding | None:
+def fragmentation(window: RunFacts) -> Finding | None:
     """A fifth of what is held lies free between tensors, and requests go to the device after the
     warm-up all the same: the pieces are too small for them. Where requests had to empty the cache,
     a tenth of what was ever held is enough: so much was free even when the most was in use."""
@@ -22,21 +22,21 @@ def fragmentation(window: Window) -> Finding | None:
     if not told or told[-1].inactive_split is None or not told[-1].reserved:
         return None
     newest = told[-1]
-    recent = [one for one in told if newest.step - one.step <= thresholds.MEMORY_STEPS]
-    if newest.step - recent[0].step < thresholds.EARLY_STEPS:
+    recent = [one for one in told if newest.step - one.step <= MEMORY_STEPS]
+    if newest.step - recent[0].step < EARLY_STEPS:
         return None
     part = min((one.inactive_split or 0) / max(1, one.reserved) for one in recent[-2:])
     retries = newest.retries - recent[0].retries
     spare = 1 - newest.peak_allocated / max(1, newest.peak_reserved)
-    if part < thresholds.SPLIT_SHARE and not (retries and spare >= thresholds.SPLIT_AT_PEAK):
+    if part < SPLIT_SHARE and not (retries and spare >= SPLIT_AT_PEAK):
         return None
     asked = _asked(recent[0].device_allocs, newest.device_allocs)
     steps = newest.step - recent[0].step
-    if not retries and (asked is None or asked / steps < thresholds.SPLIT_ALLOCS):
+    if not retries and (asked is None or asked / steps < SPLIT_ALLOCS):
         return None
     pieces, held = newest.inactive_split or 0, newest.reserved
     where = "lie free between tensors"
-    if part < thresholds.SPLIT_SHARE:
+    if part < SPLIT_SHARE:
         part, held = spare, newest.peak_reserved
         pieces = newest.peak_reserved - newest.peak_allocated
         where = "were free at the fullest moment"
@@ -48,7 +48,7 @@ def fragmentation(window: Window) -> Finding | None:
     if asked:
         text = f"memory was asked of the device {asked:,} times in {steps:,} steps"
         evidence.append(Evidence(text, "hook", float(asked)))
-    return plain(
+    return state(
         "memory-growth",
         "fragmentation",
         "warning",
@@ -65,7 +65,7 @@ def _asked(before: int | None, now: int | None) -> int | None:
     return None if before is None or now is None else now - before
 
 
-def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: Window) -> Finding:
+def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: RunFacts) -> Finding:
     """`growth` is provisional; `leak` is growth that went on, or that will fill the memory soon.
     Only then is said when."""
     left = exhaustion(place, grown, window)
@@ -73,15 +73,15 @@ def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: Window)
     cause = cause_of(place, grown, window)
     evidence = [_rise(place, grown, window)]
     if (leak or urgent) and left is not None:
-        evidence.append(_until_full(place, left, unit_of(window)))
+        evidence.append(_until_full(place, left, window.memory_unit))
     if cause.evidence is not None:
         evidence.append(cause.evidence)
     soon = (leak or urgent) and left is not None and left.within_a_day
     headline = f"{place.kind} memory grows {mib(100 * grown.slope.middle)} per 100 "
-    headline += unit_of(window)
+    headline += window.memory_unit
     if soon and left is not None and left.within_an_hour:
         headline += f", full in {time_left(left)}"
-    return plain(
+    return state(
         "memory-growth",
         "leak" if leak or urgent else "growth",
         "critical" if soon else "warning",
@@ -91,10 +91,10 @@ def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: Window)
     )
 
 
-def _rise(place: MemoryPlace, grown: Growth, window: Window) -> Evidence:
+def _rise(place: MemoryPlace, grown: Growth, window: RunFacts) -> Evidence:
     first, last = grown.blocks.lows[0], grown.blocks.lows[-1]
     text = f"{place.whose}: {mib(first.bytes)} to {mib(last.bytes)} "
-    text += f"over {last.step - first.step:,} {unit_of(window)}"
+    text += f"over {last.step - first.step:,} {window.memory_unit}"
     began = onset(place.points, grown, window.moments)
     if began is not None:
         text += f", since about step {began.step:,}"
@@ -105,7 +105,7 @@ def _rise(place: MemoryPlace, grown: Growth, window: Window) -> Evidence:
     return Evidence(text, place.source, grown.blocks.rise_bytes / 1024 / 1024, "MiB")
 
 
-def _until_full(place: MemoryPlace, left: Exhaustion, unit: Unit) -> Evidence:
+def _until_full(place: MemoryPlace, left: Exhaustion, unit: MemoryUnit) -> Evidence:
     earliest, latest = left.earliest_steps, left.latest_steps
     steps = [f"{earliest:,.0f}"]
     if isfinite(latest):

@@ -3,17 +3,18 @@
 from collections.abc import Collection
 from typing import Final
 
-from .. import thresholds
 from ..code_places import function_of, main_places, steps_one_by_one, told
 from ..findings import Evidence, EvidenceSource, Finding
 from ..forecast.gain import gain_without
 from ..format import ms, percent
 from ..gpu_clock import on_device
 from ..loader import loader_floor
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import share_of
 from ..step_time import spent, wall_of
-from ..window import Window
+from ..thresholds.gpu import FEW_TENSORS, LARGE_TENSOR
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import RunFacts, StepWindow
 
 # What to do about an optimizer that takes long, by how this run's is set up.
 
@@ -25,7 +26,7 @@ _FOREACH: Final = (
 """The others that can update their tensors in groups."""
 
 
-def for_this_optimizer(window: Window) -> tuple[str, ...]:
+def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     """One kernel for all tensors; fewer rows, where few tensors are most of it; fewer steps. Where
     nobody knows how it is set up, what is one word to write comes first."""
     settings, together = window.settings, updated_together(window)
@@ -35,14 +36,14 @@ def for_this_optimizer(window: Window) -> tuple[str, ...]:
     if settings is None:
         return (*first, rarely, rows)
     tensors, held = settings.parameters or 0, settings.parameter_bytes or 0
-    large = 0 < tensors <= thresholds.FEW_TENSORS and held >= thresholds.LARGE_TENSOR * tensors
+    large = 0 < tensors <= FEW_TENSORS and held >= LARGE_TENSOR * tensors
     if settings.fused:
         first = ("an 8-bit or a sharded optimizer moves fewer bytes",)
         return (rows, rarely, *first) if large else (rarely, rows, *first)
     return (rows, rarely, *first) if large else (*first, rarely, rows)
 
 
-def updated_together(window: Window) -> str | None:
+def updated_together(window: RunFacts) -> str | None:
     """ "AdamW(..., fused=True): …", as its class and settings allow; None where it is so by now, or
     its class has no such form."""
     settings = window.settings
@@ -68,7 +69,7 @@ def _as_seen(functions: Collection[str]) -> str | None:
     return "fused=True, or foreach=True: the tensors are updated together"
 
 
-def optimizer(window: Window) -> Finding | None:
+def optimizer(window: StepWindow) -> Finding | None:
     """Time in `optimizer.step()`. A step with 8 backwards has one of them, so the
     ratio of sums is the amortised share. On the GPU's clock where that is read."""
     rows = window.steps
@@ -77,7 +78,7 @@ def optimizer(window: Window) -> Finding | None:
     if device is not None:
         measured = device.rows
         share = share_of([row.optimizer_ns for row in measured], [row.wall_ns for row in measured])
-    if share.mean < thresholds.CONTRIBUTOR:
+    if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
     calls = max(1, sum(row.optimizer_steps for row in rows))
@@ -92,7 +93,7 @@ def optimizer(window: Window) -> Finding | None:
     looped = [place for place in main_places(window) if steps_one_by_one(place)]
     evidence += [told(place, "main-thread") for place in looped[:1]]
     headline = f"the optimizer takes {percent(share.mean)} of every step"
-    return bound(
+    return cause(
         "optimizer",
         None,
         share,

@@ -1,23 +1,23 @@
 """torch.compile compiles again and again."""
 
-from .. import thresholds
 from ..findings import Evidence, Finding
 from ..format import ms, percent
 from ..pauses import warm_recent
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import share_of
 from ..step_time import wall_of
-from ..window import Window
+from ..thresholds.causes import RECOMPILE_STEPS, RECOMPILES
+from ..window import StepWindow
 
 
-def recompile(window: Window) -> Finding | None:
+def recompile(window: StepWindow) -> Finding | None:
     """At least 3 steps with a compilation in the last 200 after the warm-up."""
     recent = warm_recent(window)
     newest = recent[-1].number if recent else 0
-    rows = [row for row in recent if row.number > newest - thresholds.RECOMPILE_STEPS]
+    rows = [row for row in recent if row.number > newest - RECOMPILE_STEPS]
     compiled = [row for row in rows if row.compile_ns]
     share = share_of([row.compile_ns for row in rows], [wall_of(row) for row in rows])
-    if len(compiled) < thresholds.RECOMPILES:
+    if len(compiled) < RECOMPILES:
         return None
     each_ns = sum(row.compile_ns for row in compiled) / len(compiled)
     steps = sum(row.count for row in rows)
@@ -29,4 +29,4 @@ def recompile(window: Window) -> Finding | None:
         "to eager",
     )
     headline = f"recompilation takes {percent(share.mean)} of the time"
-    return bound("recompile", None, share, headline, evidence, advice)
+    return cause("recompile", None, share, headline, evidence, advice)

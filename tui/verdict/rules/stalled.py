@@ -4,13 +4,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....probe.wire.messages import Step
-from .. import thresholds
 from ..code_places import spot, worker_places
 from ..findings import Evidence, Finding
 from ..format import ms, percent
-from ..scoring import plain
+from ..scoring import state
 from ..step_time import pace_of
-from ..window import OpenStep, Window, WorkersAt
+from ..thresholds.causes import (
+    STALL_CHECKPOINT_S,
+    STALL_COMPILE_S,
+    STALL_FIRST_S,
+    STALL_KNOWN_STEPS,
+    STALL_LONGEST,
+    STALL_NAMED_S,
+    STALL_S,
+    STALL_STARTUP_S,
+    STALL_STEPS,
+)
+from ..window import OpenStep, StepWindow, WorkersAt
 
 # Where the loader's workers stand while the training thread waits for their batch.
 
@@ -67,13 +77,13 @@ _NEEDS = {
 }
 
 
-def stalled(window: Window) -> Finding | None:
+def stalled(window: StepWindow) -> Finding | None:
     """No mark for max(10 s, 10 times the 95th percentile of a step), longer for what is long.
 
     The age is that of the last mark, not of the step: an evaluation that fetches makes progress.
     """
     now = window.open_step
-    if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= thresholds.STALL_S:
+    if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= STALL_S:
         return None  # no limit is below this one, and as a rule nothing stands so long
     limit_s = limit_of(now, window.all_recent)
     if now.age_s <= limit_s:
@@ -99,31 +109,31 @@ def stalled(window: Window) -> Finding | None:
     usual = _NEEDS.get(now.phase, f"look at what the main thread waits for{here}")
     advice = look_at(held) if held else usual
     headline = f"nothing for {age}: {now.phase}{here}"
-    return plain("stalled", None, "critical", headline, tuple(evidence), (advice,))
+    return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
 
 
 def is_near(now: OpenStep, recent: tuple[Step, ...], ended: bool) -> bool:
     """Whether half of that time has passed: who is asked where everyone is needs seconds. `ended`:
     no mark is to come, though the process may live on."""
-    if ended or now.phase in _NO_STEP or now.age_s <= thresholds.STALL_S / 2:
+    if ended or now.phase in _NO_STEP or now.age_s <= STALL_S / 2:
         return False
     return now.age_s > limit_of(now, recent) / 2
 
 
 def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:
     """Seconds in the open phase from which the run counts as stalled."""
-    known = sum(row.count for row in recent) >= thresholds.STALL_KNOWN_STEPS
-    limit_s = thresholds.STALL_FIRST_S
+    known = sum(row.count for row in recent) >= STALL_KNOWN_STEPS
+    limit_s = STALL_FIRST_S
     if known:
-        limit_s = max(thresholds.STALL_S, thresholds.STALL_STEPS * _percentile_95(recent) / 1e9)
+        limit_s = max(STALL_S, STALL_STEPS * _percentile_95(recent) / 1e9)
     longest_ns = 0
     if now.phase == "checkpoint":
-        limit_s = max(limit_s, thresholds.STALL_CHECKPOINT_S)
+        limit_s = max(limit_s, STALL_CHECKPOINT_S)
         longest_ns = max((row.checkpoint_ns for row in recent), default=0)
     elif now.phase == "compile":
-        limit_s = max(limit_s, thresholds.STALL_COMPILE_S)
+        limit_s = max(limit_s, STALL_COMPILE_S)
     elif now.phase == "loader start-up":
-        limit_s = max(limit_s, thresholds.STALL_STARTUP_S)
+        limit_s = max(limit_s, STALL_STARTUP_S)
         longest_ns = max((row.startup_ns for row in recent), default=0)
     elif now.evaluating or now.phase == "evaluation":
         # How long one batch of it takes is not known, how long all of it took is.
@@ -131,9 +141,9 @@ def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:
     elif now.phase == "other":
         longest_ns = max((row.other_ns for row in recent), default=0)
     elif now.phase not in ("data", "forward", "backward", "optimizer"):
-        limit_s = max(limit_s, thresholds.STALL_NAMED_S)
+        limit_s = max(limit_s, STALL_NAMED_S)
         longest_ns = max((row.phases.get(now.phase, 0) for row in recent), default=0)
-    return max(limit_s, thresholds.STALL_LONGEST * longest_ns / 1e9)
+    return max(limit_s, STALL_LONGEST * longest_ns / 1e9)
 
 
 def _percentile_95(rows: tuple[Step, ...]) -> float:
@@ -147,7 +157,7 @@ _AFTER_THE_LOOP = ("other", "evaluation", "checkpoint")
 """Phases in which a run that leaves in order may have had its last work to do."""
 
 
-def ended_stalled(before: Finding, window: Window) -> Finding | None:
+def ended_stalled(before: Finding, window: StepWindow) -> Finding | None:
     """`before`, what was said last, of a run that has ended; None where that was no stall, or the
     run may only have come to its end."""
     if not window.ended or before.kind != "stalled":

@@ -2,18 +2,19 @@
 
 from typing import Final
 
-from .. import thresholds
 from ..findings import Evidence, Finding
 from ..format import ms, percent
 from ..gpu_clock import counted_by
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import without_rows
-from ..window import Window
+from ..thresholds.gpu import GPU_BUSY, SPINS
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
 
 _IN: Final = {"data": "waits for data", "other": "is in Python between the phases"}
 
 
-def straggler(window: Window) -> Finding | None:
+def straggler(window: StepWindow) -> Finding | None:
     """What the late rank loses against the others in a phase of its own is what all others wait:
     gradients are exchanged when the last one has them. Says nothing on the late rank itself, whose
     own causes are the verdict, and nothing unless this rank is like the others."""
@@ -22,7 +23,7 @@ def straggler(window: Window) -> Finding | None:
         return None
     lost_ms = late.ms - late.others_ms
     share = min(1.0, lost_ms / late.step_ms)
-    if share < thresholds.CONTRIBUTOR:
+    if share < CONTRIBUTOR:
         return None
     does = _IN.get(late.phase, f"is in its {late.phase}")
     here, there = ms(late.others_ms * 1e6), ms(late.ms * 1e6)
@@ -34,13 +35,13 @@ def straggler(window: Window) -> Finding | None:
     told = window.activity
     if told is not None and told.busy is not None and told.tensor is not None:
         units = max(told.tensor, told.fp32 or 0.0, told.dram or 0.0)
-        if told.busy >= 100 * thresholds.GPU_BUSY and units < 100 * thresholds.SPINS:
+        if told.busy >= 100 * GPU_BUSY and units < 100 * SPINS:
             text = (
                 f"the GPU here is busy {told.busy:.0f}% of the time and none of its units works: "
             )
             text += "it waits in a collective"
             evidence.append(Evidence(text, counted_by(told), told.busy, "%"))
-    return bound(
+    return cause(
         "straggler",
         None,
         without_rows(share),

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from .. import thresholds
 from ..code_places import (
     SHAPE_CALL,
     SYNC_CALL,
@@ -19,12 +18,14 @@ from ..forecast.gain import gain_without
 from ..format import percent
 from ..gpu_clock import counted_by, on_device
 from ..loader import loader_floor, often_late
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import without_rows
-from ..window import FrameShare, Window
+from ..thresholds.causes import TARGET_BUDGET, WAITS_ALIKE
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import FrameShare, StepWindow
 
 
-def sync(window: Window) -> Finding | None:
+def sync(window: StepWindow) -> Finding | None:
     """Synchronisations that cost something: never the time in which the host waits, but what the
     GPU then stands idle.
 
@@ -37,11 +38,11 @@ def sync(window: Window) -> Finding | None:
     if known is None or known.busy is None or not places or on_device(window) is None:
         return None
     waits = share_where(places, waits_for_gpu)
-    if waits < thresholds.CONTRIBUTOR:
+    if waits < CONTRIBUTOR:
         return None
     busy = min(1.0, known.busy / 100)
     mean = max(0.0, 1 - max(busy, 1 - waits))
-    if mean < thresholds.CONTRIBUTOR:
+    if mean < CONTRIBUTOR:
         return None
     where = tuple(told(place, "main-thread") for place in places if waits_for_gpu(place))
     evidence: tuple[Evidence, ...] = (
@@ -56,7 +57,7 @@ def sync(window: Window) -> Finding | None:
     if often_late(window):
         text = "batches are often late: the loader would be the limit next"
         evidence += (Evidence(text, "hook"),)
-    return bound(
+    return cause(
         "sync",
         None,
         without_rows(mean),
@@ -70,7 +71,7 @@ def sync(window: Window) -> Finding | None:
 
 def _advice(waiting: Sequence[FrameShare], share: float) -> tuple[str, ...]:
     """The line that waits most, one that waits about as long, and how seldom they would have to."""
-    steps = round(share / thresholds.TARGET_BUDGET)
+    steps = round(share / TARGET_BUDGET)
     seldom = f"keep it on the GPU (.detach()) and read it every {steps} steps"
     place = waiting[0]
     if asks_for_shape(place):
@@ -83,6 +84,6 @@ def _advice(waiting: Sequence[FrameShare], share: float) -> tuple[str, ...]:
 def _named(waiting: Sequence[FrameShare]) -> str:
     """The lines that wait about as long as the longest, two at most, as they stand in the code: in
     the order of their shares they would take turns."""
-    near = [one for one in waiting[:2] if one.share >= thresholds.WAITS_ALIKE * waiting[0].share]
+    near = [one for one in waiting[:2] if one.share >= WAITS_ALIKE * waiting[0].share]
     near.sort(key=line_of)
     return " and ".join(dict.fromkeys(call_at(one, SYNC_CALL) for one in near))

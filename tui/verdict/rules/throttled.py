@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from .. import thresholds
 from ..findings import Evidence, Finding
 from ..format import percent
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import without_rows
-from ..window import Window
+from ..thresholds.causes import THROTTLED_READINGS
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import RunFacts
 
 _NEEDS: Final = {
     "too hot": "see to its cooling: fans, air flow, the load of the GPUs beside it",
@@ -16,21 +17,21 @@ _NEEDS: Final = {
 }
 
 
-def throttled(window: Window) -> Finding | None:
+def throttled(window: RunFacts) -> Finding | None:
     """A reason other than the power cap in more than 10 % of the readings. Work on
     the GPU is slower by at most what its clock lacks; time in which it stands idle is not.
     Abstains where the clock, or the highest that it goes to, is not told."""
     told = window.activity
     if told is None or told.busy is None or told.clock_lost is None:
         return None
-    if told.throttled <= thresholds.THROTTLED_READINGS:
+    if told.throttled <= THROTTLED_READINGS:
         return None
     share = without_rows(told.clock_lost * told.busy / 100)
-    if share.mean < thresholds.CONTRIBUTOR:
+    if share.mean < CONTRIBUTOR:
         return None
     reasons = " and ".join(told.throttle_reasons)
     slower = told.clock_lost / told.throttled
-    return bound(
+    return cause(
         "throttled",
         None,
         share,

@@ -1,19 +1,30 @@
-"""Too early: rather "warming up (4/10)" than a guess."""
+"""Too early: "warming up (4/10)" instead of a guess."""
 
-from .. import thresholds
 from ..findings import Finding
-from ..scoring import plain
-from ..window import Window
+from ..gpu_clock import on_device
+from ..scoring import state
+from ..thresholds.gpu import GPU_CLOCK_DUE_NS
+from ..thresholds.hysteresis import LEAST_STEPS
+from ..window import StepWindow
 
 
-def warming_up(window: Window) -> Finding | None:
+def warming_up(window: StepWindow) -> Finding | None:
     """Until there are 10 steps after the warm-up."""
-    have = sum(row.count for row in window.steps)
-    if not window.warmup_left and have >= thresholds.LEAST_STEPS:
+    have = window.observed
+    if not window.warmup_left and have >= LEAST_STEPS:
         return None
     if not window.steps_seen:
-        return plain("warming-up", None, "info", "no step seen yet")
+        return state("warming-up", None, "info", "no step seen yet")
     if not have:
         # The first steps are left out: say how far off the verdict is instead.
-        return plain("warming-up", None, "info", f"warming up: {window.warmup_left} more steps")
-    return plain("warming-up", None, "info", f"warming up ({have}/{thresholds.LEAST_STEPS})")
+        return state("warming-up", None, "info", f"warming up: {window.warmup_left} more steps")
+    return state("warming-up", None, "info", f"warming up ({have}/{LEAST_STEPS})")
+
+
+def gpu_clock_due(window: StepWindow) -> Finding | None:
+    """The GPU's clock will cover these steps, and does not yet."""
+    if not window.gpu_clocked or on_device(window) is not None or window.ended:
+        return None
+    if window.steps[-1].end_ns - window.steps[0].start_ns >= GPU_CLOCK_DUE_NS:
+        return None
+    return state("warming-up", None, "info", "waiting for the GPU's own step times")

@@ -6,7 +6,7 @@ import pytest
 
 from gpuwatch.probe.wire.messages import GpuMemory
 from gpuwatch.tui.verdict.rules.memory_growth import fragmentation
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.windows import GIB, S, even, window
 
 ROWS = even(600, forward_ms=40, backward_ms=60)
@@ -18,7 +18,7 @@ def seen(
     allocs_a_step: float | None = 0.0,
     peak: float = 0.95,
     **more: Any,
-) -> Window:
+) -> StepWindow:
     """40 s of 10 steps each: so much of what is reserved lies in pieces, and so much of the most
     that was reserved was once allocated."""
     readings = tuple(

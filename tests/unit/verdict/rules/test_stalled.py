@@ -146,8 +146,8 @@ def test_a_run_that_hung_and_was_killed_has_hung() -> None:
     engine, said = hung("other", killed=True)
     assert said.finding.kind == "stalled"
     assert said.finding.headline == "nothing for 69 s: other in main (train2.py:20), then killed"
-    assert engine.timeline().said[-1].kind == "stalled"
-    assert engine.timeline().said[-1].headline.endswith(", then killed")
+    assert engine.timeline().verdicts[-1].kind == "stalled"
+    assert engine.timeline().verdicts[-1].headline.endswith(", then killed")
 
 
 def test_a_run_that_leaves_in_order_after_its_loop_did_not_hang() -> None:

@@ -2,9 +2,16 @@
 
 import pytest
 
-from gpuwatch.tui.verdict import thresholds
 from gpuwatch.tui.verdict.forecast.measured import filled, fused, on_tensor_cores
 from gpuwatch.tui.verdict.rules.compute import compute
+from gpuwatch.tui.verdict.thresholds.gpu import (
+    BF16_RATIO,
+    DRAM_FULL,
+    FP32_FULL,
+    FUSION_SAVES,
+    SM_FULL,
+    TF32_RATIO,
+)
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
 
@@ -13,25 +20,25 @@ BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60
 
 
 def test_products_alone_become_as_much_shorter_as_the_peaks_say() -> None:
-    left = on_tensor_cores(thresholds.FP32_FULL, 0.0, thresholds.SM_FULL, thresholds.BF16_RATIO)
-    assert left == pytest.approx(1 / thresholds.BF16_RATIO)
+    left = on_tensor_cores(FP32_FULL, 0.0, SM_FULL, BF16_RATIO)
+    assert left == pytest.approx(1 / BF16_RATIO)
 
 
 def test_memory_traffic_and_pauses_between_kernels_stay() -> None:
-    left = on_tensor_cores(0.0, thresholds.DRAM_FULL / 2, thresholds.SM_FULL, thresholds.BF16_RATIO)
+    left = on_tensor_cores(0.0, DRAM_FULL / 2, SM_FULL, BF16_RATIO)
     assert left == pytest.approx(0.5)
-    half_empty = on_tensor_cores(0.3, 0.0, thresholds.SM_FULL / 2, thresholds.BF16_RATIO)
+    half_empty = on_tensor_cores(0.3, 0.0, SM_FULL / 2, BF16_RATIO)
     assert half_empty > 0.5
 
 
 def test_a_step_never_becomes_longer() -> None:
-    assert on_tensor_cores(0.77, 0.88, 0.5, thresholds.TF32_RATIO) == 1.0
+    assert on_tensor_cores(0.77, 0.88, 0.5, TF32_RATIO) == 1.0
     assert filled(0.99, 0.9, 0.95) == 1.0
 
 
 def test_fusing_saves_no_more_than_the_traffic() -> None:
-    assert fused(thresholds.DRAM_FULL, 1.0) == pytest.approx(0.0)
-    assert fused(thresholds.DRAM_FULL / 2, 0.5) == pytest.approx(0.75)
+    assert fused(DRAM_FULL, 1.0) == pytest.approx(0.0)
+    assert fused(DRAM_FULL / 2, 0.5) == pytest.approx(0.75)
 
 
 def test_the_forecast_of_fusion_lies_between_the_ends_it_names() -> None:
@@ -39,7 +46,7 @@ def test_the_forecast_of_fusion_lies_between_the_ends_it_names() -> None:
     found = compute(gpu_window(STEPS, BEHIND, activity=told))
     assert found is not None
     assert found.speedup is not None
-    pairs, all_of_it = (1 / fused(0.61, part) for part in thresholds.FUSION_SAVES)
+    pairs, all_of_it = (1 / fused(0.61, part) for part in FUSION_SAVES)
     assert pairs < found.speedup < all_of_it
     assert any(f"{pairs:.1f}x" in e.text and f"{all_of_it:.1f}x" in e.text for e in found.evidence)
 

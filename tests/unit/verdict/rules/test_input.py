@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.input import input_bound
-from gpuwatch.tui.verdict.window import Window, WorkerUse
+from gpuwatch.tui.verdict.scoring import missing_of
+from gpuwatch.tui.verdict.window import StepWindow, WorkerUse
 from gpuwatch.tui.wording.words import gain_of
-from tests.unit.verdict.on_gpu import gpu_window
+from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import (
     even,
     loader,
@@ -20,16 +22,17 @@ from tests.unit.verdict.windows import (
 )
 
 DECODE = (0.81, "load (PIL/ImageFile.py:300)", "__getitem__ (dataset.py:41)")
+
 RESIZE = (0.19, "resize (functional.py:468)", "__getitem__ (dataset.py:43)")
 
 
-def found(seen: Window) -> Finding:
+def found(seen: StepWindow) -> Finding:
     finding = input_bound(seen)
     assert finding is not None
     return finding
 
 
-def waiting(have: int, wait_ms: float, /, **fields: Any) -> Window:
+def waiting(have: int, wait_ms: float, /, **fields: Any) -> StepWindow:
     """A step of 14 ms beside its wait."""
     rows = even(60, data_ms=wait_ms, forward_ms=6, backward_ms=7, optimizer_ms=1)
     return window(rows, **{"loaders": (loader(have),), **fields})
@@ -140,7 +143,7 @@ def test_workers_that_queue_for_a_core_do_not_wait_for_a_disk() -> None:
     assert finding.sub != "storage"
 
 
-def queueing(cpu: float, delay: float, /, machine: float | None = None) -> Window:
+def queueing(cpu: float, delay: float, /, machine: float | None = None) -> StepWindow:
     """Eight workers on two cores, each with so much CPU and so long a wait for a core."""
     use = WorkerUse(8, cpu, 0.0, 0.0, run_delay=delay)
     return waiting(8, 86, workers=use, machine_cpu_percent=machine)
@@ -249,3 +252,55 @@ def test_neighbours_on_the_machine_are_said() -> None:
     )
     told = [evidence.text for evidence in finding.evidence]
     assert "a batch costs a worker 96 ms while others use 1.2 of 2 cores" in told
+
+
+HIDDEN = even(60, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
+"""50 ms of waiting in every 132, and the GPU never ran dry: so measured on an H200."""
+
+HIDDEN_ON_GPU = {
+    "forward_ms": 45, "backward_ms": 82, "optimizer_ms": 5, "wait_ms": 50, "lag_ms": 650,
+}  # fmt: skip
+
+
+def test_a_hidden_wait_is_not_input_bound() -> None:
+    seen = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),), activity=activity(99))
+    assert input_bound(seen) is None
+    verdict = Engine().judge(seen)
+    assert verdict.finding.kind == "compute"
+    assert any("50 ms a step of waiting for data are hidden" in e.text
+               for e in verdict.finding.evidence)  # fmt: skip
+
+
+def test_the_same_wait_by_the_hosts_clock_alone_is_called_input() -> None:
+    seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),))
+    found = input_bound(seen)
+    assert found is not None
+    assert found.share == pytest.approx(50 / 132, abs=0.01)
+    assert "by the host's clock" in found.headline
+
+
+def test_only_the_exposed_part_of_a_wait_counts() -> None:
+    steps = even(60, data_ms=60, forward_ms=5, backward_ms=5, optimizer_ms=2)
+    on_gpu = {"data_ms": 36, "forward_ms": 12, "backward_ms": 20, "optimizer_ms": 4, "wait_ms": 60}
+    found = input_bound(gpu_window(steps, on_gpu))
+    assert found is not None
+    assert found.share == pytest.approx(36 / 72, abs=0.01)
+    assert found.evidence[0].source == "event"
+    assert "24 ms more of the host's wait are hidden" in found.evidence[0].text
+    assert found.headline.startswith("data wait felt by the GPU is ")
+
+
+def test_too_few_measured_steps_leave_the_hosts_clock() -> None:
+    seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),))
+    few = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),)).gpu_steps[:3]
+    seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),), gpu_steps=few)
+    assert input_bound(seen) is not None
+    assert any(line.startswith("gpu clock") for line in missing_of(seen))
+
+
+def test_an_iterator_for_every_step_is_no_start_of_an_epoch() -> None:
+    """`next(iter(loader))` without workers: a batch is made there, as anywhere."""
+    seen = window(even(60, startup_ms=40, forward_ms=20, backward_ms=30), loaders=(loader(0),))
+    finding = input_bound(seen)
+    assert finding is not None
+    assert finding.sub == "serial"

@@ -7,7 +7,7 @@ import pytest
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.throttled import throttled
 from gpuwatch.tui.verdict.scoring import missing_of
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
 
@@ -15,7 +15,7 @@ STEPS = even(60, data_ms=0.2, forward_ms=4, backward_ms=6, optimizer_ms=1, other
 BEHIND = {"data_ms": 0.2, "forward_ms": 24, "backward_ms": 44, "optimizer_ms": 3, "lag_ms": 90}
 
 
-def slowed(busy: float | None = 100.0, **told: Any) -> Window:
+def slowed(busy: float | None = 100.0, **told: Any) -> StepWindow:
     given = {
         "tensor": 60.0,
         "throttled": 0.8,

@@ -1,5 +1,6 @@
 """What is said of memory that grows: when it is full, where it began, what it comes from."""
 
+import dataclasses
 import random
 import re
 from collections.abc import Callable
@@ -13,26 +14,25 @@ from gpuwatch.probe.wire.messages import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.memory.watch import MemoryWatch
-from gpuwatch.tui.verdict.window import MemoryPoint, RunEvent, Window
+from gpuwatch.tui.verdict.window import MemoryPoint, RunEvent, StepWindow
 from tests.unit.verdict.windows import GIB, MIB, S, even, memory, window
 
 ROWS = even(600, forward_ms=40, backward_ms=60)
 """Steps of 100 ms: a point a second is one in 10 steps."""
 
 
-def said(seen: Window, **series: Any) -> Finding | None:
+def said(seen: StepWindow, **series: Any) -> Finding | None:
     """What the watch says at the end of a run of which it saw every second."""
     watch = MemoryWatch()
     found: tuple[Finding, ...] = ()
     for second in range(1, max(len(points) for points in series.values()) + 1):
         told = {name: tuple(points[:second]) for name, points in series.items()}
-        found = watch.look(with_fields(seen, told))
+        found = watch.update(with_fields(seen, told))
     return found[0] if found else None
 
 
-def with_fields(seen: Window, fields: dict[str, Any]) -> Window:
-    kept = {name: getattr(seen, name) for name in Window.__slots__}
-    return Window(**{**kept, **fields})
+def with_fields(seen: StepWindow, fields: dict[str, Any]) -> StepWindow:
+    return dataclasses.replace(seen, **fields)
 
 
 def rising(bytes_a_step: float, seconds: int = 60) -> list[MemoryPoint]:

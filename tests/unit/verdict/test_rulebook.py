@@ -8,17 +8,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuwatch.probe.wire.messages import Settings
-from gpuwatch.tui.verdict import thresholds
-from gpuwatch.tui.verdict.engine import CAUSES, NOTHING_BOUND
-from gpuwatch.tui.verdict.rules import Rule
+from gpuwatch.tui.verdict.rulebook import BY_STEPS, Rule
 from gpuwatch.tui.verdict.rules.stalled import stalled
-from gpuwatch.tui.verdict.window import FrameShare, OpenStep, Stacks, Window
+from gpuwatch.tui.verdict.thresholds.hysteresis import MOST_EVIDENCE
+from gpuwatch.tui.verdict.window import FrameShare, OpenStep, Stacks, StepWindow
 from tests.unit.verdict.noted import CUDA
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.test_any_window import windows
 from tests.unit.verdict.windows import even, loader, worker_use
 
-RULES: list[Rule] = [*CAUSES.values(), *NOTHING_BOUND, stalled]
+RULES: list[Rule[StepWindow]] = [*BY_STEPS.causes.values(), *BY_STEPS.limits, stalled]
 PART = st.one_of(st.just(0.0), st.floats(0, 100))
 PERCENT = st.one_of(st.none(), st.floats(0, 100))
 LINE = st.sampled_from(
@@ -27,7 +26,7 @@ LINE = st.sampled_from(
 
 
 @st.composite
-def gpu_windows(draw: st.DrawFn) -> Window:
+def gpu_windows(draw: st.DrawFn) -> StepWindow:
     parts = {f"{name}_ms": draw(PART) for name in ("data", "forward", "backward", "optimizer")}
     parts["other_ms"] = draw(PART)
     told = {name: draw(PERCENT) for name in ("sm", "tensor", "fp32", "dram")}
@@ -57,13 +56,13 @@ def gpu_windows(draw: st.DrawFn) -> Window:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seen=st.one_of(windows(), gpu_windows()))
-def test_a_finding_is_short_and_its_figures_are_figures(rule: Rule, seen: Window) -> None:
+def test_a_finding_is_short_and_its_figures_are_figures(rule: Rule, seen: StepWindow) -> None:
     if not seen.steps:
         return
     found = rule(seen)
     if found is None:
         return
-    assert len(found.evidence) <= thresholds.MOST_EVIDENCE
+    assert len(found.evidence) <= MOST_EVIDENCE
     assert all(evidence.text for evidence in found.evidence)
     assert all(advice for advice in found.advice)
     for value in (found.share, found.share_low, found.share_high, found.speedup):

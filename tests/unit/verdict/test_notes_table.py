@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from gpuwatch.probe.wire.messages import GpuMemory
-from gpuwatch.tui.verdict import thresholds
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Note
 from gpuwatch.tui.verdict.notes.data import inline_loading
-from gpuwatch.tui.verdict.notes.reported import NOTES, NoteReporter
+from gpuwatch.tui.verdict.notes.table import NOTES, NoteReporter
 from gpuwatch.tui.verdict.notes.training import one_thread
 from gpuwatch.tui.verdict.rules.healthy import healthy
 from gpuwatch.tui.verdict.rules.input import input_bound
-from gpuwatch.tui.verdict.scoring import plain
+from gpuwatch.tui.verdict.scoring import state
+from gpuwatch.tui.verdict.thresholds.causes import NOTE_LEAVE_TIMES
 from tests.unit.verdict.noted import FP32, STEP, epochs, lines, on_gpu, replace_loader, settings
 from tests.unit.verdict.windows import GIB, even, loader, memory, window
 
@@ -40,12 +40,19 @@ def test_what_the_verdict_advises_is_no_note_beside_it() -> None:
     found = input_bound(seen)
     assert found is not None
     assert inline_loading(seen) is not None
-    assert "num_workers" not in texts(NoteReporter().on(seen, found, ()))
-    other: Finding = plain("host", None, "warning", "Python", (), ("look at x",))
-    assert "num_workers" in texts(NoteReporter().on(seen, other, ()))
-    assert "num_workers" not in texts(NoteReporter().on(seen, other, (found,))), (
-        "said as a contributor"
-    )
+    assert "num_workers" not in texts(NoteReporter().update(NOTES, seen, (found,)))
+    other: Finding = state("host", None, "warning", "Python", (), ("look at x",))
+    assert "num_workers" in texts(NoteReporter().update(NOTES, seen, (other,)))
+    assert "num_workers" not in texts(
+        NoteReporter().update(
+            NOTES,
+            seen,
+            (
+                other,
+                found,
+            ),
+        )
+    ), "said as a contributor"
 
 
 def test_idle_cores_are_said_once() -> None:
@@ -55,7 +62,7 @@ def test_idle_cores_are_said_once() -> None:
     found = healthy(seen)
     assert found is not None
     assert one_thread(seen) is not None
-    assert "set_num_threads" not in texts(NoteReporter().on(seen, found, ()))
+    assert "set_num_threads" not in texts(NoteReporter().update(NOTES, seen, (found,)))
 
 
 def test_every_note_has_the_word_by_which_advice_is_known() -> None:
@@ -89,26 +96,28 @@ def test_the_engine_says_them_beside_its_verdict() -> None:
     assert late.finding.kind == "healthy"
     assert "anomaly" in texts(late.notes)
     off = window(rows, settings=settings(parameter_device="cpu"))
-    looks = [engine.judge(off).notes for _ in range(thresholds.NOTE_LEAVE_TIMES)]
+    looks = [engine.judge(off).notes for _ in range(NOTE_LEAVE_TIMES)]
     assert looks[-1] == ()
 
 
 def test_a_cost_near_the_line_does_not_come_and_go() -> None:
-    spoken, fine = NoteReporter(), plain("healthy", None, "info", "nothing above 10%")
+    spoken, fine = NoteReporter(), state("healthy", None, "info", "nothing above 10%")
     dear, cheap = (
         window(even(60, **{**STEP, "data_ms": ms}), loaders=(loader(0),), cores=8.0)
         for ms in (1.1, 0.9)
     )
-    assert spoken.on(cheap, fine, ()) == ()
-    said = [spoken.on(seen, fine, ()) for seen in (dear, cheap, cheap, dear, cheap)]
+    assert spoken.update(NOTES, cheap, (fine,)) == ()
+    said = [spoken.update(NOTES, seen, (fine,)) for seen in (dear, cheap, cheap, dear, cheap)]
     assert all("num_workers" in texts(notes) for notes in said)
     assert said[1] == said[0], "as it was when it was last seen"
-    gone = [spoken.on(cheap, fine, ()) for _ in range(thresholds.NOTE_LEAVE_TIMES)]
+    gone = [spoken.update(NOTES, cheap, (fine,)) for _ in range(NOTE_LEAVE_TIMES)]
     assert (gone[0], gone[-1]) == (said[-1], ())
-    assert spoken.on(cheap, fine, ()) == ()
+    assert spoken.update(NOTES, cheap, (fine,)) == ()
 
 
 def test_a_stall_has_no_notes() -> None:
     rows = even(60, **STEP)
-    stuck = plain("stalled", None, "critical", "nothing for 60 s")
-    assert NoteReporter().on(window(rows, settings=settings(anomaly=True)), stuck, ()) == ()
+    stuck = state("stalled", None, "critical", "nothing for 60 s")
+    assert (
+        NoteReporter().update(NOTES, window(rows, settings=settings(anomaly=True)), (stuck,)) == ()
+    )

@@ -4,9 +4,10 @@ import random
 
 import pytest
 
-from gpuwatch.tui.verdict.window_selection import choose_window, last_change, warm_after
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.window_selection import choose_window, last_change, new_work, warm_after
 from tests.unit.verdict.runs import bursty_wait
-from tests.unit.verdict.windows import even, run
+from tests.unit.verdict.windows import even, run, window
 
 
 def test_a_steady_run_is_warm_after_five_steps() -> None:
@@ -137,3 +138,10 @@ def test_a_smaller_last_batch_and_ever_new_sizes_are_the_same_work() -> None:
     assert choose_window(last).change is None
     new = run(120, lambda n: {"forward_ms": 50, "samples": 20 + n % 13})
     assert choose_window(new).change is None
+
+
+def test_a_batch_size_that_becomes_known_is_no_new_work() -> None:
+    unknown = even(30, forward_ms=20, backward_ms=30, samples=None)
+    known = even(60, forward_ms=20, backward_ms=30, samples=64)[30:]
+    assert new_work([*unknown, *known]) is None
+    assert Engine().judge(window([*unknown, *known])).finding.kind in ("healthy", "warming-up")

@@ -1,13 +1,15 @@
-"""What a busy GPU is busy with: the six loads of an H200, and the borders between them."""
+"""What a busy GPU is busy with."""
 
 import pytest
 
+from gpuwatch.probe.wire.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
-from gpuwatch.tui.verdict.rules.compute import compute, work_of
+from gpuwatch.tui.verdict.rules.compute import compute, precision, work_of
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
 
 STEPS = even(60, data_ms=0.1, forward_ms=3, backward_ms=5, optimizer_ms=1)
+
 BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60}
 
 
@@ -74,3 +76,24 @@ def test_sizes_that_do_not_fit_are_padded() -> None:
     assert found.share == pytest.approx((1 - 0.20 / 0.99 / 0.40) * 0.99, abs=0.01)
     assert (found.severity, found.speedup_is) == ("warning", "bound")
     assert found.advice[0].startswith("pad sizes to multiples of 8")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(autocast="bfloat16"),
+        Settings(parameter_dtype="float16"),
+        Settings(matmul_precision="high"),
+    ],
+)
+def test_fp32_units_at_work_under_autocast_are_no_matrix_products(settings: Settings) -> None:
+    """Depthwise convolutions run there in any precision."""
+    told = activity(99.0, sm=90.0, tensor=6.0, fp32=30.0, dram=30.0)
+    off = Settings(autocast="", matmul_precision="highest", parameter_dtype="float32")
+    unknown, plain, half = work_of(told), work_of(told, off), work_of(told, settings)
+    assert unknown is not None
+    assert precision(unknown) is not None
+    assert plain is not None
+    assert precision(plain) is not None
+    assert half is not None
+    assert precision(half) is None

@@ -1,18 +1,38 @@
-"""What comes first of an optimizer that takes long, and of launches that are its own."""
+"""The optimizer: its share of the step, and the first advice on it."""
 
 from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.forecast.gain import with_the_other_way
-from gpuwatch.tui.verdict.rules.launch import launch
-from gpuwatch.tui.verdict.rules.optimizer import for_this_optimizer
-from gpuwatch.tui.verdict.scoring import plain
-from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from gpuwatch.tui.verdict.rules.optimizer import for_this_optimizer, optimizer
+from gpuwatch.tui.verdict.scoring import state
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
 from tests.unit.verdict.advice_runs import KEPT_UP, optimizing
-from tests.unit.verdict.noted import settings
-from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even
+from tests.unit.verdict.on_gpu import gpu_window
+from tests.unit.verdict.windows import even, watch, window
+
+
+def verdict(seen: StepWindow) -> Verdict:
+    return Engine().judge(seen)
+
+
+def test_a_heavy_optimizer() -> None:
+    rows = even(60, data_ms=1, forward_ms=10, backward_ms=20, optimizer_ms=60)
+    assert verdict(window(rows)).finding.kind == "optimizer"
+
+
+def test_accumulation_amortises_the_optimizer() -> None:
+    part = {"forward_ms": 80, "backward_ms": 160, "optimizer_ms": 15}
+    rows = even(60, **part, fetches=8, backwards=8, optimizer_steps=1)
+    assert verdict(window(rows)).finding.kind == "healthy"
+
+
+def test_an_ordinary_optimizer_of_a_small_net_is_part_of_training() -> None:
+    said = watch(even(60, forward_ms=28, backward_ms=56, optimizer_ms=13))
+    assert said[-1][1].finding.kind == "healthy"
 
 
 def test_one_word_to_write_comes_first_where_nobody_knows_its_settings() -> None:
@@ -55,23 +75,12 @@ def test_only_a_form_that_the_class_has_is_advised(
     assert how is None or advice[0].startswith(how)
 
 
-def test_launches_of_the_optimizer_are_mended_there() -> None:
-    parts = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 6, "optimizer_ms": 40}
-    given = {"activity": activity(17, sm=2), "settings": settings(foreach=False)}
-    finding = launch(gpu_window(even(60, **parts), parts, **given))
-    assert finding is not None
-    assert finding.advice[0] == (
-        "most of it is issued in the optimizer: AdamW(..., fused=True): its 161 tensors are "
-        "updated together"
-    )
-
-
 def test_the_same_action_is_no_other_way() -> None:
-    mended = replace(plain("optimizer", None, "warning", ""), advice=("fused=True", "rarely"))
+    mended = replace(state("optimizer", None, "warning", ""), advice=("fused=True", "rarely"))
     launches = replace(
-        plain("launch", None, "warning", ""), advice=("in the optimizer: fused=True",)
+        state("launch", None, "warning", ""), advice=("in the optimizer: fused=True",)
     )
-    others = replace(plain("sync", None, "warning", ""), advice=("read it rarely",))
+    others = replace(state("sync", None, "warning", ""), advice=("read it rarely",))
     found = with_the_other_way(mended, (launches, others), ("launch", "sync"))
     assert found.advice[0] == "fused=True"
     assert found.advice[1].startswith("or instead: read it rarely")
@@ -88,10 +97,11 @@ def test_one_large_tensor_wants_fewer_rows_though_its_optimizer_is_fused() -> No
     assert "accumulate" in many[0]
 
 
-def test_launches_under_anomaly_detection_end_with_it() -> None:
-    parts = {"data_ms": 0.2, "forward_ms": 50, "backward_ms": 50, "optimizer_ms": 1}
-    found = launch(
-        gpu_window(even(60, **parts), parts, activity=activity(30), settings=settings(anomaly=True))
-    )
+def test_the_optimizer_by_the_gpus_clock() -> None:
+    steps = even(60, data_ms=0.1, forward_ms=2, backward_ms=3, optimizer_ms=30)
+    on_gpu = {"forward_ms": 16, "backward_ms": 16, "optimizer_ms": 3.0, "lag_ms": 20}
+    assert optimizer(gpu_window(steps, {**on_gpu, "optimizer_ms": 1.0})) is None
+    found = optimizer(gpu_window(steps, on_gpu))
     assert found is not None
-    assert found.advice[0].startswith("torch.autograd.set_detect_anomaly(False)")
+    assert found.share == pytest.approx(3 / 35, abs=0.01)
+    assert found.evidence[0].source == "event"

@@ -1,64 +1,74 @@
 """What is said before there is enough, and when no cause holds."""
 
-from .. import thresholds
 from ..findings import Evidence, Finding
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of
 from ..rules.compute import KINDS_OF_WORK, work_of
 from ..rules.stalled import look_at, shows, where
-from ..scoring import plain
-from ..window import Still, Window
-from .samples import about, knows_gpu, sampled_of
+from ..scoring import state
+from ..thresholds.causes import MOST_OF_IT
+from ..thresholds.hysteresis import ENTER_SHARE
+from ..thresholds.no_probe import (
+    IDLE_GPU,
+    SAMPLED_LEAST,
+    STILL_BESIDE_GPU_S,
+    STILL_CORES,
+    STILL_GPU,
+    STILL_S,
+    STILL_THREAD,
+)
+from ..window import SampleWindow, Still
+from .samples import about, knows_gpu
 
 
-def too_early(window: Window) -> Finding | None:
+def too_early(window: SampleWindow) -> Finding | None:
     """Until there are samples enough; or why there will be none."""
-    have = sampled_of(window).samples
-    if have >= thresholds.SAMPLED_LEAST:
+    have = window.sampled.samples
+    if have >= SAMPLED_LEAST:
         return None
     for source, why in (("torch", "no torch in it"), ("stacks", "its stacks are not sampled")):
         if (line := _missing(window, source)) is not None:
-            return plain("incomplete", source, "info", f"no verdict: {why}", (_told(line),))
+            return state("incomplete", source, "info", f"no verdict: {why}", (_told(line),))
     if not have:
-        return plain("warming-up", None, "info", "no sample of the training yet")
-    return plain("warming-up", None, "info", f"{have} of {thresholds.SAMPLED_LEAST} samples")
+        return state("warming-up", None, "info", "no sample of the training yet")
+    return state("warming-up", None, "info", f"{have} of {SAMPLED_LEAST} samples")
 
 
-def nothing(window: Window) -> Finding:
+def no_cause(window: SampleWindow) -> Finding:
     """With a GPU, what its counters say it is busy with, or that it idles and nobody knows why."""
-    compute = sum(sampled_of(window).share(one).mean for one in ("forward", "backward"))
-    waits = sampled_of(window).share("data").mean
+    compute = sum(window.sampled.share(one).mean for one in ("forward", "backward"))
+    waits = window.sampled.share("data").mean
     seen = (
         Evidence(
             f"{percent(compute)} of the samples are in forward and backward", "py-spy", compute
         ),
         Evidence(f"{percent(waits)} wait for data", "py-spy", waits),
     )
-    least = percent(thresholds.ENTER_SHARE)
+    least = percent(ENTER_SHARE)
     if not window.gpu_present:
         headline = f"nothing above {least} of the samples"
-        if compute >= thresholds.MOST_OF_IT:
+        if compute >= MOST_OF_IT:
             headline += ": forward and backward are the limit"
-        return plain("healthy", None, "info", headline, seen)
+        return state("healthy", None, "info", headline, seen)
     activity = window.activity
     if activity is None or not knows_gpu(window):
         headline = "how busy the GPU is, is not known"
-        return plain("incomplete", "gpu", "info", headline, seen)
+        return state("incomplete", "gpu", "info", headline, seen)
     idle = idle_of(window)
     text = f"the GPU is busy {percent(1 - idle)} of the time"
     busy = Evidence(text, counted_by(activity), 1 - idle)
-    if idle >= thresholds.IDLE_GPU:
+    if idle >= IDLE_GPU:
         headline = f"the GPU idles {about(idle)} of the time while the host issues its work"
         advice = ("the probe's clock on the GPU would tell launches from other waits",)
-        return plain("incomplete", "clock", "info", headline, (busy, *seen), advice)
+        return state("incomplete", "clock", "info", headline, (busy, *seen), advice)
     work = work_of(activity)
     found = next((one for kind in KINDS_OF_WORK if work and (one := kind(work))), None)
     if found is not None:
         return found
-    return plain("compute", None, "info", "the GPU is the limit", (busy, *seen))
+    return state("compute", None, "info", "the GPU is the limit", (busy, *seen))
 
 
-def _missing(window: Window, source: str) -> str | None:
+def _missing(window: SampleWindow, source: str) -> str | None:
     return next((line for line in window.missing if line.startswith(f"{source}:")), None)
 
 
@@ -69,14 +79,14 @@ def _told(line: str) -> Evidence:
 # The main thread's stack does not move, and nothing else does either.
 
 
-def stalled(window: Window) -> Finding | None:
+def stalled(window: SampleWindow) -> Finding | None:
     """A long step uses cores or the GPU; a long wait for data is one in which workers do. What uses
     nothing for this long hangs."""
-    still = sampled_of(window).still
+    still = window.sampled.still
     if still is None or window.ended or not _nothing_runs(still):
         return None
-    idle = still.gpu_busy is None or still.gpu_busy < thresholds.STILL_GPU
-    if still.age_s < (thresholds.STILL_S if idle else thresholds.STILL_BESIDE_GPU_S):
+    idle = still.gpu_busy is None or still.gpu_busy < STILL_GPU
+    if still.age_s < (STILL_S if idle else STILL_BESIDE_GPU_S):
         return None
     age = ms(still.age_s * 1e9)
     evidence = [
@@ -92,12 +102,10 @@ def stalled(window: Window) -> Finding | None:
     doing = "waiting for data" if still.phase == "data" else still.phase
     advice = look_at(held) if held else f"look at what the main thread waits for in {still.frame}"
     headline = f"nothing moves for {age}: {doing}{here}"
-    return plain("stalled", None, "critical", headline, tuple(evidence), (advice,))
+    return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
 
 
 def _nothing_runs(still: Still) -> bool:
     if still.thread_cpu is None or still.beside_cores is None:
         return False
-    return (
-        still.thread_cpu < thresholds.STILL_THREAD and still.beside_cores < thresholds.STILL_CORES
-    )
+    return still.thread_cpu < STILL_THREAD and still.beside_cores < STILL_CORES

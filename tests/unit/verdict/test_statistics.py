@@ -1,10 +1,10 @@
-"""Ratio of sums and its interval."""
+"""Shares with their intervals, and trends."""
 
 import random
 
 import pytest
 
-from gpuwatch.tui.verdict.statistics import probability_above, share_of
+from gpuwatch.tui.verdict.statistics import mann_kendall, probability_above, share_of, theil_sen
 
 
 def test_a_ratio_of_sums_is_not_a_mean_of_ratios() -> None:
@@ -37,3 +37,19 @@ def test_probability_of_one_share_above_another() -> None:
     assert probability_above(0.5, 0.0, 0.1) == 1.0
     assert probability_above(0.3, 0.05, 0.3, 0.05) == pytest.approx(0.5)
     assert probability_above(0.4, 0.06, 0.3, 0.08) == pytest.approx(0.841, abs=0.001)
+
+
+def test_mann_kendall() -> None:
+    assert mann_kendall([1, 2, 3, 4, 5, 6, 7, 8]) == pytest.approx(3.34, abs=0.01)
+    assert mann_kendall([1] * 8) == 0
+    assert mann_kendall([8, 7, 6, 5, 4, 3, 2, 1]) < -3
+    # By hand: S is 4, its variance (4 * 3 * 13 - 2 * (2 * 1 * 9)) / 18.
+    assert mann_kendall([1, 1, 2, 2]) == pytest.approx((4 - 1) / (120 / 18) ** 0.5)
+
+
+def test_theil_sen_is_not_moved_by_an_outlier() -> None:
+    slope = theil_sen(range(20), [2.0 * at for at in range(19)] + [900.0])
+    assert slope is not None
+    assert slope.middle == pytest.approx(2.0)
+    assert slope.low <= 2.0 <= slope.high
+    assert theil_sen([5, 5], [1.0, 2.0]) is None

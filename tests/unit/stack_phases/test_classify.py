@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuwatch.tui.session.stack_phases.classify import told_by
-from tests.unit.sampled.stacks import (
+from gpuwatch.tui.session.stack_phases.classify import classify
+from tests.unit.stack_phases.real_stacks import (
     BACKWARD,
     CALL,
     COMPILE,
@@ -60,7 +60,7 @@ HF = (
     ],
 )
 def test_a_plain_loop(frames: tuple[str, ...], phase: str) -> None:
-    told = told_by(frames, "")
+    told = classify(frames, "")
     assert (told.phase, told.evaluates) == (phase, False)
 
 
@@ -81,7 +81,7 @@ def test_a_plain_loop(frames: tuple[str, ...], phase: str) -> None:
     ],
 )
 def test_what_is_nested(frames: tuple[str, ...], phase: str) -> None:
-    assert told_by(frames, "").phase == phase
+    assert classify(frames, "").phase == phase
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_is_nested(frames: tuple[str, ...], phase: str) -> None:
     ],
 )
 def test_frameworks(frames: tuple[str, ...], phase: str) -> None:
-    assert told_by(frames, "").phase == phase
+    assert classify(frames, "").phase == phase
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_frameworks(frames: tuple[str, ...], phase: str) -> None:
     ],
 )
 def test_evaluation_beats_what_it_consists_of(frames: tuple[str, ...]) -> None:
-    assert told_by(frames, "").evaluates
+    assert classify(frames, "").evaluates
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_evaluation_beats_what_it_consists_of(frames: tuple[str, ...]) -> None:
     ],
 )
 def test_what_only_sounds_like_an_evaluation(frames: tuple[str, ...]) -> None:
-    assert not told_by(frames, "").evaluates
+    assert not classify(frames, "").evaluates
 
 
 @pytest.mark.parametrize(
@@ -216,21 +216,21 @@ def test_what_only_sounds_like_an_evaluation(frames: tuple[str, ...]) -> None:
     ],
 )
 def test_a_line_that_calls_c_leaves_no_frame(line: str, phase: str) -> None:
-    assert told_by(TRAIN, line).phase == phase
+    assert classify(TRAIN, line).phase == phase
 
 
 def test_a_line_says_nothing_of_what_it_calls_in_a_library() -> None:
     """The user's line is `log(loss.item())`; the sample lies in json."""
-    assert told_by((*TRAIN, "dumps (json/__init__.py:231)"), "log(loss.item())").phase == "other"
+    assert classify((*TRAIN, "dumps (json/__init__.py:231)"), "log(loss.item())").phase == "other"
 
 
 def test_who_makes_the_batch() -> None:
-    assert told_by((*TRAIN, *FETCH, "Photos.__getitem__ (photos.py:20)"), "").serial
-    assert not told_by((*TRAIN, *WAIT), "").serial
+    assert classify((*TRAIN, *FETCH, "Photos.__getitem__ (photos.py:20)"), "").serial
+    assert not classify((*TRAIN, *WAIT), "").serial
 
 
 def test_before_3_11_functions_have_no_class() -> None:
     frames = ("train (train.py:48)", "_call_impl (torch/nn/modules/module.py:1789)")
-    assert told_by(frames, "").phase == "forward"
+    assert classify(frames, "").phase == "forward"
     frames = ("train (train.py:48)", "_get_data (torch/utils/data/dataloader.py:1464)")
-    assert told_by(frames, "").phase == "data"
+    assert classify(frames, "").phase == "data"

@@ -1,18 +1,21 @@
-"""Is a verdict as often right as its confidence says?
-
-Runs of one, two or no causes with known shares, steady and in bursts, a third of them close to the
-10 % at which a cause becomes the verdict; every look at each is one trial.
-"""
+"""How much a cause is worth, and how sure a verdict is."""
 
 import random
 from collections import defaultdict
 from functools import cache
+from typing import Any
 
-from gpuwatch.tui.verdict.scoring import of_nothing
+import pytest
+
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.scoring import confidence_in_none
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.runs import two_waits
 from tests.unit.verdict.windows import even, run, stacks, watch, window
 
 SEEN = stacks([(0.5, "conv2d (conv.py:543)", None)])
+
 EDGES = (0.0, 0.5, 0.7, 0.9, 0.97)
 
 
@@ -58,9 +61,27 @@ def test_no_level_of_confidence_promises_much_more_than_it_keeps() -> None:
 
 def test_few_steps_without_a_cause_are_less_sure_than_many() -> None:
     sure = [
-        of_nothing((), window(even(rows, data_ms=1, forward_ms=99), stacks=SEEN))
+        confidence_in_none((), window(even(rows, data_ms=1, forward_ms=99), stacks=SEEN))
         for rows in (20, 40, 300)
     ]
     assert sure == sorted(sure)
     assert sure[0] < 0.85
     assert sure[2] > 0.95
+
+
+WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
+
+METRICS = (0.6, "spread_in_python (train.py:70)", None)
+
+
+def verdict(seen: StepWindow) -> Verdict:
+    return Engine().judge(seen)
+
+
+def test_a_cause_is_worth_no_more_than_the_loader_leaves() -> None:
+    """The loader's cap: workers that are busy 90 % of the time are next."""
+    rows = even(60, **WORK, other_ms=10)
+    finding = verdict(window(rows, stacks=stacks(main=[METRICS], idle=0.1))).finding
+    assert finding.kind == "host"
+    assert finding.speedup == pytest.approx(1 / 0.9)
+    assert "would be the limit next" in finding.evidence[-1].text

@@ -7,7 +7,7 @@ import pytest
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.compute import compute
 from gpuwatch.tui.verdict.rules.straggler import straggler
-from gpuwatch.tui.verdict.window import LateRank, Window
+from gpuwatch.tui.verdict.window import LateRank, StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
 
@@ -24,7 +24,7 @@ def late(**fields: Any) -> LateRank:
     return LateRank(**given)
 
 
-def seen(found: LateRank | None, **told: float) -> Window:
+def seen(found: LateRank | None, **told: float) -> StepWindow:
     counters = {"busy": 99.0, **SPINNING, **told}
     return gpu_window(STEPS, ON_GPU, activity=activity(**counters), late_rank=found)
 

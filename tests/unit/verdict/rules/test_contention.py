@@ -5,17 +5,20 @@ from typing import Any
 import pytest
 
 from gpuwatch.probe.wire.messages import Settings
+from gpuwatch.tui.verdict.cpu_wait import starved
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.contention import contention
-from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.scoring import evidence_factor, missing_of
-from gpuwatch.tui.verdict.window import GpuActivity, Neighbour, Window
+from gpuwatch.tui.verdict.window import GpuActivity, Neighbour, StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
 
 STEPS = even(60, data_ms=0.2, forward_ms=4, backward_ms=6, optimizer_ms=1, other_ms=60)
+
 BEHIND = {"data_ms": 0.2, "forward_ms": 24, "backward_ms": 44, "optimizer_ms": 3, "lag_ms": 90}
+
 SERVER = Neighbour(4711, "serve", 20 * 1024**3, 40.0)
+
 FORWARD = stacks([(0.9, "forward (model.py:12)", None)])
 
 
@@ -24,7 +27,7 @@ def crowded(sm: float | None = 40.0, busy: float | None = 99.0) -> GpuActivity:
     return activity(busy, others=1, others_sm=sm, neighbours=(SERVER,))
 
 
-def shared(told: GpuActivity | None, /, **on_gpu: Any) -> Window:
+def shared(told: GpuActivity | None, /, **on_gpu: Any) -> StepWindow:
     return gpu_window(STEPS, {**BEHIND, **on_gpu}, activity=told, stacks=FORWARD)
 
 
@@ -61,7 +64,7 @@ def test_time_in_which_it_waits_for_data_is_not_lost_to_others() -> None:
     ],
     ids=["idle", "not told", "alone", "no counters", "keeps up with the host", "no GPU clock"],
 )
-def test_no_contention_is_claimed(seen: Window) -> None:
+def test_no_contention_is_claimed(seen: StepWindow) -> None:
     assert contention(seen) is None
 
 
@@ -72,12 +75,10 @@ def test_others_of_whom_nobody_tells_cost_confidence_and_are_named() -> None:
     assert not any("other processes" in line for line in missing_of(alone))
 
 
-# -- the cores ---------------------------------------------------------------------------------
-
 WORK = even(60, data_ms=0.2, forward_ms=40, backward_ms=50, optimizer_ms=2)
 
 
-def crowd(**fields: Any) -> Window:
+def crowd(**fields: Any) -> StepWindow:
     """A training of one thread, and others that use 1.5 of the two cores."""
     given = {"run_delay": 0.4, "others_cores": 1.5, "beside_cores": 0.0, **fields}
     return window(WORK, machine_cpu_percent=100.0, **given)
@@ -134,46 +135,9 @@ def test_a_full_machine_without_run_delay_is_said() -> None:
     assert not any(line.startswith("run delay") for line in missing_of(crowd()))
 
 
-# -- a thread that launches and has no core ------------------------------------------------------
-
-LAUNCHING = even(60, data_ms=0.2, forward_ms=12, backward_ms=16, optimizer_ms=4)
-ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 4}
-
-
-def launching(**fields: Any) -> Window:
-    given = {"main_cpu_percent": 50.0, "stacks": FORWARD, "beside_cores": 0.0, **fields}
-    return gpu_window(LAUNCHING, ON_GPU, activity=activity(17.0), **given)
-
-
-def test_launches_that_wait_for_a_core_want_cores() -> None:
-    seen = launching(run_delay=0.5, others_cores=6.0, cores=1.0)
-    found = launch(seen)
-    assert found is not None
-    assert (found.kind, found.sub) == ("launch", "cpu-starved")
-    assert found.share == pytest.approx(0.5)
-    assert "compile" not in " ".join(found.advice)
-    assert "1 core alone" in found.advice[0]
-    assert Engine().judge(seen).finding.sub == "cpu-starved"
-    assert contention(seen) is None, "the GPU is nobody else's"
-
-
-def test_a_quota_is_raised() -> None:
-    found = launch(launching(run_delay=0.6, cpu_throttled=0.55, others_cores=0.2, cores=0.5))
-    assert found is not None
-    assert found.sub == "cpu-starved"
-    assert "raise its CPU quota" in found.advice[0]
-
-
-def test_its_own_processes_are_made_fewer() -> None:
-    found = launch(launching(run_delay=0.5, others_cores=0.1, beside_cores=7.0, cores=8.0))
-    assert found is not None
-    assert found.sub == "cpu-starved"
-    assert found.advice[0].startswith("fewer processes and threads")
-
-
-@pytest.mark.parametrize("delay", [0.05, 0.3, None])
-def test_a_small_or_unknown_wait_leaves_it_to_fewer_kernels(delay: float | None) -> None:
-    found = launch(launching(run_delay=delay, others_cores=0.1, main_cpu_percent=70.0))
-    assert found is not None
-    assert found.sub is None
-    assert "torch.compile" in found.advice[0]
+def test_others_cannot_hold_a_core_for_longer_than_they_run() -> None:
+    """A thread of its own takes the one core; the monitor beside it uses a twentieth."""
+    fields: dict[str, Any] = {"run_delay": 0.3, "others_cores": 0.05, "beside_cores": 0.0}
+    lack = starved(window(even(60, forward_ms=50, backward_ms=50), cores=1.0, **fields))
+    assert lack is not None
+    assert lack.by_others == pytest.approx(0.05)

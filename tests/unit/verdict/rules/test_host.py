@@ -1,4 +1,4 @@
-"""Single steps that are held up, and a training thread that sleeps where it should work."""
+"""Python between the phases, single slow steps, and a training thread that sleeps."""
 
 import random
 from typing import Any
@@ -7,26 +7,83 @@ import pytest
 
 from gpuwatch.tui.verdict.cpu_wait import asleep
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.outliers import outliers
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.launch import launch
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, run, stacks, step, window
 
-WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 30, "backward_ms": 60, "optimizer_ms": 5}
+WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
+
+METRICS = (0.6, "spread_in_python (train.py:70)", None)
+
+CONVOLUTION = (0.4, "conv2d (conv.py:543)", "train (train.py:31)")
+
+
+def verdict(seen: StepWindow) -> Verdict:
+    return Engine().judge(seen)
+
+
+def test_twenty_ms_a_step_outside_are_the_hosts() -> None:
+    rows = even(60, **WORK, other_ms=20)
+    said = verdict(window(rows, stacks=stacks(main=[METRICS, CONVOLUTION])))
+    assert said.finding.kind == "host"
+    assert said.finding.share == pytest.approx(20 / 29.7)
+    assert said.finding.advice[0] == "look at spread_in_python (train.py:70)"
+    assert said.confidence_word == "high"
+
+
+def test_a_slow_loop_is_named_by_its_function() -> None:
+    places = [
+        (0.2, "spread.<locals>.<genexpr> (train.py:60)", None),
+        (0.2, "Random.randrange (random.py:240)", "spread.<locals>.<genexpr> (train.py:60)"),
+        (0.1, "spread (train.py:61)", None),
+        CONVOLUTION,
+    ]
+    finding = verdict(window(even(60, **WORK, other_ms=20), stacks=stacks(main=places))).finding
+    assert finding.evidence[1].text == "50% of main-thread samples are in spread (train.py:60)"
+
+
+def test_a_phase_of_the_users_is_the_hosts_under_its_name() -> None:
+    rows = even(60, **WORK, phases_ms={"logging": 12.0})
+    finding = verdict(window(rows)).finding
+    assert finding.kind == "host"
+    assert 'in your phase "logging"' in finding.headline
+    model = even(60, **WORK, phases_ms={"model": 12.0})
+    assert verdict(window(model)).finding.kind == "healthy"
+
+
+def test_waiting_for_the_gpu_is_not_python() -> None:
+    rows = even(60, **WORK, other_ms=60)
+    item = (0.86, "item (_tensor.py:10)", "train (train.py:40)")
+    waits = window(rows, gpu_present=True, stacks=stacks(main=[item]))
+    assert verdict(waits).finding.kind == "compute"
+    computes = window(rows, gpu_present=True, stacks=stacks(main=[METRICS]))
+    said = verdict(computes)
+    assert said.finding.kind == "host"
+    assert said.confidence <= 0.6
+    assert any(line.startswith("gpu clock: not measured") for line in said.missing)
+    blind = verdict(window(rows, gpu_present=True)).finding
+    assert (blind.kind, blind.sub) == ("incomplete", "stacks")
+
+
+LONG_WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 30, "backward_ms": 60, "optimizer_ms": 5}
+
 LOGGER = (0.3, "write (tensorlog.py:20)", "train (train.py:70)")
-CONVOLUTION = (0.7, "conv2d (conv.py:543)", "train (train.py:31)")
+
+LONG_CONVOLUTION = (0.7, "conv2d (conv.py:543)", "train (train.py:31)")
 
 
-def now_and_then(every: int, **longer: float) -> Window:
+def now_and_then(every: int, **longer: float) -> StepWindow:
     """A step in so many is longer in these phases."""
 
     def parts(number: int) -> dict[str, Any]:
         held = longer if number % every == 0 else {}
-        return {**WORK, **{name: WORK.get(name, 0) + ms for name, ms in held.items()}}
+        return {**LONG_WORK, **{name: LONG_WORK.get(name, 0) + ms for name, ms in held.items()}}
 
-    return window(run(400, parts), stacks=stacks(main=[LOGGER, CONVOLUTION]))
+    return window(run(400, parts), stacks=stacks(main=[LOGGER, LONG_CONVOLUTION]))
 
 
 def test_a_slow_logger_every_fiftieth_step_is_the_hosts_with_its_line() -> None:
@@ -72,7 +129,7 @@ def test_lengths_that_vary_are_no_outliers() -> None:
         length = chance.lognormvariate(0, 0.7)
         return {"data_ms": 0.2, "forward_ms": 30 * length, "backward_ms": 60 * length}
 
-    found = host(window(run(400, parts), stacks=stacks(main=[CONVOLUTION])))
+    found = host(window(run(400, parts), stacks=stacks(main=[LONG_CONVOLUTION])))
     assert found is None
 
 
@@ -85,9 +142,9 @@ def test_batches_of_an_inference_that_vary_are_no_outliers() -> None:
 
 
 def test_a_slower_pace_is_no_row_of_outliers() -> None:
-    slower = run(400, lambda n: {**WORK, "other_ms": 200 if n > 360 else 0})
+    slower = run(400, lambda n: {**LONG_WORK, "other_ms": 200 if n > 360 else 0})
     assert outliers(window(slower)) is None
-    was_slower = run(400, lambda n: {**WORK, "other_ms": 200 if 20 < n < 60 else 0})
+    was_slower = run(400, lambda n: {**LONG_WORK, "other_ms": 200 if 20 < n < 60 else 0})
     assert outliers(window(was_slower)) is None
 
 
@@ -124,12 +181,10 @@ def test_few_steps_and_no_steps_have_no_outliers() -> None:
     assert outliers(window([step(n, n * 10**9, forward_ms=5) for n in range(1, 8)])) is None
 
 
-# -- asleep --------------------------------------------------------------------------------------
-
 REQUEST = (0.6, "send (telemetry.py:20)", "train (train.py:50)")
 
 
-def sleeping(**fields: Any) -> Window:
+def sleeping(**fields: Any) -> StepWindow:
     """60 % of the step goes by in a request between the loss and its backward."""
     rows = even(60, data_ms=0.2, forward_ms=70, backward_ms=25, optimizer_ms=5)
     given = {
@@ -194,13 +249,43 @@ def test_who_calls_backward_on_a_gpu_sleeps_meanwhile_and_nothing_is_lost() -> N
     assert launch(seen) is not None
 
 
-def test_a_thread_that_sleeps_does_not_launch() -> None:
-    steps = even(60, data_ms=0.2, forward_ms=40, backward_ms=16, optimizer_ms=4)
-    on_gpu = {"data_ms": 0.2, "forward_ms": 40, "backward_ms": 16, "optimizer_ms": 4}
-    given = {"activity": activity(17.0), "run_delay": 0.0, "stacks": stacks(main=[REQUEST])}
-    sleeps = gpu_window(steps, on_gpu, main_cpu_percent=30.0, **given)
-    assert launch(sleeps) is None
-    assert Engine().judge(sleeps).finding.kind == "host"
-    works = gpu_window(steps, on_gpu, main_cpu_percent=100.0, **given)
-    assert launch(works) is not None
-    assert host(works) is None
+def test_gradient_clipping_on_a_busy_gpu_is_no_python() -> None:
+    seen = gpu_window(
+        even(60, forward_ms=30, backward_ms=45, optimizer_ms=2, other_ms=14),
+        {"forward_ms": 30, "backward_ms": 45, "optimizer_ms": 2, "other_ms": 14, "lag_ms": 60},
+        activity=activity(99.0, tensor=45.0, fp32=5.0, dram=40.0),
+        stacks=stacks(
+            main=[(0.9, "clip_grad_norm_ (torch/nn/utils/clip_grad.py:40)", "t (t.py:3)")]
+        ),
+    )
+    assert host(seen) is None
+
+
+def test_longer_batches_of_a_frozen_backbone_hold_nothing_up() -> None:
+    def parts(number: int) -> dict[str, float]:
+        return {
+            "forward_ms": 250.0 if number % 12 == 0 else 50.0,
+            "backward_ms": 3.0,
+            "optimizer_ms": 1.0,
+        }
+
+    assert host(window(run(120, parts))) is None
+
+
+def test_sleep_is_seen_behind_other_threads() -> None:
+    """The process uses 1.4 cores, and its training thread sleeps for a third of the time."""
+    fields: dict[str, Any] = {"main_cpu_percent": 140.0, "thread_cpu": 0.68, "run_delay": 0.0}
+    at = (0.32, "post (requests/api.py:115)", "train (train.py:9)")
+    seen = stacks(main=[at])
+    finding = host(window(even(60, forward_ms=70, backward_ms=30), stacks=seen, **fields))
+    assert finding is not None
+    assert finding.share == pytest.approx(0.32, abs=0.01)
+
+
+def test_python_between_the_steps_is_what_the_gpu_stands_idle_for() -> None:
+    steps = even(60, data_ms=0.1, forward_ms=2, backward_ms=3, optimizer_ms=1, other_ms=30)
+    on_gpu = {"data_ms": 0.1, "forward_ms": 6, "backward_ms": 9, "optimizer_ms": 1, "other_ms": 20}
+    main = stacks([(0.8, "score (metrics.py:10)", "evaluate (train.py:88)")])
+    found = host(gpu_window(steps, on_gpu, activity=activity(45.0), stacks=main))
+    assert found is not None
+    assert found.share == pytest.approx(20 / 36.1, abs=0.01)

@@ -1,27 +1,21 @@
 """The main thread is found in Python between the phases, or waiting for the GPU there."""
 
-from typing import Final
-
-from .. import thresholds
 from ..code_places import by_user_function, is_users, spot, told
 from ..findings import Evidence, Finding, Kind
 from ..format import percent
 from ..gpu_clock import counted_by
-from ..rules import Rule
-from ..rules.contention import contention
 from ..rules.optimizer import for_this_optimizer
-from ..rules.throttled import throttled
-from ..scoring import bound
+from ..scoring import cause
 from ..statistics import Share, without_rows
-from ..window import Window
-from .input import input_bound
-from .samples import about, counted, felt, idles, knows_gpu, sampled_of
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import SampleWindow
+from .samples import about, counted, felt, idles, knows_gpu
 
 
-def host(window: Window) -> Finding | None:
+def host(window: SampleWindow) -> Finding | None:
     """Without a GPU a line that would wait for one is Python like any other. With one, only as much
     as it stood idle for; abstains where no counter tells that."""
-    known = sampled_of(window)
+    known = window.sampled
     own = known.share("other")
     if not window.gpu_present:
         waits = known.share("synchronisation")
@@ -29,7 +23,7 @@ def host(window: Window) -> Finding | None:
     elif not knows_gpu(window):
         return None
     share = felt(window, own)
-    if share.mean < thresholds.CONTRIBUTOR:
+    if share.mean < CONTRIBUTOR:
         return None
     mine = by_user_function(filter(is_users, known.host))
     evidence = (
@@ -41,18 +35,18 @@ def host(window: Window) -> Finding | None:
     if mine:
         advice.insert(0, f"look at {spot(mine[0])}")
     headline = f"{about(share.mean)} of the time is in Python between the phases"
-    return bound("host", None, share, headline, evidence, tuple(advice))
+    return cause("host", None, share, headline, evidence, tuple(advice))
 
 
-def sync(window: Window) -> Finding | None:
+def sync(window: SampleWindow) -> Finding | None:
     """R = 1 - max(busy, 1 - s), as with a probe: what the GPU idles because the host waited."""
-    known, activity = sampled_of(window), window.activity
+    known, activity = window.sampled, window.activity
     if not window.gpu_present or activity is None or activity.busy is None:
         return None
     waits = known.share("synchronisation")
     busy = min(1.0, activity.busy / 100)
     mean = max(0.0, 1 - max(busy, 1 - waits.mean))
-    if mean < thresholds.CONTRIBUTOR:
+    if mean < CONTRIBUTOR:
         return None
     text = f"the GPU is busy only {percent(busy)} of the time"
     evidence = (
@@ -61,7 +55,7 @@ def sync(window: Window) -> Finding | None:
     )
     advice = ("keep it on the GPU (.detach()) and read it every hundred steps",)
     headline = f"waiting for the GPU leaves it idle {about(mean)} of the time"
-    return bound("sync", None, without_rows(mean), headline, evidence, advice)
+    return cause("sync", None, without_rows(mean), headline, evidence, advice)
 
 
 def _ends(share: Share) -> tuple[float, float, float]:
@@ -71,7 +65,7 @@ def _ends(share: Share) -> tuple[float, float, float]:
 # Causes that bear the name of what the main thread is found in.
 
 
-def checkpoint(window: Window) -> Finding | None:
+def checkpoint(window: SampleWindow) -> Finding | None:
     """While it writes, nothing trains, on the host or on the GPU."""
     advice = (
         "save more rarely: every step between two saves pays for them",
@@ -80,7 +74,7 @@ def checkpoint(window: Window) -> Finding | None:
     return _held(window, "checkpoint", "checkpoint", "checkpoints take", "are in a save", advice)
 
 
-def evaluation(window: Window) -> Finding | None:
+def evaluation(window: SampleWindow) -> Finding | None:
     """Whether it is worth its time is for the user to say."""
     advice = (
         "evaluate more rarely, or on a part of the held-out set",
@@ -89,7 +83,7 @@ def evaluation(window: Window) -> Finding | None:
     return _held(window, "evaluation", "evaluation", "evaluation takes", "evaluate", advice)
 
 
-def recompile(window: Window) -> Finding | None:
+def recompile(window: SampleWindow) -> Finding | None:
     """A run that was found compiling again and again; its start is left out."""
     advice = (
         "shapes that vary: torch.compile(dynamic=True), or pad to a few sizes",
@@ -98,7 +92,7 @@ def recompile(window: Window) -> Finding | None:
     return _held(window, "recompile", "compile", "recompilation takes", "compile", advice)
 
 
-def optimizer(window: Window) -> Finding | None:
+def optimizer(window: SampleWindow) -> Finding | None:
     """Without a GPU alone: with one, where the host is says nothing of how long its update takes
     there."""
     if window.gpu_present:
@@ -109,26 +103,11 @@ def optimizer(window: Window) -> Finding | None:
 
 
 def _held(
-    window: Window, kind: Kind, phase: str, what: str, told: str, advice: tuple[str, ...]
+    window: SampleWindow, kind: Kind, phase: str, what: str, told: str, advice: tuple[str, ...]
 ) -> Finding | None:
-    known = sampled_of(window)
+    known = window.sampled
     share = known.share(phase)
-    if share.mean < thresholds.CONTRIBUTOR:
+    if share.mean < CONTRIBUTOR:
         return None
     headline = f"{what} {about(share.mean)} of the time"
-    return bound(kind, None, share, headline, (counted(known, share, told),), advice)
-
-
-# Which rules judge a run without a probe: those whose signals are there. The others abstain.
-
-SAMPLED_CAUSES: Final[dict[Kind, Rule]] = {
-    "input": input_bound,
-    "sync": sync,
-    "host": host,
-    "optimizer": optimizer,
-    "checkpoint": checkpoint,
-    "evaluation": evaluation,
-    "recompile": recompile,
-    "contention": contention,
-    "throttled": throttled,
-}
+    return cause(kind, None, share, headline, (counted(known, share, told),), advice)

@@ -1,0 +1,31 @@
+"""Emptying the allocator's cache in the loop."""
+
+import pytest
+
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.allocator import allocator
+from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.windows import even
+
+STEPS = even(60, data_ms=0.2, forward_ms=12, backward_ms=8, optimizer_ms=2)
+
+ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 8, "optimizer_ms": 2}
+
+
+def on_line(share: float, line: str) -> Stacks:
+    """Main-thread samples, so many of them on a line that says this."""
+    waits = FrameShare(share, "train (train.py:88)", None, line)
+    rest = FrameShare(1 - share, "forward (model.py:12)", None, "x = self.layer(x)")
+    return Stacks(200, (waits, rest), 0, (), None)
+
+
+def test_a_cache_that_is_emptied_in_the_loop() -> None:
+    line = "torch.cuda.empty_cache()"
+    seen = gpu_window(STEPS, ON_GPU, stacks=on_line(0.3, line), activity=activity(60))
+    found = allocator(seen)
+    assert found is not None
+    assert found.share == pytest.approx(0.3, abs=0.001)
+    assert Engine().judge(seen).finding.kind == "allocator"
+    hidden = gpu_window(STEPS, ON_GPU, stacks=on_line(0.3, line), activity=activity(98))
+    assert allocator(hidden) is None

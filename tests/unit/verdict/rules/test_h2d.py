@@ -1,0 +1,78 @@
+"""Copying batches to the GPU."""
+
+import pytest
+
+from gpuwatch.probe.wire.messages import Loader
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.h2d import h2d
+from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.windows import even, loader
+
+STEPS = even(60, data_ms=0.2, forward_ms=12, backward_ms=8, optimizer_ms=2)
+
+ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 8, "optimizer_ms": 2}
+
+
+def on_line(share: float, line: str) -> Stacks:
+    """Main-thread samples, so many of them on a line that says this."""
+    waits = FrameShare(share, "train (train.py:88)", None, line)
+    rest = FrameShare(1 - share, "forward (model.py:12)", None, "x = self.layer(x)")
+    return Stacks(200, (waits, rest), 0, (), None)
+
+
+def batches(pinned: bool, mib: float = 60, tensors: int = 2, device: str = "cpu") -> tuple[Loader]:
+    """One loader, with batches like that."""
+    return (
+        loader(
+            4, batch_bytes=round(mib * 2**20), batch_tensors=tensors, batch_device=device,
+            pinned=pinned if device == "cpu" else None,
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("loaders", "rx", "sub", "share"),
+    [
+        (batches(pinned=False), 2950.0, "pageable", 0.5),
+        (batches(pinned=True), 13_400.0, "bandwidth", 0.5),
+        (batches(pinned=False), 5900.0, "pageable", 0.7),
+    ],
+    ids=["pageable", "pinned", "not more than the GPU idles"],
+)
+def test_copies_by_what_pcie_carries(
+    loaders: tuple[Loader], rx: float, sub: str, share: float
+) -> None:
+    seen = gpu_window(STEPS, ON_GPU, loaders=loaders, activity=activity(30, pcie_rx_mb_s=rx))
+    found = h2d(seen)
+    assert found is not None
+    assert found.sub == sub
+    assert found.share == pytest.approx(share, abs=0.01)
+    assert "of about 27 possible" in found.evidence[0].text
+    assert Engine().judge(seen).finding.kind == "h2d"
+
+
+def test_many_tiny_copies() -> None:
+    seen = gpu_window(
+        STEPS, ON_GPU, loaders=batches(pinned=False, mib=0.5, tensors=64),
+        stacks=on_line(0.6, "batch = [t.to(device) for t in batch]"),
+        activity=activity(25, pcie_rx_mb_s=150.0),
+    )  # fmt: skip
+    found = h2d(seen)
+    assert found is not None
+    assert (found.sub, found.share) == ("tiny", pytest.approx(0.6, abs=0.01))
+    assert "in 64 tensors" in found.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    ("loaders", "told"),
+    [
+        (batches(pinned=False), activity(99, pcie_rx_mb_s=5_000.0)),
+        (batches(pinned=False), activity(30, pcie_rx_mb_s=150.0)),
+        (batches(pinned=False), activity(30)),
+        (batches(pinned=False, device="cuda"), activity(30, pcie_rx_mb_s=5_000.0)),
+    ],
+    ids=["hidden behind work", "launches alone", "no counter", "batches on the GPU"],
+)
+def test_no_copies_are_claimed(loaders: tuple[Loader], told: object) -> None:
+    assert h2d(gpu_window(STEPS, ON_GPU, loaders=loaders, activity=told)) is None

@@ -1,0 +1,46 @@
+"""Nothing wrong, and what the limit is then."""
+
+from typing import Any
+
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.windows import even, window
+
+WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
+
+
+def verdict(seen: StepWindow) -> Verdict:
+    return Engine().judge(seen)
+
+
+def test_healthy_says_what_the_limit_is() -> None:
+    said = verdict(window(even(60, **WORK), main_cpu_percent=190.0))
+    assert (said.finding.kind, said.finding.severity) == ("healthy", "info")
+    assert "forward and backward are the limit" in said.finding.headline
+    assert "the training process uses 1.9 of 2 cores" in [e.text for e in said.finding.evidence]
+    assert said.finding.advice == ()
+    idle = verdict(
+        window(even(60, **WORK), main_cpu_percent=100.0, machine_cpu_percent=7.0, cores=16.0)
+    )
+    assert "OMP_NUM_THREADS" in idle.finding.advice[0]
+
+
+def test_a_quota_is_said_where_nothing_else_is_wrong() -> None:
+    seen = window(even(60, **WORK), cores=2.0, cpu_throttled=0.4, run_delay=0.5)
+    finding = verdict(seen).finding
+    assert finding.kind == "healthy"
+    assert "its CPU quota of 2 cores holds it back 40% of the time" in [
+        one.text for one in finding.evidence
+    ]
+    assert "torch.set_num_threads(2)" in finding.advice[0]
+    free = verdict(window(even(60, **WORK), cores=2.0, cpu_throttled=0.0)).finding
+    assert not any("quota" in one.text for one in free.evidence)
+
+
+def test_inference_knows_data_and_forward() -> None:
+    parts = {"inference": True, "backwards": 0, "optimizer_steps": 0}
+    fine = verdict(window(even(60, data_ms=1, forward_ms=40, **parts)))
+    assert fine.finding.headline.endswith("the forward pass is the limit")
+    starved = verdict(window(even(60, data_ms=40, forward_ms=10, **parts)))
+    assert starved.finding.kind == "input"

@@ -1,0 +1,157 @@
+"""The GPU waits for launches; also for want of a core."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.contention import contention
+from gpuwatch.tui.verdict.rules.host import host
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.noted import settings
+from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
+from tests.unit.verdict.windows import even, loader, run, stacks, window
+
+LAUNCHING = even(60, data_ms=0.2, forward_ms=12, backward_ms=16, optimizer_ms=4)
+
+LAUNCHING_ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 4}
+
+
+def test_a_gpu_that_keeps_up_and_idles_waits_for_launches() -> None:
+    seen = gpu_window(LAUNCHING, LAUNCHING_ON_GPU, activity=activity(17.0, sm=2.0))
+    found = launch(seen)
+    assert found is not None
+    assert found.share == pytest.approx(32 / 32.2 - 0.17, abs=0.01)
+    assert found.speedup == pytest.approx(1 / (1 - found.share), rel=0.01)
+    verdict = Engine().judge(seen)
+    assert verdict.finding.kind == "launch"
+    assert verdict.confidence > 0.8
+
+
+def test_a_little_queued_work_explains_no_long_idleness() -> None:
+    """Kernels issued one by one drain now and then: 0.9 ms behind at 26 ms of idling a step."""
+    behind = {**LAUNCHING_ON_GPU, "lag_ms": 0.9}
+    assert launch(gpu_window(LAUNCHING, behind, activity=activity(17.0))) is not None
+    assert launch(gpu_window(LAUNCHING, behind, activity=activity(60.0))) is None
+
+
+def test_epochs_that_begin_between_the_measured_steps_are_not_launching() -> None:
+    """20 steps of 32 ms and a start-up as long as all of them: the rest of the time is its own."""
+    rows = run(
+        120,
+        lambda n: {
+            "data_ms": 0.2,
+            "startup_ms": 644 * (n % 20 == 2),
+            "forward_ms": 12,
+            "backward_ms": 16,
+            "optimizer_ms": 4,
+        },
+    )
+    whole = window(rows, gpu_present=True, loaders=(loader(4),), activity=activity(9.0))
+    measured = tuple(gpu_step(row, **LAUNCHING_ON_GPU) for row in whole.steps if not row.startup_ns)
+    seen = replace(whole, gpu_steps=measured[::3])
+    begins, waits = input_bound(seen), launch(seen)
+    assert begins is not None
+    assert waits is not None
+    assert begins.share == pytest.approx(0.5, abs=0.03)
+    assert waits.share == pytest.approx(0.5 - 0.09, abs=0.03)
+    assert begins.speedup == pytest.approx(2.0, rel=0.05)
+    assert waits.speedup == pytest.approx(1 / (1 - waits.share), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("on_gpu", "told"),
+    [
+        ({**LAUNCHING_ON_GPU, "lag_ms": 4.0}, activity(17.0)),
+        (LAUNCHING_ON_GPU, activity(95.0)),
+        (LAUNCHING_ON_GPU, activity(None)),
+        (LAUNCHING_ON_GPU, None),
+        ({**LAUNCHING_ON_GPU, "lag_ms": None, "uncertain_ns": None}, activity(17.0)),
+        ({**LAUNCHING_ON_GPU, "uncertain_ns": 900_000}, activity(17.0)),
+    ],
+    ids=["behind", "busy", "busy unknown", "no counters", "not aligned", "badly aligned"],
+)
+def test_launching_is_not_claimed_without_its_signals(on_gpu: dict, told: object) -> None:  # type: ignore[type-arg]
+    assert launch(gpu_window(LAUNCHING, on_gpu, activity=told)) is None
+
+
+FORWARD = stacks([(0.9, "forward (model.py:12)", None)])
+
+ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 4}
+
+
+def launching(**fields: Any) -> StepWindow:
+    given = {"main_cpu_percent": 50.0, "stacks": FORWARD, "beside_cores": 0.0, **fields}
+    return gpu_window(LAUNCHING, ON_GPU, activity=activity(17.0), **given)
+
+
+def test_launches_that_wait_for_a_core_want_cores() -> None:
+    seen = launching(run_delay=0.5, others_cores=6.0, cores=1.0)
+    found = launch(seen)
+    assert found is not None
+    assert (found.kind, found.sub) == ("launch", "cpu-starved")
+    assert found.share == pytest.approx(0.5)
+    assert "compile" not in " ".join(found.advice)
+    assert "1 core alone" in found.advice[0]
+    assert Engine().judge(seen).finding.sub == "cpu-starved"
+    assert contention(seen) is None, "the GPU is nobody else's"
+
+
+def test_a_quota_is_raised() -> None:
+    found = launch(launching(run_delay=0.6, cpu_throttled=0.55, others_cores=0.2, cores=0.5))
+    assert found is not None
+    assert found.sub == "cpu-starved"
+    assert "raise its CPU quota" in found.advice[0]
+
+
+def test_its_own_processes_are_made_fewer() -> None:
+    found = launch(launching(run_delay=0.5, others_cores=0.1, beside_cores=7.0, cores=8.0))
+    assert found is not None
+    assert found.sub == "cpu-starved"
+    assert found.advice[0].startswith("fewer processes and threads")
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.3, None])
+def test_a_small_or_unknown_wait_leaves_it_to_fewer_kernels(delay: float | None) -> None:
+    found = launch(launching(run_delay=delay, others_cores=0.1, main_cpu_percent=70.0))
+    assert found is not None
+    assert found.sub is None
+    assert "torch.compile" in found.advice[0]
+
+
+REQUEST = (0.6, "send (telemetry.py:20)", "train (train.py:50)")
+
+
+def test_a_thread_that_sleeps_does_not_launch() -> None:
+    steps = even(60, data_ms=0.2, forward_ms=40, backward_ms=16, optimizer_ms=4)
+    on_gpu = {"data_ms": 0.2, "forward_ms": 40, "backward_ms": 16, "optimizer_ms": 4}
+    given = {"activity": activity(17.0), "run_delay": 0.0, "stacks": stacks(main=[REQUEST])}
+    sleeps = gpu_window(steps, on_gpu, main_cpu_percent=30.0, **given)
+    assert launch(sleeps) is None
+    assert Engine().judge(sleeps).finding.kind == "host"
+    works = gpu_window(steps, on_gpu, main_cpu_percent=100.0, **given)
+    assert launch(works) is not None
+    assert host(works) is None
+
+
+def test_launches_of_the_optimizer_are_mended_there() -> None:
+    parts = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 6, "optimizer_ms": 40}
+    given = {"activity": activity(17, sm=2), "settings": settings(foreach=False)}
+    finding = launch(gpu_window(even(60, **parts), parts, **given))
+    assert finding is not None
+    assert finding.advice[0] == (
+        "most of it is issued in the optimizer: AdamW(..., fused=True): its 161 tensors are "
+        "updated together"
+    )
+
+
+def test_launches_under_anomaly_detection_end_with_it() -> None:
+    parts = {"data_ms": 0.2, "forward_ms": 50, "backward_ms": 50, "optimizer_ms": 1}
+    found = launch(
+        gpu_window(even(60, **parts), parts, activity=activity(30), settings=settings(anomaly=True))
+    )
+    assert found is not None
+    assert found.advice[0].startswith("torch.autograd.set_detect_anomaly(False)")

@@ -1,0 +1,130 @@
+"""Which rules judge which window, in which order: one table for steps, one for stack samples."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic
+
+from .findings import Finding, Kind
+from .no_probe import causes as no_probe
+from .no_probe.input import input_bound as input_by_samples
+from .no_probe.limits import no_cause, too_early
+from .no_probe.limits import stalled as unmoved
+from .notes.table import NOTES, NoteRow
+from .rules.allocator import allocator
+from .rules.checkpoint import checkpoint
+from .rules.compute import compute
+from .rules.contention import contention, core_contention
+from .rules.evaluation import evaluation
+from .rules.h2d import h2d
+from .rules.healthy import healthy
+from .rules.host import host
+from .rules.incomplete import incomplete, unattributed
+from .rules.input import input_bound
+from .rules.launch import launch
+from .rules.optimizer import optimizer
+from .rules.recompile import recompile
+from .rules.stalled import ended_stalled, stalled
+from .rules.straggler import straggler
+from .rules.sync import sync
+from .rules.throttled import throttled
+from .rules.warming_up import gpu_clock_due, warming_up
+from .thresholds.hysteresis import ENTER_LOW, SWAP_RENEWED
+from .thresholds.no_probe import (
+    SAMPLED_ENTER_LOW,
+    SAMPLED_MOST_CONFIDENT,
+    SAMPLED_SWAP_RENEWED,
+)
+from .window import SampleWindow, StepWindow, WindowT
+
+Rule = Callable[[WindowT], Finding | None]
+"""Judges one window; None where it has nothing to report.
+
+A rule speaks from the share at which a cause is worth mentioning (CONTRIBUTOR); whether that makes
+it the verdict is the engine's business."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rulebook(Generic[WindowT]):
+    """How one kind of window is judged."""
+
+    stalled: Rule[WindowT]
+    ended_stalled: Callable[[Finding, WindowT], Finding | None]
+    """Given the last verdict's finding: the run hung, and has ended."""
+    too_early: Rule[WindowT]
+    awaited: Rule[WindowT]
+    """Something that the first verdict waits for."""
+    causes: Mapping[Kind, Rule[WindowT]]
+    """What can hold a share of the time."""
+    unexplained: Rule[WindowT]
+    """Time in no phase: outranks a cause that holds less."""
+    limits: tuple[Rule[WindowT], ...]
+    """The first that speaks when no cause holds and memory does not grow."""
+    at_work: Rule[WindowT]
+    """What the GPU is busy with: with a sub or a share it is a verdict even in few steps."""
+    notes: tuple[NoteRow[WindowT], ...]
+    enter_low: float
+    """The lower bound of a cause's share must exceed this for it to enter."""
+    swap_renewed: float
+    """Part of the window that must be new before another cause takes the headline."""
+    most_confident: float
+    """Cap on the confidence, 0 to 1; a stall that marks show is certain."""
+
+
+def _never(*_: object) -> None:
+    """For what a kind of window cannot show."""
+
+
+BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
+    stalled=stalled,
+    ended_stalled=ended_stalled,
+    too_early=warming_up,
+    awaited=gpu_clock_due,
+    causes={
+        "input": input_bound,
+        "h2d": h2d,
+        "sync": sync,
+        "allocator": allocator,
+        "launch": launch,
+        "host": host,
+        "optimizer": optimizer,
+        "checkpoint": checkpoint,
+        "evaluation": evaluation,
+        "recompile": recompile,
+        "contention": contention,
+        "throttled": throttled,
+        "straggler": straggler,
+    },
+    unexplained=unattributed,
+    limits=(unattributed, incomplete, healthy, compute),
+    at_work=compute,
+    notes=NOTES,
+    enter_low=ENTER_LOW,
+    swap_renewed=SWAP_RENEWED,
+    most_confident=1.0,
+)
+"""With a probe. `communication` has no rule yet: DDP's own timings are not read."""
+BY_SAMPLES: Final[Rulebook[SampleWindow]] = Rulebook(
+    stalled=unmoved,
+    ended_stalled=_never,
+    too_early=too_early,
+    awaited=_never,
+    causes={
+        "input": input_by_samples,
+        "sync": no_probe.sync,
+        "host": no_probe.host,
+        "optimizer": no_probe.optimizer,
+        "checkpoint": no_probe.checkpoint,
+        "evaluation": no_probe.evaluation,
+        "recompile": no_probe.recompile,
+        "contention": core_contention,
+        "throttled": throttled,
+    },
+    unexplained=_never,
+    limits=(no_cause,),
+    at_work=_never,
+    notes=(),
+    enter_low=SAMPLED_ENTER_LOW,
+    swap_renewed=SAMPLED_SWAP_RENEWED,
+    most_confident=SAMPLED_MOST_CONFIDENT,
+)
+"""Without a probe: the rules whose signals are there."""
