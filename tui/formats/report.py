@@ -29,7 +29,7 @@ def report_lines(snapshot: Snapshot, width: int) -> list[str]:
         *use_lines(snapshot, width),
         *memory_lines(snapshot, width),
         *around_lines(snapshot, width),
-        *labelled("missing", snapshot.status.missing, width),
+        *labelled("missing", [one.text for one in snapshot.status.missing], width),
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from ...probe.wire.messages import Batch, GpuStep, Hello, Step
+from ..verdict.findings import MissingSignal, Signal
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -256,12 +257,17 @@ class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):
 
 
 class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
-    """A source cannot deliver, and why; `fix` is what to do. `reason` "" takes it back."""
+    """A signal cannot be had, and why. `reason` "": it can again."""
 
-    source: str
-    """"feed", "nvml", "stacks", "worker stacks", "process", "page"."""
+    source: Signal
     reason: str
     fix: str = ""
+    instead: str = ""
+
+    @property
+    def signal(self) -> MissingSignal:
+        """What is missing."""
+        return MissingSignal(self.source, self.reason, self.fix, self.instead)
 
 
 class TargetEnded(Observation, frozen=True, kw_only=True, tag="ended"):

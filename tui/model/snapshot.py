@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..verdict.findings import Finding, Verdict
+from ..verdict.findings import Finding, MissingSignal, Verdict
 from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
 
 if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
@@ -240,8 +240,7 @@ class Status:
     cost_share: float | None
     """Probe cost, part of the step (marks a step times the measured cost of one)."""
     monitor_cpu_percent: float | None
-    missing: tuple[str, ...]
-    """"source: reason. fix", one line each."""
+    missing: tuple[MissingSignal, ...]
     replay: str | None = None
     """What is replayed ("recorded on an NVIDIA H200, 2026-11-21"); None while live."""
     recording: str | None = None

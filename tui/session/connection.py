@@ -7,6 +7,7 @@ from ...probe.wire import page
 from ...probe.wire.messages import Batch
 from ..model.observations import Link, Missing, PageSeen, TargetEnded
 from ..model.snapshot import Status
+from ..verdict.findings import MissingSignal, Signal
 
 COST_LOOKS: Final = 300
 """A minute of messages: the probe's cost is a mean over it."""
@@ -40,8 +41,7 @@ class ConnectionStore:
         """(sent_ns, marks)"""
         self._mark_cost_ns: int | None = None
         self._monitor_cpu_percent: float | None = None
-        self._missing: dict[str, tuple[int, str]] = {}
-        """(since when, the line) by source."""
+        self._missing: dict[Signal, Missing] = {}
 
     def delivered(self, t_ns: int, batch: Batch, lost: int) -> None:
         """A message came."""
@@ -75,9 +75,7 @@ class ConnectionStore:
         if not missing.reason:
             self._missing.pop(missing.source, None)
             return
-        fix = f". {missing.fix}" if missing.fix else ""
-        line = f"{missing.source}: {missing.reason}{fix}"
-        self._missing[missing.source] = (missing.t_ns, line)
+        self._missing[missing.source] = missing
 
     def monitor_used(self, cpu_percent: float) -> None:
         """The monitor's own CPU, of one core."""
@@ -94,22 +92,22 @@ class ConnectionStore:
         """It has ended, or its probe said good-bye and it may live on for long."""
         return self.ended is not None or self._link == "left"
 
-    def lacks(self, source: str) -> bool:
-        """Whether it was said that this source cannot deliver."""
-        return source in self._missing
+    def lacks(self, signal: Signal) -> bool:
+        """Whether its source has reported that it cannot deliver."""
+        return signal in self._missing
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """One line for every signal that is not there."""
+    def missing(self) -> tuple[MissingSignal, ...]:
+        """Every signal that cannot be had, but for those that failed because the target ended."""
         until_ns = None if self.ended is None else self.ended.t_ns - DYING_NS
-        lines = [
-            line
-            for since_ns, line in self._missing.values()
-            if until_ns is None or since_ns < until_ns
+        signals = [
+            missing.signal
+            for missing in self._missing.values()
+            if until_ns is None or missing.t_ns < until_ns
         ]
-        if self.fault and not any(self.fault in line for line in lines):
-            lines.append(f"probe: {self.fault}")
-        return tuple(lines)
+        if self.fault and not any(self.fault in one.why for one in signals):
+            signals.append(MissingSignal("probe", self.fault))
+        return tuple(signals)
 
     def status(self, now_ns: int) -> Status:
         """For the faces."""

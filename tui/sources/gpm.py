@@ -224,9 +224,10 @@ class UtilizationReader:
 # The best source of activity that a device has: GPM, NVML's samples, NVML's utilization.
 
 Reader = GpmReader | SamplesReader | UtilizationReader
-NO_GPM: Final = (
-    "needs Hopper or newer; NVML's utilization stands in, ~1 s average: blind to how much of it is "
-    "at work, and to steps under ~2 s"
+NO_GPM: Final = "needs Hopper or newer"
+INSTEAD: Final = (
+    "NVML's utilization stands in, ~1 s average: blind to how much of the GPU is at work, and to "
+    "steps under ~2 s"
 )
 STALE: Final = "the device does not refresh its counters"
 
@@ -252,6 +253,11 @@ class Ladder:
         return STALE if stale else self._why
 
     @property
+    def instead(self) -> str:
+        """What stands in for GPM; "" where nothing does."""
+        return "" if isinstance(self._reader, GpmReader) else INSTEAD
+
+    @property
     def due_ns(self) -> int:
         """When to read next."""
         return self._reader.due_ns
@@ -275,6 +281,6 @@ class Ladder:
     def _step_down(self, error: Exception) -> None:
         self.close()
         if self._rungs.pop(0) is GpmReader:
-            self._why = f"the counters cannot be read ({error}); utilization stands in"
+            self._why = f"the counters cannot be read ({error})"
         if self._rungs:
             self._reader = self._rungs[0](self._nvml, self._device, self._index)

@@ -141,7 +141,7 @@ class ProcessSource:
     """Reads the target, its workers and its other children, and who started it. A target that is
     gone ends it."""
 
-    name = "process"
+    name: Final = "process"
     interval_ns = LOOK_NS
 
     def __init__(self, pid: int) -> None:

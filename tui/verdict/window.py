@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
+from .findings import MissingSignal
 from .statistics import Share
 
 SeenBy = Literal["py-spy", "probe"]
@@ -237,7 +238,7 @@ class Window:
     open_step: OpenStep | None
     gpu_present: bool
     ended: bool
-    missing: tuple[str, ...]
+    missing: tuple[MissingSignal, ...]
     gpu_steps: tuple[GpuStep, ...] = ()
     """The window's steps on the GPU's clock, those that were measured; oldest first."""
     gpu_clocked: bool = False

@@ -17,6 +17,7 @@ from gpuwatch.tui.model.observations import (
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import MissingSignal
 from tests.unit.session.making import (
     HELLO,
     MS,
@@ -209,12 +210,12 @@ def test_a_silent_link_is_said_and_comes_back() -> None:
     assert picture(store, 500).status.state == "live"
 
 
-def test_missing_sources_are_lines_until_they_are_taken_back() -> None:
+def test_signals_are_missing_until_they_are_taken_back() -> None:
     store, engine = session()
     fix = "install the driver"
     store.ingest(Missing(t_ns=0, source="nvml", reason="no NVIDIA driver", fix=fix))
-    assert picture(store, 0).status.missing == ("nvml: no NVIDIA driver. install the driver",)
-    assert engine.windows[-1].missing == ("nvml: no NVIDIA driver. install the driver",)
+    assert picture(store, 0).status.missing == (MissingSignal("nvml", "no NVIDIA driver", fix),)
+    assert engine.windows[-1].missing == (MissingSignal("nvml", "no NVIDIA driver", fix),)
     store.ingest(Missing(t_ns=1, source="nvml", reason=""))
     assert picture(store, 10).status.missing == ()
 
@@ -227,14 +228,16 @@ def test_what_fails_because_the_process_ended_is_not_missing() -> None:
     store.ingest(Missing(t_ns=12 * S, source="feed", reason="no message"))
     store.ingest(Link(t_ns=12 * S, state="silent"))
     seen = picture(store, 13_000)
-    assert seen.status.missing == ("nvml: no NVIDIA driver",)
+    assert seen.status.missing == (MissingSignal("nvml", "no NVIDIA driver"),)
     assert texts(seen)[-1] == "the process ended"
 
 
 def test_a_probe_that_gave_up_is_missing_by_its_own_words() -> None:
     store, _ = session()
     store.ingest(delivered([], 1, fault="a hook failed: KeyError('x')"))
-    assert picture(store, 2).status.missing == ("probe: a hook failed: KeyError('x')",)
+    assert picture(store, 2).status.missing == (
+        MissingSignal("probe", "a hook failed: KeyError('x')"),
+    )
 
 
 def test_memory_points_lie_a_second_apart_whoever_looks() -> None:

@@ -113,7 +113,7 @@ def test_launching_is_not_claimed_without_its_signals(on_gpu: dict, told: object
 
 def test_a_badly_aligned_clock_is_said() -> None:
     seen = gpu_window(LAUNCHING, {**LAUNCHING_ON_GPU, "uncertain_ns": 400_000})
-    assert any("not aligned well enough" in line for line in missing_of(seen))
+    assert any("not aligned well enough" in one.why for one in missing_of(seen))
     found = compute(seen)
     assert found is not None
     assert "or launching to it" in found.headline
@@ -151,7 +151,7 @@ def test_too_few_measured_steps_leave_the_hosts_clock() -> None:
     few = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),)).gpu_steps[:3]
     seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),), gpu_steps=few)
     assert input_bound(seen) is not None
-    assert any(line.startswith("gpu clock") for line in missing_of(seen))
+    assert any(one.signal == "gpu clock" for one in missing_of(seen))
 
 
 def test_before_the_gpus_clock_has_spoken_nothing_is_claimed() -> None:

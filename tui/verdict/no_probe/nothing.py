@@ -1,7 +1,9 @@
 """What is said before there is enough, and when no cause holds."""
 
+from typing import Final
+
 from .. import thresholds
-from ..findings import Evidence, Finding
+from ..findings import Evidence, Finding, Signal, find_missing
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of
 from ..rules.compute import KINDS_OF_WORK, work_of
@@ -10,15 +12,22 @@ from ..scoring import plain
 from ..window import Still, Window
 from .samples import about, knows_gpu, sampled_of
 
+WITHOUT: Final[tuple[tuple[Signal, str], ...]] = (
+    ("torch", "no torch in it"),
+    ("stacks", "its stacks are not sampled"),
+)
+"""Signals without which there will be no verdict."""
+
 
 def too_early(window: Window) -> Finding | None:
     """Until there are samples enough; or why there will be none."""
     have = sampled_of(window).samples
     if have >= thresholds.SAMPLED_LEAST:
         return None
-    for source, why in (("torch", "no torch in it"), ("stacks", "its stacks are not sampled")):
-        if (line := _missing(window, source)) is not None:
-            return plain("incomplete", source, "info", f"no verdict: {why}", (_told(line),))
+    for signal, why in WITHOUT:
+        if (missing := find_missing(window.missing, signal)) is not None:
+            evidence = (Evidence(missing.reason, "proc"),)
+            return plain("incomplete", signal, "info", f"no verdict: {why}", evidence)
     if not have:
         return plain("warming-up", None, "info", "no sample of the training yet")
     return plain("warming-up", None, "info", f"{have} of {thresholds.SAMPLED_LEAST} samples")
@@ -56,14 +65,6 @@ def nothing(window: Window) -> Finding:
     if found is not None:
         return found
     return plain("compute", None, "info", "the GPU is the limit", (busy, *seen))
-
-
-def _missing(window: Window, source: str) -> str | None:
-    return next((line for line in window.missing if line.startswith(f"{source}:")), None)
-
-
-def _told(line: str) -> Evidence:
-    return Evidence(line.partition(": ")[2], "proc")
 
 
 # The main thread's stack does not move, and nothing else does either.
