@@ -110,7 +110,7 @@ def stalled(snapshot: Snapshot) -> Snapshot:
 
 def ended(snapshot: Snapshot) -> Snapshot:
     """The target was killed."""
-    status = replace(snapshot.status, state="ended", ended="killed by SIGKILL 12 s ago")
+    status = replace(snapshot.status, state="ended", ended="was killed (signal 9) 12 s ago")
     return replace(snapshot, t_ns=snapshot.t_ns + 12 * S, status=status)
 
 
@@ -148,7 +148,7 @@ def healthy_without_gpu(snapshot: Snapshot) -> Snapshot:
     """Nothing above the threshold, on a machine without a GPU."""
     saw = snapshot.sawtooth
     assert saw is not None
-    own = replace(saw, title="process computes %", source="hook, 100 ms", note=NO_GPU_NOTE)
+    own = replace(saw, title="CPU busy %", source="hook, 100 ms", note=NO_GPU_NOTE)
     missing = (MissingSignal("nvml", "no NVIDIA driver found (libnvidia-ml.so.1)"),)
     evidence = (Evidence("data wait 2% and Python between the phases 3% of a step", "hook"),)
     finding = replace(

@@ -66,4 +66,4 @@ def test_of_a_recording_the_surroundings_are_not_asked() -> None:
         raise AssertionError(pid)
 
     text = picture_of((100, 30), replayed, keys=["d"], gather=never)
-    assert "a recording does not tell" in text
+    assert "not in a recording" in text

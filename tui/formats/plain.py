@@ -121,7 +121,7 @@ def heartbeat(snapshot: Snapshot) -> str:
     word = WORDS[snapshot.verdict.finding.kind]
     status, steps, now = snapshot.status, snapshot.steps, snapshot.open_step
     if status.state == "ended":
-        return f"the process {status.ended} · {word}"
+        return f"training {status.ended} · {word}"
     said: list[str] = []
     if steps is not None:
         said.append(f"step {numbers.count(steps.total)}")

@@ -1,16 +1,16 @@
-"""The monitor's own state: what it hears, what it lost, what it costs, what it cannot see."""
+"""The connection to the target: freshness, losses, the probe's cost, what is missing, the end."""
 
 from collections import deque
-from typing import Final
+from typing import Final, Literal
 
 from ...probe.wire import page
 from ...probe.wire.messages import Batch
-from ..model.observations import Link, Missing, PageSeen, TargetEnded
-from ..model.snapshot import Status
+from ..model.observations import Link, LinkState, Missing, PageSeen, TargetEnded
+from ..model.snapshot import RunState, Status
 from ..verdict.findings import MissingSignal, Signal
 
 COST_LOOKS: Final = 300
-"""A minute of messages: the probe's cost is a mean over it."""
+"""Messages of about a minute, over which the probe's cost is a mean."""
 DYING_NS: Final = 1_500_000_000
 """The end is seen within a second; what fails from a little before it fails because of it."""
 WITHOUT: Final = "probe"
@@ -27,11 +27,11 @@ class ConnectionStore:
         self.fault: str | None = None
         """Why the probe is disarmed or has no socket."""
         self.hooked = False
-        """A probe has been heard or read."""
+        """A probe has answered, or its page was read."""
         self.unprobed = False
-        """There is none, and the run is watched without."""
-        self._link = "connecting"
-        self._said_goodbye = False
+        """There is none: the run is watched without."""
+        self._link: LinkState | Literal["connecting"] = "connecting"
+        self._interpreter_exited = False
         self._page_state: int | None = None
         self._last_message_ns: int | None = None
         self._lost_messages = 0
@@ -64,7 +64,7 @@ class ConnectionStore:
 
     def linked(self, link: Link) -> None:
         """The feed changed its state."""
-        self._said_goodbye = link.state == "left" and link.detail == "exiting"
+        self._interpreter_exited = link.state == "left" and link.detail == "exiting"
         if link.state != "malformed":
             self._link = link.state
 
@@ -83,13 +83,13 @@ class ConnectionStore:
 
     @property
     def killed(self) -> bool:
-        """It has ended, and its probe was at work until then: a signal ended it, or it crashed."""
-        left = self._said_goodbye or not self.hooked
-        return self.ended is not None and not left and self._page_state == page.STATE_ARMED
+        """It has ended while its probe was at work: by a signal, or a crash."""
+        in_order = self._interpreter_exited or not self.hooked
+        return self.ended is not None and not in_order and self._page_state == page.STATE_ARMED
 
     @property
     def marks_are_over(self) -> bool:
-        """It has ended, or its probe said good-bye and it may live on for long."""
+        """It has ended, or its probe has left while the process may live on."""
         return self.ended is not None or self._link == "left"
 
     def lacks(self, signal: Signal) -> bool:
@@ -127,7 +127,7 @@ class ConnectionStore:
             missing=self.missing,
         )
 
-    def _state(self, freshness_s: float | None) -> str:
+    def _state(self, freshness_s: float | None) -> RunState:
         if self.ended is not None:
             return "ended"
         if freshness_s is None and self.unprobed:
@@ -142,15 +142,16 @@ class ConnectionStore:
         if self.ended is None:
             return None
         ago_s = max(0, now_ns - self.ended.t_ns) / 1e9
-        return f"{self.ended.how} {_ago(ago_s)} ago{self._why_it_ended()}"
+        return f"{self._end_text(self.ended)} {_ago(ago_s)} ago"
 
-    def _why_it_ended(self) -> str:
-        """What the probe's last word tells of the end; "" where there was no probe."""
-        if self._said_goodbye or self._page_state == page.STATE_ENDED:
-            return ": its interpreter left in order"
-        if not self.killed:
-            return ""
-        return ": killed or crashed, its probe had no last word"
+    def _end_text(self, ended: TargetEnded) -> str:
+        """By its exit status; where that is not known, by whether the probe saw the interpreter
+        exit."""
+        if ended.code is not None or ended.signal is not None:
+            return ended.text
+        if self._interpreter_exited or self._page_state == page.STATE_ENDED:
+            return "exited normally"
+        return "was killed or crashed" if self.killed else ended.text
 
     def _cost_share(self) -> float | None:
         """Marks in the time between two messages, times what one costs, over that time."""

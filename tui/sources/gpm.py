@@ -42,7 +42,7 @@ METRICS: Final = {
 class GpmReader:
     """The counters of one device. Raises NVML's error where they cannot be read."""
 
-    source = "gpm"
+    source: Final = "gpm"
 
     def __init__(self, nvml: Any, device: Any, index: int) -> None:
         self._nvml = nvml
@@ -152,7 +152,7 @@ class SamplesReader:
     Raises NVML's error where the device keeps none.
     """
 
-    source = "samples"
+    source: Final = "samples"
 
     def __init__(self, nvml: Any, device: Any, index: int) -> None:
         self._nvml = nvml
@@ -192,7 +192,7 @@ class SamplesReader:
 class UtilizationReader:
     """The utilization of this moment. Raises NVML's error where there is none."""
 
-    source = "utilization"
+    source: Final = "utilization"
 
     def __init__(self, nvml: Any, device: Any, index: int) -> None:
         self._nvml = nvml
