@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, Final, Literal
 
-# How the screen shall look where a person said so; what they did not say the terminal decides.
+if sys.platform != "win32":
+    import termios
+
+CharsetName = Literal["unicode", "console", "ascii"]
+"""The console is Linux's own, with some 200 characters of its font."""
+ColourCount = Literal["none", "16", "many"]
 
 THEMES: Final = ("dark", "light", "contrast", "terminal")
 """In the order in which `T` goes through them; "terminal": the terminal's own palette."""
@@ -21,13 +26,13 @@ THEMES: Final = ("dark", "light", "contrast", "terminal")
 
 @dataclass(frozen=True, slots=True)
 class Appearance:
-    """The options of the commands that open a screen."""
+    """How the screen looks, by the options of the commands that open one."""
 
     theme: str = THEMES[0]
     ascii_only: bool = False
     colour: bool = True
     mouse: bool = False
-    """Off: the terminal's own selection of text goes on working."""
+    """Off, the terminal's own text selection works."""
     frames_s: float | None = None
     """Frames a second; None: 4, or 2 over SSH."""
 
@@ -36,9 +41,6 @@ def after(theme: str) -> str:
     """The next theme, the first after the last."""
     return THEMES[(THEMES.index(theme) + 1) % len(THEMES)]
 
-
-if sys.platform != "win32":
-    import termios
 
 HARD_DEADLINE_S: Final = 1.5
 """After a signal, the orderly way out may take this long."""
@@ -73,7 +75,7 @@ def _is_tty(stream: Any) -> bool:
         return False
 
 
-def charset_name(environ: Mapping[str, str] = os.environ) -> Literal["unicode", "console", "ascii"]:
+def charset_name(environ: Mapping[str, str] = os.environ) -> CharsetName:
     """What the terminal can show, by what the environment says of it.
 
     A locale that is not set at all says nothing (most containers): Unicode.
@@ -87,7 +89,7 @@ def charset_name(environ: Mapping[str, str] = os.environ) -> Literal["unicode", 
     return "unicode"
 
 
-def colour_count(environ: Mapping[str, str] = os.environ) -> Literal["none", "16", "many"]:
+def colour_count(environ: Mapping[str, str] = os.environ) -> ColourCount:
     """Colours to use: none with NO_COLOR, the 16 named ones where no more are announced."""
     if environ.get("NO_COLOR"):
         return "none"

@@ -71,9 +71,7 @@ def test_without_a_terminal_the_screen_becomes_plain_and_says_why(tmp_path: Path
 
 
 @pytest.mark.parametrize("face", ["--plain", "--json"])
-@pytest.mark.parametrize(
-    ("kill", "how"), [(True, "killed or crashed"), (False, "interpreter left in order")]
-)
+@pytest.mark.parametrize(("kill", "how"), [(True, "was killed"), (False, "exited normally")])
 def test_the_end_of_the_process_is_told_and_is_a_normal_end(
     tmp_path: Path, face: str, kill: bool, how: str
 ) -> None:

@@ -194,7 +194,7 @@ def test_the_monitor_asks_when_nothing_moves_and_shows_what_it_is_told(tmp_path:
     assert last.trees is not None
     assert last.trees.told == "probe"
     assert any("holds (train.py" in frame for one in last.trees.all.merged for frame in one.frames)
-    assert any(line.startswith("stacks: ") for line in last.status.missing)
+    assert any(one.signal == "stacks" for one in last.status.missing)
 
 
 STRANGER = """

@@ -9,6 +9,7 @@ from gpuwatch.tui.model.observations import OtherProcess
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.timeseries.series import Series
 from gpuwatch.tui.timeseries.writer import Growing
+from gpuwatch.tui.verdict.findings import MissingSignal
 from tests.tui.fake_run import GIB, MS, START, STEP_MS, S, busy
 from tests.tui.states import four_gpus, healthy_without_gpu, on_gpm
 
@@ -102,7 +103,13 @@ def before_hopper(snapshot: Snapshot) -> Snapshot:
     for at in range(last - 300, last + 1):
         growing.add(at * 200 * MS, busy(at * 200 * MS - 100 * MS))
     gpu = msgspec.structs.replace(run.gpus[0], name="NVIDIA A100-SXM4-80GB", power_limit_w=400.0)
-    missing = ("gpm: needs Hopper or newer; utilization stands in, blind to how much is at work",)
+    missing = (
+        MissingSignal(
+            "gpm",
+            "needs Hopper or newer",
+            instead="utilization stands in, blind to how much is at work",
+        ),
+    )
     return replace(
         run,
         gpus=(gpu,),
@@ -115,7 +122,7 @@ def before_hopper(snapshot: Snapshot) -> Snapshot:
 def without(snapshot: Snapshot) -> Snapshot:
     """No driver at all."""
     run = healthy_without_gpu(snapshot)
-    missing = ("nvml: no NVIDIA driver (libnvidia-ml.so.1)",)
+    missing = (MissingSignal("nvml", "no NVIDIA driver (libnvidia-ml.so.1)"),)
     assert run.sawtooth is not None
     series = replace(run.sawtooth.series, name="computes", source="hook", device=None)
     return replace(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 
 from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.verdict.findings import Evidence, Finding
+from gpuwatch.tui.verdict.findings import Evidence, Finding, MissingSignal
 from gpuwatch.tui.verdict.memory.trends import Exhaustion
 from tests.tui import fake_memory, states
 from tests.tui.fake_memory import GIB, MIB
@@ -94,8 +94,8 @@ def growing(snapshot: Snapshot) -> Snapshot:
 def without_gpu(snapshot: Snapshot) -> Snapshot:
     """A machine without one: the process and its workers alone."""
     run = states.healthy_without_gpu(snapshot)
-    told = ("nvml: no NVIDIA driver found (libnvidia-ml.so.1)",)
-    return replace(run, trends=(), status=replace(run.status, missing=told))
+    missing = (MissingSignal("nvml", "no NVIDIA driver found (libnvidia-ml.so.1)"),)
+    return replace(run, trends=(), status=replace(run.status, missing=missing))
 
 
 def several_gpus(snapshot: Snapshot) -> Snapshot:

@@ -16,7 +16,7 @@ from gpuwatch.tui.model.snapshot import (
     Status,
 )
 from gpuwatch.tui.timeseries.step_edges import NO_STEPS, StepEdges
-from gpuwatch.tui.verdict.findings import Evidence, Finding, Kind, Note, Verdict
+from gpuwatch.tui.verdict.findings import Evidence, Finding, Kind, MissingSignal, Note, Verdict
 from gpuwatch.tui.verdict.history import PastVerdict, VerdictTimeline
 from tests.tui import fake_stacks
 from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S, busy, series_of
@@ -110,7 +110,7 @@ def stalled(snapshot: Snapshot) -> Snapshot:
 
 def ended(snapshot: Snapshot) -> Snapshot:
     """The target was killed."""
-    status = replace(snapshot.status, state="ended", ended="killed by SIGKILL 12 s ago")
+    status = replace(snapshot.status, state="ended", ended="was killed (signal 9) 12 s ago")
     return replace(snapshot, t_ns=snapshot.t_ns + 12 * S, status=status)
 
 
@@ -122,8 +122,10 @@ def incomplete(snapshot: Snapshot) -> Snapshot:
         "add `import probe; probe.install()` to train.py, or start it with gpuwatch run",
     )
     missing = (
-        "feed: no probe in process 48213",
-        "stacks: ptrace refused (yama ptrace_scope=1). sudo -E gpuwatch attach 48213",
+        MissingSignal("feed", "no probe in process 48213"),
+        MissingSignal(
+            "stacks", "ptrace refused (yama ptrace_scope=1)", "sudo -E gpuwatch attach 48213"
+        ),
     )
     status = Status("no probe", "live", None, None, 0, 0, None, 2.2, missing)
     verdict = Verdict(finding, 0.0, None, None, (), missing)
@@ -146,8 +148,8 @@ def healthy_without_gpu(snapshot: Snapshot) -> Snapshot:
     """Nothing above the threshold, on a machine without a GPU."""
     saw = snapshot.sawtooth
     assert saw is not None
-    own = replace(saw, title="process computes %", source="hook, 100 ms", note=NO_GPU_NOTE)
-    missing = ("nvml: no NVIDIA driver found (libnvidia-ml.so.1)",)
+    own = replace(saw, title="CPU busy %", source="hook, 100 ms", note=NO_GPU_NOTE)
+    missing = (MissingSignal("nvml", "no NVIDIA driver found (libnvidia-ml.so.1)"),)
     evidence = (Evidence("data wait 2% and Python between the phases 3% of a step", "hook"),)
     finding = replace(
         _says("healthy", "no cause holds 10% of a step", evidence=evidence), severity="info"

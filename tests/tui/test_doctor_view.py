@@ -9,6 +9,7 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.discovery.access import no_stacks
 from gpuwatch.tui.model.machine_facts import MachineFacts, PtraceFact
 from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.verdict.findings import MissingSignal
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import assert_golden, picture_of, screen_text
 from tests.unit.doctor.surroundings import FACTS
@@ -21,7 +22,7 @@ def without_stacks(snapshot: Snapshot) -> Snapshot:
     """As on Ubuntu, without root."""
     status = replace(
         snapshot.status,
-        missing=(f"stacks: {YAMA}: charts work, stacks are off. {SYSCTL}",),
+        missing=(MissingSignal("stacks", f"{YAMA}: charts work, stacks are off", SYSCTL),),
         lost_messages=7,
     )
     return replace(snapshot, stacks=None, status=status)
@@ -65,4 +66,4 @@ def test_of_a_recording_the_surroundings_are_not_asked() -> None:
         raise AssertionError(pid)
 
     text = picture_of((100, 30), replayed, keys=["d"], gather=never)
-    assert "a recording does not tell" in text
+    assert "not in a recording" in text

@@ -10,6 +10,7 @@ from gpuwatch.tui.discovery.access import no_stacks
 from gpuwatch.tui.model.observations import DumpSeen, StackCount
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.stacks import DumpStore
+from gpuwatch.tui.verdict.findings import MissingSignal
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import assert_golden, screen_text
 
@@ -39,7 +40,7 @@ def hanging(snapshot: Snapshot) -> Snapshot:
     standing = book.standing(0)
     assert standing is not None
     reason, fix = no_stacks(1, contained=False)
-    status = replace(snapshot.status, missing=(f"stacks: {reason}. {fix}",))
+    status = replace(snapshot.status, missing=(MissingSignal("stacks", reason, fix),))
     return replace(snapshot, stacks=None, trees=standing.trees, status=status)
 
 

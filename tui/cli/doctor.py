@@ -12,7 +12,7 @@ from .options import Manual, examples
 from .output import width, write_lines
 
 if TYPE_CHECKING:
-    from ..doctor.check import Check
+    from ..doctor.checks import Check
     from ..model.machine_facts import TargetFact
     from ..model.snapshot import Snapshot
 
@@ -70,28 +70,28 @@ def _watched(pid: int) -> "tuple[TargetFact, Snapshot | None, int]":
     except NoProcessError:
         raise
     except GpuwatchError as error:
-        said = f"{error.what}: {error.why}" if error.why else error.what
-        return TargetFact(pid, "", "", None, said, error.fix.strip()), None, error.exit_code
+        fault = f"{error.what}: {error.why}" if error.why else error.what
+        return TargetFact(pid, "", "", None, fault, error.fix.strip()), None, error.exit_code
     snapshot = watch(picture, _Silence(), for_duration(WATCH_S))
     hello = snapshot.hello
-    spoken = None if hello is None else hello.schema
+    schema = None if hello is None else hello.schema
     version = "" if hello is None else hello.probe
-    return TargetFact(pid, snapshot.script, version, spoken, fault=""), snapshot, 0
+    return TargetFact(pid, snapshot.script, version, schema, fault=""), snapshot, 0
 
 
 def lines(checks: "Sequence[Check]", columns: int) -> list[str]:
     """A check a line, what changes it below; the sum at the end."""
     from ..doctor.checks import GLYPHS, WORDS
 
-    said: list[str] = []
+    out: list[str] = []
     for check in checks:
         head = f" {GLYPHS[check.state]} {check.id}".ljust(LABEL)
-        said += _wrapped(head, check.says, columns)
+        out += _wrapped(head, check.says, columns)
         if check.fix:
-            said += _wrapped(" " * LABEL + "→ ", check.fix, columns)
+            out += _wrapped(" " * LABEL + "→ ", check.fix, columns)
     states = [check.state for check in checks]
     sums = [f"{states.count(state)} {word}" for state, word in WORDS.items() if state in states]
-    return [*said, "", " · ".join(sums)]
+    return [*out, "", " · ".join(sums)]
 
 
 def _wrapped(head: str, text: str, columns: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ...probe.wire.messages import GpuMemory
 from ..model.observations import Activity, GpuUse, OtherProcess
 from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot, Status, StepStats
-from ..verdict.findings import Evidence, Finding, Note, Verdict
+from ..verdict.findings import Evidence, Finding, MissingSignal, Note, Verdict
 from ..verdict.history import Held, PastVerdict
 from ..verdict.window import OpenStep, Sampled
 
@@ -267,7 +267,7 @@ def _rank(rank: Rank, now_ns: int) -> Record:
     }
 
 
-def _verdict(verdict: Verdict, missing: tuple[str, ...]) -> Record:
+def _verdict(verdict: Verdict, missing: tuple[MissingSignal, ...]) -> Record:
     finding = verdict.finding
     return {
         "kind": finding.kind,
@@ -285,7 +285,7 @@ def _verdict(verdict: Verdict, missing: tuple[str, ...]) -> Record:
         "advice": list(finding.advice),
         "contributors": [_contributor(other) for other in verdict.contributors],
         "either": list(verdict.either),
-        "missing": list(dict.fromkeys(verdict.missing + missing)),
+        "missing": [one.text for one in dict.fromkeys(verdict.missing + missing)],
         "notes": [_note(note) for note in verdict.notes],
     }
 

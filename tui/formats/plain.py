@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from ..model.snapshot import Event, Snapshot
+from ..verdict.findings import MissingSignal
 from ..wording import numbers
 from ..wording.gpu import does_words
 from ..wording.steps import share_words
@@ -63,7 +64,7 @@ class PlainView:
         self._said: VerdictKey | None = None
         """What was written last."""
         self._heartbeat_ns: int | None = None
-        self._missing: set[str] = set()
+        self._missing: set[MissingSignal] = set()
         self._noted: set[str] = set()
         """Texts of the notes that were written."""
         self._events: set[Event] = set()
@@ -98,9 +99,9 @@ class PlainView:
         return ["", rule, *report_lines(snapshot, self._width)]
 
     def _missing_lines(self, snapshot: Snapshot) -> list[str]:
-        new = [line for line in snapshot.status.missing if line not in self._missing]
+        new = [one for one in snapshot.status.missing if one not in self._missing]
         self._missing.update(new)
-        return [f"without {line}" for line in new]
+        return [f"without {one.text}" for one in new]
 
     def _new_events(self, snapshot: Snapshot) -> list[str]:
         """A verdict that changed gets its block."""
@@ -120,7 +121,7 @@ def heartbeat(snapshot: Snapshot) -> str:
     word = WORDS[snapshot.verdict.finding.kind]
     status, steps, now = snapshot.status, snapshot.steps, snapshot.open_step
     if status.state == "ended":
-        return f"the process {status.ended} · {word}"
+        return f"training {status.ended} · {word}"
     said: list[str] = []
     if steps is not None:
         said.append(f"step {numbers.count(steps.total)}")

@@ -29,7 +29,7 @@ def report_lines(snapshot: Snapshot, width: int) -> list[str]:
         *use_lines(snapshot, width),
         *memory_lines(snapshot, width),
         *around_lines(snapshot, width),
-        *labelled("missing", snapshot.status.missing, width),
+        *labelled("missing", [one.text for one in snapshot.status.missing], width),
     ]
 
 
@@ -44,9 +44,9 @@ def _header(snapshot: Snapshot) -> list[str]:
 
 def _status(status: Status) -> list[str]:
     """How the monitor does: what it costs, what it lost, how fresh it is, how it ended."""
-    said = [status.mode]
+    said: list[str] = [status.mode]
     if status.ended is not None:
-        said.append(f"the process {status.ended}")
+        said.append(f"training {status.ended}")
     elif status.state != "live":
         said.append(status.state)
     if status.cost_share is not None:

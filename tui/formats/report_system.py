@@ -291,10 +291,10 @@ def _stacks(snapshot: Snapshot, width: int) -> list[str]:
     if snapshot.stacks is not None:
         lines += labelled("stacks", _places(snapshot.stacks, "all moments"), width)
     trees = snapshot.trees
-    if trees is not None and trees.told == "probe":
+    if trees is not None and trees.sorted_by == "dump":
         lines += labelled("stacks", _by_probe(trees.all), width)
-    elif trees is not None and trees.told and trees.idle.samples:
-        when = "while the GPU is idle" if trees.told == "gpu" else "while it waits for data"
+    elif trees is not None and trees.sorted_by != "none" and trees.idle.samples:
+        when = "while the GPU is idle" if trees.sorted_by == "gpu" else "while it waits for data"
         lines += labelled("" if lines else "stacks", _places(trees.idle.summary, when), width)
     return lines
 

@@ -1,15 +1,17 @@
-"""What the doctor is told of the surroundings: read once, at the edge (sources/surroundings.py)."""
+"""What the doctor checks of the machine; read by sources/surroundings.py."""
 
 from dataclasses import dataclass
+
+from ..terminal import CharsetName, ColourCount
 
 
 @dataclass(frozen=True, slots=True)
 class GpuFact:
-    """One device that NVML names."""
+    """One device, by NVML."""
 
     name: str
     gpm: bool
-    """It has the counters that are read every 100 ms."""
+    """It has counters that can be read every 100 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,32 +25,32 @@ class DriverFact:
 
 @dataclass(frozen=True, slots=True)
 class PtraceFact:
-    """Whether this user may look into processes."""
+    """Whether this user may read the memory of other processes."""
 
     scope: int | None
     """Yama's ptrace_scope; None where the kernel has no Yama."""
     capable: bool
     """CAP_SYS_PTRACE: scope 1 does not bind."""
     in_container: bool
-    """One that can be told for one, or that keeps the right from root."""
+    """A container is recognised, or root lacks CAP_SYS_PTRACE."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoresFact:
-    """Cores that the process may use (this one, where no process is given)."""
+    """Cores that the process may use, or this one where none is given."""
 
     allowed: float
-    """By affinity and quota, the smaller."""
+    """The smaller of affinity and quota."""
     machine: int
     quota_periods: int | None = None
     """Periods of the CPU quota so far; None without a quota."""
     quota_cut: int = 0
-    """Those in which it held the group back."""
+    """Those in which the quota throttled the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryFact:
-    """Bytes that the process can have: the machine's, or its cgroup's limit."""
+    """Bytes that the process can have: the machine's memory, or its cgroup's limit."""
 
     total: int
     available: int
@@ -60,10 +62,8 @@ class TerminalFact:
     """What the terminal can show."""
 
     term: str
-    colours: str
-    """"many", "16", "none"."""
-    charset: str
-    """"unicode", "console", "ascii"."""
+    colours: ColourCount
+    charset: CharsetName
     clipboard: bool
     screen: str
     """Why there can be no screen; "" where there can."""
@@ -72,16 +72,16 @@ class TerminalFact:
 
 @dataclass(frozen=True, slots=True)
 class TargetFact:
-    """The process that was asked about."""
+    """The process given to the doctor."""
 
     pid: int
     script: str
     probe: str
     """Version of its probe; "" without one."""
     schema: int | None
-    """Of the wire, by the probe; None without one."""
+    """Version of the probe's messages; None without a probe."""
     fault: str
-    """Why it cannot be watched, else ""."""
+    """Why it cannot be watched; "" where it can."""
     fix: str = ""
 
 
@@ -96,7 +96,7 @@ class MachineFacts:
     """Its path, or ""."""
     ptrace: PtraceFact
     socket: str
-    """Why the directory of the sockets cannot be trusted or entered; "" where it can."""
+    """What is wrong with the directory of the sockets; "" where nothing is."""
     cores: CoresFact
     memory: MemoryFact
     terminal: TerminalFact

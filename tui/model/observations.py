@@ -4,11 +4,12 @@ Every observation carries `t_ns`, the monitor's `perf_counter_ns` when it was ta
 probe's clock too). Absent values are None with a reason elsewhere, never 0.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 from ...probe.wire.messages import Batch, GpuStep, Hello, Step
+from ..verdict.findings import MissingSignal, Signal
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -31,10 +32,14 @@ class Delivered(Observation, frozen=True, kw_only=True, tag="delivered"):
     """Messages missing before this one."""
 
 
-class Link(Observation, frozen=True, kw_only=True, tag="link"):
-    """The feed's state changed: "connected", "silent", "left" or "malformed"."""
+LinkState = Literal["connected", "silent", "left", "malformed"]
+"""The probe answers; it does not; it has said good-bye; a message could not be read."""
 
-    state: str
+
+class Link(Observation, frozen=True, kw_only=True, tag="link"):
+    """The feed's state changed."""
+
+    state: LinkState
     detail: str = ""
 
 
@@ -48,15 +53,18 @@ class PageSeen(Observation, frozen=True, kw_only=True, tag="page"):
     state: int
 
 
+ProcessRole = Literal["main", "worker", "child", "launcher", "rank"]
+"""Launchers, and ranks other than the target, are around its tree."""
+
+
 class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One process over the last interval."""
 
     pid: int
-    role: str
-    """"main", "worker", "child"; around them "launcher" and "rank"."""
+    role: ProcessRole
     name: str
     cpu_percent: float | None
-    """Of one core, over the interval; None in the first."""
+    """Of one core; None at first."""
     rss_bytes: int
     pss_bytes: int | None
     """Proportional set size, where it was read (workers, every tenth time)."""
@@ -67,22 +75,22 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     threads: int
     run_delay_percent: float | None = None
     """Part of the interval in which its main thread was ready to run and no core was free for it
-    (schedstat); None where the kernel does not tell."""
+    (schedstat); None where the kernel does not report it."""
     file_bytes: int | None = None
     """Pages of files in it, which are let go when memory is short: of the main process in its
-    resident memory, of a worker in its proportional set size; None where that is not told."""
+    resident memory, of a worker in its proportional set size; None where that is not known."""
     thread_cpu_percent: float | None = None
-    """CPU of its main thread alone, of one core; None where the kernel does not tell."""
+    """CPU of its main thread alone, of one core; None where the kernel does not report it."""
     parent: int | None = None
     """Pid of its parent."""
     pin_cpu_percent: float | None = None
     """CPU of its thread that pins batches, of one core; None without one."""
     rank: int | None = None
-    """Of a launcher's other child: its RANK; None where that is not told."""
+    """Of a launcher's other child: its RANK; None where that is not known."""
 
 
 class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
-    """The target, its workers and its other children, and the machine around them."""
+    """The target's process tree, and the machine."""
 
     processes: tuple[ProcessUse, ...]
     cores: float
@@ -97,14 +105,17 @@ class ProcessesSeen(Observation, frozen=True, kw_only=True, tag="processes"):
     """What processes outside its tree use of the cores that it may run on, of one core; None while
     one of its own has only just been found."""
     around: tuple[ProcessUse, ...] = ()
-    """What is not of its tree: its launcher, and the launcher's other children."""
+    """Its launcher, and the launcher's other children."""
+
+
+ThreadRole = Literal["main", "worker", "pin", "other"]
+"""The training thread, a loader worker's, the one that pins batches, any other."""
 
 
 class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One distinct stack and how often it was seen."""
 
-    role: str
-    """"main", "worker", "pin" or "other"."""
+    role: ThreadRole
     pid: int
     thread: str
     frames: tuple[str, ...]
@@ -133,13 +144,13 @@ class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
 
 
 class DumpSeen(Observation, frozen=True, kw_only=True, tag="dump"):
-    """One look of the probe's own at all threads of its process."""
+    """The stacks of all threads, as the probe itself dumped them."""
 
     taken_ns: int
     stacks: tuple[StackCount, ...]
     """The training thread's is "main", and first."""
     left_out: int
-    """Threads that were too many to tell of."""
+    """Threads left out because there were too many."""
 
 
 class OtherProcess(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -150,19 +161,22 @@ class OtherProcess(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Its command, or "" where it lives in another pid namespace."""
     memory_bytes: int | None
     sm_percent: float | None
-    """Its share of the device's time by NVML; None where that is not told."""
+    """Its share of the device's time by NVML; None where that is not known."""
+
+
+ActivitySource = Literal["gpm", "samples", "utilization"]
+"""GPM every 100 ms (Hopper and newer), or NVML's samples or utilization every 200 ms."""
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What one GPU did over one interval, which ended at the observation's `t_ns`.
 
-    Percent of the interval, 0 to 100; None where the source does not tell.
+    Percent of the interval, 0 to 100; None where the source has no such figure.
     """
 
     index: int
     """NVML's, as in `GpuUse`."""
-    source: str
-    """"gpm" (100 ms, Hopper and newer), "samples" or "utilization" (200 ms)."""
+    source: ActivitySource
     interval_ns: int
     busy: float | None
     """Anything at all ran: GPM's graphics utilisation, or NVML's."""
@@ -237,11 +251,11 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     backward_ns: int
     optimizer_ns: int
     device: int | None
-    """NVML's index of its GPU; None without one, or where nobody can tell which it is."""
+    """NVML's index of its GPU; None without one, or where it is not known which."""
     device_busy_percent: float | None = None
     """Of the interval, by NVML."""
     device_memory_bytes: int | None = None
-    """In use on the device, by whomever."""
+    """In use on the device, by all processes."""
     device_total_bytes: int | None = None
 
 
@@ -251,23 +265,43 @@ class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):
     world_size: int
     """Ranks of the whole job, those on other hosts included."""
     interval_ns: int
-    """What the rows speak of: the time up to `t_ns`."""
+    """The rows are of this long before `t_ns`."""
     ranks: tuple[RankUse, ...]
 
 
 class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
-    """A source cannot deliver, and why; `fix` is what to do. `reason` "" takes it back."""
+    """A signal cannot be had, and why. `reason` "": it can again."""
 
-    source: str
-    """"feed", "nvml", "stacks", "worker stacks", "process", "page"."""
+    source: Signal
     reason: str
     fix: str = ""
+    instead: str = ""
+
+    @property
+    def signal(self) -> MissingSignal:
+        """What is missing."""
+        return MissingSignal(self.source, self.reason, self.fix, self.instead)
 
 
 class TargetEnded(Observation, frozen=True, kw_only=True, tag="ended"):
-    """The target is gone: "exited", "killed by SIGKILL", "exited (the probe was told)"…"""
+    """The target has ended. Its exit status is its parent's to read: it is known only where the
+    parent has not read it yet."""
 
-    how: str
+    how: str = ""
+    """Unused: recordings hold a text here."""
+    code: int | None = None
+    """Its exit code, where it ended by itself."""
+    signal: int | None = None
+    """The signal that killed it."""
+
+    @property
+    def text(self) -> str:
+        """ "was killed (signal 9)", as far as it is known."""
+        if self.signal:
+            return f"was killed (signal {self.signal})"
+        if self.code:
+            return f"exited with code {self.code}"
+        return "ended" if self.code is None else "exited normally"
 
 
 AnyObservation = (
@@ -286,16 +320,16 @@ AnyObservation = (
 )
 
 
-# Figures that no run can have: refused where they come in, so that nothing behind has to ask.
+# Figures that no run can have are refused on arrival, so that nothing later has to check.
 
 MOST: Final = 1 << 60
-"""Of anything: as a time, 36 years after the machine was started; as bytes, an exabyte."""
+"""Of anything: as ns, 36 years after boot; as bytes, an exabyte."""
 SIGNED: Final = ("lag_", "uncertain_")
-"""What begins so may lie below 0: the device can be seen to be ahead."""
+"""Fields that may be below 0: the device's clock can seem ahead."""
 
 
 def is_plausible(batch: Batch) -> bool:
-    """Whether the figures in it can be some: counted from 0 on, and ends behind their starts."""
+    """Whether its figures are possible: none below 0, no end before its start."""
     parts = (batch, batch.open, *batch.gpu_memory, *batch.gpu_clocks, *batch.loaders)
     rows: tuple[Step | GpuStep, ...] = (*batch.steps, *batch.gpu_steps)
     return (

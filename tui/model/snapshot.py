@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from ..verdict.findings import Finding, Verdict
+from ..verdict.findings import Finding, MissingSignal, Verdict
 from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
 
 if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
@@ -85,7 +85,7 @@ class Sawtooth:
     """Utilisation over time, 0 to 100, at the grain it was sampled."""
 
     title: str
-    """"SM active %", "GPU busy %" or, without one, "process computes %"."""
+    """"SM active %", "GPU busy %" or, without one, "CPU busy %"."""
     source: str
     """"gpm 100 ms", "nvml 200 ms", "hook, 20 ms"."""
     note: str
@@ -223,16 +223,18 @@ class Event:
     """Of a pace: steps take less time than before."""
 
 
+Mode = Literal["hooks", "no probe"]
+RunState = Literal["connecting", "live", "silent", "ended"]
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """How the monitor itself is doing."""
 
-    mode: str
-    """"hooks" or "no probe"."""
-    state: str
-    """"connecting", "live", "silent", "ended"."""
+    mode: Mode
+    state: RunState
     ended: str | None
-    """How the target ended, with the time."""
+    """How the target ended and how long ago: "exited normally 12 s ago"."""
     freshness_s: float | None
     """Since the last message."""
     lost_messages: int
@@ -240,8 +242,7 @@ class Status:
     cost_share: float | None
     """Probe cost, part of the step (marks a step times the measured cost of one)."""
     monitor_cpu_percent: float | None
-    missing: tuple[str, ...]
-    """"source: reason. fix", one line each."""
+    missing: tuple[MissingSignal, ...]
     replay: str | None = None
     """What is replayed ("recorded on an NVIDIA H200, 2026-11-21"); None while live."""
     recording: str | None = None

@@ -8,7 +8,9 @@ if TYPE_CHECKING:
 from collections import Counter
 from collections.abc import Iterable
 
-Told = Literal["gpu", "host", "probe", ""]
+SortedBy = Literal["gpu", "host", "none", "dump"]
+"""What tells the idle moments: the GPU's use, or where that is not known the host's waits for data;
+nothing where no sample has a time or no step has ended; nothing of one dump, which is no sample."""
 StacksWhen = Literal["idle", "busy", "all"]
 KINDS: Final[tuple[StacksWhen, ...]] = ("idle", "busy", "all")
 SAMPLES_WORTH: Final = 20
@@ -79,12 +81,9 @@ class StacksOf:
 class StackTrees:
     """The last minute's."""
 
-    told: Told
-    """Whose rest counts as idle: the GPU's; where nothing tells of it the host's, waiting for data;
-    "" where no sample has a time, or no step has ended. "probe": these are no samples, but one look
-    of the probe's own at its threads, as nothing moved."""
+    sorted_by: SortedBy
     timed: bool
-    """The samples have times: recordings of before have none."""
+    """The samples have times: older recordings have none."""
     all: StacksOf
     idle: StacksOf
     busy: StacksOf

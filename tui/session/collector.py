@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from .. import clock as real_clock
 from ..model.observations import AnyObservation, Missing
+from ..verdict.findings import Signal
 from .session import Session
 
 # What a source is: it opens, is polled at its own pace, and closes.
@@ -15,8 +16,8 @@ class Source(Protocol):
     """One place that observations come from. All calls come from the collector's one thread."""
 
     @property
-    def name(self) -> str:
-        """As `Missing.source` names it."""
+    def name(self) -> Signal:
+        """What is missing where it fails."""
 
     @property
     def interval_ns(self) -> int:

@@ -1,15 +1,16 @@
-"""The monitor's own state: what it hears, what it lost, what it costs, what it cannot see."""
+"""The connection to the target: freshness, losses, the probe's cost, what is missing, the end."""
 
 from collections import deque
-from typing import Final
+from typing import Final, Literal
 
 from ...probe.wire import page
 from ...probe.wire.messages import Batch
-from ..model.observations import Link, Missing, PageSeen, TargetEnded
-from ..model.snapshot import Status
+from ..model.observations import Link, LinkState, Missing, PageSeen, TargetEnded
+from ..model.snapshot import RunState, Status
+from ..verdict.findings import MissingSignal, Signal
 
 COST_LOOKS: Final = 300
-"""A minute of messages: the probe's cost is a mean over it."""
+"""Messages of about a minute, over which the probe's cost is a mean."""
 DYING_NS: Final = 1_500_000_000
 """The end is seen within a second; what fails from a little before it fails because of it."""
 WITHOUT: Final = "probe"
@@ -26,11 +27,11 @@ class ConnectionStore:
         self.fault: str | None = None
         """Why the probe is disarmed or has no socket."""
         self.hooked = False
-        """A probe has been heard or read."""
+        """A probe has answered, or its page was read."""
         self.unprobed = False
-        """There is none, and the run is watched without."""
-        self._link = "connecting"
-        self._said_goodbye = False
+        """There is none: the run is watched without."""
+        self._link: LinkState | Literal["connecting"] = "connecting"
+        self._interpreter_exited = False
         self._page_state: int | None = None
         self._last_message_ns: int | None = None
         self._lost_messages = 0
@@ -40,8 +41,7 @@ class ConnectionStore:
         """(sent_ns, marks)"""
         self._mark_cost_ns: int | None = None
         self._monitor_cpu_percent: float | None = None
-        self._missing: dict[str, tuple[int, str]] = {}
-        """(since when, the line) by source."""
+        self._missing: dict[Signal, Missing] = {}
 
     def delivered(self, t_ns: int, batch: Batch, lost: int) -> None:
         """A message came."""
@@ -64,7 +64,7 @@ class ConnectionStore:
 
     def linked(self, link: Link) -> None:
         """The feed changed its state."""
-        self._said_goodbye = link.state == "left" and link.detail == "exiting"
+        self._interpreter_exited = link.state == "left" and link.detail == "exiting"
         if link.state != "malformed":
             self._link = link.state
 
@@ -75,9 +75,7 @@ class ConnectionStore:
         if not missing.reason:
             self._missing.pop(missing.source, None)
             return
-        fix = f". {missing.fix}" if missing.fix else ""
-        line = f"{missing.source}: {missing.reason}{fix}"
-        self._missing[missing.source] = (missing.t_ns, line)
+        self._missing[missing.source] = missing
 
     def monitor_used(self, cpu_percent: float) -> None:
         """The monitor's own CPU, of one core."""
@@ -85,31 +83,31 @@ class ConnectionStore:
 
     @property
     def killed(self) -> bool:
-        """It has ended, and its probe was at work until then: a signal ended it, or it crashed."""
-        left = self._said_goodbye or not self.hooked
-        return self.ended is not None and not left and self._page_state == page.STATE_ARMED
+        """It has ended while its probe was at work: by a signal, or a crash."""
+        in_order = self._interpreter_exited or not self.hooked
+        return self.ended is not None and not in_order and self._page_state == page.STATE_ARMED
 
     @property
     def marks_are_over(self) -> bool:
-        """It has ended, or its probe said good-bye and it may live on for long."""
+        """It has ended, or its probe has left while the process may live on."""
         return self.ended is not None or self._link == "left"
 
-    def lacks(self, source: str) -> bool:
-        """Whether it was said that this source cannot deliver."""
-        return source in self._missing
+    def lacks(self, signal: Signal) -> bool:
+        """Whether its source has reported that it cannot deliver."""
+        return signal in self._missing
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """One line for every signal that is not there."""
+    def missing(self) -> tuple[MissingSignal, ...]:
+        """Every signal that cannot be had, but for those that failed because the target ended."""
         until_ns = None if self.ended is None else self.ended.t_ns - DYING_NS
-        lines = [
-            line
-            for since_ns, line in self._missing.values()
-            if until_ns is None or since_ns < until_ns
+        signals = [
+            missing.signal
+            for missing in self._missing.values()
+            if until_ns is None or missing.t_ns < until_ns
         ]
-        if self.fault and not any(self.fault in line for line in lines):
-            lines.append(f"probe: {self.fault}")
-        return tuple(lines)
+        if self.fault and not any(self.fault in one.why for one in signals):
+            signals.append(MissingSignal("probe", self.fault))
+        return tuple(signals)
 
     def status(self, now_ns: int) -> Status:
         """For the faces."""
@@ -129,7 +127,7 @@ class ConnectionStore:
             missing=self.missing,
         )
 
-    def _state(self, freshness_s: float | None) -> str:
+    def _state(self, freshness_s: float | None) -> RunState:
         if self.ended is not None:
             return "ended"
         if freshness_s is None and self.unprobed:
@@ -144,15 +142,16 @@ class ConnectionStore:
         if self.ended is None:
             return None
         ago_s = max(0, now_ns - self.ended.t_ns) / 1e9
-        return f"{self.ended.how} {_ago(ago_s)} ago{self._why_it_ended()}"
+        return f"{self._end_text(self.ended)} {_ago(ago_s)} ago"
 
-    def _why_it_ended(self) -> str:
-        """What the probe's last word tells of the end; "" where there was no probe."""
-        if self._said_goodbye or self._page_state == page.STATE_ENDED:
-            return ": its interpreter left in order"
-        if not self.killed:
-            return ""
-        return ": killed or crashed, its probe had no last word"
+    def _end_text(self, ended: TargetEnded) -> str:
+        """By its exit status; where that is not known, by whether the probe saw the interpreter
+        exit."""
+        if ended.code is not None or ended.signal is not None:
+            return ended.text
+        if self._interpreter_exited or self._page_state == page.STATE_ENDED:
+            return "exited normally"
+        return "was killed or crashed" if self.killed else ended.text
 
     def _cost_share(self) -> float | None:
         """Marks in the time between two messages, times what one costs, over that time."""

@@ -175,7 +175,7 @@ class Stores:
         if self.link.ended is None:
             self.link.ended = ended
             step = self.steps.total or None
-            self.events.say("ended", ended.t_ns, step, f"the process {ended.how}")
+            self.events.say("ended", ended.t_ns, step, f"training {ended.text}")
 
 
 def _unseen(before: Step, after: Step) -> int:

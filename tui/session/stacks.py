@@ -52,7 +52,7 @@ def _standing(stacks: Sequence[StackCount]) -> HeldDump | None:
     if not main:
         return None
     all_of_them = _stacks_of(stacks)
-    trees = StackTrees("probe", False, all_of_them, all_of_them, all_of_them)
+    trees = StackTrees("dump", False, all_of_them, all_of_them, all_of_them)
     return HeldDump(worth_naming(main), way_to(main), trees)
 
 

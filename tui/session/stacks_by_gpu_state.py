@@ -12,7 +12,7 @@ from msgspec import structs
 from ...probe.wire.messages import GpuStep, Step
 from ..model.frames import summarise
 from ..model.observations import StackCount, StacksSeen
-from ..model.stack_trees import Merged, StacksOf, StackTrees, Told, Tree
+from ..model.stack_trees import Merged, SortedBy, StacksOf, StackTrees, Tree
 from ..verdict.thresholds.causes import BUSY_FROM, IDLE_BELOW, MOMENT_NS
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
@@ -122,7 +122,7 @@ class SortedStacks:
         self._gpus = gpus
         self._on_gpu = on_gpu
         self._steps = steps
-        self._told: Told = ""
+        self._sorted_by: SortedBy = "none"
         self._sorted: dict[int, _Sorting] = {}
         """By the chunk's `started_ns`."""
         self._made: StackTrees | None = None
@@ -132,21 +132,21 @@ class SortedStacks:
         """The trees, without the workers of these pids; None without a sample. The same object as
         before while nothing has changed."""
         chunks = self._stacks.chunks
-        told = self._who_tells()
-        if told != self._told:
-            self._told = told
+        sorted_by = self._find_sorting()
+        if sorted_by != self._sorted_by:
+            self._sorted_by = sorted_by
             self._sorted.clear()
         self._sort(chunks, now_ns)
-        key = (told, frozenset(apart), tuple(self._sorted.items()))
+        key = (sorted_by, frozenset(apart), tuple(self._sorted.items()))
         if key != self._made_of:
             self._made_of = key
             self._made = self._make(chunks, apart)
         return self._made
 
-    def _who_tells(self) -> Told:
+    def _find_sorting(self) -> SortedBy:
         if self._gpus.newest() or self._on_gpu.recent:
             return "gpu"
-        return "host" if self._steps.newest is not None else ""
+        return "host" if self._steps.newest is not None else "none"
 
     def _sort(self, chunks: Collection[StacksSeen], now_ns: int) -> None:
         before, self._sorted = self._sorted, {}
@@ -155,12 +155,12 @@ class SortedStacks:
             sorting = before.get(chunk.started_ns)
             if sorting is None or not sorting.settled:
                 idleness = idleness or self._idleness(chunk.started_ns)
-                sorting = sorted_by(idleness, chunk, now_ns >= chunk.t_ns + SETTLED_NS)
+                sorting = sort_chunk(idleness, chunk, now_ns >= chunk.t_ns + SETTLED_NS)
             self._sorted[chunk.started_ns] = sorting
 
     def _idleness(self, since_ns: int) -> Idleness:
         steps = self._steps.after(since_ns)
-        if self._told == "host":
+        if self._sorted_by == "host":
             return Idleness(waits_on_host(steps), ())
         rows = self._on_gpu.between(steps[0].start_ns, steps[-1].end_ns) if steps else ()
         return Idleness(waits_on_gpu(rows, steps), self._gpus.busy_since(since_ns))
@@ -180,10 +180,10 @@ class SortedStacks:
         timed = any(chunk.moments_ms for chunk in chunks)
         threads = threads_of(chunks, apart)
         parts = (stacks_of(kept, threads) for kept in (every, idle, busy))
-        return StackTrees(self._told, timed, *parts)
+        return StackTrees(self._sorted_by, timed, *parts)
 
 
-def sorted_by(idleness: Idleness, chunk: StacksSeen, settled: bool) -> _Sorting:
+def sort_chunk(idleness: Idleness, chunk: StacksSeen, settled: bool) -> _Sorting:
     """At which of a chunk's moments it was idle, and at which busy.
 
     Of a moment at which nothing had changed the time is an estimate. It counts where the GPU had

@@ -91,7 +91,7 @@ ASK_NS: Final = 10_000_000_000
 class FeedSource:
     """A DEALER to the probe's ROUTER. Opened, polled and closed on one thread."""
 
-    name = "feed"
+    name: Final = "feed"
     interval_ns = POLL_NS
 
     def __init__(

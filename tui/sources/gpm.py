@@ -42,7 +42,7 @@ METRICS: Final = {
 class GpmReader:
     """The counters of one device. Raises NVML's error where they cannot be read."""
 
-    source = "gpm"
+    source: Final = "gpm"
 
     def __init__(self, nvml: Any, device: Any, index: int) -> None:
         self._nvml = nvml
@@ -152,7 +152,7 @@ class SamplesReader:
     Raises NVML's error where the device keeps none.
     """
 
-    source = "samples"
+    source: Final = "samples"
 
     def __init__(self, nvml: Any, device: Any, index: int) -> None:
         self._nvml = nvml
@@ -192,7 +192,7 @@ class SamplesReader:
 class UtilizationReader:
     """The utilization of this moment. Raises NVML's error where there is none."""
 
-    source = "utilization"
+    source: Final = "utilization"
 
     def __init__(self, nvml: Any, device: Any, index: int) -> None:
         self._nvml = nvml
@@ -224,9 +224,10 @@ class UtilizationReader:
 # The best source of activity that a device has: GPM, NVML's samples, NVML's utilization.
 
 Reader = GpmReader | SamplesReader | UtilizationReader
-NO_GPM: Final = (
-    "needs Hopper or newer; NVML's utilization stands in, ~1 s average: blind to how much of it is "
-    "at work, and to steps under ~2 s"
+NO_GPM: Final = "needs Hopper or newer"
+INSTEAD: Final = (
+    "NVML's utilization stands in, ~1 s average: blind to how much of the GPU is at work, and to "
+    "steps under ~2 s"
 )
 STALE: Final = "the device does not refresh its counters"
 
@@ -252,6 +253,11 @@ class Ladder:
         return STALE if stale else self._why
 
     @property
+    def instead(self) -> str:
+        """What stands in for GPM; "" where nothing does."""
+        return "" if isinstance(self._reader, GpmReader) else INSTEAD
+
+    @property
     def due_ns(self) -> int:
         """When to read next."""
         return self._reader.due_ns
@@ -275,6 +281,6 @@ class Ladder:
     def _step_down(self, error: Exception) -> None:
         self.close()
         if self._rungs.pop(0) is GpmReader:
-            self._why = f"the counters cannot be read ({error}); utilization stands in"
+            self._why = f"the counters cannot be read ({error})"
         if self._rungs:
             self._reader = self._rungs[0](self._nvml, self._device, self._index)

@@ -154,7 +154,7 @@ class NvmlSource:
     `nvml` stands in for the library in tests.
     """
 
-    name = "nvml"
+    name: Final = "nvml"
 
     def __init__(self, pid: int, nvml: Any = None) -> None:
         self._pid = pid
@@ -164,7 +164,7 @@ class NvmlSource:
         self._nvml: Any = None
         self._why = ""
         self._told = False
-        self._told_gpm = ""
+        self._without_gpm_because = ""
         self._devices: list[tuple[int, Any]] = []
         self._ladders: dict[int, Ladder] = {}
         self._nameplates: dict[int, Nameplate] = {}
@@ -243,12 +243,13 @@ class NvmlSource:
     def _without_gpm(self, now_ns: int) -> list[AnyObservation]:
         """Why there is no GPM, once, and who else reads the counters; or that it is back."""
         reason = "; ".join(sorted({one.why for one in self._ladders.values()} - {""}))
-        if reason == self._told_gpm:
+        if reason == self._without_gpm_because:
             return []
-        self._told_gpm = reason
+        self._without_gpm_because = reason
+        instead = max((one.instead for one in self._ladders.values()), default="")
         engine = host_engine() if reason else None
         fix = f"{engine[0]} (pid {engine[1]}) may hold the counters" if engine else ""
-        return [Missing(t_ns=now_ns, source="gpm", reason=reason, fix=fix)]
+        return [Missing(t_ns=now_ns, source="gpm", reason=reason, fix=fix, instead=instead)]
 
     def _used_devices(self) -> list[tuple[int, Any]]:
         """Devices that hold a context of the target.

@@ -12,7 +12,7 @@ LOOK_NS: Final = 250_000_000
 class PageSource:
     """Reads the words four times a second: 0.5 us and no system call of the target's."""
 
-    name = "page"
+    name: Final = "page"
     interval_ns = LOOK_NS
 
     def __init__(self, opened: OpenPage) -> None:

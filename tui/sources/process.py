@@ -1,5 +1,6 @@
 """The target's processes: CPU, memory, I/O and state, by psutil, once a second."""
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from msgspec import structs
 
 from .. import clock
 from ..discovery.process_kind import is_worker
-from ..model.observations import AnyObservation, ProcessesSeen, ProcessUse, TargetEnded
+from ..model.observations import AnyObservation, ProcessesSeen, ProcessRole, ProcessUse, TargetEnded
 from .launcher import Launcher
 from .system import (
     UNTOLD,
@@ -141,7 +142,7 @@ class ProcessSource:
     """Reads the target, its workers and its other children, and who started it. A target that is
     gone ends it."""
 
-    name = "process"
+    name: Final = "process"
     interval_ns = LOOK_NS
 
     def __init__(self, pid: int) -> None:
@@ -171,7 +172,7 @@ class ProcessSource:
             seen = None
         if seen is None:
             self._ended = True
-            return [TargetEnded(t_ns=now_ns, how=how_it_ended(self._target))]
+            return [how_it_ended(self._pid, now_ns)]
         return [seen]
 
     def close(self) -> None:
@@ -210,7 +211,7 @@ class ProcessSource:
             around=tuple(beside),
         )
 
-    def _role(self, child: psutil.Process) -> str:
+    def _role(self, child: psutil.Process) -> ProcessRole:
         with suppress(psutil.Error):
             return "worker" if is_worker(child, self._target) else "child"
         return "child"
@@ -233,7 +234,7 @@ class ProcessSource:
         found.update({rank.process: rank.number for rank in self._launcher.ranks})
         return found
 
-    def _use(self, process: psutil.Process, role: str, now_ns: int) -> ProcessUse:
+    def _use(self, process: psutil.Process, role: ProcessRole, now_ns: int) -> ProcessUse:
         before = self._before.setdefault(process.pid, _Before(process, now_ns))
         with process.oneshot():
             times = process.cpu_times()
@@ -271,13 +272,24 @@ class ProcessSource:
         return use
 
 
-def how_it_ended(process: psutil.Process) -> str:
-    """As well as it can be known: the exit status is the parent's to read, not ours."""
+EXIT_STATUS: Final = 49
+"""Of the fields behind the name in /proc/PID/stat: as `wait` gives it, of a zombie."""
+
+
+def how_it_ended(pid: int, now_ns: int) -> TargetEnded:
+    """With its exit status, if its parent has not read that yet and this user may: the kernel shows
+    others 0."""
     try:
-        status = process.status()
-    except psutil.NoSuchProcess:
-        return "ended"
-    return "ended (its parent has not noticed yet)" if status in DEAD else "ended"
+        stat = Path(f"/proc/{pid}/stat")
+        fields = stat.read_text().rpartition(")")[2].split()
+        readable = stat.parent.stat().st_uid == os.geteuid()
+    except OSError:
+        return TargetEnded(t_ns=now_ns)
+    if fields[0] != "Z" or not readable:
+        return TargetEnded(t_ns=now_ns)
+    status = int(fields[EXIT_STATUS])
+    signal = status & 0x7F
+    return TargetEnded(t_ns=now_ns, code=None if signal else status >> 8, signal=signal or None)
 
 
 def _io(process: psutil.Process) -> tuple[int | None, int | None]:

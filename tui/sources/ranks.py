@@ -139,7 +139,7 @@ class RanksSource:
     """Opens the pages of all ranks here and reads them once a second. A rank that has died keeps
     its page, which is open, until its successor is found."""
 
-    name = "ranks"
+    name: Final = "ranks"
     interval_ns = SAMPLE_NS
 
     def __init__(self, pid: int, hello: Hello, nvml: Any = None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..model.observations import StackCount
+from ..model.observations import StackCount, ThreadRole
 from .py_spy import Frame, Trace, standing_at
 
 _THREAD: Final = re.compile(r"^thread \((?P<tid>\w+)\)(?:: (?P<name>.*))?$", re.DOTALL)
@@ -63,10 +63,10 @@ def sampled(
                 bits[stack] = bits.get(stack, 0) | 1 << index
     outermost = looked_at or target
     counts = (_counted(stack, held, target, outermost, short_of) for stack, held in bits.items())
-    told = set(trace.moments_us)
+    observed_us = set(trace.moments_us)
     return Chunk(
         moments_ms=tuple(moment_us // 1_000 for moment_us in moments_us),
-        seen=sum(1 << index for index, at in enumerate(moments_us) if at in told),
+        seen=sum(1 << index for index, at in enumerate(moments_us) if at in observed_us),
         stacks=tuple(_with_line(count, line_of) for count in counts if count is not None),
     )
 
@@ -128,7 +128,7 @@ def frame_text(frame: Frame, short_of: ShortOf) -> str:
     return f"{name} ({short_of(path)}:{line})" if line else f"{name} ({short_of(path)})"
 
 
-def _role(whose: _Whose, target: int, frames: tuple[str, ...]) -> str | None:
+def _role(whose: _Whose, target: int, frames: tuple[str, ...]) -> ThreadRole | None:
     is_main_thread = whose.tid == whose.pid or whose.name == "MainThread"
     if whose.pid == target:
         if is_main_thread:

@@ -127,7 +127,7 @@ OF_WORKERS: Final = "worker stacks"
 class StacksSource:
     """Runs one py-spy at a time."""
 
-    name = "stacks"
+    name: Final = "stacks"
     interval_ns = POLL_NS
 
     def __init__(

@@ -24,7 +24,7 @@ class WithoutProbe:
     """Looks once a second whether a probe has come, as one that somebody injected; then it is that
     probe's page and feed."""
 
-    name = "probe"
+    name: Final = "probe"
 
     def __init__(
         self,

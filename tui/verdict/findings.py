@@ -1,5 +1,6 @@
 """What the verdict says: findings with their evidence, as immutable values."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +29,51 @@ Kind = Literal[
 ]
 Severity = Literal["info", "warning", "critical"]
 EvidenceSource = Literal["hook", "event", "gpm", "nvml", "py-spy", "probe", "proc", "burst"]
+Signal = Literal[
+    "probe",
+    "feed",
+    "page",
+    "process",
+    "torch",
+    "nvml",
+    "gpm",
+    "gpu clock",
+    "gpu lag",
+    "run delay",
+    "stacks",
+    "worker stacks",
+    "dump",
+    "ranks",
+]
+"""What the monitor can see of a run; most are named by the source that delivers them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSignal:
+    """A signal that could not be had."""
+
+    signal: Signal
+    why: str
+    fix: str = ""
+    """What mends it; "" where nothing does."""
+    instead: str = ""
+    """What stands in for it; "" where nothing does."""
+
+    @property
+    def reason(self) -> str:
+        """Why, what stands in for it, and what mends it."""
+        why = f"{self.why}; {self.instead}" if self.instead else self.why
+        return f"{why}. {self.fix}" if self.fix else why
+
+    @property
+    def text(self) -> str:
+        """ "nvml: no NVIDIA driver. install the driver", as JSON and reports have it."""
+        return f"{self.signal}: {self.reason}"
+
+
+def find_missing(missing: Iterable[MissingSignal], signal: Signal) -> MissingSignal | None:
+    """The one of that name; None where the signal is there."""
+    return next((one for one in missing if one.signal == signal), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +131,7 @@ class Verdict:
     """When it was said first, of a stall when it began (monitor's perf_counter_ns)."""
     contributors: tuple[Finding, ...]
     """Other findings worth saying, the largest first; memory growth is among them."""
-    missing: tuple[str, ...]
-    """Signals that were not there, and why: "nvml: no NVIDIA driver"."""
+    missing: tuple[MissingSignal, ...]
     either: tuple[Kind, ...] = ()
     """Causes that hide each other with the finding's own: removing any one of them gives what is
     forecast, removing both hardly more."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import sqrt
 
-from .findings import Evidence, Finding, Kind, Severity
+from .findings import Evidence, Finding, Kind, MissingSignal, Severity, Signal, find_missing
 from .forecast.gain import Gain
 from .gpu_clock import on_device
 from .statistics import Share, error_of, probability_above
@@ -162,24 +162,28 @@ def evidence_factor(window: RunFacts) -> float:
     return factor
 
 
-def missing_of(window: RunFacts) -> tuple[str, ...]:
-    """Signals that were not there, and why."""
-    told = list(window.missing)
+def missing_of(window: RunFacts) -> tuple[MissingSignal, ...]:
+    """Signals that could not be had, by their sources and by what the window lacks."""
+    missing = list(window.missing)
+
+    def add(signal: Signal, why: str) -> None:
+        missing.append(MissingSignal(signal, why))
+
     device = on_device(window)
     if window.gpu_present and device is None:
-        told.append("gpu clock: not measured, waits are the host's")
+        add("gpu clock", "not measured: waits are as the host sees them")
     if device is not None and device.abstains:
-        told.append("gpu lag: the clocks are not aligned well enough to tell launch from compute")
-    if window.stacks is None and not any(line.startswith("stacks") for line in told):
-        told.append("stacks: none yet")
+        add("gpu lag", "the clocks are not aligned well enough to tell launch from compute")
+    if window.stacks is None and find_missing(missing, "stacks") is None:
+        add("stacks", "none yet")
     if _others_unknown(window):
-        told.append("nvml: does not tell what other processes use of the GPU")
+        add("nvml", "does not report what other processes use of the GPU")
     if window.run_delay is None and (window.machine_cpu_percent or 0.0) >= MACHINE_FULL:
-        told.append("run delay: this kernel does not tell, so a wait for a core does not show")
+        add("run delay", "not reported by this kernel: waits for a core do not show")
     activity = window.activity
     if activity is not None and activity.throttled and activity.clock_lost is None:
-        told.append("nvml: no clocks, so what throttling costs is not known")
-    return tuple(dict.fromkeys(told))
+        add("nvml", "no clocks: the cost of throttling is unknown")
+    return tuple(dict.fromkeys(missing))
 
 
 def _others_unknown(window: RunFacts) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 from ...probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
+from .findings import MissingSignal
 from .statistics import Share
 from .step_time import spent
 
@@ -254,7 +255,7 @@ class RunFacts(ABC):
     """What the process could still grow to: that memory plus what the machine has free."""
     gpu_present: bool
     ended: bool
-    missing: tuple[str, ...]
+    missing: tuple[MissingSignal, ...]
     steps_seen: int = 0
     """Steps since the probe was armed."""
     loaders: tuple[Loader, ...] = ()

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, pairwise, zip_longest
 from typing import Final
 
-from ..doctor.check import Check, CheckState
-from ..doctor.checks import GLYPHS, WORDS
+from ..doctor.checks import GLYPHS, WORDS, Check, CheckState
 from .footer import bindings
 from .keys import ACTIONS, Action, actions_of, footer_of
 from .panel import Panel, View

@@ -83,7 +83,7 @@ def device_of(snapshot: Snapshot, chosen: int | None = None) -> str:
 
 def _notes(snapshot: Snapshot) -> list[str]:
     status = snapshot.status
-    notes = [status.mode]
+    notes: list[str] = [status.mode]
     if status.lost_messages:
         notes.append(f"lost {count(status.lost_messages)}")
     if status.cost_share is not None:
@@ -145,8 +145,7 @@ def _freshness(status: Status) -> Row:
 
 def ended_line(view: View, width: int) -> Row:
     """How the target ended, and that nothing is lost."""
-    how = view.snapshot.status.ended or "gone"
-    said = f"process {how}" if how.startswith("ended") else f"process ended: {how}"
+    said = f"training {view.snapshot.status.ended or 'ended'}"
     left = (Span(" ■ ", "critical"), Span(said, "strong"))
     right = (Span("the last picture stays · ", "dim"), Span("q", "key"), Span(" quits ", "dim"))
     row = ends(left, right, width)

@@ -165,10 +165,10 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
     out = out[: height - kept]
     out += note_rows(verdict.notes, width, height - len(out))
     free = height - len(out) - len(verdict.missing)
-    for text in verdict.missing:
-        gone = _lines("n/a", text, width, "dim", max(1, 1 + free))
-        out += gone
-        free -= len(gone) - 1
+    for missing in verdict.missing:
+        lines_of_it = _lines("n/a", missing.text, width, "dim", max(1, 1 + free))
+        out += lines_of_it
+        free -= len(lines_of_it) - 1
     return out[:height]
 
 

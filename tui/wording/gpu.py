@@ -9,6 +9,7 @@ from ..model.observations import Activity, GpuUse
 from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot
 from ..model.straggler import Late
 from ..timeseries.series import Series
+from ..verdict.findings import MissingSignal, find_missing
 from ..verdict.format import cores
 from .numbers import count, duration, milliseconds, percent, size
 
@@ -112,14 +113,10 @@ def counters_words(read: Iterable[Series], width: int) -> str:
     return " · ".join(f"[{source}] {' … '.join(names)}" for source, names in ends.items())
 
 
-def no_counters_words(missing: Iterable[str]) -> str:
-    """Why there are no counters of what is at work: "needs Hopper or newer"; "" where none of the
-    lines of what is missing says so."""
-    for line in missing:
-        source, _, reason = line.partition(": ")
-        if source == "gpm":
-            return reason.partition(";")[0]
-    return ""
+def no_counters_words(missing: Iterable[MissingSignal]) -> str:
+    """Why there are no counters of what is at work: "needs Hopper or newer"; "" where there are."""
+    gpm = find_missing(missing, "gpm")
+    return gpm.why if gpm else ""
 
 
 def _others_words(gpu: GpuUse) -> list[str]:
@@ -222,10 +219,9 @@ def alike_words(ranks: tuple[Rank, ...]) -> str:
 
 def no_gpu_words(snapshot: Snapshot) -> str:
     """Why no GPU is shown."""
-    for line in snapshot.status.missing:
-        source, _, reason = line.partition(": ")
-        if source == "nvml":
-            return f"none: {reason}"
+    missing = find_missing(snapshot.status.missing, "nvml")
+    if missing is not None:
+        return f"none: {missing.reason}"
     if snapshot.status.state == "connecting":
         return "not looked at yet"
     return "none: the process has opened no CUDA context"

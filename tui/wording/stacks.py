@@ -1,7 +1,8 @@
 """Which stacks are shown, in words."""
 
 from ..model.snapshot import Snapshot
-from ..model.stack_trees import SAMPLES_WORTH, StacksWhen, StackTrees, Told
+from ..model.stack_trees import SAMPLES_WORTH, SortedBy, StacksWhen, StackTrees
+from ..verdict.findings import find_missing
 from .numbers import count
 
 # Frames, "function (file:line)", in fewer cells.
@@ -28,27 +29,27 @@ _SHORT_GPU = {"idle": "GPU idle", "busy": "GPU busy"}
 _SHORT_HOST = {"idle": "data wait", "busy": "no data wait"}
 
 
-def title(when: StacksWhen, told: Told, short: bool = False) -> str:
+def title(when: StacksWhen, sorted_by: SortedBy, short: bool = False) -> str:
     """ "Stacks while the GPU is idle"; short "Stacks, GPU idle"."""
-    if told == "probe":
-        return "Stacks, by the probe" if short else "Stacks, told once by the probe itself"
+    if sorted_by == "dump":
+        return "Stacks, by the probe" if short else "Stacks, reported once by the probe itself"
     if when == "all":
         return "Stacks" if short else "Stacks at any time"
     if short:
-        return f"Stacks, {(_SHORT_HOST if told == 'host' else _SHORT_GPU)[when]}"
-    return f"Stacks {(_HOST if told == 'host' else _GPU)[when]}"
+        return f"Stacks, {(_SHORT_HOST if sorted_by == 'host' else _SHORT_GPU)[when]}"
+    return f"Stacks {(_HOST if sorted_by == 'host' else _GPU)[when]}"
 
 
 def notes(trees: StackTrees, when: StacksWhen) -> list[str]:
     """ "main + 4 workers", "312 samples", "non-blocking 10 Hz"."""
     chosen = trees.of(when)
     threads = {tree.role: tree.threads for tree in chosen.trees}
-    if trees.told == "probe":
+    if trees.sorted_by == "dump":
         every = sum(threads.values())
-        return [f"{every} thread{'s' * (every > 1)}", "py-spy may not look"]
+        return [f"{every} thread{'s' * (every > 1)}", "py-spy is not permitted"]
     workers = threads.get("workers", 0)
-    said = {"main": "main", "pin": "pin", "workers": f"{workers} worker{'s' * (workers > 1)}"}
-    who = [said[role] for role in ("main", "workers", "pin") if role in threads]
+    names = {"main": "main", "pin": "pin", "workers": f"{workers} worker{'s' * (workers > 1)}"}
+    who = [names[role] for role in ("main", "workers", "pin") if role in threads]
     return [" + ".join(who), f"{count(chosen.samples)} samples", "non-blocking 10 Hz"]
 
 
@@ -56,21 +57,21 @@ def why_no_samples(snapshot: Snapshot, when: StacksWhen) -> str:
     """Why none can be shown, and what changes that."""
     if snapshot.trees is not None:
         return f"{_why_none(snapshot.trees, when)} · i shows others"
-    told = (text.partition(": ") for text in snapshot.status.missing)
-    return next((why for source, _, why in told if source == "stacks"), "no samples yet")
+    missing = find_missing(snapshot.status.missing, "stacks")
+    return missing.reason if missing else "no samples yet"
 
 
 def why_not_idle(trees: StackTrees) -> str:
     """Why those of all moments are shown and not the ones that would explain most; "" where these
     could be."""
     have = trees.idle.summary.main_samples
-    if trees.told == "probe":
+    if trees.sorted_by == "dump":
         return ""
     if have == 0:
         return f"of all moments: {_why_none(trees, 'idle')}"
     if have >= SAMPLES_WORTH:
         return ""
-    kind = title("idle", trees.told).removeprefix("Stacks ")
+    kind = title("idle", trees.sorted_by).removeprefix("Stacks ")
     samples = "1 sample" if have == 1 else f"{have} samples"
     return f"of all moments: those {kind} are too few, {samples} of the main thread"
 
@@ -78,9 +79,9 @@ def why_not_idle(trees: StackTrees) -> str:
 def _why_none(trees: StackTrees, when: StacksWhen) -> str:
     if not trees.timed:
         return "these samples were recorded without their times"
-    if trees.told == "":
+    if trees.sorted_by == "none":
         return "no step has ended yet, and no GPU tells when it was idle"
-    if trees.told == "host":
+    if trees.sorted_by == "host":
         wait = "wait for data" if when == "idle" else "time outside its waits"
         return f"no sample fell into a {wait} of a step with one fetch"
     return (

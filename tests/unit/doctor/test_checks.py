@@ -5,8 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gpuwatch.tui.doctor.check import Check
-from gpuwatch.tui.doctor.checks import examine
+from gpuwatch.tui.doctor.checks import Check, examine
 from gpuwatch.tui.model.machine_facts import (
     CoresFact,
     DriverFact,
@@ -16,6 +15,7 @@ from gpuwatch.tui.model.machine_facts import (
     TargetFact,
 )
 from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.verdict.findings import MissingSignal
 from tests.tui import states
 from tests.tui.fake_run import START, S, snapshot_at
 from tests.unit.doctor.surroundings import FACTS, GIB
@@ -31,8 +31,8 @@ def one(about: str, facts: MachineFacts | None = FACTS, snapshot: Snapshot | Non
     return next(check for check in examine(facts, snapshot) if check.id == about)
 
 
-def without(*lines: str) -> Snapshot:
-    return replace(LIVE, status=replace(LIVE.status, missing=lines))
+def without(*signals: MissingSignal) -> Snapshot:
+    return replace(LIVE, status=replace(LIVE.status, missing=signals))
 
 
 def test_the_ids_are_stable() -> None:
@@ -46,7 +46,7 @@ def test_nothing_is_claimed_before_anything_was_looked_at() -> None:
 
 def test_of_a_recording_this_machine_tells_nothing() -> None:
     replayed = replace(LIVE, status=replace(LIVE.status, replay="12s of 30s"))
-    assert one("ptrace", None, replayed).says == "a recording does not tell"
+    assert one("ptrace", None, replayed).says == "not in a recording"
     assert one("probe", None, replayed).state == "ok"
 
 
@@ -69,20 +69,26 @@ def test_a_run_that_is_watched() -> None:
 
 def test_what_a_session_misses_is_said_with_its_remedy() -> None:
     run = without(
-        "stacks: only what started a program may read its stacks here (yama 1). sudo sysctl x",
-        "gpm: needs Hopper or newer",
-        "nvml: no NVIDIA driver (libnvidia-ml.so.1)",
-        "feed: the probe's socket does not answer",
+        MissingSignal("stacks", "only what started a program may read it (yama 1)", "sysctl x"),
+        MissingSignal("gpm", "needs Hopper or newer", instead="NVML stands in"),
+        MissingSignal("nvml", "no NVIDIA driver (libnvidia-ml.so.1)"),
+        MissingSignal("feed", "the probe's socket does not answer"),
     )
     run = replace(run, stacks=None, gpus=())
-    assert one("py-spy", FACTS, run).fix == "sudo sysctl x"
+    assert one("py-spy", FACTS, run).fix == "sysctl x"
     assert one("py-spy", FACTS, run).says.endswith("(yama 1)")
     for name in ("py-spy", "gpm", "nvml", "socket"):
         assert one(name, FACTS, run).state == "missing"
 
 
+def test_a_reason_of_two_sentences_is_whole() -> None:
+    why = "/tmp/x cannot be trusted. It has to be a directory of user 7."
+    check = one("socket", FACTS, without(MissingSignal("feed", why, "Remove it.")))
+    assert (check.says, check.fix) == (why, "Remove it.")
+
+
 def test_a_probe_that_gave_up() -> None:
-    run = without("probe: a hook failed")
+    run = without(MissingSignal("probe", "a hook failed"))
     assert one("probe", FACTS, run).state == "missing"
 
 
@@ -114,7 +120,7 @@ def test_the_drivers_faults() -> None:
 def test_a_dcgm_engine_matters_where_the_counters_are_missing() -> None:
     facts = replace(FACTS, engine=("nv-hostengine", 991))
     assert one("dcgm", facts).state == "ok"
-    check = one("dcgm", facts, without("gpm: the device does not refresh its counters"))
+    check = one("dcgm", facts, without(MissingSignal("gpm", "not refreshed")))
     assert check.state == "partly"
     assert check.fix.startswith("dcgmi profile --pause")
 
@@ -157,7 +163,7 @@ def test_stacks_that_arrive_are_proof_enough() -> None:
 def test_a_quota_and_a_limit() -> None:
     tight = CoresFact(allowed=2.5, machine=16, quota_periods=1000, quota_cut=340)
     facts = replace(FACTS, cores=tight, memory=replace(FACTS.memory, total=32 * GIB))
-    assert one("cores", facts).says == "2.50 may be used, of 16 that the machine has"
+    assert one("cores", facts).says == "2.50 may be used, of 16 in the machine"
     check = one("cgroup", facts)
     assert check.state == "partly"
     assert "a CPU quota of 2.50 cores and a memory limit of 32.0 GiB" in check.says

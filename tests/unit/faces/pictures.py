@@ -16,7 +16,7 @@ from gpuwatch.tui.model.snapshot import (
 from gpuwatch.tui.timeseries.series import Series
 from gpuwatch.tui.timeseries.step_edges import NO_STEPS
 from gpuwatch.tui.timeseries.writer import Growing
-from gpuwatch.tui.verdict.findings import Evidence, Finding, Verdict
+from gpuwatch.tui.verdict.findings import Evidence, Finding, MissingSignal, Verdict
 from gpuwatch.tui.verdict.history import Held, PastVerdict, VerdictTimeline
 from gpuwatch.tui.verdict.window import FrameShare, OpenStep, Stacks
 from tests.unit.session.making import HELLO, MS, S, finding, loader
@@ -43,6 +43,7 @@ INPUT: Finding = finding(
 GROWTH: Finding = finding(
     "memory-growth", sub="growth", severity="warning", headline="host memory grows 38 MiB/100 steps"
 )
+NO_DRIVER = MissingSignal("nvml", "no NVIDIA driver")
 STATUS = Status(
     mode="hooks",
     state="live",
@@ -52,7 +53,7 @@ STATUS = Status(
     lost_marks=0,
     cost_share=0.0004,
     monitor_cpu_percent=3.5,
-    missing=("nvml: no NVIDIA driver. CPU, data wait and stacks still work",),
+    missing=(MissingSignal("nvml", "no NVIDIA driver", "CPU, data wait and stacks still work"),),
 )
 STEPS = StepStats(
     total=18204,
@@ -91,7 +92,9 @@ def picture(**fields: Any) -> Snapshot:
         script="train.py",
         pid=48213,
         status=STATUS,
-        verdict=Verdict(INPUT, 0.92, 240, 30 * S, (GROWTH,), ("nvml: no NVIDIA driver",)),
+        verdict=Verdict(
+            INPUT, 0.92, 240, 30 * S, (GROWTH,), (MissingSignal("nvml", "no NVIDIA driver"),)
+        ),
         steps=STEPS,
         recent=(),
         open_step=OpenStep("data", 0.3, 0.4, False, "_get_data (dataloader.py:1275)"),

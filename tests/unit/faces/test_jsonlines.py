@@ -106,7 +106,7 @@ def test_the_verdict_is_what_the_architecture_promises() -> None:
     }
     assert said["advice"][0].startswith("num_workers")
     assert said["contributors"][0]["kind"] == "memory-growth"
-    assert said["missing"] == ["nvml: no NVIDIA driver", *STATUS.missing]
+    assert said["missing"] == ["nvml: no NVIDIA driver", *(one.text for one in STATUS.missing)]
 
 
 def test_phases_add_up_to_one() -> None:

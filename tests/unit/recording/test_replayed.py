@@ -137,7 +137,7 @@ def test_it_waits_for_its_start_and_then_keeps_its_pace(tmp_path: Path) -> None:
 
 def test_an_end_of_the_target_is_judged_once_as_it_was(tmp_path: Path) -> None:
     seen = a_run(6)
-    ended = TargetEnded(t_ns=seen[-1].t_ns + S, how="exited")
+    ended = TargetEnded(t_ns=seen[-1].t_ns + S, code=0)
     entries, witness, _ = live([*seen, ended], 250)
     again, last = replayed(tmp_path, recorded(entries), 250)
     assert again.seen == witness.seen

@@ -9,6 +9,7 @@ from gpuwatch.tui.model.observations import AnyObservation, Link
 from gpuwatch.tui.session.collector import Collector
 from gpuwatch.tui.session.live import LivePicture
 from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.findings import MissingSignal
 from tests.unit.session.making import MS, S, session
 
 
@@ -96,8 +97,8 @@ def test_a_source_that_fails_is_named_and_the_others_go_on() -> None:
     assert broken.asked_ms == [0]
     assert (refused.closed, broken.closed, good.closed) == (1, 1, 0)
     assert store.snapshot(0, 0).status.missing == (
-        "nvml: PermissionError: not yours",
-        "process: KeyError: 'x'",
+        MissingSignal("nvml", "PermissionError: not yours"),
+        MissingSignal("process", "KeyError: 'x'"),
     )
 
 

@@ -110,15 +110,15 @@ def test_it_is_evidence_with_its_source_and_no_sample() -> None:
     assert text == "the main thread: <module> (train.py:19) → take (train.py:11)"
     assert seen.stacks is None
     assert seen.trees is not None
-    assert seen.trees.told == "probe"
+    assert seen.trees.sorted_by == "dump"
     assert [tree.role for tree in seen.trees.all.trees] == ["main", "threads"]
 
 
 def test_its_words() -> None:
     trees = at(session_of(MARK, REFUSED, dump(2 * S)), LATE_S).trees
     assert trees is not None
-    assert title("all", trees.told) == "Stacks, told once by the probe itself"
-    assert title("idle", trees.told, short=True) == "Stacks, by the probe"
+    assert title("all", trees.sorted_by) == "Stacks, reported once by the probe itself"
+    assert title("idle", trees.sorted_by, short=True) == "Stacks, by the probe"
     assert notes(trees, "all") == ["2 threads", "py-spy may not look"]
     assert why_not_idle(trees) == ""
 

@@ -17,6 +17,7 @@ from gpuwatch.tui.model.observations import (
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import MissingSignal
 from tests.unit.session.making import (
     HELLO,
     MS,
@@ -209,12 +210,12 @@ def test_a_silent_link_is_said_and_comes_back() -> None:
     assert picture(store, 500).status.state == "live"
 
 
-def test_missing_sources_are_lines_until_they_are_taken_back() -> None:
+def test_signals_are_missing_until_they_are_taken_back() -> None:
     store, engine = session()
     fix = "install the driver"
     store.ingest(Missing(t_ns=0, source="nvml", reason="no NVIDIA driver", fix=fix))
-    assert picture(store, 0).status.missing == ("nvml: no NVIDIA driver. install the driver",)
-    assert engine.windows[-1].missing == ("nvml: no NVIDIA driver. install the driver",)
+    assert picture(store, 0).status.missing == (MissingSignal("nvml", "no NVIDIA driver", fix),)
+    assert engine.windows[-1].missing == (MissingSignal("nvml", "no NVIDIA driver", fix),)
     store.ingest(Missing(t_ns=1, source="nvml", reason=""))
     assert picture(store, 10).status.missing == ()
 
@@ -223,18 +224,20 @@ def test_what_fails_because_the_process_ended_is_not_missing() -> None:
     store, _ = session()
     store.ingest(Missing(t_ns=0, source="nvml", reason="no NVIDIA driver"))
     store.ingest(Missing(t_ns=9 * S, source="stacks", reason="no such process"))
-    store.ingest(TargetEnded(t_ns=10 * S, how="ended"))
+    store.ingest(TargetEnded(t_ns=10 * S))
     store.ingest(Missing(t_ns=12 * S, source="feed", reason="no message"))
     store.ingest(Link(t_ns=12 * S, state="silent"))
     seen = picture(store, 13_000)
-    assert seen.status.missing == ("nvml: no NVIDIA driver",)
-    assert texts(seen)[-1] == "the process ended"
+    assert seen.status.missing == (MissingSignal("nvml", "no NVIDIA driver"),)
+    assert texts(seen)[-1] == "training ended"
 
 
 def test_a_probe_that_gave_up_is_missing_by_its_own_words() -> None:
     store, _ = session()
     store.ingest(delivered([], 1, fault="a hook failed: KeyError('x')"))
-    assert picture(store, 2).status.missing == ("probe: a hook failed: KeyError('x')",)
+    assert picture(store, 2).status.missing == (
+        MissingSignal("probe", "a hook failed: KeyError('x')"),
+    )
 
 
 def test_memory_points_lie_a_second_apart_whoever_looks() -> None:
@@ -304,7 +307,7 @@ def test_without_a_gpu_the_sawtooth_is_computing_and_says_so() -> None:
     store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
     sawtooth = picture(store, 4000).sawtooth
     assert sawtooth is not None
-    assert (sawtooth.title, sawtooth.source) == ("process computes %", "hook, 20 ms")
+    assert (sawtooth.title, sawtooth.source) == ("CPU busy %", "hook, 20 ms")
     assert "no GPU here" in sawtooth.note
     assert {point.mean for point in sawtooth.series.levels[0]} == {0.0, 100.0}
     assert len(sawtooth.step_starts_ns) == 21, "and where the step that runs now began"
@@ -314,15 +317,15 @@ def test_the_end_stops_the_picture_and_keeps_it() -> None:
     store, engine = session(verdict("input"))
     store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
     picture(store, 4900)
-    store.ingest(TargetEnded(t_ns=5 * S, how="was killed by SIGKILL"))
+    store.ingest(TargetEnded(t_ns=5 * S, signal=9))
     at_once = picture(store, 5000)
     later = picture(store, 65_000)
     assert at_once.status.state == later.status.state == "ended"
-    assert later.status.ended == "was killed by SIGKILL 60 s ago"
+    assert later.status.ended == "was killed (signal 9) 60 s ago"
     assert later.open_step == at_once.open_step
     assert later.sawtooth == at_once.sawtooth
     assert later.attached_s == pytest.approx(5.0)
-    assert texts(later)[-1] == "the process was killed by SIGKILL"
+    assert texts(later)[-1] == "training was killed (signal 9)"
     assert [window.ended for window in engine.windows] == [False, True]
 
 
@@ -330,14 +333,14 @@ def test_the_end_stops_the_picture_and_keeps_it() -> None:
     ("last", "how"),
     [
         ([], "ended 2 s ago"),
-        ([Link(t_ns=4 * S, state="left", detail="exiting")], "ended 2 s ago: its interpreter left"),
-        ([page(STATE_ENDED)], "ended 2 s ago: its interpreter left in order"),
-        ([page(STATE_ARMED)], "ended 2 s ago: killed or crashed, its probe had no last word"),
+        ([Link(t_ns=4 * S, state="left", detail="exiting")], "exited normally 2 s ago"),
+        ([page(STATE_ENDED)], "exited normally 2 s ago"),
+        ([page(STATE_ARMED)], "was killed or crashed 2 s ago"),
     ],
 )
-def test_the_probes_last_word_tells_how_it_ended(last: list[AnyObservation], how: str) -> None:
+def test_without_an_exit_status_the_probe_tells(last: list[AnyObservation], how: str) -> None:
     store, _ = session()
-    for observation in [*last, TargetEnded(t_ns=5 * S, how="ended")]:
+    for observation in [*last, TargetEnded(t_ns=5 * S)]:
         store.ingest(observation)
     assert (picture(store, 7000).status.ended or "").startswith(how)
 

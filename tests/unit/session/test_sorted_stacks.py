@@ -157,7 +157,7 @@ def test_the_trees_of_idle_and_busy_moments() -> None:
     books.counted(*[0.0] * 5, *[98.0] * 5, 98.0)
     books.stacks.seen(chunk({WAIT: bits_of(range(10)), SPIN: bits_of(range(10, 20))}))
     trees = books.look(2 * S)
-    assert (trees.told, trees.timed) == ("gpu", True)
+    assert (trees.sorted_by, trees.timed) == ("gpu", True)
     assert trees.all.summary.main_samples == 20
     assert [(one.frames, one.samples) for one in trees.idle.merged] == [(WAIT, 10)]
     assert [(one.frames, one.samples) for one in trees.busy.merged] == [(SPIN, 10)]
@@ -181,7 +181,7 @@ def test_where_no_gpu_tells_the_steps_do() -> None:
     books.steps.add(steps(3, data_ms=300, forward_ms=100))
     books.stacks.seen(chunk({WAIT: bits_of(range(20))}))
     trees = books.look(2 * S)
-    assert trees.told == "host"
+    assert trees.sorted_by == "host"
     assert (trees.idle.samples, trees.busy.samples) == (16, 4)
 
 

@@ -251,5 +251,5 @@ def test_memory_that_grows_is_told_by_seconds() -> None:
 
 
 def test_no_gpu_is_said_beside() -> None:
-    assert any(line.startswith("nvml") for line in said([]).status.missing)
-    assert NO_GPU.reason in " ".join(said([]).status.missing)
+    assert any(one.signal == "nvml" for one in said([]).status.missing)
+    assert NO_GPU.reason in " ".join(one.why for one in said([]).status.missing)

@@ -120,9 +120,10 @@ def test_without_gpm_the_samples_of_nvml(monkeypatch: pytest.MonkeyPatch) -> Non
         assert activities(seen) == []  # the past tells no pace
         (missing,) = [one for one in seen if isinstance(one, Missing)]
         assert (missing.source, missing.fix) == ("gpm", "")
-        assert missing.reason == (
-            "needs Hopper or newer; NVML's utilization stands in, ~1 s average: blind to how much "
-            "of it is at work, and to steps under ~2 s"
+        assert missing.reason == "needs Hopper or newer"
+        assert missing.instead == (
+            "NVML's utilization stands in, ~1 s average: blind to how much of the GPU is at work, "
+            "and to steps under ~2 s"
         )
     fake = FakeNvml(gpm=False, buffer=buffer[:4])
     monkeypatch.setattr(nvml_source, "has_opened_driver", lambda pid: True)

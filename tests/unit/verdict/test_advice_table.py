@@ -49,7 +49,7 @@ def said(seen: StepWindow) -> str:
             *(text for one in found for text in (one.headline, *one.advice)),
             *(evidence.text for one in found for evidence in one.evidence),
             *(note.text for note in verdict.notes),
-            *verdict.missing,
+            *(one.text for one in verdict.missing),
         ]
     )
 

@@ -1,6 +1,8 @@
 """What is said before there is enough, and when no cause holds."""
 
-from ..findings import Evidence, Finding
+from typing import Final
+
+from ..findings import Evidence, Finding, Signal, find_missing
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of
 from ..rules.compute import KINDS_OF_WORK, work_of
@@ -20,15 +22,22 @@ from ..thresholds.no_probe import (
 from ..window import SampleWindow, Still
 from .samples import about, knows_gpu
 
+WITHOUT: Final[tuple[tuple[Signal, str], ...]] = (
+    ("torch", "no torch in it"),
+    ("stacks", "its stacks are not sampled"),
+)
+"""Signals without which there will be no verdict."""
+
 
 def too_early(window: SampleWindow) -> Finding | None:
     """Until there are samples enough; or why there will be none."""
     have = window.sampled.samples
     if have >= SAMPLED_LEAST:
         return None
-    for source, why in (("torch", "no torch in it"), ("stacks", "its stacks are not sampled")):
-        if (line := _missing(window, source)) is not None:
-            return state("incomplete", source, "info", f"no verdict: {why}", (_told(line),))
+    for signal, why in WITHOUT:
+        if (missing := find_missing(window.missing, signal)) is not None:
+            evidence = (Evidence(missing.reason, "proc"),)
+            return state("incomplete", signal, "info", f"no verdict: {why}", evidence)
     if not have:
         return state("warming-up", None, "info", "no sample of the training yet")
     return state("warming-up", None, "info", f"{have} of {SAMPLED_LEAST} samples")
@@ -66,14 +75,6 @@ def no_cause(window: SampleWindow) -> Finding:
     if found is not None:
         return found
     return state("compute", None, "info", "the GPU is the limit", (busy, *seen))
-
-
-def _missing(window: SampleWindow, source: str) -> str | None:
-    return next((line for line in window.missing if line.startswith(f"{source}:")), None)
-
-
-def _told(line: str) -> Evidence:
-    return Evidence(line.partition(": ")[2], "proc")
 
 
 # The main thread's stack does not move, and nothing else does either.

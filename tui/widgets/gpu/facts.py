@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from ...verdict.findings import Signal
 from ...wording.gpu import (
     clocks_words,
     cores_words,
@@ -20,7 +22,7 @@ from .strips import label_cells
 HEADED_FROM = 5
 """Rows from which it has a heading, and a line for every process."""
 SIGN = "▲ "
-OF_THE_GPU = ("nvml", "gpm")
+OF_THE_GPU: Final[tuple[Signal, ...]] = ("nvml", "gpm")
 """Sources whose absence is said here."""
 
 
@@ -56,7 +58,7 @@ def fact_lines(view: View, width: int, apart: bool) -> list[FactLine]:
     """What there is to say of the chosen GPU, or of a machine without, in so many cells; `apart`:
     processes on it that do not fit into a line have one each."""
     snapshot, gpu = view.snapshot, chosen_gpu(view)
-    gone = [line for line in snapshot.status.missing if line.partition(":")[0] in OF_THE_GPU]
+    missing = [one.text for one in snapshot.status.missing if one.signal in OF_THE_GPU]
     if gpu is None:
         return [
             FactLine("GPU", within(no_gpu_words(snapshot), width)[0]),
@@ -72,7 +74,7 @@ def fact_lines(view: View, width: int, apart: bool) -> list[FactLine]:
     return [
         FactLine("clocks", clocks_words(gpu), "warning" if held_by(gpu) else "text"),
         *(FactLine("" if at else "used by", words, crowded) for at, words in enumerate(holders)),
-        *(FactLine("missing", words, "warning") for words in gone),
+        *(FactLine("missing", words, "warning") for words in missing),
         *(FactLine("measured", words, "dim") for words in [counters_words(found, width)] if words),
     ]
 

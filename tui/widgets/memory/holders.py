@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ....probe.wire.messages import GpuMemory
 from ...model.observations import GpuUse
 from ...model.snapshot import MemoryView, Snapshot
+from ...verdict.findings import find_missing
 from ...wording.numbers import size
 from ..panel import Panel, View
 from ..text import Row, Span, cell_len, clip, row, rule
@@ -168,8 +169,8 @@ def _gpus(snapshot: Snapshot, device: int | None, width: int, room: int) -> list
 
 
 def _why_none(snapshot: Snapshot) -> str:
-    told = (text for text in snapshot.status.missing if text.startswith("nvml"))
-    return f"GPU    {next(told, 'none is used so far')}"
+    missing = find_missing(snapshot.status.missing, "nvml")
+    return f"GPU    {missing.text if missing else 'none is used so far'}"
 
 
 def _two_rows(name: str, parts: Sequence[Part], width: int) -> list[Row]:

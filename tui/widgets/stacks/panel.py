@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...model.stack_trees import StacksWhen, Told
+from ...model.stack_trees import SortedBy, StacksWhen
 from ...verdict.window import FrameShare, Stacks
 from ...wording.numbers import count, percent
 from ...wording.stacks import short_frame, title, why_no_samples
@@ -20,9 +20,9 @@ SHORT_BELOW = 60
 class StacksPanel(Panel):
     """Shares with the frame that holds them and the line of the user's code above it."""
 
-    def heading(self, when: StacksWhen, told: Told, short: bool) -> str:
+    def heading(self, when: StacksWhen, sorted_by: SortedBy, short: bool) -> str:
         """Which stacks these are."""
-        return title(when, told, short)
+        return title(when, sorted_by, short)
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """The main thread first, then the workers."""
@@ -30,12 +30,12 @@ class StacksPanel(Panel):
         stacks = trees.of(view.stacks_when).summary if trees is not None else None
         heading = "Stacks"
         if trees is not None:
-            heading = self.heading(view.stacks_when, trees.told, width < SHORT_BELOW)
+            heading = self.heading(view.stacks_when, trees.sorted_by, width < SHORT_BELOW)
         if stacks is None or not (stacks.main_samples or stacks.worker_samples):
             head = rule(heading, (), width, self.has_focus)
             why = why_no_samples(view.snapshot, view.stacks_when)
             return [head, row(f"   {clip(why, width - 4)}", "dim")]
-        by_probe = trees is not None and trees.told == "probe"
+        by_probe = trees is not None and trees.sorted_by == "dump"
         notes = ["one look"] if by_probe else _notes(stacks)
         head = rule(heading, notes, width, self.has_focus)
         room = height - 1
@@ -52,7 +52,7 @@ class StacksPanel(Panel):
 class PlacesPanel(StacksPanel):
     """The same below the tree, for what the tree cannot say: what a place holds in all."""
 
-    def heading(self, when: StacksWhen, told: Told, short: bool) -> str:
+    def heading(self, when: StacksWhen, sorted_by: SortedBy, short: bool) -> str:
         """It speaks of the same stacks as the tree above it."""
         return "Places that hold most"
 

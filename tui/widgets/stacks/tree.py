@@ -91,11 +91,11 @@ class StackTreePanel(Panel):
         short = width < SHORT_BELOW
         chosen = trees.of(when) if trees is not None else None
         if trees is None or chosen is None or not chosen.trees:
-            heading = title(when, trees.told, short) if trees is not None else "Stacks"
+            heading = title(when, trees.sorted_by, short) if trees is not None else "Stacks"
             why = wrap(why_no_samples(view.snapshot, when), width - 6, 4)
             head = rule(heading, (), width, self.has_focus)
             return [head, *(row(f"   {line}", "dim") for line in why)]
-        head = rule(title(when, trees.told, short), notes(trees, when), width, self.has_focus)
+        head = rule(title(when, trees.sorted_by, short), notes(trees, when), width, self.has_focus)
         why_all = why_not_idle(trees) if when == "all" else ""
         said = [row(f"   {line}", "dim") for line in wrap(why_all, width - 6, 2)]
         top = [head, *said, *self._looked_for(chosen, width)]

@@ -64,7 +64,7 @@ def test_waiting_for_the_gpu_is_not_python() -> None:
     said = verdict(computes)
     assert said.finding.kind == "host"
     assert said.confidence <= 0.6
-    assert any(line.startswith("gpu clock: not measured") for line in said.missing)
+    assert any(one.text.startswith("gpu clock: not measured") for one in said.missing)
     blind = verdict(window(rows, gpu_present=True)).finding
     assert (blind.kind, blind.sub) == ("incomplete", "stacks")
 

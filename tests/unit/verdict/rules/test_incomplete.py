@@ -38,7 +38,7 @@ LAUNCHING_ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimi
 
 def test_a_badly_aligned_clock_is_said() -> None:
     seen = gpu_window(LAUNCHING, {**LAUNCHING_ON_GPU, "uncertain_ns": 400_000})
-    assert any("not aligned well enough" in line for line in missing_of(seen))
+    assert any("not aligned well enough" in one.why for one in missing_of(seen))
     found = compute(seen)
     assert found is not None
     assert "or launching to it" in found.headline

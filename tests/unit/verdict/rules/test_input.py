@@ -295,7 +295,7 @@ def test_too_few_measured_steps_leave_the_hosts_clock() -> None:
     few = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),)).gpu_steps[:3]
     seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),), gpu_steps=few)
     assert input_bound(seen) is not None
-    assert any(line.startswith("gpu clock") for line in missing_of(seen))
+    assert any(one.signal == "gpu clock" for one in missing_of(seen))
 
 
 def test_an_iterator_for_every_step_is_no_start_of_an_epoch() -> None:
