@@ -113,7 +113,8 @@ def charts_end_ns(view: View) -> int:
 ROLES = (
     *("text", "dim", "strong", "title", "focus", "rule", "key", "area", "paused"),
     *("critical", "warning", "info", "good"),
-    *("data", "startup", "forward", "backward", "optimizer", "evaluation", "checkpoint"),
+    *("data", "startup", "forward", "backward", "optimizer", "gpu-wait"),
+    *("evaluation", "checkpoint"),
     *("compile", "user", "other"),
 )
 """Everything that text can mean; the colours are in the stylesheet."""

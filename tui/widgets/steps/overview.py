@@ -6,7 +6,7 @@ from ....probe.wire.messages import Step
 from ...model.snapshot import Scope, Snapshot, StepStats
 from ...wording.gpu import clock_words, felt_share
 from ...wording.numbers import count, digits, duration
-from ...wording.steps import inside_words, usual_words
+from ...wording.steps import drawn_phases, inside_words, usual_words
 from ...wording.words import against
 from ..panel import Panel, View
 from ..sampled_rows import sampled_rows, unsampled_rows
@@ -43,9 +43,9 @@ class StepPanel(Panel):
             waiting = row(f"   {text}", "dim")
             return [rule(f"Step{total}", (), width, self.has_focus), waiting]
         out = [rule(_title(view.snapshot, stats), _notes(view, stats), width, self.has_focus)]
-        out.append(bar_row(stats.phases, width))
+        out.append(bar_row(drawn_phases(view.snapshot), width))
         if height < TABLE_FROM:
-            return [*out, legend_row(stats.phases, width, felt_share(view.snapshot))]
+            return [*out, legend_row(drawn_phases(view.snapshot), width, felt_share(view.snapshot))]
         out += [EMPTY, *table_rows(view, width, MOST_PHASES + 2), *rare_rows(stats.phases)]
         if view.snapshot.gpu_phases is not None:
             words = " · ".join(clock_words(view.snapshot.gpu_phases))

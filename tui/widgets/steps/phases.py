@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from ...model.snapshot import PhaseStats
 from ...wording.numbers import like, percent
+from ...wording.steps import GPU_WAIT, about
 from ..text import Row, Span, length
 
 
@@ -23,9 +24,9 @@ LOOKS: Final = {
     "forward": PhaseStyle("▒", "forward", "fwd", "forward"),
     "backward": PhaseStyle("█", "backward", "bwd", "backward"),
     "optimizer": PhaseStyle("▓", "optimizer", "opt", "optimizer"),
+    GPU_WAIT: PhaseStyle("═", "GPU wait", "GPU wait", "gpu-wait"),
     "evaluation": PhaseStyle("╱", "evaluation", "eval", "evaluation"),
     "checkpoint": PhaseStyle("╳", "checkpoint", "ckpt", "checkpoint"),
-    "synchronisation": PhaseStyle("~", "waiting for the GPU", "sync", "other"),
     "compile": PhaseStyle("╲", "compile", "comp", "compile"),
 }
 """In the order of a step; a user's own phases follow, `other` is last."""
@@ -110,9 +111,9 @@ def _entry(
     phase: PhaseStats, look: PhaseStyle, step_ms: float | None, short: bool, felt: float | None
 ) -> Row:
     name = look.short if short else look.long
-    numbers = f" {percent(phase.share)}"
+    numbers = f" {about(phase)}{percent(phase.share)}"
     if step_ms is not None:
-        numbers = f" {like(phase.mean_ms, step_ms)}" + numbers
+        numbers = f" {about(phase)}{like(phase.mean_ms, step_ms)}" + numbers
     entry = (Span(look.fill, look.role), Span(f" {name}", "text"), Span(numbers, "strong"))
     if felt is None or phase.share < LEAST_FELT:
         return entry
