@@ -109,7 +109,7 @@ WORKERS = (
     FrameShare(0.08, "collate (collate.py:155)", None),
 )
 FULL = Exhaustion(1_100_000, 1_300_000, STEP_MS / 3.6e6)
-NO_GPU_NOTE = "no GPU here: the share of each moment the process computes rather than waits"
+NO_GPU_NOTE = "no GPU here: how much of the time the process computes"
 
 
 def busy(t_ns: int) -> float:

@@ -61,7 +61,7 @@ class Computing:
 
     def __init__(self, grain_ns: int) -> None:
         self.grain_ns = grain_ns
-        self._done = Growing("computes", "process computes", "%", "hook", None, grain_ns, MOMENTS)
+        self._done = Growing("computes", "CPU busy", "%", "hook", None, grain_ns, MOMENTS)
         self._moment = 0
         """Number of the moment that is being filled: `t_ns // grain_ns`."""
         self._computes_ns = 0.0
@@ -169,10 +169,8 @@ class OnCpu:
 
 # The picture of use over time of a process without a GPU that tells its own.
 
-NO_GPU: Final = "no GPU here: the share of each moment the process computes rather than waits"
-GPU_SILENT: Final = (
-    "the GPU does not tell its use: the share of each moment the process computes rather than waits"
-)
+NO_GPU: Final = "no GPU here: how much of the time the process computes"
+GPU_SILENT: Final = "the GPU does not report its use: how much of the time the process computes"
 REGRAIN_ROWS: Final = 64
 """Steps between two looks at whether the grain still fits them."""
 LAID_OUT_ROWS: Final = 2_000
@@ -213,7 +211,7 @@ class ComputingSeries:
         if not series.end_ns:
             return None
         return Sawtooth(
-            title="process computes %",
+            title="CPU busy %",
             source=f"hook, {series.interval_ns // 1_000_000} ms",
             note=GPU_SILENT if gpu_present else NO_GPU,
             series=series,

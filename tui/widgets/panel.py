@@ -110,6 +110,13 @@ def charts_end_ns(view: View) -> int:
     return shown_at_ns(view.snapshot) if view.at_ns is None else view.at_ns
 
 
+def has_measured(snapshot: Snapshot) -> bool:
+    """Something of the run has been seen: what is missing by now does not only come late."""
+    return bool(
+        snapshot.sawtooth or snapshot.recent or (snapshot.sampled and snapshot.sampled.samples)
+    )
+
+
 ROLES = (
     *("text", "dim", "strong", "title", "focus", "rule", "key", "area", "paused"),
     *("critical", "warning", "info", "good"),

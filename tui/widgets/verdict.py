@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..model.snapshot import Snapshot
 from ..verdict.findings import Evidence, Finding, Note
-from ..wording.numbers import count, duration, span
+from ..wording.numbers import count, duration, percent, span
 from ..wording.words import ABSTAINS, WORDS, abstains, gain_of, glyph_of, lasted, name_of, role_of
 from .header import ended_line
 from .panel import Panel, View, shown_at_ns
@@ -14,6 +14,7 @@ from .text import (
     Span,
     cell_len,
     clip,
+    elided,
     ends,
     length,
     rule,
@@ -56,13 +57,28 @@ def _qualities(snapshot: Snapshot, finding: Finding) -> list[str]:
         return [""]
     since = snapshot.verdict.since_ns
     age = "" if since is None else duration((shown_at_ns(snapshot) - since) / 1e9)
-    sure = snapshot.verdict.confidence_word
+    sure = f"{percent(snapshot.verdict.confidence)} sure"
     return [
-        f"   {finding.severity} · {sure} confidence" + (f" · for {age}" if age else ""),
+        f"   {finding.severity} · {sure}" + (f" · for {age}" if age else ""),
         f"  {finding.severity} · {sure}" + (f" · {age}" if age else ""),
         f"  {finding.severity}",
         "",
     ]
+
+
+def parting_lines(snapshot: Snapshot) -> list[str]:
+    """The verdict and NEXT, each in a line: what stays in the terminal once the screen is left.
+    Nothing while there is no verdict."""
+    finding = snapshot.verdict.finding
+    if abstains(finding):
+        return []
+    quality = " ".join(_qualities(snapshot, finding)[0].split())
+    lines = [f"{glyph_of(finding)} {WORDS[finding.kind]}  {quality}  {finding.headline}"]
+    if finding.advice:
+        gain = gain_of(finding)
+        advice = _without_gain(finding.advice[0], gain)
+        lines.append(f"  NEXT {advice}{f'  {gain}' if gain else ''}")
+    return lines
 
 
 # What was said before, as a note beside the verdict's heading.
@@ -130,7 +146,7 @@ def least_rows(view: View, width: int, brief: bool) -> int:
     finding = view.snapshot.verdict.finding
     if _is_split(view, width) and not brief:
         width = _left_half(width)
-    action = len(_action("NEXT", finding, width, MOST_ACTION))
+    action = len(_action("NEXT", finding, width, MOST_ACTION, whole=not brief))
     kept = 0 if brief or width < NARROW else min(KEPT_EVIDENCE, len(finding.evidence))
     head = len(headline_rows(view.snapshot, width, 2 if brief else HEADED))
     return int(view.ended) + head + kept + action
@@ -243,8 +259,9 @@ def _label(word: str, width: int, role: str = "dim") -> Span:
     return Span(f"   {word:<{indent - 3}}", role)
 
 
-def _action(word: str, finding: Finding, width: int, lines: int) -> list[Row]:
-    """What to do, and what it would gain, over as many of `lines` as it needs."""
+def _action(word: str, finding: Finding, width: int, lines: int, whole: bool = True) -> list[Row]:
+    """What to do, and what it would gain, over as many of `lines` as it needs; with its
+    parentheses, if `whole`."""
     if not finding.advice:
         return []
     gain = gain_of(finding)
@@ -253,7 +270,8 @@ def _action(word: str, finding: Finding, width: int, lines: int) -> list[Row]:
     tail = Span(f"{gain} ", role_of(finding)) if gain else Span(" ")
     label = _label(word, width, "key")
     room = width - len(label.text) - len(tail.text) - 1
-    first, *more = within(_without_gain(finding.advice[0], gain), room, max(1, lines))
+    advice = _without_gain(finding.advice[0], gain)
+    first, *more = within(advice if whole else elided(advice), room, max(1, lines))
     blank = Span(" " * len(label.text))
     return [
         ends((label, Span(first, "strong")), (tail,), width, gap=1),
@@ -271,7 +289,7 @@ def _also(finding: Finding, width: int) -> Row:
     gain = gain_of(finding)
     tail = Span(f"{gain} " if gain else " ", "dim")
     room = width - len(label.text) - len(tail.text) - 1
-    text = f"{WORDS[finding.kind].lower()}: {finding.headline}"
+    text = f"{_contributor(finding)}: {finding.headline}"
     return ends((label, Span(within(text, room)[0])), (tail,), width, gap=1)
 
 
@@ -295,6 +313,13 @@ def _tiny_rows(view: View, width: int, height: int) -> list[Row]:
     return out[:height]
 
 
+def _contributor(finding: Finding) -> str:
+    """ "optimizer 6%": one cause of several bounds nothing."""
+    name = WORDS[finding.kind].lower().removesuffix("-bound")
+    share = percent(finding.share) if finding.share else ""
+    return name if not share or share in finding.headline else f"{name} {share}"
+
+
 def _contributors(findings: Sequence[Finding], width: int, height: int) -> list[Row]:
     out: list[Row] = []
     for finding in findings:
@@ -303,7 +328,7 @@ def _contributors(findings: Sequence[Finding], width: int, height: int) -> list[
         if out:
             out.append(EMPTY)
         role = role_of(finding)
-        head = (Span(f" {glyph_of(finding)} {WORDS[finding.kind]}", role), Span("   also", "dim"))
+        head = (Span(f" {glyph_of(finding)} also: {_contributor(finding)}", role),)
         clause = clip(finding.headline, width - length(head) - 3)
         out.append(ends(head, (Span(clause, "strong"), Span(" ")), width))
         out += evidence_rows(finding.evidence[:EVIDENCE], width)

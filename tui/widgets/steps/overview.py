@@ -12,7 +12,7 @@ from ..panel import Panel, View
 from ..sampled_rows import sampled_rows, unsampled_rows
 from ..text import EMPTY, Row, Span, ends, row, rule
 from .phase_table import rare_rows, step_change, table_rows
-from .phases import bar_row, legend_row
+from .phases import DATA_WAIT, bar_row, in_colours, legend_row
 from .scope import LEAST_HEIGHT, phases_below, scope_rows
 from .step_times import bars_of, longest_words, top_of, wall_ms
 
@@ -108,7 +108,7 @@ def recent_rows(steps: Sequence[Step], width: int, height: int) -> list[Row]:
     walls = [wall_ms(step) for step in shown]
     left = (
         Span(f" last {len(shown)} steps   ", "dim"),
-        Span("░", "area"),
+        Span("░", "data"),
         Span(" data wait  ", "dim"),
         Span("█", "area"),
         Span(" the rest", "dim"),
@@ -116,4 +116,4 @@ def recent_rows(steps: Sequence[Step], width: int, height: int) -> list[Row]:
     top = top_of(walls)
     head = ends(left, (Span(f"{longest_words(walls, top)} ", "dim"),), width)
     body = bars_of(shown, height, top)
-    return [head, *((Span("   "), Span(text, "area")) for text in body)]
+    return [head, *((Span("   "), *in_colours(text, DATA_WAIT)) for text in body)]
