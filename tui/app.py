@@ -1,7 +1,9 @@
 """The screen's program: frames, keys, and a way out that always gives the terminal back."""
 
 import asyncio
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ from .widgets.footer import bindings
 from .widgets.gpu.devices import beside_device, beside_rank
 from .widgets.keys import actions_of
 from .widgets.panel import Panel, View
+from .widgets.verdict import parting_lines
 
 if TYPE_CHECKING:
     from .model.machine_facts import MachineFacts
@@ -82,6 +85,8 @@ class GpuwatchApp(TerminalApp):
         self._looking = ViewState(DEFAULT_S)
         self._soon = False
         """The next frame comes before its time: a recording is on its way to a moment."""
+        self._shown: Snapshot | None = None
+        """The last frame's."""
         self._baseline: Snapshot | None = None
         """What the numbers are compared with."""
         self._told = ""
@@ -115,6 +120,7 @@ class GpuwatchApp(TerminalApp):
     def draw(self) -> None:
         """The view, what is open above it, and news of a recording."""
         view = self._view()
+        self._shown = view.snapshot
         self._main.show(view)
         if isinstance(self.screen, Dialog):
             self.screen.show(view)
@@ -157,6 +163,14 @@ class GpuwatchApp(TerminalApp):
             stacks_when=looking.stacks_when or worth_showing(moment.snapshot.trees),
             read_source=self._read_source,
         )
+
+    def write_parting(self) -> None:
+        """Leave the verdict and NEXT in the terminal, if it is still there."""
+        if self._shown is None:
+            return
+        lines = [self._charset.translate(line) for line in parting_lines(self._shown)]
+        with suppress(OSError):
+            print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr, flush=True)
 
     def action_pause(self) -> None:
         """Hold the view, or catch up."""
@@ -357,9 +371,11 @@ def run_screen(
             if reason is not None:
                 raise NoScreenError(reason)
             make = partial(GpuwatchApp, picture, switch=switch, settled=settled)
-            return run_on_terminal(make, guard, appearance or Appearance())[1]
+            app, code = run_on_terminal(make, guard, appearance or Appearance())
         finally:
             switch.close()
+    app.write_parting()
+    return code
 
 
 def _files_here(frame: str, snapshot: Snapshot) -> SourceText:

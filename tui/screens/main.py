@@ -13,7 +13,7 @@ from ..widgets.footer import Footer, TabsRow
 from ..widgets.header import Header
 from ..widgets.keys import actions_of
 from ..widgets.panel import BEGIN, ROLE_CLASSES, Panel, View
-from ..widgets.verdict import VerdictPanel
+from ..widgets.verdict import VerdictPanel, least_rows
 from .stylesheets import HEIGHTS, WIDTHS, classes_at, read_view
 from .tabs import TABS, Tab
 
@@ -25,6 +25,13 @@ FILTERABLE = 2
 """Rows of a panel from which it has a heading, and in it what is typed."""
 DEFAULT_COLUMNS = 80
 """Of a chart that is not laid out yet."""
+HEADED_FROM = 30
+"""Rows of the screen from which the verdict above the overview has a heading."""
+LEAST_OVERVIEW = 12
+"""Rows below the verdict: the chart's three with heading and axis, then three panels of few."""
+LEAST_VIEW = 10
+TIGHT_OVERVIEW = 14
+"""With fewer at 80x24 memory loses one, for the chart to keep its three."""
 UNSEEN = frozenset(("-no-gpu", "-few-ranks"))
 """Of a process that nothing is known of: the first frame's."""
 
@@ -60,14 +67,18 @@ class MainScreen(Screen[None]):
         super().__init__(classes=" ".join(UNSEEN))
         self._states = UNSEEN
         self.tab = TABS[0]
-        verdict = VerdictPanel("verdict").add_class("-whole", update=False)
-        self._above: list[Panel] = [Header("header"), verdict, TabsRow("tabs")]
+        self._verdict = VerdictPanel("verdict").add_class("-whole", update=False)
+        self._verdict_rows = 0
+        """The least that it has, whatever the stylesheet says."""
+        self._first_size = (0, 0)
+        self._above: list[Panel] = [Header("header"), self._verdict, TabsRow("tabs")]
         self._below: list[Panel] = [Footer("footer")]
         self._inside: dict[str, Sequence[Panel]] = {}
         """The panels of each view that was shown: found without a search, four times a second."""
 
     def fit(self, width: int, height: int) -> None:
-        """Begin at this size: else everything is styled anew when it is told."""
+        """Begin at this size: else everything is styled anew at the first resize."""
+        self._first_size = (width, height)
         self.add_class(*classes_at(width, height), update=False)
 
     def compose(self) -> ComposeResult:
@@ -139,9 +150,25 @@ class MainScreen(Screen[None]):
 
     def show(self, view: View) -> None:
         """Draw a frame."""
-        self._be(states_of(view.snapshot))
+        tight = self._fit_next(view)
+        self._be(states_of(view.snapshot) | tight)
         for panel in (*self._above, *self._panels, *self._below):
             panel.show(view)
+
+    def _fit_next(self, view: View) -> frozenset[str]:
+        """Give the verdict the rows that NEXT needs: the chart has them to spare. Returns the
+        classes of the screen for where that is not enough."""
+        width, height = self.size or self._first_size
+        is_whole = self.tab is TABS[0]
+        rows = least_rows(view, width, brief=not is_whole)
+        if is_whole and height >= HEADED_FROM:
+            rows += 1
+        rest = LEAST_OVERVIEW + bool(view.snapshot.ranks) if is_whole else LEAST_VIEW
+        rows = max(0, min(rows, height - 2 - rest))
+        if rows != self._verdict_rows:
+            self._verdict_rows = rows
+            self._verdict.styles.min_height = rows
+        return frozenset(("-tight",) if is_whole and height - 2 - rows < TIGHT_OVERVIEW else ())
 
     @property
     def _panels(self) -> Sequence[Panel]:

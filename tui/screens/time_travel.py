@@ -26,7 +26,9 @@ class TimeNavigation:
         return looking.held(self._at_ns(looking))
 
     def back(self, looking: ViewState, by: int) -> ViewState:
-        """So many parts of the window later, or earlier: below 0."""
+        """So many parts of the window later, or earlier: below 0, which holds a recording too."""
+        if by < 0 and looking.held_ns is None:
+            looking = looking.held(self._at_ns(looking))
         return self._at(looking, self._at_ns(looking) + by * looking.by_ns)
 
     def one_step(self, looking: ViewState, by: int) -> ViewState:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from ..model.snapshot import Snapshot, Status
 from ..wording.numbers import count, duration
-from .panel import Panel, View
+from .panel import Panel, View, has_measured
 from .text import Row, Span, clip, ends, first_that_fits, length, text_of
 
 STALE_S = 2.0
@@ -69,11 +69,11 @@ def _targets(view: View) -> list[Row]:
 
 
 def device_of(snapshot: Snapshot, chosen: int | None = None) -> str:
-    """ "H200 #0", "8x H200", "H200 #3 of 8" where a person chose one, "no GPU"; "" while nobody has
-    looked."""
+    """ "H200 #0", "8x H200", "H200 #3 of 8" where a person chose one, "no GPU"; "" while nothing is
+    measured: a process opens its GPU late."""
     gpus = snapshot.gpus
     if not gpus:
-        return "" if snapshot.status.state == "connecting" else "no GPU"
+        return "no GPU" if has_measured(snapshot) else ""
     name = gpus[0].name.removeprefix("NVIDIA ")
     if len(gpus) == 1:
         return f"{name} #{gpus[0].index}"

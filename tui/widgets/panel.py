@@ -110,10 +110,18 @@ def charts_end_ns(view: View) -> int:
     return shown_at_ns(view.snapshot) if view.at_ns is None else view.at_ns
 
 
+def has_measured(snapshot: Snapshot) -> bool:
+    """Something of the run has been seen: what is missing by now does not only come late."""
+    return bool(
+        snapshot.sawtooth or snapshot.recent or (snapshot.sampled and snapshot.sampled.samples)
+    )
+
+
 ROLES = (
     *("text", "dim", "strong", "title", "focus", "rule", "key", "area", "paused"),
     *("critical", "warning", "info", "good"),
-    *("data", "startup", "forward", "backward", "optimizer", "evaluation", "checkpoint"),
+    *("data", "startup", "forward", "backward", "optimizer", "gpu-wait"),
+    *("evaluation", "checkpoint"),
     *("compile", "user", "other"),
 )
 """Everything that text can mean; the colours are in the stylesheet."""

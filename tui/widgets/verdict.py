@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..model.snapshot import Snapshot
 from ..verdict.findings import Evidence, Finding, Note
-from ..wording.numbers import count, duration, span
+from ..wording.numbers import count, duration, percent, span
 from ..wording.words import ABSTAINS, WORDS, abstains, gain_of, glyph_of, lasted, name_of, role_of
 from .header import ended_line
 from .panel import Panel, View, shown_at_ns
@@ -16,7 +16,6 @@ from .text import (
     clip,
     elided,
     ends,
-    is_cut,
     length,
     rule,
     within,
@@ -58,13 +57,28 @@ def _qualities(snapshot: Snapshot, finding: Finding) -> list[str]:
         return [""]
     since = snapshot.verdict.since_ns
     age = "" if since is None else duration((shown_at_ns(snapshot) - since) / 1e9)
-    sure = snapshot.verdict.confidence_word
+    sure = f"{percent(snapshot.verdict.confidence)} sure"
     return [
-        f"   {finding.severity} · {sure} confidence" + (f" · for {age}" if age else ""),
+        f"   {finding.severity} · {sure}" + (f" · for {age}" if age else ""),
         f"  {finding.severity} · {sure}" + (f" · {age}" if age else ""),
         f"  {finding.severity}",
         "",
     ]
+
+
+def parting_lines(snapshot: Snapshot) -> list[str]:
+    """The verdict and NEXT, each in a line: what stays in the terminal once the screen is left.
+    Nothing while there is no verdict."""
+    finding = snapshot.verdict.finding
+    if abstains(finding):
+        return []
+    quality = " ".join(_qualities(snapshot, finding)[0].split())
+    lines = [f"{glyph_of(finding)} {WORDS[finding.kind]}  {quality}  {finding.headline}"]
+    if finding.advice:
+        gain = gain_of(finding)
+        advice = _without_gain(finding.advice[0], gain)
+        lines.append(f"  NEXT {advice}{f'  {gain}' if gain else ''}")
+    return lines
 
 
 # What was said before, as a note beside the verdict's heading.
@@ -95,6 +109,12 @@ ROOMY = 100
 HEADING = 24
 """Cells of it that are the panel's name and its rule."""
 EVIDENCE = 3
+KEPT_EVIDENCE = 2
+"""Lines of it that NEXT does not push out: the panel grows before."""
+MOST_ACTION = 12
+"""Lines of NEXT: no advice is as long."""
+HEADED = 6
+"""From this many rows on the panel has a heading, unless NEXT needs the row."""
 NOTED = 6
 """From this many rows on the last one is kept for a note, where there is one."""
 SIDE_BY_SIDE = 72
@@ -106,16 +126,39 @@ class VerdictPanel(Panel):
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """Headline, then next action and evidence as far as there is room."""
-        if height < 6:
+        if height < HEADED or height <= least_rows(view, width, brief=False):
             return verdict_rows(view, width, height)
         head = rule("Verdict", _notes(view.snapshot, width), width, self.has_focus)
         others = view.snapshot.verdict.contributors
-        if height >= 8 and others and width >= 2 * SIDE_BY_SIDE:
-            left = width // 2 - 1
+        if height >= 8 and _is_split(view, width):
+            left = _left_half(width)
             mine = verdict_rows(view, left, height - 1, alone=False)
             theirs = _contributors(others, width - left - 2, height - 1)
             return [head, *_beside(mine, theirs, left, height - 1)]
         return [head, *verdict_rows(view, width, height - 1)]
+
+
+def least_rows(view: View, width: int, brief: bool) -> int:
+    """Rows without which NEXT would be cut: it, the headline, and above the overview two lines of
+    evidence. `brief`: beside another view. 0 below forty cells."""
+    if width < TINY:
+        return 0
+    finding = view.snapshot.verdict.finding
+    if _is_split(view, width) and not brief:
+        width = _left_half(width)
+    action = len(_action("NEXT", finding, width, MOST_ACTION, whole=not brief))
+    kept = 0 if brief or width < NARROW else min(KEPT_EVIDENCE, len(finding.evidence))
+    head = len(headline_rows(view.snapshot, width, 2 if brief else HEADED))
+    return int(view.ended) + head + kept + action
+
+
+def _is_split(view: View, width: int) -> bool:
+    """There is more than one finding, and room for two beside each other."""
+    return bool(view.snapshot.verdict.contributors) and width >= 2 * SIDE_BY_SIDE
+
+
+def _left_half(width: int) -> int:
+    return width // 2 - 1
 
 
 def _notes(snapshot: Snapshot, width: int) -> list[str]:
@@ -144,25 +187,23 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
     room = height - len(out)
     if room <= 0:
         return out[:height]
-    # In few cells both would be cut: what to do is worth more than one more number.
-    lines = 2 if width < NARROW or room >= min(4, len(finding.evidence) + 2) else 1
     also = verdict.contributors if alone else ()
-    free = room - EVIDENCE - len(also) - len(verdict.notes) - len(finding.advice)
-    action = _action("NEXT", finding, width, min(room, max(lines, free)), min(room - 1, 2))
+    action = _action("NEXT", finding, width, room)
+    free = room - EVIDENCE - len(also) - len(verdict.notes) - len(action)
     # Memory that ends the run soon is worth more than the last number of what only takes time.
     soon = bool(also) and also[0].kind == "memory-growth" and _full_soon(view.snapshot)
     told = room - len(action) - (1 if soon and room > 2 else 0)
     shown = finding.evidence[: min(EVIDENCE, told)]
     out += evidence_rows(shown, width)
     out += action
+    least = len(out)
     out += [_also(f, width) for f in also]
-    free -= len(action)
     for text in finding.advice[1:] if free > 0 else finding.advice[1:2]:
         then = _lines("then", text, width, "text", max(1, free))
         out += then
         free -= len(then)
     kept = 1 if verdict.notes and height >= NOTED else 0
-    out = out[: height - kept]
+    out = out[: max(least, height - kept)]
     out += note_rows(verdict.notes, width, height - len(out))
     free = height - len(out) - len(verdict.missing)
     for missing in verdict.missing:
@@ -218,9 +259,9 @@ def _label(word: str, width: int, role: str = "dim") -> Span:
     return Span(f"   {word:<{indent - 3}}", role)
 
 
-def _action(word: str, finding: Finding, width: int, lines: int, most: int = 1) -> list[Row]:
-    """What to do, and what it would gain. In `lines` lines; where even without its asides it would
-    be cut, in `most`."""
+def _action(word: str, finding: Finding, width: int, lines: int, whole: bool = True) -> list[Row]:
+    """What to do, and what it would gain, over as many of `lines` as it needs; with its
+    parentheses, if `whole`."""
     if not finding.advice:
         return []
     gain = gain_of(finding)
@@ -230,9 +271,7 @@ def _action(word: str, finding: Finding, width: int, lines: int, most: int = 1) 
     label = _label(word, width, "key")
     room = width - len(label.text) - len(tail.text) - 1
     advice = _without_gain(finding.advice[0], gain)
-    if is_cut(elided(advice), room, lines):
-        lines = max(lines, most)
-    first, *more = within(advice, room, lines)
+    first, *more = within(advice if whole else elided(advice), room, max(1, lines))
     blank = Span(" " * len(label.text))
     return [
         ends((label, Span(first, "strong")), (tail,), width, gap=1),
@@ -250,7 +289,7 @@ def _also(finding: Finding, width: int) -> Row:
     gain = gain_of(finding)
     tail = Span(f"{gain} " if gain else " ", "dim")
     room = width - len(label.text) - len(tail.text) - 1
-    text = f"{WORDS[finding.kind].lower()}: {finding.headline}"
+    text = f"{_contributor(finding)}: {finding.headline}"
     return ends((label, Span(within(text, room)[0])), (tail,), width, gap=1)
 
 
@@ -274,6 +313,13 @@ def _tiny_rows(view: View, width: int, height: int) -> list[Row]:
     return out[:height]
 
 
+def _contributor(finding: Finding) -> str:
+    """ "optimizer 6%": one cause of several bounds nothing."""
+    name = WORDS[finding.kind].lower().removesuffix("-bound")
+    share = percent(finding.share) if finding.share else ""
+    return name if not share or share in finding.headline else f"{name} {share}"
+
+
 def _contributors(findings: Sequence[Finding], width: int, height: int) -> list[Row]:
     out: list[Row] = []
     for finding in findings:
@@ -282,11 +328,11 @@ def _contributors(findings: Sequence[Finding], width: int, height: int) -> list[
         if out:
             out.append(EMPTY)
         role = role_of(finding)
-        head = (Span(f" {glyph_of(finding)} {WORDS[finding.kind]}", role), Span("   also", "dim"))
+        head = (Span(f" {glyph_of(finding)} also: {_contributor(finding)}", role),)
         clause = clip(finding.headline, width - length(head) - 3)
         out.append(ends(head, (Span(clause, "strong"), Span(" ")), width))
         out += evidence_rows(finding.evidence[:EVIDENCE], width)
-        out += _action("NEXT", finding, width, 1)
+        out += _action("NEXT", finding, width, height - len(out))
     return out[:height]
 
 

@@ -39,14 +39,14 @@ def trend_words(trend: MemoryTrend) -> tuple[str, str, str]:
 def standing_words(
     snapshot: Snapshot, trend: MemoryTrend | None, known_ns: int
 ) -> tuple[str, str, str]:
-    """Those of a trend; without one "● steady", "○ too early" where little is known by now, "○ no
+    """Those of a trend; without one "● steady", "○ needs more steps" while little is known, "○ no
     steps" where there are none to judge it by."""
     if trend is not None:
         return trend_words(trend)
     if snapshot.steps is None and snapshot.sampled is None:
         return "○", "no steps", "dim"
     if known_ns < ENOUGH_NS or snapshot.verdict.finding.kind == "warming-up":
-        return "○", "too early", "dim"
+        return "○", "needs more steps" if snapshot.sampled is None else "needs more time", "dim"
     return "●", "steady", "good"
 
 

@@ -37,8 +37,38 @@ def inside_words(snapshot: Snapshot) -> str:
     if finding.kind == "h2d" and finding.share is not None:
         share = finding.share  # what the headline says: some lines copy while the GPU works
     phases = [phase for phase in snapshot.steps.phases if phase.name not in LOADING]
+    drawn = sum(phase.share for phase in drawn_phases(snapshot) if phase.name == GPU_WAIT)
+    if finding.kind == "sync" and drawn >= MOST * share:
+        return ""  # the bar shows it
     names = _holding(phases, share)
     return f"{name}: {percent(share)}, inside {' + '.join(names)}" if share and names else ""
+
+
+GPU_WAIT: Final = "synchronisation"
+"""The name of the phase in which the training thread waits for the GPU."""
+LEAST_WAIT: Final = 0.05
+"""Of the samples: with fewer nobody can say how much of the step it is."""
+
+
+def drawn_phases(snapshot: Snapshot) -> tuple[PhaseStats, ...]:
+    """The window's phases, with the wait for the GPU apart from the rest of `other`: by samples of
+    the training thread, for no clock of the step sees it."""
+    phases = snapshot.steps.phases if snapshot.steps else ()
+    other = next((phase for phase in phases if phase.name == "other"), None)
+    if other is None or snapshot.stacks is None or not snapshot.gpus:
+        return phases
+    share = min(other.share, share_where(snapshot.stacks.main, waits_for_gpu))
+    if share < LEAST_WAIT:
+        return phases
+    wait_ms = other.mean_ms * share / other.share
+    rest = PhaseStats("other", other.mean_ms - wait_ms, other.share - share)
+    wait = PhaseStats(GPU_WAIT, wait_ms, share)
+    return (*(phase for phase in phases if phase is not other), wait, rest)
+
+
+def about(phase: PhaseStats) -> str:
+    """ "~" before what is estimated from samples."""
+    return "~" if phase.name == GPU_WAIT else ""
 
 
 def _holding(phases: list[PhaseStats], share: float) -> list[str]:

@@ -76,7 +76,7 @@ STEPS = StepStats(
 
 
 def _computes() -> Series:
-    growing = Growing("computes", "process computes", "%", "hook", None, 20 * MS)
+    growing = Growing("computes", "CPU busy", "%", "hook", None, 20 * MS)
     growing.add(400 * S, 0.0)
     growing.add(401 * S, 86.0)
     return growing.series()
@@ -100,9 +100,9 @@ def picture(**fields: Any) -> Snapshot:
         open_step=OpenStep("data", 0.3, 0.4, False, "_get_data (dataloader.py:1275)"),
         loaders=(loader(),),
         sawtooth=Sawtooth(
-            title="process computes %",
+            title="CPU busy %",
             source="hook, 20 ms",
-            note="no GPU here: the share of each moment the process computes rather than waits",
+            note="no GPU here: how much of the time the process computes",
             series=_computes(),
             step_starts_ns=NO_STEPS,
         ),

@@ -268,8 +268,7 @@ def grain_words(grid: Grid) -> str:
     """What a column tells of."""
     if not grid.whole_steps:
         return f"a column is {grain(grid.column_ns)}"
-    steps = "a whole step" if grid.whole_steps == 1 else f"{grid.whole_steps} whole steps"
-    return f"means of {steps}"
+    return "a column is " + ("one step" if grid.whole_steps == 1 else f"{grid.whole_steps} steps")
 
 
 # Columns that cannot change any more, kept from frame to frame.

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ....probe.wire.messages import Step
-from ...model.snapshot import Sawtooth
+from ...model.snapshot import Sawtooth, Snapshot
 from ...timeseries.series import Series
 from ...timeseries.step_edges import NO_STEPS
 from ...wording.numbers import duration, span
 from ...wording.rhythm import period_of, rhythm_of, rhythm_words
 from ..gpu.devices import gpu_rows
-from ..panel import View, charts_end_ns
+from ..panel import View, charts_end_ns, has_measured
 from ..text import EMPTY, Row, Span, cell_len, clip, joined, rule
 from .columns import (
     ChartColumn,
@@ -37,7 +37,7 @@ TICK_COLUMNS: Final = 3.0
 """Ticks closer than this many columns are a line, so they are left out."""
 WIDE: Final = 10.0
 """Points between the lowest and the mean from which the fills are explained."""
-ENVELOPE: Final = "█ lowest  ▒ to the mean  ░ highest"
+ENVELOPE: Final = "█ min  ▒ mean  ░ max per column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +180,17 @@ def _times(back: str, said: Sequence[str], newest: str, width: int) -> Row:
     return (Span(lead + middle, "dim"), Span(" " * max(1, tail) + newest, "dim"))
 
 
-def empty_rows(width: int, height: int, focused: bool) -> list[Row]:
+def why_empty(snapshot: Snapshot) -> str:
+    """What stands where there is no picture over time."""
+    if snapshot.gpus or not has_measured(snapshot):
+        return "waiting for the first sample"
+    return "no GPU, and no probe: use over time is not measured"
+
+
+def empty_rows(view: View, width: int, height: int, focused: bool) -> list[Row]:
     """Before the first sample: the frame, so that nothing jumps when it comes."""
     body = max(1, height - 2)
-    text = clip("waiting for the first sample", width - GUTTER - 2)
+    text = clip(why_empty(view.snapshot), width - GUTTER - 2)
     out = [rule("Utilisation %", (), width, focused)]
     for y, label in enumerate(scale(body)):
         said = f"{'':{(width - GUTTER - len(text)) // 2}}{text}" if y == body // 2 else ""
@@ -223,7 +230,7 @@ class SawtoothPanel(ChartPanel):
         """Heading, GPUs, scale and area, axis with ticks, tensor cores, and the times."""
         saw = shown_of(view)
         if saw is None:
-            return empty_rows(width, height, self.has_focus)
+            return empty_rows(view, width, height, self.has_focus)
         drawn = self._drawn_of(view, saw, columns_of_width(width))
         timed = height >= TIMED_FROM
         alike = beat_ns(view.snapshot.steps) > 0

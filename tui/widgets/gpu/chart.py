@@ -24,6 +24,7 @@ from ..charts.columns import (
     tick_row,
 )
 from ..charts.cursor import ON_AXIS, ChartPanel, column_at, marked
+from ..charts.sawtooth import why_empty
 from ..panel import View, charts_end_ns
 from ..text import Row, Span, cell_len, clip, joined, row, rule
 from .devices import chosen_gpu, device_rows, title_of
@@ -233,7 +234,7 @@ class GpuChartsPanel(ChartPanel):
         if len(view.snapshot.gpus) > 1:
             out += device_rows(view, gpu, self._strips, width, most=max(2, height // 4))
         if subject is None:
-            return [*out, row("   waiting for the first sample", "dim")]
+            return [*out, row(f"   {why_empty(view.snapshot)}", "dim")]
         figures, window_ns = figures_for(width), view.window_s * 10**9
         interval_ns = interval_ns_of(subject.main, window_ns, charts_end_ns(view))
         step_ns = beat_ns(view.snapshot.steps)

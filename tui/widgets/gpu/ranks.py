@@ -14,7 +14,7 @@ from ..charts.columns import HeldColumns
 from ..charts.small import column_for, small_strip, times_of
 from ..footer import bindings
 from ..panel import Panel, View, charts_end_ns
-from ..steps.phases import LOOKS
+from ..steps.phases import LOOKS, in_colours
 from ..text import Row, Span, clip, row, rule
 
 # A rank in one row: its strip over time, and the figures that tell it from the others.
@@ -31,6 +31,7 @@ FILLS: Final = {
     **{name: LOOKS[name].fill for name in ("data", "forward", "backward", "optimizer")},
     "other": "·",
 }
+ROLES: Final = {fill: LOOKS[name].role if name in LOOKS else name for name, fill in FILLS.items()}
 _GIB: Final = 1024**3
 _TITLES: Final = {"data": "data wait", "phase": "a phase", "other": "Python"}
 _LEAVING: Final = ("backward", "GiB", "wait")
@@ -87,13 +88,14 @@ def rank_row(
         "step": where_words(rank, now_ns),
     }
     told = "".join(f"{figures[title]:>{cells}}" for title, cells in columns.titles)
-    bar = f"  {step_bar(rank, longest_ms, columns.bar)}" if columns.bar else ""
+    bar = step_bar(rank, longest_ms, columns.bar) if columns.bar else ""
     return (
         Span("●" if rank.is_target else " ", "good"),
         Span(f"{sign} ", role),
         Span(f"r{rank.rank:<3}", "strong" if rank.is_target else "text"),
         Span(f"{device:<{NAME - 8}}", "dim"),
-        Span(strip + bar, "area"),
+        Span(strip + ("  " if bar else ""), "area"),
+        *in_colours(bar, ROLES),
         Span(told, "text" if rank.state == "live" else "warning"),
     )
 

@@ -54,7 +54,7 @@ def device_parts(gpu: GpuUse, allocator: GpuMemory | None) -> list[Part]:
         parts.append(Part("cached", cached, "▓", "backward"))
     if own is None:
         parts.append(
-            Part("context, others" if held else "in use", max(0, used - held), "░", "data")
+            Part("context, others" if held else "in use", max(0, used - held), "░", "startup")
         )
     else:
         beside = "context" if held else "this process"

@@ -17,9 +17,9 @@ from .holders import shown_gpu
 from .trends import NAMES, series_of, trend_rows
 
 DRAWN: Final[dict[Whose, str]] = {
-    "tensors": "torch's tensors",
-    "process": "process",
-    "workers": "workers",
+    "tensors": "Torch memory",
+    "process": "Process memory",
+    "workers": "Worker memory",
 }
 """What the chart is of: the heading's figures are of other memories as well."""
 LEAST_CHART: Final = LABEL + 20
@@ -48,7 +48,7 @@ class MemoryPanel(Panel):
         words = _words(snapshot, whose, series, trend)
         if height == 1:
             return [_one_line(view, whose, series, words[0], width)]
-        title = f"Memory · chart: {DRAWN[whose]} {span(span_ns_of(view, [series]) / 1e9)}"
+        title = f"{DRAWN[whose]}, last {span(span_ns_of(view, [series]) / 1e9)}"
         out = [rule(title, _notes(snapshot, view.device), width, self.has_focus)]
         if height <= 3:
             return [*out, *self._beside(view, series, trend, words, width, height - 1)]
@@ -116,7 +116,8 @@ def _words(
 ) -> list[Row]:
     """What it does, and how far that was seen; the first is the one to keep."""
     glyph, word, role = standing_words(snapshot, trend, series.end_ns - series.start_ns)
-    does = f"{NAMES[whose]}{':' if role == 'dim' else ''} {word}{'' if trend is None else ' '}"
+    does = f"trend: {word}" if role == "dim" else f"{NAMES[whose]} {word}"
+    does += "" if trend is None else " "
     head: Row = (Span(f" {glyph} ", role), Span(does, "text" if trend is None else "strong"))
     if trend is None:
         return [(*head, Span(" "))]

@@ -6,13 +6,13 @@ from ....probe.wire.messages import Step
 from ...model.snapshot import Scope, Snapshot, StepStats
 from ...wording.gpu import clock_words, felt_share
 from ...wording.numbers import count, digits, duration
-from ...wording.steps import inside_words, usual_words
+from ...wording.steps import drawn_phases, inside_words, usual_words
 from ...wording.words import against
 from ..panel import Panel, View
 from ..sampled_rows import sampled_rows, unsampled_rows
 from ..text import EMPTY, Row, Span, ends, row, rule
 from .phase_table import rare_rows, step_change, table_rows
-from .phases import bar_row, legend_row
+from .phases import DATA_WAIT, bar_row, in_colours, legend_row
 from .scope import LEAST_HEIGHT, phases_below, scope_rows
 from .step_times import bars_of, longest_words, top_of, wall_ms
 
@@ -43,9 +43,9 @@ class StepPanel(Panel):
             waiting = row(f"   {text}", "dim")
             return [rule(f"Step{total}", (), width, self.has_focus), waiting]
         out = [rule(_title(view.snapshot, stats), _notes(view, stats), width, self.has_focus)]
-        out.append(bar_row(stats.phases, width))
+        out.append(bar_row(drawn_phases(view.snapshot), width))
         if height < TABLE_FROM:
-            return [*out, legend_row(stats.phases, width, felt_share(view.snapshot))]
+            return [*out, legend_row(drawn_phases(view.snapshot), width, felt_share(view.snapshot))]
         out += [EMPTY, *table_rows(view, width, MOST_PHASES + 2), *rare_rows(stats.phases)]
         if view.snapshot.gpu_phases is not None:
             words = " · ".join(clock_words(view.snapshot.gpu_phases))
@@ -108,7 +108,7 @@ def recent_rows(steps: Sequence[Step], width: int, height: int) -> list[Row]:
     walls = [wall_ms(step) for step in shown]
     left = (
         Span(f" last {len(shown)} steps   ", "dim"),
-        Span("░", "area"),
+        Span("░", "data"),
         Span(" data wait  ", "dim"),
         Span("█", "area"),
         Span(" the rest", "dim"),
@@ -116,4 +116,4 @@ def recent_rows(steps: Sequence[Step], width: int, height: int) -> list[Row]:
     top = top_of(walls)
     head = ends(left, (Span(f"{longest_words(walls, top)} ", "dim"),), width)
     body = bars_of(shown, height, top)
-    return [head, *((Span("   "), Span(text, "area")) for text in body)]
+    return [head, *((Span("   "), *in_colours(text, DATA_WAIT)) for text in body)]

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from ...model.snapshot import PhaseStats, Snapshot, Spread, StepStats
 from ...wording.gpu import clock_words
 from ...wording.numbers import count, digits, like, milliseconds, percent
-from ...wording.steps import rare_words
+from ...wording.steps import about, drawn_phases, rare_words
 from ...wording.words import NumberChange, against, change_of, noise_of
 from ..charts.small import LEAST_HEIGHT, histogram_rows
 from ..panel import Panel, View
@@ -42,7 +42,7 @@ class PhaseTable(Panel):
         table = table_rows(view, width, height - 1 - len(rare))
         spare = height - 1 - len(table) - len(rare)
         if spare >= 1:
-            out.append(bar_row(stats.phases, width))
+            out.append(bar_row(drawn_phases(view.snapshot), width))
         if spare >= 3:
             out.append(EMPTY)
         out += table
@@ -64,7 +64,7 @@ def table_rows(view: View, width: int, height: int) -> list[Row]:
     never the wait for data: that there is none is an answer as well."""
     stats = view.snapshot.steps
     assert stats is not None
-    looks = looks_of(stats.phases)
+    looks = looks_of(drawn_phases(view.snapshot))
     by_length = sorted(looks, key=_last_to_go)[: max(1, height - 2)]
     shown = [one for one in looks if one in by_length]
     columns = _columns(view, stats, [phase for phase, _ in shown], width)
@@ -108,14 +108,14 @@ def _columns(
 ) -> list[_Column]:
     step_ms = sum(phase.mean_ms for phase in stats.phases)
     places_ms = min(step_ms, stats.p50_ms)
-    means = [phase.mean_ms for phase in shown]
+    means = [f"{about(phase)}{like(phase.mean_ms, places_ms)}" for phase in shown]
     made = [
         *(_spread(name, shown, _whole(stats), places_ms) for name in ("p50", "p95", "max")),
-        _figures("mean", [like(ms, places_ms) for ms in (*means, step_ms)]),
+        _figures("mean", [*means, like(step_ms, places_ms)]),
     ]
     if (on_gpu := _on_gpu(view.snapshot, shown, places_ms)) is not None:
         made.append(on_gpu)
-    made.append(_figures("share", [*(percent(phase.share) for phase in shown), ""], 7))
+    made.append(_figures("share", [*(f"{about(one)}{percent(one.share)}" for one in shown), ""], 7))
     if view.baseline is not None and view.baseline.steps is not None:
         made.append(_changes(view.baseline.steps, stats, shown))
     kept = list(IMPORTANT)

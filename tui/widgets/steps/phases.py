@@ -1,10 +1,12 @@
 """The phases of a step: their order, names and fills, the stacked bar and its legend."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...model.snapshot import PhaseStats
 from ...wording.numbers import like, percent
+from ...wording.steps import GPU_WAIT, about
+from ..charts.columns import runs_of
 from ..text import Row, Span, length
 
 
@@ -23,16 +25,18 @@ LOOKS: Final = {
     "forward": PhaseStyle("▒", "forward", "fwd", "forward"),
     "backward": PhaseStyle("█", "backward", "bwd", "backward"),
     "optimizer": PhaseStyle("▓", "optimizer", "opt", "optimizer"),
+    GPU_WAIT: PhaseStyle("═", "GPU wait", "GPU wait", "gpu-wait"),
     "evaluation": PhaseStyle("╱", "evaluation", "eval", "evaluation"),
     "checkpoint": PhaseStyle("╳", "checkpoint", "ckpt", "checkpoint"),
-    "synchronisation": PhaseStyle("~", "waiting for the GPU", "sync", "other"),
     "compile": PhaseStyle("╲", "compile", "comp", "compile"),
 }
 """In the order of a step; a user's own phases follow, `other` is last."""
 _OTHER: Final = PhaseStyle("·", "other", "other", "other")
 _USER_FILLS: Final = "▚▞▙▟▛▜"
-BASE: Final = "ms a step"
+BASE: Final = "ms per step"
 """What the figures of phases are of: a checkpoint's too, whose own length is another."""
+DATA_WAIT: Final = {LOOKS["data"].fill: LOOKS["data"].role}
+"""For pictures that tell it from everything else."""
 LEAST_FELT: Final = 0.05
 """Of a shorter wait nobody asks how much of it the GPU felt."""
 
@@ -47,6 +51,11 @@ def looks_of(phases: Sequence[PhaseStats]) -> list[tuple[PhaseStats, PhaseStyle]
     ]
     other = [(p, _OTHER) for p in phases if p.name == "other"]
     return [(p, look) for p, look in (*known, *users, *other) if p.share > 0]
+
+
+def in_colours(text: str, roles: Mapping[str, str], other: str = "area") -> Row:
+    """The characters of a picture in the colours of the phases that they stand for."""
+    return runs_of(Span(char, roles.get(char, other)) for char in text)
 
 
 def _name(phase: PhaseStats) -> str:
@@ -110,9 +119,9 @@ def _entry(
     phase: PhaseStats, look: PhaseStyle, step_ms: float | None, short: bool, felt: float | None
 ) -> Row:
     name = look.short if short else look.long
-    numbers = f" {percent(phase.share)}"
+    numbers = f" {about(phase)}{percent(phase.share)}"
     if step_ms is not None:
-        numbers = f" {like(phase.mean_ms, step_ms)}" + numbers
+        numbers = f" {about(phase)}{like(phase.mean_ms, step_ms)}" + numbers
     entry = (Span(look.fill, look.role), Span(f" {name}", "text"), Span(numbers, "strong"))
     if felt is None or phase.share < LEAST_FELT:
         return entry

@@ -48,10 +48,10 @@ class ScopePanel(Panel):
 def why_no_scope(snapshot: Snapshot) -> str:
     """Why the inside of a step is not shown."""
     if not snapshot.gpus:
-        return "no GPU whose activity could be folded"
+        return "the inside of a step needs a GPU"
     if not any(one.sm is not None for one in snapshot.activity):
         return "scope: needs GPM, Hopper or newer"
-    return "steps too uneven, or the GPU never idle, to fold"
+    return "no repeating pattern to show"
 
 
 def phases_below(snapshot: Snapshot) -> Sequence[PhaseStats]:

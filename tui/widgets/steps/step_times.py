@@ -11,7 +11,7 @@ from ...wording.steps import waiting_words
 from ..charts.columns import ChartColumn, area_rows, runs_of
 from ..panel import Panel, View
 from ..text import Row, Span, clip, ends, joined, row, rule
-from .phases import LOOKS
+from .phases import DATA_WAIT, LOOKS, in_colours
 
 GUTTER: Final = 7
 CUT: Final = 3.0
@@ -39,7 +39,7 @@ class StepTimes(Panel):
         marks = marks_of(steps, view.snapshot.events)
         body = bars_of(steps, max(1, height - 3), top)
         for label, text in zip(_scale(top, len(body)), body, strict=True):
-            out.append((Span(label, "dim"), Span(text, "area")))
+            out.append((Span(label, "dim"), *in_colours(text, DATA_WAIT)))
         out.append(_axis(marks, len(steps)))
         out.append(_said(steps, marks, width))
         return out

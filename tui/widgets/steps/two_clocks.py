@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ....probe.wire.messages import GpuStep
 from ...model.snapshot import Snapshot
 from ...wording.numbers import count, like, milliseconds
-from ...wording.steps import waiting_words
+from ...wording.steps import drawn_phases, waiting_words
 from ..footer import bindings
 from ..panel import Panel, View
 from ..text import EMPTY, Row, Span, joined, length, row, rule
@@ -179,7 +179,7 @@ class TwoClocksPanel(Panel):
         plan = plan_for(height, window.last.on_gpu is not None)
         notes = _notes(snapshot, window, self._chosen_ns is not None)
         out = [rule(_title(pairs, window, columns), notes, width, self.has_focus)]
-        out += picture_rows(pairs, window, plan, columns)
+        out += picture_rows(pairs, window, plan, columns, drawn_phases(snapshot))
         if plan.legend:
             out.append(legend_row(snapshot, window, columns, width))
         out += told_rows(snapshot, window.last, width, plan.told)

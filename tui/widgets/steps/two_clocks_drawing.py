@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 from ....probe.wire.messages import GpuStep, Step
 from ...model.snapshot import PhaseStats, Snapshot
 from ...wording.numbers import count, span
+from ...wording.steps import GPU_WAIT, drawn_phases
 from ..charts.columns import runs_of
 from ..text import Row, Span, ends, length
 from .lanes import LaneBlock, Pair, blocks_of, cells_of, gpu_pieces, host_pieces, marks_of
-from .phases import PhaseStyle, looks_of
+from .phases import LOOKS, PhaseStyle, looks_of
 
 # Which steps the lens shows, and where in time.
 
@@ -157,17 +158,25 @@ def plan_for(height: int, two_lanes: bool) -> DrawingRows:
 
 GUTTER = 6
 """Cells for the names of the lanes."""
+MOSTLY = 0.8
 SAME = 0.75
 """Columns: two marks nearer than this share a line."""
 
 
 def picture_rows(
-    pairs: Sequence[Pair], window: DrawnSpan, plan: DrawingRows, columns: int
+    pairs: Sequence[Pair],
+    window: DrawnSpan,
+    plan: DrawingRows,
+    columns: int,
+    phases: Sequence[PhaseStats] = (),
 ) -> list[Row]:
-    """Numbers, the host's lane, and with a GPU the lines, its lane and the numbers again."""
+    """Numbers, the host's lane, and with a GPU the lines, its lane and the numbers again. `phases`
+    of the window say whether what is left of a step is a wait for the GPU."""
     until_ns = window.from_ns + columns * window.column_ns
     near = [pair for pair in pairs if _touches(pair, window.from_ns, until_ns)]
     looks = _looks(near)
+    if _waits_for_gpu(phases):
+        looks["other"] = LOOKS[GPU_WAIT]
     out: list[Row] = []
     if plan.numbers:
         starts = [
@@ -219,6 +228,13 @@ def _looks(pairs: Sequence[Pair]) -> dict[str, PhaseStyle]:
     """Of the phases that these steps have."""
     names = {piece.phase for pair in pairs for piece in host_pieces(pair)}
     return {phase.name: look for phase, look in looks_of([PhaseStats(n, 1.0, 1.0) for n in names])}
+
+
+def _waits_for_gpu(phases: Sequence[PhaseStats]) -> bool:
+    """Most of what no other phase claims is one: by samples, so of single steps nobody can say."""
+    shares = {phase.name: phase.share for phase in phases}
+    wait = shares.get(GPU_WAIT, 0.0)
+    return wait > 0 and wait >= MOSTLY * (wait + shares.get("other", 0.0))
 
 
 def _lane(name: str, cells: Sequence[str | None], looks: dict[str, PhaseStyle]) -> Row:
@@ -288,7 +304,7 @@ def _lag_steps(pair: Pair) -> float:
 
 def legend_row(snapshot: Snapshot, window: DrawnSpan, columns: int, width: int) -> Row:
     """What the fills are, and how long a piece of the axis is."""
-    phases = snapshot.steps.phases if snapshot.steps else ()
+    phases = drawn_phases(snapshot)
     entries = [
         (Span(look.fill, look.role), Span(f" {look.short}", "dim")) for _, look in looks_of(phases)
     ]
