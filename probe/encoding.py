@@ -92,8 +92,10 @@ def encode_batch(batch: Batch) -> bytes:
     while True:
         fields = [_encode("batch")]
         for value in batch:
-            long = isinstance(value, list) and len(value) > ROWS_A_BREATH
-            fields.append("[" + ",".join(_in_breaths(value)) + "]" if long else _encode(value))
+            if isinstance(value, list) and len(value) > ROWS_A_BREATH:
+                fields.append("[" + ",".join(_in_breaths(value)) + "]")
+            else:
+                fields.append(_encode(value))
         frame = _bytes(f"[{','.join(fields)}]")
         if len(frame) <= MOST_REPLY_BYTES or not (batch.steps or batch.gpu_steps):
             return frame

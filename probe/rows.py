@@ -31,7 +31,7 @@ class Loader(NamedTuple):
 
 class Step(NamedTuple):
     number: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     start_ns: int
     end_ns: int
     data_ns: int
@@ -55,7 +55,7 @@ class Step(NamedTuple):
 
 class GpuStep(NamedTuple):
     number: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     start_ns: int
     end_ns: int
     device: int
