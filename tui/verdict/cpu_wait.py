@@ -66,14 +66,14 @@ def starved(window: RunFacts) -> Starved | None:
 
 def shows(window: RunFacts, lack: Starved) -> tuple[Evidence, ...]:
     """What shows it."""
-    text = f"the training thread is ready and has no core {percent(lack.share)} of the time"
+    text = f"training thread ready but without a core {percent(lack.share)} of the time"
     found = [Evidence(text, "proc", lack.share)]
     if lack.by_quota:
-        text = f"its CPU quota holds the process back {percent(lack.by_quota)} of the time"
+        text = f"its CPU quota throttles the process {percent(lack.by_quota)} of the time"
         found.append(Evidence(text, "proc", lack.by_quota))
     if lack.by_others and window.others_cores is not None:
         have = f" of {cores(window.cores)}" if window.cores else ""
-        text = f"other processes used {window.others_cores:.1f}{have} while these steps ran"
+        text = f"other processes used {window.others_cores:.1f}{have} meanwhile"
         found.append(Evidence(text, "proc", window.others_cores, "cores"))
     return tuple(found)
 
@@ -82,9 +82,9 @@ def remedies(window: RunFacts, lack: Starved) -> tuple[str, ...]:
     """What to do about it, the largest part first."""
     by_others = lack.by_others or 0.0
     have = cores(window.cores) if window.cores else "cores"
-    quota = f"raise its CPU quota, which is {have}: the cgroup's cpu.max, a container's --cpus"
-    apart = f"give this run its {have} alone: move the others, or set them apart with a cpuset"
-    fewer = "fewer processes and threads of its own: they take the training thread's core"
+    quota = f"raise its CPU quota of {have}: cgroup cpu.max, or the container's --cpus"
+    apart = f"give this run its {have} alone: move other processes away, or use a cpuset"
+    fewer = "use fewer processes and threads: they take the training thread's core"
     parts = ((lack.by_quota, quota), (by_others, apart))
     own = lack.share - lack.by_quota - by_others if lack.by_others is not None else 0.0
     told = sorted((*parts, (own, fewer)), key=lambda part: -part[0])

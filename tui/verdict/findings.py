@@ -102,7 +102,7 @@ class Finding:
     """What removing it alone would give: steps a second after over before."""
     speedup_is: Literal["estimate", "bound"] | None
     headline: str
-    """One clause for people: "data wait is 57 % of every step"."""
+    """One clause for people: "data wait is 57 % of each step"."""
     evidence: tuple[Evidence, ...]
     advice: tuple[str, ...]
     """First actions, the first first, concrete for this run."""
@@ -115,7 +115,7 @@ class Note:
     text: str
     """What is set, and what to write instead."""
     cost: str | None
-    """What it costs in this run as far as that was measured: "0.4 ms of every step"."""
+    """What it costs in this run as far as that was measured: "0.4 ms of each step"."""
     source: EvidenceSource
 
 

@@ -63,10 +63,10 @@ def evaluations(window: StepWindow) -> Pauses | None:
 
 
 def shows(found: Pauses, what: str) -> tuple[Evidence, ...]:
-    """How often `what` ("a checkpoint") comes, how long it takes, what that is of every step, and
+    """How often `what` ("a checkpoint") comes, how long it takes, what that is of each step, and
     a step without it."""
     often = f"{what} every {found.every_steps:.0f} steps, {ms(found.each_ns)} each: "
-    often += f"{ms(found.each_ns / found.every_steps)} a step"
+    often += f"{ms(found.each_ns / found.every_steps)} per step"
     without = f"a step without one takes {ms(found.step_ns)}"
     return (
         Evidence(often, "hook", found.each_ns / 1e6, "ms"),

@@ -119,7 +119,7 @@ ROWS = [
      "one copy instead of 64", "`t.to(dev)` at train.py:31"),
     ("D2 full memory is not compute", starved(**device_memory(0.97)), "input/serial"),
     ("D3 40 of 50 ms idle", window(even(60, data_ms=40, forward_ms=10), loaders=(loader(4),)),
-     "data wait is 80% of every step"),
+     "waiting for data takes 80% of each step"),
     ("D5 no workers", waiting(0, 50, cores=16.0), "num_workers 0 → 4", "each batch costs 50 ms"),
     ("D5 not pinned", copying(False, 60, 2, 2950.0, "x = x.to(device)"),
      "pin_memory=True), and non_blocking=True for `x.to(device)` at train.py:31"),

@@ -48,9 +48,9 @@ def test_a_training_with_nothing_to_remark_has_no_note(rule: NoteRule[StepWindow
 def test_anomaly_detection_tells_what_the_backward_takes() -> None:
     on = settings(anomaly=True)
     on_host = said(anomaly, window(even(60, **STEP), settings=on))
-    assert (on_host.cost, on_host.source) == ("it slows the backward, 60% of every step", "hook")
+    assert (on_host.cost, on_host.source) == ("it slows the backward, 60% of each step", "hook")
     assert "set_detect_anomaly(False)" in on_host.text
-    assert said(anomaly, on_gpu(on)).cost == "it slows the backward, 61% of every step"
+    assert said(anomaly, on_gpu(on)).cost == "it slows the backward, 61% of each step"
     assert said(anomaly, on_gpu(on)).source == "event"
 
 
@@ -192,7 +192,7 @@ def test_batches_for_a_cpu_need_no_pinning() -> None:
 def test_an_optimizer_that_goes_one_by_one() -> None:
     note = said(one_by_one, on_gpu(settings(foreach=False)))
     assert note.text.startswith("AdamW(foreach=False) updates 161 tensors one by one")
-    assert (note.cost, note.source) == ("the optimizer takes 9% of every step", "event")
+    assert (note.cost, note.source) == ("the optimizer takes 9% of each step", "event")
     for other in ({"foreach": None}, {"parameters": 12}, {"fused": True}):
         assert one_by_one(on_gpu(settings(**{"foreach": False, **other}))) is None
     assert one_by_one(on_gpu(settings(foreach=False, parameter_device="cpu"))) is None
@@ -227,7 +227,7 @@ def test_the_start_of_the_run_is_not_the_start_of_an_epoch() -> None:
 def test_loading_inline_tells_what_a_batch_costs() -> None:
     rows = even(60, **{**STEP, "data_ms": 3})
     note = said(inline_loading, window(rows, loaders=(loader(0),), cores=8.0))
-    assert note.text == "num_workers 0 → 1: the training thread makes every batch itself"
+    assert note.text == "num_workers 0 → 1: the training thread loads every batch itself"
     assert (note.cost, note.source) == ("3.0 ms a batch, 3% of the time", "hook")
     assert inline_loading(window(rows, loaders=(loader(0),), cores=1.0)) is None
     assert inline_loading(window(rows, loaders=(loader(2),), cores=8.0)) is None

@@ -101,7 +101,7 @@ def test_the_engine_says_them_beside_its_verdict() -> None:
 
 
 def test_a_cost_near_the_line_does_not_come_and_go() -> None:
-    spoken, fine = NoteReporter(), state("healthy", None, "info", "nothing above 10%")
+    spoken, fine = NoteReporter(), state("healthy", None, "info", "no cause above 10%")
     dear, cheap = (
         window(even(60, **{**STEP, "data_ms": ms}), loaders=(loader(0),), cores=8.0)
         for ms in (1.1, 0.9)
@@ -117,7 +117,7 @@ def test_a_cost_near_the_line_does_not_come_and_go() -> None:
 
 def test_a_stall_has_no_notes() -> None:
     rows = even(60, **STEP)
-    stuck = state("stalled", None, "critical", "nothing for 60 s")
+    stuck = state("stalled", None, "critical", "no progress for 60 s")
     assert (
         NoteReporter().update(NOTES, window(rows, settings=settings(anomaly=True)), (stuck,)) == ()
     )

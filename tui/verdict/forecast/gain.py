@@ -250,7 +250,7 @@ def with_the_other_way(
 ) -> Finding:
     """`top` with what else would do, said right after its own first action."""
     ways = [
-        f"or instead: {other.advice[0]} (either fix gives it, both hardly more)"
+        f"or instead: {other.advice[0]} (either fix gives about the same, both hardly more)"
         for other in others
         if other.kind in either and other.advice and not _same(top, other)
     ]

@@ -27,14 +27,14 @@ WHERE: Final = {
     "evaluation": "look at what the evaluation keeps: run it under torch.inference_mode(), and "
     "append .item() or .cpu() results, not the outputs",
     "checkpoint": "look at what saving a checkpoint keeps: copies of state_dict() that are never "
-    "let go",
-    "epoch": "look at what is made at each epoch and kept: loaders, iterators, lists of an epoch's "
+    "freed",
+    "epoch": "look at what each epoch creates and keeps: loaders, iterators, lists of an epoch's "
     "results",
 }
 
 RECORD = (
-    "the lines that hold it: torch.cuda.memory._record_memory_history(), and after three steps "
-    "torch.cuda.memory._dump_snapshot()"
+    "to find the lines that hold it: torch.cuda.memory._record_memory_history(), then after three "
+    "steps torch.cuda.memory._dump_snapshot()"
 )
 """Not by itself: it costs a stack an allocation."""
 
@@ -91,17 +91,17 @@ def _of_tensors(grown: Growth, window: RunFacts) -> Cause:
         if one.step >= since and one.allocations is not None
     ][-COUNTED_POINTS:]
     slope = theil_sen([step for step, _ in counted], [alive for _, alive in counted])
-    graph = "append loss.item(), not loss: a result that is kept keeps its graph"
+    graph = "append loss.item(), not loss: a kept result keeps its graph"
     lists = "look for a list or cache of GPU tensors: bound it, or append .cpu() copies"
     if slope is None or len(counted) < LEAST_BLOCKS:
         return Cause(None, (graph, lists))
     if slope.middle < ONE_TENSOR:
-        text = "the number of tensors does not grow: they become larger"
-        larger = "look for a tensor that torch.cat makes longer at each step"
-        return Cause(Evidence(text, "hook", slope.middle, "tensors a step"), (larger, lists))
+        text = "tensors grow in size, not in number"
+        larger = "look for a tensor that torch.cat extends at each step"
+        return Cause(Evidence(text, "hook", slope.middle, "tensors per step"), (larger, lists))
     each = mib(grown.slope.middle / slope.middle)
-    text = f"{slope.middle:,.1f} tensors of {each} on average stay of every step"
-    evidence = Evidence(text, "hook", slope.middle, "tensors a step")
+    text = f"{slope.middle:,.1f} tensors of {each} on average stay after each step"
+    evidence = Evidence(text, "hook", slope.middle, "tensors per step")
     if slope.middle >= GRAPH_TENSORS:
         return Cause(evidence, (graph, "detach() what is carried from one step to the next"))
     return Cause(evidence, (lists, graph))
@@ -111,7 +111,7 @@ def _of_the_process(window: RunFacts) -> Cause:
     where = "append loss.item(), not loss; look for lists of tensors or metrics never cleared"
     if not window.workers_grown:
         return Cause(None, (where, "look for a cache in the dataset: it is read in this process"))
-    text = "its workers do not grow: it is not in the dataset"
+    text = "its workers do not grow: the dataset is not the cause"
     if max(window.workers_grown) >= MEMORY_LEAST_RISE:
         return Cause(None, (where,))
     return Cause(Evidence(text, "proc", max(window.workers_grown) / 1024**2, "MiB"), (where,))

@@ -54,7 +54,7 @@ def sync(window: SampleWindow) -> Finding | None:
         Evidence(text, counted_by(activity), busy),
     )
     advice = ("keep it on the GPU (.detach()) and read it every hundred steps",)
-    headline = f"waiting for the GPU leaves it idle {about(mean)} of the time"
+    headline = f"host waits for the GPU leave it idle {about(mean)} of the time"
     return cause("sync", None, without_rows(mean), headline, evidence, advice)
 
 
@@ -68,7 +68,7 @@ def _ends(share: Share) -> tuple[float, float, float]:
 def checkpoint(window: SampleWindow) -> Finding | None:
     """While it writes, nothing trains, on the host or on the GPU."""
     advice = (
-        "save more rarely: every step between two saves pays for them",
+        "save less often",
         "copy the state and write it on another thread (torch.distributed.checkpoint.async_save)",
     )
     return _held(window, "checkpoint", "checkpoint", "checkpoints take", "are in a save", advice)
@@ -77,7 +77,7 @@ def checkpoint(window: SampleWindow) -> Finding | None:
 def evaluation(window: SampleWindow) -> Finding | None:
     """Whether it is worth its time is for the user to say."""
     advice = (
-        "evaluate more rarely, or on a part of the held-out set",
+        "evaluate less often, or on a part of the held-out set",
         "with a larger batch under torch.inference_mode()",
     )
     return _held(window, "evaluation", "evaluation", "evaluation takes", "evaluate", advice)

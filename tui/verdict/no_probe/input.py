@@ -28,7 +28,7 @@ def input_bound(window: SampleWindow) -> Finding | None:
         return None
     why = _explained(window, share.mean)
     evidence = (counted(told, waits, "wait for data"), *idles(window), *why.evidence)
-    headline = f"data wait is {about(share.mean)} of the time"
+    headline = f"waiting for data takes {about(share.mean)} of the time"
     return cause("input", why.sub, share, headline, evidence, why.advice)
 
 
@@ -52,7 +52,7 @@ def _explained(window: SampleWindow, share: float) -> Explained:
 
 
 def _serial(window: SampleWindow, share: float) -> Explained:
-    text = "num_workers=0: the training process makes every batch itself"
+    text = "num_workers=0: the training process loads every batch itself"
     places = window.sampled.loading
     place = places[0] if places else None
     evidence = (Evidence(text, "py-spy", 0.0, "workers"), *named(places, "main-thread"))
@@ -73,8 +73,8 @@ def _epoch_start(use: WorkerUse | None) -> Explained | None:
         return None
     text = f"{use.gone} workers came and went within a minute, {use.count} at a time"
     advice = (
-        "persistent_workers=True: the workers are started again for every epoch",
-        "longer epochs: a sampler that goes through the data several times",
+        "persistent_workers=True: the workers are restarted for every epoch",
+        "longer epochs: a sampler that repeats the data",
     )
     return Explained("epoch-start", (Evidence(text, "proc", use.gone, "workers"),), advice)
 
@@ -108,12 +108,10 @@ def _by_workers(window: SampleWindow, fed: Feeding, busy: float) -> Explained:
         window.cores,
     )
     plan = costs.plan()
-    text = (
-        f"{workers} worker{'s make' if workers > 1 else ' makes'} a batch {percent(busy)} of the "
-    )
+    text = f"{workers} worker{'s' if workers > 1 else ''} busy {percent(busy)} of the "
     text += "time"
     if use is not None and use.cpu_percent is not None:
-        text += f", each with {use.cpu_percent:.0f}% of a core"
+        text += f", each using {use.cpu_percent:.0f}% of a core"
         text += f", of {cores(window.cores)}" if window.cores else ""
     evidence = (Evidence(text, "py-spy", busy), *named(places, "worker"))
     less = cheaper(places[0] if places else None)

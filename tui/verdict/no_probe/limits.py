@@ -55,20 +55,20 @@ def no_cause(window: SampleWindow) -> Finding:
     )
     least = percent(ENTER_SHARE)
     if not window.gpu_present:
-        headline = f"nothing above {least} of the samples"
+        headline = f"no cause above {least} of the samples"
         if compute >= MOST_OF_IT:
             headline += ": forward and backward are the limit"
         return state("healthy", None, "info", headline, seen)
     activity = window.activity
     if activity is None or not knows_gpu(window):
-        headline = "how busy the GPU is, is not known"
+        headline = "GPU utilisation is unknown"
         return state("incomplete", "gpu", "info", headline, seen)
     idle = idle_of(window)
     text = f"the GPU is busy {percent(1 - idle)} of the time"
     busy = Evidence(text, counted_by(activity), 1 - idle)
     if idle >= IDLE_GPU:
-        headline = f"the GPU idles {about(idle)} of the time while the host issues its work"
-        advice = ("the probe's clock on the GPU would tell launches from other waits",)
+        headline = f"GPU idle {about(idle)} of the time while the host launches work"
+        advice = ("with the probe, GPU timing separates launches from other waits",)
         return state("incomplete", "clock", "info", headline, (busy, *seen), advice)
     work = work_of(activity)
     found = next((one for kind in KINDS_OF_WORK if work and (one := kind(work))), None)
@@ -94,7 +94,9 @@ def stalled(window: SampleWindow) -> Finding | None:
         Evidence(
             f"the main thread for {age}: {' → '.join(still.stack)}", "py-spy", still.age_s, "s"
         ),
-        Evidence("neither it nor its processes use a core", "proc", still.beside_cores, "cores"),
+        Evidence(
+            "neither it nor its child processes use a core", "proc", still.beside_cores, "cores"
+        ),
     ]
     workers = still.workers if still.phase == "data" else ()
     evidence += shows(workers)
@@ -102,7 +104,7 @@ def stalled(window: SampleWindow) -> Finding | None:
     here = f", {held}" if held else f" in {still.frame}"
     doing = "waiting for data" if still.phase == "data" else still.phase
     advice = look_at(held) if held else f"look at what the main thread waits for in {still.frame}"
-    headline = f"nothing moves for {age}: {doing}{here}"
+    headline = f"no progress for {age}: {doing}{here}"
     return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
 
 

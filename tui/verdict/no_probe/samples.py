@@ -26,7 +26,7 @@ def idles(window: SampleWindow) -> tuple[Evidence, ...]:
     if not window.gpu_present or window.activity is None or not knows_gpu(window):
         return ()
     idle = idle_of(window)
-    text = f"the GPU has nothing to do {percent(idle)} of the time"
+    text = f"the GPU is idle {percent(idle)} of the time"
     return (Evidence(text, counted_by(window.activity), idle),)
 
 

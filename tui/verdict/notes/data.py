@@ -55,11 +55,11 @@ def inline_loading(window: StepWindow) -> Note | None:
         return None
     if loader.batch_device not in (None, "cpu"):
         return None
-    cost = f"{ms(fed.wait_ns)} a batch, {percent(share)} of the time"
+    cost = f"{ms(fed.wait_ns)} per batch, {percent(share)} of the time"
     device = on_device(window)
     if device is not None and device.felt < MOST_OF_IT:
         cost += ", hidden behind the GPU's work"
-    text = f"num_workers 0 → {plan.workers}: the training thread makes every batch itself"
+    text = f"num_workers 0 → {plan.workers}: the training thread loads every batch itself"
     return Note(text, cost, "hook")
 
 
@@ -101,7 +101,7 @@ def pinned_short(window: StepWindow) -> Note | None:
     return Note(
         "host memory is short and batches are pinned: a smaller prefetch_factor, or "
         "pin_memory=False",
-        f"{mib(max(0, left))} are left",
+        f"{mib(max(0, left))} left",
         "proc",
     )
 
@@ -121,7 +121,7 @@ def restarted_workers(window: StepWindow) -> Note | None:
         return None
     each = ms(sum(starts) / len(starts))
     return Note(
-        "each epoch starts its workers anew: persistent_workers=True",
-        f"{each} at an epoch's start, {percent(share)} of the time",
+        "each epoch restarts its workers: persistent_workers=True",
+        f"{each} per epoch start, {percent(share)} of the time",
         "hook",
     )

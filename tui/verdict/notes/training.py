@@ -20,7 +20,7 @@ def anomaly(window: StepWindow) -> Note | None:
     share, source = phase_share(window, "backward")
     return Note(
         "anomaly detection was left on: torch.autograd.set_detect_anomaly(False)",
-        f"it slows the backward, {percent(share)} of every step",
+        f"it slows the backward, {percent(share)} of each step",
         source,
     )
 
@@ -50,7 +50,7 @@ def emptied_cache(window: StepWindow) -> Note | None:
     if not share:
         return None
     where = first_at(main_places(window), empties_cache)
-    text = f"torch.cuda.empty_cache() in the loop{where}: PyTorch reuses what it holds without it"
+    text = f"torch.cuda.empty_cache() in the loop{where}: PyTorch reuses its cached memory"
     return Note(text, in_samples(share), "py-spy")
 
 
@@ -63,9 +63,9 @@ def kept_gradients(window: StepWindow) -> Note | None:
     settings = window.settings
     if settings is None or settings.set_to_none is not False:
         return None
-    text = "gradients live on from step to step: zero_grad(set_to_none=True), its default"
+    text = "gradients are zeroed, not dropped: zero_grad(set_to_none=True), the default"
     held = settings.parameter_bytes
-    cost = f"{mib(held)} are filled with zeros and added to in every step" if held else None
+    cost = f"{mib(held)} are zeroed and added to in each step" if held else None
     return Note(text, cost, "hook")
 
 
@@ -77,12 +77,12 @@ def memory_full(window: StepWindow) -> Note | None:
     room = batch_room(window)
     if room is None or room.full < MEMORY_FULL:
         return None
-    text = f"the GPU's memory is {percent(room.full)} full at the height of a step: "
+    text = f"the GPU's memory is {percent(room.full)} full at the peak of a step: "
     if room.activations >= room.kept:
         text += "activation checkpointing (torch.utils.checkpoint) frees most of "
         text += f"{mib(room.activations)}; half the batch with gradient accumulation half of it"
     else:
-        text += f"{mib(room.kept)} stay from step to step: bf16 weights, an 8-bit or a sharded "
+        text += f"{mib(room.kept)} are kept between steps: bf16 weights, an 8-bit or a sharded "
         text += "optimizer (FSDP)"
     retries = window.gpu_memory[-1].retries
     cost = f"{retries:,} allocations had to empty the cache first" if retries else None
@@ -103,8 +103,8 @@ def one_by_one(window: StepWindow) -> Note | None:
         return None
     share, source = phase_share(window, "optimizer")
     name = settings.optimizer or "the optimizer"
-    text = f"{name}(foreach=False) updates {settings.parameters} tensors one by one: leave it out"
-    return Note(text, f"the optimizer takes {percent(share)} of every step", source)
+    text = f"{name}(foreach=False) updates {settings.parameters} tensors one by one: drop it"
+    return Note(text, f"the optimizer takes {percent(share)} of each step", source)
 
 
 # One thread, on a machine with many cores that idle.

@@ -33,12 +33,12 @@ def allocator(window: StepWindow) -> Finding | None:
         "allocator",
         None,
         without_rows(mean),
-        f"emptying the allocator's cache takes {percent(mean)} of every step",
+        f"emptying the allocator's cache takes {percent(mean)} of each step",
         tuple(where),
         (
-            f"take {call_at(emptied[0], EMPTYING_CALL)} out of the loop: PyTorch reuses what it "
-            "holds",
-            "short of memory: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+            f"take {call_at(emptied[0], EMPTYING_CALL)} out of the loop: PyTorch reuses its "
+            "cached memory",
+            "if memory is short: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         ),
         loader_floor(window),
         gain_without("allocator", window),

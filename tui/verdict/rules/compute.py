@@ -130,8 +130,8 @@ def bandwidth(work: Work) -> Finding | None:
             "move fewer bytes: bf16 activations, channels_last, a fused norm or optimizer",
         ),
     )
-    text = f"fusing its kernels gives {times(speedup_of(least))} where they go together in pairs, "
-    text += f"{times(speedup_of(most))} where none of the traffic is left"
+    text = f"fusing its kernels gives {times(speedup_of(least))} where kernels fuse in pairs, "
+    text += f"{times(speedup_of(most))} where all memory traffic goes"
     return replace(found, evidence=(*found.evidence, Evidence(text, "gpm")))
 
 
@@ -162,7 +162,7 @@ def underfilled(work: Work) -> Finding | None:
         f"the GPU is busy, but only {percent(work.sm)} of its multiprocessors are",
         work,
         (
-            "a larger batch: each kernel then has work for more of the GPU",
+            "a larger batch: each kernel then fills more of the GPU",
             "fuse small kernels (torch.compile); CUDA graphs will not help, nothing waits for "
             "launches",
         ),
@@ -246,7 +246,7 @@ def _estimate(
 def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
     """The finding's advice, made concrete where the window tells more than the counters."""
     if found.sub == "underfilled":
-        larger = larger_batch(window, "each kernel then has work for more of the GPU")
+        larger = larger_batch(window, "each kernel then fills more of the GPU")
         return (larger, *found.advice[1:])
     if found.sub == "misaligned":
         size = window.loaders[0].batch_size if window.loaders else None
@@ -277,12 +277,12 @@ def compute(window: StepWindow) -> Finding | None:
     evidence = (*_lag(device), *_busy(window.activity))
     least = percent(ENTER_SHARE)
     if device is None or device.caught_up is None or _starved(device, window.activity):
-        headline = f"nothing on the host above {least}: the GPU is the limit, or launching to it"
+        headline = f"no host cause above {least}: the GPU or kernel launches are the limit"
         return state("compute", None, "info", headline, (_issued(window), *evidence))
-    headline = f"the GPU is the limit: nothing else holds {least} of a step"
+    headline = f"the GPU is the limit: nothing else takes {least} of a step"
     if idle_of(window) >= 1 - GPU_BUSY:
         headline = f"the GPU is busy {percent(1 - idle_of(window))} of the time, and no single "
-        headline += f"cause holds {least} of a step"
+        headline += f"cause takes {least} of a step"
     return state("compute", None, "info", headline, evidence)
 
 
@@ -306,7 +306,7 @@ def _lag(device: OnDevice | None) -> tuple[Evidence, ...]:
     text = f"the GPU runs {ms(device.lag_ns)} behind the host at the end of a step"
     found = [Evidence(text, "event", device.lag_ns / 1e6, "ms")]
     if device.hidden_ns >= HIDDEN_WORTH * device.step_ns:
-        text = f"{ms(device.hidden_ns)} a step of waiting for data are hidden behind its work"
+        text = f"{ms(device.hidden_ns)} of data wait per step is hidden behind its work"
         found.append(Evidence(text, "event", device.hidden_ns / 1e6, "ms"))
     return tuple(found)
 
@@ -315,7 +315,7 @@ def _busy(told: GpuActivity | None) -> tuple[Evidence, ...]:
     if told is None or told.busy is None:
         return ()
     source = counted_by(told)
-    found = [Evidence(f"it is busy {told.busy:.0f}% of the time", source, told.busy, "%")]
+    found = [Evidence(f"GPU busy {told.busy:.0f}% of the time", source, told.busy, "%")]
     if told.tensor is not None:
         text = f"its tensor cores {told.tensor:.0f}%"
         if told.dram is not None:

@@ -75,7 +75,7 @@ def core_contention(window: RunFacts, floor: float = 0.0) -> Finding | None:
         "contention",
         "cores",
         share,
-        f"{percent(share.mean)} of the time the training waits for a core that others use",
+        f"training waits for a core {percent(share.mean)} of the time: other processes use them",
         shows(window, lack),
         remedies(window, lack),
         floor,

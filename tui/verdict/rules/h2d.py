@@ -27,7 +27,7 @@ def h2d(window: StepWindow) -> Finding | None:
         "h2d",
         sub,
         share,
-        f"copying batches to the GPU takes {percent(share.mean)} of every step",
+        f"copying batches to the GPU takes {percent(share.mean)} of each step",
         (*_evidence(moved), *lines[:1]),
         advice,
         loader_floor(window),
@@ -38,7 +38,7 @@ def h2d(window: StepWindow) -> Finding | None:
 def _evidence(moved: Copies) -> tuple[Evidence, ...]:
     found = []
     if moved.rx_mb_s is not None:
-        text = f"{moved.rx_mb_s / 1000:.1f} GB/s go to the GPU over PCIe, "
+        text = f"{moved.rx_mb_s / 1000:.1f} GB/s to the GPU over PCIe, "
         text += f"of about {_possible(moved)}"
         found.append(Evidence(text, "gpm", moved.rx_mb_s, "MB/s"))
     if moved.batch_bytes is not None:
@@ -64,7 +64,7 @@ def _advice(moved: Copies, where: str) -> tuple[str, tuple[str, ...]]:
             f"one copy instead of {moved.tensors}: collate a batch into few tensors, or pack them",
             f"pin_memory=True, and non_blocking=True{where}",
         )
-    smaller = "send it smaller: uint8 or bf16, and convert it on the GPU"
+    smaller = "send less: uint8 or bf16, converted on the GPU"
     ahead = "copy the next batch on a side stream while this one is computed"
     if moved.pinned:
         return "bandwidth", (smaller, ahead)

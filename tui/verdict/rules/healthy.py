@@ -27,7 +27,7 @@ def healthy(window: StepWindow) -> Finding | None:
     model, takes = ("the forward pass", "takes") if inference else ("forward and backward", "take")
     evidence = [
         Evidence(f"{model} {takes} {percent(compute)} of the time", "hook", compute),
-        Evidence(f"{percent(waits)} waits for data", "hook", waits),
+        Evidence(f"waiting for data takes {percent(waits)}", "hook", waits),
     ]
     if aside >= 0.005:
         text = f"evaluation, checkpoints and compilation take {percent(aside)}"
@@ -43,17 +43,17 @@ def healthy(window: StepWindow) -> Finding | None:
         if idle and window.cores and window.cores >= 2 and used < IDLE_CORES * window.cores:
             advice.append(
                 f"cores are idle: torch.set_num_threads({int(window.cores)}) or OMP_NUM_THREADS "
-                "may help, if the net is large enough for them"
+                "may help a large net"
             )
     held_back = window.cpu_throttled or 0.0
     if held_back >= CONTRIBUTOR and window.cores:
-        text = f"its CPU quota of {cores(window.cores)} holds it back {percent(held_back)} of the "
+        text = f"its CPU quota of {cores(window.cores)} throttles it {percent(held_back)} of the "
         evidence.append(Evidence(text + "time", "proc", held_back))
         advice.append(
-            "raise the quota (the cgroup's cpu.max, a container's --cpus), or take no more threads "
-            f"than it pays for: torch.set_num_threads({max(1, int(window.cores))})"
+            "raise the quota (cgroup cpu.max, or the container's --cpus), or use no more threads "
+            f"than it allows: torch.set_num_threads({max(1, int(window.cores))})"
         )
-    headline = f"nothing above {percent(ENTER_SHARE)}"
+    headline = f"no cause above {percent(ENTER_SHARE)}"
     if compute >= MOST_OF_IT:
         headline += f": {model} {'is' if inference else 'are'} the limit"
     return state("healthy", None, "info", headline, tuple(evidence), tuple(advice))

@@ -57,7 +57,7 @@ def now_and_then(window: StepWindow) -> Finding | None:
     evidence = [
         Evidence(
             f"one step in {found.every_steps:.0f} takes {ms(found.each_ns)} longer, up to "
-            f"{ms(found.longest_ns)}; the others {ms(found.step_ns)}",
+            f"{ms(found.longest_ns)}; the others take {ms(found.step_ns)}",
             "hook",
             found.each_ns / 1e6,
             "ms",
@@ -69,12 +69,12 @@ def now_and_then(window: StepWindow) -> Finding | None:
         text = f"the GPU is idle {percent(most)} of the time"
         evidence.append(Evidence(text, counted_by(window.activity), most))
     advice = [
-        f"every {found.affordable_steps:,} steps it would cost "
+        f"done every {found.affordable_steps:,} steps it would cost "
         f"{percent(TARGET_BUDGET)}; or do it on another thread"
     ]
     if mine:
         advice.insert(0, f"look at {spot(mine[0])}")
-    headline = f"single steps that are held up take {percent(share.mean)} of the time"
+    headline = f"single slow steps take {percent(share.mean)} of the time"
     return cause(
         "host", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)
     )
@@ -112,7 +112,7 @@ def asleep_within(window: StepWindow) -> Finding | None:
         "host",
         None,
         without_rows(mean),
-        f"the training thread sleeps in its own code {percent(mean)} of the time",
+        f"the training thread sleeps in your code {percent(mean)} of the time",
         tuple(evidence),
         (
             f"look at {spot(where[0])}: what it waits for can be done on another thread",
@@ -164,13 +164,15 @@ def _steady(window: StepWindow) -> Finding | None:
     part_ns = share.mean * step_ns
     where = "in Python between the phases"
     evidence = [
-        Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step {where}", "hook", part_ns / 1e6, "ms")
+        Evidence(f"{ms(part_ns)} of {ms(step_ns)} per step {where}", "hook", part_ns / 1e6, "ms")
     ]
     largest = max(named, key=named.__getitem__, default=None)
     if largest is not None and named[largest] >= sum(parts) / 2:
         where = f'in your phase "{largest}"'
         evidence = [
-            Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step {where}", "hook", part_ns / 1e6, "ms")
+            Evidence(
+                f"{ms(part_ns)} of {ms(step_ns)} per step {where}", "hook", part_ns / 1e6, "ms"
+            )
         ]
     mine = by_user_function(p for p in places if is_users(p) and not waits_for_gpu(p))
     evidence += [told(place, "main-thread") for place in mine[:1]]
@@ -182,7 +184,7 @@ def _steady(window: StepWindow) -> Finding | None:
     advice = ["do it less often, or on another thread, or in one tensor expression"]
     if mine:
         advice.insert(0, f"look at {spot(mine[0])}")
-    headline = f"{percent(share.mean)} of every step is {where}"
+    headline = f"{percent(share.mean)} of each step is {where}"
     gain = gain_without("host", window) or gain_on_the_host(window, share.mean)
     return cause("host", None, share, headline, tuple(evidence), tuple(advice), floor, gain)
 

@@ -31,7 +31,7 @@ def incomplete(window: StepWindow) -> Finding | None:
             "incomplete",
             "loader",
             "info",
-            "no loader seen: waiting for data cannot be told from the forward pass",
+            "no loader seen: data wait cannot be separated from the forward pass",
             frames,
             ("wrap what the loop iterates over: for batch in probe.wrap(batches)",),
         )
@@ -43,10 +43,10 @@ def incomplete(window: StepWindow) -> Finding | None:
             "incomplete",
             "stacks",
             "info",
-            f"{percent(other.mean)} of every step lies between the phases: Python, or a wait "
+            f"{percent(other.mean)} of each step is between the phases: Python, or a wait "
             "for the GPU",
-            (Evidence("stacks would tell them apart", "hook", other.mean),),
-            ("let py-spy look: see `gpuwatch doctor`",),
+            (Evidence("stack samples would tell which", "hook", other.mean),),
+            ("enable py-spy: see `gpuwatch doctor`",),
         )
     idle = idle_of(window)
     if idle >= 1 - GPU_BUSY and on_device(window) is not None and not main_places(window):
@@ -54,8 +54,8 @@ def incomplete(window: StepWindow) -> Finding | None:
             "incomplete",
             "stacks",
             "info",
-            f"the GPU idles {percent(idle)} of the time, and what the host does then is not known",
-            (Evidence("stacks would tell", "gpm", idle),),
-            ("let py-spy look: see `gpuwatch doctor`",),
+            f"GPU idle {percent(idle)} of the time; what the host does then is unknown",
+            (Evidence("stack samples would show it", "gpm", idle),),
+            ("enable py-spy: see `gpuwatch doctor`",),
         )
     return None

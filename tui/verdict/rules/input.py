@@ -38,7 +38,7 @@ def input_bound(window: StepWindow) -> Finding | None:
 
     With a GPU only what it felt counts: a batch that is late on the host may still be in time for
     a GPU that is behind (diagnosis, 2nd finding). The part it felt is measured on its own clock, on
-    the steps that were sampled, and taken of every step's wait. Where its clock is not read, this
+    the steps that were sampled, and taken of each step's wait. Where its clock is not read, this
     is what the *host* waits, an upper bound.
     """
     rows = window.steps
@@ -56,8 +56,9 @@ def input_bound(window: StepWindow) -> Finding | None:
     wait_ns, step_ns = sum(parts) / steps, total.wall_ns / steps
     waited = _waited(wait_ns, step_ns, sum(waits) / steps, device)
     why = explained(window, fed)
-    whose = "data wait" if device is None else "data wait felt by the GPU"
-    headline = f"{whose} is {percent(share.mean)} of every step"
+    headline = f"GPU idle {percent(share.mean)} of each step, waiting for data"
+    if device is None:
+        headline = f"waiting for data takes {percent(share.mean)} of each step"
     if why.sub == "epoch-start":
         headline = f"starting epochs takes {percent(share.mean)} of the time"
     if window.gpu_present and device is None:
@@ -76,11 +77,11 @@ def _waited(
     felt_ns: float, step_ns: float, host_ns: float, device: OnDevice | None
 ) -> tuple[Evidence, ...]:
     if device is None:
-        text = f"{ms(felt_ns)} of {ms(step_ns)} a step wait for the loader"
+        text = f"{ms(felt_ns)} of {ms(step_ns)} per step spent waiting for the loader"
         return (Evidence(text, "hook", felt_ns / 1e6, "ms"),)
-    text = f"the GPU stands idle {ms(felt_ns)} of {ms(step_ns)} a step for its batch"
+    text = f"GPU idle {ms(felt_ns)} of {ms(step_ns)} per step, waiting for data"
     if host_ns - felt_ns >= HIDDEN_WORTH * step_ns:
-        text += f"; {ms(host_ns - felt_ns)} more of the host's wait are hidden behind its work"
+        text += f"; another {ms(host_ns - felt_ns)} of host wait is hidden behind its work"
     return (Evidence(text, "event", felt_ns / 1e6, "ms"),)
 
 
@@ -91,7 +92,7 @@ def _fetched(window: StepWindow) -> tuple[Evidence, ...]:
     if share_where(places, fetches_tensors) < HANDED_OVER:
         return ()
     shown = told(places[0], "main-thread")
-    return (replace(shown, text=f"{shown.text}: a worker hands over what it made"),)
+    return (replace(shown, text=f"{shown.text}: receiving a finished batch from a worker"),)
 
 
 def explained(window: StepWindow, fed: Feeding) -> Explained:

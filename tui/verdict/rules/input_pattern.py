@@ -43,15 +43,17 @@ class Explained:
 
 Explanation = Callable[[StepWindow, Feeding], Explained | None]
 
+ALWAYS = 0.995
+"""Part of the time that rounds to 100%."""
 _DECODERS = ("ImageFile.py", "Image.py", "JpegImagePlugin.py", "PngImagePlugin.py", "_image.py")
 
 
 def cheaper(place: FrameShare | None) -> str:
     """What to do about the place that holds a batch's time."""
     if place is None:
-        return "make a batch cheaper: store the data at the size and type they are used in"
+        return "make batches cheaper: store data at the size and type used"
     if file_of(place.frame) in _DECODERS or "decode" in place.frame:
-        what = "decode less: store the images at the size they are used, or decode on the GPU"
+        what = "decode less: store images at the size used, or decode on the GPU"
     else:
         what = "make it cheaper (vectorised, or on the GPU for a whole batch), or do it once and "
         what += "store the result"
@@ -103,14 +105,14 @@ def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
         )
     ]
     if known and feeding.busy is not None:
-        text = f"workers make a batch only {percent(feeding.busy)} of the time"
+        text = f"workers are busy only {percent(feeding.busy)} of the time"
         evidence.append(Evidence(text, "py-spy", feeding.busy))
     return Explained("burst", tuple(evidence), _advice(window, feeding, longest))
 
 
 def _advice(window: StepWindow, feeding: Feeding, longest_ns: int) -> tuple[str, ...]:
     """The queue of W * prefetch batches must outlast the spike."""
-    find = "find what makes some batches late: a large sample, a cache that is filled, a retry"
+    find = "find what makes some batches late: a large sample, a cache refill, a retry"
     have = window.loaders[0].prefetch_factor or 2
     if feeding.other_ns <= 0 or not feeding.workers:
         return (find,)
@@ -168,8 +170,8 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
         )
     else:
         advice = (
-            "persistent_workers=True: the workers are started again for every epoch",
-            "longer epochs: a sampler that goes through the data several times",
+            "persistent_workers=True: the workers are restarted for every epoch",
+            "longer epochs: a sampler that repeats the data",
         )
     return Explained("epoch-start", evidence, advice)
 
@@ -200,21 +202,20 @@ def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
     reading = share_where(places, reads)
     if _queue_for_a_core(window, use, busy, reading):
         return None
-    text = (
-        f"workers make a batch {percent(busy)} of the time and use {use.cpu_percent:.0f}% of a core"
-    )
+    text = "workers always busy" if busy >= ALWAYS else f"workers busy {percent(busy)} of the time"
+    text += f", yet using {use.cpu_percent:.0f}% of a core"
     disk = use.disk_wait_share or 0.0
     if disk >= READ_SHARE * busy:
-        text += f", in {percent(disk)} of the looks they wait for a disk"
+        text += f", waiting for a disk {percent(disk)} of the time"
     if use.read_bytes_s:
-        text += f", they read {mib(use.read_bytes_s)} a second"
+        text += f", reading {mib(use.read_bytes_s)} per second"
     shown = places
     more = feeding.plan(STORAGE_WORKERS_PER_CORE)
     unseen = not places and (use.read_bytes_s or 0.0) >= READ_BYTES_S
     if unseen or max(disk, reading) >= READ_SHARE * busy:
         shown = tuple(filter(reads, places)) or places
         advice = [
-            "keep a copy on a local disk or in memory, or pack many small files into a few large",
+            "keep a copy on a local disk or in memory, or pack small files into a few large ones",
         ]
     else:
         advice = [cheaper(places[0] if places else None)]
@@ -225,8 +226,8 @@ def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
         hides = rest_ns >= MOST_OF_THE_GAIN * more.batch_ns
         advice.insert(
             0 if hides else 1,
-            f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: they "
-            f"wait {ms(feeding.make_ns)} a batch and use little{have}",
+            f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: a "
+            f"batch waits {ms(feeding.make_ns)} and uses little{have}",
         )
     evidence = (Evidence(text, "proc", use.cpu_percent, "%"), *named(shown, "worker"))
     return Explained("storage", evidence, tuple(advice))

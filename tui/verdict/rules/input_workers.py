@@ -34,14 +34,14 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     if shown is None:
         return None
     evidence = [
-        Evidence(f"{workers} workers on {cores(have)}", "proc", workers / have, "workers a core"),
+        Evidence(f"{workers} workers on {cores(have)}", "proc", workers / have, "workers per core"),
         shown,
     ]
     places = worker_places(window)
     evidence += named(places, "worker")
     advice = (
-        f"num_workers {workers} → {max(1, floor(have))}: more than one a core only adds switches "
-        "and memory",
+        f"num_workers {workers} → {max(1, floor(have))}: more than one per core only adds "
+        "context switches and memory",
         cheaper(places[0] if places else None),
     )
     return Explained("oversubscribed", tuple(evidence), advice, foretold=False)
@@ -56,7 +56,7 @@ def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:
     delay = _delay(window) or 0.0
     if delay < QUEUES * (feeding.busy or 1.0):
         return None
-    return Evidence(f"a worker waits for a core {percent(delay)} of the time", "proc", delay)
+    return Evidence(f"workers wait for a core {percent(delay)} of the time", "proc", delay)
 
 
 def _full(window: RunFacts, workers: int, have: float) -> Evidence | None:
@@ -66,10 +66,10 @@ def _full(window: RunFacts, workers: int, have: float) -> Evidence | None:
         used = (workers * window.workers.cpu_percent + (window.main_cpu_percent or 0.0)) / have
     if used is None or used < WORKER_CPU_BOUND:
         return None
-    return Evidence(f"the cores are {used:.0f}% used", "proc", used, "%")
+    return Evidence(f"the cores are {used:.0f}% busy", "proc", used, "%")
 
 
-# num_workers=0: the training process makes every batch itself, between two steps.
+# num_workers=0: the training process loads every batch itself, between two steps.
 
 _ELSEWHERE = frozenset({"conv.py", "linear.py", "graph.py", "_tensor.py", "optimizer.py"})
 
@@ -78,7 +78,7 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     """The batch costs the training thread what it would cost a worker: that is the forecast."""
     if feeding.workers != 0:
         return None
-    text = "num_workers=0: the training process makes every batch itself"
+    text = "num_workers=0: the training process loads every batch itself"
     evidence = [Evidence(text, "hook", 0.0, "workers")]
     place = loading_place(main_places(window))
     if place is not None:
@@ -86,7 +86,7 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     advice = [cheaper(place)]
     plan = feeding.plan()
     if plan is not None and feeding.cores != 1:
-        costs = f"each batch costs {ms(feeding.wait_ns)}, the rest {ms(feeding.other_ns)}"
+        costs = f"a batch takes {ms(feeding.wait_ns)}, the rest of the step {ms(feeding.other_ns)}"
         limited = limited_by(feeding, plan.wanted)
         advice.insert(
             0, f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
@@ -113,11 +113,11 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
         text = f"{workers} worker{'s use' if workers > 1 else ' uses'} {use.cpu_percent:.0f}% "
         text += "of a core each" if workers > 1 else "of a core"
         if feeding.cores:
-            text += f", {cores(feeding.cores)} here"
+            text += f", of {cores(feeding.cores)}"
         evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
     less = cheaper(places[0] if places else None)
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - WORTH_DOING):
-        costs = f"each batch costs a worker {ms(feeding.make_ns)}, the rest of the step "
+        costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
         more = f"num_workers {workers} → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs})"
         return Explained("workers", tuple(evidence), (more, less))
@@ -129,10 +129,10 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
 def _cost(window: StepWindow, feeding: Feeding) -> Evidence:
     """Other processes on these cores make each batch dearer than it need be."""
     make_ns = feeding.make_ns or 0.0
-    text = f"a batch costs a worker {ms(make_ns)}"
+    text = f"one worker needs {ms(make_ns)} per batch"
     if feeding.busy is not None and feeding.busy < BURST_BUSY:
-        text += f", they are at it {percent(feeding.busy)} of the time"
+        text += f", workers are busy {percent(feeding.busy)} of the time"
     here, others = window.cores, window.others_cores
     if here and others is not None and others >= OTHERS_USE * here:
-        text += f" while others use {others:.1f} of {cores(here)}"
+        text += f"; other processes use {others:.1f} of {cores(here)}"
     return Evidence(text, "hook", make_ns / 1e6, "ms")

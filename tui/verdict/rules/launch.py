@@ -38,7 +38,7 @@ def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
     part = min(lack.share, bubble.mean)
     if part < max(ENTER_SHARE, STARVED_EXPLAINS * bubble.mean):
         return None
-    idle = f"the GPU waits for the next kernel {percent(bubble.mean)} of every step"
+    idle = f"the GPU waits for the next kernel {percent(bubble.mean)} of each step"
     return cause(
         "launch",
         "cpu-starved",
@@ -51,8 +51,8 @@ def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
 
 
 DETECTS_ANOMALIES: Final = (
-    "torch.autograd.set_detect_anomaly(False): it keeps a stack for each operation and looks for "
-    "NaN after each"
+    "torch.autograd.set_detect_anomaly(False): it records a stack and checks for "
+    "NaN at every operation"
 )
 
 
@@ -86,15 +86,14 @@ def launch(window: StepWindow) -> Finding | None:
         return found
     evidence = [
         Evidence(
-            f"the GPU had caught up with the host in {percent(device.caught_up)} of the steps, at "
-            "the end of forward, backward and optimizer",
+            f"the GPU caught up with the host in {percent(device.caught_up)} of steps "
+            "by the end of forward, backward and optimizer",
             "event",
             device.caught_up,
         ),
         Evidence(_busy(told.busy, told.sm), counted_by(told), told.busy, "%"),
         Evidence(
-            f"issuing the work takes {ms(issued.mean * device.step_ns)} of "
-            f"{ms(device.step_ns)} a step",
+            f"launching takes {ms(issued.mean * device.step_ns)} of {ms(device.step_ns)} per step",
             "event",
             issued.mean * device.step_ns / 1e6,
             "ms",
@@ -103,25 +102,25 @@ def launch(window: StepWindow) -> Finding | None:
     advice = [
         'fewer, larger kernels: torch.compile(model, mode="reduce-overhead"), or a CUDA graph of '
         "the step",
-        larger_batch(window, "the launches stay the same, the work behind each grows"),
+        larger_batch(window, "as many launches, with more work in each"),
     ]
     together = updated_together(window)
     issues_ns = sum(row.optimizer_ns for row in rows)
     if together and issues_ns >= MOST_OF_IT * sum(map(_issued, rows)):
-        advice.insert(0, f"most of it is issued in the optimizer: {together}")
+        advice.insert(0, f"most launches are the optimizer's: {together}")
     if window.settings is not None and window.settings.anomaly:
         advice.insert(0, DETECTS_ANOMALIES)
     mine = by_user_function(place for place in main_places(window) if is_users(place))
     if mine and mine[0].share >= LOOP_SHARE:
         advice.append(
-            f"{percent(mine[0].share)} of it is issued in {mine[0].frame}: a loop over samples or "
-            "time steps there becomes one tensor expression"
+            f"{percent(mine[0].share)} of launches come from {mine[0].frame}: turn a loop over "
+            "samples or time steps there into one tensor expression"
         )
     return cause(
         "launch",
         None,
         share,
-        f"the GPU waits for the next kernel {percent(share.mean)} of every step",
+        f"the GPU waits for the next kernel {percent(share.mean)} of each step",
         tuple(evidence),
         tuple(advice),
         loader_floor(window),
@@ -130,7 +129,7 @@ def launch(window: StepWindow) -> Finding | None:
 
 
 def _busy(busy: float, sm: float | None) -> str:
-    text = f"a kernel ran on it {busy:.0f}% of the time"
+    text = f"GPU busy {busy:.0f}% of the time"
     return text if sm is None else f"{text}, on {percent(sm / 100)} of its multiprocessors"
 
 

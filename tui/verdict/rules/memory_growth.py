@@ -35,27 +35,27 @@ def fragmentation(window: RunFacts) -> Finding | None:
     if not retries and (asked is None or asked / steps < SPLIT_ALLOCS):
         return None
     pieces, held = newest.inactive_split or 0, newest.reserved
-    where = "lie free between tensors"
+    where = "is free between tensors"
     if part < SPLIT_SHARE:
         part, held = spare, newest.peak_reserved
         pieces = newest.peak_reserved - newest.peak_allocated
-        where = "were free at the fullest moment"
+        where = "was free at the fullest moment"
     text = f"{mib(pieces)} of {mib(held)} reserved {where}"
     evidence = [Evidence(text, "hook", 100 * part, "%")]
     if retries:
         text = f"{retries:,} allocations in {steps:,} steps had to empty the cache first"
         evidence.append(Evidence(f"{text}: each waits for the GPU", "hook", float(retries)))
     if asked:
-        text = f"memory was asked of the device {asked:,} times in {steps:,} steps"
+        text = f"the device was asked for memory {asked:,} times in {steps:,} steps"
         evidence.append(Evidence(text, "hook", float(asked)))
     return state(
         "memory-growth",
         "fragmentation",
         "warning",
-        f"{percent(part)} of the GPU memory held is in pieces that are too small",
+        f"{percent(part)} of reserved GPU memory is in pieces too small to use",
         tuple(evidence),
         (
-            "start with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: pieces then join",
+            "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: free pieces then join",
             "pad batches to a few lengths: the allocator reuses what fits",
         ),
     )

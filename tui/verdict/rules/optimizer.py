@@ -31,7 +31,7 @@ def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     nobody knows how it is set up, what is one word to write comes first."""
     settings, together = window.settings, updated_together(window)
     rarely = "accumulate gradients over several batches: fewer optimizer steps"
-    rows = "a large embedding: sparse=True with SparseAdam updates only the rows that were used"
+    rows = "a large embedding: sparse=True with SparseAdam updates only the rows used"
     first = (together,) if together else ()
     if settings is None:
         return (*first, rarely, rows)
@@ -87,12 +87,12 @@ def optimizer(window: StepWindow) -> Finding | None:
     each_ns = part_ns * total.steps / calls
     source: EvidenceSource = "hook" if device is None else "event"
     evidence = [
-        Evidence(f"{ms(part_ns)} of {ms(step_ns)} a step", source, part_ns / 1e6, "ms"),
-        Evidence(f"{ms(each_ns)} for each call of step()", source, each_ns / 1e6, "ms"),
+        Evidence(f"{ms(part_ns)} of {ms(step_ns)} per step", source, part_ns / 1e6, "ms"),
+        Evidence(f"{ms(each_ns)} per call of step()", source, each_ns / 1e6, "ms"),
     ]
     looped = [place for place in main_places(window) if steps_one_by_one(place)]
     evidence += [told(place, "main-thread") for place in looped[:1]]
-    headline = f"the optimizer takes {percent(share.mean)} of every step"
+    headline = f"the optimizer takes {percent(share.mean)} of each step"
     return cause(
         "optimizer",
         None,

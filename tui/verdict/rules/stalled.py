@@ -108,7 +108,7 @@ def stalled(window: StepWindow) -> Finding | None:
     here = f", {held}" if held else f" in {now.frame}" if now.frame else ""
     usual = _NEEDS.get(now.phase, f"look at what the main thread waits for{here}")
     advice = look_at(held) if held else usual
-    headline = f"nothing for {age}: {now.phase}{here}"
+    headline = f"no progress for {age}: {now.phase}{here}"
     return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
 
 

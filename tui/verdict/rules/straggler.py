@@ -29,23 +29,21 @@ def straggler(window: StepWindow) -> Finding | None:
     here, there = ms(late.others_ms * 1e6), ms(late.ms * 1e6)
     evidence = [
         Evidence(
-            f"rank {late.rank} {does} {there} a step, the others {here}", "hook", lost_ms, "ms"
+            f"rank {late.rank} {does} {there} per step, the others {here}", "hook", lost_ms, "ms"
         )
     ]
     told = window.activity
     if told is not None and told.busy is not None and told.tensor is not None:
         units = max(told.tensor, told.fp32 or 0.0, told.dram or 0.0)
         if told.busy >= 100 * GPU_BUSY and units < 100 * SPINS:
-            text = (
-                f"the GPU here is busy {told.busy:.0f}% of the time and none of its units works: "
-            )
+            text = f"the GPU here is busy {told.busy:.0f}% of the time with all units idle: "
             text += "it waits in a collective"
             evidence.append(Evidence(text, counted_by(told), told.busy, "%"))
     return cause(
         "straggler",
         None,
         without_rows(share),
-        f"all ranks wait for rank {late.rank} {percent(share)} of every step",
+        f"all ranks wait for rank {late.rank} {percent(share)} of each step",
         tuple(evidence),
-        (f"look at rank {late.rank}, which has the cause: gpuwatch attach {late.pid}",),
+        (f"the cause is on rank {late.rank}: gpuwatch attach {late.pid}",),
     )

@@ -47,8 +47,7 @@ def sync(window: StepWindow) -> Finding | None:
     where = tuple(told(place, "main-thread") for place in places if waits_for_gpu(place))
     evidence: tuple[Evidence, ...] = (
         Evidence(
-            f"the host waits for the GPU {percent(waits)} of the time, which is busy only "
-            f"{percent(busy)} of it",
+            f"host blocked {percent(waits)} of the time, GPU busy only {percent(busy)}",
             counted_by(known),
             busy,
         ),
@@ -61,7 +60,7 @@ def sync(window: StepWindow) -> Finding | None:
         "sync",
         None,
         without_rows(mean),
-        f"waiting for the GPU leaves it idle {percent(mean)} of every step",
+        f"host waits for the GPU leave it idle {percent(mean)} of each step",
         evidence,
         _advice([place for place in places if waits_for_gpu(place)], mean),
         loader_floor(window),
@@ -77,7 +76,7 @@ def _advice(waiting: Sequence[FrameShare], share: float) -> tuple[str, ...]:
     if asks_for_shape(place):
         keep = "keep the shape with torch.where(mask, a, b), or a multiplication by the mask"
         return (f"{call_at(place, SHAPE_CALL)}: {keep}", seldom)
-    later = 'or read it a step later: .to("cpu", non_blocking=True), and an event to ask'
+    later = 'or read it a step later: .to("cpu", non_blocking=True), checked with an event'
     return (f"{_named(waiting)}: {seldom}", later)
 
 

@@ -11,9 +11,9 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts
 
 _NEEDS: Final = {
-    "too hot": "see to its cooling: fans, air flow, the load of the GPUs beside it",
-    "power brake": "see to the power supply: the machine asks its GPUs to draw less",
-    "hardware slowdown": "see to power and cooling: `nvidia-smi -q -d PERFORMANCE,TEMPERATURE`",
+    "too hot": "check its cooling: fans, air flow, the load of neighbouring GPUs",
+    "power brake": "check the power supply: the machine asks its GPUs to draw less",
+    "hardware slowdown": "check power and cooling: `nvidia-smi -q -d PERFORMANCE,TEMPERATURE`",
 }
 
 
@@ -40,7 +40,7 @@ def throttled(window: RunFacts) -> Finding | None:
             Evidence(
                 f"{reasons} in {percent(told.throttled)} of the readings", "nvml", told.throttled
             ),
-            Evidence(f"its clock is {percent(slower)} below its highest then", "nvml", slower),
+            Evidence(f"its clock is then {percent(slower)} below its highest", "nvml", slower),
             Evidence(f"the GPU is busy {told.busy:.0f}% of the time", "nvml", told.busy, "%"),
         ),
         tuple(_NEEDS[reason] for reason in told.throttle_reasons if reason in _NEEDS),

@@ -251,7 +251,7 @@ def test_neighbours_on_the_machine_are_said() -> None:
         waiting(1, 82, workers=worker_use(1, 50), main_cpu_percent=30.0, others_cores=1.2)
     )
     told = [evidence.text for evidence in finding.evidence]
-    assert "a batch costs a worker 96 ms while others use 1.2 of 2 cores" in told
+    assert "one worker needs 96 ms per batch; other processes use 1.2 of 2 cores" in told
 
 
 HIDDEN = even(60, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
@@ -287,7 +287,7 @@ def test_only_the_exposed_part_of_a_wait_counts() -> None:
     assert found.share == pytest.approx(36 / 72, abs=0.01)
     assert found.evidence[0].source == "event"
     assert "24 ms more of the host's wait are hidden" in found.evidence[0].text
-    assert found.headline.startswith("data wait felt by the GPU is ")
+    assert found.headline.startswith("GPU idle ")
 
 
 def test_too_few_measured_steps_leave_the_hosts_clock() -> None:

@@ -167,13 +167,13 @@ def grown_on_device(alive_of: Callable[[int], int]) -> Finding:
 
 def test_many_tensors_a_step_are_a_graph_that_is_kept() -> None:
     found = grown_on_device(lambda step: 500 + 20 * step)
-    assert found.evidence[-1].text == "20.0 tensors of 0.1 MiB on average stay of every step"
+    assert found.evidence[-1].text == "20.0 tensors of 0.1 MiB on average stay after each step"
     assert found.advice[0].startswith("append loss.item(), not loss")
 
 
 def test_few_large_ones_are_a_list_or_a_cache() -> None:
     found = grown_on_device(lambda step: 500 + step)
-    assert found.evidence[-1].text == "1.0 tensors of 2.0 MiB on average stay of every step"
+    assert found.evidence[-1].text == "1.0 tensors of 2.0 MiB on average stay after each step"
     assert found.advice[0].startswith("look for a list or cache of GPU tensors")
 
 

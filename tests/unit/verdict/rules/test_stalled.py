@@ -17,7 +17,7 @@ def test_a_run_that_stops_names_the_phase_and_the_frame() -> None:
     )
     said = Engine().judge(seen)
     assert (said.finding.kind, said.finding.severity) == ("stalled", "critical")
-    assert said.finding.headline == "nothing for 12 s: data in get (queues.py:113)"
+    assert said.finding.headline == "no progress for 12 s: data in get (queues.py:113)"
     assert "read (stalled.py:60)" in said.finding.evidence[-1].text
 
 
@@ -25,7 +25,7 @@ def test_the_way_there_is_told_from_the_outermost_frame() -> None:
     way = ("main (train.py:90)", "epoch (train.py:40)", "recv (client.py:12)")
     now = open_step("forward", 40.0, frame=way[-1], stack=way)
     finding = Engine().judge(window(even(300, forward_ms=40), open_step=now)).finding
-    assert finding.headline == "nothing for 40 s: forward in recv (client.py:12)"
+    assert finding.headline == "no progress for 40 s: forward in recv (client.py:12)"
     assert finding.evidence[1].text == (
         "the main thread: main (train.py:90) → epoch (train.py:40) → recv (client.py:12)"
     )
@@ -50,7 +50,7 @@ def held_up(*workers: WorkersAt, phase: str = "data") -> Finding:
 
 def test_a_wait_for_data_is_named_by_the_worker_that_stands() -> None:
     finding = held_up(HELD, IDLE)
-    assert finding.headline == "nothing for 12 s: data, 2 workers in answer (stalled.py:77)"
+    assert finding.headline == "no progress for 12 s: data, 2 workers in answer (stalled.py:77)"
     told = [(one.text, one.source) for one in finding.evidence[1:]]
     assert told == [
         (
@@ -68,7 +68,7 @@ def test_a_wait_for_data_is_named_by_the_worker_that_stands() -> None:
 
 def test_workers_that_wait_for_work_hold_nothing_up() -> None:
     finding = held_up(IDLE)
-    assert finding.headline == f"nothing for 12 s: data in {WAY[1]}"
+    assert finding.headline == f"no progress for 12 s: data in {WAY[1]}"
     assert finding.evidence[1].text == (
         "its worker waits for work: none makes the batch that it waits for"
     )
@@ -81,7 +81,7 @@ def test_in_another_phase_workers_are_nobodys_business() -> None:
 def test_without_a_stack_the_phase_stands_alone() -> None:
     now = open_step("backward", 40.0)
     finding = Engine().judge(window(even(300, forward_ms=40), open_step=now)).finding
-    assert finding.headline == "nothing for 40 s: backward"
+    assert finding.headline == "no progress for 40 s: backward"
     assert [one.source for one in finding.evidence] == ["hook"]
 
 
@@ -145,7 +145,7 @@ def hung(phase: str, **end: bool) -> tuple[Engine, Verdict]:
 def test_a_run_that_hung_and_was_killed_has_hung() -> None:
     engine, said = hung("other", killed=True)
     assert said.finding.kind == "stalled"
-    assert said.finding.headline == "nothing for 69 s: other in main (train2.py:20), then killed"
+    assert said.finding.headline == "no progress for 69 s: other in main (train2.py:20), then killed"
     assert engine.timeline().verdicts[-1].kind == "stalled"
     assert engine.timeline().verdicts[-1].headline.endswith(", then killed")
 
@@ -156,7 +156,7 @@ def test_a_run_that_leaves_in_order_after_its_loop_did_not_hang() -> None:
 
 
 def test_a_stall_began_with_the_last_mark() -> None:
-    """So that "for 69 s" stands beside "nothing for 69 s"."""
+    """So that "for 69 s" stands beside "no progress for 69 s"."""
     _, said = hung("other", killed=True)
     assert said.since_ns == even(300, data_ms=60, forward_ms=40)[-1].end_ns
 
