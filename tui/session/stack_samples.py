@@ -55,7 +55,7 @@ class StackSampleStore:
         self._chunks: dict[int, tuple[Sample, ...]] = {}
         """By `StacksSeen.started_ns`."""
         self._begun_ns: int | None = None
-        """Where the training began, as far as samples tell."""
+        """Where the training began, as far as samples show."""
         self._trains = False
         """A backward was seen: what evaluates is no inference then."""
         self._unmoved_since_ns: int | None = None

@@ -109,13 +109,13 @@ def share_where(places: Iterable[FrameShare], which: Callable[[FrameShare], bool
     return min(1.0, sum(place.share for place in places if which(place)))
 
 
-def told(place: FrameShare, whose: str) -> Evidence:
+def place_evidence(place: FrameShare, whose: str) -> Evidence:
     """ "81% of worker samples are in load (PIL/ImageFile.py:300), called from …"."""
-    text = f"{percent(place.share)} of {whose} samples are in {spot(place)}"
+    text = f"{percent(place.share)} of {whose} samples are in {place_name(place)}"
     return Evidence(text, "py-spy", place.share)
 
 
-def spot(place: FrameShare) -> str:
+def place_name(place: FrameShare) -> str:
     """The place, and the user's own line above it."""
     if place.caller and place.caller != place.frame:
         return f"{place.frame}, called from {place.caller}"
@@ -182,7 +182,7 @@ def call_at(place: FrameShare, call: re.Pattern[str]) -> str:
     """ "`loss.item()` at train.py:88"; the place alone where its line is not known."""
     where = position_of(place)
     if not place.line or not where:
-        return spot(place)
+        return place_name(place)
     return f"`{_call_in(place.line, call)}` at {where}"
 
 

@@ -12,9 +12,9 @@ from .window import RunFacts, StepWindow
 
 def asleep(window: StepWindow) -> float | None:
     """Part of the time, 0 to 1, at the least: a file, a server, a lock, `time.sleep`. None where
-    the kernel does not tell how long it waited for a core.
+    the kernel does not report how long it waited for a core.
 
-    Where the kernel does not tell the thread's CPU time, the process's bounds it from above. A
+    Where the kernel does not report the thread's CPU time, the process's bounds it from above. A
     thread that launches kernels, or waits for the GPU, does not sleep: CUDA spins. But autograd
     walks a graph of CUDA tensors on a thread of its own for the device, and the one that called
     `backward()` sleeps meanwhile: seen on an H200, 56% of the time at 57% in backward.
@@ -27,7 +27,7 @@ def asleep(window: StepWindow) -> float | None:
     total = spent(window.steps)
     if total.wall_ns <= 0:
         return None
-    claimed_ns = total.data_ns + total.startup_ns + total.aside_ns
+    claimed_ns = total.data_ns + total.startup_ns + total.paused_ns
     if window.gpu_present:
         claimed_ns += sum(row.backward_ns for row in window.steps)
     claimed = claimed_ns / total.wall_ns
@@ -42,11 +42,11 @@ class Starved:
     """The whole wait for a core: what the step would be shorter by, were there always one."""
     by_quota: float
     by_others: float | None
-    """None where nobody tells what others use."""
+    """None where the others' use is unknown."""
 
 
 def starved(window: RunFacts) -> Starved | None:
-    """None where the kernel does not tell how long the thread waited.
+    """None where the kernel does not report how long the thread waited.
 
     A thread that waits for a core waits for those that run: the wait is shared out by the CPU time
     of the others and of the run's own other threads and processes.
@@ -64,7 +64,7 @@ def starved(window: RunFacts) -> Starved | None:
     return Starved(waits, by_quota, min(others, by_others))
 
 
-def shows(window: RunFacts, lack: Starved) -> tuple[Evidence, ...]:
+def core_wait_evidence(window: RunFacts, lack: Starved) -> tuple[Evidence, ...]:
     """What shows it."""
     text = f"training thread ready but without a core {percent(lack.share)} of the time"
     found = [Evidence(text, "proc", lack.share)]
@@ -87,8 +87,8 @@ def remedies(window: RunFacts, lack: Starved) -> tuple[str, ...]:
     fewer = "use fewer processes and threads: they take the training thread's core"
     parts = ((lack.by_quota, quota), (by_others, apart))
     own = lack.share - lack.by_quota - by_others if lack.by_others is not None else 0.0
-    told = sorted((*parts, (own, fewer)), key=lambda part: -part[0])
-    return (*(advice for part, advice in told if part >= lack.share / 4), *_threads(window))
+    by_share = sorted((*parts, (own, fewer)), key=lambda part: -part[0])
+    return (*(advice for part, advice in by_share if part >= lack.share / 4), *_threads(window))
 
 
 def _threads(window: RunFacts) -> tuple[str, ...]:

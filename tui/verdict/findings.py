@@ -1,4 +1,4 @@
-"""What the verdict says: findings with their evidence, as immutable values."""
+"""The verdict: findings with their evidence, as immutable values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ class Finding:
     """What removing it alone would give: steps a second after over before."""
     speedup_is: Literal["estimate", "bound"] | None
     headline: str
-    """One clause for people: "data wait is 57 % of each step"."""
+    """One clause for people: "waiting for data takes 57% of each step"."""
     evidence: tuple[Evidence, ...]
     advice: tuple[str, ...]
     """First actions, the first first, concrete for this run."""
@@ -128,15 +128,15 @@ class Verdict:
     """0 to 1."""
     since_step: int | None
     since_ns: int | None
-    """When it was said first, of a stall when it began (monitor's perf_counter_ns)."""
+    """When it became the verdict, of a stall when it began (monitor's perf_counter_ns)."""
     contributors: tuple[Finding, ...]
-    """Other findings worth saying, the largest first; memory growth is among them."""
+    """Other findings worth mentioning, the largest first; memory growth is among them."""
     missing: tuple[MissingSignal, ...]
     either: tuple[Kind, ...] = ()
     """Causes that hide each other with the finding's own: removing any one of them gives what is
     forecast, removing both hardly more."""
     notes: tuple[Note, ...] = ()
-    """Settings worth a word; none of them is the verdict."""
+    """Settings worth changing; none of them is the verdict."""
 
     @property
     def confidence_word(self) -> str:

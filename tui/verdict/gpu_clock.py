@@ -1,4 +1,4 @@
-"""The window on the GPU's own clock: what it felt of a wait, and whether the host keeps ahead."""
+"""The window on the GPU's own clock: which waits left it idle, and whether the host keeps ahead."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from functools import lru_cache
 from ...probe.wire.messages import GpuStep
 from .code_places import copies_to_gpu, main_places, share_where
 from .findings import EvidenceSource
-from .step_time import aside_of, wall_of
+from .step_time import paused_of, wall_of
 from .thresholds.causes import (
     COPY_LEAST_MB_S,
     PAGEABLE_MB_S,
@@ -33,11 +33,11 @@ class OnDevice:
     step_ns: float
     exposed_ns: float
     hidden_ns: float
-    felt: float
-    """Part of the host's wait for data that the GPU felt, 0 to 1; 0 where nothing was waited."""
+    exposed_share: float
+    """Part of the host's wait for data in which the GPU was idle, 0 to 1; 0 without a wait."""
     caught_up: float | None
     """Part of the steps in which the GPU had caught up with the host at the end of forward,
-    backward and optimizer alike; None where the clocks are not aligned well enough to say."""
+    backward and optimizer alike; None where the clocks are not aligned well enough."""
     lag_ns: float | None
     """Median lag at the end of the optimizer, of the backward where there is none."""
     uncertain_ns: int | None
@@ -66,7 +66,7 @@ def on_device(window: RunFacts) -> OnDevice | None:
         step_ns=step_ns,
         exposed_ns=exposed / steps,
         hidden_ns=sum(row.hidden_ns for row in rows) / steps,
-        felt=min(1.0, exposed / wait) if wait > 0 else 0.0,
+        exposed_share=min(1.0, exposed / wait) if wait > 0 else 0.0,
         caught_up=_caught_up(rows, worst, idle_of(window)),
         lag_ns=_lag(rows),
         uncertain_ns=worst,
@@ -74,14 +74,14 @@ def on_device(window: RunFacts) -> OnDevice | None:
 
 
 def idle_of(window: RunFacts) -> float:
-    """Part of the time in which nothing ran on the GPU, by its counters; 0 where none says."""
-    told = window.activity
-    return 0.0 if told is None or told.busy is None else max(0.0, 1 - told.busy / 100)
+    """Part of the time in which nothing ran on the GPU, by its counters; 0 without counters."""
+    activity = window.activity
+    return 0.0 if activity is None or activity.busy is None else max(0.0, 1 - activity.busy / 100)
 
 
-def counted_by(told: GpuActivity) -> EvidenceSource:
-    """Who told what the GPU did, as evidence names it."""
-    return "gpm" if told.source == "gpm" else "nvml"
+def counted_by(activity: GpuActivity) -> EvidenceSource:
+    """The source of the GPU's counters, as evidence names it."""
+    return "gpm" if activity.source == "gpm" else "nvml"
 
 
 def keeps_up_ns(step_ns: float, idle: float = 0.0) -> float:
@@ -137,13 +137,13 @@ class Unmeasured:
 
     starting: float
     """The loader's start-up."""
-    aside: float
+    paused: float
     """Evaluation, checkpoints and compilation."""
 
     @property
     def left(self) -> float:
         """Of the time, what is spent in steps like the measured ones."""
-        return max(0.0, 1.0 - self.starting - self.aside)
+        return max(0.0, 1.0 - self.starting - self.paused)
 
 
 @lru_cache(maxsize=4)
@@ -156,7 +156,7 @@ def unmeasured(window: StepWindow) -> Unmeasured:
     if whole <= 0:
         return Unmeasured(0.0, 0.0)
     starting = sum(row.startup_ns for row in others)
-    return Unmeasured(starting / whole, sum(map(aside_of, others)) / whole)
+    return Unmeasured(starting / whole, sum(map(paused_of, others)) / whole)
 
 
 # Batches on their way to the GPU: how much of the time their copies hold, from counters and lines.
@@ -191,10 +191,10 @@ class Copies:
 
 
 def copies(window: RunFacts) -> Copies | None:
-    """None without a GPU's clock, without a counter that tells how busy the GPU is, or with batches
+    """None without a GPU's clock, without a GPU utilisation counter, or with batches
     that lie on the GPU already."""
-    told = window.activity
-    if told is None or told.busy is None or on_device(window) is None:
+    activity = window.activity
+    if activity is None or activity.busy is None or on_device(window) is None:
         return None
     loader = window.loaders[0] if window.loaders else None
     if loader is not None and loader.batch_device not in (None, "cpu"):
@@ -202,7 +202,7 @@ def copies(window: RunFacts) -> Copies | None:
     pinned = None if loader is None else loader.pinned
     on_lines = share_where(main_places(window), copies_to_gpu)
     rate = PINNED_MB_S if pinned else PAGEABLE_MB_S
-    rx = told.pcie_rx_mb_s
+    rx = activity.pcie_rx_mb_s
     moving = 0.0 if rx is None or rx < COPY_LEAST_MB_S else min(1.0, rx / rate)
     if not moving and rx is not None and not _tiny(window):
         on_lines = 0.0  # nothing moves: such lines wait for the GPU, or copy what is there already

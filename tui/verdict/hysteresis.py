@@ -1,4 +1,4 @@
-"""Which causes hold and which is the headline: entered when sure, left when gone, no flapping."""
+"""Which causes hold and which is the headline: entered when sure, left when over, no flapping."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class Hysteresis:
         self.finding: Finding | None = None
         """As last seen."""
         self._streak = 0
-        """Windows in a row that speak for entering, or for leaving once it holds."""
+        """Windows in a row in which it should enter, or leave once it holds."""
         self._streak_ns = 0
         """Where the streak's first window ended."""
         self._other_subs = 0
@@ -41,11 +41,11 @@ class Hysteresis:
     def update(self, finding: Finding | None, spans: Sequence[TimeSpan], fresh: bool) -> None:
         """One window, some of its spans new. `fresh`: nothing was known before, so one window is
         enough: the interval alone must do, or a verdict within 10 steps would be impossible."""
-        speaks = self._leaves(finding) if self.holds else self._enters(finding)
-        if speaks and not self._streak:
+        crosses = self._leaves(finding) if self.holds else self._enters(finding)
+        if crosses and not self._streak:
             self._streak_ns = spans[-1].end_ns
-        self._streak = self._streak + 1 if speaks else 0
-        if speaks and (fresh or self._is_long_enough(spans)):
+        self._streak = self._streak + 1 if crosses else 0
+        if crosses and (fresh or self._is_long_enough(spans)):
             self.holds = not self.holds
             self._streak = 0
         if finding is not None:

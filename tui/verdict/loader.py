@@ -26,7 +26,7 @@ class Feeding:
     """The loader over the window. Times are ns a batch (one fetch)."""
 
     workers: int | None
-    """0 loads in the training thread; None where nobody knows."""
+    """0 loads in the training thread; None where unknown."""
     batch_ns: float
     """P: wall time of a batch, of the training alone."""
     wait_ns: float
@@ -40,8 +40,8 @@ class Feeding:
     """CPU time of the training process for a batch, without loading: all its threads."""
     cores: float | None
     on_gpu_ns: float = 0.0
-    """What is left of a batch's time on the GPU's clock without the wait that it felt; 0 where that
-    clock is not read."""
+    """What is left of a batch's time on the GPU's clock without the wait that left the GPU idle; 0
+    where that clock is not read."""
 
     @property
     def other_ns(self) -> float:
@@ -78,7 +78,7 @@ class Feeding:
 
 
 def feeding(window: StepWindow) -> Feeding | None:
-    """What is known of the loader; None when nothing was fetched."""
+    """The loader over the window; None when nothing was fetched."""
     total = spent(window.steps)
     batch_ns, wait_ns = total.batch_ns, total.wait_ns
     if batch_ns is None or wait_ns is None or total.wall_ns <= 0:
@@ -110,7 +110,7 @@ def feeding(window: StepWindow) -> Feeding | None:
         make_cpu_ns=make_cpu_ns,
         main_cpu_ns=max(0.0, main_cpu_ns),
         cores=window.cores,
-        on_gpu_ns=0.0 if device is None else max(0.0, batch_ns - device.felt * wait_ns),
+        on_gpu_ns=0.0 if device is None else max(0.0, batch_ns - device.exposed_share * wait_ns),
     )
 
 
@@ -129,9 +129,9 @@ def often_late(window: StepWindow) -> bool:
     """Workers' batches that lie ready for fewer than 95 % of the fetches: then what is gained
     elsewhere may be lost to them."""
     workers = window.loaders[0].num_workers if window.loaders else None
-    looked = [row for row in window.steps if row.ready is not None]
-    steps = sum(row.count for row in looked)
-    ready = sum(min(row.ready or 0, row.count) for row in looked)
+    counted = [row for row in window.steps if row.ready is not None]
+    steps = sum(row.count for row in counted)
+    ready = sum(min(row.ready or 0, row.count) for row in counted)
     return bool(workers) and ready < READY_ENOUGH * steps
 
 
@@ -142,8 +142,8 @@ def _busy(window: StepWindow, total: Spent) -> float | None:
     if stacks is not None and enough and stacks.worker_idle_share is not None:
         return min(1.0, max(0.0, 1.0 - stacks.worker_idle_share))
     device = on_device(window)
-    felt = 1.0 if device is None else device.felt
-    if felt * total.data_ns >= ENTER_SHARE * total.wall_ns:
+    exposed_share = 1.0 if device is None else device.exposed_share
+    if exposed_share * total.data_ns >= ENTER_SHARE * total.wall_ns:
         return 1.0  # a loader that is the limit is never idle
     if window.workers is not None and window.workers.cpu_percent is not None:
         return min(1.0, max(0.0, window.workers.cpu_percent / 100))

@@ -1,4 +1,4 @@
-"""Steps that take far longer than the others, and nobody has named what they do."""
+"""Steps that take far longer than the others, by something without a phase."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

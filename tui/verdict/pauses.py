@@ -62,7 +62,7 @@ def evaluations(window: StepWindow) -> Pauses | None:
     return _pauses(window, lambda row: row.evaluation_ns, clinging)
 
 
-def shows(found: Pauses, what: str) -> tuple[Evidence, ...]:
+def pause_evidence(found: Pauses, what: str) -> tuple[Evidence, ...]:
     """How often `what` ("a checkpoint") comes, how long it takes, what that is of each step, and
     a step without it."""
     often = f"{what} every {found.every_steps:.0f} steps, {ms(found.each_ns)} each: "
@@ -142,7 +142,7 @@ def _with_other_and_startup(row: Step, usual: float) -> int:
 
 def _training_restarts(window: StepWindow) -> bool:
     """The training loader starts its workers anew each epoch, so a start-up in a step that also
-    holds an evaluation is the training's, as far as anybody can tell."""
+    holds an evaluation is taken for the training's."""
     if not window.loaders:
         return False
     loader = window.loaders[0]

@@ -68,8 +68,8 @@ def cause(
     """A cause that holds `share` of the time and whose removal can give that back at most.
 
     A bound, not an estimate: what runs beside it may become the limit. `floor` is the part of the
-    step below which the loader would be the limit. A replay that knows more
-    says so in `gain`. The most telling evidence comes first: three pieces are kept.
+    step below which the loader would be the limit; `gain` is a replay's estimate, where there is
+    one. The strongest evidence comes first: three pieces are kept.
     """
     return Finding(
         kind=kind,
@@ -138,7 +138,7 @@ def confidence_in_none(others: Iterable[Finding], window: RunFacts) -> float:
     """For the verdict that nothing is wrong: that no cause is above 10 %, and none has been missed.
 
     The error of a wait that comes in bursts grows as the root of its share, so a small share that
-    was seen says less about 10 % than its own interval does.
+    was seen excludes 10 % less surely than its own interval does.
     """
     sure = max(0.0, 1.0 - MISSED / max(1, window.observed))
     for other in others:
@@ -187,6 +187,6 @@ def missing_of(window: RunFacts) -> tuple[MissingSignal, ...]:
 
 
 def _others_unknown(window: RunFacts) -> bool:
-    """Others hold a context on the GPU, and nobody says what they use of it."""
-    told = window.activity
-    return told is not None and told.others > 0 and told.others_sm is None
+    """Others hold a context on the GPU, and their use of it is unknown."""
+    activity = window.activity
+    return activity is not None and activity.others > 0 and activity.others_sm is None

@@ -47,7 +47,7 @@ def share_of(parts_ns: Sequence[int], walls_ns: Sequence[int]) -> Share:
 
 
 def without_rows(mean: float) -> Share:
-    """A share that counters and samples tell as a whole, with no rows to take an interval from:
+    """A share that counters and samples give as a whole, with no rows to take an interval from:
     5 points to either side, the width at which a cause may still be chance."""
     spread = min(mean, ENTER_LOW)
     return Share(mean, mean - spread, min(1.0, mean + spread))

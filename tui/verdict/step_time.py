@@ -15,7 +15,7 @@ _STARTUP_NS: Final = attrgetter("startup_ns")
 _TRAINING_NS: Final = tuple(
     map(attrgetter, ("forward_ns", "backward_ns", "optimizer_ns", "other_ns"))
 )
-_ASIDE_NS: Final = tuple(map(attrgetter, ("evaluation_ns", "checkpoint_ns", "compile_ns")))
+_PAUSED_NS: Final = tuple(map(attrgetter, ("evaluation_ns", "checkpoint_ns", "compile_ns")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Spent:
     wall_ns: int
     data_ns: int
     startup_ns: int
-    aside_ns: int
+    paused_ns: int
     """Evaluation, checkpoints and compilation: not the training itself."""
     attributed_ns: int
     """Of the wall time, what any phase claims."""
@@ -35,7 +35,7 @@ class Spent:
     @property
     def training_ns(self) -> int:
         """Wall time without what is beside the training."""
-        return max(0, self.wall_ns - self.aside_ns - self.startup_ns)
+        return max(0, self.wall_ns - self.paused_ns - self.startup_ns)
 
     @property
     def batch_ns(self) -> float | None:
@@ -59,14 +59,14 @@ def wall_of(step: Step) -> int:
     return length_ns if length_ns > 0 else 0
 
 
-def aside_of(step: Step) -> int:
+def paused_of(step: Step) -> int:
     """What lies beside the training in a row, ns."""
     return step.evaluation_ns + step.checkpoint_ns + step.compile_ns
 
 
 def pace_of(step: Step) -> float:
     """Training time of one step of a row, ns: without what comes now and then."""
-    # In one expression: it is asked of hundreds of rows at every look.
+    # In one expression: it is called for hundreds of rows at every judgement.
     pace_ns = (
         step.end_ns
         - step.start_ns
@@ -87,7 +87,7 @@ def spent(rows: Sequence[Step]) -> Spent:
     """The sums over `rows`."""
     # Nearly every rule asks: one sum for each field takes half as long as a loop over the rows.
     data, startup = sum(map(_DATA_NS, rows)), sum(map(_STARTUP_NS, rows))
-    aside = sum(sum(map(ns_of, rows)) for ns_of in _ASIDE_NS)
+    paused = sum(sum(map(ns_of, rows)) for ns_of in _PAUSED_NS)
     training = sum(sum(map(ns_of, rows)) for ns_of in _TRAINING_NS)
     named = sum(sum(row.phases.values()) for row in rows if row.phases)
     return Spent(
@@ -96,6 +96,6 @@ def spent(rows: Sequence[Step]) -> Spent:
         wall_ns=sum(map(wall_of, rows)),
         data_ns=data,
         startup_ns=startup,
-        aside_ns=aside,
-        attributed_ns=data + startup + training + aside + named,
+        paused_ns=paused,
+        attributed_ns=data + startup + training + paused + named,
     )

@@ -176,12 +176,12 @@ class Neighbour:
     """"" where it lives in another pid namespace."""
     memory_bytes: int | None
     sm_percent: float | None
-    """Its share of the device's time by NVML; None where that is not told."""
+    """Its share of the device's time by NVML; None where that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuActivity:
-    """Means over the window's time of what the counters told, percent or MB/s; None: not told."""
+    """Means of the counters over the window, percent or MB/s; None: not read."""
 
     source: str
     """"gpm", "samples" or "utilization"."""
@@ -200,7 +200,7 @@ class GpuActivity:
     others: int
     """Other processes on the device."""
     others_sm: float | None = None
-    """What they use of the device's time together, percent, where NVML tells."""
+    """What they use of the device's time together, percent, where NVML reports it."""
     throttle_reasons: tuple[str, ...] = ()
     """The reasons that were read, the most frequent first."""
     clock_lost: float | None = None

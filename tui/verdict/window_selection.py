@@ -1,4 +1,4 @@
-"""Where a run last changed its pace: what lies before says nothing about the run now."""
+"""Which steps to judge: warm, after the last change of pace, and not too old."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ class PaceChange:
     after_ns: float
     """Median time of a step on either side."""
     what: str = ""
-    """What is another now, in words; "" where nobody can say."""
+    """What changed, in words; "" where that is unclear."""
 
     @property
     def factor(self) -> float:
@@ -123,7 +123,7 @@ def _validated(paces_ns: Sequence[float], near: int) -> PaceChange | None:
 def warm_after(rows: Sequence[Step]) -> int:
     """Number of the last step of the warm-up; it may lie ahead of the newest row.
 
-    `rows` begin with the oldest that is known. Deciding looks at the first steps only, so the
+    `rows` begin with the oldest that is known. Only the first steps decide, so the
     answer stays once it is passed, and is 0 when those are no longer there.
     """
     first = rows[0] if rows else None
@@ -182,7 +182,7 @@ _PARTS: Final[dict[str, Callable[[Step], int]]] = {
 def new_work(rows: Sequence[Step]) -> int | None:
     """Index of the first row of the present work; None where it was the same all along.
 
-    Both kinds of work must have gone on for 10 rows: the last batch of an epoch is smaller, and
+    Both kinds of work must have lasted 10 rows: the last batch of an epoch is smaller, and
     batches of ever new sizes are one kind of work.
     """
     present = _same_until(rows, len(rows))
@@ -194,7 +194,7 @@ def new_work(rows: Sequence[Step]) -> int | None:
 
 def what_changed(before: Sequence[Step], after: Sequence[Step]) -> str:
     """ "batches of 32 → 64 samples", "data wait 20 ms → 310 ms"; "" where no single part of the
-    step tells half of it."""
+    step explains half of it."""
     (size, inference), (new_size, new_inference) = _work(before[-1]), _work(after[-1])
     if inference != new_inference:
         return "training → inference" if new_inference else "inference → training"
@@ -215,7 +215,7 @@ def _same_until(rows: Sequence[Step], end: int) -> int:
 
 
 def _alike(one: tuple[float | None, bool], other: tuple[float | None, bool]) -> bool:
-    """A size that nobody looked at is not another size."""
+    """An unknown size is not another size."""
     return one[1] == other[1] and (one[0] is None or other[0] is None or one[0] == other[0])
 
 
@@ -229,7 +229,7 @@ def _usual(rows: Sequence[Step], part: Callable[[Step], int]) -> float:
     return median(part(row) / max(1, row.count) for row in rows)
 
 
-# Which steps speak for the run now: warm, of the present pace and work, and not too old.
+# The choice: warm steps of the present pace and work, not too old.
 
 
 @dataclass(frozen=True, slots=True)

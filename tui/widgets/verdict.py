@@ -215,7 +215,7 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
 
 def _full_soon(snapshot: Snapshot) -> bool:
     """Some memory that is said to grow is full within the hour."""
-    said = [trend.left for trend in snapshot.trends if trend.said is not None]
+    said = [trend.left for trend in snapshot.trends if trend.finding is not None]
     return any(left is not None and left.within_an_hour for left in said)
 
 

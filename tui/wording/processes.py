@@ -30,10 +30,10 @@ def trend_of(snapshot: Snapshot, whose: Whose) -> MemoryTrend | None:
 
 def trend_words(trend: MemoryTrend) -> tuple[str, str, str]:
     """Glyph, word and role: "▲ leak", "◆ grows", "● rises" while it is not said yet."""
-    if trend.said is None:
+    if trend.finding is None:
         return "●", "rises", "info"
-    sub = trend.said.sub or "growth"
-    return _GLYPHS[sub], _WORDS[sub], trend.said.severity
+    sub = trend.finding.sub or "growth"
+    return _GLYPHS[sub], _WORDS[sub], trend.finding.severity
 
 
 def standing_words(
@@ -66,12 +66,12 @@ def full_words(trend: MemoryTrend) -> str:
     limit is not known. A range, by both ends of the slope's interval; with a "~" while it may still
     be a cache that fills."""
     left = trend.left
-    if left is None or trend.said is None:
+    if left is None or trend.finding is None:
         return ""
     hours = left.earliest_steps * left.step_hours
     if hours > DAY_HOURS and left.earliest_steps > SPANS * trend.steps:
         return "> 24 h"
-    about = "" if trend.said.sub == "leak" else "~"
+    about = "" if trend.finding.sub == "leak" else "~"
     return about + _left_words(left)
 
 

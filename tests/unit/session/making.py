@@ -10,7 +10,7 @@ from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.findings import Finding, Verdict
 from gpuwatch.tui.verdict.history import NO_HISTORY, Held, VerdictTimeline
 from gpuwatch.tui.verdict.memory.trends import MemoryTrend
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.window import StepWindow, Window
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -164,13 +164,14 @@ class ScriptedEngine:
     """Says what it was told to, and keeps the windows it was asked about."""
 
     def __init__(self, *verdicts: Verdict) -> None:
-        self.windows: list[Window] = []
+        self.windows: list[StepWindow] = []
         self._verdicts = list(verdicts)
         self.grows: tuple[MemoryTrend, ...] = ()
 
     def judge(self, window: Window) -> Verdict:
         """The next verdict; the last one again and again."""
-        self.windows.append(window)
+        if isinstance(window, StepWindow):
+            self.windows.append(window)
         if len(self._verdicts) > 1:
             return self._verdicts.pop(0)
         return self._verdicts[0] if self._verdicts else verdict("warming-up")

@@ -263,7 +263,7 @@ def test_how_fast_memory_grows_and_whether_it_matters_is_the_verdicts_word() -> 
     assert seen.memory.slope_bytes_per_100_steps == pytest.approx(100 * 1024**2)
     (trend,) = seen.trends
     assert trend.whose == "process"
-    assert trend.said in (seen.verdict.finding, *seen.verdict.contributors)
+    assert trend.finding in (seen.verdict.finding, *seen.verdict.contributors)
     assert trend.slope.middle == pytest.approx(1024**2)
 
 

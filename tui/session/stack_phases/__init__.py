@@ -1,1 +1,1 @@
-"""What samples of the main thread's stack alone tell of a run: no probe, no clock, no I/O."""
+"""Phases from samples of the main thread's stack alone: no probe, no clock, no I/O."""

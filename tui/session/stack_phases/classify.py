@@ -57,9 +57,9 @@ ALIKE: Final = 0.2
 """Returns within this part of their median are alike…"""
 REGULAR: Final = 0.6
 """…and so many of them must be. Steps of 5 to 300 ms, which return to their samples at random, pass
-in 1 of 100 minutes; steps of 500 ms and more are told to 5 % (simulated)."""
+in 1 of 100 minutes; steps of 500 ms and more are estimated to 5 % (simulated)."""
 GAP: Final = 3.0
-"""Samples further apart than this many intervals belong to different stretches."""
+"""Samples further apart than this many intervals belong to different segments."""
 
 TimedPhase = tuple[int, StackPhase]
 """perf_counter_ns, and what was done."""
@@ -170,7 +170,7 @@ def parts_of(frame: str) -> tuple[str, str]:
 
 
 def by_place(function: str, file: str) -> StackPhase | None:
-    """What the table says of a function in a library's file."""
+    """The table's phase for a function in a library's file."""
     for row in (*_FILES.get(file, ()), *_FOLDERS):
         if file.startswith(row.file) and (not row.functions or function in row.functions):
             return row.phase

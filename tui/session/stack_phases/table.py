@@ -1,9 +1,9 @@
-"""Which frames tell what a training does: data, one row a place in the code.
+"""Which frames belong to which phase: data, one row per place in the code.
 
-A frame is told by the file, from its package on, and by the last part of the function's name: from
-3.11 on Python names functions with what encloses them ("Module._call_impl"), before without. Files
-were looked up in torch 2.13, accelerate 1.15, lightning 2.6, transformers 5.23 and safetensors.
-"""
+A frame is identified by its file, from its package on, and by the last part of the function's name:
+from 3.11 on Python names functions with what encloses them ("Module._call_impl"), before without.
+Files were looked up in torch 2.13, accelerate 1.15, lightning 2.6, transformers 5.23 and
+safetensors."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -63,7 +63,7 @@ _LIGHTNING: Final[tuple[tuple[StackPhase, str, str], ...]] = (
     ("checkpoint", "callbacks/model_checkpoint.py", "_save_checkpoint"),
 )
 """`pytorch_lightning` and `lightning.pytorch` are the same files. What a user's `training_step`
-does is told by what it calls, as in a loop of their own."""
+does is judged by what it calls, as in a loop of their own."""
 _FABRIC: Final[tuple[tuple[StackPhase, str, str], ...]] = (
     ("backward", "fabric.py", "backward"),
     ("optimizer", "wrappers.py", "step"),
@@ -166,7 +166,7 @@ NESTED: Final[dict[StackPhase, frozenset[StackPhase]]] = {
     "starting": frozenset(),
     "evaluation": frozenset(),
 }
-"""What may be found inside of a phase and is then told instead. An optimizer's step may call a
+"""What may be found inside a phase and then replaces it. An optimizer's step may call a
 closure that runs forward and backward, and with a framework all of the user's step; a forward may
 take gradients; a backward that runs a part of the forward again is a backward, and a dataset that
 uses modules is a dataset. Importing inside anything is starting: the first step imports most of
@@ -196,5 +196,5 @@ COMPUTE_LINES: Final = (
     r"|\.(to|cuda|matmul|mm|bmm|softmax|mean|sum|norm|view|reshape|transpose|permute|argmax)\("
     r"|[\w\])] @ [\w(]|\b(model|net|network|criterion|loss_fn)\("
 )
-"""What the text of the user's own line says where a sample ends in it: a call into C leaves no
+"""Text of the user's own line where a sample ends in it: a call into C leaves no
 frame of its own. The first of them that is found."""

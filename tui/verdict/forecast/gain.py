@@ -35,15 +35,15 @@ from .replay import ISSUING, Removal, StepReplay, replay
 _WORKING: Final = (*ISSUING, "other")
 
 
-def removal_of(kind: Kind, window: StepWindow, course: StepReplay) -> Removal | None:
+def removal_of(kind: Kind, window: StepWindow, record: StepReplay) -> Removal | None:
     """None for what no replay can take away."""
     found = _REMOVALS.get(kind)
-    return found(window, course) if found is not None else None
+    return found(window, record) if found is not None else None
 
 
 def _input(_: StepWindow, __: StepReplay) -> Removal:
     """Every batch lies ready."""
-    return _gone("data")
+    return _without("data")
 
 
 def _host(_: StepWindow, __: StepReplay) -> Removal:
@@ -54,20 +54,20 @@ def _host(_: StepWindow, __: StepReplay) -> Removal:
 def _optimizer(window: StepWindow, _: StepReplay) -> Removal:
     """All of it, or what a fused one leaves of a loop over the parameters."""
     looped = any(map(steps_one_by_one, main_places(window)))
-    return _gone("optimizer", FUSED_LEFT if looped else 0.0)
+    return _without("optimizer", FUSED_LEFT if looped else 0.0)
 
 
-def _launch(window: StepWindow, course: StepReplay) -> Removal:
+def _launch(window: StepWindow, record: StepReplay) -> Removal:
     """The same kernels, issued at once; copies and emptying the cache take what they took."""
     moved = copies(window)
     kept = share_where(main_places(window), empties_cache)
     kept += moved.share if moved is not None else 0.0
-    issued = course.host_ns(ISSUING)
-    left = min(1.0, kept * course.step_ns / issued) if issued else 1.0
+    issued = record.host_ns(ISSUING)
+    left = min(1.0, kept * record.step_ns / issued) if issued else 1.0
     return Removal(host=dict.fromkeys(ISSUING, left))
 
 
-def _sync(window: StepWindow, course: StepReplay) -> Removal:
+def _sync(window: StepWindow, record: StepReplay) -> Removal:
     """The host never waits for the GPU. Lines that copy wait for it too: those are the copies'."""
     moved = copies(window)
     copying = moved is not None and moved.share >= CONTRIBUTOR
@@ -75,40 +75,40 @@ def _sync(window: StepWindow, course: StepReplay) -> Removal:
     def waits(place: FrameShare) -> bool:
         return waits_for_gpu(place) and not (copying and copies_to_gpu(place))
 
-    return _without_waits(share_where(main_places(window), waits), course)
+    return _without_waits(share_where(main_places(window), waits), record)
 
 
-def _h2d(window: StepWindow, course: StepReplay) -> Removal:
+def _h2d(window: StepWindow, record: StepReplay) -> Removal:
     """No copy that the host sits in, and none that the GPU has to wait for."""
     moved = copies(window)
     if moved is None:
         return Removal()
-    gone = _without_waits(max(moved.on_lines, moved.share), course)
-    worked = course.device_ns(ISSUING)
+    removed = _without_waits(max(moved.on_lines, moved.share), record)
+    worked = record.device_ns(ISSUING)
     if not worked:
-        return gone
+        return removed
     # What the counters call idle is all that copies can hold on the GPU's side.
-    held = worked + course.device_ns(("other", "wait")) - (1 - idle_of(window)) * course.step_ns
-    cut = min(moved.share * course.step_ns, max(0.0, held))
-    return gone.joined(Removal(device=dict.fromkeys(ISSUING, max(0.0, 1 - cut / worked))))
+    held = worked + record.device_ns(("other", "wait")) - (1 - idle_of(window)) * record.step_ns
+    cut = min(moved.share * record.step_ns, max(0.0, held))
+    return removed.joined(Removal(device=dict.fromkeys(ISSUING, max(0.0, 1 - cut / worked))))
 
 
-def _allocator(window: StepWindow, course: StepReplay) -> Removal:
-    return _without_waits(share_where(main_places(window), empties_cache), course)
+def _allocator(window: StepWindow, record: StepReplay) -> Removal:
+    return _without_waits(share_where(main_places(window), empties_cache), record)
 
 
-def _without_waits(share: float, course: StepReplay) -> Removal:
-    """This part of the host's time gone, its waits for the GPU first."""
+def _without_waits(share: float, record: StepReplay) -> Removal:
+    """This part of the host's time removed, its waits for the GPU first."""
     if not share:
         return Removal()
-    taken_ns = share * course.step_ns
-    host_ns = course.host_ns(_WORKING)
-    blocked_ns = max(0.0, course.step_ns - host_ns - course.host_ns(("data",)))
+    taken_ns = share * record.step_ns
+    host_ns = record.host_ns(_WORKING)
+    blocked_ns = max(0.0, record.step_ns - host_ns - record.host_ns(("data",)))
     left = 1.0 - max(0.0, taken_ns - blocked_ns) / host_ns if host_ns else 1.0
     return Removal(host=dict.fromkeys(_WORKING, max(0.0, left)), waits=True)
 
 
-def _gone(name: str, left: float = 0.0) -> Removal:
+def _without(name: str, left: float = 0.0) -> Removal:
     return Removal(host={name: left}, device={name: left})
 
 
@@ -120,9 +120,9 @@ _REMOVALS: Final[dict[Kind, Callable[[StepWindow, StepReplay], Removal]]] = {
     "sync": _sync,
     "h2d": _h2d,
     "allocator": _allocator,
-    "checkpoint": lambda _, __: _gone("checkpoint"),
-    "evaluation": lambda _, __: _gone("evaluation"),
-    "recompile": lambda _, __: _gone("compile"),
+    "checkpoint": lambda _, __: _without("checkpoint"),
+    "evaluation": lambda _, __: _without("evaluation"),
+    "recompile": lambda _, __: _without("compile"),
 }
 
 
@@ -139,7 +139,7 @@ class Replayed:
     """A window that a replay understands: with nothing removed it gives what was measured."""
 
     window: StepWindow
-    course: StepReplay
+    record: StepReplay
     now_ns: float
     """A step of that replay."""
 
@@ -152,7 +152,7 @@ class Replayed:
             return None
         beside = unmeasured(self.window)
         starts = 0.0 if "input" in kinds else beside.starting
-        return min(1.0, beside.left * within + beside.aside + starts)
+        return min(1.0, beside.left * within + beside.paused + starts)
 
     def within(self, kinds: Collection[Kind], at_best: bool = False) -> float | None:
         """The same of the measured steps alone.
@@ -160,14 +160,14 @@ class Replayed:
         No cause outside the loader may beat the loader, S/W: plain replay gave 1.27x for removing
         a sync where the loader was the limit, and the truth was 1.00x (simulated).
         """
-        gone = Removal()
+        removed = Removal()
         for kind in kinds:
-            removal = removal_of(kind, self.window, self.course)
+            removal = removal_of(kind, self.window, self.record)
             if removal is None:
                 return None
-            gone = gone.joined(removal)
+            removed = removed.joined(removal)
         least = LEAST_LEFT if "input" in kinds else loader_floor(self.window)
-        then = gone.of(self.course.at_best() if at_best else self.course)
+        then = removed.of(self.record.at_best() if at_best else self.record)
         return min(1.0, max(LEAST_LEFT, least, replay(then) / self.now_ns))
 
 
@@ -175,13 +175,13 @@ class Replayed:
 def replayed(window: StepWindow) -> Replayed | None:
     """None where the GPU's clock is not read, or where a replay with nothing removed misses the
     measured step: then shares of the time are all that is known."""
-    course = replay_of(window)
-    if course is None:
+    record = replay_of(window)
+    if record is None:
         return None
-    now_ns = replay(course)
-    if abs(now_ns / course.step_ns - 1) > REPLAY_WITHIN:
+    now_ns = replay(record)
+    if abs(now_ns / record.step_ns - 1) > REPLAY_WITHIN:
         return None
-    return Replayed(window, course, now_ns)
+    return Replayed(window, record, now_ns)
 
 
 def gain_without(kind: Kind, window: StepWindow, at_most: bool = False) -> Gain | None:
@@ -203,7 +203,7 @@ def gain_of_pauses(kind: Kind, window: StepWindow, found: Pauses) -> Gain | None
     left = None if known is None else known.within((kind,))
     if known is None or left is None or found.mean_ns <= 0:
         return gain_on_the_host(window, found.share.mean)
-    return Gain(max(1.0, found.mean_ns / (left * known.course.step_ns)), "estimate")
+    return Gain(max(1.0, found.mean_ns / (left * known.record.step_ns)), "estimate")
 
 
 def gain_on_the_host(window: StepWindow, share: float, frees_cores: bool = False) -> Gain | None:
@@ -248,7 +248,7 @@ def either_of(top: Finding, others: Sequence[Finding], window: RunFacts) -> tupl
 def with_the_other_way(
     top: Finding, others: Sequence[Finding], either: tuple[Kind, ...]
 ) -> Finding:
-    """`top` with what else would do, said right after its own first action."""
+    """`top` with the alternative right after its own first action."""
     ways = [
         f"or instead: {other.advice[0]} (either fix gives about the same, both hardly more)"
         for other in others

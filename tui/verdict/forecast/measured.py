@@ -1,4 +1,4 @@
-"""The course of a window: what host and GPU did in its measured steps, each by its own clock."""
+"""A window as a replay: what host and GPU did in its measured steps, each by its own clock."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from ..window import StepWindow
 from .replay import MeasuredSegment, StepReplay, segments_of, spans_of
 
 _IDLE_FIRST = ("other", "checkpoint", "compile")
-"""Stretches in which nothing but the training's last kernels is at work, as a rule."""
+"""Segments in which nothing but the training's last kernels is at work, as a rule."""
 
 
 def replay_of(window: StepWindow) -> StepReplay | None:
@@ -65,15 +65,15 @@ def _paired(window: StepWindow) -> list[tuple[Step, GpuStep, int, int]]:
 
 def _busy_ns(window: StepWindow, step_ns: float) -> float | None:
     """What does not lie in the measured steps leaves the GPU idle: they hold all its work."""
-    told = window.activity
-    if told is None or told.busy is None:
+    activity = window.activity
+    if activity is None or activity.busy is None:
         return None
     held = max(LEAST_LEFT, unmeasured(window).left)
-    return min(1.0, told.busy / 100 / held) * step_ns
+    return min(1.0, activity.busy / 100 / held) * step_ns
 
 
 def _waited_of(window: StepWindow) -> float | None:
-    """Part of the time in which the host waits for the GPU, as far as samples tell. A copy from
+    """Part of the time in which the host waits for the GPU, as far as samples show. A copy from
     pageable memory is such a wait."""
     places = main_places(window)
     if not places:
@@ -91,8 +91,8 @@ def _working(
     """What the GPU works in each span, ns.
 
     All of it where it is behind the host at the end: that was queued. Where it had caught up, or
-    the host lost its lead, the span holds gaps too: as much as the counters say that it was idle,
-    looked for first where it had least to do.
+    the host lost its lead, the span holds gaps too: as much as the counters show idle,
+    assigned first where it had least to do.
     """
     worked = [[0.0 if one.name == "data" else one.device_ns for one in row] for row in spans]
     if busy_ns is None:
@@ -116,7 +116,7 @@ def _working(
 
 
 def _tier(span: MeasuredSegment, keeps_up_ns: float) -> int | None:
-    """Where gaps are looked for first; None where there are none."""
+    """Where gaps are assigned first; None where there are none."""
     if span.name in _IDLE_FIRST and span.after_ns <= keeps_up_ns:
         return 0
     return 1 if span.after_ns <= keeps_up_ns or span.drop_ns > keeps_up_ns else None

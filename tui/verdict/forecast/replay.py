@@ -9,10 +9,10 @@ from ....probe.wire.messages import GpuStep, Step
 from ..step_time import is_python
 from ..thresholds.hysteresis import SYNC_SEEN
 
-# A step as a replay needs it: stretches of the host's time with the GPU's work that they issue.
+# A step as a replay needs it: segments of the host's time with the GPU's work that they issue.
 
 ISSUING: Final = ("forward", "backward", "optimizer")
-"""Stretches in which the host issues the training's kernels."""
+"""Segments in which the host issues the training's kernels."""
 
 
 class Segment(NamedTuple):
@@ -44,11 +44,11 @@ class StepReplay:
     """How far behind it may fall: the launch queue holds no more, as far as was seen."""
 
     def host_ns(self, names: tuple[str, ...]) -> float:
-        """The host's time in these stretches, ns a step."""
+        """The host's time in these segments, ns per step."""
         return self._mean(names, lambda one: one.host_ns)
 
     def device_ns(self, names: tuple[str, ...]) -> float:
-        """The GPU's work of these stretches, ns a step."""
+        """The GPU's work of these segments, ns per step."""
         return self._mean(names, lambda one: one.device_ns)
 
     def at_best(self) -> "StepReplay":
@@ -70,7 +70,7 @@ class StepReplay:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What goes with a cause: for each stretch the part that is left, 0 to 1."""
+    """What goes with a cause: for each segment the part that is left, 0 to 1."""
 
     host: Mapping[str, float] = field(default_factory=dict)
     device: Mapping[str, float] = field(default_factory=dict)
@@ -78,17 +78,17 @@ class Removal:
     """The host no longer waits for the GPU."""
 
     def joined(self, other: "Removal") -> "Removal":
-        """Both causes gone: what each takes of a stretch is not the same part of it."""
+        """Both causes removed: what each takes of a segment is not the same part of it."""
         return Removal(
             _both(self.host, other.host),
             _both(self.device, other.device),
             self.waits or other.waits,
         )
 
-    def of(self, course: StepReplay) -> StepReplay:
-        """The course without the cause."""
-        steps = tuple((count, tuple(map(self._of, row))) for count, row in course.steps)
-        return replace(course, steps=steps)
+    def of(self, record: StepReplay) -> StepReplay:
+        """The replay without the cause."""
+        steps = tuple((count, tuple(map(self._of, row))) for count, row in record.steps)
+        return replace(record, steps=steps)
 
     def _of(self, one: Segment) -> Segment:
         name, host_ns, device_ns, idle_ns, waits = one
@@ -109,13 +109,13 @@ def _both(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, flo
     return {name: max(0.0, one.get(name, 1.0) + other.get(name, 1.0) - 1.0) for name in names}
 
 
-# The stretches of one measured step on both clocks, and how far the GPU was behind at each.
+# The segments of one measured step on both clocks, and how far the GPU was behind at each.
 
 Times = dict[str, float]
 
 
 class MeasuredSegment(NamedTuple):
-    """One stretch as it was measured, ns a step. (Some hundreds are made for every verdict.)"""
+    """One segment as it was measured, ns a step. (Some hundreds are made for every verdict.)"""
 
     name: str
     host_ns: float
@@ -165,7 +165,7 @@ def spans_of(
 
 
 def _parts(row: Step | GpuStep, wall_ns: int) -> Times:
-    """A row's times by stretch; what no phase claims is Python."""
+    """A row's times by segment; what no phase claims is Python."""
     python = named = 0
     for name, ns in row.phases.items():
         if is_python(name):
@@ -193,7 +193,7 @@ def _move(parts: Times, source: str, target: str, share: float) -> None:
     parts[target] += moved
 
 
-def replay(course: StepReplay) -> float:
+def replay(record: StepReplay) -> float:
     """Mean length of a step on the GPU's clock, ns.
 
         host   += its own work, and waits where it did, or where the launch queue is full
@@ -201,25 +201,25 @@ def replay(course: StepReplay) -> float:
 
     Played twice, and the second time counted: what the run was before has left the queue by then.
     """
-    _, lag_ns = _play(course, course.lag_ns)
-    total_ns, _ = _play(course, lag_ns)
-    return total_ns / sum(count for count, _ in course.steps)
+    _, lag_ns = _play(record, record.lag_ns)
+    total_ns, _ = _play(record, lag_ns)
+    return total_ns / sum(count for count, _ in record.steps)
 
 
-def _play(course: StepReplay, lag_ns: float) -> tuple[float, float]:
+def _play(record: StepReplay, lag_ns: float) -> tuple[float, float]:
     """The GPU's time for all the steps, ns, and its lag after them."""
     host, device, total = 0.0, lag_ns, 0.0
-    for count, stretches in course.steps:
+    for count, segments in record.steps:
         began = device
-        for _, host_ns, device_ns, idle_ns, waits in stretches:
+        for _, host_ns, device_ns, idle_ns, waits in segments:
             host += host_ns
             device = max(device + idle_ns + device_ns, host)
-            host = max(host, device if waits else device - course.ahead_ns)
+            host = max(host, device if waits else device - record.ahead_ns)
         total += count * (device - began)
     return total, device - host
 
 
-# Measured spans as stretches to replay: what the host did itself, and where it waited.
+# Measured spans as segments to replay: what the host did itself, and where it waited.
 
 
 def segments_of(
@@ -229,10 +229,10 @@ def segments_of(
     late: bool,
     waited: float | None,
 ) -> tuple[Segment, ...]:
-    """The stretches of a step, whose spans hold the GPU's `worked` ns.
+    """The segments of a step, whose spans hold the GPU's `worked` ns.
 
     `late`: batches come from workers, at their own pace. `waited`: part of the host's time in which
-    it waits for the GPU, None where nobody looked; then it may wait anywhere.
+    it waits for the GPU, None without samples; then it may wait anywhere.
     """
     syncs = waited is None or waited >= SYNC_SEEN
     cuts = [

@@ -33,7 +33,7 @@ class BatchRoom:
 
 
 def batch_room(window: RunFacts) -> BatchRoom | None:
-    """None where the allocator or the device's memory was not told."""
+    """None where the allocator's or the device's memory is unknown."""
     limit = window.gpu_memory_limit_bytes
     if not limit or not window.gpu_memory:
         return None

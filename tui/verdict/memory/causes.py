@@ -1,4 +1,4 @@
-"""What makes a memory grow, as far as numbers tell: tensors, events, workers."""
+"""What makes a memory grow, by the numbers: tensors, events, workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -44,12 +44,12 @@ from ..thresholds.memory import (
 )
 from ..window import MemoryPoint, RunEvent
 
-# A memory series in blocks of steps, each told by its lowest point.
+# A memory series in blocks of steps, each represented by its lowest point.
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The newest stretch of a series."""
+    """The newest part of a series."""
 
     size: int
     """Steps of a block."""

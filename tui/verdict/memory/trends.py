@@ -105,24 +105,24 @@ class Exhaustion:
     """A step of the window."""
 
     def urgent(self, grown: Growth) -> bool:
-        """Near enough to be said before the growth is confirmed, if it goes on evenly."""
+        """Near enough to report before the growth is confirmed, if it goes on evenly."""
         first, last = grown.blocks.lows[0].step, grown.blocks.lows[-1].step
         within = min(URGENT_STEPS, URGENT_SPANS * (last - first))
         return self.earliest_steps <= within and grown.even and not grown.gives_back
 
     @property
     def within_a_day(self) -> bool:
-        """It may be over before anybody looks again."""
+        """Full within a day."""
         return self.earliest_steps * self.step_hours <= URGENT_HOURS
 
     @property
     def within_an_hour(self) -> bool:
-        """Soon enough to be said with the growth itself."""
+        """Soon enough for the headline."""
         return self.earliest_steps * self.step_hours <= AT_ONCE_HOURS
 
 
 def time_left(left: Exhaustion) -> str:
-    """ "10 to 11 min", "50 min to 2 h", "3 h at the earliest": a line drawn on tells no seconds."""
+    """ "10 to 11 min", "50 min to 2 h", "3 h at the earliest": an extrapolation has no seconds."""
     first = duration(left.earliest_steps * left.step_hours)
     if not isfinite(left.latest_steps):
         return f"{first} at the earliest"
@@ -154,7 +154,7 @@ def _height(place: MemoryPlace, grown: Growth, window: RunFacts) -> int:
     return max(max(one.allocated, one.at_backward or 0) for one in recent)
 
 
-# The trend of one memory: the same for what is said of it and for what is drawn.
+# The trend of one memory: the same for the verdict and for the chart.
 
 Whose = Literal["tensors", "process", "workers"]
 """The device's, the training process's, its workers' together."""
@@ -162,7 +162,7 @@ Whose = Literal["tensors", "process", "workers"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryTrend:
-    """Memory that grows, whether or not it is said by now."""
+    """Memory that grows, whether or not it is reported yet."""
 
     whose: Whose
     slope: Slope
@@ -173,8 +173,8 @@ class MemoryTrend:
     """Where it ends: at the newest."""
     left: Exhaustion | None
     """When it will be full if this goes on; None where the limit is not known."""
-    said: Finding | None
-    """What the verdict says of it; None until it has shown three times in a row."""
+    finding: Finding | None
+    """The verdict's finding on it; None until it has shown three times in a row."""
     unit: MemoryUnit = "steps"
     """Of every number of steps here."""
 

@@ -1,4 +1,4 @@
-"""Watches the memories of a run: what is said of one must show three times in a row."""
+"""Watches the memories of a run: growth must show three times in a row to be reported."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -21,7 +21,7 @@ from .trends import (
 )
 
 FIRST: Final = ("leak", "fragmentation", "growth")
-"""What is said first."""
+"""The order of reports."""
 
 _Series = Sequence[GpuMemory] | Sequence[MemoryPoint]
 _PlaceOf = Callable[[RunFacts], MemoryPlace]
@@ -36,13 +36,13 @@ class MemoryWatch:
         self._pieces = _Pieces()
 
     def update(self, window: RunFacts) -> tuple[Finding, ...]:
-        """All that stands, the worst first; of what is as bad the device's before the host's."""
+        """All present findings, the worst first; at a tie the device's before the host's."""
         found = [self._pieces.update(window)]
         found.append(self._tensors.update(window.gpu_memory, of_tensors, window))
         found.append(self._process.update(window.memory, of_the_process, window))
         found.append(self._workers.update(window.worker_memory, of_workers, window))
-        standing = [finding for finding in found if finding is not None]
-        return tuple(sorted(standing, key=lambda finding: FIRST.index(finding.sub or "growth")))
+        held = [finding for finding in found if finding is not None]
+        return tuple(sorted(held, key=lambda finding: FIRST.index(finding.sub or "growth")))
 
     @property
     def trends(self) -> tuple[MemoryTrend, ...]:
@@ -52,14 +52,14 @@ class MemoryWatch:
 
 
 class _Held:
-    """Enters and leaves on the third look in a row."""
+    """Enters and leaves on the third test in a row."""
 
     def __init__(self) -> None:
         self.holds = False
         self._against = 0
 
     def update(self, seen: bool) -> None:
-        """Take one look."""
+        """One more test."""
         self._against = self._against + 1 if seen != self.holds else 0
         if self._against >= MEMORY_TIMES:
             self.holds, self._against = seen, 0
@@ -71,60 +71,60 @@ class _Growing:
     def __init__(self, whose: Whose) -> None:
         self._whose = whose
         self.trend: MemoryTrend | None = None
-        self._standing = _Held()
+        self._entered = _Held()
         self._tested_step = -1
         self._floor_bytes = 0
-        """Where the growth that stands began."""
+        """Where the present growth began."""
         self._leak = False
         """Once confirmed it stays one while it grows and nothing was given back."""
-        self._said: Finding | None = None
+        self._finding: Finding | None = None
 
     def update(self, series: _Series, place_of: _PlaceOf, window: RunFacts) -> Finding | None:
-        """What stands after this look at a series; its place is worked out when a test is due."""
+        """The finding after this window; the memory's place is worked out when a test is due."""
         if not series or not _is_due(series[0].step, series[-1].step, self._tested_step, window):
-            return self._said
+            return self._finding
         self._tested_step = series[-1].step
         place = place_of(window)
         grown = trend(place, window.moments)
-        self._standing.update(grown is not None)
+        self._entered.update(grown is not None)
         if grown is None and place.points and place.points[-1].bytes < self._floor_bytes:
-            self._standing = _Held()  # all of it was given back
-        if not self._standing.holds:
-            self._leak, self._said, self._floor_bytes = False, None, 0
+            self._entered = _Held()  # all of it was given back
+        if not self._entered.holds:
+            self._leak, self._finding, self._floor_bytes = False, None, 0
         elif grown is not None:
             self._floor_bytes = grown.blocks.lows[0].bytes
             self._leak = not grown.gives_back and (self._leak or grown.leak)
-            self._said = memory_growth(place, grown, self._leak, window)
+            self._finding = memory_growth(place, grown, self._leak, window)
         self.trend = None
         if grown is not None:
             first, last = line_of(grown)
             left = exhaustion(place, grown, window)
             self.trend = MemoryTrend(
-                self._whose, grown.slope, first, last, left, self._said, window.memory_unit
+                self._whose, grown.slope, first, last, left, self._finding, window.memory_unit
             )
-        return self._said
+        return self._finding
 
 
 class _Pieces:
     """Fragmentation of the device's memory."""
 
     def __init__(self) -> None:
-        self._standing = _Held()
+        self._entered = _Held()
         self._tested_step = -1
-        self._said: Finding | None = None
+        self._finding: Finding | None = None
 
     def update(self, window: RunFacts) -> Finding | None:
-        """What stands after this look."""
-        told = window.gpu_memory
-        if told and _is_due(told[0].step, told[-1].step, self._tested_step, window):
-            self._tested_step = told[-1].step
+        """The finding after this window."""
+        series = window.gpu_memory
+        if series and _is_due(series[0].step, series[-1].step, self._tested_step, window):
+            self._tested_step = series[-1].step
             found = fragmentation(window)
-            self._standing.update(found is not None)
-            if not self._standing.holds:
-                self._said = None
+            self._entered.update(found is not None)
+            if not self._entered.holds:
+                self._finding = None
             elif found is not None:
-                self._said = found
-        return self._said
+                self._finding = found
+        return self._finding
 
 
 def _is_due(first: int, last: int, tested: int, window: RunFacts) -> bool:

@@ -1,6 +1,6 @@
 """The main thread is found in Python between the phases, or waiting for the GPU there."""
 
-from ..code_places import by_user_function, is_users, spot, told
+from ..code_places import by_user_function, is_users, place_evidence, place_name
 from ..findings import Evidence, Finding, Kind
 from ..format import percent
 from ..gpu_clock import counted_by
@@ -9,12 +9,12 @@ from ..scoring import cause
 from ..statistics import Share, without_rows
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import SampleWindow
-from .samples import about, counted, felt, idles, knows_gpu
+from .samples import about, counted, gpu_exposed, idles, knows_gpu
 
 
 def host(window: SampleWindow) -> Finding | None:
     """Without a GPU a line that would wait for one is Python like any other. With one, only as much
-    as it stood idle for; abstains where no counter tells that."""
+    as it stood idle for; abstains without such a counter."""
     known = window.sampled
     own = known.share("other")
     if not window.gpu_present:
@@ -22,18 +22,18 @@ def host(window: SampleWindow) -> Finding | None:
         own = Share(*(min(1.0, a + b) for a, b in zip(_ends(own), _ends(waits), strict=True)))
     elif not knows_gpu(window):
         return None
-    share = felt(window, own)
+    share = gpu_exposed(window, own)
     if share.mean < CONTRIBUTOR:
         return None
     mine = by_user_function(filter(is_users, known.host))
     evidence = (
         counted(known, own, "are in Python between the phases"),
-        *(told(place, "main-thread") for place in mine[:1]),
+        *(place_evidence(place, "main-thread") for place in mine[:1]),
         *idles(window),
     )
     advice = ["do it less often, or on another thread, or in one tensor expression"]
     if mine:
-        advice.insert(0, f"look at {spot(mine[0])}")
+        advice.insert(0, f"look at {place_name(mine[0])}")
     headline = f"{about(share.mean)} of the time is in Python between the phases"
     return cause("host", None, share, headline, evidence, tuple(advice))
 
@@ -75,7 +75,7 @@ def checkpoint(window: SampleWindow) -> Finding | None:
 
 
 def evaluation(window: SampleWindow) -> Finding | None:
-    """Whether it is worth its time is for the user to say."""
+    """Whether it is worth its time is the user's decision."""
     advice = (
         "evaluate less often, or on a part of the held-out set",
         "with a larger batch under torch.inference_mode()",
@@ -98,16 +98,16 @@ def optimizer(window: SampleWindow) -> Finding | None:
     if window.gpu_present:
         return None
     advice = for_this_optimizer(window)
-    told = "are in the optimizer"
-    return _held(window, "optimizer", "optimizer", "the optimizer takes", told, advice)
+    clause = "are in the optimizer"
+    return _held(window, "optimizer", "optimizer", "the optimizer takes", clause, advice)
 
 
 def _held(
-    window: SampleWindow, kind: Kind, phase: str, what: str, told: str, advice: tuple[str, ...]
+    window: SampleWindow, kind: Kind, phase: str, what: str, clause: str, advice: tuple[str, ...]
 ) -> Finding | None:
     known = window.sampled
     share = known.share(phase)
     if share.mean < CONTRIBUTOR:
         return None
     headline = f"{what} {about(share.mean)} of the time"
-    return cause(kind, None, share, headline, (counted(known, share, told),), advice)
+    return cause(kind, None, share, headline, (counted(known, share, clause),), advice)

@@ -13,7 +13,7 @@ from ..thresholds.causes import LEAST_STACKS, WORTH_DOING
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..thresholds.no_probe import SAMPLED_RESTARTS, SAMPLED_SERIAL, SAMPLED_YOUNG_S
 from ..window import SampleWindow, WorkerUse
-from .samples import about, counted, felt, idles
+from .samples import about, counted, gpu_exposed, idles
 
 STEP: Final = 1e9
 """Times are parts of a batch's, whatever that is."""
@@ -21,21 +21,21 @@ STEP: Final = 1e9
 
 def input_bound(window: SampleWindow) -> Finding | None:
     """With a GPU only as much as it stood idle for."""
-    told = window.sampled
-    waits = told.share("data")
-    share = felt(window, waits)
+    sampled = window.sampled
+    waits = sampled.share("data")
+    share = gpu_exposed(window, waits)
     if share.mean < CONTRIBUTOR:
         return None
     why = _explained(window, share.mean)
-    evidence = (counted(told, waits, "wait for data"), *idles(window), *why.evidence)
+    evidence = (counted(sampled, waits, "wait for data"), *idles(window), *why.evidence)
     headline = f"waiting for data takes {about(share.mean)} of the time"
     return cause("input", why.sub, share, headline, evidence, why.advice)
 
 
 def _explained(window: SampleWindow, share: float) -> Explained:
     """Who makes the batches, and what holds them up."""
-    told = window.sampled
-    if told.serial >= SAMPLED_SERIAL * told.share("data").mean:
+    sampled = window.sampled
+    if sampled.serial >= SAMPLED_SERIAL * sampled.share("data").mean:
         return _serial(window, share)
     if (found := _epoch_start(window.workers)) is not None:
         return found
@@ -66,7 +66,7 @@ def _serial(window: SampleWindow, share: float) -> Explained:
 
 
 def _epoch_start(use: WorkerUse | None) -> Explained | None:
-    """Workers that all are young, after others that have gone."""
+    """All workers are young, and earlier ones have ended."""
     if use is None or use.oldest_s > SAMPLED_YOUNG_S:
         return None
     if use.gone < SAMPLED_RESTARTS * use.count:
@@ -80,7 +80,7 @@ def _epoch_start(use: WorkerUse | None) -> Explained | None:
 
 
 def _fed(window: SampleWindow, share: float) -> Feeding | None:
-    """Without what a batch costs, which nobody timed: `None` where there are no workers."""
+    """The loader without the cost of a batch, which is not timed; None without workers."""
     use, stacks = window.workers, window.stacks
     if use is None:
         return None

@@ -1,4 +1,4 @@
-"""What is said before there is enough, and when no cause holds."""
+"""The verdict before there are enough samples, and when no cause holds."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from ..findings import Evidence, Finding, Signal, find_missing
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of
 from ..rules.compute import KINDS_OF_WORK, work_of
-from ..rules.stalled import look_at, shows, where
+from ..rules.stalled import stuck_worker, stuck_worker_advice, workers_evidence
 from ..scoring import state
 from ..thresholds.causes import MOST_OF_IT
 from ..thresholds.hysteresis import ENTER_SHARE
@@ -44,7 +44,7 @@ def too_early(window: SampleWindow) -> Finding | None:
 
 
 def no_cause(window: SampleWindow) -> Finding:
-    """With a GPU, what its counters say it is busy with, or that it idles and nobody knows why."""
+    """With a GPU, what its counters show it busy with, or that it idles for an unknown reason."""
     compute = sum(window.sampled.share(one).mean for one in ("forward", "backward"))
     waits = window.sampled.share("data").mean
     seen = (
@@ -99,11 +99,15 @@ def stalled(window: SampleWindow) -> Finding | None:
         ),
     ]
     workers = still.workers if still.phase == "data" else ()
-    evidence += shows(workers)
-    held = where(workers)
+    evidence += workers_evidence(workers)
+    held = stuck_worker(workers)
     here = f", {held}" if held else f" in {still.frame}"
     doing = "waiting for data" if still.phase == "data" else still.phase
-    advice = look_at(held) if held else f"look at what the main thread waits for in {still.frame}"
+    advice = (
+        stuck_worker_advice(held)
+        if held
+        else f"look at what the main thread waits for in {still.frame}"
+    )
     headline = f"no progress for {age}: {doing}{here}"
     return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
 

@@ -1,4 +1,4 @@
-"""What the GPU felt of the host's time, where its counters tell how busy it was."""
+"""What host time costs, given how busy the GPU's counters show it, and how samples are worded."""
 
 from ..findings import Evidence
 from ..format import percent
@@ -8,11 +8,11 @@ from ..window import Sampled, SampleWindow
 
 
 def knows_gpu(window: SampleWindow) -> bool:
-    """Whether a counter tells how busy the GPU was."""
+    """Whether GPU utilisation is known."""
     return window.activity is not None and window.activity.busy is not None
 
 
-def felt(window: SampleWindow, share: Share) -> Share:
+def gpu_exposed(window: SampleWindow, share: Share) -> Share:
     """At most the part of the time in which the GPU had nothing to do: while it works, what the
     host does costs nothing. Without a GPU, or a counter, all of it."""
     if not window.gpu_present or not knows_gpu(window):
@@ -30,7 +30,7 @@ def idles(window: SampleWindow) -> tuple[Evidence, ...]:
     return (Evidence(text, counted_by(window.activity), idle),)
 
 
-# How a part of the samples is told: it is an estimate, and says so.
+# Shares of samples are estimates, and worded so.
 
 
 def about(share: float) -> str:
@@ -38,8 +38,8 @@ def about(share: float) -> str:
     return percent(share) if 0 < share < 0.005 else f"~{percent(share)}"
 
 
-def counted(told: Sampled, share: Share, what: str) -> Evidence:
+def counted(sampled: Sampled, share: Share, what: str) -> Evidence:
     """ "57% of 190 samples (50% to 64%) wait for data"."""
-    text = f"{percent(share.mean)} of {told.samples} samples ({percent(share.low)} to "
+    text = f"{percent(share.mean)} of {sampled.samples} samples ({percent(share.low)} to "
     text += f"{percent(share.high)}) {what}"
     return Evidence(text, "py-spy", share.mean)

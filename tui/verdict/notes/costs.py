@@ -1,4 +1,4 @@
-"""What a setting costs in this run, as notes say it."""
+"""What a setting costs in this run, as notes word it."""
 
 from collections.abc import Callable, Iterable
 
@@ -12,7 +12,7 @@ from ..window import FrameShare, StepWindow
 
 
 def phase_share(window: StepWindow, phase: str) -> tuple[float, EvidenceSource]:
-    """Part of the steps' time that a phase takes, 0 to 1, and whose clock says so."""
+    """Part of the steps' time that a phase takes, 0 to 1, and by whose clock."""
     device = on_device(window)
     if device is not None:
         whole = sum(row.wall_ns for row in device.rows)
@@ -23,7 +23,7 @@ def phase_share(window: StepWindow, phase: str) -> tuple[float, EvidenceSource]:
 
 
 def sampled(window: StepWindow, which: Callable[[FrameShare], bool]) -> float:
-    """Part of the training thread's samples in such places; 0 where that is too little to say."""
+    """Part of the training thread's samples in such places; 0 where that is too little."""
     share = share_where(main_places(window), which)
     return share if share >= NOTE_SHARE else 0.0
 
@@ -37,5 +37,5 @@ def first_at(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) 
     """ " (train.py:31)", where the first such place is; "" where no line is named."""
     found = next((place for place in places if which(place)), None)
     frame = (found.caller or found.frame) if found is not None else ""
-    _, bracket, spot = frame.rpartition("(")
-    return f" ({spot}" if bracket else ""
+    _, bracket, position = frame.rpartition("(")
+    return f" ({position}" if bracket else ""

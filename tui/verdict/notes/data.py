@@ -19,11 +19,11 @@ from .costs import first_at, in_samples, sampled
 
 _WHOLE_CALL: Final = re.compile(r"\.(to|cuda)\((?P<given>[^()]*(\([^()]*\)[^()]*)*)\)")
 _NO_COPY: Final = re.compile(r"non_blocking|\*|dtype|float|half|double|int|long|bool|memory_format")
-"""What a call says that does not block, may not, or changes a type rather than a place."""
+"""Arguments of a call that does not block, may not, or changes a type rather than the device."""
 
 
 def blocking_copies(window: StepWindow) -> Note | None:
-    """The host waits in `.to(device)` until the batch is there. The GPU feels that only where it
+    """The host waits in `.to(device)` until the batch is there. That idles the GPU only where it
     has caught up; that part is the verdict's."""
     loader = window.loaders[0] if window.loaders else None
     if loader is None or not loader.pinned:
@@ -57,7 +57,7 @@ def inline_loading(window: StepWindow) -> Note | None:
         return None
     cost = f"{ms(fed.wait_ns)} per batch, {percent(share)} of the time"
     device = on_device(window)
-    if device is not None and device.felt < MOST_OF_IT:
+    if device is not None and device.exposed_share < MOST_OF_IT:
         cost += ", hidden behind the GPU's work"
     text = f"num_workers 0 → {plan.workers}: the training thread loads every batch itself"
     return Note(text, cost, "hook")
@@ -110,7 +110,7 @@ def pinned_short(window: StepWindow) -> Note | None:
 
 
 def restarted_workers(window: StepWindow) -> Note | None:
-    """Epoch starts of the recent steps, but for the first of the run: nobody is spared that."""
+    """Epoch starts of the recent steps, but for the first of the run, which is unavoidable."""
     loader = window.loaders[0] if window.loaders else None
     if loader is None or not loader.num_workers or loader.persistent_workers:
         return None

@@ -89,12 +89,12 @@ def memory_full(window: StepWindow) -> Note | None:
     return Note(text, cost, "hook")
 
 
-# An optimizer that was told to update its tensors one by one.
+# An optimizer set to update its tensors one by one.
 
 
 def one_by_one(window: StepWindow) -> Note | None:
     """On a GPU each tensor costs a dozen launches where all together would. PyTorch groups them by
-    itself, so somebody said `foreach=False`."""
+    itself, so `foreach=False` was set."""
     settings = window.settings
     if settings is None or settings.foreach is not False or settings.fused:
         return None
@@ -111,7 +111,7 @@ def one_by_one(window: StepWindow) -> Note | None:
 
 
 def one_thread(window: StepWindow) -> Note | None:
-    """Of use only to a net that computes on the CPU, and where nobody else needs the cores."""
+    """Of use only to a net that computes on the CPU, and where no other process needs the cores."""
     settings, machine = window.settings, window.machine_cpu_percent
     if settings is None or settings.threads != 1 or settings.parameter_device != "cpu":
         return None
@@ -157,8 +157,8 @@ def _scales(place: FrameShare) -> bool:
 def tf32(window: StepWindow) -> Note | None:
     """Matrix products of fp32 use the tensor cores only as tf32, which Ampere and later devices
     have. A product must have been seen to run without autocast, or the fp32 units must be as busy
-    as only products make them; and where counters tell, the tensor cores must rest."""
-    settings, told = window.settings, window.activity
+    as only products make them; and where there are counters, the tensor cores must rest."""
+    settings, activity = window.settings, window.activity
     if settings is None or settings.matmul_precision != "highest" or settings.autocast:
         return None
     if settings.parameter_dtype != "float32" or settings.parameter_device != "cuda":
@@ -167,11 +167,11 @@ def tf32(window: StepWindow) -> Note | None:
         return None
     seen = settings.autocast == ""
     text = 'fp32 products without tensor cores: torch.set_float32_matmul_precision("high")'
-    if told is None or told.fp32 is None or told.tensor is None:
+    if activity is None or activity.fp32 is None or activity.tensor is None:
         return Note(text, None, "hook") if seen else None
     least = NOTE_FP32 if seen else FP32_HEAVY
-    if told.fp32 < 100 * least or told.tensor >= 100 * NOTE_SHARE:
+    if activity.fp32 < 100 * least or activity.tensor >= 100 * NOTE_SHARE:
         return None
-    cost = f"fp32 units are at work {percent(told.fp32 / 100)} of the time, "
-    cost += f"tensor cores {percent(told.tensor / 100)}"
+    cost = f"fp32 units are at work {percent(activity.fp32 / 100)} of the time, "
+    cost += f"tensor cores {percent(activity.tensor / 100)}"
     return Note(text, cost, "gpm")

@@ -1,6 +1,13 @@
 """The allocator works in the loop: its cache is emptied, or it has to be emptied to go on."""
 
-from ..code_places import EMPTYING_CALL, call_at, empties_cache, main_places, share_where, told
+from ..code_places import (
+    EMPTYING_CALL,
+    call_at,
+    empties_cache,
+    main_places,
+    place_evidence,
+    share_where,
+)
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
@@ -13,7 +20,7 @@ from ..window import StepWindow
 
 
 def allocator(window: StepWindow) -> Finding | None:
-    """Time on lines that empty the cache, as far as the GPU stands idle then: each call waits for
+    """Time on lines that empty the cache, as far as the GPU is idle then: each call waits for
     the GPU and gives back memory that the next step asks for again."""
     known = window.activity
     if known is None or known.busy is None or on_device(window) is None:
@@ -24,7 +31,7 @@ def allocator(window: StepWindow) -> Finding | None:
     if mean < CONTRIBUTOR:
         return None
     emptied = [place for place in places if empties_cache(place)]
-    where = [told(place, "main-thread") for place in emptied[:2]]
+    where = [place_evidence(place, "main-thread") for place in emptied[:2]]
     retries = _retries(window)
     if retries:
         text = f"{retries} allocations had to empty the cache first"

@@ -3,7 +3,7 @@
 from ..findings import Finding
 from ..forecast.gain import gain_of_pauses
 from ..format import percent
-from ..pauses import checkpoints, shows
+from ..pauses import checkpoints, pause_evidence
 from ..scoring import cause
 from ..thresholds.causes import LONG_PAUSE_NS, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -17,7 +17,7 @@ def checkpoint(window: StepWindow) -> Finding | None:
         return None
     if found.share.mean < CONTRIBUTOR and found.longest_ns < LONG_PAUSE_NS:
         return None
-    evidence = shows(found, "a checkpoint")
+    evidence = pause_evidence(found, "a checkpoint")
     advice = (
         f"save every {found.affordable_steps:,} steps: it would cost {percent(TARGET_BUDGET)}",
         "copy the state and write it on another thread (torch.distributed.checkpoint.async_save)",

@@ -54,8 +54,8 @@ class Work:
     on_tensor_cores: bool = False
     """By its settings products run in a half type or tf32: what fp32 units do is something else."""
 
-    def told(self) -> tuple[Evidence, ...]:
-        """The counters, as they were read."""
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The counters as read."""
         return (
             Evidence(f"the GPU is busy {percent(self.busy)} of the time", "gpm", self.busy),
             Evidence(
@@ -67,14 +67,22 @@ class Work:
         )
 
 
-def work_of(told: GpuActivity | None, settings: Settings | None = None) -> Work | None:
-    """None where a counter is missing, or the GPU is idle too often for them to say what limits."""
-    if told is None or told.busy is None or told.busy < 100 * GPU_BUSY:
+def work_of(activity: GpuActivity | None, settings: Settings | None = None) -> Work | None:
+    """None where a counter is missing, or the GPU is idle too often for them to show what
+    limits."""
+    if activity is None or activity.busy is None or activity.busy < 100 * GPU_BUSY:
         return None
-    if told.sm is None or told.tensor is None or told.fp32 is None or told.dram is None:
+    if (
+        activity.sm is None
+        or activity.tensor is None
+        or activity.fp32 is None
+        or activity.dram is None
+    ):
         return None
-    busy = told.busy / 100
-    parts = (part / 100 / busy for part in (told.sm, told.tensor, told.fp32, told.dram))
+    busy = activity.busy / 100
+    parts = (
+        part / 100 / busy for part in (activity.sm, activity.tensor, activity.fp32, activity.dram)
+    )
     sm, tensor, fp32, dram = (min(1.0, part) for part in parts)
     return Work(min(1.0, busy), sm, tensor, fp32, dram, _uses_tensor_cores(settings))
 
@@ -140,7 +148,7 @@ def saturated(work: Work) -> Finding | None:
     if work.tensor < TENSOR_HEALTHY:
         return None
     headline = f"the GPU is the limit and well used: tensor cores {percent(work.tensor)}"
-    return state("compute", "saturated", "info", headline, work.told())
+    return state("compute", "saturated", "info", headline, work.evidence())
 
 
 def underfilled(work: Work) -> Finding | None:
@@ -199,7 +207,7 @@ def misaligned(work: Work) -> Finding | None:
         ),
         is_bound=True,
     )
-    # Counters alone tell it from small tiles no better than that: no alarm.
+    # Counters alone hardly separate it from small tiles: no alarm.
     return replace(found, severity="warning" if saved >= WARNING_SHARE else "info")
 
 
@@ -235,7 +243,7 @@ def _estimate(
         speedup=gain or speedup_of(saved),
         speedup_is="bound" if is_bound else "estimate",
         headline=headline,
-        evidence=work.told(),
+        evidence=work.evidence(),
         advice=advice,
     )
 
@@ -244,7 +252,7 @@ def _estimate(
 
 
 def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
-    """The finding's advice, made concrete where the window tells more than the counters."""
+    """The finding's advice, made concrete where the window knows more than the counters."""
     if found.sub == "underfilled":
         larger = larger_batch(window, "each kernel then fills more of the GPU")
         return (larger, *found.advice[1:])
@@ -263,7 +271,7 @@ def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
 def compute(window: StepWindow) -> Finding | None:
     """The GPU is the limit; on the host's clock alone, it or launching to it.
 
-    What it is busy with, the counters say; without them there is no sub.
+    The sub is what the counters show it busy with; None without them.
     """
     if not window.gpu_present:
         return None
@@ -272,8 +280,8 @@ def compute(window: StepWindow) -> Finding | None:
     if work is not None:
         for judge in KINDS_OF_WORK:
             if (found := judge(work)) is not None:
-                told = (*found.evidence, *_lag(device))[:MOST_EVIDENCE]
-                return replace(found, evidence=told, advice=for_this_run(found, window))
+                evidence = (*found.evidence, *_lag(device))[:MOST_EVIDENCE]
+                return replace(found, evidence=evidence, advice=for_this_run(found, window))
     evidence = (*_lag(device), *_busy(window.activity))
     least = percent(ENTER_SHARE)
     if device is None or device.caught_up is None or _starved(device, window.activity):
@@ -286,9 +294,9 @@ def compute(window: StepWindow) -> Finding | None:
     return state("compute", None, "info", headline, evidence)
 
 
-def _starved(device: OnDevice, told: GpuActivity | None) -> bool:
-    """The GPU keeps up with the host, and nobody tells whether it is busy."""
-    unknown = told is None or told.busy is None
+def _starved(device: OnDevice, activity: GpuActivity | None) -> bool:
+    """The GPU keeps up with the host, and its utilisation is unknown."""
+    unknown = activity is None or activity.busy is None
     return unknown and (device.caught_up or 0.0) >= CAUGHT_UP_STEPS
 
 
@@ -311,14 +319,14 @@ def _lag(device: OnDevice | None) -> tuple[Evidence, ...]:
     return tuple(found)
 
 
-def _busy(told: GpuActivity | None) -> tuple[Evidence, ...]:
-    if told is None or told.busy is None:
+def _busy(activity: GpuActivity | None) -> tuple[Evidence, ...]:
+    if activity is None or activity.busy is None:
         return ()
-    source = counted_by(told)
-    found = [Evidence(f"GPU busy {told.busy:.0f}% of the time", source, told.busy, "%")]
-    if told.tensor is not None:
-        text = f"its tensor cores {told.tensor:.0f}%"
-        if told.dram is not None:
-            text += f", its memory {told.dram:.0f}%"
-        found.append(Evidence(text, source, told.tensor, "%"))
+    source = counted_by(activity)
+    found = [Evidence(f"GPU busy {activity.busy:.0f}% of the time", source, activity.busy, "%")]
+    if activity.tensor is not None:
+        text = f"its tensor cores {activity.tensor:.0f}%"
+        if activity.dram is not None:
+            text += f", its memory {activity.dram:.0f}%"
+        found.append(Evidence(text, source, activity.tensor, "%"))
     return tuple(found)

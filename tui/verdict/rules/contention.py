@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ..cpu_wait import remedies, shows, starved
+from ..cpu_wait import core_wait_evidence, remedies, starved
 from ..findings import Evidence, Finding
 from ..format import mib, percent
 from ..gpu_clock import on_device
@@ -25,31 +25,31 @@ def contention(window: StepWindow) -> Finding | None:
 def _of_the_gpu(window: StepWindow) -> Finding | None:
     """Processes take turns on a GPU: while others hold it for x of the time, work that waits for
     it takes up to 1 / (1 - x) as long. Time in which it would stand idle for data, or keep up with
-    the host anyway, is not lost. Abstains where NVML does not tell x."""
-    told, device = window.activity, on_device(window)
-    if told is None or not told.others_sm or device is None:
+    the host anyway, is not lost. Abstains where NVML does not report x."""
+    activity, device = window.activity, on_device(window)
+    if activity is None or not activity.others_sm or device is None:
         return None
     if device.caught_up is not None and device.caught_up >= CAUGHT_UP_STEPS:
         return None
     wanted = max(0.0, 1 - device.exposed_ns / device.step_ns) if device.step_ns else 0.0
-    share = without_rows(told.others_sm / 100 * wanted)
+    share = without_rows(activity.others_sm / 100 * wanted)
     if share.mean < CONTRIBUTOR:
         return None
-    who = _named(told.neighbours[0]) if told.neighbours else "another process"
+    who = _named(activity.neighbours[0]) if activity.neighbours else "another process"
     return cause(
         "contention",
         "gpu",
         share,
-        f"other processes hold the GPU {percent(told.others_sm / 100)} of the time",
-        _holders(told),
+        f"other processes hold the GPU {percent(activity.others_sm / 100)} of the time",
+        _holders(activity),
         (f"give this run a GPU of its own: another in CUDA_VISIBLE_DEVICES, or move {who}",),
         loader_floor(window),
     )
 
 
-def _holders(told: GpuActivity) -> tuple[Evidence, ...]:
+def _holders(activity: GpuActivity) -> tuple[Evidence, ...]:
     evidence = []
-    for one in told.neighbours[:3]:
+    for one in activity.neighbours[:3]:
         text = _named(one)
         if one.sm_percent is not None:
             text += f" uses {one.sm_percent:.0f}% of the GPU's time"
@@ -76,7 +76,7 @@ def core_contention(window: RunFacts, floor: float = 0.0) -> Finding | None:
         "cores",
         share,
         f"training waits for a core {percent(share.mean)} of the time: other processes use them",
-        shows(window, lack),
+        core_wait_evidence(window, lack),
         remedies(window, lack),
         floor,
     )

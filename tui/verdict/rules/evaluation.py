@@ -3,7 +3,7 @@
 from ..findings import Finding
 from ..forecast.gain import gain_of_pauses
 from ..format import percent
-from ..pauses import evaluations, shows
+from ..pauses import evaluations, pause_evidence
 from ..scoring import cause
 from ..thresholds.causes import TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -16,7 +16,7 @@ def evaluation(window: StepWindow) -> Finding | None:
     found = evaluations(window)
     if found is None or found.share.mean < CONTRIBUTOR:
         return None
-    evidence = shows(found, "an evaluation")
+    evidence = pause_evidence(found, "an evaluation")
     advice = (
         f"evaluate every {found.affordable_steps:,} steps: it would cost {percent(TARGET_BUDGET)}",
         "evaluate on a part of the held-out set, with a larger batch under torch.inference_mode()",

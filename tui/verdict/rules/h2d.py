@@ -1,6 +1,6 @@
 """The GPU waits while batches are copied to it."""
 
-from ..code_places import COPY_CALL, call_at, copies_to_gpu, main_places, told
+from ..code_places import COPY_CALL, call_at, copies_to_gpu, main_places, place_evidence
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
@@ -22,7 +22,7 @@ def h2d(window: StepWindow) -> Finding | None:
     share = without_rows(moved.share)
     copied = [place for place in main_places(window) if copies_to_gpu(place)]
     sub, advice = _advice(moved, f" for {call_at(copied[0], COPY_CALL)}" if copied else "")
-    lines = tuple(told(place, "main-thread") for place in copied)
+    lines = tuple(place_evidence(place, "main-thread") for place in copied)
     return cause(
         "h2d",
         sub,

@@ -3,7 +3,7 @@
 from ..findings import Evidence, Finding
 from ..format import cores, percent
 from ..scoring import state
-from ..step_time import aside_of, wall_of
+from ..step_time import paused_of, wall_of
 from ..thresholds.causes import IDLE_CORES, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
@@ -22,16 +22,16 @@ def healthy(window: StepWindow) -> Finding | None:
     wall = max(1, sum(map(wall_of, rows)))
     compute = min(1.0, sum(row.forward_ns + row.backward_ns for row in rows) / wall)
     waits = min(1.0, sum(row.data_ns for row in rows) / wall)
-    aside = min(1.0, sum(map(aside_of, rows)) / wall)
+    paused = min(1.0, sum(map(paused_of, rows)) / wall)
     inference = bool(rows) and rows[-1].inference
     model, takes = ("the forward pass", "takes") if inference else ("forward and backward", "take")
     evidence = [
         Evidence(f"{model} {takes} {percent(compute)} of the time", "hook", compute),
         Evidence(f"waiting for data takes {percent(waits)}", "hook", waits),
     ]
-    if aside >= 0.005:
-        text = f"evaluation, checkpoints and compilation take {percent(aside)}"
-        evidence.append(Evidence(text, "hook", aside))
+    if paused >= 0.005:
+        text = f"evaluation, checkpoints and compilation take {percent(paused)}"
+        evidence.append(Evidence(text, "hook", paused))
     advice: list[str] = []
     if window.main_cpu_percent is not None:
         used = window.main_cpu_percent / 100

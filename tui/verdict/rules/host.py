@@ -1,4 +1,4 @@
-"""Python between the phases: metrics, logging, whatever nobody named."""
+"""Python between the phases: metrics, logging, anything without a phase."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,9 @@ from ..code_places import (
     by_user_function,
     is_users,
     main_places,
+    place_evidence,
+    place_name,
     share_where,
-    spot,
-    told,
     waits_for_gpu,
 )
 from ..cpu_wait import asleep
@@ -64,7 +64,7 @@ def now_and_then(window: StepWindow) -> Finding | None:
         )
     ]
     mine = by_user_function(p for p in places if is_users(p) and not waits_for_gpu(p))
-    evidence += [told(place, "main-thread") for place in mine[:1]]
+    evidence += [place_evidence(place, "main-thread") for place in mine[:1]]
     if window.gpu_present and window.activity is not None:
         text = f"the GPU is idle {percent(most)} of the time"
         evidence.append(Evidence(text, counted_by(window.activity), most))
@@ -73,7 +73,7 @@ def now_and_then(window: StepWindow) -> Finding | None:
         f"{percent(TARGET_BUDGET)}; or do it on another thread"
     ]
     if mine:
-        advice.insert(0, f"look at {spot(mine[0])}")
+        advice.insert(0, f"look at {place_name(mine[0])}")
     headline = f"single slow steps take {percent(share.mean)} of the time"
     return cause(
         "host", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)
@@ -86,15 +86,15 @@ def now_and_then(window: StepWindow) -> Finding | None:
 def asleep_within(window: StepWindow) -> Finding | None:
     """Sleep in lines that are neither PyTorch's nor a wait for the GPU, in whatever phase they lie:
     a request between the loss and its backward counts as forward. With a GPU only what leaves it
-    idle is lost. Abstains without stacks, as they alone tell whose sleep it is."""
+    idle is lost. Abstains without stacks, which alone show whose sleep it is."""
     slept, places = asleep(window), main_places(window)
     if slept is None or not places:
         return None
     mine = [place for place in places if is_users(place) and not waits_for_gpu(place)]
     mean = min(slept, sum(place.share for place in mine))
-    told_by = window.activity
+    activity = window.activity
     if window.gpu_present:
-        if told_by is None or told_by.busy is None:
+        if activity is None or activity.busy is None:
             return None
         mean = min(mean, idle_of(window))
     if mean < CONTRIBUTOR:
@@ -102,12 +102,12 @@ def asleep_within(window: StepWindow) -> Finding | None:
     where = by_user_function(mine)
     evidence = [
         Evidence(f"the training thread sleeps {percent(slept)} of the time", "proc", slept),
-        *(told(place, "main-thread") for place in where[:1]),
+        *(place_evidence(place, "main-thread") for place in where[:1]),
     ]
-    if window.gpu_present and told_by is not None:
+    if window.gpu_present and activity is not None:
         idle = idle_of(window)
         text = f"the GPU is idle {percent(idle)} of the time"
-        evidence.append(Evidence(text, counted_by(told_by), idle))
+        evidence.append(Evidence(text, counted_by(activity), idle))
     return cause(
         "host",
         None,
@@ -115,7 +115,7 @@ def asleep_within(window: StepWindow) -> Finding | None:
         f"the training thread sleeps in your code {percent(mean)} of the time",
         tuple(evidence),
         (
-            f"look at {spot(where[0])}: what it waits for can be done on another thread",
+            f"look at {place_name(where[0])}: what it waits for can be done on another thread",
             "do it less often",
         ),
         loader_floor(window),
@@ -124,8 +124,8 @@ def asleep_within(window: StepWindow) -> Finding | None:
 
 def host(window: StepWindow) -> Finding | None:
     """Single steps that are held up, every step's own Python, or sleep within a phase: of those
-    that hold about as much as the largest the first, which says most."""
-    found = [one for look in (now_and_then, _steady, asleep_within) if (one := look(window))]
+    that hold about as much as the largest the first, which is the most specific."""
+    found = [one for judge in (now_and_then, _steady, asleep_within) if (one := judge(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
     return next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)
 
@@ -143,7 +143,7 @@ def _steady(window: StepWindow) -> Finding | None:
     places = main_places(window)
     device = on_device(window)
     if window.gpu_present and not places:
-        return None  # only stacks tell Python from a wait for the GPU
+        return None  # only stacks separate Python from a wait for the GPU
     if device is not None:
         gaps = [
             row.other_ns + sum(row.phases.get(name, 0) for name in named) for row in device.rows
@@ -175,15 +175,15 @@ def _steady(window: StepWindow) -> Finding | None:
             )
         ]
     mine = by_user_function(p for p in places if is_users(p) and not waits_for_gpu(p))
-    evidence += [told(place, "main-thread") for place in mine[:1]]
+    evidence += [place_evidence(place, "main-thread") for place in mine[:1]]
     floor = loader_floor(window)
     if floor > 1 - share.mean:
         text = f"the loader is busy {percent(floor)} of the time: it would be the limit next"
         evidence.append(Evidence(text, "py-spy", floor))
-    evidence += [told(place, "main-thread") for place in mine[1:2]]
+    evidence += [place_evidence(place, "main-thread") for place in mine[1:2]]
     advice = ["do it less often, or on another thread, or in one tensor expression"]
     if mine:
-        advice.insert(0, f"look at {spot(mine[0])}")
+        advice.insert(0, f"look at {place_name(mine[0])}")
     headline = f"{percent(share.mean)} of each step is {where}"
     gain = gain_without("host", window) or gain_on_the_host(window, share.mean)
     return cause("host", None, share, headline, tuple(evidence), tuple(advice), floor, gain)

@@ -1,6 +1,6 @@
-"""A signal is missing that the verdict would rest on: say which, rather than guess."""
+"""A signal is missing that the verdict would rest on: name it rather than guess."""
 
-from ..code_places import main_places, told
+from ..code_places import main_places, place_evidence
 from ..findings import Evidence, Finding
 from ..format import percent
 from ..gpu_clock import idle_of, on_device
@@ -24,8 +24,8 @@ def unattributed(window: StepWindow) -> Finding | None:
 
 
 def incomplete(window: StepWindow) -> Finding | None:
-    """A loop whose fetches nobody sees, or a GPU that Python may wait for."""
-    frames = tuple(told(place, "main-thread") for place in main_places(window)[:2])
+    """A loop whose fetches are not seen, or a GPU that Python may wait for."""
+    frames = tuple(place_evidence(place, "main-thread") for place in main_places(window)[:2])
     if not window.sees_loading:
         return state(
             "incomplete",

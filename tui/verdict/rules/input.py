@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from ..code_places import fetches_tensors, main_places, share_where, told
+from ..code_places import fetches_tensors, main_places, place_evidence, share_where
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import ms, percent
@@ -36,17 +36,17 @@ the number of workers because they limit it."""
 def input_bound(window: StepWindow) -> Finding | None:
     """Data wait and loader start-up, part of the wall time.
 
-    With a GPU only what it felt counts: a batch that is late on the host may still be in time for
-    a GPU that is behind (diagnosis, 2nd finding). The part it felt is measured on its own clock, on
+    With a GPU only its idle time counts: a batch that is late on the host may still be in time for
+    a GPU that is behind (diagnosis, 2nd finding). That part is measured on its own clock, on
     the steps that were sampled, and taken of each step's wait. Where its clock is not read, this
     is what the *host* waits, an upper bound.
     """
     rows = window.steps
     device = on_device(window)
-    felt = 1.0 if device is None else device.felt
+    exposed_share = 1.0 if device is None else device.exposed_share
     starts = startup_parts(window)
     waits = [row.data_ns + start for row, start in zip(rows, starts, strict=True)]
-    parts = [round(felt * wait) for wait in waits]
+    parts = [round(exposed_share * wait) for wait in waits]
     share = share_of(parts, [wall_of(row) for row in rows])
     fed = feeding(window)
     if share.mean < CONTRIBUTOR or fed is None:
@@ -91,7 +91,7 @@ def _fetched(window: StepWindow) -> tuple[Evidence, ...]:
     places = [place for place in main_places(window) if fetches_tensors(place)]
     if share_where(places, fetches_tensors) < HANDED_OVER:
         return ()
-    shown = told(places[0], "main-thread")
+    shown = place_evidence(places[0], "main-thread")
     return (replace(shown, text=f"{shown.text}: receiving a finished batch from a worker"),)
 
 

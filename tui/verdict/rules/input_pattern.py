@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from statistics import median
 
-from ..code_places import file_of, reads, share_where, spot, told, worker_places
+from ..code_places import file_of, place_evidence, place_name, reads, share_where, worker_places
 from ..findings import Evidence
 from ..format import cores, mib, ms, percent, times
 from ..loader import Feeding
@@ -38,7 +38,7 @@ class Explained:
     evidence: tuple[Evidence, ...]
     advice: tuple[str, ...]
     foretold: bool = True
-    """Its first action can take all of the wait away; else nobody can say what it gives."""
+    """Its first action can take all of the wait away; else its gain is unknown."""
 
 
 Explanation = Callable[[StepWindow, Feeding], Explained | None]
@@ -57,12 +57,12 @@ def cheaper(place: FrameShare | None) -> str:
     else:
         what = "make it cheaper (vectorised, or on the GPU for a whole batch), or do it once and "
         what += "store the result"
-    return f"{what} ({spot(place)})"
+    return f"{what} ({place_name(place)})"
 
 
 def named(places: tuple[FrameShare, ...], whose: str) -> tuple[Evidence, ...]:
     """The place that holds most samples, as evidence."""
-    return tuple(told(place, whose) for place in places[:1])
+    return tuple(place_evidence(place, whose) for place in places[:1])
 
 
 def gain(feeding: Feeding, batch_ns: float) -> str:
@@ -82,7 +82,7 @@ def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
     """80 % of the wait in 15 % of the steps, while workers have time to spare.
 
     Batches come back in order, so W workers that are simply too slow make one step in W wait: where
-    nobody knows how busy they are, a burst must be rarer than half of that.
+    it is unknown how busy they are, a burst must be rarer than half of that.
     """
     if not feeding.workers:
         return None
@@ -191,7 +191,7 @@ def _beyond_a_fetch(window: StepWindow, parts: list[int]) -> list[int]:
 
 def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
     """Worker CPU below 50 %, and no core that they wait for: they wait for a disk or a server, or,
-    where nobody sees them read, for what the stacks name, as a lock."""
+    without visible reads, for what the stacks name, as a lock."""
     use = window.workers
     if not feeding.workers or use is None or use.cpu_percent is None:
         return None
@@ -234,7 +234,7 @@ def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
 
 
 def _queue_for_a_core(window: RunFacts, use: WorkerUse, busy: float, reading: float) -> bool:
-    """Workers that are ready to run wait for nothing but a core. Where the kernel does not tell
+    """Workers that are ready to run wait for nothing but a core. Where the kernel does not report
     that, a full machine does, unless the stacks see them read."""
     if use.run_delay is not None and use.cpu_percent is not None:
         wants = use.cpu_percent + 100 * use.run_delay

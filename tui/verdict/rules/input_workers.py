@@ -21,7 +21,7 @@ from .input_pattern import Explained, cheaper, gain, limited_by, named
 
 
 def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
-    """W > 1.5 cores, and workers that are ready wait for a core; where the kernel does not tell
+    """W > 1.5 cores, and workers that are ready wait for a core; where the kernel does not report
     that, the cores are full: by the machine's figure, else by the processes'.
 
     What fewer workers give is not foretold: batches cost what they cost, and only what the switches

@@ -11,7 +11,7 @@ from ..code_places import (
     share_where,
     waits_for_gpu,
 )
-from ..cpu_wait import asleep, remedies, shows, starved
+from ..cpu_wait import asleep, core_wait_evidence, remedies, starved
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import ms, percent
@@ -44,7 +44,7 @@ def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
         "cpu-starved",
         without_rows(part),
         f"the thread that launches kernels waits for a core {percent(lack.share)} of the time",
-        (*shows(window, lack), Evidence(idle, "event", bubble.mean)),
+        (*core_wait_evidence(window, lack), Evidence(idle, "event", bubble.mean)),
         remedies(window, lack),
         loader_floor(window),
     )
@@ -58,17 +58,17 @@ DETECTS_ANOMALIES: Final = (
 
 def launch(window: StepWindow) -> Finding | None:
     """The GPU has caught up with the host at the end of every phase, and is busy for part of them.
-    What is not busy is the bubble; without a counter that tells how busy, the rule abstains.
+    What is not busy is the bubble; without a utilisation counter the rule abstains.
     Removing it is bounded by the GPU's busy time and by the loader.
     """
-    device, told = on_device(window), window.activity
-    if device is None or device.caught_up is None or told is None or told.busy is None:
+    device, activity = on_device(window), window.activity
+    if device is None or device.caught_up is None or activity is None or activity.busy is None:
         return None
-    if device.caught_up < CAUGHT_UP_STEPS or told.busy >= 100 * LAUNCH_BUSY:
+    if device.caught_up < CAUGHT_UP_STEPS or activity.busy >= 100 * LAUNCH_BUSY:
         return None
     rows = device.rows
     issued = share_of([_issued(row) for row in rows], [row.wall_ns for row in rows])
-    busy = told.busy / 100
+    busy = activity.busy / 100
     if share_where(main_places(window), waits_for_gpu) >= SYNC_EXPLAINS:
         return None  # the idle gaps follow the waits
     moved = copies(window)
@@ -91,7 +91,7 @@ def launch(window: StepWindow) -> Finding | None:
             "event",
             device.caught_up,
         ),
-        Evidence(_busy(told.busy, told.sm), counted_by(told), told.busy, "%"),
+        Evidence(_busy(activity.busy, activity.sm), counted_by(activity), activity.busy, "%"),
         Evidence(
             f"launching takes {ms(issued.mean * device.step_ns)} of {ms(device.step_ns)} per step",
             "event",

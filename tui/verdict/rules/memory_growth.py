@@ -18,11 +18,11 @@ def fragmentation(window: RunFacts) -> Finding | None:
     """A fifth of what is held lies free between tensors, and requests go to the device after the
     warm-up all the same: the pieces are too small for them. Where requests had to empty the cache,
     a tenth of what was ever held is enough: so much was free even when the most was in use."""
-    told = [one for one in readings(window) if one.step > window.warm_step]
-    if not told or told[-1].inactive_split is None or not told[-1].reserved:
+    warm = [one for one in readings(window) if one.step > window.warm_step]
+    if not warm or warm[-1].inactive_split is None or not warm[-1].reserved:
         return None
-    newest = told[-1]
-    recent = [one for one in told if newest.step - one.step <= MEMORY_STEPS]
+    newest = warm[-1]
+    recent = [one for one in warm if newest.step - one.step <= MEMORY_STEPS]
     if newest.step - recent[0].step < EARLY_STEPS:
         return None
     part = min((one.inactive_split or 0) / max(1, one.reserved) for one in recent[-2:])
@@ -67,7 +67,7 @@ def _asked(before: int | None, now: int | None) -> int | None:
 
 def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: RunFacts) -> Finding:
     """`growth` is provisional; `leak` is growth that went on, or that will fill the memory soon.
-    Only then is said when."""
+    Only then is the time until it is full given."""
     left = exhaustion(place, grown, window)
     urgent = left is not None and left.urgent(grown)
     cause = cause_of(place, grown, window)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
-from ..code_places import function_of, main_places, steps_one_by_one, told
+from ..code_places import function_of, main_places, place_evidence, steps_one_by_one
 from ..findings import Evidence, EvidenceSource, Finding
 from ..forecast.gain import gain_without
 from ..format import ms, percent
@@ -28,7 +28,7 @@ _FOREACH: Final = (
 
 def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     """One kernel for all tensors; fewer rows, where few tensors are most of it; fewer steps. Where
-    nobody knows how it is set up, what is one word to write comes first."""
+    its settings are unknown, the one-word change comes first."""
     settings, together = window.settings, updated_together(window)
     rarely = "accumulate gradients over several batches: fewer optimizer steps"
     rows = "a large embedding: sparse=True with SparseAdam updates only the rows used"
@@ -91,7 +91,7 @@ def optimizer(window: StepWindow) -> Finding | None:
         Evidence(f"{ms(each_ns)} per call of step()", source, each_ns / 1e6, "ms"),
     ]
     looped = [place for place in main_places(window) if steps_one_by_one(place)]
-    evidence += [told(place, "main-thread") for place in looped[:1]]
+    evidence += [place_evidence(place, "main-thread") for place in looped[:1]]
     headline = f"the optimizer takes {percent(share.mean)} of each step"
     return cause(
         "optimizer",

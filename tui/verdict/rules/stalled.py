@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....probe.wire.messages import Step
-from ..code_places import spot, worker_places
+from ..code_places import place_name, worker_places
 from ..findings import Evidence, Finding
 from ..format import ms, percent
 from ..scoring import state
@@ -25,22 +25,22 @@ from ..window import OpenStep, StepWindow, WorkersAt
 # Where the loader's workers stand while the training thread waits for their batch.
 
 NAMED = 2
-"""Pids that are named; of more it says how many."""
+"""Pids that are named; more are counted."""
 
 
-def where(workers: Sequence[WorkersAt]) -> str:
+def stuck_worker(workers: Sequence[WorkersAt]) -> str:
     """ "worker 48231 in answer (stalled.py:88)" of those that make a batch; "" where none does or
-    nobody knows."""
+    it is unknown."""
     making = [one for one in workers if not one.wait_for_work]
     return f"{_who(making[0], plain=True)} in {making[0].way[-1]}" if making else ""
 
 
-def look_at(held: str) -> str:
+def stuck_worker_advice(held: str) -> str:
     """What to do about workers that stand there (`where`)."""
     return f"see what holds {held}: a lock, a disk, a server without a timeout"
 
 
-def shows(workers: Sequence[WorkersAt]) -> tuple[Evidence, ...]:
+def workers_evidence(workers: Sequence[WorkersAt]) -> tuple[Evidence, ...]:
     """Their way there, the innermost frame first: a narrow screen cuts the end."""
     if not workers:
         return ()
@@ -84,7 +84,7 @@ def stalled(window: StepWindow) -> Finding | None:
     """
     now = window.open_step
     if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= STALL_S:
-        return None  # no limit is below this one, and as a rule nothing stands so long
+        return None  # no limit is below this one, and few phases last so long
     limit_s = limit_of(now, window.all_recent)
     if now.age_s <= limit_s:
         return None
@@ -94,7 +94,7 @@ def stalled(window: StepWindow) -> Finding | None:
         text += f"; 95% of steps took less than {ms(_percentile_95(window.all_recent))}"
     waits = now.phase in ("data", "loader start-up")
     workers = now.workers if waits else ()
-    evidence = [Evidence(text, "hook", now.age_s, "s"), *shows(workers)]
+    evidence = [Evidence(text, "hook", now.age_s, "s"), *workers_evidence(workers)]
     if now.stack:
         way = " → ".join(now.stack)
         evidence.append(Evidence(f"the main thread: {way}", now.seen_by))
@@ -102,12 +102,12 @@ def stalled(window: StepWindow) -> Finding | None:
         evidence.append(Evidence(f"the main thread is in {now.frame}", now.seen_by))
     if waits and not workers:
         for place in worker_places(window)[:1]:
-            text = f"{percent(place.share)} of worker samples are in {spot(place)}"
+            text = f"{percent(place.share)} of worker samples are in {place_name(place)}"
             evidence.append(Evidence(text, "py-spy", place.share))
-    held = where(workers)
+    held = stuck_worker(workers)
     here = f", {held}" if held else f" in {now.frame}" if now.frame else ""
     usual = _NEEDS.get(now.phase, f"look at what the main thread waits for{here}")
-    advice = look_at(held) if held else usual
+    advice = stuck_worker_advice(held) if held else usual
     headline = f"no progress for {age}: {now.phase}{here}"
     return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
 
@@ -151,14 +151,14 @@ def _percentile_95(rows: tuple[Step, ...]) -> float:
     return paces[min(len(paces) - 1, int(0.95 * len(paces)))]
 
 
-# A run that hung, and was ended: that it hung is the last word on it.
+# A run that hung and was ended keeps the verdict that it hung.
 
 _AFTER_THE_LOOP = ("other", "evaluation", "checkpoint")
 """Phases in which a run that leaves in order may have had its last work to do."""
 
 
 def ended_stalled(before: Finding, window: StepWindow) -> Finding | None:
-    """`before`, what was said last, of a run that has ended; None where that was no stall, or the
+    """The last finding, `before`, of a run that has ended; None where that was no stall, or the
     run may only have come to its end."""
     if not window.ended or before.kind != "stalled":
         return None

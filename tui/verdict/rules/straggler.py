@@ -32,13 +32,13 @@ def straggler(window: StepWindow) -> Finding | None:
             f"rank {late.rank} {does} {there} per step, the others {here}", "hook", lost_ms, "ms"
         )
     ]
-    told = window.activity
-    if told is not None and told.busy is not None and told.tensor is not None:
-        units = max(told.tensor, told.fp32 or 0.0, told.dram or 0.0)
-        if told.busy >= 100 * GPU_BUSY and units < 100 * SPINS:
-            text = f"the GPU here is busy {told.busy:.0f}% of the time with all units idle: "
+    activity = window.activity
+    if activity is not None and activity.busy is not None and activity.tensor is not None:
+        units = max(activity.tensor, activity.fp32 or 0.0, activity.dram or 0.0)
+        if activity.busy >= 100 * GPU_BUSY and units < 100 * SPINS:
+            text = f"the GPU here is busy {activity.busy:.0f}% of the time with all units idle: "
             text += "it waits in a collective"
-            evidence.append(Evidence(text, counted_by(told), told.busy, "%"))
+            evidence.append(Evidence(text, counted_by(activity), activity.busy, "%"))
     return cause(
         "straggler",
         None,

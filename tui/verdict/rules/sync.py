@@ -9,8 +9,8 @@ from ..code_places import (
     call_at,
     line_of,
     main_places,
+    place_evidence,
     share_where,
-    told,
     waits_for_gpu,
 )
 from ..findings import Evidence, Finding
@@ -27,11 +27,11 @@ from ..window import FrameShare, StepWindow
 
 def sync(window: StepWindow) -> Finding | None:
     """Synchronisations that cost something: never the time in which the host waits, but what the
-    GPU then stands idle.
+    GPU then idles.
 
     Without them the host would issue in the rest of its time, 1 - s, and the GPU would work for
     its busy time: R = 1 - max(busy, 1 - s). A GPU-bound loop with `loss.item()` has busy = 1 and
-    loses nothing. Needs samples and a counter that tells how busy the GPU is.
+    loses nothing. Needs samples and a GPU utilisation counter.
     """
     known = window.activity
     places = main_places(window)
@@ -44,7 +44,7 @@ def sync(window: StepWindow) -> Finding | None:
     mean = max(0.0, 1 - max(busy, 1 - waits))
     if mean < CONTRIBUTOR:
         return None
-    where = tuple(told(place, "main-thread") for place in places if waits_for_gpu(place))
+    where = tuple(place_evidence(place, "main-thread") for place in places if waits_for_gpu(place))
     evidence: tuple[Evidence, ...] = (
         Evidence(
             f"host blocked {percent(waits)} of the time, GPU busy only {percent(busy)}",

@@ -19,18 +19,18 @@ _NEEDS: Final = {
 
 def throttled(window: RunFacts) -> Finding | None:
     """A reason other than the power cap in more than 10 % of the readings. Work on
-    the GPU is slower by at most what its clock lacks; time in which it stands idle is not.
-    Abstains where the clock, or the highest that it goes to, is not told."""
-    told = window.activity
-    if told is None or told.busy is None or told.clock_lost is None:
+    the GPU is slower by at most what its clock lacks; idle time is not.
+    Abstains where the clock, or its maximum, is unknown."""
+    activity = window.activity
+    if activity is None or activity.busy is None or activity.clock_lost is None:
         return None
-    if told.throttled <= THROTTLED_READINGS:
+    if activity.throttled <= THROTTLED_READINGS:
         return None
-    share = without_rows(told.clock_lost * told.busy / 100)
+    share = without_rows(activity.clock_lost * activity.busy / 100)
     if share.mean < CONTRIBUTOR:
         return None
-    reasons = " and ".join(told.throttle_reasons)
-    slower = told.clock_lost / told.throttled
+    reasons = " and ".join(activity.throttle_reasons)
+    slower = activity.clock_lost / activity.throttled
     return cause(
         "throttled",
         None,
@@ -38,10 +38,14 @@ def throttled(window: RunFacts) -> Finding | None:
         f"the GPU runs {percent(slower)} below its highest clock: {reasons}",
         (
             Evidence(
-                f"{reasons} in {percent(told.throttled)} of the readings", "nvml", told.throttled
+                f"{reasons} in {percent(activity.throttled)} of the readings",
+                "nvml",
+                activity.throttled,
             ),
             Evidence(f"its clock is then {percent(slower)} below its highest", "nvml", slower),
-            Evidence(f"the GPU is busy {told.busy:.0f}% of the time", "nvml", told.busy, "%"),
+            Evidence(
+                f"the GPU is busy {activity.busy:.0f}% of the time", "nvml", activity.busy, "%"
+            ),
         ),
-        tuple(_NEEDS[reason] for reason in told.throttle_reasons if reason in _NEEDS),
+        tuple(_NEEDS[reason] for reason in activity.throttle_reasons if reason in _NEEDS),
     )

@@ -1,4 +1,4 @@
-"""Causes on the host, and what a place in the code or a line of it says."""
+"""Causes on the host, and what a place in the code or its line shows."""
 
 from typing import Final
 
@@ -22,8 +22,8 @@ READ_LINES: Final = (
     r"\b(read_bytes|read_text|imread|urlopen|getresponse|get|request|download|get_object)\(",
     r"\b(execute|fetchone|fetchall|fetchmany|query|sleep)\(",
 )
-"""What a line says that calls such a one in C, which leaves no frame. It counts only for a worker
-that hardly uses its core: a line alone proves nothing."""
+"""Text of a line that calls such a function in C, which leaves no frame. It counts only for a
+worker that hardly uses its core: a line alone proves nothing."""
 COMPUTE_PHASES: Final = ("forward", "backward", "model", "loss", "optim", "train", "infer")
 DATA_PHASES: Final = ("data", "load", "fetch", "batch")
 """What is in the name of a user's phase that is no Python between the steps."""
@@ -34,21 +34,21 @@ SYNC_LINES: Final = (
     r"\bisnan\(|\bisfinite\(|\bisinf\(",
     r"\[[^\]]*\bmask\b[^\]]*\]",
 )
-"""What a line says on which the training thread may wait for the GPU. A line alone proves
+"""Text of a line on which the training thread may wait for the GPU. A line alone proves
 nothing: many samples on it do."""
 WAITS_ALIKE: Final = 0.5
 """Two lines wait about as long where the shorter wait has this part of the longer one."""
 SYNC_EXPLAINS: Final = 0.10
 """Samples on such lines above which idle gaps are no launch overhead."""
 COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
-"""What a line says on which a batch goes to the GPU."""
+"""Text of a line on which a batch goes to the GPU."""
 ATTENTION_LINES: Final = (r"\bsoftmax\(",)
-"""What a line says on which attention is computed step by step. A classifier's last layer says it
+"""Text of a line that computes attention step by step. A classifier's last layer has it
 too, once: it counts only where samples meet it."""
 SHAPE_LINES: Final = (r"\b(nonzero|masked_select|unique|argwhere)\(", r"\[[^\]]*\bmask\b[^\]]*\]")
-"""What a line says whose result has a shape that only the GPU knows: the host must wait for it."""
+"""Text of a line whose result has a shape that only the GPU knows: the host must wait for it."""
 EMPTYING_LINES: Final = (r"\bempty_cache\(", r"\bipc_collect\(")
-"""What a line says on which the allocator gives its cache back."""
+"""Text of a line on which the allocator gives its cache back."""
 PAGEABLE_MB_S: Final = 5_900.0
 PINNED_MB_S: Final = 26_800.0
 """Rates over PCIe that copies alone reached on an H200: the share of the time that copies hold is
@@ -62,11 +62,11 @@ RECOMPILES: Final = 3
 RECOMPILE_STEPS: Final = 200
 """Recompiling: at least 3 in 200 steps."""
 EVENTS_IN_WINDOW: Final = 3
-"""Checkpoints or evaluations needed for the window to speak for them; else all recent steps do."""
+"""Checkpoints or evaluations needed to judge them by the window; else by all recent steps."""
 MID_EPOCH: Final = 0.8
 """Evaluations closer together than this part of an epoch do not mark its end."""
 LONG_PAUSE_NS: Final = 30_000_000_000
-"""One checkpoint of this length is worth saying however rare it is."""
+"""One checkpoint of this length is reported however rare it is."""
 TARGET_BUDGET: Final = 0.02
 """Advice for checkpoints and evaluations: as often as costs this share."""
 
@@ -126,11 +126,11 @@ them on one core wait for a third of it."""
 STORAGE_WORKERS_PER_CORE: Final = 4
 """Workers that only wait may outnumber the cores, 2 to 4 times."""
 MOST_WORKERS: Final = 64
-"""No number beyond this is advised, whatever the model says."""
+"""No number beyond this is advised, whatever the model gives."""
 MOST_PREFETCH: Final = 8
 """Every prefetched batch is memory in each worker."""
 OTHERS_USE: Final = 0.25
-"""Part of the machine that other processes use and that is worth a word: figures of a shared
+"""Part of the machine that other processes use and that is worth mentioning: figures of a shared
 machine change with its neighbours."""
 WORTH_DOING: Final = 0.10
 """More workers are advised when they give at least this; else "will not help"."""
@@ -146,7 +146,7 @@ BURST_STEPS: Final = 0.15
 """A burst: 80 % of the wait in at most 15 % of the steps."""
 
 
-# Moments at which the GPU was idle, or busy: which samples tell what it waits for.
+# Moments at which the GPU was idle, or busy: which samples show what it waits for.
 
 IDLE_BELOW: Final = 5.0
 """Percent of a reading in which anything ran: below, the GPU was idle all through it. Of 283 such
@@ -155,18 +155,18 @@ BUSY_FROM: Final = 75.0
 """From here on a moment of the reading is three times as likely a busy one. In between nothing is
 known of a moment: steps shorter than a reading leave it at 25 to 70."""
 MOMENT_NS: Final = 8_000_000
-"""How well a moment is known: a GPM reading speaks of 85 to 100 ms before it came, and py-spy
+"""How well a moment is known: a GPM reading covers the 85 to 100 ms before it came, and py-spy
 writes a sample down up to 5 ms after it was taken. So much on both sides must be alike."""
 
 
-# Settings that are worth a word.
+# Settings worth a note.
 
 NOTE_SHARE: Final = 0.01
 """Less of the time, or of the samples, is no cost worth a line: of the 200 samples of a window it
 is two, and one may meet a line that runs once an epoch."""
 NOTE_LEAVE_TIMES: Final = 5
 """Looks in a row without its reason before a note goes: costs near the line above cross it with
-every sample, and a line that comes and goes moves what stands below it."""
+every sample, and a line that comes and goes moves what is below it."""
 NOTE_FP32: Final = 0.10
 """fp32 units at work for less are pointwise kernels: one that does nothing else reads 2 % on an
 H200, a product 77 %."""

@@ -5,10 +5,11 @@ from typing import Final
 # -- the GPU's clock ---------------------------------------------------------------------------
 
 LEAST_GPU_STEPS: Final = 5
-"""Measured steps before the GPU's clock speaks for the window; the host's may be twice as many."""
+"""Measured steps before the GPU's clock is used for the window; the host's may be twice as many."""
 GPU_CLOCK_DUE_NS: Final = 10_000_000_000
-"""So long a window waits for the GPU's clock before the host's speaks alone: a GPU that runs a
-second behind tells its steps a second late, and until then a hidden wait looks like a real one."""
+"""So long a window waits for the GPU's clock before the host's is used alone: a GPU that runs a
+second behind reports its steps a second late, and until then a hidden wait looks like a real
+one."""
 CAUGHT_UP_NS: Final = 50_000
 CAUGHT_UP_SHARE: Final = 0.01
 """Lag at which the GPU has caught up: tau = max(50 us, 1 % of the step). Measured on an
@@ -29,12 +30,12 @@ LOOP_SHARE: Final = 0.5
 """A function of the user's own in which this part of the launches is issued holds a loop: a net
 spreads them over its modules."""
 HIDDEN_WORTH: Final = 0.05
-"""A hidden wait of this part of the step is said beside the exposed one."""
+"""A hidden wait of this part of the step is mentioned beside the exposed one."""
 
 # -- what a busy GPU is busy with (figures of one H200) ----------------------------------------
 
 GPU_BUSY: Final = 0.80
-"""From here on the counters say what limits the GPU; below, it is not the limit all the time."""
+"""From here on the counters show what limits the GPU; below, it is not the limit all the time."""
 TENSOR_HEALTHY: Final = 0.40
 """Tensor cores active for this part of the busy time: as good as large trainings get (Llama 3 at 38
 to 43 % of the peak)."""
@@ -55,7 +56,7 @@ DRAM_FULL: Final = 0.88
 """What a pure pointwise kernel reads on an H200: memory is the limit from two thirds of that on."""
 FUSION_SAVES: Final = (0.5, 1.0)
 """Part of the memory traffic that fusing pointwise kernels saves: half where they become one in
-pairs, nearly all in a long chain. Counters do not tell how long the chains are, so the forecast is
+pairs, nearly all in a long chain. Counters do not show how long the chains are, so the forecast is
 the middle. Chosen with one measurement known, which it meets within 6 % (24 operations in chains
 of four on an H200); no second one has tested it."""
 UNDERFILLED_SM: Final = 0.50

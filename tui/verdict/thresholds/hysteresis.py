@@ -14,14 +14,14 @@ LEAVE_HIGH: Final = 0.10
 LEAVE_SURELY: Final = 0.08
 """Leaves when (mean < 7 % and upper < 10 %) or upper < 8 %…"""
 LEAVE_TIMES: Final = 3
-"""…three looks in a row…"""
+"""…three judgements in a row…"""
 LEAVE_RENEWED: Final = 0.5
-"""…while this part of the window's steps was replaced by new ones: looks a second apart share most
-of theirs. Flips of a bursty wait of 15 % fall from 3.0 to 0.9 per 1,000 steps of a second with it,
-the first wrong "nothing wrong" among them (simulated). A cause that ends changes the pace, which
-cuts the window and needs none of this."""
+"""…while this part of the window's steps was replaced by new ones: windows a second apart share
+most of their steps. Flips of a bursty wait of 15 % fall from 3.0 to 0.9 per 1,000 steps of a second
+with it, the first wrong "nothing wrong" among them (simulated). A cause that ends changes the pace,
+which cuts the window and needs none of this."""
 CONTRIBUTOR: Final = 0.05
-"""From here on a cause is worth saying beside the headline."""
+"""From here on a cause is mentioned beside the headline."""
 SWAP_PROBABILITY: Final = 0.90
 SWAP_TIMES: Final = 2
 """A new top takes the headline when it wins in 90 % of resamples, twice…"""
@@ -31,7 +31,7 @@ turns 4 to 9 times in 1,000 steps with 80 % of resamples and without this, 0.8 t
 0.4 times as it is (simulated)."""
 SWAP_MARGIN: Final = 0.03
 """…and by three points of the step: two equal causes took turns 6 times in 1,000 steps without it
-(simulated), because looks share most of their steps."""
+(simulated), because windows share most of their steps."""
 SUB_TIMES: Final = 3
 """Looks in a row before the headline's sub changes: CPU shares of processes jitter."""
 FRESH_SHRINK: Final = 0.5
@@ -44,17 +44,17 @@ DUE_NS: Final = 9_000_000_000
 whichever is later, and the warm-up takes up to 10 steps. Before, a cause that seems to hold 10 %
 but may be chance is "not sure yet", not "nothing wrong"."""
 QUIET_STEPS: Final = 30
-"""Steps without a cause before "nothing wrong" may be said early: a wait that comes in one
+"""Steps without a cause before "nothing wrong" may be reported early: a wait that comes in one
 step of eight is missed by 10 steps in one run of four, by 30 in one of fifty. What the counters of
-a GPU show is said at once."""
+a GPU show is reported at once."""
 
 # -- speed-up and severity ---------------------------------------------------------------------
 
 LEAST_LEFT: Final = 0.01
-"""A speed-up beyond 100 says nothing more."""
+"""A speed-up beyond 100 carries no more information."""
 REPLAYED_ROWS: Final = 100
 """Newest rows that a forecast replays: as many as a window grows to. Short steps make more, which
-tell nothing new, and a look a second must stay cheap: 1 to 4 ms a forecast."""
+tell nothing new, and a judgement per second must stay cheap: 1 to 4 ms a forecast."""
 REPLAY_WITHIN: Final = 0.10
 """A replay with nothing removed that misses the measured step by more has not understood the run:
 then there is a bound, and no estimate. Recordings from an H200 come within 2 %."""
@@ -63,8 +63,8 @@ JOINT: Final = 0.70
 fix"."""
 SYNC_SEEN: Final = 0.01
 """Samples on lines that wait for the GPU from which a forecast takes it that every step waits: a
-`loss.item()` in each step of a launch-bound loop is short, and would not be once the launches were
-gone. One in ten steps is rarely met by a sample."""
+`loss.item()` in each step of a launch-bound loop is short, and would not be without the
+launches. One in ten steps is rarely met by a sample."""
 READY_ENOUGH: Final = 0.95
 """Batches that lie ready: below, a gain outside the loader is a bound."""
 FUSED_LEFT: Final = 1 / 15
@@ -73,7 +73,7 @@ seven kernels for each, at 6 to 7 us a launch on an H200: 45 us; fused, it walks
 list in Python, 2.6 us a parameter there (0.53 ms for 204 of them, recording launch_layers). Chosen
 with recording optimizer_per_parameter known (43 us a parameter); no other has tested it."""
 UPDATE_SAVES: Final = 0.5
-"""What a fix gives back of an optimizer's share, where a replay does not say: its update is part of
+"""What a fix gives back of an optimizer's share, where no replay knows: its update is part of
 training and gets cheaper (fused, sparse, rarer), while a checkpoint or a wait can go altogether.
 Fused AdamW left 10 to 33 % of the default on a CPU; on a GPU the default is foreach already."""
 MOST_EVIDENCE: Final = 3
@@ -90,7 +90,7 @@ EVIDENCE_NO_STACKS: Final = 0.9
 EVIDENCE_NO_LOADER: Final = 0.8
 """Nobody saw a fetch, so a wait hides in another phase."""
 EVIDENCE_OTHERS_UNKNOWN: Final = 0.8
-"""Others are on the GPU and nobody tells what they use of it: the counters are the device's, not
+"""Others are on the GPU and their use of it is unknown: the counters are the device's, not
 the run's."""
 ATTRIBUTED: Final = 0.90
 """Below, the time is "unattributed"."""
@@ -103,14 +103,14 @@ MOST_CONFIDENT: Final = 0.99
 # -- memory of past verdicts -------------------------------------------------------------------
 
 TIMELINE_LEAST_NS: Final = 5_000_000_000
-"""A verdict that held for less is no entry of its own: five looks, of which the hysteresis takes
-two or three, are a moment and no state of the run."""
+"""A verdict that held for less is no entry of its own: five judgements, of which the hysteresis
+takes two or three, are a moment and no state of the run."""
 TIMELINE_MOST: Final = 50
 """Entries kept: more than a person reads, and a last JSON line of 10 kB. The account by kind is
 exact without them."""
 
 
-# Which steps speak for the run now, and the intervals of what they say.
+# Which steps are judged, and the intervals of their shares.
 
 # -- intervals ---------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ COMPILE_SETTLES: Final = 2
 # -- change points -----------------------------------------------------------------------------
 
 CHANGE_ROWS: Final = 200
-"""Rows looked at; a change further back has left the window of 100 anyway."""
+"""Rows searched; a change further back has left the window of 100 anyway."""
 CHANGE_BLOCK: Final = 5
 """Rows a block: its median ignores a burst of up to two steps in five."""
 CHANGE_LEAST_STEPS: Final = 10
@@ -158,7 +158,7 @@ CHANGE_LEAST_STEPS: Final = 10
 CHANGE_LEAST: Final = 0.10
 """Change of the median step time worth a cut."""
 CHANGE_CUSUM: Final = 5.0
-"""Height of the scaled CUSUM, in standard deviations. It is looked for every second, so far above
+"""Height of the scaled CUSUM, in standard deviations. The search runs every second, so far above
 an ordinary 2. Simulated: no cut in steady runs, one per 1,000 steps in bursty and heavy-tailed
 ones, a slow-down by 30 % found after 5 to 10 steps; 4 cuts a fifth more, 6 misses heavy tails."""
 CHANGE_CLEAR: Final = 2.0

@@ -16,9 +16,9 @@ may show it, or of twice as many as points lie apart."""
 SPARE_BLOCKS: Final = 2
 """Of ten; training under other load lost its growth again and again without them (measured)."""
 SPACING_POINTS: Final = 50
-"""Points that tell how far apart they lie."""
+"""Points that determine their spacing."""
 MEMORY_Z: Final = 3.0
-"""Each look is a new test: hence not the 2.3 of p < 0.01, and three looks in a row."""
+"""Each judgement is a new test: hence not the 2.3 of p < 0.01, and three in a row."""
 MEMORY_RISING: Final = 0.80
 MEMORY_FALL: Final = 0.25
 """Four steps of five do not fall, by more than a quarter of the mean rise of one: memory that grows
@@ -35,8 +35,8 @@ MEMORY_RETEST_SHARE: Final = 8
 EARLY_STEPS: Final = 50
 EARLY_RISE: Final = 64 * 1024 * 1024
 EVEN_BENDS: Final = 0.8
-"""12 blocks of 25 steps may take minutes, of long steps hours. Growth is said on 8 points over 50
-steps if it is four times as large and goes on at an even pace."""
+"""12 blocks of 25 steps may take minutes, of long steps hours. Growth is reported on 8 points over
+50 steps if it is four times as large and goes on at an even pace."""
 LEAK_Z: Final = 4.0
 LEAK_STEPS: Final = 4 * MEMORY_STEPS
 LEAK_LEAST_BLOCKS: Final = 24
@@ -54,9 +54,9 @@ seen over: a straight line is not drawn further on less."""
 URGENT_HOURS: Final = 24.0
 """Severity critical: before the end of a day."""
 AT_ONCE_HOURS: Final = 1.0
-"""Within this time it is said in the same breath as the growth."""
+"""Within this time it is in the same headline as the growth."""
 EPOCH_FLOORS: Final = 3
-"""A leak is left standing behind two epochs in a row: the floors of three are compared…"""
+"""A leak remains after two epochs in a row: the floors of three are compared…"""
 FLOOR_STEPS: Final = MEMORY_STEPS
 """…of short epochs those that lie this far apart; blocks see through those that are shorter…"""
 FLOOR_RISES: Final = 0.5
@@ -65,7 +65,7 @@ DROP: Final = 0.5
 """Memory that falls by half of what it had risen was given back, and what it rose to then is no
 news the next time."""
 DROP_BLOCKS: Final = 400
-"""Blocks that drops, and the onset, are looked for in: 10,000 steps."""
+"""Blocks searched for drops and the onset: 10,000 steps."""
 ONSET_BLOCKS: Final = 4
 """Least blocks on either side of the step where growth began…"""
 ONSET_BEFORE: Final = 0.5
@@ -81,7 +81,7 @@ GRAPH_TENSORS: Final = 4.0
 """A graph that is kept keeps the activations of several layers; a list of results keeps one or two
 tensors a step."""
 COUNTED_POINTS: Final = 60
-"""Newest readings that tell how many tensors stay."""
+"""Newest readings used to count the tensors that stay."""
 ALIKE: Final = 0.5
 """Workers grow alike when the least has grown by half of the most."""
 SPLIT_SHARE: Final = 0.20

@@ -15,11 +15,11 @@ SAMPLED_SWAP_RENEWED: Final = 0.5
 window is the last minute: were all of it to be new, what the first 4 s showed would stand for a
 minute. Two equal causes took no turns in 960 s with it, three with 0.25 (simulated)."""
 SAMPLED_MOST_CONFIDENT: Final = 0.75
-"""Samples tell where the thread was, not what the GPU felt of it, and a name in the table may mean
+"""Samples show where the thread was, not what the GPU lost by it, and a name in the table may mean
 something else in this program: never more than medium."""
 SAMPLED_SERIAL: Final = 0.5
-"""Part of the wait in which the training thread makes the batch itself, from which on it is said to
-have no workers."""
+"""Part of the wait in which the training thread makes the batch itself, from which on it has
+no workers."""
 SAMPLED_RESTARTS: Final = 2
 SAMPLED_YOUNG_S: Final = 20.0
 """Workers that came and went, times those that there are, and the most that one of these has been
@@ -36,5 +36,5 @@ seconds to look for a batch costs 0.0001, the least part of a step that goes on 
 STILL_GPU: Final = 5.0
 """Percent, likewise."""
 IDLE_GPU: Final = 0.30
-"""Part of the time in which the GPU has nothing to do, from which on that is said though its cause
-is not known."""
+"""Part of the time in which the GPU has nothing to do, from which on that is reported though its
+cause is unknown."""

@@ -145,7 +145,9 @@ def hung(phase: str, **end: bool) -> tuple[Engine, Verdict]:
 def test_a_run_that_hung_and_was_killed_has_hung() -> None:
     engine, said = hung("other", killed=True)
     assert said.finding.kind == "stalled"
-    assert said.finding.headline == "no progress for 69 s: other in main (train2.py:20), then killed"
+    assert (
+        said.finding.headline == "no progress for 69 s: other in main (train2.py:20), then killed"
+    )
     assert engine.timeline().verdicts[-1].kind == "stalled"
     assert engine.timeline().verdicts[-1].headline.endswith(", then killed")
 
