@@ -60,7 +60,7 @@ ROWS = [
     ("A1 C1 busy and used is", limited(tensor=60), "compute/saturated"),
     ("A2 fp32 that is not the limit", limited(fp32=20), "compute/None"),
     ("A5 A9 C2 D4 more workers", waiting(2, 86, cores=16.0, workers=workers(2, 97)),
-     "num_workers 2 → ", "each batch costs a worker"),
+     "num_workers 2 → ", "one worker needs"),
     ("A5b heavy transforms", waiting(2, 40, workers=workers(2, 92), stacks=stacks(
         workers=[(0.8, "augment (dataset.py:52)", None)], idle=0.0)),
      "vectorised, or on the GPU", "augment (dataset.py:52)"),
@@ -90,7 +90,7 @@ ROWS = [
      "batch_size 12 → 48 (60 GiB of 100 GiB of memory then)"),
     ("B3 B7 overhead", launching(stacks=lines(
         (0.8, "train (train.py:40)", "h = cell(x[t], h)"))),
-     "CUDA graph", "train (train.py:40): a loop over samples or time steps"),
+     "CUDA graph", "train (train.py:40): turn a loop over samples or time steps"),
     ("B5 compute", limited(tensor=60), "the GPU is the limit and well used"),
     ("B6 B8 few operations a byte, casts", limited(tensor=2, dram=85), "move fewer bytes"),
     # -- C: the four bottlenecks
@@ -120,7 +120,7 @@ ROWS = [
     ("D2 full memory is not compute", starved(**device_memory(0.97)), "input/serial"),
     ("D3 40 of 50 ms idle", window(even(60, data_ms=40, forward_ms=10), loaders=(loader(4),)),
      "waiting for data takes 80% of each step"),
-    ("D5 no workers", waiting(0, 50, cores=16.0), "num_workers 0 → 4", "each batch costs 50 ms"),
+    ("D5 no workers", waiting(0, 50, cores=16.0), "num_workers 0 → 4", "a batch takes 50 ms"),
     ("D5 not pinned", copying(False, 60, 2, 2950.0, "x = x.to(device)"),
      "pin_memory=True), and non_blocking=True for `x.to(device)` at train.py:31"),
     ("D6 too many workers", waiting(16, 40, cores=8.0, workers=workers(16, 46),

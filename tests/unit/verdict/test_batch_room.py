@@ -42,5 +42,5 @@ def test_full_memory_is_a_note_by_what_fills_it() -> None:
     assert by_activations is not None
     assert by_weights is not None
     assert "frees most of 75 GiB; half the batch with gradient accumulation" in by_activations.text
-    assert "80 GiB stay from step to step" in by_weights.text
+    assert "80 GiB are kept between steps" in by_weights.text
     assert memory_full(launching(**device_memory(0.91))) is None

@@ -128,7 +128,7 @@ def test_a_wait_and_a_sync_that_hide_each_other_are_either_fix() -> None:
     verdict = Engine().judge(seen("D"))
     assert {verdict.finding.kind, *verdict.either} == {"input", "sync"}
     assert len(verdict.either) == 1
-    assert "either fix gives it, both hardly more" in verdict.finding.advice[1]
+    assert "either fix gives about the same, both hardly more" in verdict.finding.advice[1]
     both = [verdict.finding, *verdict.contributors]
     assert {f.kind: f.speedup for f in both} == {
         "input": pytest.approx(1.33, abs=0.02),

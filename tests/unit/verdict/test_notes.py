@@ -200,7 +200,7 @@ def test_an_optimizer_that_goes_one_by_one() -> None:
 
 def test_gradients_that_live_on_tell_their_bytes() -> None:
     note = said(kept_gradients, on_gpu(settings(set_to_none=False)))
-    assert note.cost == "348 MiB are filled with zeros and added to in every step"
+    assert note.cost == "348 MiB are zeroed and added to in each step"
     assert kept_gradients(on_gpu(settings(set_to_none=None))) is None
 
 
@@ -211,7 +211,7 @@ def test_deterministic_algorithms_cost_what_nobody_measured() -> None:
 def test_workers_that_are_started_again_tell_what_an_epochs_start_takes() -> None:
     again = loader(4, iterations=5)
     note = said(restarted_workers, window(epochs(90, 200.0), loaders=(again,)))
-    assert note.cost == "200 ms at an epoch's start, 2% of the time"
+    assert note.cost == "200 ms per epoch start, 2% of the time"
     assert "persistent_workers=True" in note.text
     assert restarted_workers(window(epochs(90, 20.0), loaders=(again,))) is None, "0.2 %"
     for other in (loader(4, iterations=1), loader(4, iterations=5, persistent_workers=True)):
@@ -228,7 +228,7 @@ def test_loading_inline_tells_what_a_batch_costs() -> None:
     rows = even(60, **{**STEP, "data_ms": 3})
     note = said(inline_loading, window(rows, loaders=(loader(0),), cores=8.0))
     assert note.text == "num_workers 0 → 1: the training thread loads every batch itself"
-    assert (note.cost, note.source) == ("3.0 ms a batch, 3% of the time", "hook")
+    assert (note.cost, note.source) == ("3.0 ms per batch, 3% of the time", "hook")
     assert inline_loading(window(rows, loaders=(loader(0),), cores=1.0)) is None
     assert inline_loading(window(rows, loaders=(loader(2),), cores=8.0)) is None
     on_device = loader(0, batch_device="cuda")
@@ -242,7 +242,7 @@ def test_loading_behind_a_busy_gpu_is_said_to_be_hidden() -> None:
     rows = even(60, data_ms=30, forward_ms=20, backward_ms=30, optimizer_ms=10)
     behind = {"data_ms": 0, "forward_ms": 30, "backward_ms": 50, "optimizer_ms": 10, "wait_ms": 30}
     note = said(inline_loading, gpu_window(rows, behind, loaders=(loader(0),), cores=8.0))
-    assert note.cost == "30 ms a batch, 33% of the time, hidden behind the GPU's work"
+    assert note.cost == "30 ms per batch, 33% of the time, hidden behind the GPU's work"
 
 
 def test_one_thread_on_many_idle_cores() -> None:
@@ -264,7 +264,7 @@ def test_one_thread_on_many_idle_cores() -> None:
 def test_pinning_while_memory_is_short() -> None:
     held = memory(lambda _: 60 * GIB, 20, 10)
     short = on_gpu(memory=tuple(held), memory_limit_bytes=61 * GIB)
-    assert said(pinned_short, short).cost == "1,024 MiB are left"
+    assert said(pinned_short, short).cost == "1,024 MiB left"
     assert pinned_short(on_gpu(memory=tuple(held), memory_limit_bytes=90 * GIB)) is None
     assert pinned_short(on_gpu(memory=tuple(held), memory_limit_bytes=None)) is None
     bare = replace_loader(pinned=False)

@@ -91,10 +91,8 @@ def test_the_wait_for_a_core_that_others_have() -> None:
     assert found.share == pytest.approx(0.4)
     assert found.speedup == pytest.approx(1 / 0.6)
     assert found.speedup_is == "estimate"
-    assert "other processes used 1.5 of 2 cores while these steps ran" in [
-        one.text for one in found.evidence
-    ]
-    assert "move the others" in found.advice[0]
+    assert "other processes used 1.5 of 2 cores meanwhile" in [one.text for one in found.evidence]
+    assert "move other processes" in found.advice[0]
     assert Engine().judge(crowd()).finding.kind == "contention"
 
 

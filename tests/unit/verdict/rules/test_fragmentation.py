@@ -61,7 +61,7 @@ def test_requests_that_fail_while_a_tenth_lies_free_want_larger_pieces() -> None
     found = fragmentation(seen(0.15, 0.5, 0.5, peak=0.83))
     assert found is not None
     assert found.evidence[0].value == pytest.approx(17.0)
-    assert found.evidence[0].text.endswith("were free at the fullest moment")
+    assert found.evidence[0].text.endswith("was free at the fullest moment")
     assert fragmentation(seen(0.15, 0.0, 0.5, peak=0.83)) is None
 
 

@@ -30,7 +30,7 @@ def test_a_quota_is_said_where_nothing_else_is_wrong() -> None:
     seen = window(even(60, **WORK), cores=2.0, cpu_throttled=0.4, run_delay=0.5)
     finding = verdict(seen).finding
     assert finding.kind == "healthy"
-    assert "its CPU quota of 2 cores holds it back 40% of the time" in [
+    assert "its CPU quota of 2 cores throttles it 40% of the time" in [
         one.text for one in finding.evidence
     ]
     assert "torch.set_num_threads(2)" in finding.advice[0]

@@ -41,7 +41,7 @@ def test_a_badly_aligned_clock_is_said() -> None:
     assert any("not aligned well enough" in one.why for one in missing_of(seen))
     found = compute(seen)
     assert found is not None
-    assert "or launching to it" in found.headline
+    assert "kernel launches are the limit" in found.headline
 
 
 def test_an_idle_gpu_is_not_called_the_limit_before_stacks_are_there() -> None:

@@ -53,8 +53,8 @@ def test_one_worker_too_few_names_the_decoding_and_a_number() -> None:
     assert finding.speedup == pytest.approx(96 / 14)
     assert finding.speedup_is == "estimate", "the host's phases are the truth without a GPU"
     assert finding.advice[0] == (
-        "num_workers 1 → 2, at best 1.6x (each batch costs a worker 96 ms, the rest of the step "
-        "14 ms; 9 workers would hide it, you have 2 cores)"
+        "num_workers 1 → 2, at best 1.6x (one worker needs 96 ms per batch, the rest of the step "
+        "takes 14 ms; 9 workers would hide it, you have 2 cores)"
     )
     told = " ".join(evidence.text for evidence in finding.evidence)
     assert (
@@ -154,7 +154,7 @@ def test_workers_that_wait_for_a_core_are_too_many_however_full_the_machine_look
     finding = found(queueing(24, 0.7, machine=30.0))
     assert finding.sub == "oversubscribed"
     assert "num_workers 8 → 2" in finding.advice[0]
-    assert "a worker waits for a core 70% of the time" in [one.text for one in finding.evidence]
+    assert "workers wait for a core 70% of the time" in [one.text for one in finding.evidence]
 
 
 def test_what_fewer_workers_give_is_not_foretold() -> None:
@@ -183,7 +183,7 @@ def test_at_best_is_bounded_by_what_the_gpu_works() -> None:
     finding = found(gpu_window(rows, on_gpu, loaders=(loader(0),), cores=16.0))
     assert finding.share == pytest.approx(8 / 24)
     assert finding.advice[0] == (
-        "num_workers 0 → 2, at best 1.5x (each batch costs 20 ms, the rest 16 ms)"
+        "num_workers 0 → 2, at best 1.5x (a batch takes 20 ms, the rest of the step 16 ms)"
     )
 
 
@@ -267,7 +267,7 @@ def test_a_hidden_wait_is_not_input_bound() -> None:
     assert input_bound(seen) is None
     verdict = Engine().judge(seen)
     assert verdict.finding.kind == "compute"
-    assert any("50 ms a step of waiting for data are hidden" in e.text
+    assert any("50 ms of data wait per step is hidden" in e.text
                for e in verdict.finding.evidence)  # fmt: skip
 
 
@@ -286,7 +286,7 @@ def test_only_the_exposed_part_of_a_wait_counts() -> None:
     assert found is not None
     assert found.share == pytest.approx(36 / 72, abs=0.01)
     assert found.evidence[0].source == "event"
-    assert "24 ms more of the host's wait are hidden" in found.evidence[0].text
+    assert "another 24 ms of host wait is hidden" in found.evidence[0].text
     assert found.headline.startswith("GPU idle ")
 
 

@@ -111,7 +111,7 @@ def test_its_own_processes_are_made_fewer() -> None:
     found = launch(launching(run_delay=0.5, others_cores=0.1, beside_cores=7.0, cores=8.0))
     assert found is not None
     assert found.sub == "cpu-starved"
-    assert found.advice[0].startswith("fewer processes and threads")
+    assert found.advice[0].startswith("use fewer processes and threads")
 
 
 @pytest.mark.parametrize("delay", [0.05, 0.3, None])
@@ -143,7 +143,7 @@ def test_launches_of_the_optimizer_are_mended_there() -> None:
     finding = launch(gpu_window(even(60, **parts), parts, **given))
     assert finding is not None
     assert finding.advice[0] == (
-        "most of it is issued in the optimizer: AdamW(..., fused=True): its 161 tensors are "
+        "most launches are the optimizer's: AdamW(..., fused=True): its 161 tensors are "
         "updated together"
     )
 

@@ -35,7 +35,7 @@ def test_a_rank_that_is_late_is_the_verdict_of_those_that_wait() -> None:
     assert found is not None
     assert found.share == pytest.approx(0.8)
     assert found.headline == "all ranks wait for rank 2 80% of each step"
-    assert found.evidence[0].text == "rank 2 waits for data 80 ms a step, the others 0.3 ms"
+    assert found.evidence[0].text == "rank 2 waits for data 80 ms per step, the others 0.3 ms"
     assert "waits in a collective" in found.evidence[1].text
     assert "attach 702" in found.advice[0]
     assert Engine().judge(window).finding.kind == "straggler"
