@@ -66,10 +66,10 @@ def judged(path: Path) -> tuple[Verdict, Window | None]:
     """The last verdict of a recording, and the window that it rests on."""
     recording, witness = Recording(path), _Witness()
     header = recording.header
-    session = Session(header.pid, header.script, header.started_ns, witness, replayed=True)
+    session = Session(header.pid, header.script, header.started_ns, witness)
     for entry in recording.entries():
         if isinstance(entry, Looked):
-            session.look(entry.t_ns)
+            session.judge(entry.t_ns)
         else:
             session.ingest(entry)
     verdict = session.snapshot(recording.until_ns, 0.0).verdict

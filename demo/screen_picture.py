@@ -15,7 +15,7 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.formats.svg import svg_of
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.screens.export import cells_of
-from gpuwatch.tui.session.replay import ReplayedPicture
+from gpuwatch.tui.session.replay import ReplayProvider
 from gpuwatch.tui.terminal import THEMES
 from gpuwatch.tui.verdict.engine import Engine
 
@@ -40,7 +40,7 @@ async def picture(
     """The SVG of the screen `at_s` seconds into a recording, after some keys."""
     clock = HeldClock()
     recording = Recording(file)
-    replay = ReplayedPicture(recording, Engine(), clock)
+    replay = ReplayProvider(recording, Engine(), clock)
     app = GpuwatchApp(replay, theme=theme)
     async with app.run_test(size=size) as pilot:
         await app.begun.wait()

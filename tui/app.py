@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 from textual.screen import Screen
 
-from .model.provider import RecordingProvider, SnapshotProvider, SourceReader, SourceText
+from .model.provider import RecordingProvider, SourceReader, SourceText, TimeTravelProvider
 from .model.snapshot import Rank, Snapshot
 from .model.stack_trees import next_kind, worth_showing
 from .model.view_state import ViewState
@@ -20,7 +20,6 @@ from .screens.switching import Make, Switch
 from .screens.tabs import tab_named
 from .screens.terminal_app import TerminalApp, run_on_terminal
 from .screens.time_travel import TimeNavigation
-from .session.history import with_past
 from .terminal import Appearance, NoScreenError, TerminalGuard, why_no_screen
 from .widgets.charts.columns import DEFAULT_S, automatic, beside
 from .widgets.footer import bindings
@@ -63,7 +62,7 @@ class GpuwatchApp(TerminalApp):
 
     def __init__(
         self,
-        picture: SnapshotProvider,
+        picture: TimeTravelProvider,
         *,
         switch: Switch | None = None,
         gather: "Callable[[int], MachineFacts] | None" = None,
@@ -81,7 +80,7 @@ class GpuwatchApp(TerminalApp):
         """Reads what the doctor judges; None: this machine."""
         self._settled = settled
         """Called once, when all that a session needs is loaded and on the screen."""
-        self._course = TimeNavigation(with_past(picture))
+        self._course = TimeNavigation(picture)
         self._looking = ViewState(DEFAULT_S)
         self._soon = False
         """The next frame comes before its time: a recording is on its way to a moment."""
@@ -135,7 +134,8 @@ class GpuwatchApp(TerminalApp):
 
     def _tell_news(self) -> None:
         """What became of a recording, on any screen: the smaller ones have no events."""
-        news = self._picture.news
+        provider = self._picture
+        news = provider.news if isinstance(provider, RecordingProvider) else ""
         if news != self._told:
             self._told = news
             self.notify(news)
@@ -272,8 +272,8 @@ class GpuwatchApp(TerminalApp):
         if switched.why:
             self.notify(switched.why, severity="warning")
             return
-        self._picture = self._switch.picture
-        self._course = TimeNavigation(with_past(self._picture))
+        self._picture = self._switch.provider
+        self._course = TimeNavigation(self._picture)
         self._looking = ViewState(self._looking.window_s)
         self._baseline, self._device, self._told = None, None, ""
         self.frame()
@@ -353,7 +353,7 @@ class GpuwatchApp(TerminalApp):
 
 
 def run_screen(
-    picture: SnapshotProvider,
+    picture: TimeTravelProvider,
     appearance: Appearance | None = None,
     other: Make | None = None,
     settled: Callable[[], None] | None = None,

@@ -17,7 +17,7 @@ class Listener:
         self.looks: list[Judgement] = []
         self._last: Verdict | None = None
 
-    def look(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: Snapshot) -> None:
         """A picture; its verdict is another object whenever the engine was asked."""
         if snapshot.verdict is not self._last:
             self._last = snapshot.verdict
@@ -26,7 +26,7 @@ class Listener:
 
     def last(self, snapshot: Snapshot) -> None:
         """The last picture."""
-        self.look(snapshot)
+        self.show(snapshot)
 
 
 def said_on(file: Path) -> list[Judgement]:

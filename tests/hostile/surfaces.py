@@ -27,7 +27,7 @@ from gpuwatch.tui.recording.writer import frame
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from tests.processes.monitored import ROOT
-from tests.unit.session.making import HELLO, delivered, loader, steps
+from tests.unit.session.making import HELLO, delivered, judged, loader, steps
 
 RECORDINGS: Final = ("item_each_step", "gpt_bf16")
 
@@ -39,7 +39,7 @@ def a_reply(data: bytes) -> None:
         if isinstance(reply, wire.Batch) and is_plausible(reply):
             session = Session(1, "train.py", 0, Engine())
             session.ingest(Delivered(t_ns=reply.sent_ns, batch=reply, lost=0))
-            session.snapshot(reply.sent_ns, 1.8e9)
+            judged(session, reply.sent_ns, 1.8e9)
 
 
 def a_request(data: bytes) -> None:

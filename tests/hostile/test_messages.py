@@ -23,7 +23,7 @@ from gpuwatch.tui.model.observations import (
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from tests.hostile.shapes import anything
-from tests.unit.session.making import HELLO, S, delivered, steps
+from tests.unit.session.making import HELLO, S, delivered, judged, steps
 
 REQUESTS = some.one_of([anything(kind) for kind in wire.Request.__args__])
 REPLIES = some.one_of([anything(kind) for kind in wire.Reply.__args__])
@@ -85,7 +85,7 @@ def test_a_session_survives_what_no_probe_would_say(seen: list[Any], t_ns: int) 
     for one in seen:
         session.ingest(one)
     for now_ns in (S, t_ns):
-        snapshot = session.snapshot(now_ns, 1.8e9)
+        snapshot = judged(session, now_ns, 1.8e9)
         report_lines(snapshot, 80)
         line(snapshot, True)
         PlainView(80).lines(snapshot)

@@ -23,7 +23,7 @@ from gpuwatch.probe.wire.messages import (
     decode_reply,
     encode_message,
 )
-from gpuwatch.tui.cli.target import picture_of
+from gpuwatch.tui.cli.target import watch_live
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.sources import stacks
 from gpuwatch.tui.verdict.rules import stalled
@@ -176,7 +176,7 @@ def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("impatient")
 def test_the_monitor_asks_when_nothing_moves_and_shows_what_it_is_told(tmp_path: Path) -> None:
     with hanging(tmp_path) as run:
-        picture = picture_of(run.pid, stacks=True)
+        picture = watch_live(run.pid, stacks=True)
         picture.start()
         try:
             seen: list[Snapshot] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.cli.target import picture_of
+from gpuwatch.tui.cli.target import watch_live
 from gpuwatch.tui.clock import now_ns
 from gpuwatch.tui.discovery.targets import open_target
 from gpuwatch.tui.model.observations import RanksSeen
@@ -98,7 +98,7 @@ def test_steps_are_counted_once_and_a_killed_rank_is_seen(tmp_path: Path) -> Non
 def test_the_late_rank_of_a_distributed_run_is_told_by_its_own_time(tmp_path: Path) -> None:
     """Rank 1 waits for its data, rank 0 in its backward for rank 1: their steps are as long."""
     with launched(tmp_path, local=2, world=2, port=free_port(), script=DDP_RANK) as job:
-        picture = picture_of(job.pids[0], stacks=False)
+        picture = watch_live(job.pids[0], stacks=False)
         picture.start()
         until(lambda: [1 for one in picture.snapshot().ranks if one.steps > 100] == [1, 1])
         snapshot = picture.snapshot()

@@ -71,7 +71,7 @@ def test_samples_of_two_phases_are_sorted_into_theirs(
         for until_ns, length_ns, busy in ((WAIT_NS, WAIT_NS, 0.0), (CYCLE_NS, 200 * MS, 99.0)):
             row = Activity(index=0, source="samples", interval_ns=length_ns, busy=busy)
             gpus.seen(ActivitySeen(t_ns=began_ns + until_ns, gpus=(row,)))
-    trees = SortedStacks(book, gpus, GpuStepStore(), StepStore()).look(clock.now_ns(), ())
+    trees = SortedStacks(book, gpus, GpuStepStore(), StepStore()).merged(clock.now_ns(), ())
     assert trees is not None
     right = _samples(trees.idle.merged, "wait") + _samples(trees.busy.merged, "compute")
     sorted_in_all = trees.idle.samples + trees.busy.samples

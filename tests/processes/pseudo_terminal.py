@@ -32,6 +32,7 @@ class PseudoTerminal:
         size: tuple[int, int] = (80, 24),
         controlling: bool = True,
         environ: Mapping[str, str] | None = None,
+        cwd: Path = ROOT,
     ) -> None:
         self.master, self._slave = pty.openpty()
         columns, rows = size
@@ -39,10 +40,11 @@ class PseudoTerminal:
         self.modes_before = termios.tcgetattr(self._slave)
         self.output = b""
         plain = {k: v for k, v in os.environ.items() if k not in OTHERS}
-        env = {**plain, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(environ or {})}
+        path = {"PYTHONPATH": str(ROOT)}
+        env = {**plain, **path, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(environ or {})}
         self.process = subprocess.Popen(
             [sys.executable, "-m", *arguments],
-            cwd=ROOT,
+            cwd=cwd,
             env=env,
             stdin=self._slave,
             stdout=self._slave,

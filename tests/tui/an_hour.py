@@ -31,10 +31,10 @@ from gpuwatch.tui.model.observations import (
     StacksSeen,
 )
 from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.session.history import RememberedPicture
 from gpuwatch.tui.session.judge import Engine as Judging
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
+from tests.tui.fake_run import WithHistory
 from tests.unit.session.making import HELLO, MS, S, delivered, loader, step
 
 GIB = 1024**3
@@ -42,26 +42,20 @@ STEPS_S = 5
 SHARED = (ModuleType, FunctionType, CodeType, type)
 
 
-class Watched:
+class Watched(WithHistory):
     """A session whose time a test moves."""
 
-    news = ""
-
     def __init__(self, engine: Judging) -> None:
+        super().__init__()
         self.now_ns = 0
         self.session = Session(48213, "train.py", 0, engine)
         self.session.ingest(Greeted(t_ns=0, hello=HELLO))
         self._rng = random.Random(5)
         self._places = _places()
 
-    def start(self) -> None:
-        """Nothing to open."""
-
-    def close(self) -> None:
-        """Nothing to let go."""
-
     def snapshot(self) -> Snapshot:
         """The run as it stands."""
+        self.session.judge_if_due(self.now_ns)
         return self.session.snapshot(self.now_ns, 1.8e9 + self.now_ns / S)
 
     def go_on(self) -> None:
@@ -223,20 +217,19 @@ async def hold(
     """After every so many minutes of data: bytes that the session holds, the same with its past,
     and the resident memory. It is looked at every `look_s` of data and drawn every `frame_s`."""
     run = Watched(engine)
-    past = RememberedPicture(run)
-    app = GpuwatchApp(past, frames_s=0.001)
+    app = GpuwatchApp(run, frames_s=0.001)
     told: list[tuple[int, int, int]] = []
     async with app.run_test(size=(100, 30)) as pilot:
         for second in range(1, minutes * 60 + 1):
             run.go_on()
             if second % look_s == 0:
-                past.moment(None)
+                run.moment(None)
             if second % frame_s == 0:
                 app.frame()
                 await pilot.pause()
             if second % (every * 60) == 0:
                 gc.collect()
-                told.append((held_bytes(run), held_bytes(past), resident_bytes()))
+                told.append((held_bytes(run.session), held_bytes(run), resident_bytes()))
     return told
 
 

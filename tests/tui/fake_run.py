@@ -9,6 +9,7 @@ from math import sin
 
 from gpuwatch.probe.wire.messages import Hello, Step
 from gpuwatch.tui.model.observations import GpuUse, ProcessUse
+from gpuwatch.tui.model.provider import Frame
 from gpuwatch.tui.model.snapshot import (
     Event,
     MemoryView,
@@ -19,6 +20,8 @@ from gpuwatch.tui.model.snapshot import (
     Status,
     StepStats,
 )
+from gpuwatch.tui.model.view_state import Reach
+from gpuwatch.tui.session.history import History
 from gpuwatch.tui.timeseries.series import Series
 from gpuwatch.tui.timeseries.step_edges import StepEdges
 from gpuwatch.tui.timeseries.writer import Growing
@@ -120,17 +123,57 @@ def busy(t_ns: int) -> float:
     return 78.0 + 14.0 * sin(t_ns / S * 2.1) * sin((at_ms - 706) / 170.0)
 
 
+class WithHistory:
+    """What a screen needs of a run that goes on; a test's class adds the snapshot."""
+
+    plays = False
+    hurries = False
+
+    def __init__(self) -> None:
+        self._history = History()
+        self._newest: Snapshot | None = None
+
+    def start(self) -> None:
+        """Nothing to open."""
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+    def snapshot(self) -> Snapshot:
+        """The run now."""
+        raise NotImplementedError
+
+    @property
+    def reach(self) -> Reach:
+        """As far back as it was read."""
+        return self._history.reach(self._newest or self.snapshot())
+
+    def moment(self, held_ns: int | None) -> Frame:
+        """The run now, or as it was."""
+        self._newest = self.snapshot()
+        self._history.keep(self._newest)
+        return self._history.moment(held_ns, self._newest)
+
+    def go_to(self, t_ns: int) -> None:
+        """It does not play."""
+
+    def change_speed(self, by: int) -> None:
+        """It does not play."""
+
+
 @dataclass
-class FakeRun:
-    """A picture whose clock stands still until a test moves it."""
+class FakeRun(WithHistory):
+    """A run whose clock stands still until a test moves it."""
 
     now_ns: int = START + 400 * S
     change: Callable[[Snapshot], Snapshot] = field(default=lambda snapshot: snapshot)
     """What is different in this test."""
     interval_ns: int = 100 * MS
-    news: str = ""
     started: int = 0
     closed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__init__()
 
     def start(self) -> None:
         """Count the calls."""

@@ -11,21 +11,17 @@ from contextlib import suppress
 
 from gpuwatch.tui.app import run_screen
 from gpuwatch.tui.model.snapshot import Snapshot
-from tests.tui.fake_run import START, S, snapshot_at
+from tests.tui.fake_run import START, S, WithHistory, snapshot_at
 
 
-class LiveFake:
+class LiveFake(WithHistory):
     """The fake run, played now."""
 
-    news = ""
-
     def __init__(self, ends: str) -> None:
+        super().__init__()
         self._began = time.perf_counter_ns()
         self._ends = ends
         self._frames = 0
-
-    def start(self) -> None:
-        """Nothing to open."""
 
     def snapshot(self) -> Snapshot:
         """The run, 400 s in and going on."""

@@ -9,8 +9,8 @@ import pytest
 from textual.pilot import Pilot
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.recording.tape import Tape
-from gpuwatch.tui.session.live import RecordablePicture
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.session.live import LiveRecording
 from gpuwatch.tui.widgets.footer import NAMES
 from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import screen_text
@@ -175,11 +175,30 @@ def test_enter_opens_the_verdict_where_nothing_else_has_the_focus() -> None:
     _session(do)
 
 
+class Recorded(FakeRun):
+    """The fake run, that can be recorded."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.recording = LiveRecording()
+        self.recording.header = lambda _: HEADER
+
+    @property
+    def news(self) -> str:
+        return self.recording.news
+
+    def toggle_recording(self) -> None:
+        self.recording.toggle(super().snapshot())
+
+    def snapshot(self) -> Snapshot:
+        return self.recording.shown_in(super().snapshot())
+
+
 def test_a_key_records_and_the_header_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    picture = RecordablePicture(FakeRun(), Tape(), lambda _: HEADER)
+    picture = Recorded()
 
     async def session() -> None:
         app = GpuwatchApp(picture)

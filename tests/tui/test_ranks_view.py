@@ -8,7 +8,7 @@ import pytest
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.errors import NoProcessError
-from gpuwatch.tui.model.provider import SnapshotProvider
+from gpuwatch.tui.model.provider import TimeTravelProvider
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.model.straggler import late_of
 from gpuwatch.tui.screens.switching import Switch
@@ -107,7 +107,7 @@ def test_a_rank_that_has_ended_is_passed_over() -> None:
 class Watching:
     """The app on the fake ranks, with pictures of the others to be had."""
 
-    def __init__(self, make: Callable[[int], SnapshotProvider] | None) -> None:
+    def __init__(self, make: Callable[[int], TimeTravelProvider] | None) -> None:
         self.first = FakeRun(change=rank_states.eight_ranks)
         self.app = GpuwatchApp(self.first, switch=Switch(self.first, make))
 

@@ -8,9 +8,9 @@ import pytest
 from textual.pilot import Pilot
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.model.provider import SnapshotProvider
+from gpuwatch.tui.model.provider import TimeTravelProvider
 from gpuwatch.tui.recording.reader import Recording
-from gpuwatch.tui.session.replay import ReplayedPicture
+from gpuwatch.tui.session.replay import ReplayProvider
 from gpuwatch.tui.verdict.engine import Engine
 from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import assert_golden, screen_text
@@ -23,7 +23,7 @@ REAL = Path(__file__).parents[2] / "demo/recordings/loader_workers.gpuwatch"
 Do = Callable[[GpuwatchApp, Pilot[int]], Awaitable[None]]
 
 
-def session(picture: SnapshotProvider, do: Do, size: tuple[int, int] = (100, 30)) -> None:
+def session(picture: TimeTravelProvider, do: Do, size: tuple[int, int] = (100, 30)) -> None:
     """Do something in an app whose frames come when the test says so."""
 
     async def run() -> None:
@@ -170,13 +170,13 @@ def hand() -> Hand:
 
 
 @pytest.fixture
-def replay(hand: Hand) -> ReplayedPicture:
+def replay(hand: Hand) -> ReplayProvider:
     """Of a run on an H200."""
-    return ReplayedPicture(Recording(REAL), Engine(), hand)
+    return ReplayProvider(Recording(REAL), Engine(), hand)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_replaying(replay: ReplayedPicture, hand: Hand, size: tuple[int, int]) -> None:
+def test_replaying(replay: ReplayProvider, hand: Hand, size: tuple[int, int]) -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         for name, to_s, place in (
             ("start", 0, "REPLAY 0:00 of 0:21 ▸ 1x"),
@@ -195,7 +195,7 @@ def test_replaying(replay: ReplayedPicture, hand: Hand, size: tuple[int, int]) -
 def test_a_damaged_end(tmp_path: Path, hand: Hand, size: tuple[int, int]) -> None:
     data = bytearray(REAL.read_bytes())
     data[len(data) // 2] ^= 0xFF
-    replay = ReplayedPicture(opened(tmp_path, bytes(data)), Engine(), hand)
+    replay = ReplayProvider(opened(tmp_path, bytes(data)), Engine(), hand)
 
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         hand.ns = 60 * S
@@ -208,7 +208,7 @@ def test_a_damaged_end(tmp_path: Path, hand: Hand, size: tuple[int, int]) -> Non
 
 
 def test_the_word_for_damage_leaves_before_the_target_does(tmp_path: Path, hand: Hand) -> None:
-    replay = ReplayedPicture(opened(tmp_path, REAL.read_bytes()[:-500]), Engine(), hand)
+    replay = ReplayProvider(opened(tmp_path, REAL.read_bytes()[:-500]), Engine(), hand)
 
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         hand.ns = 60 * S
@@ -220,7 +220,7 @@ def test_the_word_for_damage_leaves_before_the_target_does(tmp_path: Path, hand:
     session(replay, do, (50, 20))
 
 
-def test_a_replay_is_held_scrubbed_and_plays_on(replay: ReplayedPicture, hand: Hand) -> None:
+def test_a_replay_is_held_scrubbed_and_plays_on(replay: ReplayProvider, hand: Hand) -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         hand.ns = 9 * S
         assert "0:09 of 0:21 ▸ 1x" in header(await text_after(app, pilot))
@@ -243,7 +243,7 @@ def test_a_replay_is_held_scrubbed_and_plays_on(replay: ReplayedPicture, hand: H
     session(replay, do)
 
 
-def test_a_replay_draws_the_past_as_it_was(replay: ReplayedPicture, hand: Hand) -> None:
+def test_a_replay_draws_the_past_as_it_was(replay: ReplayProvider, hand: Hand) -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         hand.ns = 9 * S
         then = (await text_after(app, pilot, "space")).splitlines()

@@ -1,4 +1,4 @@
-"""One picture at a time: what is watched is closed once, whatever comes when."""
+"""What is watched is closed once, whatever comes when."""
 
 from threading import Event
 
@@ -28,7 +28,7 @@ def test_the_other_is_shown_and_the_first_is_closed() -> None:
     switch = Switch(first, lambda pid: other)
     switch.to(7, told)
     assert told.wait() == [""]
-    assert switch.picture is other
+    assert switch.provider is other
     switch.close()
     assert (other.started, other.closed) == (1, 1)
 
@@ -42,7 +42,7 @@ def test_what_cannot_be_made_leaves_the_first() -> None:
     switch = Switch(first, make)
     switch.to(7, told)
     assert told.wait() == ["gpuwatch: no process 7"]
-    assert (switch.picture, first.closed) == (first, 0)
+    assert (switch.provider, first.closed) == (first, 0)
 
 
 def test_what_comes_after_the_end_is_closed_and_not_shown() -> None:
@@ -74,4 +74,4 @@ def test_without_another_to_be_made_nothing_happens() -> None:
     switch = Switch(first)
     assert not switch.is_possible
     switch.to(7, Told())
-    assert switch.picture is first
+    assert switch.provider is first

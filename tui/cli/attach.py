@@ -18,27 +18,24 @@ from .options import Manual, add_appearance, appearance_of, examples
 from .output import write_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..discovery.pids import Watchable
-    from ..model.provider import SnapshotProvider
+    from ..model.provider import SnapshotProvider, TimeTravelProvider
+    from ..recording.tape import Tape
     from ..screens.switching import Make
-    from ..session.live import RecordablePicture
-
-# The process that a pid on the command line means, said where it is another one.
+    from ..session.live import Connection, LiveProvider
 
 
-def meant(pid: int) -> Watchable:
-    """Its page is let go of: the picture opens it anew. Raises GpuwatchError where it cannot be
-    watched."""
+def resolve(pid: int) -> Watchable:
+    """The process that a pid on the command line means, with a note where it is another one.
+
+    Raises GpuwatchError where it cannot be watched.
+    """
     found = find_watchable(pid)
     if found.page is not None:
         found.page.close()
     write_notes([f"gpuwatch: {line}" for line in found.told])
     return found
 
-
-# Python's search for cycles of garbage, no more often than this program needs it.
 
 NEW_OBJECTS: Final = 10_000
 """Between two searches among them."""
@@ -56,17 +53,14 @@ def search_seldom() -> None:
 def leave_out_what_is_there() -> None:
     """From now on no search goes through the objects that are there by now: they stay. A last one
     does, so that no garbage is among them: 43 to 54 ms of CPU time in a screen that attaches, which
-    are not its first picture's to wait for."""
+    the first frame need not wait for."""
     gc.collect()
     gc.freeze()
 
 
-# `gpuwatch attach --inject PID`: asks, puts the probe in, and takes it out on leaving.
-
-
 @contextmanager
 def injected(pid: int, yes: bool) -> Iterator[None]:
-    """The probe is in there meanwhile. One that is there already is left there.
+    """Ask, put the probe in, and take it out on leaving. One that is there already stays.
 
     Raises GpuwatchError where it cannot be put in, or the answer is no.
     """
@@ -161,45 +155,49 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-
-    make = partial(_picture_of, stacks=not arguments.no_stacks)
-    found = meant(arguments.pid)
+    make = partial(_watch_live, stacks=not arguments.no_stacks)
+    found = resolve(arguments.pid)
     if arguments.json or arguments.once or arguments.plain:
         return _without_screen(arguments, make(found.pid))
     why_not = "--duration was given" if arguments.duration is not None else why_no_screen()
     if why_not is not None:
         write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
         return _without_screen(arguments, make(found.pid))
-    return show_screen(_awaited(found, make), appearance_of(arguments), make)
+    first = _connecting(found, stacks=not arguments.no_stacks)
+    return show_screen(first, appearance_of(arguments), make)
 
 
-def _picture_of(pid: int, stacks: bool) -> "RecordablePicture":
-    from .target import picture_of
+def _watch_live(pid: int, stacks: bool) -> "LiveProvider":
+    from .target import watch_live
 
-    return picture_of(pid, stacks)
+    return watch_live(pid, stacks)
 
 
-def _awaited(found: "Watchable", make: "Callable[[int], RecordablePicture]") -> "SnapshotProvider":
-    """The picture for the first frame."""
+def _connecting(found: "Watchable", stacks: bool) -> "LiveProvider":
+    """For the first frame, which waits for nothing that watching needs."""
     from .. import clock
     from ..model.snapshot import unseen
-    from ..session.live import AwaitedPicture
+    from ..session.live import LiveProvider
 
-    first = unseen(found.pid, found.script, clock.now_ns(), clock.now_unix())
-    return AwaitedPicture(first, partial(make, found.pid))
+    def connect(tape: "Tape") -> "Connection":
+        from . import target
+
+        return target.connect(found.pid, stacks, tape)
+
+    return LiveProvider(unseen(found.pid, found.script, clock.now_ns(), clock.now_unix()), connect)
 
 
-def _without_screen(arguments: argparse.Namespace, picture: "SnapshotProvider") -> int:
+def _without_screen(arguments: argparse.Namespace, provider: "SnapshotProvider") -> int:
     from . import watching
 
     search_seldom()
     leave_out_what_is_there()
     if arguments.json:
-        watching.watch(picture, watching.JsonFace(), watching.for_duration(arguments.duration))
+        watching.watch(provider, watching.JsonFace(), watching.for_duration(arguments.duration))
     elif arguments.once:
-        watching.watch(picture, watching.OnceFace(), watching.until_verdict(arguments.duration))
+        watching.watch(provider, watching.OnceFace(), watching.until_verdict(arguments.duration))
     else:
-        watching.watch(picture, watching.PlainFace(), watching.for_duration(arguments.duration))
+        watching.watch(provider, watching.PlainFace(), watching.for_duration(arguments.duration))
     return 0
 
 
@@ -211,14 +209,14 @@ def why_no_screen() -> str | None:
 
 
 def show_screen(
-    picture: "SnapshotProvider", appearance: Appearance, other: "Make | None" = None
+    provider: "TimeTravelProvider", appearance: Appearance, other: "Make | None" = None
 ) -> int:
-    """Open the screen; `other` makes the picture of another process. With the picker, the only
+    """Open the screen; `other` watches another process. With the picker, the only
     place from which the command line reaches textual."""
     from ..app import run_screen
 
     search_seldom()
-    return run_screen(picture, appearance, other, settled=leave_out_what_is_there)
+    return run_screen(provider, appearance, other, settled=leave_out_what_is_there)
 
 
 def process_id(text: str) -> int:

@@ -5,17 +5,14 @@ import shlex
 import tempfile
 import threading
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import clock
-from ..session.judge import Engine
 from ..terminal import Appearance
 from ..verdict.findings import Note, Verdict
-from ..verdict.history import Held, VerdictTimeline
-from ..verdict.memory.trends import MemoryTrend
-from ..verdict.window import Window
 from .attach import show_screen, why_no_screen
 from .demo_runs import Demo
 from .options import Manual, add_appearance, appearance_of, examples
@@ -23,50 +20,28 @@ from .output import write_lines, write_notes
 
 if TYPE_CHECKING:
     from ..errors import UsageError
-    from ..model.provider import SnapshotProvider
+    from ..session.live import LiveProvider
     from .demo_runs import Catalogue, Demo, Training
     from .watching import Until
 
-# The verdict engine of a demonstration: it says when the machine is too busy to show it.
 
-
-class DemoEngine:
-    """Says what `engine` says; where others hold the cores or the GPU, what one came to see too."""
-
-    def __init__(self, demo: Demo, engine: Engine) -> None:
-        self._engine = engine
-        self._shows = f"{demo.kind}/{demo.sub}" if demo.sub else demo.kind
-        self._kinds = {demo.kind, demo.kind_without_gpu}
-
-    def judge(self, window: Window) -> Verdict:
-        """The verdict, and a note where it is the machine's and not the demonstration's."""
-        verdict = self._engine.judge(window)
-        finding = verdict.finding
-        if finding.kind != "contention" or finding.kind in self._kinds:
-            return verdict
-        held = "GPU" if finding.sub == "gpu" else "cores"
-        text = f"this demo shows {self._shows}, but other processes hold the {held} of this machine"
-        note = Note(f"{text}: run it when they are done", None, "proc")
-        return replace(verdict, notes=(note, *verdict.notes))
-
-    def timeline(self) -> VerdictTimeline:
-        """What was said until the last window."""
-        return self._engine.timeline()
-
-    def summary(self) -> tuple[Held, ...]:
-        """The same by the time that each thing was said."""
-        return self._engine.summary()
-
-    def trends(self) -> tuple[MemoryTrend, ...]:
-        """Of the memories that grow, as of the last window."""
-        return self._engine.trends()
+def annotate_for(demo: Demo, verdict: Verdict) -> Verdict:
+    """The verdict; where others hold the cores or the GPU, with a note of what the demo shows."""
+    finding = verdict.finding
+    if finding.kind != "contention" or finding.kind in (demo.kind, demo.kind_without_gpu):
+        return verdict
+    shows = f"{demo.kind}/{demo.sub}" if demo.sub else demo.kind
+    held = "GPU" if finding.sub == "gpu" else "cores"
+    text = f"this demo shows {shows}, but other processes hold the {held} of this machine"
+    note = Note(f"{text}: run it when they are done", None, "proc")
+    return replace(verdict, notes=(note, *verdict.notes))
 
 
 NEEDED: Final = {"torch": "torch", "PIL": "pillow", "numpy": "numpy"}
 """Module and distribution of what the scripts import."""
 START_S: Final = 120.0
 """Importing torch from a cold network disk takes that long; a script that dies is seen at once."""
-LOOK_S: Final = 0.05
+POLL_S: Final = 0.05
 PLAIN_S: Final = 20.0
 """After the first step, without a terminal."""
 LONGEST_S: Final = 60.0
@@ -171,9 +146,8 @@ def _check_needs() -> None:
 
 
 def _show(catalogue: "Catalogue", demo: "Demo", log: Path, appearance: Appearance) -> int:
-    from ..verdict.engine import Engine
     from .demo_runs import Training, how_it_ended
-    from .target import picture_of
+    from .target import watch_live
 
     script = catalogue.folder / demo.script
     write_notes([f"gpuwatch demo {demo.name}: {demo.title}", f"  {demo.about}"])
@@ -183,8 +157,9 @@ def _show(catalogue: "Catalogue", demo: "Demo", log: Path, appearance: Appearanc
         _wait_for_probe(training)
         status = training.exit_status
         if status is None:
-            engine = DemoEngine(demo, Engine())
-            code = _watch(picture_of(training.pid, stacks=True, engine=engine), demo, appearance)
+            annotate = partial(annotate_for, demo)
+            provider = watch_live(training.pid, stacks=True, annotate=annotate)
+            code = _watch(provider, demo, appearance)
             status = training.exit_status
             if status is None or status == 0:
                 return code
@@ -217,17 +192,17 @@ def _wait_for_probe(training: "Training") -> None:
                 f"it has been running for {START_S:.0f} s",
                 "run it by hand and see what it waits for",
             )
-        pause.wait(LOOK_S)
+        pause.wait(POLL_S)
 
 
-def _watch(picture: "SnapshotProvider", demo: "Demo", appearance: Appearance) -> int:
+def _watch(provider: "LiveProvider", demo: "Demo", appearance: Appearance) -> int:
     why_not = why_no_screen()
     if why_not is None:
-        return show_screen(picture, appearance)
+        return show_screen(provider, appearance)
     from .watching import PlainFace, watch
 
     write_notes([f"  {why_not}: lines of text for about {PLAIN_S:.0f} s"])
-    watch(picture, PlainFace(), long_enough(demo))
+    watch(provider, PlainFace(), long_enough(demo))
     return 0
 
 

@@ -62,17 +62,17 @@ def _watched(pid: int) -> "tuple[TargetFact, Snapshot | None, int]":
     """Who it is, its picture after a while, and the exit code."""
     from ..errors import GpuwatchError, NoProcessError
     from ..model.machine_facts import TargetFact
-    from .target import picture_of
+    from .target import watch_live
     from .watching import for_duration, watch
 
     try:
-        picture = picture_of(pid, stacks=True)
+        provider = watch_live(pid, stacks=True)
     except NoProcessError:
         raise
     except GpuwatchError as error:
         fault = f"{error.what}: {error.why}" if error.why else error.what
         return TargetFact(pid, "", "", None, fault, error.fix.strip()), None, error.exit_code
-    snapshot = watch(picture, _Silence(), for_duration(WATCH_S))
+    snapshot = watch(provider, _Silence(), for_duration(WATCH_S))
     hello = snapshot.hello
     schema = None if hello is None else hello.schema
     version = "" if hello is None else hello.probe
@@ -118,7 +118,7 @@ def _record(check: "Check") -> dict[str, Any]:
 class _Silence:
     """Watches, and says nothing."""
 
-    def look(self, snapshot: "Snapshot") -> None:
+    def show(self, snapshot: "Snapshot") -> None:
         """Nothing to show."""
 
     def last(self, snapshot: "Snapshot") -> None:

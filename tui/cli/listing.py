@@ -62,13 +62,13 @@ def run_without_command(_: argparse.Namespace) -> int:
 def _pick_and_watch() -> int:
     from ..discovery.targets import find_candidates
     from ..screens.picker import pick
-    from .target import picture_of
+    from .target import watch_live
 
     appearance = Appearance()
     pid = pick(find_candidates, appearance)
     if pid is None:
         return 0
-    make = partial(picture_of, stacks=True)
+    make = partial(watch_live, stacks=True)
     return show_screen(make(pid), appearance, make)
 
 

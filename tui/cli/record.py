@@ -43,25 +43,25 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be watched or the file not be written."""
     from ..errors import GpuwatchError
-    from .attach import meant
-    from .target import picture_of
+    from .attach import resolve
+    from .target import watch_live
     from .watching import for_duration, watch
 
     path: Path = arguments.output
     _check_free(path)
-    pid = meant(arguments.pid).pid
-    picture = picture_of(pid, stacks=not arguments.no_stacks)
+    pid = resolve(arguments.pid).pid
+    provider = watch_live(pid, stacks=not arguments.no_stacks)
     over = for_duration(arguments.duration)
-    picture.record_to(path, overwrite=True)
+    provider.recording.begin(path, overwrite=True)
     write_notes([f"gpuwatch: recording {pid} to {path}, until it ends or ctrl-c"])
     try:
-        watch(picture, _Silence(), lambda now: over(now) or picture.fault is not None)
+        watch(provider, _Silence(), lambda now: over(now) or provider.recording.fault is not None)
     except KeyboardInterrupt:
         pass  # that is how a recording is ended
-    if picture.fault is not None:
+    if provider.recording.fault is not None:
         raise GpuwatchError(
             f"{path} cannot be written",
-            picture.fault,
+            provider.recording.fault,
             "what was written before can be replayed; name a file elsewhere with -o",
         )
     write_notes(
@@ -93,7 +93,7 @@ def _check_free(path: Path) -> None:
 class _Silence:
     """Shows nothing: the recording is the result."""
 
-    def look(self, snapshot: "Snapshot") -> None:
+    def show(self, snapshot: "Snapshot") -> None:
         """Nothing to show."""
 
     def last(self, snapshot: "Snapshot") -> None:

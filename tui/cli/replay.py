@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..recording.reader import Recording
     from .watching import Face
 
-LOOK_NS: Final = 200_000_000
-"""As often as a process is looked at, in the time of the recording."""
+READ_EVERY_NS: Final = 200_000_000
+"""As often as a live run is read, in the time of the recording."""
 
 
 def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -72,10 +72,10 @@ def show(recording: "Recording", appearance: Appearance, speed: float | None = N
         write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
         return tell(recording, PlainFace(), speed)
     from .. import clock
-    from ..session.replay import ReplayedPicture
+    from ..session.replay import ReplayProvider
     from ..verdict.engine import Engine
 
-    return show_screen(ReplayedPicture(recording, Engine(), clock, speed or 1.0), appearance)
+    return show_screen(ReplayProvider(recording, Engine(), clock, speed or 1.0), appearance)
 
 
 def tell(recording: "Recording", face: "Face", speed: float | None) -> int:
@@ -83,25 +83,25 @@ def tell(recording: "Recording", face: "Face", speed: float | None) -> int:
 
     Interrupted (KeyboardInterrupt), the face has its last word before the exception goes on.
     """
-    from ..session.replay import ReplayedPicture
+    from ..session.replay import ReplayProvider
     from ..verdict.engine import Engine
 
     pause = threading.Event()
     hand = _Hand()
-    picture = ReplayedPicture(recording, Engine(), hand)
-    picture.start()
+    provider = ReplayProvider(recording, Engine(), hand)
+    provider.start()
     try:
-        picture.snapshot()
-        while not picture.is_over:
-            hand.ns += LOOK_NS
+        provider.snapshot()
+        while not provider.is_over:
+            hand.ns += READ_EVERY_NS
             if speed is not None:
-                pause.wait(LOOK_NS / 1e9 / speed)
-            snapshot = picture.snapshot()
-            if not picture.is_over:
-                face.look(snapshot)
+                pause.wait(READ_EVERY_NS / 1e9 / speed)
+            snapshot = provider.snapshot()
+            if not provider.is_over:
+                face.show(snapshot)
     finally:
-        face.last(picture.snapshot())
-        picture.close()
+        face.last(provider.snapshot())
+        provider.close()
     if recording.ends_early:
         write_notes([f"gpuwatch: {recording.path.name} ends early: {recording.ends_early}"])
     return 0

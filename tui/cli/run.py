@@ -134,10 +134,10 @@ def _watched(command: "Command", environ: Mapping[str, str], appearance: "Appear
 def _screen(pid: int, appearance: "Appearance") -> int:
     """The screen's exit code. A screen that fails is said: it does not end the program."""
     from ..errors import GpuwatchError
-    from .target import picture_of
+    from .target import watch_live
 
     try:
-        make = partial(picture_of, stacks=True)
+        make = partial(watch_live, stacks=True)
         return show_screen(make(pid), appearance, make)
     except GpuwatchError as error:
         write_notes(str(error).splitlines())

@@ -1,4 +1,4 @@
-"""A process id becomes a picture: its page, its sources, its session."""
+"""What a process id is watched by: its page, its sources, its session."""
 
 from functools import partial
 from socket import gethostname
@@ -7,11 +7,12 @@ from ...probe.wire.messages import Hello
 from .. import clock
 from ..discovery.pids import Watchable, find_watchable
 from ..discovery.targets import own_page, python_of, script_of
+from ..model.snapshot import unseen
 from ..recording.format import Header
 from ..recording.tape import Tape
-from ..session.collector import Collector, Source
-from ..session.judge import Engine as Judging
-from ..session.live import LivePicture, RecordablePicture
+from ..session.collector import Source
+from ..session.judge import Annotate
+from ..session.live import Connection, LiveProvider
 from ..session.session import Session
 from ..sources.feed import FeedSource
 from ..sources.page import PageSource
@@ -19,21 +20,27 @@ from ..sources.process import ProcessSource
 from ..verdict.engine import Engine
 
 
-def picture_of(pid: int, stacks: bool, engine: Judging | None = None) -> RecordablePicture:
-    """The picture of a process, not started yet; `engine` judges it, or a new one.
+def watch_live(pid: int, stacks: bool, annotate: Annotate | None = None) -> LiveProvider:
+    """Watches a process; connected, and not started yet. `annotate` adds notes to its verdicts.
 
     Raises a GpuwatchError that says why where it cannot be watched.
     """
+    connecting = partial(connect, pid, stacks, annotate=annotate)
+    first = unseen(pid, "", clock.now_ns(), clock.now_unix())
+    return LiveProvider(first, connecting).connect()
+
+
+def connect(pid: int, stacks: bool, tape: Tape, annotate: Annotate | None = None) -> Connection:
+    """The session of a process and all that fills it. Raises as `watch_live` does."""
     found = find_watchable(pid)
-    tape, started_ns = Tape(), clock.now_ns()
-    session = Session(found.pid, found.script, started_ns, engine or Engine(), tape=tape)
-    live = LivePicture(session, Collector(_sources(found, stacks, session), session))
+    started_ns = clock.now_ns()
+    session = Session(found.pid, found.script, started_ns, Engine(), tape=tape, annotate=annotate)
     hello = found.page.hello if found.page else None
-    about = partial(_about, found, hello, started_ns, clock.now_unix())
-    return RecordablePicture(live, tape, about)
+    header = partial(_header, found, hello, started_ns, clock.now_unix())
+    return Connection(session, _sources(found, stacks, session), header)
 
 
-def _about(
+def _header(
     found: Watchable,
     hello: Hello | None,
     started_ns: int,

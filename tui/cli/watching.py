@@ -8,15 +8,16 @@ from ..model.provider import SnapshotProvider
 from ..model.snapshot import Snapshot
 from .output import width, write_lines
 
-LOOK_S: Final = 0.2
-JSON_EVERY_NS: Final = 750_000_000
-"""At least one line a second is promised; a look can be late by LOOK_S."""
+READ_EVERY_S: Final = 0.1
+JSON_EVERY_NS: Final = 600_000_000
+"""At least one line a second is promised; there is a snapshot every 200 ms, which may come a turn
+of the collector late and be read READ_EVERY_S later."""
 ONCE_S: Final = 30.0
 """How long `--once` waits for a verdict."""
 RIPE_S: Final = 5.0
 """Steps of before lie ready, so a verdict is there at once; stacks and CPU shares are not."""
 LAST_WORDS_NS: Final = 300_000_000
-"""After the process has ended: what it said last is still on its way."""
+"""After the process has ended: its last messages are still on their way."""
 
 Until = Callable[[Snapshot], bool]
 
@@ -24,11 +25,11 @@ Until = Callable[[Snapshot], bool]
 class Face(Protocol):
     """One way to say what is seen."""
 
-    def look(self, snapshot: Snapshot) -> None:
-        """A picture, five times a second."""
+    def show(self, snapshot: Snapshot) -> None:
+        """A new snapshot, five times a second."""
 
     def last(self, snapshot: Snapshot) -> None:
-        """The last picture."""
+        """The last one."""
 
 
 class PlainFace:
@@ -39,7 +40,7 @@ class PlainFace:
 
         self._view = PlainView(width())
 
-    def look(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: Snapshot) -> None:
         """Write what is new."""
         write_lines(self._view.lines(snapshot))
 
@@ -51,7 +52,7 @@ class PlainFace:
 class OnceFace:
     """Silence, then one report."""
 
-    def look(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: Snapshot) -> None:
         """Nothing yet."""
 
     def last(self, snapshot: Snapshot) -> None:
@@ -67,7 +68,7 @@ class JsonFace:
     def __init__(self) -> None:
         self._next_ns: int | None = None
 
-    def look(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: Snapshot) -> None:
         """A line when one is due."""
         if self._next_ns is None or snapshot.t_ns >= self._next_ns:
             # The promise is kept from line to line: a late one does not delay the others.
@@ -85,35 +86,37 @@ class JsonFace:
         write_lines([line(snapshot, final)])
 
 
-def watch(picture: SnapshotProvider, face: Face, until: Until) -> Snapshot:
-    """Show the picture until `until` says so or the process ends; returns the last picture.
+def watch(provider: SnapshotProvider, face: Face, until: Until) -> Snapshot:
+    """Show the run until `until` says so or the process ends; returns the last snapshot.
 
     Interrupted (KeyboardInterrupt), the face has its last word before the exception goes on.
-    The picture is closed in every case.
+    The provider is closed in every case.
     """
-    snapshot = picture.snapshot()
+    snapshot = shown = provider.snapshot()
     pause = threading.Event()
     ended_ns: int | None = None
     try:
-        picture.start()
+        provider.start()
         while True:
             try:
-                pause.wait(LOOK_S)
-                snapshot = picture.snapshot()
+                pause.wait(READ_EVERY_S)
+                snapshot = provider.snapshot()
                 if ended_ns is None and snapshot.status.state == "ended":
                     ended_ns = snapshot.t_ns
                 if ended_ns is not None and snapshot.t_ns - ended_ns >= LAST_WORDS_NS:
                     break
                 if until(snapshot):
                     break
-                face.look(snapshot)
+                if snapshot is not shown:
+                    face.show(snapshot)
+                shown = snapshot
             except KeyboardInterrupt:
-                face.last(picture.snapshot())
+                face.last(provider.snapshot())
                 raise
         face.last(snapshot)
         return snapshot
     finally:
-        picture.close()
+        provider.close()
 
 
 def for_duration(duration_s: float | None) -> Until:
@@ -122,7 +125,7 @@ def for_duration(duration_s: float | None) -> Until:
 
 
 def until_verdict(duration_s: float | None) -> Until:
-    """Until there is a verdict, or the time is over (ONCE_S unless told)."""
+    """Until there is a verdict, or the time is over (ONCE_S by default)."""
     limit_s = ONCE_S if duration_s is None else duration_s
 
     def over(snapshot: Snapshot) -> bool:

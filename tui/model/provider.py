@@ -1,4 +1,4 @@
-"""What a face looks at: anything that can say how the run stands now. No screen, no clock."""
+"""Where a face gets its snapshots from: a live run, a replay, or a fake in a test."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,31 +17,27 @@ class SourceText:
     """Number of the first of the lines, from 1."""
     lines: tuple[str, ...]
     line: int
-    """The one that is spoken of."""
+    """The one that the frame names."""
     why_not: str = ""
 
 
 SourceReader = Callable[[str, Snapshot], SourceText]
-"""Takes a frame, "function (file:line)", and the picture that it is from."""
+"""Takes a frame, "function (file:line)", and the snapshot that it is from."""
 
 
 def nobody_reads(frame: str, snapshot: Snapshot) -> SourceText:
-    """For a screen that was given no reader."""
+    """For a screen without a reader."""
     return SourceText("", 1, (), 0, "nothing here reads source files")
 
 
 class SnapshotProvider(Protocol):
-    """A session, a recording that plays, or a fake one in a test."""
-
-    @property
-    def news(self) -> str:
-        """What was said last about a recording that is made of it; "" while nothing was."""
+    """What every face needs."""
 
     def start(self) -> None:
         """Open the sources. Called once, after the first frame is on the screen; returns soon."""
 
     def snapshot(self) -> Snapshot:
-        """The picture at this moment. Called every frame, before `start` too; never waits."""
+        """The last one that was published. Called every frame, before `start` too; never waits."""
 
     def close(self) -> None:
         """Let go of the target. Called once, when the screen has left."""
@@ -49,26 +45,30 @@ class SnapshotProvider(Protocol):
 
 @runtime_checkable
 class RecordingProvider(SnapshotProvider, Protocol):
-    """A picture that can be written to a file while it is looked at."""
+    """A run that can be written to a file while it is watched."""
+
+    @property
+    def news(self) -> str:
+        """The last message about a recording; "" before any."""
 
     def toggle_recording(self) -> None:
-        """Begin a recording, or end it. How that went is in the news."""
+        """Begin a recording, or end it. How that went is in `news`."""
 
 
 class Frame(NamedTuple):
     """What there is to see at one moment."""
 
     snapshot: Snapshot
-    """The last picture that was taken at or before it."""
+    """The last snapshot at or before it."""
     at_ns: int | None
-    """The moment, where it is another than the picture's own: charts end there."""
+    """The moment, where it is another than the snapshot's own: charts end there."""
     newest_ns: int
     """As far as the run is known: a live one's now, and where a replay plays."""
 
 
 @runtime_checkable
 class TimeTravelProvider(SnapshotProvider, Protocol):
-    """A picture that one can go back in."""
+    """What the screen needs: one can go back."""
 
     @property
     def plays(self) -> bool:
@@ -80,7 +80,7 @@ class TimeTravelProvider(SnapshotProvider, Protocol):
 
     @property
     def reach(self) -> Reach:
-        """The moments that can be looked at."""
+        """The moments that can be shown."""
 
     def moment(self, held_ns: int | None) -> Frame:
         """The run at this moment, or with None where it has come to. Called every frame; never

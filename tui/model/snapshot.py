@@ -1,9 +1,9 @@
-"""What every face shows: one immutable picture of the session at one moment."""
+"""What every face shows: the run at one moment, immutable."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from ..verdict.findings import Finding, MissingSignal, Verdict
 from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
@@ -89,7 +89,7 @@ class Sawtooth:
     source: str
     """"gpm 100 ms", "nvml 200 ms", "hook, 20 ms"."""
     note: str
-    """Said once below the picture where it is not the GPU's: why, else ""."""
+    """Where it is not the GPU's: why, else ""."""
     series: Series
     """Of several GPUs the mean; each one's own is in `Snapshot.series`."""
     step_starts_ns: StepEdges
@@ -123,7 +123,7 @@ class GpuPhases:
     phases: tuple[PhaseStats, ...]
     """Shares of the GPU's wall time."""
     exposed_ms: float
-    """A step's wait for data that the GPU felt, and the part that it did not."""
+    """Wait for data per step: the part that the GPU waited too, and the part that it did not."""
     hidden_ms: float
     lag_ms: tuple[float | None, float | None, float | None, float | None]
     """Median lag at the fetch's end, the forward's, the backward's, the optimizer's."""
@@ -158,10 +158,10 @@ class MemoryView:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The cores around the target and who started it, as of the last look."""
+    """The cores around the target and who started it, when they were last read."""
 
     busy_percent: float | None
-    """Of the cores that the target may use, 0 to 100, over the second before the look."""
+    """Of the cores that the target may use, 0 to 100, over the second before."""
     others_percent: float | None
     """What processes outside its tree use of them, of one core."""
     throttled_percent: float | None
@@ -178,7 +178,7 @@ class Rank:
     pid: int
     is_target: bool
     state: str
-    """"live", "silent" (the probe says nothing), "unwatched" (it took itself out), "ended"."""
+    """"live", "silent" (no word from the probe), "unwatched" (it took itself out), "ended"."""
     steps: int
     """Completed since its probe was armed."""
     step_ms: float | None
@@ -253,7 +253,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All of it."""
+    """The whole run at one moment."""
 
     t_ns: int
     t_unix: float
@@ -282,7 +282,7 @@ class Snapshot:
     series: tuple[Series, ...] = ()
     """Of each GPU what it did (sm, busy, occupancy, tensor, fp32, dram, pcie_rx, pcie_tx,
     nvlink_rx, nvlink_tx) and how it was (power, sm_clock, memory_clock, temperature, memory_used),
-    those that were ever told."""
+    those that were ever read."""
     scope: Scope | None = None
     gpu_phases: GpuPhases | None = None
     recent_gpu: tuple[GpuStep, ...] = ()
@@ -296,21 +296,20 @@ class Snapshot:
     trends: tuple[MemoryTrend, ...] = ()
     """Of the memories that grow."""
     surroundings: Surroundings | None = None
-    """None until the processes were looked at."""
+    """None until the processes were read."""
     ranks: tuple[Rank, ...] = ()
     """The ranks of the target's job on this host, by number; empty where it is alone."""
     world_size: int = 1
     """Ranks of the whole job."""
     sampled: Sampled | None = None
-    """Without a probe: what the samples of the main thread tell instead of steps."""
+    """Without a probe: the samples of the main thread, instead of steps."""
     trees: StackTrees | None = None
     """The stacks of the last minute, merged, of all moments and by what the GPU did; None without a
     sample."""
 
 
-def unseen(pid: int, script: str, t_ns: int, t_unix: float) -> Snapshot:
-    """A process before anything was heard of it."""
-    finding = Finding(
+NOT_YET: Final = Verdict(
+    finding=Finding(
         kind="warming-up",
         sub=None,
         severity="info",
@@ -322,7 +321,18 @@ def unseen(pid: int, script: str, t_ns: int, t_unix: float) -> Snapshot:
         headline="no step seen yet",
         evidence=(),
         advice=(),
-    )
+    ),
+    confidence=0.0,
+    since_step=None,
+    since_ns=None,
+    contributors=(),
+    missing=(),
+)
+"""Before the first window was judged."""
+
+
+def unseen(pid: int, script: str, t_ns: int, t_unix: float) -> Snapshot:
+    """A process before anything came from it."""
     return Snapshot(
         t_ns=t_ns,
         t_unix=t_unix,
@@ -331,7 +341,7 @@ def unseen(pid: int, script: str, t_ns: int, t_unix: float) -> Snapshot:
         script=script,
         pid=pid,
         status=Status("no probe", "connecting", None, None, 0, 0, None, None, ()),
-        verdict=Verdict(finding, 0.0, None, None, (), ()),
+        verdict=NOT_YET,
         steps=None,
         recent=(),
         open_step=None,

@@ -1,8 +1,8 @@
-"""How a person looks at the run: how much time, which moment, which reading. No screen, no clock.
+"""What a person has chosen to see: how much time, which moment, which stacks.
 
-To extend it: add a field with a default that means "nobody asked", and a method that returns the
-next state. The app holds one `ViewState`, replaces it in its actions, and tells the frame of it by
-the fields of the same name in `tui.widgets.panel.View`.
+To extend it: add a field with a default that means "not chosen", and a method that returns the next
+state. The app holds one `ViewState`, replaces it in its actions, and hands it to the frame by the
+fields of the same name in `tui.widgets.panel.View`.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,12 +13,12 @@ from typing import Final
 from .stack_trees import StacksWhen
 
 STEP_OF_WINDOW: Final = 8
-"""Back and forward go by this part of the window: what one looked at stays in sight."""
+"""Back and forward go by this part of the window: what was in the middle stays in sight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The moments that can be looked at."""
+    """The moments that can be shown."""
 
     earliest_ns: int
     latest_ns: int
@@ -30,7 +30,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
-    """The state of looking; every method gives the next one."""
+    """Immutable; every method returns the next one."""
 
     window_s: int
     """Time that the charts show."""
@@ -46,7 +46,7 @@ class ViewState:
     """Which stacks are shown; None: those that explain most."""
 
     def over(self, window_s: int, chosen: bool = True) -> "ViewState":
-        """With this window; it is followed no longer where a person chose it."""
+        """With this window; it follows the steps no longer where a person chose it."""
         return replace(self, window_s=window_s, window_chosen=chosen or self.window_chosen)
 
     def reading(self, cursor_ns: int | None) -> "ViewState":

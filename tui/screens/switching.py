@@ -1,20 +1,20 @@
-"""One picture at a time: another process's in its place, made beside the screen's thread."""
+"""Which process is watched: another in its place, connected beside the screen's thread."""
 
 import threading
 from collections.abc import Callable
 
 from ..errors import GpuwatchError
-from ..model.provider import SnapshotProvider
+from ..model.provider import TimeTravelProvider
 
-Make = Callable[[int], SnapshotProvider]
-"""The picture of a process by its pid, not started. Raises a GpuwatchError that says why not."""
+Make = Callable[[int], TimeTravelProvider]
+"""Watches a process by its pid; not started. Raises a GpuwatchError that says why it cannot."""
 
 
 class Switch:
-    """Holds the picture that is shown, and closes it in the end. May be used from any thread."""
+    """Holds the provider that is shown, and closes it in the end. May be used from any thread."""
 
-    def __init__(self, picture: SnapshotProvider, make: Make | None = None) -> None:
-        self.picture = picture
+    def __init__(self, provider: TimeTravelProvider, make: Make | None = None) -> None:
+        self.provider = provider
         self._make = make
         self._lock = threading.Lock()
         self._is_making = False
@@ -25,34 +25,34 @@ class Switch:
         """Another process can be watched: this is no recording."""
         return self._make is not None
 
-    def to(self, pid: int, told: Callable[[str], None]) -> None:
-        """Watch this process instead. `told` is called on another thread when it is shown, with ""
+    def to(self, pid: int, done: Callable[[str], None]) -> None:
+        """Watch this process instead. `done` is called on another thread when it is shown, with ""
         or with why it cannot be. While one is being made, no other is begun."""
         with self._lock:
             if self._make is None or self._is_making:
                 return
             self._is_making = True
-        run = threading.Thread(target=self._to, args=(self._make, pid, told), daemon=True)
+        run = threading.Thread(target=self._to, args=(self._make, pid, done), daemon=True)
         run.start()
 
     def close(self) -> None:
         """Let go of what is watched; what is still being made is closed when it is there."""
         with self._lock:
             self._is_closed = True
-        self.picture.close()
+        self.provider.close()
 
-    def _to(self, make: Make, pid: int, told: Callable[[str], None]) -> None:
+    def _to(self, make: Make, pid: int, done: Callable[[str], None]) -> None:
         try:
-            picture = make(pid)
+            provider = make(pid)
         except GpuwatchError as error:
             with self._lock:
                 self._is_making = False
-            told(str(error))
+            done(str(error))
             return
-        picture.start()
+        provider.start()
         with self._lock:
             self._is_making = False
             if not self._is_closed:
-                picture, self.picture = self.picture, picture
-                told("")
-        picture.close()
+                provider, self.provider = self.provider, provider
+                done("")
+        provider.close()

@@ -1,15 +1,16 @@
-"""One thread that asks every source at its own pace and hands what it saw to the session."""
+"""Asks every source at its own pace, judges once a second, and publishes snapshots."""
 
-import threading
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from threading import Event
+from typing import TYPE_CHECKING, Final, Protocol
 
 from .. import clock as real_clock
 from ..model.observations import AnyObservation, Missing
+from ..model.snapshot import Snapshot
 from ..verdict.findings import Signal
-from .session import Session
 
-# What a source is: it opens, is polled at its own pace, and closes.
+if TYPE_CHECKING:  # the first frame is drawn before the session is loaded
+    from .session import Session
 
 
 class Source(Protocol):
@@ -35,12 +36,13 @@ class Source(Protocol):
 
 OWN_CPU_EVERY_NS: Final = 1_000_000_000
 LONGEST_SLEEP_S: Final = 0.25
+PUBLISH_NS: Final = 200_000_000
+"""Between two snapshots while somebody reads them: a screen draws four a second. Sources are asked
+every 100 ms, so this wakes the thread for nothing more."""
 STOPPED_NS: Final = 3_000_000_000
 """So long without a turn, this process was stopped (Ctrl-Z)."""
-LISTEN_S: Final = 0.6
+CATCH_UP_NS: Final = 600_000_000
 """The probe answers within its turn of 0.25 s, and sources are asked for it every 0.1 s."""
-LAST_TURN_S: Final = 2.0
-"""Longest that `stop` waits for a source in the middle of a poll."""
 
 
 class Clock(Protocol):
@@ -52,57 +54,62 @@ class Clock(Protocol):
 
 
 class Collector:
-    """Sources are opened, polled and closed on the collector's thread only: sockets of ZeroMQ
-    belong to the thread that made them. A source that fails is named as missing; the others go on.
+    """All of it happens on the thread that calls `run`: sockets of ZeroMQ belong to the thread that
+    made them, and a session to one thread. A source that fails is named as missing; the others go
+    on.
+
+    `publish` gets each snapshot; `is_read` says, once, whether the last one was read since. Without
+    a reader there is one snapshot for each verdict.
     """
 
     def __init__(
-        self, sources: Sequence[Source], session: Session, clock: Clock = real_clock
+        self,
+        sources: Sequence[Source],
+        session: "Session",
+        publish: Callable[[Snapshot], None],
+        is_read: Callable[[], bool] = lambda: True,
+        clock: Clock = real_clock,
     ) -> None:
         self._session = session
+        self._publish = publish
+        self._is_read = is_read
         self._clock = clock
-        self._waiting: list[Source] = list(sources)
-        """Not opened yet."""
+        self._unopened: list[Source] = list(sources)
         self._due: list[tuple[int, Source]] = []
         """When each open source is next asked."""
         self._cpu: tuple[int, int] | None = None
-        """(now_ns, own_cpu_ns) of the last look at ourselves."""
-        self._turned_ns: int | None = None
-        self._was_stopped = False
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
+        """(now_ns, own_cpu_ns) when our own CPU was last read."""
+        self._awake_ns: int | None = None
+        """When this thread was last seen running."""
+        self._judges_from_ns = 0
+        """Before this only the sources are asked: they catch up after a stop."""
+        self._publish_ns = 0
+        """When the next snapshot is due, in step with the sources."""
+        self._stop = Event()
 
-    def start(self) -> None:
-        """Begin; returns at once."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End and close the sources. May be called twice, and without a start."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(LAST_TURN_S)
-
-    def was_stopped(self, now_ns: int) -> bool:
-        """Whether there was no turn for long, since this was asked last."""
-        stopped = self._was_stopped or _is_long(self._turned_ns, now_ns)
-        self._was_stopped = False
-        return stopped
-
-    def listen(self) -> None:
-        """Wait while what has come in the meantime is taken in."""
-        self._stop.wait(LISTEN_S)
+    def run(self, stop: Event) -> None:
+        """Turn until `stop` is set, then close the sources."""
+        self._stop = stop
+        try:
+            while not stop.is_set():
+                next_ns = self.turn()
+                wait_s = (next_ns - self._clock.now_ns()) / 1e9
+                stop.wait(min(max(wait_s, 0.0), LONGEST_SLEEP_S))
+        finally:
+            self.close()
 
     def turn(self) -> int:
-        """Ask every source that is due; returns when the next one is, ns."""
-        now_ns = self._clock.now_ns()
-        self._was_stopped |= _is_long(self._turned_ns, now_ns)
-        while self._waiting:
-            self._open(self._waiting.pop(0), now_ns)
+        """Ask every source that is due, then judge and publish if that is; returns when the next
+        source is due, ns."""
+        now_ns = self._awake()
+        if self._unopened:
+            self._publish_ns = now_ns
+        while self._unopened:
+            self._open(self._unopened.pop(0), now_ns)
         self._due = [entry for entry in map(self._ask, self._due) if entry is not None]
-        self._look_at_ourselves(now_ns)
-        self._turned_ns = self._clock.now_ns()
-        later = [due_ns for due_ns, _ in self._due]
-        return min(later, default=now_ns + OWN_CPU_EVERY_NS)
+        self._measure_own_cpu(now_ns)
+        self._judge_and_publish(self._awake())
+        return min((due_ns for due_ns, _ in self._due), default=now_ns + PUBLISH_NS)
 
     def close(self) -> None:
         """Close every open source."""
@@ -110,14 +117,24 @@ class Collector:
             _close(source)
         self._due = []
 
-    def _run(self) -> None:
-        try:
-            while not self._stop.is_set():
-                next_ns = self.turn()
-                wait_s = (next_ns - self._clock.now_ns()) / 1e9
-                self._stop.wait(min(max(wait_s, 0.0), LONGEST_SLEEP_S))
-        finally:
-            self.close()
+    def _awake(self) -> int:
+        """The time. After this process was stopped, what it did not receive meanwhile is no silence
+        of the run: nothing is judged until the sources have caught up."""
+        now_ns = self._clock.now_ns()
+        if self._awake_ns is not None and now_ns - self._awake_ns > STOPPED_NS:
+            self._judges_from_ns = now_ns + CATCH_UP_NS
+        self._awake_ns = now_ns
+        return now_ns
+
+    def _judge_and_publish(self, now_ns: int) -> None:
+        if now_ns < self._judges_from_ns:
+            return
+        judged = self._session.judge_if_due(now_ns)
+        if not judged and (now_ns < self._publish_ns or not self._is_read()):
+            return
+        if now_ns >= self._publish_ns:
+            self._publish_ns = _next_after(self._publish_ns, PUBLISH_NS, now_ns)
+        self._publish(self._session.snapshot(now_ns, self._clock.now_unix()))
 
     def _open(self, source: Source, now_ns: int) -> None:
         try:
@@ -133,19 +150,14 @@ class Collector:
         if now_ns < due_ns or self._stop.is_set():
             return entry
         try:
-            seen: list[AnyObservation] = source.poll(now_ns)
+            observations: list[AnyObservation] = source.poll(now_ns)
         except Exception as error:  # as above
             self._give_up(source, error)
             return None
-        for observation in seen:
+        for observation in observations:
             self._session.ingest(observation)
-        next_ns = due_ns + source.interval_ns
-        late_ns = self._clock.now_ns() - next_ns
-        if late_ns >= 0:
-            # After a stall one poll and no burst, and still in step with the other sources: each
-            # that is due alone wakes this thread for itself.
-            next_ns += (late_ns // source.interval_ns + 1) * source.interval_ns
-        return next_ns, source
+        # After a stall one poll and no burst.
+        return _next_after(due_ns, source.interval_ns, self._clock.now_ns()), source
 
     def _give_up(self, source: Source, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -153,7 +165,7 @@ class Collector:
         self._session.ingest(Missing(t_ns=now_ns, source=source.name, reason=reason))
         _close(source)
 
-    def _look_at_ourselves(self, now_ns: int) -> None:
+    def _measure_own_cpu(self, now_ns: int) -> None:
         if self._cpu is not None and now_ns - self._cpu[0] < OWN_CPU_EVERY_NS:
             return
         cpu_ns = self._clock.own_cpu_ns()
@@ -163,8 +175,11 @@ class Collector:
         self._cpu = (now_ns, cpu_ns)
 
 
-def _is_long(since_ns: int | None, now_ns: int) -> bool:
-    return since_ns is not None and now_ns - since_ns > STOPPED_NS
+def _next_after(due_ns: int, interval_ns: int, now_ns: int) -> int:
+    """The first of the due times that is later than now: what is due alone wakes the thread for
+    itself, so all of them stay in step."""
+    passed = max(0, now_ns - due_ns) // interval_ns
+    return due_ns + (passed + 1) * interval_ns
 
 
 def _close(source: Source) -> None:

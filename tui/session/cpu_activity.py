@@ -191,7 +191,7 @@ class ComputingSeries:
         self._on_cpu.seen(seen)
 
     def added(self, rows: int) -> None:
-        """The newest `rows` rows of the step book are new."""
+        """The newest `rows` rows of the step store are new."""
         self._until_look -= rows
         if self._until_look <= 0 and (row := self._steps.newest):
             self._until_look = REGRAIN_ROWS if row.number > REGRAIN_ROWS else 1

@@ -1,4 +1,4 @@
-"""All that is held of a run, and which book takes what a source saw."""
+"""All that is held of a run, and which store takes what a source saw."""
 
 import os
 from typing import Final
@@ -31,19 +31,17 @@ from .ranks import RankStore
 from .stacks import StackStore
 from .steps import EdgeStore, StepStore
 
-# The loaders of the training process, as they were last told.
-
 MOST_LOADERS: Final = 32
 """As many as the probe keeps in mind."""
 
 
 class LoaderStore:
-    """The one that changed last is last."""
+    """The loaders of the training process."""
 
     def __init__(self) -> None:
         self._loaders: dict[int, Loader] = {}
 
-    def told(self, loader: Loader) -> None:
+    def update(self, loader: Loader) -> None:
         """A loader is new, or changed. A script may make new ones for ever: the oldest go."""
         self._loaders.pop(loader.key, None)
         self._loaders[loader.key] = loader
@@ -60,13 +58,13 @@ class LoaderStore:
         return tuple(one for one in newest_first if not one.evaluation) or newest_first
 
     def evaluating_pids(self) -> set[int]:
-        """Workers of evaluations: idle while the training's are late, they say nothing of those."""
+        """Workers of evaluations: they idle whether the training's are late or not."""
         loaders = self._loaders.values()
         return {pid for loader in loaders if loader.evaluation for pid in loader.worker_pids}
 
 
 UNSEEN_NS: Final = 3_000_000_000
-"""The monitor was stopped, and the probe holds the newest 2,048 rows for who comes back."""
+"""The monitor was stopped; the probe holds the newest 2,048 rows for it."""
 
 
 class Stores:
@@ -77,7 +75,7 @@ class Stores:
         self.script = script
         self.hello: Hello | None = None
         self.settings: Settings | None = None
-        """As they were last told."""
+        """The newest."""
         self.loaders = LoaderStore()
         self.steps = StepStore()
         self.edges = EdgeStore()
@@ -94,7 +92,7 @@ class Stores:
         self.link = ConnectionStore()
 
     def take(self, seen: AnyObservation) -> None:
-        """Into the books it concerns."""
+        """Put an observation into the stores that it concerns."""
         match seen:
             case Delivered():
                 self._delivered(seen)
@@ -126,7 +124,7 @@ class Stores:
                 self._ended(seen)
 
     def _reached(self, t_ns: int) -> int:
-        """What memory goes by: steps, or seconds where nobody counts steps."""
+        """The x of memory over time: steps, or seconds where nothing counts steps."""
         if not self.link.unprobed:
             return self.steps.total
         return max(0, t_ns - self._started_ns) // 1_000_000_000
@@ -159,7 +157,7 @@ class Stores:
             self.memory.resident(seen.t_ns, total, batch.rss_bytes, files)
         self.settings = batch.settings or self.settings
         for loader in batch.loaders:
-            self.loaders.told(loader)
+            self.loaders.update(loader)
             self.events.loader_told(seen.t_ns, self.steps.total or None, loader)
             self.moments.loader_told(self.steps.total, loader)
 
@@ -167,9 +165,9 @@ class Stores:
         self.link.linked(link)
         if link.state != "connected" and self.link.ended is None:
             text = {"silent": "the probe has gone silent", "left": "the probe has left"}
-            said = text.get(link.state, f"a {link.state} message")
+            what = text.get(link.state, f"a {link.state} message")
             detail = f": {link.detail}" if link.detail else ""
-            self.events.say("link", link.t_ns, self.steps.total or None, said + detail)
+            self.events.say("link", link.t_ns, self.steps.total or None, what + detail)
 
     def _ended(self, ended: TargetEnded) -> None:
         if self.link.ended is None:
@@ -179,8 +177,7 @@ class Stores:
 
 
 def _unseen(before: Step, after: Step) -> int:
-    """Steps between two rows that nobody told of, where they lie further apart than a message or
-    two that were lost."""
+    """Steps missing between two rows, where these lie further apart than a lost message or two."""
     if after.start_ns - before.end_ns < UNSEEN_NS:
         return 0
     return max(0, after.number - after.count - before.number)

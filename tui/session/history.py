@@ -1,8 +1,8 @@
-"""Pictures of the past: many of the last minutes, fewer of the hour before, none of what is older.
+"""Snapshots of the past: many of the last minutes, fewer of the hour before, none of older times.
 
-What only ever grows (the series, the memory's points) is left out of them: the newest picture has
-all of it, and is cut off at the moment that is looked at. The older ones are held as bytes: they
-are hardly ever looked at, and after 20 minutes of 87 steps a second they took 15 MB.
+What only ever grows (the series, the memory's points) is left out of them: the newest snapshot has
+all of it, and is cut off at the moment that is shown. The older ones are held as bytes: they are
+hardly ever shown, and after 20 minutes of 87 steps a second they took 15 MB.
 """
 
 import pickle
@@ -11,12 +11,12 @@ from bisect import bisect_right
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from ..model.provider import Frame, SnapshotProvider, TimeTravelProvider
+from ..model.provider import Frame
 from ..model.snapshot import Snapshot
 from ..model.view_state import Reach
 
 Spacings = tuple[tuple[int, int], ...]
-"""Pictures younger than the first number of ns are the second one apart."""
+"""Snapshots younger than the first number of ns are the second one apart."""
 SPACINGS_NS: Final[Spacings] = (
     (120_000_000_000, 1_000_000_000),
     (600_000_000_000, 10_000_000_000),
@@ -26,21 +26,22 @@ SPACINGS_NS: Final[Spacings] = (
 distinct deep stacks; the older half of them of 8 kB."""
 YOUNG_NS: Final = SPACINGS_NS[0][0]
 OLD_STEPS: Final = 40
-"""An older picture keeps so many steps: of a fast loop nothing else holds them any more."""
+"""An older snapshot keeps so many steps: of a fast loop nothing else holds them any more."""
 
 
 class _Kept(NamedTuple):
-    """A picture that is remembered."""
+    """A snapshot that is remembered."""
 
     t_ns: int
-    told: bool
-    """Something had been heard of the run."""
-    picture: Snapshot | bytes
+    connected: bool
+    """Something had come from the run."""
+    snapshot: Snapshot | bytes
     """Packed once it is old: half a millisecond, every ten seconds."""
 
 
 class Keyframes:
-    """Pictures in the order of their time."""
+    """Snapshots in the order of their time. The list is replaced and never changed, so that one
+    thread may keep while another looks."""
 
     def __init__(self, spacings_ns: Spacings = SPACINGS_NS) -> None:
         self._spacings_ns = spacings_ns
@@ -51,30 +52,30 @@ class Keyframes:
 
     @property
     def earliest_ns(self) -> int | None:
-        """The oldest moment that is remembered; None before the first picture."""
+        """The oldest moment that is remembered; None before the first snapshot."""
         return self._frames[0].t_ns if self._frames else None
 
     @property
-    def told_ns(self) -> int | None:
-        """The oldest one at which anything was heard of the run; None before that."""
-        return next((one.t_ns for one in self._frames if one.told), None)
+    def connected_ns(self) -> int | None:
+        """The oldest one at which anything had come from the run; None before that."""
+        return next((one.t_ns for one in self._frames if one.connected), None)
 
     def wants(self, t_ns: int, newest_ns: int) -> bool:
-        """Whether a picture of this moment would be kept, where the newest one is of that."""
+        """Whether a snapshot of this moment would be kept, where the newest one is of that."""
         spacing_ns = self._spacing_ns(newest_ns - t_ns)
         if spacing_ns is None or not self._frames:
             return spacing_ns is not None
         return not _same(self._frames[-1].t_ns, t_ns, spacing_ns)
 
     def keep(self, now: Snapshot, newest_ns: int | None = None) -> None:
-        """Remember a picture, if it is far enough from the last one, and thin out the older ones:
+        """Remember a snapshot if it is far enough from the last one, and thin out the older ones:
         by their age now, or at the moment that a replay hurries to."""
         newest_ns = max(now.t_ns, newest_ns or 0)
         if not self.wants(now.t_ns, newest_ns):
             return
-        told = now.status.state != "connecting"
+        connected = now.status.state != "connecting"
         kept: list[_Kept] = []
-        for frame in (*self._frames, _Kept(now.t_ns, told, _lightened(now))):
+        for frame in (*self._frames, _Kept(now.t_ns, connected, _lightened(now))):
             spacing_ns = self._spacing_ns(newest_ns - frame.t_ns)
             if spacing_ns is None or (kept and _same(kept[-1].t_ns, frame.t_ns, spacing_ns)):
                 continue
@@ -83,22 +84,23 @@ class Keyframes:
         self._frames = kept
 
     def _spacing_ns(self, age_ns: int) -> int | None:
-        """How far apart pictures of this age are; None: too old to be kept."""
+        """How far apart snapshots of this age are; None: too old to be kept."""
         spacings = (spacing for younger, spacing in self._spacings_ns if age_ns <= younger)
         return next(spacings, None)
 
     def at(self, t_ns: int, newest: Snapshot) -> Snapshot:
-        """The last picture at or before a moment, or the first of all, with its past completed from
-        the newest one; that one itself where nothing is remembered."""
-        if newest.t_ns <= t_ns or not self._frames:
+        """The last snapshot at or before a moment, or the first of all, with its past completed
+        from the newest one; that one itself where nothing is remembered."""
+        frames = self._frames
+        if newest.t_ns <= t_ns or not frames:
             return newest
-        after = bisect_right(self._frames, t_ns, key=lambda frame: frame.t_ns)
-        return _completed(_unpacked(self._frames[max(0, after - 1)]), newest)
+        after = bisect_right(frames, t_ns, key=lambda frame: frame.t_ns)
+        return _completed(_unpacked(frames[max(0, after - 1)]), newest)
 
 
 def _same(one_ns: int, other_ns: int, spacing_ns: int) -> bool:
-    """Both lie in one stretch of a grid that is fixed to absolute time: what is first in a long
-    stretch was first in its short ones, so that thinning out never leaves a hole."""
+    """Both lie in one cell of a grid that is fixed to absolute time: what is first in a long cell
+    was first in its short ones, so that thinning out never leaves a hole."""
     return one_ns // spacing_ns == other_ns // spacing_ns
 
 
@@ -113,19 +115,19 @@ def _lightened(frame: Snapshot) -> Snapshot:
 
 
 def _packed(frame: _Kept) -> _Kept:
-    if isinstance(frame.picture, bytes):
+    if isinstance(frame.snapshot, bytes):
         return frame
     packed = zlib.compress(
-        pickle.dumps(_with_less(frame.picture), pickle.HIGHEST_PROTOCOL), level=1
+        pickle.dumps(_with_less(frame.snapshot), pickle.HIGHEST_PROTOCOL), level=1
     )
-    return frame._replace(picture=packed)
+    return frame._replace(snapshot=packed)
 
 
 def _unpacked(frame: _Kept) -> Snapshot:
-    if not isinstance(frame.picture, bytes):
-        return frame.picture
-    picture: Snapshot = pickle.loads(zlib.decompress(frame.picture))
-    return picture
+    if not isinstance(frame.snapshot, bytes):
+        return frame.snapshot
+    snapshot: Snapshot = pickle.loads(zlib.decompress(frame.snapshot))
+    return snapshot
 
 
 def _with_less(frame: Snapshot) -> Snapshot:
@@ -147,72 +149,42 @@ def _completed(frame: Snapshot, newest: Snapshot) -> Snapshot:
     )
 
 
-# A live picture and its past: collection goes on while a person looks back.
+class History:
+    """The past of a live run: collection goes on while a person looks back.
 
+    Snapshots are kept on the thread that publishes them, and shown on another.
+    """
 
-class RememberedPicture:
-    """A picture that one can go back in (`tui.model.picture.PictureWithPast`)."""
-
-    plays = False
-    hurries = False
-
-    def __init__(self, picture: SnapshotProvider) -> None:
-        self._picture = picture
+    def __init__(self) -> None:
         self._frames = Keyframes()
-        self._newest: Snapshot | None = None
+        self._last: Snapshot | None = None
+        """The newest one that somebody has seen."""
         self._held: Frame | None = None
-        """What is looked at: it stays as it is while the past is thinned out."""
+        """What is shown: it stays as it is while the past is thinned out."""
         self._held_ns = 0
 
-    def start(self) -> None:
-        """Open the sources."""
-        self._picture.start()
+    def keep(self, snapshot: Snapshot) -> None:
+        """Remember it, as far as the spacing asks for it."""
+        self._frames.keep(snapshot)
 
-    def snapshot(self) -> Snapshot:
-        """The picture as it is now."""
-        return self.moment(None).snapshot
+    def reach(self, newest: Snapshot) -> Reach:
+        """From the first snapshot that has anything of the run until the newest."""
+        earliest_ns = self._frames.connected_ns
+        return Reach(newest.t_ns if earliest_ns is None else earliest_ns, newest.t_ns)
 
-    def close(self) -> None:
-        """Let go of the target."""
-        self._picture.close()
-
-    @property
-    def news(self) -> str:
-        """What was said last about a recording."""
-        return self._picture.news
-
-    @property
-    def reach(self) -> Reach:
-        """From the first picture that is remembered and tells anything until now."""
-        newest_ns = self._newest.t_ns if self._newest is not None else 0
-        earliest_ns = self._frames.told_ns
-        return Reach(newest_ns if earliest_ns is None else earliest_ns, newest_ns)
-
-    def moment(self, held_ns: int | None) -> Frame:
+    def moment(self, held_ns: int | None, newest: Snapshot) -> Frame:
         """The run now, or as it was."""
-        before, self._newest = self._newest, self._picture.snapshot()
-        self._frames.keep(self._newest)
+        before, self._last = self._last, newest
         if held_ns is None:
             self._held = None
-            return Frame(self._newest, None, self._newest.t_ns)
+            return Frame(newest, None, newest.t_ns)
         if self._held is None or held_ns != self._held_ns:
             self._held_ns = held_ns
-            self._held = self._look_back(held_ns, before or self._newest)
-        return self._held._replace(newest_ns=self._newest.t_ns)
-
-    def go_to(self, t_ns: int) -> None:
-        """A run cannot go on from its past."""
-
-    def change_speed(self, by: int) -> None:
-        """Nor any faster."""
+            self._held = self._look_back(held_ns, before or newest)
+        return self._held._replace(newest_ns=newest.t_ns)
 
     def _look_back(self, held_ns: int, last: Snapshot) -> Frame:
-        """The past of the last picture, or that one itself where somebody paused on it."""
+        """The past of the last snapshot, or that one itself where somebody paused on it."""
         if held_ns == last.t_ns:
             return Frame(last, None, last.t_ns)
         return Frame(self._frames.at(held_ns, last), held_ns, last.t_ns)
-
-
-def with_past(picture: SnapshotProvider) -> TimeTravelProvider:
-    """The picture itself where one can go back in it, else one that remembers what it showed."""
-    return picture if isinstance(picture, TimeTravelProvider) else RememberedPicture(picture)

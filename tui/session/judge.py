@@ -1,8 +1,10 @@
-"""Asks the verdict engine, at most once a second, and tells what changed."""
+"""Asks the verdict engine once a second, and says what changed."""
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
-from ..verdict.findings import Finding, Verdict
+from ..model.snapshot import NOT_YET
+from ..verdict.findings import Verdict
 from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
 from ..verdict.memory.trends import MemoryTrend
 from ..verdict.window import Window
@@ -15,49 +17,31 @@ EARLY_NS: Final = 250_000_000
 
 
 class Engine(Protocol):
-    """What `tui.verdict.engine.Engine` does: it remembers what it said, for its hysteresis."""
+    """What `tui.verdict.engine.Engine` does: it remembers its verdicts, for its hysteresis."""
 
     def judge(self, window: Window) -> Verdict:
         """The verdict on one window."""
 
     def timeline(self) -> VerdictTimeline:
-        """What was said until the last window."""
+        """The verdicts until the last window."""
 
     def summary(self) -> tuple[Held, ...]:
-        """The same by the time that each thing was said."""
+        """The same by the time that each held."""
 
     def trends(self) -> tuple[MemoryTrend, ...]:
         """Of the memories that grow, as of the last window."""
 
 
-NOT_YET: Final = Verdict(
-    finding=Finding(
-        kind="warming-up",
-        sub=None,
-        severity="info",
-        share=None,
-        share_low=None,
-        share_high=None,
-        speedup=None,
-        speedup_is=None,
-        headline="nothing heard from the process yet",
-        evidence=(),
-        advice=(),
-    ),
-    confidence=0.0,
-    since_step=None,
-    since_ns=None,
-    contributors=(),
-    missing=(),
-)
-"""Before the first look."""
+Annotate = Callable[[Verdict], Verdict]
+"""Adds notes to a verdict before anybody sees it."""
 
 
 class Judge:
     """The last verdict, and those before."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, annotate: Annotate | None = None) -> None:
         self._engine = engine
+        self._annotate = annotate
         self._next_ns = 0
         self._closed = False
         """The run has ended and been judged."""
@@ -67,24 +51,30 @@ class Judge:
         self.trends: tuple[MemoryTrend, ...] = ()
 
     def due(self, now_ns: int, ended: bool) -> bool:
-        """Whether it is time to look again. A run that has ended is looked at once more."""
+        """Whether it is time to judge. A run that has ended is judged once more."""
         if ended:
             due, self._closed = not self._closed, True
             return due
         return now_ns >= self._next_ns
 
-    def look(self, window: Window) -> str | None:
-        """Judge; returns what to say when the verdict has become another one."""
-        before, self.verdict = self.verdict.finding, self._engine.judge(window)
-        early = self.verdict.finding.kind == "warming-up" and window.steps_seen > 0
-        self._next_ns = window.now_ns + (EARLY_NS if early else EVERY_NS)
+    def judge(self, window: Window) -> str | None:
+        """Judge; returns the text of an event when the verdict has become another one."""
+        before, verdict = self.verdict.finding, self._engine.judge(window)
+        self.verdict = verdict if self._annotate is None else self._annotate(verdict)
+        after = self.verdict.finding
+        self._schedule(window.now_ns, after.kind == "warming-up" and window.steps_seen > 0)
         self.timeline, self.summary = self._engine.timeline(), self._engine.summary()
         self.trends = self._engine.trends()
-        after = self.verdict.finding
         if (before.kind, before.sub) == (after.kind, after.sub):
             return None
         is_now, was = (name_of(one.kind, one.sub) for one in (after, before))
         return f"verdict: {is_now} (was {was})"
+
+    def _schedule(self, now_ns: int, early: bool) -> None:
+        """A turn of the collector that came late does not delay the next: a second stays one."""
+        every_ns = EARLY_NS if early else EVERY_NS
+        late_ns = now_ns - self._next_ns
+        self._next_ns = now_ns + every_ns - (late_ns if 0 <= late_ns < EARLY_NS else 0)
 
     @property
     def memory_grows(self) -> bool:

@@ -1,192 +1,229 @@
-"""The picture of a process that runs now: what the screen and the other faces look at."""
+"""A process that runs now: the thread that watches it, its past, and its recording."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .. import clock as real_clock
 from ..errors import GpuwatchError
 from ..formats.files import file_stem
-from ..model.provider import RecordingProvider, SnapshotProvider
-from ..model.snapshot import Event, Snapshot, gone
+from ..model.provider import Frame
+from ..model.snapshot import Event as RunEvent
+from ..model.snapshot import Snapshot, gone
+from ..model.view_state import Reach
 from ..recording.format import SUFFIX, Header
 from ..recording.tape import Tape
+from .collector import Clock, Collector, Source
+from .history import History
 
-if TYPE_CHECKING:  # the first frame waits for none of them
+if TYPE_CHECKING:  # the first frame is drawn before these are loaded
     from ..recording.recorder import Recorder
-    from .collector import Clock, Collector
     from .session import Session
-
-# The picture of a process that nobody has looked at yet: there before all that makes it is loaded.
-
-
-class AwaitedPicture:
-    """Shows `first` until the first frame after it was started, from then on what `make` returns
-    (`tui.model.picture.RecordedPicture`).
-
-    Not in `start`: that comes before the first frame has reached the terminal, and making the
-    picture would hold it up.
-    """
-
-    def __init__(self, first: Snapshot, make: Callable[[], RecordingProvider]) -> None:
-        self._first = first
-        self._make = make
-        self._picture: RecordingProvider | None = None
-        self._is_due = False
-
-    def start(self) -> None:
-        """From the next frame on it is the real one."""
-        self._is_due = True
-
-    def _begin(self) -> None:
-        """Make the real one. A process that cannot be watched any more is shown as gone."""
-        self._is_due = False
-        try:
-            self._picture = self._make()
-        except GpuwatchError as error:
-            self._first = gone(self._first, str(error).splitlines()[0])
-        else:
-            self._picture.start()
-
-    def snapshot(self) -> Snapshot:
-        """The picture at this moment."""
-        if self._is_due:
-            self._begin()
-        return self._first if self._picture is None else self._picture.snapshot()
-
-    def close(self) -> None:
-        """Let go of the target."""
-        if self._picture is not None:
-            self._picture.close()
-
-    @property
-    def news(self) -> str:
-        """What was said last about a recording."""
-        return "" if self._picture is None else self._picture.news
-
-    def toggle_recording(self) -> None:
-        """Begin a recording, or end it."""
-        if self._picture is not None:
-            self._picture.toggle_recording()
-
-
-class LivePicture:
-    """A session and the collector that fills it (`tui.model.picture.Picture`)."""
-
-    news = ""
-
-    def __init__(
-        self, session: "Session", collector: "Collector", clock: "Clock" = real_clock
-    ) -> None:
-        self._session = session
-        self._collector = collector
-        self._clock = clock
-        self._pictured_ns: int | None = None
-
-    def start(self) -> None:
-        """Open the sources, on the collector's thread."""
-        self._collector.start()
-
-    def snapshot(self) -> Snapshot:
-        """The picture at this moment. What was not heard while this process was stopped is no
-        silence of the run's, so then it is listened for first."""
-        from .collector import STOPPED_NS
-
-        now_ns, before_ns = self._clock.now_ns(), self._pictured_ns
-        late = before_ns is not None and now_ns - before_ns > STOPPED_NS
-        if late and self._collector.was_stopped(now_ns):
-            self._collector.listen()
-        self._pictured_ns = self._clock.now_ns()
-        return self._session.snapshot(self._pictured_ns, self._clock.now_unix())
-
-    def close(self) -> None:
-        """Let go of the target."""
-        self._collector.stop()
-
-
-# A live picture that can be written to a file while it is looked at.
 
 MOST_EVENTS: Final = 50
 """As in a snapshot without any of ours."""
+LAST_TURN_S: Final = 2.0
+"""Longest that `close` waits for a source in the middle of a poll."""
+
+HeaderFrom = Callable[[int | None], Header]
+"""The header of a recording that begins at this time, ns; None: now."""
 
 
-class RecordablePicture:
-    """A picture, the tape of its session, and at most one recording."""
+class Connection(NamedTuple):
+    """What a process is watched by."""
 
-    def __init__(
-        self,
-        picture: SnapshotProvider,
-        tape: Tape,
-        header: Callable[[int | None], Header],
-        clock: "Clock" = real_clock,
-    ) -> None:
-        self._picture = picture
-        self._tape = tape
-        self._header = header
+    session: "Session"
+    sources: list[Source]
+    header: HeaderFrom
+
+
+Connect = Callable[[Tape], Connection]
+"""Raises a GpuwatchError that says why where the process cannot be watched."""
+
+
+class LiveProvider:
+    """Watches a process on a thread of its own (`tui.model.provider.TimeTravelProvider`).
+
+    The thread connects, collects, judges and publishes; readers get the last snapshot and never
+    wait. It begins with the first snapshot that is read after `start`: the frame before has reached
+    the terminal by then, and what connecting loads does not hold it up.
+    """
+
+    plays = False
+    hurries = False
+
+    def __init__(self, first: Snapshot, connect: Connect, clock: Clock = real_clock) -> None:
+        """`first` is shown until there is more; it becomes an ended one where connecting fails."""
+        self.recording = LiveRecording(clock)
+        self._connect = connect
+        self._connection: Connection | None = None
         self._clock = clock
-        self._recorder: Recorder | None = None
-        self._events: list[Event] = []
-        self.fault: str | None = None
-        """Why a recording ended that nobody ended."""
-        self.news = ""
-        """What was said last about a recording."""
+        self._lock = Lock()
+        """Held while a snapshot is put in place, and by no reader."""
+        self._collected = first
+        self._published = first
+        self._is_read = False
+        self._fault: BaseException | None = None
+        """A mistake of ours that ended the thread."""
+        self._history: History | None = None
+        """There is one as soon as somebody asks for moments: a stream of lines does not."""
+        self._is_started = False
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="collector", daemon=True)
+
+    def connect(self) -> "LiveProvider":
+        """Connect now and not on the thread; returns itself. Raises as `Connect` does."""
+        self._connection = self._connect(self.recording.tape)
+        self.recording.header = self._connection.header
+        now_ns, now_unix = self._clock.now_ns(), self._clock.now_unix()
+        self._publish(self._connection.session.snapshot(now_ns, now_unix))
+        return self
 
     def start(self) -> None:
-        """Open the sources."""
-        self._picture.start()
+        """Watch, from the next snapshot on that somebody reads."""
+        self._is_started = True
 
     def snapshot(self) -> Snapshot:
-        """The picture at this moment, and what became of the recording."""
-        now = self._picture.snapshot()
-        self._settle()
-        recorder = self._recorder
-        if recorder is None and not self._events:
-            return now
-        events = sorted((*now.events, *self._events), key=lambda event: event.t_ns)
-        status = replace(now.status, recording=str(recorder.path) if recorder else None)
-        return replace(now, status=status, events=tuple(events[-MOST_EVENTS:]))
+        """The last that was published. Raises what broke the thread, if anything did."""
+        if self._is_started and not self._thread.ident and not self._stop.is_set():
+            self._thread.start()
+        if self._fault is not None:
+            raise self._fault
+        self._is_read = True
+        return self._published
+
+    def close(self) -> None:
+        """Let go of the process, and end the recording. May be called twice."""
+        self._stop.set()
+        if self._thread.ident:
+            self._thread.join(LAST_TURN_S)
+        self.recording.close()
+
+    @property
+    def reach(self) -> Reach:
+        """From the first snapshot that has anything of the run until now."""
+        newest = self._published
+        if self._history is None:
+            return Reach(newest.t_ns, newest.t_ns)
+        return self._history.reach(newest)
+
+    def moment(self, held_ns: int | None) -> Frame:
+        """The run now, or as it was."""
+        if self._history is None:
+            self._history = History()
+        return self._history.moment(held_ns, self.snapshot())
+
+    def go_to(self, t_ns: int) -> None:
+        """A run cannot go on from its past."""
+
+    def change_speed(self, by: int) -> None:
+        """Nor any faster."""
+
+    @property
+    def news(self) -> str:
+        """The last message about a recording."""
+        return self.recording.news
 
     def toggle_recording(self) -> None:
         """Begin a recording in the current folder, or end the one that runs."""
+        if self._connection is None:
+            return
+        with self._lock:
+            self.recording.toggle(self._published)
+        self._publish(None)
+
+    def _run(self) -> None:
+        try:
+            if self._connection is None:
+                self.connect()
+            assert self._connection is not None
+            session, sources, _ = self._connection
+            publish, is_read, clock = self._publish, self._was_read, self._clock
+            Collector(sources, session, publish, is_read, clock).run(self._stop)
+        except GpuwatchError as error:
+            self._publish(gone(self._published, str(error).splitlines()[0]))
+        except BaseException as error:  # shown by whoever reads next, on a thread that can
+            self._fault = error
+
+    def _was_read(self) -> bool:
+        was_read, self._is_read = self._is_read, False
+        return was_read
+
+    def _publish(self, snapshot: Snapshot | None) -> None:
+        """A newer snapshot, or with None what has become of the recording since the last one."""
+        with self._lock:
+            self._collected = snapshot or self._collected
+            self._published = published = self.recording.shown_in(self._collected)
+        if self._history is not None and snapshot is not None:
+            self._history.keep(published)
+
+
+class LiveRecording:
+    """The recording that is made of a live run: one at a time, and events that say how it went."""
+
+    def __init__(self, clock: Clock = real_clock) -> None:
+        self.tape = Tape()
+        self.header: HeaderFrom | None = None
+        """Known when the process is connected."""
+        self.fault: str | None = None
+        """Why a recording ended that nobody ended."""
+        self.news = ""
+        """The last message about a recording."""
+        self._clock = clock
+        self._recorder: Recorder | None = None
+        self._events: tuple[RunEvent, ...] = ()
+
+    def toggle(self, now: Snapshot) -> None:
+        """Begin one in the current folder, or end the one that runs."""
         if self._recorder is not None:
             self._recorder.ask_to_stop()
             return
-        now = self._picture.snapshot()
         name = file_name(now.script, now.pid, self._clock.now_unix())
-        self.record_to(Path(name), overwrite=False)
+        self.begin(Path(name), overwrite=False)
 
-    def record_to(self, path: Path, overwrite: bool) -> None:
-        """Begin a recording. What goes wrong is said in the events and by `fault`."""
+    def begin(self, path: Path, overwrite: bool) -> None:
+        """Record a process that is connected. `fault` and the events say what goes wrong."""
         from ..recording.recorder import Recorder  # what most sessions never need
 
-        self._recorder = Recorder(path, self._tape, self._header, overwrite)
+        assert self.header is not None
+        self._recorder = Recorder(path, self.tape, self.header, overwrite)
         self._recorder.start()
-        self._say(f"recording to {path}")
+        self._report(f"recording to {path}")
+
+    def shown_in(self, snapshot: Snapshot) -> Snapshot:
+        """The same with the file that is written, and the events of recordings."""
+        self._settle()
+        recorder = self._recorder
+        if recorder is None and not self._events:
+            return snapshot
+        events = sorted((*snapshot.events, *self._events), key=lambda event: event.t_ns)
+        status = replace(snapshot.status, recording=str(recorder.path) if recorder else None)
+        return replace(snapshot, status=status, events=tuple(events[-MOST_EVENTS:]))
 
     def close(self) -> None:
-        """Let go of the target, and end the recording."""
-        self._picture.close()
+        """End it, and wait for the disk."""
         if self._recorder is not None:
             self._recorder.stop()
             self._settle()
 
     def _settle(self) -> None:
-        """Say what became of a recording that is not written any more."""
+        """Report a recording that is not written any more."""
         recorder = self._recorder
         if recorder is None or not (recorder.is_done or recorder.fault):
             return
         self._recorder = None
         self.fault = recorder.fault
         if recorder.fault is None:
-            self._say(f"recorded {recorder.path}")
+            self._report(f"recorded {recorder.path}")
         else:
-            self._say(f"{recorder.path} is not recorded any more: {recorder.fault}")
+            self._report(f"{recorder.path} is not recorded any more: {recorder.fault}")
 
-    def _say(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         self.news = text
-        said = Event(self._clock.now_ns(), None, text, "recording")
-        self._events = [*self._events[1 - MOST_EVENTS :], said]
+        event = RunEvent(self._clock.now_ns(), None, text, "recording")
+        self._events = (*self._events[1 - MOST_EVENTS :], event)
 
 
 def file_name(script: str, pid: int, at_unix: float) -> str:

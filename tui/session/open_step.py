@@ -1,4 +1,4 @@
-"""What the training thread is doing now: the newest of the probe's message and its state page.
+"""What the training thread does now: the newer of the probe's message and its state page.
 
 The page's last mark is one word, a quarter of a second old at most, and it can be read when no
 message comes any more: the process is held up in one call, or has been killed. The message knows
@@ -15,13 +15,13 @@ from .cpu_activity import PhaseSpan
 WAITING = frozenset({marks.FETCH_ENTER, marks.ITERATION, marks.LOADER})
 """Last marks after which the training thread waits for a batch."""
 FRAME_AGE_NS = 5_000_000_000
-"""Stacks come in chunks of seconds: of a younger mark they tell what was before it."""
+"""Stacks come in chunks of seconds: those of a younger mark show what was before it."""
 NOT_MARKING = frozenset({STATE_DISARMED, STATE_UNINSTALLED})
-"""States in which the last mark says nothing any more: the run goes on without us."""
+"""States in which the last mark means nothing any more: the run goes on without us."""
 
 
 class OpenStepStore:
-    """The last word on the open step."""
+    """What is known of the open step."""
 
     def __init__(self) -> None:
         self._open: Open | None = None
@@ -59,11 +59,16 @@ class OpenStepStore:
         if mark is None:
             return None
         kind, since_ns = mark
-        told = self._open
-        evaluating = told is not None and told.evaluating
+        message = self._open
+        evaluating = message is not None and message.evaluating
         phase = marks.OPEN_PHASE.get(kind, "other")
-        if kind == marks.PHASE_ENTER and told and told.since_ns == since_ns and told.user_phase:
-            phase = told.user_phase
+        if (
+            kind == marks.PHASE_ENTER
+            and message
+            and message.since_ns == since_ns
+            and message.user_phase
+        ):
+            phase = message.user_phase
         elif evaluating and phase in ("data", "forward", "other"):
             phase = "evaluation"
         started_ns = self._started_ns()
@@ -80,25 +85,25 @@ class OpenStepStore:
 
     def spans(self, now_ns: int) -> tuple[PhaseSpan, ...]:
         """The waits and the work of the open step until now, as far as they are known."""
-        told, mark = self._open, self._last_mark()
-        if told is None or mark is None or not told.started_ns:
+        message, mark = self._open, self._last_mark()
+        if message is None or mark is None or not message.started_ns:
             return ()
         kind, since_ns = mark
-        waits = kind in WAITING and not told.evaluating
-        known_ns = told.since_ns
-        middle_ns = min(known_ns, told.started_ns + told.data_ns)
-        spans = [(told.started_ns, middle_ns, 0.0), (middle_ns, known_ns, 1.0)]
-        if since_ns == told.since_ns or since_ns > self._sent_ns:
-            # Between the message's mark and a newer one on the page lies what nobody has told yet.
+        waits = kind in WAITING and not message.evaluating
+        known_ns = message.since_ns
+        middle_ns = min(known_ns, message.started_ns + message.data_ns)
+        spans = [(message.started_ns, middle_ns, 0.0), (middle_ns, known_ns, 1.0)]
+        if since_ns == message.since_ns or since_ns > self._sent_ns:
+            # What lies between the message's mark and a newer one on the page is not known yet.
             spans.append((since_ns, now_ns, 0.0 if waits else 1.0))
         return tuple(span for span in spans if span[0] < span[1])
 
     def _last_mark(self) -> tuple[int, int] | None:
         """Kind and time of the newest mark that is known."""
-        told, page = self._open, self._page
+        message, page = self._open, self._page
         if page is not None and page.state in NOT_MARKING:
             return None
-        seen = [(told.since_ns, told.kind)] if told and told.kind else []
+        seen = [(message.since_ns, message.kind)] if message and message.kind else []
         if page is not None and page.open_kind:
             seen.append((page.open_since_ns, page.open_kind))
         if not seen:
@@ -108,7 +113,7 @@ class OpenStepStore:
 
     def _started_ns(self) -> int:
         """Start of the open step; 0 when the message that would say it has not come."""
-        told, page = self._open, self._page
-        if told is None or (page is not None and page.steps > self._steps):
+        message, page = self._open, self._page
+        if message is None or (page is not None and page.steps > self._steps):
             return 0
-        return told.started_ns
+        return message.started_ns

@@ -1,4 +1,4 @@
-"""The picture of a recording that plays: the same session, at the pace of an injected clock."""
+"""A recording that plays: the same session, at the pace of an injected clock."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,37 +15,36 @@ from .history import Keyframes, Spacings
 from .judge import Engine
 from .session import Session
 
-# What was played of a recording so far: its session, and pictures of its past.
-
 NEAR_NS: Final = 60_000_000_000
 """Before the moment that somebody jumps to, everything is judged as it was for this long: the
-verdict's window, and more looks than any of its decisions waits for."""
+verdict's window, and more verdicts than any of its decisions waits for."""
 FAR_EVERY_NS: Final = 30_000_000_000
 """And before that only so often: judging was most of what a jump costs."""
 SPACINGS_NS: Final[Spacings] = ((120 * 10**9, 10**9), (3_600 * 10**9, 10 * 10**9))
-"""Pictures of what was played: closer together than those of a live run, for one plays on from
+"""Snapshots of what was played: closer together than those of a live run, for one plays on from
 them."""
 
 
 class Played:
-    """Only ever goes forward; what lies behind is remembered, thinned out with its age."""
+    """What was played of a recording so far. It only goes forward; what lies behind is remembered,
+    thinned out with its age."""
 
     def __init__(self, recording: Recording, engine: Engine) -> None:
         header = recording.header
         self._recording = recording
-        self._session = Session(header.pid, header.script, header.started_ns, engine, replayed=True)
+        self._session = Session(header.pid, header.script, header.started_ns, engine)
         self._frames = Keyframes(SPACINGS_NS)
         self._entries: Iterator[Entry] = recording.entries()
         self._next: Entry | None = None
         self._begun = False
         self._newest: Snapshot | None = None
-        self._looked_ns = 0
+        self._judged_ns = 0
         self.played_ns = header.begins_ns
         """As far as it was played."""
         self.until_ns = recording.until_ns
         """Its end; found to be earlier where the file is damaged."""
         self.passed_ns: tuple[int, int] | None = None
-        """The last stretch that was not judged as often as it was when it was recorded."""
+        """The last time that was not judged as often as it was when it was recorded."""
 
     @property
     def earliest_ns(self) -> int:
@@ -68,14 +67,14 @@ class Played:
         return True
 
     def at(self, t_ns: int) -> Snapshot:
-        """The picture at a moment, or the last one where that was not played yet."""
-        newest = self._newest or self._picture()
+        """The snapshot at a moment, or the last one where that was not played yet."""
+        newest = self._newest or self._snapshot()
         return newest if t_ns >= self.played_ns else self._frames.at(t_ns, newest)
 
     def _begin(self) -> None:
-        """The first picture shows that nothing was heard yet: one can come back to it."""
+        """The first snapshot has nothing of the run yet: one can come back to it."""
         self._begun = True
-        self._frames.keep(self._picture())
+        self._frames.keep(self._snapshot())
         self._next = next(self._entries, None)
         if self._next is None:
             self._end()
@@ -85,18 +84,18 @@ class Played:
         if not isinstance(entry, Looked):
             self._session.ingest(entry)
             return
-        if to_ns - entry.t_ns > NEAR_NS and entry.t_ns - self._looked_ns < FAR_EVERY_NS:
+        if to_ns - entry.t_ns > NEAR_NS and entry.t_ns - self._judged_ns < FAR_EVERY_NS:
             self._pass_over(entry.t_ns)
             return
-        self._looked_ns = entry.t_ns
-        self._session.look(entry.t_ns)
+        self._judged_ns = entry.t_ns
+        self._session.judge(entry.t_ns)
         if self._frames.wants(entry.t_ns, to_ns):
-            self._frames.keep(self._picture(), to_ns)
+            self._frames.keep(self._snapshot(), to_ns)
 
     def _pass_over(self, t_ns: int) -> None:
-        since_ns, until_ns = self.passed_ns or (self._looked_ns, 0)
-        if until_ns < t_ns - 2 * FAR_EVERY_NS:  # another stretch
-            since_ns = self._looked_ns
+        since_ns, until_ns = self.passed_ns or (self._judged_ns, 0)
+        if until_ns < t_ns - 2 * FAR_EVERY_NS:
+            since_ns = self._judged_ns
         self.passed_ns = (since_ns, t_ns)
 
     def _come_to(self, t_ns: int) -> None:
@@ -107,7 +106,7 @@ class Played:
         if self._recording.ends_early:
             self.until_ns = self.played_ns
 
-    def _picture(self) -> Snapshot:
+    def _snapshot(self) -> Snapshot:
         header = self._recording.header
         at_unix = header.started_unix + (self.played_ns - header.started_ns) / 1e9
         self._newest = self._session.snapshot(self.played_ns, at_unix)
@@ -118,29 +117,29 @@ MOST_EVENTS: Final = 50
 """As in a snapshot without ours."""
 SLOWEST, FASTEST = 1 / 8, 64.0
 STALE_NS: Final = 2_000_000_000
-"""Numbers that are older than the moment by this much say of when they are."""
+"""Numbers that are older than the moment by this much have their time beside them."""
 SLICE_NS: Final = 100_000_000
 """Time that a frame may take to come nearer to a moment far ahead: keys are still answered."""
 
 
-class Moments(Protocol):
-    """A clock, real or held."""
+class ReplayClock(Protocol):
+    """`tui.clock`, or one that is moved by hand."""
 
     def now_ns(self) -> int: ...
 
 
-class ReplayedPicture:
-    """Plays a recording (`tui.model.picture.PictureWithPast`).
+class ReplayProvider:
+    """Plays a recording (`tui.model.provider.TimeTravelProvider`).
 
-    It judges where the recorded session judged, on what that had seen, and so says the same; but
-    for what somebody jumps over, as `Played` has it. After the end the last picture stays.
+    It judges when the recorded session did, on the same observations, and so comes to the same
+    verdicts; but for what somebody jumps over, as `Played` has it. After the end the last snapshot
+    stays.
     """
 
     plays = True
-    news = ""
 
     def __init__(
-        self, recording: Recording, engine: Engine, clock: Moments, speed: float = 1.0
+        self, recording: Recording, engine: Engine, clock: ReplayClock, speed: float = 1.0
     ) -> None:
         self._recording = recording
         self._clock = clock
@@ -159,7 +158,7 @@ class ReplayedPicture:
         self._since_ns = self._clock.now_ns()
 
     def snapshot(self) -> Snapshot:
-        """The picture where the replay has come to. Never waits; plays what is due by now."""
+        """Where the replay has come to. Plays what is due by now, for `SLICE_NS` at most."""
         return self.moment(None).snapshot
 
     def close(self) -> None:
@@ -168,12 +167,12 @@ class ReplayedPicture:
 
     @property
     def is_over(self) -> bool:
-        """Everything was shown."""
+        """Everything was played."""
         return self._at_ns() >= self._played.until_ns and not self.hurries
 
     @property
     def reach(self) -> Reach:
-        """From the first picture that is remembered to the end of the recording."""
+        """From the first snapshot that is remembered to the end of the recording."""
         return Reach(self._played.earliest_ns, self._played.until_ns)
 
     def moment(self, held_ns: int | None) -> Frame:
@@ -189,7 +188,7 @@ class ReplayedPicture:
             self.go_to(at_ns)
         shown = self._played.at(at_ns)
         status = replace(shown.status, replay=self._position(at_ns, held_ns, shown.t_ns))
-        events = sorted((*self._told(), *shown.events), key=lambda event: event.t_ns)
+        events = sorted((*self._own_events(), *shown.events), key=lambda event: event.t_ns)
         shown = replace(shown, status=status, events=tuple(events[-MOST_EVENTS:]))
         return Frame(shown, at_ns if shown.t_ns < at_ns and not self.hurries else None, at_ns)
 
@@ -237,8 +236,8 @@ class ReplayedPicture:
         hundredths = (t_ns - self._recording.header.begins_ns) // 10_000_000 % 100
         return self._place(t_ns) + (f".{hundredths:02}" if hundredths else "")
 
-    def _told(self) -> list[Event]:
-        """What this is, and what of it was passed over."""
+    def _own_events(self) -> list[Event]:
+        """What is replayed, and what of it was passed over."""
         header = self._recording.header
         at_unix = header.started_unix + (header.begins_ns - header.started_ns) / 1e9
         at = datetime.fromtimestamp(at_unix)

@@ -1,7 +1,6 @@
-"""One lock around everything that is known about a run."""
+"""Everything that is known about a run: what was observed, the last verdict, its snapshot."""
 
 from dataclasses import replace
-from threading import Lock
 from typing import Final, Protocol
 
 from ..model.observations import AnyObservation
@@ -10,21 +9,19 @@ from ..verdict.window import OpenStep
 from .dispatch import Stores
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
-from .judge import Engine
+from .judge import Annotate, Engine, Judge
 from .step_profile import anchored, folded
 from .steps import SHOWN_ROWS, StepStore
-from .window_builder import Look, step_stats
-
-# The scope of a session, looked at anew every few seconds.
+from .window_builder import Assessment, step_stats
 
 FOLDED_ROWS: Final = 1_200
 """Steps that the samples of 24 s can be folded on."""
 EVERY_NS: Final = 4_000_000_000
-"""It looks back over 24 s, and a look takes 3 to 6 ms: a sixth of its samples are new by then."""
+"""Folding 24 s takes 3 to 6 ms; a sixth of the samples are new by then."""
 
 
 class StepProfileStore:
-    """Folds what one book holds on what the other does."""
+    """The profile of one step, folded anew every few seconds from GPU readings and steps."""
 
     def __init__(self, gpus: GpuStore, steps: StepStore, on_gpu: GpuStepStore) -> None:
         self._gpus = gpus
@@ -34,13 +31,13 @@ class StepProfileStore:
         self._scope: Scope | None = None
 
     def at(self, now_ns: int) -> Scope | None:
-        """The profile of one step; None where the counters or the steps do not tell one."""
+        """The profile of one step; None where the counters or the steps do not give one."""
         if now_ns >= self._due_ns:
             self._due_ns = now_ns + EVERY_NS
-            self._scope = self._look()
+            self._scope = self._fold()
         return self._scope
 
-    def _look(self) -> Scope | None:
+    def _fold(self) -> Scope | None:
         steps = self._steps.last(FOLDED_ROWS)
         if not steps or any(step.count > 1 for step in steps):
             return None  # merged steps are far too short
@@ -51,25 +48,21 @@ class StepProfileStore:
         return anchored(scope, self._on_gpu.between(edges_ns[0], edges_ns[-1]))
 
 
-# What a session tells whoever keeps it for a recording.
-
-
 class Tape(Protocol):
-    """Called under the session's lock, in the order in which things happen; never waits."""
+    """Keeps what a session takes in, for a recording. Never waits."""
 
     def keep(self, observation: AnyObservation) -> AnyObservation:
-        """Take what a source saw; returns it as the recording will have it."""
+        """Keep an observation; returns it as the recording will have it."""
 
     def looked(self, now_ns: int) -> None:
-        """The verdict is being judged at this moment."""
+        """The verdict is judged at this moment."""
 
 
 class Session:
-    """Observations in, pictures out. Both may be called from any thread.
+    """Observations in, snapshots out. Belongs to one thread: the collector's, or the replay's.
 
-    It never reads a clock and never waits for anything but its own lock. `engine` judges inside
-    `snapshot`, at most once a second of the `now_ns` it is given. With `replayed` it judges only in
-    `look`, where the session that was recorded did.
+    It reads no clock. A live session is judged by `judge_if_due`, and notes when on its tape; a
+    replay calls `judge` at the moments that its recording has.
     """
 
     def __init__(
@@ -80,121 +73,119 @@ class Session:
         engine: Engine,
         *,
         tape: Tape | None = None,
-        replayed: bool = False,
+        annotate: Annotate | None = None,
     ) -> None:
-        self._lock = Lock()
         self._tape = tape
-        self._replayed = replayed
         self._pid = pid
         self._started_ns = started_ns
-        self._books = Stores(pid, script, started_ns)
-        self._look = Look(self._books, engine)
-        self._scope = StepProfileStore(self._books.gpus, self._books.steps, self._books.gpu_steps)
+        self._stores = Stores(pid, script, started_ns)
+        self._assessment = Assessment(self._stores, Judge(engine, annotate))
+        self._profile = StepProfileStore(
+            self._stores.gpus, self._stores.steps, self._stores.gpu_steps
+        )
 
     def ingest(self, observation: AnyObservation) -> None:
         """Take what a source saw. Does bookkeeping only."""
-        with self._lock:
-            if self._tape is not None:
-                observation = self._tape.keep(observation)
-            self._books.take(observation)
+        if self._tape is not None:
+            observation = self._tape.keep(observation)
+        self._stores.take(observation)
 
     def monitor_used(self, cpu_percent: float) -> None:
         """The monitor's own CPU over the last second or so, of one core."""
-        with self._lock:
-            self._books.link.monitor_used(cpu_percent)
+        self._stores.link.monitor_used(cpu_percent)
 
-    def snapshot(self, now_ns: int, now_unix: float) -> Snapshot:
-        """The picture at this moment."""
-        with self._lock:
-            return self._picture(now_ns, now_unix)
+    def judge_if_due(self, now_ns: int) -> bool:
+        """Judge if a second has passed, or the run has just ended; whether it did."""
+        run_ns = self._run_ns(now_ns)
+        if not self._assessment.judge.due(run_ns, self._stores.link.ended is not None):
+            return False
+        if self._tape is not None:
+            self._tape.looked(now_ns)
+        self.judge(now_ns)
+        return True
 
-    def look(self, now_ns: int) -> None:
-        """Judge at this moment: for a replay."""
-        with self._lock:
-            run_ns = self._run_ns(now_ns)
-            self._look.again(run_ns, self._open_step(run_ns))
+    def judge(self, now_ns: int) -> None:
+        """Judge at this moment."""
+        run_ns = self._run_ns(now_ns)
+        self._assessment.update(run_ns, self._open_step(run_ns))
 
     def lacks_stacks(self) -> bool:
-        """Whether nothing moves and nobody says where: as of the last look."""
-        return self._look.lacks_stacks
+        """Whether nothing moves and no stack shows where, by the last verdict."""
+        return self._assessment.lacks_stacks
 
     def nearly_stalled(self) -> bool:
-        """Whether nothing has moved for long: as of the last look."""
-        return self._look.nearly_stalled
+        """Whether nothing has moved for long, when it was last judged."""
+        return self._assessment.nearly_stalled
 
-    def _picture(self, now_ns: int, now_unix: float) -> Snapshot:
-        books, look = self._books, self._look
-        judge = look.judge
+    def snapshot(self, now_ns: int, now_unix: float) -> Snapshot:
+        """The run at this moment, with the last verdict. Takes half a millisecond."""
+        stores, assessment = self._stores, self._assessment
+        judge = assessment.judge
         run_ns = self._run_ns(now_ns)
-        open_step = self._open_step(run_ns)
-        if not self._replayed and judge.due(run_ns, books.link.ended is not None):
-            if self._tape is not None:
-                self._tape.looked(now_ns)
-            look.again(run_ns, open_step)
-        stats = step_stats(look.counted(), books.steps.total, look.spreads)
+        stats = step_stats(assessment.counted(), stores.steps.total, assessment.spreads)
         return Snapshot(
             t_ns=now_ns,
             t_unix=now_unix,
             attached_s=max(0, run_ns - self._started_ns) / 1e9,
-            hello=books.hello,
-            script=books.script,
+            hello=stores.hello,
+            script=stores.script,
             pid=self._pid,
             status=self._status(now_ns, stats),
             verdict=judge.verdict,
             steps=stats,
-            recent=books.steps.last(SHOWN_ROWS),
-            open_step=open_step,
-            loaders=books.loaders.all(),
+            recent=stores.steps.last(SHOWN_ROWS),
+            open_step=self._open_step(run_ns),
+            loaders=stores.loaders.all(),
             sawtooth=self._sawtooth(run_ns),
-            memory=books.memory.view(judge.memory_grows, judge.trends),
-            stacks=look.stacks,
-            trees=look.trees,
-            processes=books.processes.processes,
-            cores=books.processes.cores,
-            gpus=books.gpus.gpus,
-            activity=books.gpus.newest(),
+            memory=stores.memory.view(judge.memory_grows, judge.trends),
+            stacks=assessment.stacks,
+            trees=assessment.trees,
+            processes=stores.processes.processes,
+            cores=stores.processes.cores,
+            gpus=stores.gpus.gpus,
+            activity=stores.gpus.newest(),
             series=(
-                *books.gpus.series(),
-                *books.memory.levels.series(),
-                *books.processes.series,
+                *stores.gpus.series(),
+                *stores.memory.levels.series(),
+                *stores.processes.series,
             ),
-            scope=self._scope.at(run_ns),
-            events=books.events.newest(),
-            gpu_phases=look.gpu_phases,
-            recent_gpu=books.gpu_steps.recent,
-            gpu_memory=books.gpu_steps.memory,
+            scope=self._profile.at(run_ns),
+            events=stores.events.newest(),
+            gpu_phases=assessment.gpu_phases,
+            recent_gpu=stores.gpu_steps.recent,
+            gpu_memory=stores.gpu_steps.memory,
             timeline=judge.timeline,
             summary=judge.summary,
-            ranks=books.ranks.ranks,
-            world_size=books.ranks.world_size,
+            ranks=stores.ranks.ranks,
+            world_size=stores.ranks.world_size,
             trends=judge.trends,
-            surroundings=books.processes.surroundings(),
-            sampled=look.told_by_samples if books.link.unprobed else None,
+            surroundings=stores.processes.surroundings(),
+            sampled=assessment.told_by_samples if stores.link.unprobed else None,
         )
 
     def _run_ns(self, now_ns: int) -> int:
-        """What was open when the process ended stays as old as it was then."""
-        ended = self._books.link.ended
+        """Time stops for the run when its process ends: what was open stays as old as it was."""
+        ended = self._stores.link.ended
         return min(now_ns, ended.t_ns) if ended else now_ns
 
     def _open_step(self, run_ns: int) -> OpenStep | None:
-        books = self._books
-        return books.open.at(run_ns, *books.stacks.where(run_ns, books.open.marked_ns))
+        stores = self._stores
+        return stores.open.at(run_ns, *stores.stacks.where(run_ns, stores.open.marked_ns))
 
     def _status(self, now_ns: int, stats: StepStats | None) -> Status:
-        """The link's, with the cost of the device marks added to that of the host's."""
-        status = self._books.link.status(now_ns)
-        on_device_ns = self._books.gpu_steps.cost_ns_a_step
+        """Of the connection, with the cost of the device marks added to the host's."""
+        status = self._stores.link.status(now_ns)
+        on_device_ns = self._stores.gpu_steps.cost_ns_a_step
         if stats is None or on_device_ns is None:
             return status
         share = (status.cost_share or 0.0) + on_device_ns / 1e9 * stats.steps_s
         return replace(status, cost_share=share)
 
     def _sawtooth(self, now_ns: int) -> Sawtooth | None:
-        books = self._books
-        edges = books.edges.edges()
-        gpu = books.gpus.sawtooth(edges)
+        stores = self._stores
+        edges = stores.edges.edges()
+        gpu = stores.gpus.sawtooth(edges)
         if gpu is not None:
             return gpu
-        spans = books.open.spans(now_ns)
-        return books.computing.sawtooth(spans, edges, bool(books.gpus.gpus))
+        spans = stores.open.spans(now_ns)
+        return stores.computing.sawtooth(spans, edges, bool(stores.gpus.gpus))

@@ -113,7 +113,7 @@ class _Sorting:
 
 
 class SortedStacks:
-    """Sorts what one book holds by what the others do."""
+    """Sorts what one store holds by what the others do."""
 
     def __init__(
         self, stacks: StackStore, gpus: GpuStore, on_gpu: GpuStepStore, steps: StepStore
@@ -128,7 +128,7 @@ class SortedStacks:
         self._made: StackTrees | None = None
         self._made_of: tuple[object, ...] = ()
 
-    def look(self, now_ns: int, apart: Collection[int]) -> StackTrees | None:
+    def merged(self, now_ns: int, apart: Collection[int]) -> StackTrees | None:
         """The trees, without the workers of these pids; None without a sample. The same object as
         before while nothing has changed."""
         chunks = self._stacks.chunks

@@ -1,4 +1,4 @@
-"""The slow part, once a second: stacks summed up, pace looked at, the verdict judged."""
+"""What is worked out once a second: merged stacks, the window of steps, the verdict."""
 
 from collections.abc import Sequence
 from operator import truediv
@@ -22,18 +22,16 @@ from ..verdict.window import (
 from ..verdict.window_selection import Choice, choose_window, warm_after
 from .dispatch import Stores
 from .gpu import GpuStore
-from .judge import Engine, Judge
+from .judge import Judge
 from .processes import ProcessStore
 from .stack_samples import HOST, LOADING, StackSampleStore
 from .stacks import StackStore
 from .stacks_by_gpu_state import SortedStacks
 from .steps import RECENT_ROWS, Spreads, percentile, phases_of, spreads_of
 
-# What the verdict is told of a run without a probe: its samples, beside its processes and GPUs.
-
 
 def sampled(
-    book: StackSampleStore,
+    store: StackSampleStore,
     stacks: StackStore,
     processes: ProcessStore,
     gpus: GpuStore,
@@ -41,24 +39,24 @@ def sampled(
 ) -> Sampled:
     """As of now."""
     return Sampled(
-        samples=len(book.spans),
-        shares={phase: share for phase, share in book.shares().items()},
-        serial=book.serial,
-        loading=book.places(LOADING),
-        host=book.places(HOST),
-        period_ns=book.period_ns(),
-        still=_still(book, stacks, processes, gpus, now_ns),
+        samples=len(store.spans),
+        shares={phase: share for phase, share in store.shares().items()},
+        serial=store.serial,
+        loading=store.places(LOADING),
+        host=store.places(HOST),
+        period_ns=store.period_ns(),
+        still=_still(store, stacks, processes, gpus, now_ns),
     )
 
 
 def _still(
-    book: StackSampleStore,
+    store: StackSampleStore,
     stacks: StackStore,
     processes: ProcessStore,
     gpus: GpuStore,
     now_ns: int,
 ) -> Still | None:
-    unmoved = book.unmoved()
+    unmoved = store.unmoved()
     if unmoved is None:
         return None
     host = processes.host_use(unmoved.since_ns, now_ns)
@@ -130,20 +128,20 @@ def step_stats(
 
 
 def _samples_a_second(steps: Sequence[Step]) -> float | None:
-    """Over the steps whose batches were looked at; None when none was."""
-    looked = [(step.samples, step.end_ns - step.start_ns) for step in steps if step.samples]
-    wall_ns = sum(ns for _, ns in looked)
+    """Over the steps whose batch size is known; None without any."""
+    sized = [(step.samples, step.end_ns - step.start_ns) for step in steps if step.samples]
+    wall_ns = sum(ns for _, ns in sized)
     if not wall_ns:
         return None
-    return sum(samples for samples, _ in looked) / (wall_ns / 1e9)
+    return sum(samples for samples, _ in sized) / (wall_ns / 1e9)
 
 
-class Look:
-    """What was made of the books at the last look."""
+class Assessment:
+    """What was concluded from the stores when they were last judged."""
 
-    def __init__(self, books: Stores, engine: Engine) -> None:
-        self._books = books
-        self.judge = Judge(engine)
+    def __init__(self, stores: Stores, judge: Judge) -> None:
+        self._stores = stores
+        self.judge = judge
         self.spreads: Spreads | None = None
         """Of the verdict's steps."""
         self.gpu_phases: GpuPhases | None = None
@@ -162,119 +160,119 @@ class Look:
         self._warm_step = 0
         """Last of the warm-up: what is held of the first steps does not tell it for ever."""
         self._sampled = StackSampleStore()
-        self._sorted = SortedStacks(books.stacks, books.gpus, books.gpu_steps, books.steps)
+        self._sorted = SortedStacks(stores.stacks, stores.gpus, stores.gpu_steps, stores.steps)
 
-    def again(self, now_ns: int, open_step: OpenStep | None) -> None:
-        """Look anew."""
-        books = self._books
-        sampled_trees = self._sorted.look(now_ns, books.loaders.evaluating_pids())
-        standing = books.stacks.dumps.standing(books.open.marked_ns)
+    def update(self, now_ns: int, open_step: OpenStep | None) -> None:
+        """Judge what the stores hold now."""
+        stores = self._stores
+        sampled_trees = self._sorted.merged(now_ns, stores.loaders.evaluating_pids())
+        standing = stores.stacks.dumps.standing(stores.open.marked_ns)
         self.stacks = sampled_trees.all.summary if sampled_trees else None
         self.trees = sampled_trees or (standing.trees if standing else None)
-        if books.link.unprobed:
-            self._sampled.update(books.stacks.chunks)
+        if stores.link.unprobed:
+            self._sampled.update(stores.stacks.chunks)
             self.told_by_samples = sampled(
-                self._sampled, books.stacks, books.processes, books.gpus, now_ns
+                self._sampled, stores.stacks, stores.processes, stores.gpus, now_ns
             )
-        self._choice = choose_window(books.steps.all(), self._choice.cut_ns)
+        self._choice = choose_window(stores.steps.all(), self._choice.cut_ns)
         chosen = self._choice.steps
         self.spreads = spreads_of(self.counted())
-        gpu_rows = books.gpu_steps.between(chosen[0].start_ns, chosen[-1].end_ns) if chosen else ()
-        self.gpu_phases = books.gpu_steps.phases(gpu_rows)
+        gpu_rows = stores.gpu_steps.between(chosen[0].start_ns, chosen[-1].end_ns) if chosen else ()
+        self.gpu_phases = stores.gpu_steps.phases(gpu_rows)
         if self._choice.change is not None and chosen:
-            books.events.pace_changed(chosen[0], self._choice.change)
-        self._warm_step = max(self._warm_step, warm_after(books.steps.last(RECENT_ROWS)))
-        said = self.judge.look(self._window(now_ns, open_step, gpu_rows))
+            stores.events.pace_changed(chosen[0], self._choice.change)
+        self._warm_step = max(self._warm_step, warm_after(stores.steps.last(RECENT_ROWS)))
+        changed = self.judge.judge(self._window(now_ns, open_step, gpu_rows))
         is_stalled = self.judge.verdict.finding.kind == "stalled"
-        self.lacks_stacks = is_stalled and books.link.lacks("stacks") and standing is None
+        self.lacks_stacks = is_stalled and stores.link.lacks("stacks") and standing is None
         self.nearly_stalled = open_step is not None and is_near(
-            open_step, books.steps.last(RECENT_ROWS), ended=books.link.marks_are_over
+            open_step, stores.steps.last(RECENT_ROWS), ended=stores.link.marks_are_over
         )
-        if said:
-            books.events.say("verdict", now_ns, books.steps.total or None, said)
+        if changed:
+            stores.events.say("verdict", now_ns, stores.steps.total or None, changed)
 
     def counted(self) -> tuple[Step, ...]:
-        """The steps that the numbers speak of: the verdict's, and those since its last look."""
+        """The steps of the statistics: the verdict's, and those since it was judged."""
         chosen = self._choice.steps
         if not chosen:
-            return self._books.steps.last(RECENT_ROWS)
-        return chosen + self._books.steps.after(chosen[-1].end_ns)
+            return self._stores.steps.last(RECENT_ROWS)
+        return chosen + self._stores.steps.after(chosen[-1].end_ns)
 
     def _window(
         self, now_ns: int, open_step: OpenStep | None, gpu_rows: tuple[GpuStep, ...]
     ) -> Window:
         """Of stack samples where there is no probe, else of steps."""
-        if self._books.link.unprobed and self.told_by_samples is not None:
+        if self._stores.link.unprobed and self.told_by_samples is not None:
             return self._sample_window(now_ns, self.told_by_samples)
-        books, steps = self._books, self._choice.steps
-        host = books.processes.host_use(*_extent(steps))
+        stores, steps = self._stores, self._choice.steps
+        host = stores.processes.host_use(*_extent(steps))
         return StepWindow(
             now_ns=now_ns,
             steps=steps,
-            steps_seen=books.steps.total,
+            steps_seen=stores.steps.total,
             warmup_left=self._choice.warmup_left,
-            all_recent=books.steps.last(RECENT_ROWS),
-            loaders=books.loaders.training(),
-            cores=books.processes.cores,
-            machine_cpu_percent=books.processes.machine_cpu_percent,
+            all_recent=stores.steps.last(RECENT_ROWS),
+            loaders=stores.loaders.training(),
+            cores=stores.processes.cores,
+            machine_cpu_percent=stores.processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
-            workers=books.processes.worker_use(books.loaders.evaluating_pids()),
+            workers=stores.processes.worker_use(stores.loaders.evaluating_pids()),
             stacks=self.stacks,
-            memory=books.memory.main.all(),
-            worker_memory=books.memory.workers.all(),
-            memory_limit_bytes=books.memory.limit_bytes,
+            memory=stores.memory.main.all(),
+            worker_memory=stores.memory.workers.all(),
+            memory_limit_bytes=stores.memory.limit_bytes,
             open_step=open_step,
-            gpu_present=bool(books.gpus.gpus),
-            ended=books.link.ended is not None,
-            killed=books.link.killed,
-            missing=books.link.missing,
+            gpu_present=bool(stores.gpus.gpus),
+            ended=stores.link.ended is not None,
+            killed=stores.link.killed,
+            missing=stores.link.missing,
             gpu_steps=gpu_rows,
-            gpu_clocked=books.gpu_steps.clocked,
+            gpu_clocked=stores.gpu_steps.clocked,
             activity=self._activity(steps),
-            gpu_memory=books.gpu_steps.memory,
-            gpu_memory_limit_bytes=room_of(books.gpus.gpus, books.gpu_steps.memory),
-            settings=books.settings,
+            gpu_memory=stores.gpu_steps.memory,
+            gpu_memory_limit_bytes=room_of(stores.gpus.gpus, stores.gpu_steps.memory),
+            settings=stores.settings,
             thread_cpu=host.thread_cpu,
             run_delay=host.run_delay,
             cpu_throttled=host.cpu_throttled,
             others_cores=host.others_cores,
             beside_cores=host.beside_cores,
             warm_step=self._warm_step,
-            moments=books.moments.all(),
-            workers_grown=books.memory.workers_grown,
-            late_rank=books.ranks.late,
+            moments=stores.moments.all(),
+            workers_grown=stores.memory.workers_grown,
+            late_rank=stores.ranks.late,
         )
 
     def _sample_window(self, now_ns: int, sampled: Sampled) -> SampleWindow:
-        books, spans = self._books, self._sampled.spans
-        host = books.processes.host_use(*_extent(spans))
+        stores, spans = self._stores, self._sampled.spans
+        host = stores.processes.host_use(*_extent(spans))
         return SampleWindow(
             now_ns=now_ns,
             samples=spans,
             sampled=sampled,
-            cores=books.processes.cores,
-            machine_cpu_percent=books.processes.machine_cpu_percent,
+            cores=stores.processes.cores,
+            machine_cpu_percent=stores.processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
-            workers=books.processes.worker_use(books.loaders.evaluating_pids()),
+            workers=stores.processes.worker_use(stores.loaders.evaluating_pids()),
             stacks=self.stacks,
-            memory=books.memory.main.all(),
-            worker_memory=books.memory.workers.all(),
-            memory_limit_bytes=books.memory.limit_bytes,
-            gpu_present=bool(books.gpus.gpus),
-            ended=books.link.ended is not None,
-            missing=books.link.missing,
+            memory=stores.memory.main.all(),
+            worker_memory=stores.memory.workers.all(),
+            memory_limit_bytes=stores.memory.limit_bytes,
+            gpu_present=bool(stores.gpus.gpus),
+            ended=stores.link.ended is not None,
+            missing=stores.link.missing,
             activity=self._activity(spans),
             thread_cpu=host.thread_cpu,
             run_delay=host.run_delay,
             cpu_throttled=host.cpu_throttled,
             others_cores=host.others_cores,
             beside_cores=host.beside_cores,
-            workers_grown=books.memory.workers_grown,
+            workers_grown=stores.memory.workers_grown,
         )
 
     def _activity(self, spans: Sequence[TimeSpan]) -> GpuActivity | None:
         """What the GPUs did over the window."""
-        return self._books.gpus.between(*_extent(spans)) if spans else None
+        return self._stores.gpus.between(*_extent(spans)) if spans else None
 
 
 def _extent(spans: Sequence[TimeSpan]) -> tuple[int, int]:

@@ -17,8 +17,6 @@ from tests.unit.session.making import MS, finding, verdict
 class FakePicture:
     """Pictures from a function of how many were asked for, 200 ms apart."""
 
-    news = ""
-
     def __init__(self, at: Callable[[int], Snapshot]) -> None:
         self._at = at
         self.asked = 0
@@ -38,7 +36,7 @@ class FakePicture:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "LOOK_S", 0.0)
+    monkeypatch.setattr(watching, "READ_EVERY_S", 0.0)
 
 
 def json_lines(text: str) -> list[dict[str, object]]:

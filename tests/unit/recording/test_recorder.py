@@ -15,7 +15,7 @@ from gpuwatch.tui.recording.recorder import Recorder
 from gpuwatch.tui.recording.rounding import kept
 from gpuwatch.tui.recording.tape import SPAN_NS, Tape
 from gpuwatch.tui.recording.writer import RecordingWriter
-from gpuwatch.tui.session.live import RecordablePicture, file_name
+from gpuwatch.tui.session.live import LiveRecording, file_name
 from tests.tui.fake_run import FakeRun
 from tests.unit.recording.a_run import SETTINGS, START, a_run
 from tests.unit.recording.files import HEADER
@@ -117,8 +117,10 @@ def test_a_file_that_is_there_is_not_replaced_unless_told(tmp_path: Path) -> Non
     assert path.read_bytes() == b"precious"
 
 
-def recordable(tape: Tape) -> RecordablePicture:
-    return RecordablePicture(FakeRun(), tape, header)
+def recordable() -> LiveRecording:
+    recording = LiveRecording()
+    recording.header = header
+    return recording
 
 
 @pytest.mark.parametrize(
@@ -126,16 +128,16 @@ def recordable(tape: Tape) -> RecordablePicture:
     [("/dev/full", "No space left on device"), ("/no/such/folder/x", "No such file or directory")],
 )
 def test_what_goes_wrong_is_said_in_the_picture(path: str, why: str) -> None:
-    picture = recordable(Tape())
-    picture.record_to(Path(path), overwrite=True)
-    assert picture.snapshot().status.recording in (path, None)
-    while picture.fault is None:
-        picture.snapshot()
-    shown = picture.snapshot()
-    assert picture.fault == why
+    recording, now = recordable(), FakeRun().snapshot()
+    recording.begin(Path(path), overwrite=True)
+    shown = recording.shown_in(now)
+    assert shown.status.recording in (path, None)
+    while recording.fault is None:
+        shown = recording.shown_in(now)
+    assert recording.fault == why
     assert shown.status.recording is None
     assert any(why in event.text and path in event.text for event in shown.events)
-    picture.close()
+    recording.close()
 
 
 def test_a_disk_that_fills_up_leaves_whole_frames(
@@ -173,17 +175,16 @@ class _Failing:
 
 def test_a_key_begins_and_ends_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    tape = Tape()
-    tape.keep(Greeted(t_ns=START, hello=HELLO))
-    picture = recordable(tape)
-    picture.toggle_recording()
-    name = picture.snapshot().status.recording
+    control, now = recordable(), FakeRun().snapshot()
+    control.tape.keep(Greeted(t_ns=START, hello=HELLO))
+    control.toggle(now)
+    name = control.shown_in(now).status.recording
     assert name is not None
     assert name.startswith("gpuwatch-train-48213-")
-    picture.toggle_recording()
-    while picture.snapshot().status.recording is not None:
+    control.toggle(now)
+    while control.shown_in(now).status.recording is not None:
         pass
-    shown = picture.snapshot()
+    shown = control.shown_in(now)
     assert shown.status.recording is None
     assert [event.text for event in shown.events[-2:]] == [
         f"recording to {name}",
@@ -192,7 +193,7 @@ def test_a_key_begins_and_ends_a_recording(tmp_path: Path, monkeypatch: pytest.M
     recording = Recording(tmp_path / name)
     assert [type(one) for one in recording.entries()] == [Greeted]
     recording.close()
-    picture.close()
+    control.close()
 
 
 def test_a_name_is_made_of_what_a_shell_takes() -> None:

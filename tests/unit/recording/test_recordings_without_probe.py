@@ -50,14 +50,14 @@ def with_times(seen: StacksSeen, chance: random.Random) -> StacksSeen:
 def told(name: str) -> Snapshot:
     recording = Recording(DEMO / "recordings" / f"{name}.gpuwatch")
     header, chance = recording.header, random.Random(1)
-    session = Session(header.pid, header.script, header.started_ns, Engine(), replayed=True)
+    session = Session(header.pid, header.script, header.started_ns, Engine())
     session.ingest(Missing(t_ns=header.started_ns, source="probe", reason="taken out"))
     last_ns = header.started_ns
     entry: Entry
     for entry in recording.entries():
         last_ns = entry.t_ns
         if isinstance(entry, Looked):
-            session.look(entry.t_ns)
+            session.judge(entry.t_ns)
         elif isinstance(entry, StacksSeen) and not entry.moments_ms:
             session.ingest(with_times(entry, chance))
         elif not isinstance(entry, OF_THE_PROBE):

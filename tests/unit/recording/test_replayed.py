@@ -9,7 +9,7 @@ from gpuwatch.tui.model.observations import AnyObservation, TargetEnded
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.recording.format import Entry
 from gpuwatch.tui.recording.tape import Tape
-from gpuwatch.tui.session.replay import ReplayedPicture
+from gpuwatch.tui.session.replay import ReplayProvider
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
@@ -18,7 +18,7 @@ from gpuwatch.tui.verdict.memory.trends import MemoryTrend
 from gpuwatch.tui.verdict.window import Window
 from tests.unit.recording.a_run import SETTINGS, START, a_run
 from tests.unit.recording.files import opened, recorded
-from tests.unit.session.making import MS, S, ScriptedEngine
+from tests.unit.session.making import MS, S, ScriptedEngine, judged
 
 
 class Witness:
@@ -67,15 +67,15 @@ def live(seen: Sequence[AnyObservation], frame_ms: float) -> tuple[list[Entry], 
     for one in seen:
         while at_ns + frame_ms * MS < one.t_ns:
             at_ns += round(frame_ms * MS)
-            session.snapshot(at_ns, 0.0)
+            judged(session, at_ns, 0.0)
         session.ingest(one)
-    return entries, witness, session.snapshot(seen[-1].t_ns, 0.0)
+    return entries, witness, judged(session, seen[-1].t_ns, 0.0)
 
 
 def replayed(folder: Path, data: bytes, frame_ms: float) -> tuple[Witness, Snapshot]:
     """The recording, looked at as often as that."""
     hand, witness = Hand(), Witness()
-    picture = ReplayedPicture(opened(folder, data), witness, hand)
+    picture = ReplayProvider(opened(folder, data), witness, hand)
     picture.start()
     while not picture.is_over:
         hand.ns += round(frame_ms * MS)
@@ -102,7 +102,7 @@ def test_the_verdicts_are_the_same_however_often_somebody_looks(
 def test_the_last_picture_is_the_same_and_stays(tmp_path: Path) -> None:
     entries, _, then = live(a_run(8), 250)
     hand = Hand()
-    picture = ReplayedPicture(opened(tmp_path, recorded(entries)), Engine(), hand)
+    picture = ReplayProvider(opened(tmp_path, recorded(entries)), Engine(), hand)
     picture.start()
     hand.ns = 100 * S
     now = picture.snapshot()
@@ -119,7 +119,7 @@ def test_the_last_picture_is_the_same_and_stays(tmp_path: Path) -> None:
 def test_it_waits_for_its_start_and_then_keeps_its_pace(tmp_path: Path) -> None:
     entries, _, _ = live(a_run(8), 250)
     hand = Hand()
-    picture = ReplayedPicture(opened(tmp_path, recorded(entries)), Engine(), hand, speed=2.0)
+    picture = ReplayProvider(opened(tmp_path, recorded(entries)), Engine(), hand, speed=2.0)
     hand.ns = 50 * S
     before = picture.snapshot()
     assert (before.steps, before.status.state) == (None, "connecting")
@@ -155,5 +155,5 @@ def test_a_session_without_a_tape_judges_as_ever() -> None:
     engine = ScriptedEngine()
     session = Session(1, "train.py", 0, engine)
     for at_ms in (0, 900, 1_100):
-        session.snapshot(at_ms * MS, 0.0)
+        judged(session, at_ms * MS, 0.0)
     assert len(engine.windows) == 2

@@ -11,7 +11,7 @@ from gpuwatch.tui.model.view_state import ViewState
 from gpuwatch.tui.recording.format import Entry, Looked
 from gpuwatch.tui.recording.rounding import kept
 from gpuwatch.tui.screens.time_travel import TimeNavigation
-from gpuwatch.tui.session.replay import SLICE_NS, Played, ReplayedPicture
+from gpuwatch.tui.session.replay import SLICE_NS, Played, ReplayProvider
 from gpuwatch.tui.verdict.engine import Engine
 from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import opened, recorded
@@ -65,22 +65,22 @@ def hand() -> Hand:
 
 
 @pytest.fixture
-def replay(tmp_path: Path, file: bytes, hand: Hand) -> Iterator[ReplayedPicture]:
+def replay(tmp_path: Path, file: bytes, hand: Hand) -> Iterator[ReplayProvider]:
     """The twelve seconds, begun."""
-    picture = ReplayedPicture(opened(tmp_path, file), Engine(), hand)
+    picture = ReplayProvider(opened(tmp_path, file), Engine(), hand)
     picture.moment(None)
     picture.start()
     yield picture
     picture.close()
 
 
-def place(picture: ReplayedPicture, held_ns: int | None = None) -> str | None:
+def place(picture: ReplayProvider, held_ns: int | None = None) -> str | None:
     """Where the header says that it is."""
     return picture.moment(held_ns).snapshot.status.replay
 
 
 def test_a_held_replay_stands_still_and_goes_on_from_there(
-    replay: ReplayedPicture, hand: Hand
+    replay: ReplayProvider, hand: Hand
 ) -> None:
     hand.ns += 5 * S
     assert place(replay) == "0:05 of 0:12 ▸ 1x"
@@ -94,7 +94,7 @@ def test_a_held_replay_stands_still_and_goes_on_from_there(
 
 
 def test_back_is_what_it_was_and_forward_is_what_it_will_be(
-    replay: ReplayedPicture, hand: Hand
+    replay: ReplayProvider, hand: Hand
 ) -> None:
     hand.ns += 3 * S
     early = replay.snapshot()
@@ -113,19 +113,19 @@ def test_back_is_what_it_was_and_forward_is_what_it_will_be(
 
 
 def test_a_jump_gives_what_playing_gives(tmp_path: Path, file: bytes, hand: Hand) -> None:
-    slow = ReplayedPicture(opened(tmp_path, file), Engine(), hand)
+    slow = ReplayProvider(opened(tmp_path, file), Engine(), hand)
     slow.start()
     for _ in range(44):
         hand.ns += S // 4
         played = slow.snapshot()
-    jumped = ReplayedPicture(opened(tmp_path, file), Engine(), Hand())
+    jumped = ReplayProvider(opened(tmp_path, file), Engine(), Hand())
     jumped.start()
     reached = jumped.moment(START + 11 * S).snapshot
     assert (reached.verdict, reached.timeline) == (played.verdict, played.timeline)
     assert (reached.steps, reached.events[1:]) == (played.steps, played.events[1:])
 
 
-def test_the_start_and_the_end_can_be_reached_and_left(replay: ReplayedPicture) -> None:
+def test_the_start_and_the_end_can_be_reached_and_left(replay: ReplayProvider) -> None:
     assert place(replay, replay.reach.latest_ns) == "0:12 of 0:12 ■ over"
     assert replay.is_over
     start = replay.moment(replay.reach.earliest_ns)
@@ -135,7 +135,7 @@ def test_the_start_and_the_end_can_be_reached_and_left(replay: ReplayedPicture) 
     assert place(replay) == "0:00 of 0:12 ▸ 1x"
 
 
-def test_it_plays_through_the_past_and_on(replay: ReplayedPicture, hand: Hand) -> None:
+def test_it_plays_through_the_past_and_on(replay: ReplayProvider, hand: Hand) -> None:
     hand.ns += 8 * S
     replay.moment(None)
     replay.go_to(START + 6 * S)
@@ -150,7 +150,7 @@ def test_it_plays_through_the_past_and_on(replay: ReplayedPicture, hand: Hand) -
     assert len(set(totals)) >= 9
 
 
-def test_its_speed_is_doubled_and_halved_within_bounds(replay: ReplayedPicture, hand: Hand) -> None:
+def test_its_speed_is_doubled_and_halved_within_bounds(replay: ReplayProvider, hand: Hand) -> None:
     hand.ns += S
     replay.change_speed(+2)
     hand.ns += S
@@ -162,7 +162,7 @@ def test_its_speed_is_doubled_and_halved_within_bounds(replay: ReplayedPicture, 
 
 
 def test_a_frame_takes_no_longer_than_its_slice_and_says_where_it_goes(
-    replay: ReplayedPicture, hand: Hand
+    replay: ReplayProvider, hand: Hand
 ) -> None:
     end_ns = replay.reach.latest_ns
     hand.tick_ns = SLICE_NS // 50
@@ -177,7 +177,7 @@ def test_a_frame_takes_no_longer_than_its_slice_and_says_where_it_goes(
 
 
 def test_a_replay_that_cannot_keep_its_pace_goes_as_fast_as_it_can(
-    replay: ReplayedPicture, hand: Hand
+    replay: ReplayProvider, hand: Hand
 ) -> None:
     replay.change_speed(+6)
     hand.tick_ns = SLICE_NS // 10
@@ -203,7 +203,7 @@ def test_what_is_far_from_where_one_jumps_is_judged_seldom(
 
 
 def test_what_was_passed_over_is_said(tmp_path: Path, long_file: bytes, hand: Hand) -> None:
-    picture = ReplayedPicture(opened(tmp_path, long_file), ScriptedEngine(), hand)
+    picture = ReplayProvider(opened(tmp_path, long_file), ScriptedEngine(), hand)
     picture.start()
     texts = [event.text for event in picture.moment(START + 390 * S).snapshot.events]
     assert "passed over 0:00 to 5:29: judged every 30 s there" in texts
@@ -211,7 +211,7 @@ def test_what_was_passed_over_is_said(tmp_path: Path, long_file: bytes, hand: Ha
 
 def test_playing_judges_everything(tmp_path: Path, long_file: bytes, hand: Hand) -> None:
     engine = ScriptedEngine()
-    picture = ReplayedPicture(opened(tmp_path, long_file), engine, hand, speed=64)
+    picture = ReplayProvider(opened(tmp_path, long_file), engine, hand, speed=64)
     picture.start()
     while not picture.is_over:
         hand.ns += S // 4
@@ -223,7 +223,7 @@ def test_playing_judges_everything(tmp_path: Path, long_file: bytes, hand: Hand)
 def test_a_damaged_file_ends_where_the_damage_is(tmp_path: Path, file: bytes, hand: Hand) -> None:
     data = bytearray(file)
     data[len(data) * 2 // 3] ^= 0xFF
-    picture = ReplayedPicture(opened(tmp_path, bytes(data)), Engine(), hand)
+    picture = ReplayProvider(opened(tmp_path, bytes(data)), Engine(), hand)
     picture.start()
     where = place(picture, picture.reach.latest_ns)
     assert where is not None
@@ -234,7 +234,7 @@ def test_a_damaged_file_ends_where_the_damage_is(tmp_path: Path, file: bytes, ha
 
 
 def test_keys_while_it_plays_jump_and_while_it_is_held_hold(
-    replay: ReplayedPicture, hand: Hand
+    replay: ReplayProvider, hand: Hand
 ) -> None:
     course, looking = TimeNavigation(replay), ViewState(16)
     hand.ns += 9 * S
@@ -252,7 +252,7 @@ def test_keys_while_it_plays_jump_and_while_it_is_held_hold(
     assert course.change_speed(+1)
 
 
-def test_one_step_back_is_where_a_step_begins(replay: ReplayedPicture, hand: Hand) -> None:
+def test_one_step_back_is_where_a_step_begins(replay: ReplayProvider, hand: Hand) -> None:
     course, looking = TimeNavigation(replay), ViewState(10)
     hand.ns += 6 * S
     looking = course.paused(looking)
@@ -269,7 +269,7 @@ def test_one_step_back_is_where_a_step_begins(replay: ReplayedPicture, hand: Han
     assert course.moment(looking).snapshot.status.replay == "0:05.79 of 0:12 ■ paused"
 
 
-def test_one_step_on_goes_beyond_what_was_played(replay: ReplayedPicture, hand: Hand) -> None:
+def test_one_step_on_goes_beyond_what_was_played(replay: ReplayProvider, hand: Hand) -> None:
     course, looking = TimeNavigation(replay), ViewState(10)
     hand.ns += 6 * S
     looking = course.paused(looking)
@@ -286,7 +286,7 @@ def test_one_step_on_goes_beyond_what_was_played(replay: ReplayedPicture, hand: 
 def test_far_back_it_says_of_when_the_numbers_are(
     tmp_path: Path, long_file: bytes, hand: Hand
 ) -> None:
-    picture = ReplayedPicture(opened(tmp_path, long_file), ScriptedEngine(), hand)
+    picture = ReplayProvider(opened(tmp_path, long_file), ScriptedEngine(), hand)
     picture.start()
     assert place(picture, START + 390 * S) == "6:30 of 6:39 ■ paused"
     assert place(picture, START + 147 * S) == "2:27 of 6:39 ■ paused: numbers of 2:00"

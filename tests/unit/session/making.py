@@ -227,5 +227,11 @@ def session(*verdicts: Verdict) -> tuple[Session, ScriptedEngine]:
 
 
 def picture(of: Session, at_ms: float) -> Snapshot:
-    """What it shows at that moment."""
-    return of.snapshot(round(at_ms * MS), 1_700_000_000.0)
+    """Its snapshot at that moment, judged if a second has passed."""
+    return judged(of, round(at_ms * MS))
+
+
+def judged(of: Session, now_ns: int, now_unix: float = 1_700_000_000.0) -> Snapshot:
+    """What its collector would publish."""
+    of.judge_if_due(now_ns)
+    return of.snapshot(now_ns, now_unix)

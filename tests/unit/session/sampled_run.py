@@ -17,6 +17,7 @@ from gpuwatch.tui.model.observations import (
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
+from tests.unit.session.making import judged
 from tests.unit.stack_phases.real_stacks import BACKWARD, FETCH, FORWARD, SAVE, STEP, TRAIN, WAIT
 
 S = 1_000_000_000
@@ -134,5 +135,5 @@ def watched(made: Session, seen: Iterable[AnyObservation], seconds: int) -> Snap
     for second in range(1, seconds + 1):
         while left and left[0].t_ns <= second * S:
             made.ingest(left.pop(0))
-        made.snapshot(second * S, 0.0)
-    return made.snapshot(seconds * S, 0.0)
+        judged(made, second * S, 0.0)
+    return judged(made, seconds * S, 0.0)

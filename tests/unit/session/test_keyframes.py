@@ -1,4 +1,4 @@
-"""The past: near pictures close together, far ones apart, nothing beyond an hour."""
+"""The past: near snapshots close together, far ones apart, nothing beyond an hour."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,11 +8,12 @@ import pytest
 from gpuwatch.probe.wire.messages import GpuMemory
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.recording.reader import Recording
-from gpuwatch.tui.session.history import OLD_STEPS, Keyframes, RememberedPicture, with_past
+from gpuwatch.tui.session.history import OLD_STEPS, Keyframes
 from gpuwatch.tui.session.replay import Played
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.window import MemoryPoint
 from tests.processes.command_line import ROOT
+from tests.tui.fake_run import WithHistory
 from tests.unit.faces.pictures import picture
 from tests.unit.session.making import S, steps
 
@@ -88,86 +89,52 @@ def test_a_replay_that_hurries_keeps_what_it_would_have_kept() -> None:
     )
 
 
-class Clocked:
-    """A picture whose clock a test moves."""
+class Clocked(WithHistory):
+    """A run whose clock a test moves."""
 
-    news = ""
-
-    def __init__(self) -> None:
-        self.t_s = 0.0
-        self.closed = self.started = 0
-
-    def start(self) -> None:
-        """Count."""
-        self.started += 1
+    t_s = 0.0
 
     def snapshot(self) -> Snapshot:
-        """The picture now."""
+        """The run now."""
         return at(self.t_s)
-
-    def close(self) -> None:
-        """Count."""
-        self.closed += 1
 
 
 @pytest.fixture
 def run() -> Clocked:
-    """A run."""
-    return Clocked()
-
-
-@pytest.fixture
-def remembered(run: Clocked) -> RememberedPicture:
-    """Its past, after 100 s of frames."""
-    past = RememberedPicture(run)
+    """A run after 100 s of frames."""
+    made = Clocked()
     for quarter in range(401):
-        run.t_s = quarter / 4
-        past.moment(None)
-    return past
+        made.t_s = quarter / 4
+        made.moment(None)
+    return made
 
 
-def test_a_pause_holds_the_very_picture_that_was_seen(
-    run: Clocked, remembered: RememberedPicture
-) -> None:
-    seen = remembered.snapshot()
+def test_a_pause_holds_the_very_picture_that_was_seen(run: Clocked) -> None:
+    seen = run.snapshot()
     run.t_s = 137.0
-    held = remembered.moment(100 * S)
+    held = run.moment(100 * S)
     assert held.snapshot == seen
     assert (held.at_ns, held.newest_ns) == (None, 137 * S)
 
 
-def test_the_past_stays_as_it_was_found_while_it_is_thinned_out(
-    run: Clocked, remembered: RememberedPicture
-) -> None:
-    first = remembered.moment(round(57.3 * S))
+def test_the_past_stays_as_it_was_found_while_it_is_thinned_out(run: Clocked) -> None:
+    first = run.moment(round(57.3 * S))
     assert (first.snapshot.t_ns, first.at_ns) == (57 * S, round(57.3 * S))
     for second in range(101, 400):
         run.t_s = second
-        later = remembered.moment(round(57.3 * S))
+        later = run.moment(round(57.3 * S))
     assert later.snapshot is first.snapshot
     assert later.newest_ns == 399 * S
-    remembered.moment(None)
-    assert remembered.moment(round(57.3 * S)).snapshot.t_ns == 50 * S
+    run.moment(None)
+    assert run.moment(round(57.3 * S)).snapshot.t_ns == 50 * S
 
 
-def test_a_long_pause_forgets_nothing_of_what_goes_on(
-    run: Clocked, remembered: RememberedPicture
-) -> None:
+def test_a_long_pause_forgets_nothing_of_what_goes_on(run: Clocked) -> None:
     for second in range(101, 160):
         run.t_s = second
-        remembered.moment(100 * S)
-    assert remembered.moment(round(140.5 * S)).snapshot.t_ns == 140 * S
-    assert (remembered.reach.earliest_ns, remembered.reach.latest_ns) == (0, 159 * S)
-
-
-def test_a_picture_with_a_past_is_not_given_another(
-    run: Clocked, remembered: RememberedPicture
-) -> None:
-    assert with_past(remembered) is remembered
-    assert isinstance(with_past(run), RememberedPicture)
-    remembered.start()
-    remembered.close()
-    assert (run.started, run.closed) == (1, 1)
+        run.moment(100 * S)
+    assert run.moment(round(140.5 * S)).snapshot.t_ns == 140 * S
+    assert (run.reach.earliest_ns, run.reach.latest_ns) == (0, 159 * S)
 
 
 def test_older_pictures_keep_fewer_steps() -> None:
@@ -198,15 +165,10 @@ def test_older_pictures_are_otherwise_as_they_were() -> None:
 
 
 def test_one_goes_back_to_the_first_picture_that_tells_anything() -> None:
-    class Attaching:
-        """Hears of the run in its third second."""
+    class Attaching(WithHistory):
+        """The run's first message comes in its third second."""
 
-        news = ""
         t_s = 0
-
-        def start(self) -> None: ...
-
-        def close(self) -> None: ...
 
         def snapshot(self) -> Snapshot:
             now = picture(t_ns=self.t_s * S)
@@ -214,9 +176,8 @@ def test_one_goes_back_to_the_first_picture_that_tells_anything() -> None:
             return replace(now, status=replace(now.status, state=state))
 
     run = Attaching()
-    past = RememberedPicture(run)
     for t_s in range(6):
         run.t_s = t_s
-        past.snapshot()
-        earliest_ns = past.reach.earliest_ns
+        run.moment(None)
+        earliest_ns = run.reach.earliest_ns
         assert earliest_ns == (t_s if t_s < 2 else 2) * S

@@ -4,7 +4,7 @@ from msgspec import structs
 
 from gpuwatch.tui.model.observations import GpusSeen, OtherProcess
 from gpuwatch.tui.session.memory import MemoryLevels
-from tests.unit.session.test_memory_books import GIB, GPU, READING, S
+from tests.unit.session.test_memory_stores import GIB, GPU, READING, S
 
 
 def seen(t_s: int, *others: int) -> GpusSeen:

@@ -11,7 +11,7 @@ from tests.unit.session.making import (
     step,
     steps,
 )
-from tests.unit.session.test_gpu_step_book import ROWS, batch
+from tests.unit.session.test_gpu_step_store import ROWS, batch
 
 
 def gpu(percent: float | None, throttles: tuple[str, ...] = ()) -> GpuUse:

@@ -21,17 +21,17 @@ def page(kind: int, since_ms: float, steps: int = 3, state: int = STATE_ARMED) -
 
 
 def told(since_ms: float, **fields: object) -> OpenStepStore:
-    book = OpenStepStore()
+    store = OpenStepStore()
     message = delivered([], since_ms, open=open_at(since_ms, **fields))  # type: ignore[arg-type]
-    book.delivered(message.batch, steps=3)
-    return book
+    store.delivered(message.batch, steps=3)
+    return store
 
 
 def test_nothing_before_the_first_mark() -> None:
-    book = OpenStepStore()
-    assert book.at(5 * MS, None) is None
-    book.page_seen(page(0, 0))
-    assert book.at(5 * MS, None) is None
+    store = OpenStepStore()
+    assert store.at(5 * MS, None) is None
+    store.page_seen(page(0, 0))
+    assert store.at(5 * MS, None) is None
 
 
 def test_a_message_says_the_phase_and_both_ages() -> None:
@@ -43,53 +43,53 @@ def test_a_message_says_the_phase_and_both_ages() -> None:
 
 
 def test_a_frame_is_told_only_of_a_mark_that_is_older_than_the_samples() -> None:
-    book = told(1000, kind=marks.BACKWARD_ENTER)
-    young, old = book.at(1600 * MS, "f (a.py:1)"), book.at(9000 * MS, "f (a.py:1)")
+    store = told(1000, kind=marks.BACKWARD_ENTER)
+    young, old = store.at(1600 * MS, "f (a.py:1)"), store.at(9000 * MS, "f (a.py:1)")
     assert young is not None
     assert old is not None
     assert (young.frame, old.frame) == (None, "f (a.py:1)")
 
 
 def test_the_way_there_is_told_with_the_frame() -> None:
-    book = told(1000, kind=marks.BACKWARD_ENTER)
+    store = told(1000, kind=marks.BACKWARD_ENTER)
     way = ("main (train.py:9)", "f (a.py:1)")
-    young, old = book.at(1600 * MS, way[-1], way), book.at(9000 * MS, way[-1], way)
+    young, old = store.at(1600 * MS, way[-1], way), store.at(9000 * MS, way[-1], way)
     assert young is not None
     assert old is not None
     assert (young.stack, old.stack) == ((), way)
 
 
 def test_the_page_is_fresher_while_the_interpreter_lock_is_held() -> None:
-    book = told(1000, kind=marks.FETCH_LEAVE)
-    book.page_seen(page(marks.OPTIMIZER_ENTER, 1400))
-    step = book.at(9000 * MS, None)
+    store = told(1000, kind=marks.FETCH_LEAVE)
+    store.page_seen(page(marks.OPTIMIZER_ENTER, 1400))
+    step = store.at(9000 * MS, None)
     assert step is not None
     assert step.phase == "optimizer"
     assert step.age_s == pytest.approx(7.6)
 
 
 def test_a_page_that_counts_more_steps_says_nothing_of_the_steps_start() -> None:
-    book = told(1000)
-    book.page_seen(page(marks.FETCH_ENTER, 1400, steps=4))
-    step = book.at(1500 * MS, None)
+    store = told(1000)
+    store.page_seen(page(marks.FETCH_ENTER, 1400, steps=4))
+    step = store.at(1500 * MS, None)
     assert step is not None
     assert step.step_age_s is None
 
 
 def test_an_old_page_does_not_win() -> None:
-    book = told(1000, kind=marks.BACKWARD_ENTER)
-    book.page_seen(page(marks.FETCH_LEAVE, 900))
-    step = book.at(1100 * MS, None)
+    store = told(1000, kind=marks.BACKWARD_ENTER)
+    store.page_seen(page(marks.FETCH_LEAVE, 900))
+    step = store.at(1100 * MS, None)
     assert step is not None
     assert step.phase == "backward"
 
 
 @pytest.mark.parametrize("state", [STATE_DISARMED, STATE_UNINSTALLED])
 def test_a_probe_that_stopped_says_nothing_of_now(state: int) -> None:
-    book = told(1000, kind=marks.BACKWARD_ENTER)
-    book.page_seen(page(marks.BACKWARD_ENTER, 1000, state=state))
-    assert book.at(9000 * MS, None) is None
-    assert book.spans(9000 * MS) == ()
+    store = told(1000, kind=marks.BACKWARD_ENTER)
+    store.page_seen(page(marks.BACKWARD_ENTER, 1000, state=state))
+    assert store.at(9000 * MS, None) is None
+    assert store.spans(9000 * MS) == ()
 
 
 def test_a_users_phase_has_its_name_and_evaluation_its_own() -> None:
@@ -102,5 +102,5 @@ def test_a_users_phase_has_its_name_and_evaluation_its_own() -> None:
 
 
 def test_spans_end_with_what_is_going_on_now() -> None:
-    book = told(1000, kind=marks.FETCH_ENTER, started_ns=600 * MS)
-    assert book.spans(1500 * MS) == ((600 * MS, 1000 * MS, True), (1000 * MS, 1500 * MS, False))
+    store = told(1000, kind=marks.FETCH_ENTER, started_ns=600 * MS)
+    assert store.spans(1500 * MS) == ((600 * MS, 1000 * MS, True), (1000 * MS, 1500 * MS, False))

@@ -12,7 +12,7 @@ from gpuwatch.probe.wire.messages import Step
 from gpuwatch.tui.model.observations import Activity, ActivitySeen
 from gpuwatch.tui.model.snapshot import Scope
 from gpuwatch.tui.session.step_profile import PARTS, ProfileSample, folded
-from tests.unit.session.making import delivered, session, step
+from tests.unit.session.making import delivered, judged, session, step
 from tests.unit.verdict.on_gpu import gpu_step
 
 MS = 1_000_000
@@ -179,7 +179,7 @@ def test_a_session_folds_what_it_was_told() -> None:
     held.ingest(
         msgspec.structs.replace(told, batch=msgspec.structs.replace(told.batch, gpu_steps=on_gpu))
     )
-    scope = held.snapshot(edges[-1], 0.0).scope
+    scope = judged(held, edges[-1], 0.0).scope
     assert scope is not None
     assert off_by(scope, waits_then_works) < 16  # its place is right to one of the 12 parts
-    assert held.snapshot(edges[-1] + MS, 0.0).scope is scope
+    assert judged(held, edges[-1] + MS, 0.0).scope is scope

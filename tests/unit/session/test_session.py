@@ -350,7 +350,7 @@ def test_memory_is_bounded_whatever_comes() -> None:
     for i in range(300):
         store.ingest(delivered(steps(50, 50 * i + 1, 50 * i, forward_ms=1)))
     assert len(picture(store, 20_000).recent) == 200
-    assert len(store._books.steps._rows) == 8192
+    assert len(store._stores.steps._rows) == 8192
 
 
 def test_ingest_and_snapshot_from_two_threads() -> None:

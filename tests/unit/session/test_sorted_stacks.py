@@ -131,7 +131,7 @@ def test_an_estimated_time_counts_only_if_the_gpu_had_not_changed_since() -> Non
     assert sorting.busy == bits_of([8, 9])
 
 
-class Books:
+class Stores:
     """All that the sorting looks at."""
 
     def __init__(self) -> None:
@@ -145,18 +145,18 @@ class Books:
             row = Activity(index=0, source="samples", interval_ns=100 * MS, busy=one.value)
             self.gpus.seen(ActivitySeen(t_ns=one.end_ns, gpus=(row,)))
 
-    def look(self, now_ns: int) -> StackTrees:
-        trees = self.sorted.look(now_ns, ())
+    def merged(self, now_ns: int) -> StackTrees:
+        trees = self.sorted.merged(now_ns, ())
         assert trees is not None
         return trees
 
 
 def test_the_trees_of_idle_and_busy_moments() -> None:
-    books = Books()
-    assert books.sorted.look(0, ()) is None
-    books.counted(*[0.0] * 5, *[98.0] * 5, 98.0)
-    books.stacks.seen(chunk({WAIT: bits_of(range(10)), SPIN: bits_of(range(10, 20))}))
-    trees = books.look(2 * S)
+    stores = Stores()
+    assert stores.sorted.merged(0, ()) is None
+    stores.counted(*[0.0] * 5, *[98.0] * 5, 98.0)
+    stores.stacks.seen(chunk({WAIT: bits_of(range(10)), SPIN: bits_of(range(10, 20))}))
+    trees = stores.merged(2 * S)
     assert (trees.sorted_by, trees.timed) == ("gpu", True)
     assert trees.all.summary.main_samples == 20
     assert [(one.frames, one.samples) for one in trees.idle.merged] == [(WAIT, 10)]
@@ -165,42 +165,42 @@ def test_the_trees_of_idle_and_busy_moments() -> None:
 
 
 def test_readings_that_come_late_still_sort() -> None:
-    books = Books()
-    books.counted(0.0)
-    books.stacks.seen(chunk({WAIT: bits_of(range(20))}))
-    assert books.look(1_200 * MS).idle.samples == 2
-    books.counted(*[0.0] * 10, from_ms=100)
-    before = books.look(2 * S)
+    stores = Stores()
+    stores.counted(0.0)
+    stores.stacks.seen(chunk({WAIT: bits_of(range(20))}))
+    assert stores.merged(1_200 * MS).idle.samples == 2
+    stores.counted(*[0.0] * 10, from_ms=100)
+    before = stores.merged(2 * S)
     assert before.idle.samples == 20
-    assert books.look(9 * S) is books.look(10 * S), "nothing has changed"
+    assert stores.merged(9 * S) is stores.merged(10 * S), "nothing has changed"
     assert worth_showing(before) == "idle"
 
 
 def test_where_no_gpu_tells_the_steps_do() -> None:
-    books = Books()
-    books.steps.add(steps(3, data_ms=300, forward_ms=100))
-    books.stacks.seen(chunk({WAIT: bits_of(range(20))}))
-    trees = books.look(2 * S)
+    stores = Stores()
+    stores.steps.add(steps(3, data_ms=300, forward_ms=100))
+    stores.stacks.seen(chunk({WAIT: bits_of(range(20))}))
+    trees = stores.merged(2 * S)
     assert trees.sorted_by == "host"
     assert (trees.idle.samples, trees.busy.samples) == (16, 4)
 
 
 def test_samples_without_times_are_in_all_alone() -> None:
-    books = Books()
-    books.counted(0.0, 0.0)
+    stores = Stores()
+    stores.counted(0.0, 0.0)
     stack = StackCount(role="main", pid=1, thread="t", frames=WAIT, count=19)
-    books.stacks.seen(StacksSeen(t_ns=S, started_ns=0, samples=19, stacks=(stack,)))
-    trees = books.look(2 * S)
+    stores.stacks.seen(StacksSeen(t_ns=S, started_ns=0, samples=19, stacks=(stack,)))
+    trees = stores.merged(2 * S)
     assert (trees.timed, trees.all.samples) == (False, 19)
     assert (trees.idle.trees, trees.busy.trees) == ((), ())
 
 
 def test_workers_of_an_evaluation_are_left_out() -> None:
-    books = Books()
+    stores = Stores()
     worker = StackCount(role="worker", pid=7, thread="t", frames=WAIT, count=19)
-    books.stacks.seen(StacksSeen(t_ns=S, started_ns=0, samples=0, stacks=(worker,)))
-    assert books.look(2 * S).all.summary.worker_samples == 19
-    assert books.sorted.look(3 * S, {7}) is None
+    stores.stacks.seen(StacksSeen(t_ns=S, started_ns=0, samples=0, stacks=(worker,)))
+    assert stores.merged(2 * S).all.summary.worker_samples == 19
+    assert stores.sorted.merged(3 * S, {7}) is None
 
 
 def test_workers_of_epochs_that_are_over_are_not_counted_with_those_that_run() -> None:

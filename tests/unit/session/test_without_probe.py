@@ -15,7 +15,7 @@ from gpuwatch.tui.model.observations import (
     StacksSeen,
 )
 from gpuwatch.tui.model.snapshot import Snapshot
-from tests.unit.session.making import HELLO
+from tests.unit.session.making import HELLO, judged
 from tests.unit.session.sampled_run import (
     NO_GPU,
     S,
@@ -119,7 +119,7 @@ def test_a_healthy_run_is_never_called_bound(seed: int) -> None:
         due = [one for one in seen if (until - 1) * S < one.t_ns <= until * S]
         for one in due:
             made.ingest(one)
-        said_kinds.add(made.snapshot(until * S, 0.0).verdict.finding.kind)
+        said_kinds.add(judged(made, until * S, 0.0).verdict.finding.kind)
     assert said_kinds <= {"warming-up", "healthy"}
 
 
@@ -187,7 +187,7 @@ def test_a_probe_that_comes_takes_over() -> None:
     watched(made, chunks({"data": 1.0, **TRAINS}, 24), 24)
     made.ingest(Missing(t_ns=25 * S, source="probe", reason=""))
     made.ingest(Greeted(t_ns=25 * S, hello=HELLO))
-    snapshot = made.snapshot(26 * S, 0.0)
+    snapshot = judged(made, 26 * S, 0.0)
     assert snapshot.status.mode == "hooks"
     assert snapshot.sampled is None
     assert kinds(snapshot)[0] == "warming-up"
@@ -240,8 +240,8 @@ def test_memory_that_grows_is_told_by_seconds() -> None:
         made.ingest(processes(second * S, 100.0, (), rss_bytes=2**30 + grows * second))
         if second % 2 == 0:
             made.ingest(chunk(second // 2 - 1, ("forward", "backward") * 9))
-        made.snapshot(second * S, 0.0)
-    snapshot = made.snapshot(420 * S, 0.0)
+        judged(made, second * S, 0.0)
+    snapshot = judged(made, 420 * S, 0.0)
     assert kinds(snapshot)[0] == "memory-growth"
     assert snapshot.verdict.finding.headline == "host memory grows 400 MiB per 100 s"
     texts = " ".join(one.text for one in snapshot.verdict.finding.evidence)

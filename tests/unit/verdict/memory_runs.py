@@ -15,7 +15,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
 from gpuwatch.tui.verdict.memory.watch import MemoryWatch
 from gpuwatch.tui.verdict.window import RunEvent, StepWindow
-from tests.unit.session.making import delivered, loader, step
+from tests.unit.session.making import delivered, judged, loader, step
 from tests.unit.verdict.memory_families import Series
 from tests.unit.verdict.windows import GIB, MIB, MS, S
 
@@ -140,7 +140,7 @@ def in_a_session(series: Series, step_ms: float, epoch: int | None = None) -> Sa
             )
         )
         session.ingest(GpusSeen(t_ns=reading.t_ns, gpus=(_gpu(reading.reserved),)))
-        verdict = session.snapshot(reading.t_ns, 0.0).verdict
+        verdict = judged(session, reading.t_ns, 0.0).verdict
         said.take(reading.step, of_memory(verdict))
     return said
 

@@ -11,7 +11,7 @@ from gpuwatch.tui.session.events import RunEventStore
 from gpuwatch.tui.session.memory import MemorySeries
 from gpuwatch.tui.session.window_builder import room_of
 from gpuwatch.tui.verdict.window import MemoryPoint, RunEvent
-from tests.unit.session.making import delivered, loader, process, processes, session, step
+from tests.unit.session.making import delivered, judged, loader, process, processes, session, step
 
 S = 1_000_000_000
 MIB = 1024**2
@@ -35,28 +35,28 @@ def test_a_series_reaches_back_to_the_beginning_in_bounded_room() -> None:
 
 
 def test_moments_of_steps() -> None:
-    book = RunEventStore()
-    book.step_ended(step(3, 0, forward_ms=5))
-    book.step_ended(step(4, 5, forward_ms=5, evaluation_ms=9, checkpoint_ms=1))
-    assert book.all() == (RunEvent(4, "evaluation"), RunEvent(4, "checkpoint"))
+    store = RunEventStore()
+    store.step_ended(step(3, 0, forward_ms=5))
+    store.step_ended(step(4, 5, forward_ms=5, evaluation_ms=9, checkpoint_ms=1))
+    assert store.all() == (RunEvent(4, "evaluation"), RunEvent(4, "checkpoint"))
 
 
 def test_epochs_are_when_a_training_loader_begins_again() -> None:
-    book = RunEventStore()
-    book.loader_told(0, loader())
-    book.loader_told(50, loader(batch_bytes=1_000))
-    book.loader_told(100, loader(iterations=2))
-    book.loader_told(100, loader(key=2))
-    book.loader_told(101, loader(key=2, evaluation=True))
-    book.loader_told(200, loader(iterations=3, worker_pids=(21, 22)))
-    assert book.all() == (RunEvent(100, "epoch"), RunEvent(200, "epoch"), RunEvent(200, "workers"))
+    store = RunEventStore()
+    store.loader_told(0, loader())
+    store.loader_told(50, loader(batch_bytes=1_000))
+    store.loader_told(100, loader(iterations=2))
+    store.loader_told(100, loader(key=2))
+    store.loader_told(101, loader(key=2, evaluation=True))
+    store.loader_told(200, loader(iterations=3, worker_pids=(21, 22)))
+    assert store.all() == (RunEvent(100, "epoch"), RunEvent(200, "epoch"), RunEvent(200, "workers"))
 
 
 def test_a_loader_made_anew_each_epoch_begins_one() -> None:
-    book = RunEventStore()
+    store = RunEventStore()
     for epoch in range(3):
-        book.loader_told(100 * epoch, loader(key=epoch + 1))
-    assert [moment.step for moment in book.all()] == [100, 200]
+        store.loader_told(100 * epoch, loader(key=epoch + 1))
+    assert [moment.step for moment in store.all()] == [100, 200]
 
 
 def test_pages_of_files_are_no_growth() -> None:
@@ -69,7 +69,7 @@ def test_pages_of_files_are_no_growth() -> None:
         main = process(1, rss_bytes=500 * MIB + mapped, file_bytes=mapped)
         worker = process(11, "worker", pss_bytes=90 * MIB + mapped, file_bytes=mapped)
         store.ingest(processes(1_000.0 * second + 500, main, worker))
-        seen = store.snapshot(second * S + S // 2, 0.0).memory
+        seen = judged(store, second * S + S // 2, 0.0).memory
     assert seen.slope_bytes_per_100_steps is None
     assert seen.host_rss_bytes == 1_700 * MIB, "what is resident is told as it is"
     assert {point.bytes for point in engine.windows[-1].memory} == {500 * MIB}
@@ -116,14 +116,14 @@ def test_a_window_holds_the_moments_the_warm_up_and_what_each_worker_has_grown_b
         start_ms = made.end_ns / 1e6
         store.ingest(delivered([made]))
         if number % 50 == 0:
-            store.snapshot(made.end_ns, 0.0)
+            judged(store, made.end_ns, 0.0)
     for at_ms, grown in ((80_000, 0), (90_000, 40)):
         pids = (11, 12)
         workers = [
             process(pid, "worker", pss_bytes=(100 + grown * (pid - 10)) * MIB) for pid in pids
         ]
         store.ingest(processes(at_ms, process(1), *workers))
-    store.snapshot(91 * S, 0.0)
+    judged(store, 91 * S, 0.0)
     newest = engine.windows[-1]
     assert newest.moments == (RunEvent(300, "evaluation"),)
     assert 5 <= newest.warm_step <= 10, "though the first steps are not held any more"

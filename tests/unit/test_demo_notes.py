@@ -4,33 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.tui.cli.demo import DemoEngine
+from gpuwatch.tui.cli.demo import annotate_for
 from gpuwatch.tui.cli.demo_runs import Demo
-from gpuwatch.tui.verdict.engine import Engine
-from gpuwatch.tui.verdict.findings import Kind, Note, Verdict
-from gpuwatch.tui.verdict.window import Window
+from gpuwatch.tui.verdict.findings import Kind, Note
 from tests.unit.session.making import finding, verdict
-from tests.unit.verdict.windows import window
 
 INPUT = Demo("input", "a.py", "input", "workers", "", "")
 COMPUTE = Demo("compute", "a.py", "compute", None, "", "", "healthy")
 SETTING = Note("TF32 is off", None, "hook")
 
 
-class Says(Engine):
-    """Always the same."""
-
-    def __init__(self, said: Verdict) -> None:
-        super().__init__()
-        self._said = said
-
-    def judge(self, window: Window) -> Verdict:
-        return self._said
-
-
 def told(demo: Demo, kind: Kind, sub: str | None) -> list[str]:
     said = replace(verdict(kind), finding=replace(finding(kind), sub=sub), notes=(SETTING,))
-    judged = DemoEngine(demo, Says(said)).judge(window(()))
+    judged = annotate_for(demo, said)
     assert judged.finding == said.finding, "the verdict is what it is"
     return [note.text for note in judged.notes]
 

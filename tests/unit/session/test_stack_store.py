@@ -28,25 +28,25 @@ def chunk(t_ns: int, *stacks: tuple[tuple[str, ...], int]) -> StacksSeen:
 
 
 def test_the_way_is_the_users_frames_and_the_innermost_that_they_call() -> None:
-    book = StackStore()
-    book.seen(chunk(S, (HANG, 20)))
-    assert book.main_way(2 * S) == (*HANG[:3], HANG[5], HANG[6])
-    assert book.main_frame(2 * S) == HANG[6]
+    store = StackStore()
+    store.seen(chunk(S, (HANG, 20)))
+    assert store.main_way(2 * S) == (*HANG[:3], HANG[5], HANG[6])
+    assert store.main_frame(2 * S) == HANG[6]
 
 
 def test_deep_code_of_the_users_is_cut_at_its_outer_end() -> None:
     deep = tuple(f"f{depth} (model.py:{depth})" for depth in range(9))
-    book = StackStore()
-    book.seen(chunk(S, ((*deep, "linear (torch/nn/functional.py:9)"), 20)))
-    assert book.main_way(2 * S) == (*deep[-3:], "linear (torch/nn/functional.py:9)")
+    store = StackStore()
+    store.seen(chunk(S, ((*deep, "linear (torch/nn/functional.py:9)"), 20)))
+    assert store.main_way(2 * S) == (*deep[-3:], "linear (torch/nn/functional.py:9)")
 
 
 def test_it_is_the_stack_that_was_seen_most_and_lately() -> None:
-    book = StackStore()
-    assert book.main_way(S) == ()
-    book.seen(chunk(S, (("a (x.py:1)",), 3), (("b (x.py:2)",), 9)))
-    assert book.main_way(2 * S) == ("b (x.py:2)",)
-    assert book.main_way(60 * S) == (), "nobody knows where it is now"
+    store = StackStore()
+    assert store.main_way(S) == ()
+    store.seen(chunk(S, (("a (x.py:1)",), 3), (("b (x.py:2)",), 9)))
+    assert store.main_way(2 * S) == ("b (x.py:2)",)
+    assert store.main_way(60 * S) == (), "nobody knows where it is now"
 
 
 def worker(pid: int, count: int, *frames: str) -> StackCount:
@@ -71,14 +71,14 @@ def test_workers_stand_where_the_newest_look_found_each_of_them() -> None:
         worker(5, 8, "decode (PIL/ImageFile.py:300)"),
         worker(6, 20, *HANGS),
     )
-    book = StackStore()
-    book.seen(StacksSeen(t_ns=S, started_ns=0, samples=20, stacks=(worker(5, 20, *IDLES),)))
-    book.seen(StacksSeen(t_ns=2 * S, started_ns=S, samples=20, stacks=stacks))
-    making, idle = book.where(3 * S, None).workers
+    store = StackStore()
+    store.seen(StacksSeen(t_ns=S, started_ns=0, samples=20, stacks=(worker(5, 20, *IDLES),)))
+    store.seen(StacksSeen(t_ns=2 * S, started_ns=S, samples=20, stacks=stacks))
+    making, idle = store.where(3 * S, None).workers
     assert (making.pids, making.wait_for_work) == ((5, 6), False)
     assert making.way == ("__getitem__ (photographs.py:30)", "answer (stalled.py:77)")
     assert (idle.pids, idle.wait_for_work) == ((7,), True)
-    assert book.where(60 * S, None).workers == (), "nobody knows where they are now"
+    assert store.where(60 * S, None).workers == (), "nobody knows where they are now"
 
 
 def of_worker(t_ns: int, pid: int, among: tuple[int, ...]) -> StacksSeen:
@@ -88,33 +88,33 @@ def of_worker(t_ns: int, pid: int, among: tuple[int, ...]) -> StacksSeen:
 
 
 def test_a_turn_of_one_worker_says_nothing_of_the_others_nor_of_the_main_thread() -> None:
-    book = StackStore()
-    book.seen(chunk(S, (HANG, 20)))
-    book.seen(of_worker(2 * S, 5, (5, 6, 7)))
-    frame, _, _, workers = book.where(3 * S, None)
+    store = StackStore()
+    store.seen(chunk(S, (HANG, 20)))
+    store.seen(of_worker(2 * S, 5, (5, 6, 7)))
+    frame, _, _, workers = store.where(3 * S, None)
     assert frame == HANG[6], "the newest look at the main thread is the chunk before"
     assert workers == (), "where the other two are nobody knows"
-    book.seen(of_worker(4 * S, 5, (5,)))
-    assert book.where(5 * S, None).workers[0].pids == (5,), "there is no other"
+    store.seen(of_worker(4 * S, 5, (5,)))
+    assert store.where(5 * S, None).workers[0].pids == (5,), "there is no other"
 
 
 def test_what_was_seen_holds_until_something_moves() -> None:
-    book = StackStore()
+    store = StackStore()
     stacks = (*chunk(0, (HANG, 20)).stacks, worker(5, 20, *HANGS))
-    book.seen(StacksSeen(t_ns=9 * S, started_ns=7 * S, samples=20, stacks=stacks))
-    book.seen(of_worker(12 * S, 5, (5, 6)))
-    still = book.where(50 * S, 6 * S)
+    store.seen(StacksSeen(t_ns=9 * S, started_ns=7 * S, samples=20, stacks=stacks))
+    store.seen(of_worker(12 * S, 5, (5, 6)))
+    still = store.where(50 * S, 6 * S)
     assert (still.frame, still.workers[0].pids) == (HANG[6], (5,))
-    moved = book.where(50 * S, 8 * S)
+    moved = store.where(50 * S, 8 * S)
     assert (moved.frame, moved.way, moved.workers) == (None, (), ())
 
 
 def test_of_a_run_that_moves_it_is_known_from_one_chunk_to_the_next() -> None:
-    book = StackStore()
-    book.seen(chunk(20 * S, (HANG, 19)))
-    told = [book.where(now_s * S, now_s * S - S).frame for now_s in range(20, 41)]
-    book.seen(chunk(40 * S, (HANG, 19)))
-    told.append(book.where(41 * S, 40 * S).frame)
+    store = StackStore()
+    store.seen(chunk(20 * S, (HANG, 19)))
+    told = [store.where(now_s * S, now_s * S - S).frame for now_s in range(20, 41)]
+    store.seen(chunk(40 * S, (HANG, 19)))
+    told.append(store.where(41 * S, 40 * S).frame)
     assert set(told) == {HANG[6]}, "chunks are 20 s apart where they are dear"
 
 
@@ -123,8 +123,8 @@ def test_where_nothing_moves_what_was_seen_before_the_last_mark_says_nothing(
     marked_ms: int, known: bool
 ) -> None:
     """The chunk is of 19 s to 20 s."""
-    book = StackStore()
+    store = StackStore()
     stacks = (*chunk(0, (HANG, 19)).stacks, worker(5, 19, *HANGS))
-    book.seen(StacksSeen(t_ns=20 * S, started_ns=19 * S, samples=19, stacks=stacks))
-    stalled = book.where(31 * S, marked_ms * MS)
+    store.seen(StacksSeen(t_ns=20 * S, started_ns=19 * S, samples=19, stacks=stacks))
+    stalled = store.where(31 * S, marked_ms * MS)
     assert (stalled.frame is not None, bool(stalled.workers)) == (known, known)

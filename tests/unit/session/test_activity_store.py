@@ -22,10 +22,10 @@ def reading(at_ms: int, *sms: float, tensor: float | None = 10.0) -> ActivitySee
 
 
 def test_the_picture_shows_the_multiprocessors_of_all_gpus() -> None:
-    book = GpuStore()
+    store = GpuStore()
     for at in range(30):
-        book.seen(reading(100 * at, 30.0, 50.0))
-    saw = book.sawtooth(StepEdges.of((0, 250 * MS)))
+        store.seen(reading(100 * at, 30.0, 50.0))
+    saw = store.sawtooth(StepEdges.of((0, 250 * MS)))
     assert saw is not None
     assert (saw.title, saw.source) == ("SM active %", "gpm 100 ms")
     assert saw.series.interval_ns == 100 * MS
@@ -35,22 +35,22 @@ def test_the_picture_shows_the_multiprocessors_of_all_gpus() -> None:
 
 
 def test_without_the_counters_it_shows_utilization() -> None:
-    book = GpuStore()
+    store = GpuStore()
     for at in range(5):
         row = Activity(index=0, source="utilization", interval_ns=200 * MS, busy=40.0)
-        book.seen(ActivitySeen(t_ns=200 * at * MS, gpus=(row,)))
-    saw = book.sawtooth(NO_STEPS)
+        store.seen(ActivitySeen(t_ns=200 * at * MS, gpus=(row,)))
+    saw = store.sawtooth(NO_STEPS)
     assert saw is not None
     assert (saw.title, saw.source, saw.tensor) == ("GPU busy %", "nvml 200 ms", None)
 
 
 def test_each_gpu_has_its_own_series() -> None:
-    book = GpuStore()
+    store = GpuStore()
     for at in range(30):
-        book.seen(reading(100 * at, 30.0, 50.0))
+        store.seen(reading(100 * at, 30.0, 50.0))
     use = structs.replace(gpu(30.0), power_w=310.0)
-    book.used(GpusSeen(t_ns=1_000 * MS, gpus=(use, structs.replace(use, index=1))))
-    told = {(one.device, one.name): one for one in book.series()}
+    store.used(GpusSeen(t_ns=1_000 * MS, gpus=(use, structs.replace(use, index=1))))
+    told = {(one.device, one.name): one for one in store.series()}
     assert {name for device, name in told if device == 1} == {
         *("sm", "busy", "tensor"),
         *("power", "memory_used"),
@@ -64,55 +64,55 @@ def test_each_gpu_has_its_own_series() -> None:
 
 
 def test_a_source_that_takes_over_goes_on_in_a_series_of_its_own() -> None:
-    book = GpuStore()
+    store = GpuStore()
     for at in range(10):
         row = Activity(index=0, source="utilization", interval_ns=200 * MS, busy=40.0)
-        book.seen(ActivitySeen(t_ns=200 * at * MS, gpus=(row,)))
+        store.seen(ActivitySeen(t_ns=200 * at * MS, gpus=(row,)))
     for at in range(30, 60):
-        book.seen(reading(100 * at, 30.0))
-    (busy,) = (one for one in book.series() if one.name == "busy")
+        store.seen(reading(100 * at, 30.0))
+    (busy,) = (one for one in store.series() if one.name == "busy")
     assert (busy.source, {point.mean for point in busy.levels[0]}) == ("gpm", {95.0})
-    saw = book.sawtooth(NO_STEPS)
+    saw = store.sawtooth(NO_STEPS)
     assert saw is not None
     assert (saw.title, {point.mean for point in saw.series.levels[0]}) == ("SM active %", {30.0})
 
 
 def test_the_newest_second_in_one_number() -> None:
-    book = GpuStore()
-    assert book.newest() == ()
+    store = GpuStore()
+    assert store.newest() == ()
     for at in range(30):
-        book.seen(reading(100 * at, 10.0 if at < 20 else 30.0, 50.0))
-    first, second = book.newest()
+        store.seen(reading(100 * at, 10.0 if at < 20 else 30.0, 50.0))
+    first, second = store.newest()
     assert (first.index, first.sm, first.tensor, first.fp32) == (0, 30.0, 10.0, None)
     assert (second.index, second.sm, second.interval_ns) == (1, 50.0, 1_000 * MS)
 
 
 def test_readings_to_fold_are_gpms_alone() -> None:
-    book = GpuStore()
+    store = GpuStore()
     row = Activity(index=0, source="utilization", interval_ns=200 * MS, busy=40.0)
-    book.seen(ActivitySeen(t_ns=200 * MS, gpus=(row,)))
-    book.seen(reading(300, 20.0, 40.0))
+    store.seen(ActivitySeen(t_ns=200 * MS, gpus=(row,)))
+    store.seen(reading(300, 20.0, 40.0))
     late_ns = LATE_NS["gpm"]
-    assert book.readings() == [(200 * MS - late_ns, 300 * MS - late_ns, 30.0)]
+    assert store.readings() == [(200 * MS - late_ns, 300 * MS - late_ns, 30.0)]
 
 
 def test_means_over_the_time_of_the_window() -> None:
-    book = GpuStore()
+    store = GpuStore()
     for at in range(40):
-        book.seen(reading(100 * at, 20.0 if at < 20 else 80.0, tensor=None))
-    told = book.between(1_950 * MS, 3_900 * MS)
+        store.seen(reading(100 * at, 20.0 if at < 20 else 80.0, tensor=None))
+    told = store.between(1_950 * MS, 3_900 * MS)
     assert told is not None
     assert (told.sm, told.tensor, told.source) == (80.0, None, "gpm")
     assert told.seconds == pytest.approx(2.0, abs=0.1)
-    assert book.between(10_000 * MS, 11_000 * MS) is None
+    assert store.between(10_000 * MS, 11_000 * MS) is None
 
 
 def test_a_power_cap_is_no_throttling() -> None:
-    book = GpuStore()
-    book.seen(reading(1_000, 50.0))
+    store = GpuStore()
+    store.seen(reading(1_000, 50.0))
     for at, reasons in enumerate([("power cap",), ("power cap", "too hot"), (), ("too hot",)]):
-        book.used(GpusSeen(t_ns=(500 + at) * MS, gpus=(gpu(50.0, reasons),)))
-    told = book.between(0, 2_000 * MS)
+        store.used(GpusSeen(t_ns=(500 + at) * MS, gpus=(gpu(50.0, reasons),)))
+    told = store.between(0, 2_000 * MS)
     assert told is not None
     assert told.throttled == 0.5
 
@@ -130,11 +130,11 @@ def shared(*others: OtherProcess, told: bool = True, clock: int = 1980) -> GpusS
 
 
 def of(*seen: GpusSeen) -> GpuActivity:
-    book = GpuStore()
-    book.seen(reading(1_000, 50.0))
+    store = GpuStore()
+    store.seen(reading(1_000, 50.0))
     for one in seen:
-        book.used(one)
-    told = book.between(0, 2_000 * MS)
+        store.used(one)
+    told = store.between(0, 2_000 * MS)
     assert told is not None
     return told
 

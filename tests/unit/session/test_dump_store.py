@@ -17,7 +17,7 @@ from gpuwatch.tui.session.stacks import StackStore
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.thresholds.causes import STALL_FIRST_S
 from gpuwatch.tui.wording.stacks import notes, title, why_not_idle
-from tests.unit.session.making import S, delivered, open_at
+from tests.unit.session.making import S, delivered, judged, open_at
 
 WAY = ("<module> (train.py:19)", "take (train.py:11)")
 HOLDER = ("run (threading.py:982)", "hold (train.py:9)")
@@ -33,19 +33,19 @@ def dump(taken_ns: int) -> DumpSeen:
 
 
 def test_it_says_where_the_thread_is_until_the_next_mark() -> None:
-    book = StackStore()
-    assert book.where(0, None).frame is None
-    book.dumps.seen(dump(5 * S))
-    assert book.where(60 * S, 4 * S)[:3] == (WAY[-1], WAY, "probe")
-    assert book.where(60 * S, 6 * S)[:3] == (None, (), "py-spy")
+    store = StackStore()
+    assert store.where(0, None).frame is None
+    store.dumps.seen(dump(5 * S))
+    assert store.where(60 * S, 4 * S)[:3] == (WAY[-1], WAY, "probe")
+    assert store.where(60 * S, 6 * S)[:3] == (None, (), "py-spy")
 
 
 def test_samples_say_more() -> None:
-    book = StackStore()
-    book.dumps.seen(dump(5 * S))
+    store = StackStore()
+    store.dumps.seen(dump(5 * S))
     sampled = StackCount(role="main", pid=1, thread="", frames=("f (a.py:1)",), count=9)
-    book.seen(StacksSeen(t_ns=6 * S, started_ns=5 * S, samples=9, stacks=(sampled,)))
-    assert book.where(7 * S, 4 * S)[:3] == ("f (a.py:1)", ("f (a.py:1)",), "py-spy")
+    store.seen(StacksSeen(t_ns=6 * S, started_ns=5 * S, samples=9, stacks=(sampled,)))
+    assert store.where(7 * S, 4 * S)[:3] == ("f (a.py:1)", ("f (a.py:1)",), "py-spy")
 
 
 REFUSED = Missing(t_ns=0, source="stacks", reason="py-spy may not look")
@@ -59,7 +59,7 @@ def session_of(*seen: AnyObservation) -> Session:
 
 
 def at(session: Session, seconds: float) -> Snapshot:
-    return session.snapshot(round(seconds * S), 0.0)
+    return judged(session, round(seconds * S), 0.0)
 
 
 MARK = delivered([], 1_000, open=open_at(1_000, kind=marks.BACKWARD_LEAVE))

@@ -16,12 +16,12 @@ def look(t_ms: float, delay: float | None, **fields: float | None) -> ProcessesS
 
 
 def test_means_over_the_stretch_alone() -> None:
-    book = ProcessStore()
-    book.seen(look(500, 90.0, throttled_percent=80.0, others_cpu_percent=200.0, cpu=10.0))
+    store = ProcessStore()
+    store.seen(look(500, 90.0, throttled_percent=80.0, others_cpu_percent=200.0, cpu=10.0))
     for at in range(2, 7):
         fields = {"throttled_percent": 10.0 * at, "others_cpu_percent": 150.0}
-        book.seen(look(1000 * at, 5.0 * at, **fields))
-    use = book.host_use(1_000 * MS, 4_000 * MS)
+        store.seen(look(1000 * at, 5.0 * at, **fields))
+    use = store.host_use(1_000 * MS, 4_000 * MS)
     assert use.run_delay == pytest.approx(0.175), "looks at 2 to 5 s, the last of the window's end"
     assert use.cpu_throttled == pytest.approx(0.35)
     assert use.others_cores == pytest.approx(1.5)
@@ -30,29 +30,29 @@ def test_means_over_the_stretch_alone() -> None:
 
 
 def test_threads_beside_the_training_thread_are_its_own() -> None:
-    book = ProcessStore()
-    book.seen(look(1_000, 5.0, cpu=250.0))
-    assert book.host_use(0, 2_000 * MS).beside_cores == pytest.approx(1.5 + 1.8)
+    store = ProcessStore()
+    store.seen(look(1_000, 5.0, cpu=250.0))
+    assert store.host_use(0, 2_000 * MS).beside_cores == pytest.approx(1.5 + 1.8)
 
 
 def test_what_nobody_told_is_not_zero() -> None:
-    book = ProcessStore()
-    book.seen(look(1_000, None))
-    use = book.host_use(0, 2_000 * MS)
+    store = ProcessStore()
+    store.seen(look(1_000, None))
+    use = store.host_use(0, 2_000 * MS)
     assert (use.run_delay, use.cpu_throttled, use.others_cores) == (None, None, None)
     assert ProcessStore().host_use(0, 2_000 * MS).main_cpu_percent is None
 
 
 def test_a_stretch_without_a_look_is_as_the_newest_one_saw_it() -> None:
-    book = ProcessStore()
-    book.seen(look(1_000, 5.0))
-    book.seen(look(2_000, 30.0))
-    assert book.host_use(2_100 * MS, 2_200 * MS).run_delay == pytest.approx(0.3)
+    store = ProcessStore()
+    store.seen(look(1_000, 5.0))
+    store.seen(look(2_000, 30.0))
+    assert store.host_use(2_100 * MS, 2_200 * MS).run_delay == pytest.approx(0.3)
 
 
 def test_how_long_workers_wait_for_a_core() -> None:
-    book = ProcessStore()
-    book.seen(look(1_000, 5.0))
-    workers = book.worker_use()
+    store = ProcessStore()
+    store.seen(look(1_000, 5.0))
+    workers = store.worker_use()
     assert workers is not None
     assert workers.run_delay == pytest.approx(0.4)

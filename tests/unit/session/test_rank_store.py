@@ -8,7 +8,7 @@ from gpuwatch.probe.wire import marks, page
 from gpuwatch.tui.model.observations import Greeted, RanksSeen, RankUse
 from gpuwatch.tui.recording.rounding import kept
 from gpuwatch.tui.session.ranks import RankStore
-from tests.unit.session.making import HELLO, MS, S, session
+from tests.unit.session.making import HELLO, MS, S, judged, session
 
 PID = 48213
 
@@ -40,12 +40,12 @@ def seen(at_s: float, *ranks: RankUse) -> RanksSeen:
 
 
 def test_means_are_over_the_last_ten_seconds() -> None:
-    book = RankStore(PID)
+    store = RankStore(PID)
     for at_s in range(1, 31):
         slow = {"wall_ns": 3 * S, "data_ns": 2 * S} if at_s > 20 else {}
-        book.seen(seen(at_s, use(0, at_s), use(1, at_s, **slow)))
-    first, second = book.ranks
-    assert (first.is_target, second.is_target, book.world_size) == (True, False, 4)
+        store.seen(seen(at_s, use(0, at_s), use(1, at_s, **slow)))
+    first, second = store.ranks
+    assert (first.is_target, second.is_target, store.world_size) == (True, False, 4)
     assert first.step_ms == 100
     assert first.data_share == pytest.approx(0.2)
     assert first.own_ms == pytest.approx(50)
@@ -55,18 +55,18 @@ def test_means_are_over_the_last_ten_seconds() -> None:
 
 
 def test_long_steps_reach_further_back() -> None:
-    book = RankStore(PID)
+    store = RankStore(PID)
     for at_s in range(1, 61):
         ended = at_s % 20 == 0
         fields = {"counted": int(ended), "wall_ns": 20 * S * ended, "data_ns": S * ended}
-        book.seen(seen(at_s, use(0, at_s, **fields)))
-    assert book.ranks[0].step_ms == 20_000
+        store.seen(seen(at_s, use(0, at_s, **fields)))
+    assert store.ranks[0].step_ms == 20_000
 
 
 def test_without_a_step_nothing_is_known_and_nothing_is_zero() -> None:
-    book = RankStore(PID)
-    book.seen(seen(1, use(0, 1, counted=0, wall_ns=0, data_ns=0, backward_ns=0)))
-    rank = book.ranks[0]
+    store = RankStore(PID)
+    store.seen(seen(1, use(0, 1, counted=0, wall_ns=0, data_ns=0, backward_ns=0)))
+    rank = store.ranks[0]
     assert (rank.step_ms, rank.data_share, rank.own_ms) == (None, None, None)
     assert len(rank.active.levels[0]) == 0
 
@@ -83,24 +83,24 @@ def test_without_a_step_nothing_is_known_and_nothing_is_zero() -> None:
     ],
 )
 def test_the_state(fields: dict[str, Any], state: str) -> None:
-    book = RankStore(PID)
-    book.seen(seen(10, use(0, 10, **fields)))
-    assert book.ranks[0].state == state
+    store = RankStore(PID)
+    store.seen(seen(10, use(0, 10, **fields)))
+    assert store.ranks[0].state == state
 
 
 def test_a_rank_that_was_started_anew_has_no_past() -> None:
-    book = RankStore(PID)
+    store = RankStore(PID)
     for at_s in range(1, 5):
-        book.seen(seen(at_s, use(1, at_s)))
-    book.seen(seen(5, use(1, 5, pid=99, wall_ns=2 * S)))
-    assert book.ranks[0].step_ms == 200
+        store.seen(seen(at_s, use(1, at_s)))
+    store.seen(seen(5, use(1, 5, pid=99, wall_ns=2 * S)))
+    assert store.ranks[0].step_ms == 200
 
 
 def test_activity_is_the_gpus_or_else_what_was_no_wait() -> None:
-    book = RankStore(PID)
+    store = RankStore(PID)
     for at_s in range(1, 5):
-        book.seen(seen(at_s, use(0, at_s, device=2, device_busy_percent=70.0), use(1, at_s)))
-    gpu, host = (rank.active for rank in book.ranks)
+        store.seen(seen(at_s, use(0, at_s, device=2, device_busy_percent=70.0), use(1, at_s)))
+    gpu, host = (rank.active for rank in store.ranks)
     assert (gpu.source, gpu.title) == ("nvml", "GPU busy")
     assert [point.mean for point in gpu.levels[0]] == [70.0] * 4
     assert (host.source, host.title) == ("hook", "not waiting for data")
@@ -113,7 +113,7 @@ def test_the_session_shows_them_and_rounding_keeps_them() -> None:
     told = kept(seen(2, use(0, 2, device_busy_percent=71.234), use(1, 2)))
     assert told == kept(told)
     held.ingest(told)
-    picture = held.snapshot(2 * S, 0.0)
+    picture = judged(held, 2 * S, 0.0)
     assert [rank.rank for rank in picture.ranks] == [0, 1]
     assert picture.world_size == 4
     assert picture.ranks[0].active.levels[0][0].mean == 71.2

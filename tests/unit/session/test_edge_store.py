@@ -6,10 +6,10 @@ from tests.unit.session.making import MS, steps
 
 
 def test_edges_are_the_starts_and_the_newest_end() -> None:
-    book = EdgeStore()
-    assert len(book.edges()) == 0
-    book.ended(steps(3, data_ms=10, forward_ms=30))
-    edges = book.edges()
+    store = EdgeStore()
+    assert len(store.edges()) == 0
+    store.ended(steps(3, data_ms=10, forward_ms=30))
+    edges = store.edges()
     assert [edge // MS for edge in edges] == [0, 40, 80, 120]
     assert edges[-1] == 120 * MS
     assert edges[1:3] == (40 * MS, 80 * MS)
@@ -30,12 +30,12 @@ def test_which_step_ran_at_a_moment() -> None:
 
 
 def test_it_is_bounded_and_what_it_gave_stays() -> None:
-    book = EdgeStore()
+    store = EdgeStore()
     many = steps(1_000, forward_ms=1)
-    book.ended(many)
-    early = book.edges()
+    store.ended(many)
+    early = store.edges()
     were = tuple(early)
     for _ in range(100):
-        book.ended(many)
-    assert len(book.edges()) == HELD + 1
+        store.ended(many)
+    assert len(store.edges()) == HELD + 1
     assert tuple(early) == were

@@ -20,23 +20,23 @@ def batch(rows: list[GpuStep]) -> Batch:
 
 
 def test_rows_are_kept_once() -> None:
-    book = GpuStepStore()
-    book.delivered(batch(ROWS[:12]))
-    book.delivered(batch(ROWS))
-    assert book.between(0, STEPS[-1].end_ns) == tuple(ROWS)
+    store = GpuStepStore()
+    store.delivered(batch(ROWS[:12]))
+    store.delivered(batch(ROWS))
+    assert store.between(0, STEPS[-1].end_ns) == tuple(ROWS)
 
 
 def test_rows_of_a_stretch_of_time() -> None:
-    book = GpuStepStore()
-    book.delivered(batch(ROWS))
-    assert book.between(STEPS[5].start_ns, STEPS[8].end_ns) == tuple(ROWS[5:9])
-    assert book.between(STEPS[5].start_ns, STEPS[8].end_ns - 1) == tuple(ROWS[5:8])
+    store = GpuStepStore()
+    store.delivered(batch(ROWS))
+    assert store.between(STEPS[5].start_ns, STEPS[8].end_ns) == tuple(ROWS[5:9])
+    assert store.between(STEPS[5].start_ns, STEPS[8].end_ns - 1) == tuple(ROWS[5:8])
 
 
 def test_the_rows_in_numbers() -> None:
-    book = GpuStepStore()
-    book.delivered(batch(ROWS))
-    told = book.phases(ROWS)
+    store = GpuStepStore()
+    store.delivered(batch(ROWS))
+    told = store.phases(ROWS)
     assert told is not None
     assert told.steps == 20
     assert told.exposed_ms == pytest.approx(6)
@@ -44,7 +44,7 @@ def test_the_rows_in_numbers() -> None:
     assert told.lag_ms == (0.5, 0.5, 0.5, 0.5)
     assert sum(phase.share for phase in told.phases) == pytest.approx(1)
     assert (told.every, told.cost_us) == (2, 40.0)
-    assert book.cost_ns_a_step == 20_000
+    assert store.cost_ns_a_step == 20_000
 
 
 def test_without_rows_there_is_nothing_to_tell() -> None:

@@ -1,0 +1,211 @@
+"""A live run: who reads never waits, and what goes wrong on its thread is shown."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.errors import NoProcessError
+from gpuwatch.tui.model.observations import AnyObservation
+from gpuwatch.tui.model.snapshot import unseen
+from gpuwatch.tui.recording.tape import Tape
+from gpuwatch.tui.session.live import Connection, LiveProvider
+from gpuwatch.tui.session.session import Session
+from tests.unit.recording.files import HEADER
+from tests.unit.session.making import MS, S, ScriptedEngine, delivered, steps
+
+FIRST = unseen(48213, "train.py", 0, 1.8e9)
+AT_ONCE_S = 0.05
+"""A read takes microseconds; a machine under load may take this long over it."""
+
+
+class Source:
+    """Delivers five steps at each poll, and holds up the thread while it is told to."""
+
+    name = "feed"
+    interval_ns = 20 * MS
+
+    def __init__(self, polled: Callable[[int], None] = lambda _: None) -> None:
+        self.polls = 0
+        self.closed = 0
+        self._polled = polled
+
+    def open(self) -> None: ...
+
+    def poll(self, now_ns: int) -> list[AnyObservation]:
+        self._polled(self.polls)
+        self.polls += 1
+        first = 5 * self.polls - 4
+        made = steps(5, first, 50.0 * self.polls, data_ms=5, forward_ms=5)
+        return [delivered(made, now_ns / MS)]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+Made = Callable[..., LiveProvider]
+
+
+@pytest.fixture
+def made() -> Iterator[Made]:
+    """Makes providers, and closes them."""
+    all_made: list[LiveProvider] = []
+
+    def make(source: Source, engine: Any = None) -> LiveProvider:
+        def connect(tape: Tape) -> Connection:
+            session = Session(48213, "train.py", 0, engine or ScriptedEngine(), tape=tape)
+            return Connection(session, [source], lambda _: HEADER)
+
+        all_made.append(LiveProvider(FIRST, connect))
+        return all_made[-1]
+
+    yield make
+    for provider in all_made:
+        provider.close()
+
+
+def until(so: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not so():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def seconds_to_read(provider: LiveProvider) -> float:
+    began = time.perf_counter()
+    provider.snapshot()
+    provider.moment(None)
+    return time.perf_counter() - began
+
+
+def test_nothing_is_watched_before_the_first_read_after_the_start(made: Made) -> None:
+    source = Source()
+    provider = made(source)
+    assert provider.snapshot() is FIRST
+    provider.toggle_recording()
+    assert provider.news == "", "there is nothing to record yet"
+    provider.start()
+    time.sleep(0.05)
+    assert source.polls == 0
+    until(lambda: provider.snapshot().steps)
+    provider.close()
+    provider.close()
+    assert source.closed == 1
+
+
+def test_a_process_that_has_gone_meanwhile_is_shown_as_ended() -> None:
+    tries = []
+
+    def connect(tape: Tape) -> Connection:
+        tries.append(tape)
+        raise NoProcessError("no process 48213")
+
+    provider = LiveProvider(FIRST, connect)
+    provider.start()
+    until(lambda: provider.snapshot().status.state == "ended")
+    assert len(tries) == 1, "and is not tried again"
+    with pytest.raises(NoProcessError):
+        LiveProvider(FIRST, connect).connect()
+    provider.close()
+
+
+def test_a_read_does_not_wait_while_a_source_holds_up_the_thread(made: Made) -> None:
+    held, go = threading.Event(), threading.Event()
+
+    def polled(polls: int) -> None:
+        if polls == 5:
+            held.set()
+            assert go.wait(10)
+
+    provider = made(Source(polled))
+    provider.start()
+    provider.snapshot()
+    assert held.wait(10)
+    last = provider.snapshot()
+    assert max(seconds_to_read(provider) for _ in range(20)) < AT_ONCE_S
+    assert provider.snapshot() is last
+    go.set()
+    until(lambda: provider.snapshot() is not last)
+
+
+def test_a_read_does_not_wait_while_the_lock_is_held(made: Made) -> None:
+    provider = made(Source())
+    provider.start()
+    until(lambda: provider.snapshot().steps)
+    with provider._lock:
+        assert max(seconds_to_read(provider) for _ in range(20)) < AT_ONCE_S
+
+
+def test_a_read_does_not_wait_after_the_monitor_was_suspended(made: Made) -> None:
+    class Clock:
+        """Jumps by half a minute, as time does for a process that was stopped."""
+
+        jump_ns = 0
+
+        def now_ns(self) -> int:
+            return time.perf_counter_ns() + self.jump_ns
+
+        def now_unix(self) -> float:
+            return 1.8e9
+
+        def own_cpu_ns(self) -> int:
+            return 0
+
+    clock = Clock()
+    provider = made(Source())
+    provider._clock = clock
+    provider.start()
+    until(lambda: provider.snapshot().steps)
+    before = provider.snapshot()
+    clock.jump_ns = 30 * S
+    assert max(seconds_to_read(provider) for _ in range(20)) < AT_ONCE_S
+    until(lambda: provider.snapshot().t_ns > before.t_ns + 30 * S)
+    assert provider.snapshot().status.state == "live"
+
+
+def test_a_mistake_on_the_thread_is_raised_to_who_reads(made: Made) -> None:
+    class Broken(ScriptedEngine):
+        def judge(self, window: Any) -> Any:
+            raise ZeroDivisionError("a rule failed")
+
+    provider = made(Source(), Broken())
+    provider.start()
+
+    def fails() -> bool:
+        try:
+            provider.snapshot()
+        except ZeroDivisionError:
+            return True
+        return False
+
+    until(fails)
+
+
+def test_steps_that_come_while_others_read_are_all_there(made: Made) -> None:
+    source = Source()
+    provider = made(source)
+    provider.start()
+    seen = [0]
+    until(lambda: seen.append(len(provider.snapshot().recent)) or seen[-1] >= 200)
+    assert sorted(seen) == seen
+    numbers = [row.number for row in provider.snapshot().recent]
+    assert numbers == list(range(numbers[0], numbers[0] + 200))
+
+
+def test_a_recording_is_in_the_next_snapshot_and_ends_with_the_run(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    provider = made(Source())
+    provider.start()
+    until(lambda: provider.snapshot().steps)
+    provider.toggle_recording()
+    assert provider.snapshot().status.recording is not None
+    assert provider.news.startswith("recording to gpuwatch-train-48213-")
+    until(lambda: list(tmp_path.iterdir()))
+    provider.close()
+    assert provider.news.startswith("recorded gpuwatch-train-48213-")
+    assert provider.recording.fault is None
