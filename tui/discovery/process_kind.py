@@ -65,6 +65,14 @@ def is_worker(child: psutil.Process, target: psutil.Process) -> bool:
     )
 
 
+def maps_torch(pid: int) -> bool:
+    """Whether a process has torch's libraries mapped, as far as this user may know."""
+    try:
+        return "/libtorch" in Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return False
+
+
 def has_torch(maps: Path) -> bool:
     """Whether a process has torch's libraries mapped. True where nobody may look."""
     try:
