@@ -1,8 +1,9 @@
 """From stacks to the places in the code that are worth naming."""
 
+import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -74,6 +75,19 @@ def summarise(stacks: Iterable[StackCount]) -> Stacks:
 def waits_for_work(frames: tuple[str, ...]) -> bool:
     """Whether a worker's stack waits in its index queue rather than make a batch."""
     return len(frames) < 2 or frames[1].startswith(IDLE_WORKER)
+
+
+def is_notebook(argv: Sequence[str]) -> bool:
+    """Whether a process is a notebook's kernel, by what it was started with."""
+    return bool(argv) and "kernel_launcher" in os.path.basename(argv[0])
+
+
+def at_prompt(frames: tuple[str, ...]) -> bool | None:
+    """Whether a notebook's main thread waits for a cell to run; None without frames."""
+    if not frames:
+        return None
+    runs_cell = any("run_code (" in one and "interactiveshell.py" in one for one in frames)
+    return not runs_cell and any("ipykernel" in _file(one) for one in frames)
 
 
 def worth_naming(frames: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ..model.frames import summarise, waits_for_work, way_to, worth_naming
+from ..model.frames import at_prompt, summarise, waits_for_work, way_to, worth_naming
 from ..model.observations import DumpSeen, StackCount, StacksSeen
 from ..model.stack_trees import Merged, StacksOf, StackTrees, Tree
 from ..verdict.window import SeenBy, WorkersAt
@@ -26,6 +26,7 @@ class HeldDump:
     way: tuple[str, ...]
     """How it came there: a few frames, outermost first."""
     trees: StackTrees
+    at_prompt: bool | None
 
 
 class DumpStore:
@@ -53,7 +54,7 @@ def _standing(stacks: Sequence[StackCount]) -> HeldDump | None:
         return None
     all_of_them = _stacks_of(stacks)
     trees = StackTrees("dump", False, all_of_them, all_of_them, all_of_them)
-    return HeldDump(worth_naming(main), way_to(main), trees)
+    return HeldDump(worth_naming(main), way_to(main), trees, at_prompt(main))
 
 
 def _stacks_of(stacks: Sequence[StackCount]) -> StacksOf:
@@ -109,6 +110,8 @@ class Where(NamedTuple):
     seen_by: SeenBy
     workers: tuple[WorkersAt, ...] = ()
     """Where the loader's workers are."""
+    at_prompt: bool | None = None
+    """It is a notebook's, and waits for a cell to run; None when nobody knows."""
 
 
 class StackStore:
@@ -131,11 +134,12 @@ class StackStore:
 
     def where(self, now_ns: int, marked_ns: int | None) -> Where:
         """By the samples; else by the probe's own look, if no mark has been made since."""
-        frame, standing = self.main_frame(now_ns, marked_ns), self.dumps.standing(marked_ns)
-        if frame is None and standing is not None:
-            return Where(standing.frame, standing.way, "probe")
+        frames, standing = self._main(now_ns, marked_ns), self.dumps.standing(marked_ns)
+        if not frames and standing is not None:
+            return Where(standing.frame, standing.way, "probe", (), standing.at_prompt)
         workers = self.workers_at(now_ns, marked_ns)
-        return Where(frame, self.main_way(now_ns, marked_ns), "py-spy", workers)
+        frame = worth_naming(frames) if frames else None
+        return Where(frame, way_to(frames), "py-spy", workers, at_prompt(frames))
 
     def workers_at(self, now_ns: int, since_ns: int | None = None) -> tuple[WorkersAt, ...]:
         """Where the loader's workers were when all of them were last looked at; () when nobody

@@ -7,7 +7,7 @@ from ...probe.wire.messages import GpuMemory, GpuStep, Step
 from ..model.observations import GpuUse
 from ..model.snapshot import GpuPhases, StepStats
 from ..model.stack_trees import StackTrees
-from ..verdict.rules.stalled import is_near
+from ..verdict.rules.stalled import IDLE, is_near
 from ..verdict.window import (
     GpuActivity,
     OpenStep,
@@ -72,6 +72,7 @@ def _still(
         beside_cores=host.beside_cores,
         gpu_busy=None if activity is None else activity.busy,
         workers=stacks.workers_at(now_ns, unmoved.since_ns),
+        at_prompt=stacks.where(now_ns, unmoved.since_ns).at_prompt or False,
     )
 
 
@@ -185,7 +186,8 @@ class Look:
             books.events.pace_changed(chosen[0], self._choice.change)
         self._warm_step = max(self._warm_step, warm_after(books.steps.last(RECENT_ROWS)))
         said = self.judge.look(self._window(now_ns, open_step, gpu_rows))
-        is_stalled = self.judge.verdict.finding.kind == "stalled"
+        finding = self.judge.verdict.finding
+        is_stalled = finding.kind == "stalled" or finding.sub == IDLE
         self.lacks_stacks = is_stalled and books.link.lacks("stacks") and standing is None
         self.nearly_stalled = open_step is not None and is_near(
             open_step, books.steps.last(RECENT_ROWS), ended=books.link.marks_are_over
