@@ -59,7 +59,7 @@ def test_one_without_a_probe_is_told() -> None:
     assert done.returncode == 0
     probe = checks(done.stdout)["probe"]
     assert probe["state"] == "missing"
-    assert probe["says"].startswith("none in the process: it would add step times")
+    assert probe["says"].startswith("not in the process: it adds step times")
     assert "gpuwatch run" in probe["fix"]
     assert "import probe; probe.install()" in probe["fix"]
 

@@ -12,7 +12,7 @@ from ..verdict.window import SeenBy, WorkersAt
 from .open_step import FRAME_AGE_NS
 from .stack_tree import branches_of
 
-# The probe's own look at its threads, as long as it says where they are: until something moves.
+# The probe's own dump of its threads, which holds until something moves.
 
 ROLES: Final = {"main": "main", "pin": "pin", "other": "threads"}
 
@@ -69,7 +69,7 @@ def _stacks_of(stacks: Sequence[StackCount]) -> StacksOf:
     return StacksOf(summarise(stacks), tuple(trees), merged)
 
 
-# Where the loader's workers are, each by the newest look at it.
+# Where the loader's workers are, each by its newest samples.
 
 
 def workers_at(stacks: Sequence[StackCount], apart: Collection[int] = ()) -> tuple[WorkersAt, ...]:
@@ -104,14 +104,14 @@ class Where(NamedTuple):
     """Where the main thread is."""
 
     frame: str | None
-    """The innermost frame worth naming; None when nobody knows."""
+    """The innermost frame worth naming; None when not known."""
     way: tuple[str, ...]
     """How it came there: a few frames, outermost first."""
     seen_by: SeenBy
     workers: tuple[WorkersAt, ...] = ()
     """Where the loader's workers are."""
     at_prompt: bool | None = None
-    """It is a notebook's, and waits for a cell to run; None when nobody knows."""
+    """It is a notebook's, and waits for a cell to run; None when not known."""
 
 
 class StackStore:
@@ -142,8 +142,8 @@ class StackStore:
         return Where(frame, way_to(frames), "py-spy", workers, at_prompt(frames))
 
     def workers_at(self, now_ns: int, since_ns: int | None = None) -> tuple[WorkersAt, ...]:
-        """Where the loader's workers were when all of them were last looked at; () when nobody
-        knows. `since_ns`: nothing has moved since."""
+        """Where the loader's workers were when all of them were last sampled; () when that is
+        not known. `since_ns`: nothing has moved since."""
         for chunk in reversed(self._chunks):
             workers = any(stack.role == "worker" for stack in chunk.stacks)
             if workers and len(chunk.among) <= 1:
@@ -156,7 +156,7 @@ class StackStore:
         return worth_naming(frames) if frames else None
 
     def main_way(self, now_ns: int, since_ns: int | None = None) -> tuple[str, ...]:
-        """How it came there: a few frames, outermost first; () when nobody knows."""
+        """How it came there: a few frames, outermost first; () when not known."""
         return way_to(self._main(now_ns, since_ns))
 
     def _main(self, now_ns: int, since_ns: int | None) -> tuple[str, ...]:
