@@ -41,7 +41,7 @@ def test_of_a_run_it_says_which_signals_arrived(tmp_path: Path) -> None:
         assert target.poll() is None
     assert told["probe"]["state"] == "ok"
     assert "steps and phases from within toy.py" in told["probe"]["says"]
-    assert told["socket"]["says"] == "messages arrive, none was lost"
+    assert told["socket"]["says"] == "messages arrive, none lost"
     assert told["py-spy"]["state"] == "ok"
     assert "samples of the main thread" in told["py-spy"]["says"]
 

@@ -174,7 +174,7 @@ def spawning(
 def test_who_spawned_ranks_opens_the_first_of_them(tmp_path: Path, does: str, first: str) -> None:
     """As torch.multiprocessing.spawn does: nothing outside them says that they are ranks."""
     with spawning(tmp_path, does, first) as (parent, ranks):
-        until(lambda: len(find_watchable(parent).told) == 2)
+        until(lambda: len(find_watchable(parent).notes) == 2)
         found = find_watchable(parent)
         assert found.pid == ranks[0]
         themselves = [find_watchable(pid).pid for pid in ranks]
@@ -195,7 +195,7 @@ def test_who_has_a_rank_of_its_own_and_spawns_more_opens_the_first_of_those(
     rank = "multiprocessing.current_process().name[-1]"  # "SpawnProcess-1" and on
     does = does.replace("= RANK", f"= {rank}")
     with spawning(tmp_path, does, first, RANK="0", WORLD_SIZE="1") as (parent, ranks):
-        until(lambda: len(find_watchable(parent).told) == 2)
+        until(lambda: len(find_watchable(parent).notes) == 2)
         found = find_watchable(parent)
         assert [find_watchable(pid).pid for pid in ranks] == ranks
     assert found.pid == ranks[0]
