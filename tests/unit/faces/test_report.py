@@ -41,7 +41,7 @@ phases   data wait 706 ms a step, 57%
          optimizer 46.0 ms a step, 4%
          other 24.8 ms a step, 2%
 use      CPU busy % mean 43 · peak 86 over the last 1 s · trough 0   [hook, 20 ms]
-         no GPU here: how much of the time the process computes
+         no GPU: how much of the time the training process computes
 memory   process 6.1 GiB · workers 900 MiB · 40.0 GiB of 64.0 GiB available · +38 MiB/100 steps ·
          growing   [proc]
 loader   Photographs · num_workers 4 · prefetch_factor 2 · batch size 32

@@ -120,7 +120,7 @@ def notebook_idle(age_s: float, source: EvidenceSource = "hook") -> Finding:
     """A notebook whose loop has ended waits for a person."""
     age = ms(age_s * 1e9)
     evidence = (Evidence(f"no step for {age}", source, age_s, "s"),)
-    return plain(
+    return state(
         "healthy", IDLE, "info", f"the notebook is idle: no cell trains for {age}", evidence
     )
 
