@@ -14,11 +14,11 @@ def version_lines() -> list[str]:
     """One "name version" a line. Reads the packages' metadata and imports none of them."""
     rows = [("gpuwatch", version_of(DISTRIBUTION)), ("python", platform.python_version())]
     rows += [(name, version_of(name)) for name in PACKAGES]
-    return [f"{name} {said}" for name, said in rows]
+    return [f"{name} {number}" for name, number in rows]
 
 
 def version_of(distribution: str) -> str:
-    """Of an installed distribution, by its metadata; "not installed" for another."""
+    """An installed distribution's version, or "not installed"."""
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -32,7 +32,7 @@ NOTHING_TO_MEASURE: Final = 5
 
 
 class GpuwatchError(Exception):
-    """An end that is not ours to fix. `str` of it is its lines."""
+    """An end that the user can mend. Its `str` is its lines."""
 
     exit_code: int = 1
 
@@ -44,7 +44,7 @@ class GpuwatchError(Exception):
 
 
 class UsageError(GpuwatchError):
-    """The command line asks for something that is not there."""
+    """The command line asks for something that does not exist."""
 
     exit_code = USAGE
 
@@ -56,7 +56,7 @@ class NoProcessError(GpuwatchError):
 
 
 class NotPermittedError(GpuwatchError):
-    """It is somebody else's."""
+    """It belongs to another user."""
 
     exit_code = NOT_PERMITTED
 

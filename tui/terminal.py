@@ -1,7 +1,7 @@
 """The terminal: whether it can show a screen, whether it takes a frame, and giving it back.
 
 Textual restores the terminal after a key, an exception and SIGINT, but not after SIGTERM, SIGHUP
-or SIGQUIT, and a program whose terminal has gone spins for ever. Both are dealt with here.
+or SIGQUIT, and a program that has lost its terminal spins for ever. Both are handled here.
 """
 
 import os

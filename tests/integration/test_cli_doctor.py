@@ -41,7 +41,7 @@ def test_of_a_run_it_says_which_signals_arrived(tmp_path: Path) -> None:
         assert target.poll() is None
     assert told["probe"]["state"] == "ok"
     assert "steps and phases from within toy.py" in told["probe"]["says"]
-    assert told["socket"]["says"] == "messages arrive, none was lost"
+    assert told["socket"]["says"] == "messages arrive, none lost"
     assert told["py-spy"]["state"] == "ok"
     assert "samples of the main thread" in told["py-spy"]["says"]
 
@@ -59,7 +59,7 @@ def test_one_without_a_probe_is_told() -> None:
     assert done.returncode == 0
     probe = checks(done.stdout)["probe"]
     assert probe["state"] == "missing"
-    assert probe["says"].startswith("none in the process: it would add step times")
+    assert probe["says"].startswith("not in the process: it adds step times")
     assert "gpuwatch run" in probe["fix"]
     assert "import probe; probe.install()" in probe["fix"]
 

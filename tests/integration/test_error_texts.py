@@ -113,7 +113,7 @@ def case(
             ended,
             find_watchable,
             r"gpuwatch: process {pid} has ended",
-            r"Its parent has not noticed yet\.",
+            r"It is a zombie: its parent has not reaped it\.",
         ),
         case(
             "not Python",
@@ -209,7 +209,7 @@ def test_no_driver() -> None:
         pytest.skip("there is a driver here")
     (missing,) = told
     assert missing.reason == (
-        "no NVIDIA driver found (libnvidia-ml.so.1): steps, CPU and stacks are told without it"
+        "no NVIDIA driver found (libnvidia-ml.so.1): steps, CPU and stacks work without it"
     )
     assert plain(missing.reason)
 
@@ -219,8 +219,7 @@ def test_no_probe_in_it(tmp_path: Path) -> None:
         (missing,) = WithoutProbe(pid, (3, 11)).poll(0)
     assert isinstance(missing, Missing)
     assert missing.reason == (
-        "none in the process: it would add step times, the GPU's own clock and what each wait "
-        "costs it"
+        "not in the process: it adds step times, times on the GPU's clock, and what each wait costs"
     )
     script = tmp_path / "train.py"
     assert missing.fix == (

@@ -78,7 +78,7 @@ def can_unshare() -> bool:
 def test_a_python_process_without_a_probe_is_opened_as_it_is(tmp_path: Path) -> None:
     with running([sys.executable, str(toy(tmp_path))]) as (process, _):
         found = find_watchable(process.pid)
-    assert (found.pid, found.page, found.told) == (process.pid, None, ())
+    assert (found.pid, found.page, found.notes) == (process.pid, None, ())
     assert found.script == "train.py"
 
 
@@ -87,7 +87,7 @@ def test_a_shell_opens_the_one_training_below_it(tmp_path: Path) -> None:
     with running(["sh", "-c", command]) as (shell, (pid,)):
         found = find_watchable(shell.pid)
     assert found.pid == pid
-    assert found.told[0].startswith(f"{shell.pid} (sh) has {pid} (train.py) below it")
+    assert found.notes[0].startswith(f"{shell.pid} (sh) has {pid} (train.py) below it")
 
 
 def test_a_shell_with_two_trainings_names_them(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_tmux_opens_the_one_training_in_it(tmp_path: Path) -> None:
         )
         found = find_watchable(int(told.stdout))
         assert found.pid == int(said.read_text().split()[1])
-        assert "(train.py) below it" in found.told[0]
+        assert "(train.py) below it" in found.notes[0]
     finally:
         subprocess.run([*tmux, "kill-server"], check=False)
 
@@ -127,7 +127,7 @@ def test_torchrun_opens_its_first_rank_and_each_rank_itself(tmp_path: Path) -> N
         found = find_watchable(launcher.pid)
         assert sorted(find_watchable(pid).pid for pid in pids) == sorted(pids)
     assert found.pid in pids
-    assert f"started 2 ranks: watching rank 0, pid {found.pid}" in found.told[0]
+    assert f"started 2 ranks: watching rank 0, pid {found.pid}" in found.notes[0]
     assert found.script == "train.py"
 
 
@@ -140,8 +140,8 @@ def test_a_launcher_opens_its_first_rank_and_names_the_others(tmp_path: Path) ->
     ranks = {pid for pid, words in environs.items() if b"RANK=0" in words}
     others = {pid for pid, words in environs.items() if b"RANK=1" in words}
     assert {found.pid} == ranks
-    assert f"watching rank 0, pid {found.pid}" in found.told[0]
-    assert f"rank 1 is {others.pop()}" in found.told[1]
+    assert f"watching rank 0, pid {found.pid}" in found.notes[0]
+    assert f"rank 1 is {others.pop()}" in found.notes[1]
 
 
 def test_a_script_that_starts_itself_anew_for_the_other_ranks_is_rank_0(tmp_path: Path) -> None:
@@ -174,12 +174,12 @@ def spawning(
 def test_who_spawned_ranks_opens_the_first_of_them(tmp_path: Path, does: str, first: str) -> None:
     """As torch.multiprocessing.spawn does: nothing outside them says that they are ranks."""
     with spawning(tmp_path, does, first) as (parent, ranks):
-        until(lambda: len(find_watchable(parent).told) == 2)
+        until(lambda: len(find_watchable(parent).notes) == 2)
         found = find_watchable(parent)
         assert found.pid == ranks[0]
         themselves = [find_watchable(pid).pid for pid in ranks]
-    assert f"started 2 ranks: watching rank 0, pid {ranks[0]}" in found.told[0]
-    assert f"rank 1 is {ranks[1]}" in found.told[1]
+    assert f"started 2 ranks: watching rank 0, pid {ranks[0]}" in found.notes[0]
+    assert f"rank 1 is {ranks[1]}" in found.notes[1]
     assert themselves == ranks
     assert found.script == "train.py", "not the words that spawned it"
 
@@ -195,11 +195,11 @@ def test_who_has_a_rank_of_its_own_and_spawns_more_opens_the_first_of_those(
     rank = "multiprocessing.current_process().name[-1]"  # "SpawnProcess-1" and on
     does = does.replace("= RANK", f"= {rank}")
     with spawning(tmp_path, does, first, RANK="0", WORLD_SIZE="1") as (parent, ranks):
-        until(lambda: len(find_watchable(parent).told) == 2)
+        until(lambda: len(find_watchable(parent).notes) == 2)
         found = find_watchable(parent)
         assert [find_watchable(pid).pid for pid in ranks] == ranks
     assert found.pid == ranks[0]
-    assert "started 2 ranks: watching rank" in found.told[0]
+    assert "started 2 ranks: watching rank" in found.notes[0]
 
 
 @pytest.mark.parametrize("more", [{}, {"RANK": "0", "WORLD_SIZE": "1"}])
@@ -229,7 +229,7 @@ def test_a_worker_opens_its_parent(tmp_path: Path) -> None:
         found = find_watchable(worker)
         itself = find_watchable(parent.pid)
     assert found.pid == itself.pid == parent.pid
-    assert found.told == (f"{worker} is a worker of {parent.pid}: watching {parent.pid}",)
+    assert found.notes == (f"{worker} is a worker of {parent.pid}: watching {parent.pid}",)
 
 
 def test_a_shell_above_a_probe_opens_it(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ class TestContainers:
                 pytest.skip("the kernel does not let the next pid be chosen")
             found = find_watchable(inner)
             assert pids_inside(found.pid)[-1] == inner
-        assert found.told[0].startswith(f"{inner} is the pid inside a container")
+        assert found.notes[0].startswith(f"{inner} is the pid inside a container")
 
     @contextmanager
     def probed_inside(self) -> Iterator[int]:

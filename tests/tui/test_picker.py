@@ -7,8 +7,9 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
+from gpuwatch.tui.discovery.candidates import Candidate, Launcher
 from gpuwatch.tui.discovery.state_page import Words
-from gpuwatch.tui.discovery.targets import Candidate, Found, Launcher
+from gpuwatch.tui.discovery.targets import Found
 from gpuwatch.tui.screens.picker import PickerApp
 from tests.tui.fake_run import HELLO
 from tests.tui.golden_text import assert_golden, screen_text

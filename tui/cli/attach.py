@@ -33,7 +33,7 @@ def resolve(pid: int) -> Watchable:
     found = find_watchable(pid)
     if found.page is not None:
         found.page.close()
-    write_notes([f"gpuwatch: {line}" for line in found.told])
+    write_notes([f"gpuwatch: {line}" for line in found.notes])
     return found
 
 

@@ -3,17 +3,21 @@
 import argparse
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from ..clock import now_unix
 from ..terminal import Appearance
+from ..wording.numbers import duration
 from .attach import show_screen, why_no_screen
 from .options import Manual, examples
 from .output import write_lines, write_notes
 
 if TYPE_CHECKING:
-    from ..discovery.targets import Candidate
+    from ..discovery.candidates import Candidate
 
-SCHEMA = 1
+SCHEMA: Final = 1
+ALIGNED: Final = "><>>>>"
+"""The columns of the table but for the last, as in format()."""
 
 
 def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -21,8 +25,9 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     command = commands.add_parser(
         "ls",
         help="which processes can be watched",
-        description="Processes with a probe, ranks below their launcher, and Python processes that "
-        "hold a GPU without one: on this machine, and readable by this user.",
+        description="Processes with a probe, ranks below their launcher, and Python processes "
+        "without one that hold a GPU or have loaded torch: on this machine, and readable by this "
+        "user.",
         epilog=examples(
             ("gpuwatch ls", "a table"),
             ("gpuwatch ls --json", "for a script"),
@@ -36,7 +41,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print them; none is no error."""
-    from ..discovery.targets import find_candidates
+    from ..discovery.candidates import find_candidates
 
     found = find_candidates()
     if arguments.json:
@@ -48,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def run_without_command(_: argparse.Namespace) -> int:
     """The picker; without a terminal the list, and how to go on."""
-    from ..discovery.targets import find_candidates
+    from ..discovery.candidates import find_candidates
 
     if why_no_screen() is None:
         return _pick_and_watch()
@@ -60,7 +65,7 @@ def run_without_command(_: argparse.Namespace) -> int:
 
 
 def _pick_and_watch() -> int:
-    from ..discovery.targets import find_candidates
+    from ..discovery.candidates import find_candidates
     from ..screens.picker import pick
     from .target import watch_live
 
@@ -78,32 +83,34 @@ def _write_table(found: "list[Candidate]") -> None:
         return
     write_notes(
         [
-            "gpuwatch: no process with a probe runs here (as far as this user may look)",
-            "Start one with it inside: gpuwatch run train.py, or with probe.install() at its top",
-            "See one at work: gpuwatch demo",
+            "gpuwatch: no training found (among the processes that this user may read)",
+            "Start one with the probe: gpuwatch run train.py, or probe.install() at its top",
+            "To see it at work: gpuwatch demo",
         ]
     )
 
 
 def table(found: "list[Candidate]") -> list[str]:
     """A header and one line a process, ranks below their launcher."""
-    rows = [("PID", "USER", "RANK", "STEPS", "SCRIPT")]
-    launcher = None
+    rows = [("PID", "USER", "RANK", "STEPS", "AGE", "GPU", "SCRIPT")]
+    launcher, now = None, now_unix()
     for one in found:
         if one.launcher is not None and one.launcher != launcher:
-            rows.append((str(one.launcher.pid), one.user, "", "", one.launcher.name))
+            rows.append((str(one.launcher.pid), one.user, "", "", "", "", one.launcher.name))
         launcher = one.launcher
-        script = f"  {one.script}" if launcher else one.script
-        rows.append((str(one.pid), one.user, one.rank, one.steps, script))
-    wide = [max(len(row[column]) for row in rows) for column in range(4)]
-    return [
-        f"{pid:>{wide[0]}}  {user:{wide[1]}}  {rank:>{wide[2]}}  {steps:>{wide[3]}}  {script}"
-        for pid, user, rank, steps, script in rows
-    ]
+        label = f"  {one.label}" if launcher else one.label
+        age = "?" if one.started_unix is None else duration(now - one.started_unix)
+        rows.append((str(one.pid), one.user, one.rank, one.steps, age, one.gpu, label))
+    wide = [max(len(row[column]) for row in rows) for column in range(6)]
+    return ["  ".join((*map(_cell, row, ALIGNED, wide), row[-1])) for row in rows]
+
+
+def _cell(text: str, aligned: str, width: int) -> str:
+    return f"{text:{aligned}{width}}"
 
 
 def _record(one: "Candidate") -> dict[str, Any]:
-    """What only a probe can tell is null without one."""
+    """What only a probe knows is null without one."""
     hello = one.found.hello if one.found else None
     return {
         "schema": SCHEMA,
@@ -117,7 +124,10 @@ def _record(one: "Candidate") -> dict[str, Any]:
         "local_rank": hello.local_rank if hello else None,
         "world_size": hello.world_size if hello else None,
         "steps": one.found.words.steps if one.found else None,
-        "started": hello.started_unix if hello else None,
+        "started": hello.started_unix if hello else one.started_unix,
+        "folder": one.folder or None,
+        "gpus": list(one.gpus),
+        "on_gpu": one.on_gpu,
         "python": hello.python if hello else None,
         "torch": hello.torch if hello else None,
         "endpoint": hello.endpoint if hello else None,

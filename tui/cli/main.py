@@ -10,7 +10,7 @@ from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from ..discovery.targets import find_candidates
+from ..discovery.candidates import find_candidates
 from ..errors import NoProcessError
 from .output import CannotWriteError, ReaderGoneError, discard_output, write_lines, write_notes
 

@@ -1,5 +1,4 @@
-"""Where a probe is heard: at its socket as seen from here, and only if nobody else can have put it
-there."""
+"""Whether a probe's socket can be trusted, and whether this user may read a process's stacks."""
 
 import os
 import stat
@@ -39,8 +38,8 @@ def check_socket_directory(hello: Hello, pid: int, uid: int) -> bool:
         return False
     if not hello.endpoint.startswith("ipc:///"):
         raise NotPermittedError(
-            f"the process wants to be watched at {hello.endpoint}",
-            "A probe has its socket in a directory of its own, and nowhere else.",
+            f"the process names {hello.endpoint} as its socket",
+            "A probe only opens a socket in a directory of its own.",
         )
     directory = _seen_from_here(os.path.dirname(hello.endpoint.removeprefix("ipc://")), pid)
     try:
@@ -56,7 +55,7 @@ def check_socket_directory(hello: Hello, pid: int, uid: int) -> bool:
     raise NotPermittedError(
         f"{directory} cannot be trusted",
         f"It has to be a directory of user {uid} that nobody else can enter.",
-        "Remove it; the probe makes it anew within seconds.",
+        "Remove it: the probe makes it again within seconds.",
     )
 
 
@@ -67,7 +66,7 @@ def _seen_from_here(path: str, pid: int) -> str:
         return path  # it has ended meanwhile: nobody listens at either
 
 
-# What a person can do where the system does not let them look into a process.
+# Where the system does not let this user read a process.
 
 PROC: Final = Path("/proc")
 ANCESTORS_ONLY: Final = 1
@@ -89,16 +88,16 @@ def ptrace_scope(proc: Path = PROC) -> int | None:
 def no_stacks(scope: int | None, contained: bool) -> tuple[str, str]:
     """Why the system lets nobody read the stacks of a process, and what changes that ("" where
     nothing does). `contained`: a container forbids it, as it must be where root is refused."""
-    said = "" if scope is None else f" (yama ptrace_scope={scope})"
+    yama = "" if scope is None else f" (yama ptrace_scope={scope})"
     if scope is not None and scope >= NOBODY:
-        return f"until a reboot no program may read the stacks of another{said}", ""
+        return f"until a reboot no program may read the stacks of another{yama}", ""
     if contained:
         return "in this container no program may read the stacks of another", CAP_ADD
     if scope == ROOT_ONLY:
-        return f"only root may read the stacks of a program here{said}", "run gpuwatch as root"
+        return f"only root may read the stacks of a program here{yama}", "run gpuwatch as root"
     if scope == ANCESTORS_ONLY:
         return (
-            f"only what started a program may read its stacks here{said}",
+            f"only what started a program may read its stacks here{yama}",
             "sudo sysctl kernel.yama.ptrace_scope=0, or start it with gpuwatch run, or run "
             "gpuwatch as root",
         )
@@ -115,7 +114,7 @@ def refused_because(rule: str) -> str:
     return "The system refuses it to root too." if is_root() else rule
 
 
-def looking_in(command: str) -> str:
+def with_rights(command: str) -> str:
     """How to get the rights for a command: root has them, but in a container without the leave to
     look into processes."""
     if is_root():

@@ -1,4 +1,4 @@
-"""Which process is meant by a pid: itself, the ranks below a launcher, the parent of a worker."""
+"""The process to watch for a pid: itself, a rank below a launcher, the parent of a worker."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed", "torch.distributed", 
 LAUNCHER_WORDS: Final = 4
 IN_A_GROUP: Final = ("pt_gloo", "pt_nccl", "gloo_tcp")
 """How the threads are called that torch.distributed starts where a process joins a group."""
-TOLD: Final = 8
-"""Others that are named."""
+MOST_NAMED: Final = 8
+"""Other processes that are named at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Watchable:
     page: OpenPage | None
     """None: it has no probe."""
     script: str
-    told: tuple[str, ...] = ()
-    """Why it is another than the one that was asked for, and which others there are."""
+    notes: tuple[str, ...] = ()
+    """Why it is another process than the one asked for, and which others there are."""
 
 
 def find_watchable(pid: int) -> Watchable:
@@ -70,8 +70,8 @@ def _other(process: psutil.Process, error: NothingToMeasureError) -> Watchable:
     try:
         parent = _training_of(process)
         if parent is not None:
-            told = f"{process.pid} is a worker of {parent.pid}: watching {parent.pid}"
-            return _opened(parent, (told,))
+            notes = f"{process.pid} is a worker of {parent.pid}: watching {parent.pid}"
+            return _opened(parent, (notes,))
         if _outlived(process):
             raise error
         found = _Tree(process).trainings()
@@ -81,8 +81,8 @@ def _other(process: psutil.Process, error: NothingToMeasureError) -> Watchable:
         return _one_of(process, found)
     if found and found[0] != process:
         one = found[0]
-        told = f"{process.pid} ({process.name()}) has {_named(one)} below it: watching {one.pid}"
-        return _opened(one, (told,))
+        notes = f"{process.pid} ({process.name()}) has {_named(one)} below it: watching {one.pid}"
+        return _opened(one, (notes,))
     if not is_python(process):
         raise error
     return _opened(process, ())
@@ -91,7 +91,7 @@ def _other(process: psutil.Process, error: NothingToMeasureError) -> Watchable:
 def _one_of(process: psutil.Process, found: Sequence[psutil.Process]) -> Watchable:
     """Of the ranks of one job the first. Of several trainings nobody can choose but the user.
     Raises NothingToMeasureError then."""
-    named = ", ".join(map(_named, found[:TOLD]))
+    named = ", ".join(map(_named, found[:MOST_NAMED]))
     ranks = _numbered(found)
     if ranks is None:
         raise NothingToMeasureError(
@@ -100,20 +100,20 @@ def _one_of(process: psutil.Process, found: Sequence[psutil.Process]) -> Watchab
             f"Try: gpuwatch attach {found[0].pid}",
         )
     first = psutil.Process(ranks[0][1])
-    others = ", ".join(f"{rank} is {pid}" for rank, pid in ranks[1 : TOLD + 1])
+    others = ", ".join(f"{rank} is {pid}" for rank, pid in ranks[1 : MOST_NAMED + 1])
     count = "1 rank" if len(ranks) == 1 else f"{len(ranks)} ranks"
-    told = [f"{process.pid} ({process.name()}) started {count}: watching rank {ranks[0][0]}, pid "]
-    told[0] += str(first.pid)
+    notes = [f"{process.pid} ({process.name()}) started {count}: watching rank {ranks[0][0]}, pid "]
+    notes[0] += str(first.pid)
     if others:
-        told.append(f"The others: rank {others}. To watch one: gpuwatch attach PID")
-    return _opened(first, tuple(told))
+        notes.append(f"The others: rank {others}. To watch one: gpuwatch attach PID")
+    return _opened(first, tuple(notes))
 
 
-def _opened(process: psutil.Process, told: tuple[str, ...]) -> Watchable:
+def _opened(process: psutil.Process, notes: tuple[str, ...]) -> Watchable:
     page = own_page(process.pid)
     if page is not None:
         check_socket_directory(page.hello, process.pid, process.uids().real)
-    return Watchable(process.pid, page, script_of_process(process), told)
+    return Watchable(process.pid, page, script_of_process(process), notes)
 
 
 def _training_of(process: psutil.Process) -> psutil.Process | None:
@@ -143,13 +143,13 @@ def _inside_a_container(pid: int, error: NoProcessError) -> Watchable:
     if len(found) > 1:
         raise NoProcessError(
             f"no process {pid} here, and one in each of {len(found)} containers",
-            f"As they are called here: {', '.join(map(_named, found[:TOLD]))}",
+            f"As they are called here: {', '.join(map(_named, found[:MOST_NAMED]))}",
             f"Try: gpuwatch attach {found[0].pid}",
         )
     if not found:
         raise error
-    told = f"{pid} is the pid inside a container: watching {found[0].pid}, as it is called here"
-    return _opened(found[0], (told,))
+    notes = f"{pid} is the pid inside a container: watching {found[0].pid}, as it is called here"
+    return _opened(found[0], (notes,))
 
 
 class _Tree:
@@ -187,9 +187,9 @@ class _Tree:
 
 def _loads_for(process: psutil.Process, parent: psutil.Process) -> bool:
     """It is a worker, and no rank: those are started with their parent's own command line, or as
-    torch.multiprocessing.spawn does, as some workers are. A worker has no page: of a rank that was
-    told its number after it was started, it has what that was started with."""
-    ranks = (_rank(parent), _told_rank(parent))
+    torch.multiprocessing.spawn does, as some workers are. A worker has no page: of a rank that got
+    its number after it was started, it has what that was started with."""
+    ranks = (_rank(parent), _environ_rank(parent))
     return is_worker(process, parent) and _rank(process) in ranks and not _trains_for_sure(process)
 
 
@@ -242,11 +242,11 @@ def _numbered(found: Sequence[psutil.Process]) -> list[tuple[int, int]] | None:
     """(rank, pid) of the ranks of one job; None where they are none. Those that nobody numbered
     outside themselves were spawned in their order: what all of them have is their parent's."""
     ranks = sorted((rank, one.pid) for one in found if (rank := _rank(one)) is not None)
-    told = {rank for rank, _ in ranks}
-    if len(ranks) == len(found) == len(told):
+    numbers = {rank for rank, _ in ranks}
+    if len(ranks) == len(found) == len(numbers):
         return ranks
     spawned = len({one.ppid() for one in found}) == 1 and all(map(_is_spawned, found))
-    if len(told) > 1 or not spawned:
+    if len(numbers) > 1 or not spawned:
         return None
     return list(enumerate(one.pid for one in sorted(found, key=lambda one: one.create_time())))
 
@@ -262,12 +262,12 @@ def _rank(process: psutil.Process) -> int | None:
         page.close()
         if page.hello.rank is not None:
             return page.hello.rank
-    return _told_rank(process)
+    return _environ_rank(process)
 
 
-def _told_rank(process: psutil.Process) -> int | None:
-    told = environ_of(process.pid).get("RANK", "")
-    return int(told) if told.isdecimal() else None
+def _environ_rank(process: psutil.Process) -> int | None:
+    rank = environ_of(process.pid).get("RANK", "")
+    return int(rank) if rank.isdecimal() else None
 
 
 def _named(process: psutil.Process) -> str:

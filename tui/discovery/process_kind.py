@@ -1,4 +1,4 @@
-"""Which GPUs a process may use, and whether it uses any: by what the kernel tells of it."""
+"""What the kernel shows of a process: which GPUs it may use, whether it is a worker, has torch."""
 
 import os
 from pathlib import Path
@@ -46,14 +46,14 @@ def environ_of(pid: int) -> dict[str, str]:
     return {name: value for name, _, value in pairs if name}
 
 
-# What kind of process it is, as far as the system tells: a DataLoader's worker, one with torch.
+# Whether a process is a DataLoader's worker, and whether it has loaded torch.
 
 WORKER_NAME: Final = "pt_data_worker"
 """What torch calls its DataLoader workers."""
 
 
 def is_worker(child: psutil.Process, target: psutil.Process) -> bool:
-    """Whether a child loads data: torch names its workers; older ones are told by their kind.
+    """Whether a child loads data: torch names its workers; older ones by how they were started.
 
     A forked worker has its parent's command line; a spawned one says `spawn_main`.
     """
@@ -65,8 +65,16 @@ def is_worker(child: psutil.Process, target: psutil.Process) -> bool:
     )
 
 
+def maps_torch(pid: int) -> bool:
+    """Whether a process has torch's libraries mapped, as far as this user may know."""
+    try:
+        return "/libtorch" in Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return False
+
+
 def has_torch(maps: Path) -> bool:
-    """Whether a process has torch's libraries mapped. True where nobody may look."""
+    """Whether a process has torch's libraries mapped. True where this user may not know."""
     try:
         return "/libtorch" in maps.read_text()
     except OSError:

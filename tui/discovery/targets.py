@@ -1,4 +1,4 @@
-"""Finding what can be watched, and telling why something cannot."""
+"""Processes with a probe, and why one that is asked for cannot be watched."""
 
 import os
 import re
@@ -9,9 +9,8 @@ import psutil
 
 from ...probe.wire.messages import Hello
 from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError, NotPermittedError
-from .access import check_socket_directory, looking_in, refused_because
+from .access import check_socket_directory, refused_because, with_rights
 from .command_lines import run_again
-from .process_kind import has_opened_driver
 from .state_page import OpenPage, Words, pages_of
 
 PROC = Path("/proc")
@@ -59,7 +58,7 @@ def find_probes() -> list[Found]:
         try:
             pages = pages_of(pid)
         except OSError:
-            continue  # gone, or somebody else's
+            continue  # it has ended, or is another user's
         for opened in pages:
             if is_own(opened.hello, pid):
                 found.append(Found(pid, opened.hello, opened.words(), user_of(pid)))
@@ -85,7 +84,7 @@ def pids_inside(pid: int) -> list[int]:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Field 22 of its stat, clock ticks after boot; None when it is gone."""
+    """Field 22 of its stat, clock ticks after boot; None when it has ended."""
     try:
         text = (PROC / str(pid) / "stat").read_bytes()
     except OSError:
@@ -102,7 +101,7 @@ def user_of(pid: int) -> str:
 
 
 def own_page(pid: int) -> OpenPage | None:
-    """The state page of a process itself; None without one, and where it cannot be looked at."""
+    """The state page of a process itself; None without one, and where this user may not read it."""
     try:
         pages = pages_of(pid)
     except OSError:
@@ -130,8 +129,8 @@ def open_target(pid: int) -> OpenPage:
     except PermissionError:
         raise NotPermittedError(
             f"process {pid} ({name}) belongs to {user_of(pid)}",
-            refused_because("Only its owner and root may look into it."),
-            looking_in(f"gpuwatch attach {pid}"),
+            refused_because("Only its owner and root may read it."),
+            with_rights(f"gpuwatch attach {pid}"),
         ) from None
     except FileNotFoundError:
         raise _no_process(pid) from None
@@ -154,8 +153,8 @@ def _why_not(process: psutil.Process, owners: list[int]) -> GpuwatchError:
     if owners and owners[0] != pid and not psutil.pid_exists(owners[0]):
         return NothingToMeasureError(
             f"{pid} is left over from the training process {owners[0]}, which has died",
-            "A worker that outlived it still holds its files; there are no steps any more.",
-            f"To be rid of it: kill {pid}",
+            "A worker outlived it and still holds its files: there are no more steps.",
+            f"To end it: kill {pid}",
         )
     if owners and owners[0] != pid:
         return NothingToMeasureError(
@@ -165,14 +164,16 @@ def _why_not(process: psutil.Process, owners: list[int]) -> GpuwatchError:
         )
     below = [one for one in find_probes() if _is_below(one.pid, pid)]
     if below:
-        said = ", ".join(f"{one.pid} ({one.script})" for one in below[:8])
+        named = ", ".join(f"{one.pid} ({one.script})" for one in below[:8])
         return NothingToMeasureError(
             f"{pid} ({name}) does not train itself; processes below it do",
-            f"Below it: {said}",
+            f"Below it: {named}",
             f"Try: gpuwatch attach {below[0].pid}",
         )
     if process.status() == psutil.STATUS_ZOMBIE:
-        return NoProcessError(f"process {pid} has ended", "Its parent has not noticed yet.")
+        return NoProcessError(
+            f"process {pid} has ended", "It is a zombie: its parent has not reaped it."
+        )
     if not is_python(process):
         return NothingToMeasureError(
             f'{pid} is "{name}", not Python',
@@ -181,7 +182,7 @@ def _why_not(process: psutil.Process, owners: list[int]) -> GpuwatchError:
         )
     return NothingToMeasureError(
         f"{pid} ({name}) has no probe in it",
-        "gpuwatch sees the steps of a process that was started with it inside.",
+        "gpuwatch measures the steps of a process that was started with the probe.",
         f"Next time: {run_again(pid)}, or with import probe; probe.install() at its top",
     )
 
@@ -195,13 +196,13 @@ def _is_below(pid: int, ancestor: int) -> bool:
 
 def python_of(pid: int) -> tuple[int, int] | None:
     """The version of a Python process, by the names of its program and library: 3.14 for
-    "python3.14". None where they do not tell."""
+    "python3.14". None where they do not show it."""
     try:
         program = os.readlink(PROC / str(pid) / "exe")
-        told = "\n".join((program, (PROC / str(pid) / "maps").read_text()))
+        names = "\n".join((program, (PROC / str(pid) / "maps").read_text()))
     except OSError:
         return None
-    match = _VERSION.search(told)
+    match = _VERSION.search(names)
     return (int(match["major"]), int(match["minor"])) if match else None
 
 
@@ -216,86 +217,8 @@ def is_python(process: psutil.Process) -> bool:
 
 
 def still_runs(pid: int) -> bool:
-    """Not so when it has ended and its parent has not noticed."""
+    """False for a zombie."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
-
-
-# What can be watched on this machine, or could be: for the list and for the picker.
-
-
-@dataclass(frozen=True, slots=True)
-class Launcher:
-    """What started the ranks of a job."""
-
-    pid: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One process."""
-
-    pid: int
-    user: str
-    script: str
-    found: Found | None
-    """What its probe says; None: it holds a GPU, and has no probe."""
-    launcher: Launcher | None = None
-    """Of a rank; None for a run of one process."""
-
-    @property
-    def rank(self) -> str:
-        """ "0/8", or "-"."""
-        hello = self.found.hello if self.found else None
-        if hello is None or hello.rank is None:
-            return "-"
-        return f"{hello.rank}/{hello.world_size or '?'}"
-
-    @property
-    def steps(self) -> str:
-        """ "18,204", or "no probe"."""
-        return "no probe" if self.found is None else f"{self.found.words.steps:,}"
-
-
-def find_candidates() -> list[Candidate]:
-    """Processes with a probe, ranks next to each other; then those on a GPU without one."""
-    probes = [_with_probe(found) for found in find_probes()]
-    launchers = {one.launcher.pid for one in probes if one.launcher}
-    probes = [one for one in probes if one.pid not in launchers]  # named above their ranks
-    launched = sorted(probes, key=lambda one: one.launcher.pid if one.launcher else one.pid)
-    return [*launched, *_without_probe({one.pid for one in probes})]
-
-
-def _with_probe(found: Found) -> Candidate:
-    several = found.hello.rank is not None and (found.hello.world_size or 1) > 1
-    launcher = _launcher_of(found.pid) if several else None
-    return Candidate(found.pid, found.user, found.script, found, launcher)
-
-
-def _launcher_of(pid: int) -> Launcher | None:
-    try:
-        parent = psutil.Process(pid).parent()
-        if parent is None or not is_python(parent):
-            return None
-        return Launcher(parent.pid, script_of_process(parent))
-    except psutil.Error:
-        return None
-
-
-def _without_probe(probed: set[int]) -> list[Candidate]:
-    """Python processes that hold the driver open. Workers inherit it from who started them."""
-    holding = [pid for pid in psutil.pids() if pid not in probed and has_opened_driver(pid)]
-    known = probed | set(holding)
-    candidates = []
-    for pid in holding:
-        try:
-            process = psutil.Process(pid)
-            inherited = any(parent.pid in known for parent in process.parents())
-            if not inherited and is_python(process):
-                candidates.append(Candidate(pid, user_of(pid), script_of_process(process), None))
-        except psutil.Error:
-            continue  # gone, or somebody else's
-    return candidates

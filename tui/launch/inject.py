@@ -62,7 +62,7 @@ class Injection:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self, action: InjectAction, limit_s: float) -> str | None:
-        """What the process said when it was done; None when it was not in time.
+        """The process's answer when it was done; None when it was not in time.
 
         Raises NoProcessError when it ends, GpuwatchError where it does not let us in.
         """

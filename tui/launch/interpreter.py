@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Final
 
-from ..discovery.access import looking_in, refused_because, sees_our_files
+from ..discovery.access import refused_because, sees_our_files, with_rights
 from ..discovery.command_lines import is_interpreter, run_again
 from ..discovery.targets import still_runs
 from ..errors import GpuwatchError, NoProcessError, NotPermittedError, UsageError
@@ -97,27 +97,27 @@ def _somebody_else_s(pid: int) -> NotPermittedError:
     return NotPermittedError(
         f"process {pid} belongs to somebody else",
         refused_because("Only its owner and root may put something into it."),
-        looking_in(f"gpuwatch attach --inject {pid}"),
+        with_rights(f"gpuwatch attach --inject {pid}"),
     )
 
 
-def _refused(pid: int, said: str) -> GpuwatchError:
+def _refused(pid: int, stderr: str) -> GpuwatchError:
     if not still_runs(pid):
         return NoProcessError(f"process {pid} has ended")
-    if "not enabled" in said:
+    if "not enabled" in stderr:
         return NotPermittedError(
             f"process {pid} takes nothing from outside",
             "It was started with PYTHON_DISABLE_REMOTE_DEBUG, or its Python was built so.",
             f"Without the probe: gpuwatch attach {pid}",
         )
-    if "PermissionError" in said or "Permission denied" in said:
+    if "PermissionError" in stderr or "Permission denied" in stderr:
         return NotPermittedError(
             f"the system does not let you look into process {pid}",
             refused_because(
                 "Only what started it, and root, may put something into it "
                 "(kernel.yama.ptrace_scope=1)."
             ),
-            looking_in(f"gpuwatch attach --inject {pid}"),
+            with_rights(f"gpuwatch attach --inject {pid}"),
         )
-    last = said.strip().splitlines()[-1:] or ["it gave no reason"]
+    last = stderr.strip().splitlines()[-1:] or ["it gave no reason"]
     return GpuwatchError(f"the probe cannot be put into process {pid}", last[0])

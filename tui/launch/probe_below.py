@@ -12,7 +12,7 @@ LOOK_NS: Final = 200_000_000
 
 
 class ProbeBelow:
-    """Of several ranks, the first one of this machine is meant."""
+    """Of several ranks the first one of this machine."""
 
     def __init__(self, pid: int) -> None:
         self._root = psutil.Process(pid)

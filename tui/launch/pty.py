@@ -150,8 +150,8 @@ class HeldOutput:
         with self._lock:
             self._held = False
             if self._dropped:
-                said = f"the oldest {self._dropped / 1e3:,.0f} KB of its output were not kept"
-                _write_all(self._fd, f"gpuwatch: {said}\r\n".encode())
+                dropped = f"the oldest {self._dropped / 1e3:,.0f} KB of its output were not kept"
+                _write_all(self._fd, f"gpuwatch: {dropped}\r\n".encode())
             for part in self._parts:
                 _write_all(self._fd, part)
             self._parts.clear()
@@ -159,7 +159,7 @@ class HeldOutput:
 
 
 def _write_all(fd: int, part: bytes) -> None:
-    """Lost without a word where the terminal has gone."""
+    """Dropped without an error where the terminal is gone."""
     try:
         while part:
             part = part[os.write(fd, part) :]

@@ -1,8 +1,9 @@
 """From stacks to the places in the code that are worth naming."""
 
+import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -10,7 +11,7 @@ from ..verdict.window import FrameShare, Stacks
 from .observations import StackCount
 
 TOP: Final = 12
-"""Places told for each role; the rest is too little to act on."""
+"""Places kept for each role; the rest is too little to act on."""
 
 # fmt: off
 LIBRARIES: Final = frozenset((
@@ -24,11 +25,11 @@ LIBRARIES: Final = frozenset((
     "zarr", "zmq",
 ))
 # fmt: on
-"""Packages that are nobody's own training code."""
+"""Packages that are not the user's own code."""
 
 WAY: Final = 5
 WAY_OF_USERS: Final = 3
-"""Frames told of the way to a place, and how many of them the user's own may be."""
+"""Frames kept of the way to a place, and how many of them may be the user's own."""
 
 MACHINERY: Final = (
     "multiprocessing/",
@@ -43,14 +44,13 @@ MACHINERY: Final = (
     "gpuwatch/probe/",
     "_pytest/",
 )
-"""Files that say how something waits, never what for."""
+"""Files that show how something waits, not what for."""
 
 MOST_PATHS: Final = 8_192
-"""Whose code a line is, is asked of the same lines again and again."""
+"""The same lines come again and again."""
 
 MOST_STACKS: Final = 1_024
-"""A run stands at the same places again and again, and its stacks are looked through every few
-seconds."""
+"""A run is at the same places again and again, and its stacks are read every few seconds."""
 
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
@@ -76,8 +76,21 @@ def waits_for_work(frames: tuple[str, ...]) -> bool:
     return len(frames) < 2 or frames[1].startswith(IDLE_WORKER)
 
 
+def is_notebook(argv: Sequence[str]) -> bool:
+    """Whether a process is a notebook's kernel, by what it was started with."""
+    return bool(argv) and "kernel_launcher" in os.path.basename(argv[0])
+
+
+def at_prompt(frames: tuple[str, ...]) -> bool | None:
+    """Whether a notebook's main thread waits for a cell to run; None without frames."""
+    if not frames:
+        return None
+    runs_cell = any("run_code (" in one and "interactiveshell.py" in one for one in frames)
+    return not runs_cell and any("ipykernel" in _file(one) for one in frames)
+
+
 def worth_naming(frames: tuple[str, ...]) -> str:
-    """The innermost frame that says what is done, not how it waits."""
+    """The innermost frame that shows what is done, not how it waits."""
     for frame in reversed(frames):
         if not _file(frame).startswith(MACHINERY):
             return frame
@@ -93,8 +106,8 @@ def caller_of(frames: tuple[str, ...], named: str) -> str | None:
 
 
 def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
-    """The few frames that say how the thread came where it is, outermost first: the user's own
-    innermost ones, and the innermost of what they call."""
+    """The few frames that show how the thread came there, outermost first: the user's innermost
+    ones, and the innermost of what they call."""
     telling = [i for i, frame in enumerate(frames) if not _file(frame).startswith(MACHINERY)]
     own = [i for i in telling if is_users(_file(frames[i]))][-WAY_OF_USERS:]
     called = [i for i in telling if i not in own and i > min(own, default=-1)]
@@ -139,7 +152,7 @@ def _shares(stacks: list[StackCount]) -> tuple[FrameShare, ...]:
         places[named, caller, stack.line] += stack.count
     total = sum(places.values())
     if not total:
-        return ()  # of samples that nobody took there is no share
+        return ()  # no samples, no shares
     return tuple(
         FrameShare(share=count / total, frame=frame, caller=caller, line=line)
         for (frame, caller, line), count in places.most_common(TOP)

@@ -33,7 +33,7 @@ class Delivered(Observation, frozen=True, kw_only=True, tag="delivered"):
 
 
 LinkState = Literal["connected", "silent", "left", "malformed"]
-"""The probe answers; it does not; it has said good-bye; a message could not be read."""
+"""The probe answers; it does not; it has left; a message could not be read."""
 
 
 class Link(Observation, frozen=True, kw_only=True, tag="link"):
@@ -140,7 +140,7 @@ class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):
     """Bits of the moments at which some stack had changed. In between nothing had, and the time is
     an estimate: the sample was taken after the seen moment before it and before the next."""
     among: tuple[int, ...] = ()
-    """Where one worker was looked at in its turn: the pids of all."""
+    """Where one worker was sampled in its turn: the pids of all."""
 
 
 class DumpSeen(Observation, frozen=True, kw_only=True, tag="dump"):

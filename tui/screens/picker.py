@@ -8,7 +8,7 @@ from typing import Any, Final
 from textual import events
 from textual.screen import Screen
 
-from ..discovery.targets import Candidate
+from ..discovery.candidates import Candidate
 from ..terminal import Appearance, TerminalGuard
 from ..widgets.panel import ROLE_CLASSES, DrawnRows
 from ..widgets.picker import Picking, picker_rows

@@ -1,4 +1,4 @@
-"""When the process computes and when it waits, moment by moment, told from its steps.
+"""When the process computes and when it waits, moment by moment, by its steps.
 
 A step carries sums, not an order. It is laid out as a loop runs: the wait for a batch, then the
 work on it, once for every fetch of the step.
@@ -125,26 +125,26 @@ class OnCpu:
 
     def __init__(self) -> None:
         self._ends: list[int] = []
-        self._stretches: list[PhaseSpan] = []
+        self._spans: list[PhaseSpan] = []
         self._last_ns: int | None = None
 
     def seen(self, seen: ProcessesSeen) -> None:
         """Take a look, which speaks of the time since the last one."""
         since_ns, self._last_ns = self._last_ns, seen.t_ns
-        told = [use.cpu_percent for use in seen.processes if use.role == "main"]
-        if since_ns is None or not told or told[0] is None or since_ns >= seen.t_ns:
+        percents = [use.cpu_percent for use in seen.processes if use.role == "main"]
+        if since_ns is None or not percents or percents[0] is None or since_ns >= seen.t_ns:
             return
-        share = min(1.0, round(told[0]) / 100)
-        if self._stretches and self._stretches[-1][1:] == (since_ns, share):
-            since_ns = self._stretches[-1][0]
-            self._ends[-1], self._stretches[-1] = seen.t_ns, (since_ns, seen.t_ns, share)
+        share = min(1.0, round(percents[0]) / 100)
+        if self._spans and self._spans[-1][1:] == (since_ns, share):
+            since_ns = self._spans[-1][0]
+            self._ends[-1], self._spans[-1] = seen.t_ns, (since_ns, seen.t_ns, share)
             return
         self._ends.append(seen.t_ns)
-        self._stretches.append((since_ns, seen.t_ns, share))
+        self._spans.append((since_ns, seen.t_ns, share))
         if len(self._ends) > HELD * 5 // 4:
-            del self._ends[:-HELD], self._stretches[:-HELD]
+            del self._ends[:-HELD], self._spans[:-HELD]
 
-    def told(self, spans: Iterable[PhaseSpan]) -> Iterator[PhaseSpan]:
+    def corrected(self, spans: Iterable[PhaseSpan]) -> Iterator[PhaseSpan]:
         """The same spans, in which work takes the share that the kernel saw. Between looks it goes
         on as in the look before; work that is shorter than a look stays what it was."""
         for start_ns, end_ns, computes in spans:
@@ -159,7 +159,7 @@ class OnCpu:
 
     def _within(self, start_ns: int, end_ns: int) -> Iterator[PhaseSpan]:
         for at in range(bisect_right(self._ends, start_ns), len(self._ends)):
-            since_ns, until_ns, share = self._stretches[at]
+            since_ns, until_ns, share = self._spans[at]
             if since_ns >= end_ns:
                 return
             since_ns, until_ns = max(since_ns, start_ns), min(until_ns, end_ns)
@@ -201,13 +201,13 @@ class ComputingSeries:
                 self._computing = Computing(grain_ns)
                 rows = LAID_OUT_ROWS
         for step in self._steps.last(rows):
-            self._computing.add(self._on_cpu.told(spans_of(step)))
+            self._computing.add(self._on_cpu.corrected(spans_of(step)))
 
     def sawtooth(
         self, open_spans: tuple[PhaseSpan, ...], step_starts_ns: StepEdges, gpu_present: bool
     ) -> Sawtooth | None:
         """The picture; None before the first moment."""
-        series = self._computing.series(self._on_cpu.told(open_spans))
+        series = self._computing.series(self._on_cpu.corrected(open_spans))
         if not series.end_ns:
             return None
         return Sawtooth(

@@ -4,6 +4,7 @@ import os
 from typing import Final
 
 from ...probe.wire.messages import Hello, Loader, Settings, Step
+from ..model.frames import is_notebook
 from ..model.observations import (
     ActivitySeen,
     AnyObservation,
@@ -134,6 +135,7 @@ class Stores:
         self.link.fault = hello.fault
         self.hello = hello
         self.script = script_name(hello) or self.script
+        self.open.is_notebook = is_notebook(hello.argv)
 
     def _delivered(self, seen: Delivered) -> None:
         batch = seen.batch

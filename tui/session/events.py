@@ -1,4 +1,4 @@
-"""Things worth a line, told once."""
+"""Events of the run, each once, and the longer pauses that the verdict weighs."""
 
 from collections import deque
 from typing import Final, NamedTuple
@@ -86,7 +86,7 @@ class EventStore:
         worth a line. What it did before the first reading is not."""
         before = self._allocators.get(reading.device)
         if before is not None and reading.t_ns <= before.t_ns:
-            return  # told again after a reconnection
+            return  # sent again after a reconnection
         self._allocators[reading.device] = reading
         if before is None:
             return

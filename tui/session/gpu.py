@@ -1,4 +1,4 @@
-"""What the GPUs did: the picture's series, and the means that the verdict looks at."""
+"""What the GPUs did and how they were: the sawtooth, and the means that the verdict uses."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,10 +18,10 @@ from ..verdict.window import GpuActivity, Neighbour
 from .gpu_steps import NAMES, GpuSeries
 from .step_profile import MOST_SAMPLES, ProfileSample
 
-# How the GPUs were over a stretch of time: who else used them, what held their clocks back.
+# How the GPUs were over an interval: what else used them, what lowered their clocks.
 
 HARMLESS: Final = frozenset({"power cap"})
-"""Reasons that do not slow a GPU down more than is meant: large ones run at their cap."""
+"""Reasons that are normal: large GPUs run at their power cap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Conditions:
 
 
 def conditions(uses: Sequence[GpuUse], latest: Sequence[GpuUse]) -> Conditions:
-    """From the readings of a stretch, and the newest one, which says who is there now."""
+    """From an interval's readings, and the newest, which shows which processes are there now."""
     slowed = [gpu for gpu in uses if slowed_by(gpu)]
     reasons = Counter(reason for gpu in slowed for reason in sorted(slowed_by(gpu)))
     lost = [_clock_lost(gpu) for gpu in slowed]
@@ -59,20 +59,20 @@ def slowed_by(gpu: GpuUse) -> frozenset[str]:
 
 
 def _clock_lost(gpu: GpuUse) -> float | None:
-    """Part of its speed that it lacks; None where its clock or its highest is not told."""
+    """Part of its speed that it lacks; None where its clock or its highest is not known."""
     if gpu.sm_clock_mhz is None or not gpu.max_sm_clock_mhz:
         return None
     return max(0.0, 1 - gpu.sm_clock_mhz / gpu.max_sm_clock_mhz)
 
 
 def _others_sm(uses: Sequence[GpuUse]) -> float | None:
-    """Percent of the busiest device's time; None where nobody can be told from the target."""
+    """Percent of the busiest device's time; None where the target cannot be samples apart."""
     devices: dict[int, list[float]] = {}
     for gpu in uses:
-        told = [other.sm_percent for other in gpu.others if other.sm_percent is not None]
-        if gpu.target_memory_bytes is not None and len(told) == len(gpu.others):
-            devices.setdefault(gpu.index, []).append(sum(told))
-    means = (sum(told) / len(told) for told in devices.values())
+        used = [other.sm_percent for other in gpu.others if other.sm_percent is not None]
+        if gpu.target_memory_bytes is not None and len(used) == len(gpu.others):
+            devices.setdefault(gpu.index, []).append(sum(used))
+    means = (sum(shares) / len(shares) for shares in devices.values())
     return min(100.0, max(means)) if devices else None
 
 
@@ -259,22 +259,22 @@ class GpuStore:
 
     def readings(self) -> list[ProfileSample]:
         """The newest readings by GPM of how many multiprocessors were active, oldest first."""
-        told: list[ProfileSample] = []
+        samples: list[ProfileSample] = []
         for seen in self._readings.last(MOST_SAMPLES):
             sm = _mean(seen.gpus, lambda gpu: gpu.sm if gpu.source == "gpm" else None)
             if sm is not None:
-                told.append(ProfileSample(seen.t_ns - seen.gpus[0].interval_ns, seen.t_ns, sm))
-        return told
+                samples.append(ProfileSample(seen.t_ns - seen.gpus[0].interval_ns, seen.t_ns, sm))
+        return samples
 
     def busy_since(self, since_ns: int) -> list[ProfileSample]:
         """How busy the GPUs were in the readings that end after a moment, oldest first: the part of
         the time in which anything ran, else in which multiprocessors were active."""
-        told: list[ProfileSample] = []
+        samples: list[ProfileSample] = []
         for seen in self._readings.after(since_ns):
             busy = _mean(seen.gpus, lambda gpu: gpu.sm if gpu.busy is None else gpu.busy)
             if busy is not None:
-                told.append(ProfileSample(seen.t_ns - seen.gpus[0].interval_ns, seen.t_ns, busy))
-        return told[::-1]
+                samples.append(ProfileSample(seen.t_ns - seen.gpus[0].interval_ns, seen.t_ns, busy))
+        return samples[::-1]
 
     def between(self, start_ns: int, end_ns: int) -> GpuActivity | None:
         """Means over a stretch of time, weighted by the readings' lengths; None without any."""

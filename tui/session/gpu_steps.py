@@ -57,7 +57,7 @@ ORDER: Final = {one.name: at for at, one in enumerate((*DONE, *BEING))}
 
 
 class GpuSeries:
-    """A series for every figure of every GPU that was ever told."""
+    """A series for every figure of every GPU that was ever read."""
 
     def __init__(self) -> None:
         self._growing: dict[tuple[int, str, str], Growing] = {}
@@ -156,7 +156,7 @@ class GpuStepStore:
 
     @property
     def clocked(self) -> bool:
-        """The probe reads the GPU's clock, whether or not a step was told by now."""
+        """The probe reads the GPU's clock, whether or not a step has come by now."""
         return bool(self._clocks)
 
     @property

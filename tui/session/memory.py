@@ -71,7 +71,7 @@ HELD: Final = 3_600
 
 
 class MemoryLevels:
-    """One series for each memory; one of which nothing was told is not there."""
+    """One series for each memory of which anything is known."""
 
     def __init__(self) -> None:
         self._allocators: dict[int, tuple[Growing, Growing]] = {}
@@ -94,7 +94,7 @@ class MemoryLevels:
         held = (reading.allocated, reading.reserved)
         since_ns = reading.t_ns - self._read_ns.get(device, reading.t_ns - READ_NS)
         if since_ns <= 0:
-            return  # told again after a reconnection
+            return  # sent again after a reconnection
         self._read_ns[device] = reading.t_ns
         for growing, value in zip(self._allocators[device], held, strict=True):
             growing.interval_ns = max(READ_NS, round(since_ns / READ_NS) * READ_NS)
@@ -112,7 +112,7 @@ class MemoryLevels:
                 self._others[gpu.index].add(seen.t_ns, float(held))
 
     def process(self, t_ns: int, held_bytes: int) -> None:
-        """The training process was looked at."""
+        """The training process was read."""
         if self._process is None:
             self._process = _growing("host", "process", "proc", None, READ_NS)
         self._process.add(t_ns, float(held_bytes))
@@ -162,7 +162,7 @@ class MemoryStore:
         self._available_bytes: int | None = None
 
     def resident(self, t_ns: int, step: int, rss_bytes: int, file_bytes: int | None) -> None:
-        """The training process was looked at, by the probe or from outside. Pages of files are let
+        """The training process was read, by the probe or from outside. Pages of files are let
         go when memory is short: they neither grow nor fill it."""
         self._rss_bytes = rss_bytes
         self._held_bytes = rss_bytes - (file_bytes or 0)
@@ -170,7 +170,7 @@ class MemoryStore:
         self.levels.process(t_ns, self._held_bytes)
 
     def processes(self, seen: ProcessesSeen, step: int) -> None:
-        """All its processes were looked at."""
+        """All its processes were read."""
         self._total_bytes = seen.memory_total_bytes
         self._available_bytes = seen.memory_available_bytes
         for process in seen.processes:
@@ -212,11 +212,11 @@ class MemoryStore:
 
     @property
     def workers_grown(self) -> tuple[int, ...]:
-        """What each worker has grown by since it was first looked at, bytes."""
+        """What each worker has grown by since it was first read, bytes."""
         return tuple(pss - self._pss_first[pid] for pid, pss in self._pss.items())
 
     def view(self, growing: bool, trends: Sequence[MemoryTrend]) -> MemoryView:
-        """For the faces. Whether it is growing, and how fast, is the verdict's word."""
+        """For the faces. The verdict decides whether it grows, and how fast."""
         slopes = [
             100.0 * one.slope.middle
             for one in trends

@@ -29,6 +29,7 @@ class OpenStepStore:
         self._steps = 0
         """Steps done when the message was sent."""
         self._page: PageSeen | None = None
+        self.is_notebook = False
 
     def delivered(self, batch: Batch, steps: int) -> None:
         """A message came; `steps` are done by now."""
@@ -53,6 +54,7 @@ class OpenStepStore:
         stack: tuple[str, ...] = (),
         seen_by: SeenBy = "py-spy",
         workers: tuple[WorkersAt, ...] = (),
+        at_prompt: bool | None = None,
     ) -> OpenStep | None:
         """The open step at a moment; None before the first mark."""
         mark = self._last_mark()
@@ -81,6 +83,7 @@ class OpenStepStore:
             stack=stack if now_ns - since_ns >= FRAME_AGE_NS else (),
             seen_by=seen_by,
             workers=workers if now_ns - since_ns >= FRAME_AGE_NS else (),
+            at_prompt=self.is_notebook if at_prompt is None else at_prompt,
         )
 
     def spans(self, now_ns: int) -> tuple[PhaseSpan, ...]:

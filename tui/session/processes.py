@@ -14,17 +14,17 @@ from ..wording.processes import cores_used
 
 HELD: Final = 60
 """A minute at one look a second: the window of the verdict."""
-BETWEEN_LOOKS_NS: Final = 1_000_000_000
+INTERVAL_NS: Final = 1_000_000_000
 """A look tells of the second before it: the first one after the window speaks of its end."""
 CHARTED: Final = 3_600
 """Looks of the chart: an hour."""
-CURRENT_LOOKS: Final = 5
+CURRENT: Final = 5
 """The machine's and the main process's use are means of the last few looks."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostUse:
-    """How the training got its cores over a stretch of time; None: not told."""
+    """How the training got its cores over an interval; None: not known."""
 
     main_cpu_percent: float | None
     """The training process, of one core."""
@@ -44,12 +44,12 @@ class ProcessStore:
     """The last looks at the process tree."""
 
     def __init__(self) -> None:
-        self._looks: deque[ProcessesSeen] = deque(maxlen=HELD)
-        self._used = Growing("cores", "cores", "cores", "proc", None, BETWEEN_LOOKS_NS, CHARTED)
+        self._readings: deque[ProcessesSeen] = deque(maxlen=HELD)
+        self._used = Growing("cores", "cores", "cores", "proc", None, INTERVAL_NS, CHARTED)
 
     def seen(self, seen: ProcessesSeen) -> None:
         """Take one look."""
-        self._looks.append(seen)
+        self._readings.append(seen)
         used = cores_used(seen.processes)
         if used is not None:
             self._used.add(seen.t_ns, used)
@@ -57,29 +57,29 @@ class ProcessStore:
     @property
     def series(self) -> tuple[Series, ...]:
         """Cores that the tree uses; nothing before the second look."""
-        return (self._used.series(),) if len(self._looks) > 1 else ()
+        return (self._used.series(),) if len(self._readings) > 1 else ()
 
     @property
     def processes(self) -> tuple[ProcessUse, ...]:
         """As they were last seen."""
-        return self._looks[-1].processes if self._looks else ()
+        return self._readings[-1].processes if self._readings else ()
 
     @property
     def cores(self) -> float | None:
         """Cores that the target may use."""
-        return self._looks[-1].cores if self._looks else None
+        return self._readings[-1].cores if self._readings else None
 
     @property
     def machine_cpu_percent(self) -> float | None:
         """Of all cores together, a mean over the last looks."""
-        looks = list(self._looks)[-CURRENT_LOOKS:]
+        looks = list(self._readings)[-CURRENT:]
         return _mean([look.machine_cpu_percent for look in looks])
 
     def surroundings(self) -> Surroundings | None:
         """For the faces."""
-        if not self._looks:
+        if not self._readings:
             return None
-        newest = self._looks[-1]
+        newest = self._readings[-1]
         return Surroundings(
             busy_percent=newest.machine_cpu_percent,
             others_percent=newest.others_cpu_percent,
@@ -88,11 +88,11 @@ class ProcessStore:
         )
 
     def host_use(self, start_ns: int, end_ns: int) -> HostUse:
-        """How the training got its cores over a stretch of time; in one that is too short for a
-        look of its own, as the newest look saw it."""
-        last_ns = end_ns + BETWEEN_LOOKS_NS
-        looks = [look for look in self._looks if start_ns < look.t_ns <= last_ns]
-        looks = looks or list(self._looks)[-1:]
+        """How the training got its cores over an interval; where that is too short for a reading,
+        by the newest."""
+        last_ns = end_ns + INTERVAL_NS
+        looks = [look for look in self._readings if start_ns < look.t_ns <= last_ns]
+        looks = looks or list(self._readings)[-1:]
         others = _mean([look.others_cpu_percent for look in looks])
         main = [process for look in looks for process in look.processes if _main(process)]
         return HostUse(
@@ -113,10 +113,10 @@ class ProcessStore:
         count = sum(counts(process) for process in self.processes)
         if not count:
             return None
-        looks = [[p for p in look.processes if counts(p)] for look in self._looks]
+        looks = [[p for p in look.processes if counts(p)] for look in self._readings]
         rows = [process for look in looks for process in look]
         first_ns: dict[int, int] = {}
-        for look in self._looks:
+        for look in self._readings:
             for process in filter(counts, look.processes):
                 first_ns.setdefault(process.pid, look.t_ns)
         now = [first_ns[process.pid] for process in self.processes if counts(process)]
@@ -132,7 +132,7 @@ class ProcessStore:
             read_bytes_s=_mean(list(read)),
             run_delay=_part([process.run_delay_percent for process in rows]),
             gone=len(first_ns) - count,
-            oldest_s=(self._looks[-1].t_ns - min(now)) / 1e9,
+            oldest_s=(self._readings[-1].t_ns - min(now)) / 1e9,
         )
 
 
@@ -141,8 +141,8 @@ def _main(process: ProcessUse) -> bool:
 
 
 def _mean(values: list[float | None] | list[float]) -> float | None:
-    told = [value for value in values if value is not None]
-    return sum(told) / len(told) if told else None
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _beside(look: ProcessesSeen) -> float | None:

@@ -1,4 +1,4 @@
-"""The ranks beside the target: what their pages said over the last seconds."""
+"""The ranks of the target's job on this host, by their pages over the last seconds."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ OUT: Final = frozenset({page.STATE_DISARMED, page.STATE_UNINSTALLED})
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Steps and times of a rank over some looks."""
+    """Steps and times of a rank over some readings."""
 
     counted: int
     wall_ns: int
@@ -39,11 +39,11 @@ class _Sums:
 
 
 class RankStore:
-    """The looks of the last two minutes, and how active each rank was over the last hour."""
+    """The readings of the last two minutes, and how active each rank was over the last hour."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._looks: dict[int, deque[tuple[int, RankUse]]] = {}
+        self._readings: dict[int, deque[tuple[int, RankUse]]] = {}
         """(t_ns, what was seen) by rank."""
         self._active: dict[tuple[int, str], Growing] = {}
         self.ranks: tuple[Rank, ...] = ()
@@ -53,10 +53,10 @@ class RankStore:
     def seen(self, seen: RanksSeen) -> None:
         """Take one look. A rank with another pid is a new process: its past is another's."""
         for use in seen.ranks:
-            looks = self._looks.setdefault(use.rank, deque(maxlen=HELD))
-            if looks and looks[-1][1].pid != use.pid:
-                looks.clear()
-            looks.append((seen.t_ns, use))
+            readings = self._readings.setdefault(use.rank, deque(maxlen=HELD))
+            if readings and readings[-1][1].pid != use.pid:
+                readings.clear()
+            readings.append((seen.t_ns, use))
         self.world_size = seen.world_size
         self.ranks = tuple(self._rank(seen, use) for use in seen.ranks)
 
@@ -101,7 +101,7 @@ class RankStore:
 
     def _sums(self, rank: int, now_ns: int) -> _Sums:
         taken: list[RankUse] = []
-        for t_ns, use in reversed(self._looks[rank]):
+        for t_ns, use in reversed(self._readings[rank]):
             if t_ns <= now_ns - SPAN_NS and sum(one.counted for one in taken) >= LEAST_STEPS:
                 break
             taken.append(use)

@@ -5,14 +5,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ..model.frames import summarise, waits_for_work, way_to, worth_naming
+from ..model.frames import at_prompt, summarise, waits_for_work, way_to, worth_naming
 from ..model.observations import DumpSeen, StackCount, StacksSeen
 from ..model.stack_trees import Merged, StacksOf, StackTrees, Tree
 from ..verdict.window import SeenBy, WorkersAt
 from .open_step import FRAME_AGE_NS
 from .stack_tree import branches_of
 
-# The probe's own look at its threads, as long as it says where they are: until something moves.
+# The probe's own dump of its threads, which holds until something moves.
 
 ROLES: Final = {"main": "main", "pin": "pin", "other": "threads"}
 
@@ -26,6 +26,7 @@ class HeldDump:
     way: tuple[str, ...]
     """How it came there: a few frames, outermost first."""
     trees: StackTrees
+    at_prompt: bool | None
 
 
 class DumpStore:
@@ -53,7 +54,7 @@ def _standing(stacks: Sequence[StackCount]) -> HeldDump | None:
         return None
     all_of_them = _stacks_of(stacks)
     trees = StackTrees("dump", False, all_of_them, all_of_them, all_of_them)
-    return HeldDump(worth_naming(main), way_to(main), trees)
+    return HeldDump(worth_naming(main), way_to(main), trees, at_prompt(main))
 
 
 def _stacks_of(stacks: Sequence[StackCount]) -> StacksOf:
@@ -68,7 +69,7 @@ def _stacks_of(stacks: Sequence[StackCount]) -> StacksOf:
     return StacksOf(summarise(stacks), tuple(trees), merged)
 
 
-# Where the loader's workers are, each by the newest look at it.
+# Where the loader's workers are, each by its newest samples.
 
 
 def workers_at(stacks: Sequence[StackCount], apart: Collection[int] = ()) -> tuple[WorkersAt, ...]:
@@ -103,12 +104,14 @@ class Where(NamedTuple):
     """Where the main thread is."""
 
     frame: str | None
-    """The innermost frame worth naming; None when nobody knows."""
+    """The innermost frame worth naming; None when not known."""
     way: tuple[str, ...]
     """How it came there: a few frames, outermost first."""
     seen_by: SeenBy
     workers: tuple[WorkersAt, ...] = ()
     """Where the loader's workers are."""
+    at_prompt: bool | None = None
+    """It is a notebook's, and waits for a cell to run; None when not known."""
 
 
 class StackStore:
@@ -131,15 +134,16 @@ class StackStore:
 
     def where(self, now_ns: int, marked_ns: int | None) -> Where:
         """By the samples; else by the probe's own look, if no mark has been made since."""
-        frame, standing = self.main_frame(now_ns, marked_ns), self.dumps.standing(marked_ns)
-        if frame is None and standing is not None:
-            return Where(standing.frame, standing.way, "probe")
+        frames, standing = self._main(now_ns, marked_ns), self.dumps.standing(marked_ns)
+        if not frames and standing is not None:
+            return Where(standing.frame, standing.way, "probe", (), standing.at_prompt)
         workers = self.workers_at(now_ns, marked_ns)
-        return Where(frame, self.main_way(now_ns, marked_ns), "py-spy", workers)
+        frame = worth_naming(frames) if frames else None
+        return Where(frame, way_to(frames), "py-spy", workers, at_prompt(frames))
 
     def workers_at(self, now_ns: int, since_ns: int | None = None) -> tuple[WorkersAt, ...]:
-        """Where the loader's workers were when all of them were last looked at; () when nobody
-        knows. `since_ns`: nothing has moved since."""
+        """Where the loader's workers were when all of them were last sampled; () when that is
+        not known. `since_ns`: nothing has moved since."""
         for chunk in reversed(self._chunks):
             workers = any(stack.role == "worker" for stack in chunk.stacks)
             if workers and len(chunk.among) <= 1:
@@ -152,7 +156,7 @@ class StackStore:
         return worth_naming(frames) if frames else None
 
     def main_way(self, now_ns: int, since_ns: int | None = None) -> tuple[str, ...]:
-        """How it came there: a few frames, outermost first; () when nobody knows."""
+        """How it came there: a few frames, outermost first; () when not known."""
         return way_to(self._main(now_ns, since_ns))
 
     def _main(self, now_ns: int, since_ns: int | None) -> tuple[str, ...]:

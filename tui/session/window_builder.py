@@ -7,7 +7,7 @@ from ...probe.wire.messages import GpuMemory, GpuStep, Step
 from ..model.observations import GpuUse
 from ..model.snapshot import GpuPhases, StepStats
 from ..model.stack_trees import StackTrees
-from ..verdict.rules.stalled import is_near
+from ..verdict.rules.stalled import IDLE, is_near
 from ..verdict.window import (
     GpuActivity,
     OpenStep,
@@ -70,6 +70,7 @@ def _still(
         beside_cores=host.beside_cores,
         gpu_busy=None if activity is None else activity.busy,
         workers=stacks.workers_at(now_ns, unmoved.since_ns),
+        at_prompt=stacks.where(now_ns, unmoved.since_ns).at_prompt or False,
     )
 
 
@@ -183,7 +184,8 @@ class Assessment:
             stores.events.pace_changed(chosen[0], self._choice.change)
         self._warm_step = max(self._warm_step, warm_after(stores.steps.last(RECENT_ROWS)))
         changed = self.judge.judge(self._window(now_ns, open_step, gpu_rows))
-        is_stalled = self.judge.verdict.finding.kind == "stalled"
+        finding = self.judge.verdict.finding
+        is_stalled = finding.kind == "stalled" or finding.sub == IDLE
         self.lacks_stacks = is_stalled and stores.link.lacks("stacks") and standing is None
         self.nearly_stalled = open_step is not None and is_near(
             open_step, stores.steps.last(RECENT_ROWS), ended=stores.link.marks_are_over

@@ -91,7 +91,7 @@ class GpmReader:
         early_ns = EARLY_NS if self._since_look >= READINGS_A_LOOK else 0
         self.due_ns = now_ns + REFRESH_NS - early_ns
         self._before, self._spare = (now_ns, sample), older
-        known = {name: _told(name, value) for name, value in values.items()}
+        known = {name: _figure(name, value) for name, value in values.items()}
         return Activity(
             index=self._index,
             source=self.source,
@@ -118,15 +118,15 @@ class GpmReader:
         for at, name in enumerate(self._names):
             asked.metrics[at].metricId = getattr(nvml, METRICS[name])
         nvml.nvmlGpmMetricsGet(asked)
-        told = {}
+        values = {}
         for at, name in enumerate(self._names):
             metric = asked.metrics[at]
-            told[name] = metric.value if metric.nvmlReturn == 0 else float("nan")
-        return told
+            values[name] = metric.value if metric.nvmlReturn == 0 else float("nan")
+        return values
 
 
-def _told(name: str, value: float) -> float | None:
-    """NaN is not told; a share that rounds to a little over 100 is 100."""
+def _figure(name: str, value: float) -> float | None:
+    """NaN is no figure; a share that rounds to a little over 100 is 100."""
     if isnan(value):
         return None
     return value if name.endswith("_mb_s") else min(max(value, 0.0), 100.0)
@@ -207,14 +207,14 @@ class UtilizationReader:
             return None
         self.due_ns = now_ns + EVERY_NS
         before_ns, self._before_ns = self._before_ns, now_ns
-        told = self._nvml.nvmlDeviceGetUtilizationRates(self._device)
+        rates = self._nvml.nvmlDeviceGetUtilizationRates(self._device)
         if before_ns is None:
             return None
         return Activity(
             index=self._index,
             source=self.source,
             interval_ns=now_ns - before_ns,
-            busy=float(told.gpu),
+            busy=float(rates.gpu),
         )
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from ..discovery.state_page import OpenPage, pages_of
 from ..discovery.targets import PROC, is_own, is_python
 
 NUMBERS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
-"""What a launcher tells each rank. A scheduler may have told the launcher some of them."""
+"""What a launcher sets for each rank. A scheduler may have set some of them for the launcher."""
 FIND_NS: Final = 10_000_000_000
 """Between two searches for ranks: each goes through all processes of the machine."""
 
@@ -63,18 +63,18 @@ def _python_parent(target: psutil.Process) -> psutil.Process | None:
 
 
 def _rank(child: psutil.Process, inherited: Mapping[str, str]) -> SiblingRank | None:
-    """Of a child that was told something else than the launcher itself: its RANK alone may be the
-    same, where a scheduler calls the launcher's machine 0."""
+    """Of a child whose numbers differ from the launcher's: RANK alone may be the same, where a
+    scheduler calls the launcher's machine 0."""
     own = environ_of(child.pid)
-    told = own.get("RANK", "")
+    rank = own.get("RANK", "")
     numbered = any(own.get(name) != inherited.get(name) for name in NUMBERS)
-    return SiblingRank(child, int(told)) if told.isdecimal() and numbered else None
+    return SiblingRank(child, int(rank)) if rank.isdecimal() and numbered else None
 
 
 # The ranks of one job on this host: processes of the same launcher that have a state page.
 
-GONE: Final = ("Z", "X")
-"""States in which a process only waits to be forgotten."""
+ENDED: Final = ("Z", "X")
+"""States of a process that has ended and is not reaped."""
 
 
 class Stat(NamedTuple):
@@ -86,7 +86,7 @@ class Stat(NamedTuple):
 
 
 def stat_of(pid: int) -> Stat | None:
-    """None when it is gone."""
+    """None when it has ended."""
     try:
         text = (PROC / str(pid) / "stat").read_bytes()
     except OSError:
@@ -98,7 +98,7 @@ def stat_of(pid: int) -> Stat | None:
 def is_running(pid: int, start_ticks: int) -> bool:
     """Whether the very process is still there, and no zombie."""
     stat = stat_of(pid)
-    return stat is not None and stat.start_ticks == start_ticks and stat.state not in GONE
+    return stat is not None and stat.start_ticks == start_ticks and stat.state not in ENDED
 
 
 def ranks_here(pid: int, hello: Hello) -> dict[int, tuple[int, OpenPage]]:
@@ -120,8 +120,8 @@ def ranks_here(pid: int, hello: Hello) -> dict[int, tuple[int, OpenPage]]:
 
 def local_ranks(pid: int, hello: Hello) -> int:
     """Ranks that the launcher started here, where it says so; else all that there are."""
-    told = environ_of(pid).get("LOCAL_WORLD_SIZE", "")
-    return int(told) if told.isdecimal() else hello.world_size or 1
+    ranks = environ_of(pid).get("LOCAL_WORLD_SIZE", "")
+    return int(ranks) if ranks.isdecimal() else hello.world_size or 1
 
 
 def job_of(pid: int) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ def _pages(pids: Iterable[int], target: int, hello: Hello) -> dict[int, tuple[in
         try:
             pages = pages_of(pid)
         except OSError:
-            continue  # gone, or somebody else's
+            continue  # it has ended, or is another user's
         for opened in pages:
             rank = opened.hello.rank
             belongs = (

@@ -58,7 +58,7 @@ class Nameplate:
     uuid: str
     name: str
     max_sm_clock_mhz: int | None
-    """None where the device does not tell."""
+    """None where the device does not report it."""
 
 
 def nameplate_of(nvml: Any, device: Any) -> Nameplate:
@@ -71,14 +71,14 @@ def nameplate_of(nvml: Any, device: Any) -> Nameplate:
 
 
 def text_of(value: str | bytes) -> str:
-    """Older libraries tell bytes."""
+    """Older libraries return bytes."""
     return value.decode() if isinstance(value, bytes) else value
 
 
-# Who else is on a GPU.
+# Other processes on a GPU.
 
 RECENT_US: Final = 5_000_000
-"""Of the samples of each process's use that NVML keeps."""
+"""Samples of each process's use are averaged over so long."""
 
 
 def others_on(
@@ -88,7 +88,7 @@ def others_on(
     first.
 
     `own` are the target's pids in all the namespaces that it lives in. Where NVML names the target
-    by none of them (in a container it may not), nobody can be told from it, and all is left out.
+    by none of them (in a container it may not), it cannot be told apart, and all are left out.
     """
     strange = [entry for entry in running if entry.pid not in own]
     if not strange or len(strange) == len(running):
@@ -99,7 +99,7 @@ def others_on(
             pid=entry.pid,
             name=_name_of(entry.pid),
             memory_bytes=entry.usedGpuMemory,
-            # NVML tells of those alone that did anything.
+            # NVML lists only processes that did anything.
             sm_percent=used.get(entry.pid, 0.0) if used else None,
         )
         for entry in strange
@@ -144,12 +144,12 @@ THROTTLES: Final = {
 }
 
 NO_DRIVER: Final = (
-    "no NVIDIA driver found (libnvidia-ml.so.1): steps, CPU and stacks are told without it"
+    "no NVIDIA driver found (libnvidia-ml.so.1): steps, CPU and stacks work without it"
 )
 
 
 class NvmlSource:
-    """One NVML session. Without a driver it says so once and is silent.
+    """One NVML session. Without a driver it reports that once.
 
     `nvml` stands in for the library in tests.
     """
@@ -163,7 +163,7 @@ class NvmlSource:
         self._given = nvml
         self._nvml: Any = None
         self._why = ""
-        self._told = False
+        self._reported = False
         self._without_gpm_because = ""
         self._devices: list[tuple[int, Any]] = []
         self._ladders: dict[int, Ladder] = {}
@@ -200,9 +200,9 @@ class NvmlSource:
         """The GPUs as they are now."""
         self._polled_ns = now_ns
         if self._nvml is None:
-            if self._told:
+            if self._reported:
                 return []
-            self._told = True
+            self._reported = True
             return [Missing(t_ns=now_ns, source=self.name, reason=self._why)]
         if not self._devices:
             self._find(now_ns)
@@ -303,7 +303,9 @@ class NvmlSource:
                 self._nvml, nvml.nvmlDeviceGetTemperature, device, nvml.NVML_TEMPERATURE_GPU
             ),
             throttle_reasons=tuple(
-                sorted({said for bit, said in THROTTLES.items() if throttles & getattr(nvml, bit)})
+                sorted(
+                    {reason for bit, reason in THROTTLES.items() if throttles & getattr(nvml, bit)}
+                )
             ),
             memory_clock_mhz=answer(
                 self._nvml, nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_MEM

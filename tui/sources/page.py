@@ -18,7 +18,7 @@ class PageSource:
     def __init__(self, opened: OpenPage) -> None:
         self._page = opened
         self._greeted = False
-        self._fault_told = False
+        self._fault_reported = False
 
     def open(self) -> None:
         """The page is open already: it is how the process was found."""
@@ -30,8 +30,8 @@ class PageSource:
             self._greeted = True
             seen.append(Greeted(t_ns=now_ns, hello=self._page.hello))
         words = self._page.words()
-        if words.state == page.STATE_DISARMED and not self._fault_told:
-            self._fault_told = True
+        if words.state == page.STATE_DISARMED and not self._fault_reported:
+            self._fault_reported = True
             fault = self._page.reread_hello().fault or "a hook failed"
             seen.append(
                 Missing(

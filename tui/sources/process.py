@@ -14,7 +14,7 @@ from ..discovery.process_kind import is_worker
 from ..model.observations import AnyObservation, ProcessesSeen, ProcessRole, ProcessUse, TargetEnded
 from .launcher import Launcher
 from .system import (
-    UNTOLD,
+    UNKNOWN,
     Descendants,
     MemoryLimit,
     Pace,
@@ -99,7 +99,7 @@ class PinThreads:
                 if (task / "comm").read_text().strip() == NAME:
                     found.append(int(task.name))
             except OSError:
-                continue  # it ended while we looked
+                continue  # it has just ended
         return found
 
 
@@ -132,15 +132,15 @@ class _Before:
     written_bytes: int | None = None
     pss_bytes: int | None = None
     pss_file_bytes: int | None = None
-    thread: ThreadTimes = UNTOLD
+    thread: ThreadTimes = UNKNOWN
     tree_s: float | None = None
     """CPU time of it and of all the children that it has waited for."""
     tree_percent: float | None = None
 
 
 class ProcessSource:
-    """Reads the target, its workers and its other children, and who started it. A target that is
-    gone ends it."""
+    """Reads the target, its workers and its other children, and who started it. It ends with the
+    target."""
 
     name: Final = "process"
     interval_ns = LOOK_NS

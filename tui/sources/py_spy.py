@@ -62,7 +62,7 @@ class Trace:
     """What one run of py-spy saw."""
 
     moments_us: tuple[int, ...]
-    """When it sampled, as far as any stack told, since it began."""
+    """When it sampled, as far as any stack shows, since it began."""
     ended_us: int
     threads: tuple[Thread, ...]
 
@@ -74,7 +74,7 @@ def read_trace(data: bytes) -> Trace:
     seen: dict[tuple[int, int], list[tuple[int, tuple[Frame, ...]]]] = {}
     moments: list[int] = []
     written_us = -SAME_MOMENT_US
-    told: set[tuple[int, int]] = set()
+    at_once: set[tuple[int, int]] = set()
     for tid, pid, ts, run in _runs(events):
         stack = standing.setdefault(tid, [])
         for event in run:
@@ -85,10 +85,10 @@ def read_trace(data: bytes) -> Trace:
         if not stack:
             continue  # the end of the trace
         thread = (pid, tid)
-        if thread in told or ts - written_us >= SAME_MOMENT_US:
+        if thread in at_once or ts - written_us >= SAME_MOMENT_US:
             moments.append(ts)
-            told.clear()
-        told.add(thread)
+            at_once.clear()
+        at_once.add(thread)
         written_us = ts
         seen.setdefault(thread, []).append((moments[-1], tuple(stack)))
     threads = tuple(
@@ -119,7 +119,7 @@ SAMPLES: Final = RATE_HZ * CHUNK_S - 1
 """Of a chunk: py-spy counts them, not the time, and its last one ends it."""
 PAUSE_US: Final = 1_000_000 // RATE_HZ
 """Between two samples, on average."""
-MOST_SAID_BYTES: Final = 1024 * 1024
+MOST_STDERR_BYTES: Final = 1024 * 1024
 MOST_TRACE_BYTES: Final = 64 * 1024 * 1024
 """256 KB a process and chunk were seen: more than 200 processes."""
 
@@ -129,7 +129,7 @@ class Ran:
     """What came of a run."""
 
     status: int
-    said: str
+    stderr: str
     written: bytes
     cpu_s: float
     """CPU time of py-spy."""
@@ -139,8 +139,8 @@ class PySpy:
     """Runs from the moment it is made."""
 
     def __init__(self, program: str, pid: int, *, subprocesses: bool) -> None:
-        """`subprocesses`: those of the process are looked at too."""
-        self._said = bytearray()
+        """`subprocesses`: those of the process are sampled too."""
+        self._stderr = bytearray()
         self._cpu_before_s = _children_cpu_s()
         self._trace_fd = os.memfd_create("gpuwatch-stacks")
         """Where py-spy writes: memory, as a pipe would hold 64 KB of it and make it wait for us."""
@@ -177,7 +177,7 @@ class PySpy:
         assert self.process.stdout is not None
         self.process.stdout.close()
         cpu_s = _children_cpu_s() - self._cpu_before_s
-        return Ran(status, self._said.decode(errors="replace"), written, cpu_s)
+        return Ran(status, self._stderr.decode(errors="replace"), written, cpu_s)
 
     def kill(self) -> None:
         """End it. A py-spy that does not block can be killed at any moment."""
@@ -189,11 +189,11 @@ class PySpy:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        while len(self._said) < MOST_SAID_BYTES:
+        while len(self._stderr) < MOST_STDERR_BYTES:
             part = self.process.stdout.read(65536)
             if not part:
                 return
-            self._said += part
+            self._stderr += part
 
 
 def _children_cpu_s() -> float:

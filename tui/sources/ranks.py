@@ -115,7 +115,7 @@ class RankDevices:
 
 def _by_convention(pid: int, local_rank: int | None, uuids: list[str]) -> int | None:
     """In a container NVML names processes by pids that nobody in there knows. Then the device that
-    a rank is meant to take: the only one that it may see, or the one with its local number."""
+    a rank takes: the only one that it may see, or the one with its local number."""
     chosen = visible(environ_of(pid).get("CUDA_VISIBLE_DEVICES"), uuids)
     if len(chosen) == 1:
         return chosen[0]
@@ -149,7 +149,7 @@ class RanksSource:
         self._devices = RankDevices(nvml)
         self._expected = 0
         self._find_ns = 0
-        self._looked_ns: int | None = None
+        self._read_ns: int | None = None
 
     def open(self) -> None:
         """Ask how many ranks there should be here."""
@@ -159,11 +159,11 @@ class RanksSource:
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """A sample of the devices, and once a second what the pages say."""
         self._devices.sample()
-        if self._looked_ns is not None and now_ns - self._looked_ns < LOOK_NS:
+        if self._read_ns is not None and now_ns - self._read_ns < LOOK_NS:
             return []
         self._find(now_ns)
-        interval_ns = LOOK_NS if self._looked_ns is None else now_ns - self._looked_ns
-        self._looked_ns = now_ns
+        interval_ns = LOOK_NS if self._read_ns is None else now_ns - self._read_ns
+        self._read_ns = now_ns
         devices = self._devices.take()
         seen = RanksSeen(
             t_ns=now_ns,
@@ -216,13 +216,13 @@ class _Member:
 
     def use(self, device: DeviceUse | None) -> RankUse:
         """What its page says, and the steps that are new on it."""
-        words, told = self.page.words(), told_rows(self.page.rows(self._last))
+        words, counted = self.page.words(), counted_rows(self.page.rows(self._last))
         fresh = [
             (row, count)
-            for row, count in told
+            for row, count in counted
             if row.number > self._last and row.end_ns > self._since_ns
         ]
-        self._last = told[-1][0].number if told else self._last
+        self._last = counted[-1][0].number if counted else self._last
         steps = [row for row, _ in fresh]
         return RankUse(
             rank=self.page.hello.rank or 0,
@@ -246,13 +246,13 @@ class _Member:
         )
 
 
-def told_rows(rows: list[PageStep]) -> list[tuple[PageStep, int]]:
+def counted_rows(rows: list[PageStep]) -> list[tuple[PageStep, int]]:
     """The rows with the number of steps in each: one of several merged steps bears the number of
-    the last. Left out is a row of which that cannot be told: the oldest, and the one after a rest
+    the last. Left out is a row of which that is not known: the oldest, and the one after a rest
     of the hooks (nobody watches, and the steps are short)."""
-    told = [(row, 1) for row in rows[:1] if row.number == 1]
+    counted = [(row, 1) for row in rows[:1] if row.number == 1]
     for before, row in pairwise(rows):
         count = row.number - before.number
         if count == 1 or row.start_ns == before.end_ns:
-            told.append((row, count))
-    return told
+            counted.append((row, count))
+    return counted

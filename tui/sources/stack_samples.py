@@ -47,12 +47,12 @@ def sampled(
     target: int,
     short_of: ShortOf = lambda path: path,
     line_of: LineOf = lambda frames: "",
-    looked_at: int | None = None,
+    sampled_pid: int | None = None,
 ) -> Chunk:
     """The stacks of the target's main and pinning threads and of its workers.
 
-    `line_of` gives the text of a stack's innermost line of the user's own. `looked_at` is the
-    process that py-spy was told, where that is one of the workers.
+    `line_of` gives the text of a stack's innermost line of the user's own. `sampled_pid` is the
+    process that py-spy sampled, where that is one of the workers.
     """
     bits: dict[tuple[Frame, ...], int] = {}
     for thread in trace.threads:
@@ -61,7 +61,7 @@ def sampled(
             if at is not None:
                 stack = thread.stacks[at]
                 bits[stack] = bits.get(stack, 0) | 1 << index
-    outermost = looked_at or target
+    outermost = sampled_pid or target
     counts = (_counted(stack, held, target, outermost, short_of) for stack, held in bits.items())
     observed_us = set(trace.moments_us)
     return Chunk(

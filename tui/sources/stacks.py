@@ -24,7 +24,7 @@ from .system import Descendants, Pace
 
 
 class LoaderWorkers:
-    """Remembers whose turn it was."""
+    """Samples them in turns."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -74,7 +74,7 @@ class Turns:
     """Keeps the accounts."""
 
     def __init__(self, alone: bool) -> None:
-        """`alone`: no probe tells of the main thread."""
+        """`alone`: there is no probe."""
         share = ALONE_BUDGET if alone else BUDGET
         self._alone = alone
         self._eager = EAGER
@@ -87,11 +87,11 @@ class Turns:
         and this is not the steady state that the budget is for."""
         self._apart = Pace(0, share)
 
-    def due(self, now_ns: int, stands_still: bool) -> Turn | None:
+    def due(self, now_ns: int, is_still: bool) -> Turn | None:
         """Whose turn it is now; None when it is nobody's."""
         if self._eager:
             return "all"
-        if (self._alone or stands_still) and self._together.is_due(now_ns):
+        if (self._alone or is_still) and self._together.is_due(now_ns):
             return "all"
         if self._apart.is_due(now_ns):
             return "main" if self._alone or self._last == "worker" else "worker"
@@ -118,10 +118,10 @@ class Turns:
 
 POLL_NS: Final = 250_000_000
 LET_IN_NS: Final = 1_000_000_000
-"""Where only ancestors may look into a process, its probe lets us in once it has heard of us: that
+"""Where only ancestors may look into a process, its probe lets us in once we have subscribed: that
 takes a turn of its publisher, which the first chunk did not wait for."""
 OF_WORKERS: Final = "worker stacks"
-"""What is missing where the main process may be looked into and its workers may not."""
+"""What is missing where the main process may be read and its workers may not."""
 
 
 class StacksSource:
@@ -139,8 +139,8 @@ class StacksSource:
         nearly_stalled: Callable[[], bool] = lambda: False,
         proc: Path = PROC,
     ) -> None:
-        """`alone`: nothing else tells of the main thread. `nearly_stalled`: the run may stand
-        still, so it will be asked where everyone is."""
+        """`alone`: there is no probe. `nearly_stalled`: nothing moves, so that all threads are
+        wanted."""
         self._pid = pid
         self._nearly_stalled = nearly_stalled
         self._proc = proc
@@ -153,7 +153,7 @@ class StacksSource:
         self._workers = LoaderWorkers(pid)
         self._among: tuple[int, ...] = ()
         """Of a worker's turn: the workers that there are."""
-        self._looks_at = pid
+        self._sampled_pid = pid
         self._running: PySpy | None = None
         self._due_ns = self._started_ns = 0
         self._not_before_ns = 0
@@ -196,13 +196,13 @@ class StacksSource:
         if turn == "worker" and not self._among:
             turn = "main"
         self._turn = turn
-        self._looks_at = self._workers.next_of(self._among) if self._among else self._pid
+        self._sampled_pid = self._workers.next_of(self._among) if self._among else self._pid
         self._due_ns, self._started_ns = now_ns, clock.now_ns()
-        return PySpy(program, self._looks_at, subprocesses=turn == "all")
+        return PySpy(program, self._sampled_pid, subprocesses=turn == "all")
 
     def _finished(self, now_ns: int, ran: Ran) -> list[AnyObservation]:
         if ran.status != 0 and self._turn != "worker":
-            return self._failed(now_ns, ran.said)
+            return self._failed(now_ns, ran.stderr)
         before_ns = clock.own_thread_cpu_ns()
         seen = self._seen(now_ns, ran)
         ours_s = (clock.own_thread_cpu_ns() - before_ns) / 1e9
@@ -212,7 +212,7 @@ class StacksSource:
 
     def _seen(self, now_ns: int, ran: Ran) -> list[AnyObservation]:
         if ran.status != 0:
-            return self._failed_at_worker(now_ns, ran.said)
+            return self._failed_at_worker(now_ns, ran.stderr)
         if len(ran.written) == MOST_TRACE_BYTES:
             self._refused = True
             return [self._missing(now_ns, "the process has too many threads to sample", "")]
@@ -222,7 +222,7 @@ class StacksSource:
         trace = read_trace(written)
         moments_us = with_unseen(trace.moments_us, trace.ended_us, SAMPLES, PAUSE_US)
         chunk = sampled(
-            trace, moments_us, self._pid, self._paths.of, self._lines.of, self._looks_at
+            trace, moments_us, self._pid, self._paths.of, self._lines.of, self._sampled_pid
         )
         return StacksSeen(
             t_ns=now_ns,
@@ -241,12 +241,12 @@ class StacksSource:
             return []
         self._refused = True
         if not Path(f"/proc/{self._pid}").exists():
-            return []  # the end of the target is told by others
+            return []  # the target has ended, which others report
         reason, fix = why_refused(text, ptrace_scope(self._proc))
         return [self._missing(now_ns, reason, fix)]
 
     def _failed_at_worker(self, now_ns: int, text: str) -> list[AnyObservation]:
-        if not is_not_permitted(text) or not still_runs(self._looks_at):
+        if not is_not_permitted(text) or not still_runs(self._sampled_pid):
             return []  # a worker ends with its epoch
         self._workers_refused = True
         why, fix = no_stacks(ptrace_scope(self._proc), is_contained(text))
@@ -264,7 +264,7 @@ def find_py_spy() -> str | None:
 
 
 def why_refused(text: str, scope: int | None) -> tuple[str, str]:
-    """What py-spy's complaint means, and what a person can do; `scope` is Yama's."""
+    """Why py-spy failed, by what it printed, and what mends it; `scope` is Yama's."""
     lowered = text.lower()
     if "docker container" in lowered or is_not_permitted(text):
         reason, fix = no_stacks(scope, is_contained(text))
@@ -276,11 +276,11 @@ def why_refused(text: str, scope: int | None) -> tuple[str, str]:
 
 
 def is_contained(text: str) -> bool:
-    """Whether it is a container that forbids it, as it must be where root is refused."""
+    """Whether a container forbids it, as it must be where root is refused."""
     return "docker container" in text.lower() or is_root()
 
 
 def is_not_permitted(text: str) -> bool:
-    """Whether py-spy complains that the system does not let it look."""
+    """Whether the system does not let py-spy read the process."""
     lowered = text.lower()
     return "permission denied" in lowered or "eperm" in lowered

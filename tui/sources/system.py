@@ -45,9 +45,9 @@ def quota_use_of(pid: int, root: Path = CGROUP, proc: Path = Path("/proc")) -> Q
         lines = (folder / "cpu.stat").read_text().splitlines()
     except OSError:
         return None
-    told = {name: int(value) for name, _, value in (line.partition(" ") for line in lines)}
-    throttled_ns = told.get("throttled_time", told.get("throttled_usec", 0) * 1000)
-    return QuotaUse(throttled_ns, told.get("nr_periods", 0), told.get("nr_throttled", 0))
+    counters = {name: int(value) for name, _, value in (line.partition(" ") for line in lines)}
+    throttled_ns = counters.get("throttled_time", counters.get("throttled_usec", 0) * 1000)
+    return QuotaUse(throttled_ns, counters.get("nr_periods", 0), counters.get("nr_throttled", 0))
 
 
 def memory_of(
@@ -200,14 +200,14 @@ class Pace:
 
 
 class ThreadTimes(NamedTuple):
-    """Of a thread since its start, ns; None: not told."""
+    """Of a thread since its start, ns; None: not reported."""
 
     ran_ns: int | None = None
     delay_ns: int | None = None
     """It was ready to run and did not."""
 
 
-UNTOLD: Final = ThreadTimes()
+UNKNOWN: Final = ThreadTimes()
 
 
 def thread_times(pid: int, proc: Path = Path("/proc"), thread: int | None = None) -> ThreadTimes:
@@ -217,8 +217,8 @@ def thread_times(pid: int, proc: Path = Path("/proc"), thread: int | None = None
         text = (proc / str(pid) / "task" / str(thread or pid) / "schedstat").read_text()
         ran_ns, delay_ns, slices = map(int, text.split())
     except (OSError, ValueError):
-        return UNTOLD
-    return ThreadTimes(ran_ns, delay_ns) if slices else UNTOLD
+        return UNKNOWN
+    return ThreadTimes(ran_ns, delay_ns) if slices else UNKNOWN
 
 
 def cores_busy_percent(pid: int) -> float | None:

@@ -1,4 +1,4 @@
-"""A process that has no probe: says so, and how one is added; takes the one that comes later."""
+"""A process without a probe: how to add one, and the one that is injected later."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,15 +14,14 @@ from .page import PageSource
 
 LOOK_NS: Final = 1_000_000_000
 TORCH_NS: Final = 5_000_000_000
-"""How long a process may take to load torch before that is worth a word."""
+"""A process that has not loaded torch after so long is reported."""
 INJECTABLE: Final = (3, 14)
-ADDS: Final = "step times, the GPU's own clock and what each wait costs it"
+ADDS: Final = "step times, times on the GPU's clock, and what each wait costs"
 LINES: Final = "import probe; probe.install() at its top"
 
 
 class WithoutProbe:
-    """Looks once a second whether a probe has come, as one that somebody injected; then it is that
-    probe's page and feed."""
+    """Looks for a probe once a second; once one is injected, it is that probe's page and feed."""
 
     name: Final = "probe"
 
@@ -41,10 +40,10 @@ class WithoutProbe:
         self._pid = pid
         self._python = python
         self._maps = proc / str(pid) / "maps"
-        self._told = False
+        self._reported = False
         self._since_ns: int | None = None
         self._has_torch = False
-        self._misses_torch = False
+        self._torch_reported = False
         self._next_ns = 0
         self._page: PageSource | None = None
         self._feed: FeedSource | None = None
@@ -58,16 +57,16 @@ class WithoutProbe:
         """Nothing is held until a probe comes."""
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
-        """That there is none; or what it says."""
+        """That there is none; or what it sends."""
         if self._page is not None and self._feed is not None:
-            return [*self._look_at(self._page, now_ns), *self._feed.poll(now_ns)]
+            return [*self._poll_page(self._page, now_ns), *self._feed.poll(now_ns)]
         opened = own_page(self._pid)
         if opened is not None:
             return self._take(opened, now_ns)
-        return [*self._says_so(now_ns), *self._looks_for_torch(now_ns)]
+        return [*self._report_none(now_ns), *self._report_torch(now_ns)]
 
     def close(self) -> None:
-        """Let go of the probe that came."""
+        """Close the probe that came."""
         if self._page is not None and self._feed is not None:
             self._page.close()
             self._feed.close()
@@ -77,40 +76,42 @@ class WithoutProbe:
         self._feed = FeedSource(opened.hello, self._pid, self._lacks_stacks)
         self._feed.open()
         back = [Missing(t_ns=now_ns, source=self.name, reason="")]
-        if self._misses_torch:
+        if self._torch_reported:
             back.append(Missing(t_ns=now_ns, source="torch", reason=""))
-        return [*back, *self._look_at(self._page, now_ns)]
+        return [*back, *self._poll_page(self._page, now_ns)]
 
-    def _look_at(self, page: PageSource, now_ns: int) -> list[AnyObservation]:
+    def _poll_page(self, page: PageSource, now_ns: int) -> list[AnyObservation]:
         """At its own pace, which is slower than the feed's."""
         if now_ns < self._next_ns:
             return []
         self._next_ns = now_ns + page.interval_ns
         return page.poll(now_ns)
 
-    def _says_so(self, now_ns: int) -> list[Missing]:
-        if self._told:
+    def _report_none(self, now_ns: int) -> list[Missing]:
+        if self._reported:
             return []
-        self._told = True
+        self._reported = True
         fix = f"Start it with: {run_again(self._pid)}, or with {LINES}"
         if self._python is not None and self._python >= INJECTABLE:
             fix = f"gpuwatch attach --inject {self._pid}, or start it with: {run_again(self._pid)}"
-        reason = f"none in the process: it would add {ADDS}"
-        told = [Missing(t_ns=now_ns, source=self.name, reason=reason, fix=fix)]
+        reason = f"not in the process: it adds {ADDS}"
+        missing = [Missing(t_ns=now_ns, source=self.name, reason=reason, fix=fix)]
         if not self._stacks:
-            off = "not sampled, and without a probe nothing else tells what the run does"
-            told.append(Missing(t_ns=now_ns, source="stacks", reason=off, fix="No --no-stacks"))
-        return told
+            off = "not sampled: without a probe nothing else shows what the run does"
+            missing.append(
+                Missing(t_ns=now_ns, source="stacks", reason=off, fix="Leave out --no-stacks")
+            )
+        return missing
 
-    def _looks_for_torch(self, now_ns: int) -> list[Missing]:
+    def _report_torch(self, now_ns: int) -> list[Missing]:
         if self._has_torch:
             return []
         self._since_ns = now_ns if self._since_ns is None else self._since_ns
         self._has_torch = has_torch(self._maps)
-        if self._has_torch and self._misses_torch:
+        if self._has_torch and self._torch_reported:
             return [Missing(t_ns=now_ns, source="torch", reason="")]
-        if self._has_torch or self._misses_torch or now_ns - self._since_ns < TORCH_NS:
+        if self._has_torch or self._torch_reported or now_ns - self._since_ns < TORCH_NS:
             return []
-        self._misses_torch = True
-        reason = "no torch loaded in it: it trains nothing, as far as can be seen"
+        self._torch_reported = True
+        reason = "no torch loaded: it does not train, as far as can be seen"
         return [Missing(t_ns=now_ns, source="torch", reason=reason, fix="See: gpuwatch ls")]

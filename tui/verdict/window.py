@@ -104,6 +104,8 @@ class Still:
     """Percent."""
     workers: tuple[WorkersAt, ...] = ()
     """As in `OpenStep`."""
+    at_prompt: bool = False
+    """As in `OpenStep`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,8 @@ class OpenStep:
     seen_by: SeenBy = "py-spy"
     workers: tuple[WorkersAt, ...] = ()
     """Where the loader's workers are, if stacks know: those that make a batch first."""
+    at_prompt: bool = False
+    """It is a notebook's, and as far as stacks know waits for a cell to run."""
 
 
 @dataclass(frozen=True, slots=True)

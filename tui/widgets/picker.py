@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..discovery.targets import Candidate
+from ..discovery.candidates import Candidate
 from .text import EMPTY, Row, Span, clip, ends, row, rule, wrap
 
 FRAME: Final = 5
@@ -16,7 +16,7 @@ TO_DO: Final = (
     "script, and start it:"
 )
 THEN: Final = "It is in the list as soon as it runs. To see a run now:"
-NAMES: Final = ("PID", "USER", "RANK", "STEPS", "SCRIPT")
+NAMES: Final = ("PID", "USER", "RANK", "STEPS", "GPU", "SCRIPT")
 MOST_USER: Final = 12
 
 
@@ -63,13 +63,13 @@ def _sums(picking: Picking) -> list[str]:
     candidates = picking.candidates or ()
     probed = sum(one.found is not None for one in candidates)
     bare = len(candidates) - probed
-    return [f"{probed} with a probe", *([f"{bare} on a GPU without" if bare else ""])]
+    return [f"{probed} with a probe", *([f"{bare} without" if bare else ""])]
 
 
 def _table(shown: Sequence[Candidate], picking: Picking, width: int, room: int) -> list[Row]:
     """The names of the columns, then a line a process, below its launcher; the chosen in sight."""
     cells = [_cells(one) for one in shown]
-    wide = [max(len(row[at]) for row in (NAMES, *cells)) for at in range(4)]
+    wide = [max(len(row[at]) for row in (NAMES, *cells)) for at in range(5)]
     head = row("   " + _aligned(NAMES, wide), "dim")
     pick = picking.pick
     rows: list[Row] = []
@@ -91,18 +91,21 @@ def _role(one: Candidate) -> str:
 
 
 def _aligned(cells: Sequence[str], wide: Sequence[int]) -> str:
-    pid, user, rank, steps, script = cells
-    return f"{pid:>{wide[0]}}  {user:{wide[1]}}  {rank:>{wide[2]}}  {steps:>{wide[3]}}  {script}"
+    pid, user, rank, steps, gpu, script = cells
+    return (
+        f"{pid:>{wide[0]}}  {user:{wide[1]}}  {rank:>{wide[2]}}  {steps:>{wide[3]}}  "
+        f"{gpu:>{wide[4]}}  {script}"
+    )
 
 
 def _cells(one: Candidate) -> tuple[str, ...]:
-    script = f"└ {one.script}" if one.launcher else one.script
-    return str(one.pid), clip(one.user, MOST_USER), one.rank, one.steps, script
+    label = f"└ {one.label}" if one.launcher else one.label
+    return str(one.pid), clip(one.user, MOST_USER), one.rank, one.steps, one.gpu, label
 
 
 def _line(one: Candidate) -> str:
     launcher = one.launcher.name if one.launcher else ""
-    return f"{one.pid} {one.user} {one.script} {launcher}"
+    return f"{one.pid} {one.user} {one.label} {launcher}"
 
 
 def _nothing(picking: Picking, width: int) -> list[Row]:

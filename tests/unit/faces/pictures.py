@@ -102,7 +102,7 @@ def picture(**fields: Any) -> Snapshot:
         sawtooth=Sawtooth(
             title="CPU busy %",
             source="hook, 20 ms",
-            note="no GPU here: how much of the time the process computes",
+            note="no GPU: how much of the time the training process computes",
             series=_computes(),
             step_starts_ns=NO_STEPS,
         ),

@@ -41,7 +41,7 @@ phases   data wait 706 ms a step, 57%
          optimizer 46.0 ms a step, 4%
          other 24.8 ms a step, 2%
 use      CPU busy % mean 43 · peak 86 over the last 1 s · trough 0   [hook, 20 ms]
-         no GPU here: how much of the time the process computes
+         no GPU: how much of the time the training process computes
 memory   process 6.1 GiB · workers 900 MiB · 40.0 GiB of 64.0 GiB available · +38 MiB/100 steps ·
          growing   [proc]
 loader   Photographs · num_workers 4 · prefetch_factor 2 · batch size 32
@@ -79,7 +79,7 @@ def test_no_line_is_wider_than_asked(width: int) -> None:
 
 def test_the_end_stands_in_the_first_lines() -> None:
     ended = replace(STATUS, state="ended", ended="exited 2 s ago")
-    assert "the process exited 2 s ago" in report_lines(picture(status=ended), 100)[0]
+    assert "training exited 2 s ago" in report_lines(picture(status=ended), 100)[0]
 
 
 def test_every_kind_of_verdict_has_a_word() -> None:

@@ -106,13 +106,13 @@ def test_a_process_that_sleeps_in_a_call_does_not_compute() -> None:
     # Seconds 1 to 2 saw the last of the steps, 2 to 5 the sleep.
     told = looks(None, 70.0, 0.0, 0.2, 0.0, 90.0)
     work = ((1_500 * MS, 5_500 * MS, 1.0),)
-    assert in_seconds(told.told(work)) == [(1.5, 5.5, 0.0)]
+    assert in_seconds(told.corrected(work)) == [(1.5, 5.5, 0.0)]
 
 
 def test_work_is_what_the_kernel_saw_of_it() -> None:
     told = looks(None, 250.0, 40.0, 40.0, 100.0)
     work = ((0, 500 * MS, 0.0), (500 * MS, 9_000 * MS, 1.0))
-    assert in_seconds(told.told(work)) == [
+    assert in_seconds(told.corrected(work)) == [
         (0.0, 0.5, 0.0),
         (0.5, 2.0, 1.0),
         (2.0, 4.0, 0.4),
@@ -122,8 +122,8 @@ def test_work_is_what_the_kernel_saw_of_it() -> None:
 
 def test_work_shorter_than_a_look_stays_work() -> None:
     told = looks(None, 10.0, 10.0, 10.0)
-    assert in_seconds(told.told([(1_100 * MS, 1_800 * MS, 1.0)])) == [(1.1, 1.8, 1.0)]
-    assert in_seconds(looks().told([(0, 9 * S, 1.0)])) == [(0.0, 9.0, 1.0)]
+    assert in_seconds(told.corrected([(1_100 * MS, 1_800 * MS, 1.0)])) == [(1.1, 1.8, 1.0)]
+    assert in_seconds(looks().corrected([(0, 9 * S, 1.0)])) == [(0.0, 9.0, 1.0)]
 
 
 def test_a_step_that_hung_asleep_is_drawn_as_waiting() -> None:

@@ -1,11 +1,13 @@
 """What the probe itself saw holds until the next mark, and never counts as samples."""
 
+import msgspec
 import pytest
 
 from gpuwatch.probe.wire import marks
 from gpuwatch.tui.model.observations import (
     AnyObservation,
     DumpSeen,
+    Greeted,
     Link,
     Missing,
     StackCount,
@@ -17,6 +19,7 @@ from gpuwatch.tui.session.stacks import StackStore
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.thresholds.causes import STALL_FIRST_S
 from gpuwatch.tui.wording.stacks import notes, title, why_not_idle
+from tests.tui.fake_run import HELLO
 from tests.unit.session.making import S, delivered, judged, open_at
 
 WAY = ("<module> (train.py:19)", "take (train.py:11)")
@@ -119,7 +122,7 @@ def test_its_words() -> None:
     assert trees is not None
     assert title("all", trees.sorted_by) == "Stacks, reported once by the probe itself"
     assert title("idle", trees.sorted_by, short=True) == "Stacks, by the probe"
-    assert notes(trees, "all") == ["2 threads", "py-spy may not look"]
+    assert notes(trees, "all") == ["2 threads", "py-spy is not permitted"]
     assert why_not_idle(trees) == ""
 
 
@@ -129,3 +132,31 @@ def test_once_it_moves_again_it_is_gone() -> None:
     later = LATE_S * 1_000 + 500
     session.ingest(delivered([], later, open=open_at(later, kind=marks.FETCH_ENTER)))
     assert at(session, LATE_S + 2).trees is None
+
+
+LOOP = ("<module> (ipykernel_launcher.py:18)", "start (tornado/platform/asyncio.py:211)")
+CELL = (*LOOP, "InteractiveShell.run_code (IPython/core/interactiveshell.py:3577)", *WAY)
+KERNEL = Greeted(
+    t_ns=0, hello=msgspec.structs.replace(HELLO, argv=["/v/lib/ipykernel_launcher.py", "-f", "k"])
+)
+
+
+def main_at(frames: tuple[str, ...]) -> DumpSeen:
+    dumped_ns = round(LATE_S * S)
+    stacks = (stack("main", frames),)
+    return DumpSeen(t_ns=dumped_ns, taken_ns=dumped_ns, stacks=stacks, left_out=0)
+
+
+def test_a_notebook_between_two_cells_is_idle_and_one_that_hangs_in_a_cell_is_stalled() -> None:
+    session = session_of(MARK, KERNEL, REFUSED)
+    assert at(session, LATE_S).verdict.finding.sub == "idle"
+    assert session.lacks_stacks(), "the probe is asked whether it hangs in a cell"
+    dumped = round(LATE_S * S)
+    session.ingest(
+        DumpSeen(t_ns=dumped, taken_ns=dumped, stacks=(stack("main", LOOP),), left_out=0)
+    )
+    assert at(session, LATE_S + 2).verdict.finding.sub == "idle"
+    session.ingest(
+        DumpSeen(t_ns=dumped, taken_ns=dumped, stacks=(stack("main", CELL),), left_out=0)
+    )
+    assert at(session, LATE_S + 4).verdict.finding.kind == "stalled"

@@ -53,7 +53,7 @@ def test_a_gpu_that_does_not_tell_its_use_is_no_zero() -> None:
     sawtooth = picture(store, 4000).sawtooth
     assert sawtooth is not None
     assert sawtooth.title == "CPU busy %"
-    assert "does not tell" in sawtooth.note
+    assert "reports no use" in sawtooth.note
 
 
 def test_what_the_marks_cost_is_a_part_of_the_mean_step() -> None:

@@ -91,7 +91,7 @@ def test_a_turn_of_one_worker_says_nothing_of_the_others_nor_of_the_main_thread(
     store = StackStore()
     store.seen(chunk(S, (HANG, 20)))
     store.seen(of_worker(2 * S, 5, (5, 6, 7)))
-    frame, _, _, workers = store.where(3 * S, None)
+    frame, _, _, workers, _ = store.where(3 * S, None)
     assert frame == HANG[6], "the newest look at the main thread is the chunk before"
     assert workers == (), "where the other two are nobody knows"
     store.seen(of_worker(4 * S, 5, (5,)))

@@ -1,7 +1,7 @@
 """How many steps a row of a state page stands for."""
 
 from gpuwatch.tui.discovery.state_page import PageStep
-from gpuwatch.tui.sources.ranks import told_rows
+from gpuwatch.tui.sources.ranks import counted_rows
 
 
 def row(number: int, start_ns: int, end_ns: int) -> PageStep:
@@ -9,7 +9,7 @@ def row(number: int, start_ns: int, end_ns: int) -> PageStep:
 
 
 def counts(*rows: PageStep) -> list[tuple[int, int]]:
-    return [(told.number, count) for told, count in told_rows(list(rows))]
+    return [(told.number, count) for told, count in counted_rows(list(rows))]
 
 
 def test_rows_that_follow_each_other_tell_their_steps() -> None:

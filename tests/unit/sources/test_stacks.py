@@ -62,7 +62,7 @@ def test_of_a_worker_in_its_turn_no_frame_names_the_process() -> None:
         (at_us, 12, 0xA, [thread(12), *forked, *((GET,) if i < 8 else DECODE)])
         for i, at_us in enumerate(MOMENTS)
     ]
-    seen = sampled(read_trace(trace(samples, 2_000_000)), MOMENTS, 10, looked_at=12)
+    seen = sampled(read_trace(trace(samples, 2_000_000)), MOMENTS, 10, sampled_pid=12)
     assert sorted((one.role, one.pid, one.count) for one in seen.stacks) == [
         ("worker", 12, 8),
         ("worker", 12, 12),

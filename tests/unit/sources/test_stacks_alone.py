@@ -1,4 +1,4 @@
-"""Where nothing else tells of the main thread, it is sampled between the chunks of all; where a
+"""Without a probe the main thread is sampled between the chunks of all; where a
 probe does, it and the workers have a turn each."""
 
 import time

@@ -76,7 +76,7 @@ def test_a_probe_that_comes_later_is_not_listened_to_where_others_may_have_put_i
             made.poll(0)
             told = missing(made.poll(S))["feed"]
             assert told.reason == f"{tmp_path} cannot be trusted"
-            assert "Remove it; the probe makes it anew" in told.fix
+            assert "Remove it: the probe makes it again" in told.fix
             assert "feed" not in missing(made.poll(2 * S)), "once"
             assert not socket.poll(100), "nobody connects"
             tmp_path.chmod(0o700)

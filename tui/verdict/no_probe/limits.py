@@ -6,7 +6,7 @@ from ..findings import Evidence, Finding, Signal, find_missing
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of
 from ..rules.compute import KINDS_OF_WORK, work_of
-from ..rules.stalled import stuck_worker, stuck_worker_advice, workers_evidence
+from ..rules.stalled import notebook_idle, stuck_worker, stuck_worker_advice, workers_evidence
 from ..scoring import state
 from ..thresholds.causes import MOST_OF_IT
 from ..thresholds.hysteresis import ENTER_SHARE
@@ -89,6 +89,8 @@ def stalled(window: SampleWindow) -> Finding | None:
     idle = still.gpu_busy is None or still.gpu_busy < STILL_GPU
     if still.age_s < (STILL_S if idle else STILL_BESIDE_GPU_S):
         return None
+    if still.at_prompt:
+        return notebook_idle(still.age_s, "py-spy")
     age = ms(still.age_s * 1e9)
     evidence = [
         Evidence(

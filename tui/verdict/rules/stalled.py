@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from ....probe.wire.messages import Step
 from ..code_places import place_name, worker_places
-from ..findings import Evidence, Finding
+from ..findings import Evidence, EvidenceSource, Finding
 from ..format import ms, percent
 from ..scoring import state
 from ..step_time import pace_of
@@ -68,6 +69,7 @@ def _who(workers: WorkersAt, plain: bool = False) -> str:
 
 _NO_STEP = ("starting", "training over")
 """Phases in which there is no step to come to an end."""
+IDLE: Final = "idle"
 _NEEDS = {
     "data": "see what the loader waits for: a lock, a server without a timeout, a dead worker",
     "loader start-up": "see what the workers import or open when they start",
@@ -88,6 +90,8 @@ def stalled(window: StepWindow) -> Finding | None:
     limit_s = limit_of(now, window.all_recent)
     if now.age_s <= limit_s:
         return None
+    if now.at_prompt:
+        return notebook_idle(now.age_s)
     age = ms(now.age_s * 1e9)
     text = f"the last mark came {age} ago, in {now.phase}"
     if window.all_recent:
@@ -110,6 +114,15 @@ def stalled(window: StepWindow) -> Finding | None:
     advice = stuck_worker_advice(held) if held else usual
     headline = f"no progress for {age}: {now.phase}{here}"
     return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
+
+
+def notebook_idle(age_s: float, source: EvidenceSource = "hook") -> Finding:
+    """A notebook whose loop has ended waits for a person."""
+    age = ms(age_s * 1e9)
+    evidence = (Evidence(f"no step for {age}", source, age_s, "s"),)
+    return state(
+        "healthy", IDLE, "info", f"the notebook is idle: no cell trains for {age}", evidence
+    )
 
 
 def is_near(now: OpenStep, recent: tuple[Step, ...], ended: bool) -> bool:

@@ -47,8 +47,7 @@ def title_of(view: View, gpu: GpuUse | None) -> str:
     """The heading: which GPU, or that there is none."""
     if gpu is None:
         saw = view.snapshot.sawtooth
-        shown = f" · {saw.title}" if saw else ""
-        return f"No GPU{shown}" if view.snapshot.status.state != "connecting" else "GPU"
+        return f"No GPU · {saw.title}" if saw else "GPU"  # before a sample that is not known
     name = gpu.name.removeprefix("NVIDIA ")
     more = f" · {len(view.snapshot.gpus)} GPUs" if len(view.snapshot.gpus) > 1 else ""
     return f"GPU {gpu.index} · {name}{more}"

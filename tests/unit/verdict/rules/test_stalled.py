@@ -187,3 +187,12 @@ def test_where_the_rule_will_not_speak_it_is_never_near() -> None:
     assert not any(
         is_near(open_step(phase, 1e6), rows, ended=False) for phase in ("starting", "training over")
     )
+
+
+def test_a_notebook_at_its_prompt_is_idle_and_not_stalled() -> None:
+    found = stalled(
+        window(even(30, forward_ms=40), open_step=open_step("other", 120.0, at_prompt=True))
+    )
+    assert found is not None
+    assert (found.kind, found.sub, found.severity) == ("healthy", "idle", "info")
+    assert "the notebook is idle" in found.headline
