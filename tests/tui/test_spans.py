@@ -18,9 +18,9 @@ from gpuwatch.tui.widgets.text import (
 from gpuwatch.tui.wording.numbers import (
     digits,
     duration,
-    grain,
     growth,
     milliseconds,
+    ms,
     percent,
     scale_size,
     size,
@@ -63,7 +63,7 @@ def test_numbers_as_people_read_them() -> None:
         "1.2 s",
         "12 s",
     ]
-    assert [grain(ns) for ns in (106_382_978, 6_382_978_723)] == ["106 ms", "6.4 s"]
+    assert [ms(ns) for ns in (106_382_978, 6_382_978_723)] == ["106 ms", "6.4 s"]
     assert growth(38 * 1024**2) == "+38 MiB per 100 steps"
     assert growth(-1.5 * 1024**2) == "-1.5 MiB per 100 steps"
 

@@ -4,7 +4,7 @@ Units that verdicts write too are in `verdict.format`, and are the same here.
 """
 
 from ..verdict.format import duration as duration
-from ..verdict.format import ms as grain
+from ..verdict.format import ms as ms
 from ..verdict.format import percent as percent
 from ..verdict.format import seconds
 from ..verdict.format import size as size
