@@ -31,7 +31,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         epilog=examples(
             ("gpuwatch run train.py --lr 3e-4", "a script and its arguments"),
             ("gpuwatch run -m pkg.train --lr 3e-4", "a module, like python -m"),
-            ("gpuwatch run python -u train.py", "with flags of the interpreter"),
+            ("gpuwatch run python -u train.py", "flags of the interpreter"),
             ("gpuwatch run torchrun --nproc-per-node 8 train.py", "every rank has the probe"),
             ("gpuwatch run accelerate launch train.py", ""),
             ("gpuwatch run --attach train.py", "open the screen here"),
