@@ -13,6 +13,7 @@ from gpuwatch.tui.widgets.keys import ACTIONS
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted(ROOT.glob("docs/*.md"))
+ALL = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 MOST_README_WORDS = 700
 UNBUILT = {"communication"}
@@ -47,6 +48,13 @@ def test_the_readme_is_short_and_names_every_verdict() -> None:
     assert len(text.split()) <= MOST_README_WORDS
     named = set(re.findall(r"`([a-z0-9-]+)`", text.partition("## Verdicts")[2].partition("##")[0]))
     assert named == set(get_args(Kind)) - UNBUILT
+
+
+def test_the_map_of_the_house_names_places_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    places = set(re.findall(r"`((?:tui|probe|demo|tests|docs)/[\w./]*)`", text))
+    names = [place for place in places if not re.search(r"KIND|NAME|SUBJECT", place)]
+    assert [place for place in sorted(names) if not (ROOT / place).exists()] == []
 
 
 def test_every_command_is_documented() -> None:
