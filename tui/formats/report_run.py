@@ -132,7 +132,8 @@ def stack_lines(snapshot: Snapshot, width: int) -> list[str]:
     if trees is not None and trees.sorted_by == "dump":
         lines += labelled("stacks", _by_probe(trees.all), width)
     elif trees is not None and trees.sorted_by != "none" and trees.idle.samples:
-        when = "while the GPU is idle" if trees.sorted_by == "gpu" else "while the step waits for data"
+        on_gpu = trees.sorted_by == "gpu"
+        when = "while the GPU is idle" if on_gpu else "while the step waits for data"
         lines += labelled("" if lines else "stacks", _places(trees.idle.summary, when), width)
     return lines
 
