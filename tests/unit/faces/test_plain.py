@@ -42,7 +42,7 @@ def test_a_heartbeat_names_silence_and_what_lasts_unusually_long() -> None:
 
 def test_a_heartbeat_after_the_end() -> None:
     ended = replace(STATUS, state="ended", ended="exited 2 s ago")
-    assert heartbeat(picture(status=ended)) == "the process exited 2 s ago · INPUT-BOUND"
+    assert heartbeat(picture(status=ended)) == "training exited 2 s ago · INPUT-BOUND"
 
 
 def test_the_stream_writes_blocks_on_change_and_heartbeats_every_two_seconds() -> None:

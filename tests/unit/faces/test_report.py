@@ -79,7 +79,7 @@ def test_no_line_is_wider_than_asked(width: int) -> None:
 
 def test_the_end_stands_in_the_first_lines() -> None:
     ended = replace(STATUS, state="ended", ended="exited 2 s ago")
-    assert "the process exited 2 s ago" in report_lines(picture(status=ended), 100)[0]
+    assert "training exited 2 s ago" in report_lines(picture(status=ended), 100)[0]
 
 
 def test_every_kind_of_verdict_has_a_word() -> None:

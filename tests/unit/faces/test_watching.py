@@ -62,7 +62,7 @@ def test_the_end_of_the_process_ends_the_watch_after_its_last_words(
     watching.watch(shown, watching.PlainFace(), watching.for_duration(None))
     assert shown.asked == 7
     report = capsys.readouterr().out.split("-" * 40)[1]
-    assert "the process exited 0 s ago" in " ".join(report.split())
+    assert "training exited 0 s ago" in " ".join(report.split())
 
 
 def test_once_waits_for_a_verdict_and_prints_one_report(capsys: pytest.CaptureFixture[str]) -> None:
