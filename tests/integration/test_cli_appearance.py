@@ -54,4 +54,4 @@ def test_the_mouse_stays_the_terminals_unless_asked_for() -> None:
 def test_frames_have_a_range(wrong: str, tmp_path: Path) -> None:
     done = gpuwatch("attach", "1", "--fps", wrong)
     assert done.returncode == 2
-    assert "is no number from 1 to 10" in done.stderr
+    assert "is not a number from 1 to 10" in done.stderr

@@ -101,7 +101,7 @@ def test_what_is_no_recording_is_neither_replayed_nor_replaced(tmp_path: Path) -
             done = gpuwatch(*arguments)
             assert done.returncode == 2
             assert len(done.stderr.splitlines()) == 3
-            assert "is no recording" in done.stderr
+            assert "is not a recording" in done.stderr
     assert script.read_text().lstrip().startswith("import os")
 
 

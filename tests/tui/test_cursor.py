@@ -56,7 +56,7 @@ def test_it_reads_the_time_the_values_the_step_and_the_phase() -> None:
         *("-2.2 s", "SM not measured", "step 18,203")
     ]
     assert read_out(saw, [], t_ns, t_ns + 300 * S, ChartColumn(9, 90.4), None)[:2] == [
-        *("-5m00s", "SM 9, peak 90")
+        *("-5 min", "SM 9, peak 90")
     ]
 
 

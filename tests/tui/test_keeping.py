@@ -117,7 +117,7 @@ def test_the_verdict_goes_to_the_clipboard_as_text(monkeypatch: pytest.MonkeyPat
 
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         await pilot.press("y")
-        assert app.clipboard.startswith("INPUT-BOUND   critical · high confidence (0.92)")
+        assert app.clipboard.startswith("INPUT-BOUND   critical · 92% sure")
         assert " NEXT num_workers 4 → 10" in " ".join(app.clipboard.split())
         assert "verdict copied" in next(iter(app._notifications)).message
 

@@ -41,7 +41,7 @@ def test_the_late_rank_is_the_one_with_most_time_of_its_own() -> None:
     late = late_of(SNAPSHOT.ranks)
     assert late is not None
     assert (late.rank.rank, late.phase) == (3, "data")
-    assert late_words(late) == "r3 is late: data wait 707 ms a step, the others' 24.8 ms"
+    assert late_words(late) == "r3 is late: data wait 707 ms per step, others 24.8 ms"
 
 
 def test_a_rank_that_computes_more_is_late_by_its_forward() -> None:
@@ -77,7 +77,7 @@ def test_jitter_makes_nobody_late(share: float) -> None:
         for rank in SNAPSHOT.ranks
     )
     assert late_of(ranks) is None
-    assert alike_words(ranks) == "1,240 ms a step · data wait 2% · none is late"
+    assert alike_words(ranks) == "1.2 s per step · data wait 2% · none late"
 
 
 def test_one_rank_alone_is_not_late() -> None:
@@ -87,7 +87,7 @@ def test_one_rank_alone_is_not_late() -> None:
 def test_ranks_elsewhere_are_counted_and_trouble_is_named() -> None:
     ranks = rank_states.ranks_in_trouble(snapshot_at(START + 400 * S)).ranks
     assert count_words(ranks, 16) == "8 of 16 ranks"
-    assert trouble_words(ranks, START + 400 * S) == ["r5 ended", "r6 silent 12s"]
+    assert trouble_words(ranks, START + 400 * S) == ["r5 ended", "r6 silent 12 s"]
 
 
 @pytest.mark.parametrize(("by", "rank"), [(+1, 4), (-1, 2)])

@@ -18,9 +18,9 @@ from gpuwatch.tui.widgets.text import (
 from gpuwatch.tui.wording.numbers import (
     digits,
     duration,
-    grain,
     growth,
     milliseconds,
+    ms,
     percent,
     scale_size,
     size,
@@ -39,25 +39,33 @@ def test_numbers_as_people_read_them() -> None:
         "10.0",
         "0.81",
     ]
-    assert [duration(s) for s in (-1, 4.2, 372, 3_780, 180_000)] == [
-        "0s",
-        "4s",
-        "6m12s",
-        "1h03m",
-        "2d02h",
+    assert [duration(s) for s in (-1, 4.2, 372, 3_600, 3_780, 112_000, 260_000)] == [
+        "0 s",
+        "4 s",
+        "6 min",
+        "1 h",
+        "1 h 3 min",
+        "31 h",
+        "3 days",
     ]
     assert [span(s) for s in (9.6, 9, 30, 120, 234)] == ["9.6 s", "9 s", "30 s", "2 min", "3.9 min"]
     assert [percent(s) for s in (0.0, 0.001, 0.574, 1.0)] == ["0%", "<1%", "57%", "100%"]
-    assert [size(b) for b in (0, 5e8, 4.1 * GIB, 503 * GIB)] == [
+    assert [size(b) for b in (0, 1.6e6, 5e8, 4.1 * GIB, 503 * GIB)] == [
         "0 MiB",
+        "1.5 MiB",
         "477 MiB",
         "4.1 GiB",
         "503 GiB",
     ]
-    assert [milliseconds(ms) for ms in (0.84, 1_240, 12_400)] == ["0.84 ms", "1,240 ms", "12.4 s"]
-    assert [grain(ns) for ns in (106_382_978, 6_382_978_723)] == ["106 ms", "6.38 s"]
-    assert growth(38 * 1024**2) == "+38 MiB/100 steps"
-    assert growth(-1.5 * 1024**2) == "-1.5 MiB/100 steps"
+    assert [milliseconds(ms) for ms in (0.84, 24.5, 1_240, 12_400)] == [
+        "0.84 ms",
+        "24.5 ms",
+        "1.2 s",
+        "12 s",
+    ]
+    assert [ms(ns) for ns in (106_382_978, 6_382_978_723)] == ["106 ms", "6.4 s"]
+    assert growth(38 * 1024**2) == "+38 MiB per 100 steps"
+    assert growth(-1.5 * 1024**2) == "-1.5 MiB per 100 steps"
 
 
 def test_a_scale_tells_its_ends_apart() -> None:

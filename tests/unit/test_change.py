@@ -49,6 +49,6 @@ def test_what_is_compared_with() -> None:
     run = FakeRun()
     before = run.snapshot()
     run.now_ns += 182 * S
-    assert against(before, run.snapshot()) == "against step 18,204 (3m02s ago)"
-    assert against(run.snapshot(), before) == "against step 18,351 (3m02s later)"
-    assert against(replace(before, steps=None), run.snapshot()) == "against (3m02s ago)"
+    assert against(before, run.snapshot()) == "against step 18,204 (3 min ago)"
+    assert against(run.snapshot(), before) == "against step 18,351 (3 min later)"
+    assert against(replace(before, steps=None), run.snapshot()) == "against (3 min ago)"

@@ -47,7 +47,7 @@ def test_every_command_shows_examples_that_can_be_typed(
 def test_so_does_the_whole() -> None:
     for words in examples_in(EPILOG):
         assert parser().parse_args(words).run is not None
-    assert {words[0] for words in examples_in(EPILOG)} >= {"ls", "attach", "run", "doctor"}
+    assert {words[0] for words in examples_in(EPILOG) if words} >= {"ls", "attach", "run", "doctor"}
 
 
 @pytest.mark.parametrize("shell", SHELLS)

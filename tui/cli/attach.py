@@ -38,7 +38,7 @@ def resolve(pid: int) -> Watchable:
 
 
 NEW_OBJECTS: Final = 10_000
-"""Between two searches among them."""
+"""Between two collections of the youngest generation."""
 SEARCHES: Final = (5, 4)
 """Of the newer before one of the older: with Python's own ten of ten, garbage that outlives its
 first search lies there for minutes."""
@@ -80,8 +80,8 @@ def injected(pid: int, yes: bool) -> Iterator[None]:
         if not injection.take_out():
             write_notes(
                 [
-                    f"gpuwatch: the probe is still in process {pid}: it runs no Python just now",
-                    "It leaves by itself when it does, and costs nothing until then.",
+                    f"gpuwatch: the probe is still in process {pid}, which runs no Python now",
+                    "It removes itself as soon as Python runs, and costs nothing until then.",
                 ]
             )
 
@@ -90,20 +90,22 @@ def _ask(pid: int) -> None:
     """Raises UsageError where nobody can be asked, NotPermittedError when the answer is no."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise UsageError(
-            f"nobody can be asked whether process {pid} may be changed",
-            "--inject puts the probe into it: a few lines on its main thread, once.",
-            f"If it may: gpuwatch attach --inject --yes {pid}",
+            f"--inject changes process {pid}, and there is no terminal to confirm it",
+            "It runs a few lines on the main thread of the process, once.",
+            f"To confirm: gpuwatch attach --inject --yes {pid}",
         )
     write_notes(
         [
             f"gpuwatch: put the probe into process {pid}?",
-            "A few lines run on its main thread, once; a thread of ours stays until you leave.",
+            "It runs a few lines on the main thread, once; its own thread stays until you quit.",
             "[y/N]",
         ]
     )
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise NotPermittedError(
-            f"process {pid} was left as it is", "", f"Without the probe: gpuwatch attach {pid}"
+            f"process {pid} was not changed",
+            "",
+            f"Watch it without the probe: gpuwatch attach {pid}",
         )
 
 
@@ -112,35 +114,37 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     command = commands.add_parser(
         "attach",
         help="watch a running process",
-        description="Watch a process that trains. Reading only, but for --inject: the run is never "
-        "changed.",
+        description="Watch a running training. It only reads: the run is not changed, except by "
+        "--inject.",
         epilog=examples(
-            ("gpuwatch attach 48213", "the live screen"),
+            ("gpuwatch attach 48213", "live screen"),
             ("gpuwatch attach 48213 --once", "one report, then exit"),
-            ("gpuwatch attach 48213 --json --duration 60", "JSON lines, for a minute"),
-            ("gpuwatch attach 48213 --plain", "lines, until it ends or ctrl-c"),
-            ("gpuwatch attach --inject 48213", "with the probe that nobody put in"),
+            ("gpuwatch attach 48213 --json --duration 60", "JSON lines for a minute"),
+            ("gpuwatch attach 48213 --plain", "lines of text, until ctrl-c"),
+            ("gpuwatch attach --inject 48213", "add the probe to a running process"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
     )
-    command.add_argument("pid", metavar="PID", type=process_id, help="as `gpuwatch ls` shows it")
+    command.add_argument(
+        "pid", metavar="PID", type=process_id, help="process id; see `gpuwatch ls`"
+    )
     face = command.add_mutually_exclusive_group()
     face.add_argument("--plain", action="store_true", help="lines of text instead of a screen")
-    face.add_argument("--once", action="store_true", help="wait for a verdict, print one report")
     face.add_argument(
-        "--json", action="store_true", help="one JSON object a line, at least one a s"
+        "--once", action="store_true", help="wait for a verdict, print a report, exit"
     )
+    face.add_argument("--json", action="store_true", help="JSON lines, at least one per second")
     command.add_argument(
-        "--duration", type=seconds, metavar="S", help="stop after S seconds (without a screen)"
+        "--duration", type=seconds, metavar="S", help="stop after S seconds; implies --plain"
     )
-    command.add_argument("--no-stacks", action="store_true", help="do not sample stacks (py-spy)")
+    command.add_argument("--no-stacks", action="store_true", help="no stack samples (py-spy)")
     command.add_argument(
         "--inject",
         action="store_true",
-        help="put the probe into a process without one, and take it out on leaving (Python 3.14+)",
+        help="put the probe into a process without one, remove it on leaving (Python 3.14+)",
     )
-    command.add_argument("--yes", action="store_true", help="do not ask before --inject")
+    command.add_argument("--yes", action="store_true", help="--inject without asking")
     add_appearance(command)
     command.set_defaults(run=run)
 
@@ -222,7 +226,7 @@ def show_screen(
 def process_id(text: str) -> int:
     """A process id. Raises ArgumentTypeError for anything else."""
     if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 2**31:
-        raise argparse.ArgumentTypeError(f"{text!r} is no process id; `gpuwatch ls` shows them")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a process id; see `gpuwatch ls`")
     return int(text)
 
 
@@ -233,5 +237,5 @@ def seconds(text: str) -> float:
     except ValueError:
         given = math.nan
     if not 0 < given < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return given

@@ -1,4 +1,4 @@
-"""`gpuwatch demo [NAME]`: start a real training run with a bottleneck, and watch it."""
+"""`gpuwatch demo [NAME]`: start a real training run with a bottleneck and watch it."""
 
 import argparse
 import shlex
@@ -52,24 +52,22 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     """The command's part of the command line."""
     command = commands.add_parser(
         "demo",
-        help="a real training run with a bottleneck, watched",
-        description="Start a real training run with a bottleneck and watch it; it ends with the "
-        "monitor. Without a terminal it is watched for about 20 s. With --gpu nothing is started: "
-        "it plays what was recorded on a GPU.",
+        help="start a slow training run and watch it",
+        description="Start a real training run with a bottleneck and watch it; the run ends with "
+        "the monitor. Without a terminal it is watched for about 20 s. With --gpu nothing is "
+        "started: it plays a recording from a GPU.",
         epilog=examples(
-            ("gpuwatch demo", "the first of them"),
-            ("gpuwatch demo --list", "which there are"),
-            ("gpuwatch demo storage", "that one"),
-            ("gpuwatch demo --gpu", "a recording, for who has no GPU"),
+            ("gpuwatch demo", "the first one"),
+            ("gpuwatch demo --list", "list them"),
+            ("gpuwatch demo storage", "the one of that name"),
+            ("gpuwatch demo --gpu", "play a recording, no GPU needed"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
     )
-    command.add_argument("name", metavar="NAME", nargs="?", help="see --list; the first without")
-    command.add_argument(
-        "--gpu", action="store_true", help="replay a recording that was made on a GPU"
-    )
-    command.add_argument("--list", action="store_true", help="which demonstrations there are")
+    command.add_argument("name", metavar="NAME", nargs="?", help="see --list; default: the first")
+    command.add_argument("--gpu", action="store_true", help="play a recording from a GPU")
+    command.add_argument("--list", action="store_true", help="list the demos")
     add_appearance(command)
     command.set_defaults(run=run)
 
@@ -102,9 +100,9 @@ def _run_recorded(arguments: argparse.Namespace) -> int:
     catalogue = read_recorded()
     if not catalogue.demos:
         raise NothingToMeasureError(
-            "no recordings came with this gpuwatch",
-            f"there is no catalogue in {catalogue.folder}",
-            "gpuwatch demo starts a real run, and needs no GPU either",
+            "this gpuwatch has no recordings",
+            f"No catalogue in {catalogue.folder}",
+            "Try: gpuwatch demo, a real run that needs no GPU either",
         )
     if arguments.list:
         write_lines(recorded_table(catalogue))
@@ -116,8 +114,8 @@ def _run_recorded(arguments: argparse.Namespace) -> int:
         [
             f"gpuwatch demo --gpu {demo.name}: {demo.title}",
             f"  {demo.about}",
-            f"  A recording: it ran on an {demo.gpu} with torch {demo.torch} on {demo.recorded}, "
-            "and nothing runs here.",
+            f"  A recording from an {demo.gpu} with torch {demo.torch}, {demo.recorded}: nothing "
+            "runs here.",
         ]
     )
     return show(Recording(catalogue.folder / demo.file), appearance_of(arguments))
@@ -127,9 +125,9 @@ def _unknown(name: str, names: list[str], command: str) -> "UsageError":
     from ..errors import UsageError
 
     return UsageError(
-        f"there is no demonstration {name!r}",
-        f"there are: {', '.join(names)}",
-        f"gpuwatch {command} --list says what each shows",
+        f"unknown demo {name!r}",
+        f"Demos: {', '.join(names)}",
+        f"See: gpuwatch {command} --list",
     )
 
 
@@ -139,9 +137,9 @@ def _check_needs() -> None:
     missing = [NEEDED[module] for module in NEEDED if find_spec(module) is None]
     if missing:
         raise NothingToMeasureError(
-            f"the demonstrations train, and {' and '.join(missing)} cannot be imported here",
-            "a monitor does without, so gpuwatch does not install it by itself",
-            f"install it beside gpuwatch: pip install {' '.join(missing)}",
+            f"the demos train a model, and {' and '.join(missing)} cannot be imported",
+            "gpuwatch itself does not need that, so it is not installed with it.",
+            f"Install: pip install {' '.join(missing)}",
         )
 
 
@@ -165,8 +163,8 @@ def _show(catalogue: "Catalogue", demo: "Demo", log: Path, appearance: Appearanc
                 return code
         write_notes(
             [
-                f"gpuwatch: the training script ended by itself: {how_it_ended(status)}",
-                "the last lines that it wrote:",
+                f"gpuwatch: the training script ended: {how_it_ended(status)}",
+                "Its last lines:",
                 *(f"  {line}" for line in training.tail()),
             ]
         )
@@ -188,9 +186,9 @@ def _wait_for_probe(training: "Training") -> None:
     while training.exit_status is None and not has_probe(training.pid):
         if (clock.now_ns() - started_ns) / 1e9 > START_S:
             raise NothingToMeasureError(
-                "the training script has not installed its probe",
-                f"it has been running for {START_S:.0f} s",
-                "run it by hand and see what it waits for",
+                "the training script did not install its probe",
+                f"It has been running for {START_S:.0f} s.",
+                "Run it by hand to see what it waits for.",
             )
         pause.wait(POLL_S)
 

@@ -26,20 +26,20 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     """The command's part of the command line."""
     command = commands.add_parser(
         "doctor",
-        help="what can be measured here, what cannot, and what changes that",
-        description="Look at the driver, the kernel and the terminal; with a PID also watch that "
-        f"process for {WATCH_S:.0f} s, and say which signals arrived. Exit code 3, 4 or 5 where "
-        "it cannot be watched.",
+        help="check what can be measured here, and how to fix the rest",
+        description="Check driver, kernel and terminal. With a PID, also watch that process for "
+        f"{WATCH_S:.0f} s and report which signals arrive. Exit code 3, 4 or 5: the process "
+        "cannot be watched.",
         epilog=examples(
-            ("gpuwatch doctor", "this machine and this terminal"),
-            ("gpuwatch doctor 48213", "what of that process can be measured"),
-            ("gpuwatch doctor --json", "for a script: ids that stay"),
+            ("gpuwatch doctor", "check this machine and terminal"),
+            ("gpuwatch doctor 48213", "check what can be measured of a process"),
+            ("gpuwatch doctor --json", "for a script; the ids are stable"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
     )
-    command.add_argument("pid", metavar="PID", nargs="?", type=process_id, help="a process")
-    command.add_argument("--json", action="store_true", help="one JSON object a check and line")
+    command.add_argument("pid", metavar="PID", nargs="?", type=process_id, help="process id")
+    command.add_argument("--json", action="store_true", help="JSON lines, one per check")
     command.set_defaults(run=run)
 
 

@@ -24,10 +24,10 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     """The command's part of the command line."""
     command = commands.add_parser(
         "ls",
-        help="which processes can be watched",
-        description="Processes with a probe, ranks below their launcher, and Python processes "
-        "without one that hold a GPU or have loaded torch: on this machine, and readable by this "
-        "user.",
+        help="list processes that can be watched",
+        description="List this machine's training processes that you may watch: those with a "
+        "probe, with ranks below their launcher, and Python processes without one that use a GPU "
+        "or have loaded torch.",
         epilog=examples(
             ("gpuwatch ls", "a table"),
             ("gpuwatch ls --json", "for a script"),
@@ -35,7 +35,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         formatter_class=Manual,
         allow_abbrev=False,
     )
-    command.add_argument("--json", action="store_true", help="one JSON object a process and line")
+    command.add_argument("--json", action="store_true", help="JSON lines, one per process")
     command.set_defaults(run=run)
 
 
@@ -83,9 +83,9 @@ def _write_table(found: "list[Candidate]") -> None:
         return
     write_notes(
         [
-            "gpuwatch: no training found (among the processes that this user may read)",
-            "Start one with the probe: gpuwatch run train.py, or probe.install() at its top",
-            "To see it at work: gpuwatch demo",
+            "gpuwatch: found no process to watch (among those that you may read)",
+            "Start one with the probe: gpuwatch run train.py",
+            "Or try it: gpuwatch demo",
         ]
     )
 

@@ -11,28 +11,26 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ..discovery.candidates import find_candidates
-from ..errors import NoProcessError
+from ..errors import USAGE, NoProcessError
 from .output import CannotWriteError, ReaderGoneError, discard_output, write_lines, write_notes
 
 if TYPE_CHECKING:
     from ..errors import GpuwatchError
 
-# A pid that is no process any more: which could be meant instead.
-
-TOLD: Final = 5
-"""Processes that are named."""
+SUGGESTED: Final = 5
+"""Processes that an error about a wrong pid names."""
 
 
 def with_candidates(error: NoProcessError) -> NoProcessError:
-    """The same error with what can be watched now, where it says nothing else."""
+    """The same error with the processes that can be watched, unless it gives a reason."""
     if error.why:
         return error
-    running = ", ".join(f"{one.pid} ({one.script})" for one in find_candidates()[:TOLD])
+    running = ", ".join(f"{one.pid} ({one.script})" for one in find_candidates()[:SUGGESTED])
     why = f"Processes that can be watched now: {running}" if running else ""
     return NoProcessError(error.what, why, error.fix)
 
 
-# SIGTERM and SIGHUP end a command like ctrl-c does: its last line is written all the same.
+# SIGTERM and SIGHUP end a command like ctrl-c: its last line is still written.
 
 
 class Interrupted(KeyboardInterrupt):
@@ -67,27 +65,28 @@ COMMANDS: Final = {
     **{name: name for name in ("attach", "run", "record", "replay", "doctor", "demo")},
     "completion": "completion",
 }
-"""And the module of each. A command that is named waits for its own alone to be imported."""
+"""The module of each. Only the module of the command that runs is imported."""
 DESCRIPTION: Final = "Why is my PyTorch training slow, right now?"
 EPILOG: Final = """\
 examples:
-  gpuwatch ls                   which processes can be watched
-  gpuwatch attach 48213         the live screen
-  gpuwatch attach 48213 --once  one report, then exit
-  gpuwatch run train.py         start a script with the probe inside, nothing else changed
-  gpuwatch record 48213 -o run.gpuwatch
-  gpuwatch replay run.gpuwatch  what was seen then, on the same screen
-  gpuwatch doctor               what can be measured here, and what cannot
-  gpuwatch demo                 a real training run with a bottleneck, watched
-  gpuwatch demo --gpu           a recording of one on a GPU, for who has none
+  gpuwatch                      pick a process and watch it
+  gpuwatch ls                   list processes that can be watched
+  gpuwatch attach 48213         watch it on a live screen
+  gpuwatch attach 48213 --once  print one report
+  gpuwatch run train.py         run a script with the probe inside
+  gpuwatch record 48213 -o F    record it to a file
+  gpuwatch replay F             play the recording
+  gpuwatch doctor               check what can be measured here
+  gpuwatch demo                 start and watch a slow training run
+  gpuwatch demo --gpu           play a recording from an H200, no GPU needed
 
-exit codes: 0 fine, 1 ours to fix, 2 usage, 3 no such process, 4 not permitted,
-5 nothing to measure
+exit codes: 0 ok, 1 error in gpuwatch, 2 wrong usage, 3 no such process,
+4 not permitted, 5 nothing to measure
 """
 
 
 class _Version(argparse.Action):
-    """Prints the versions that matter, and reads them only when asked."""
+    """Prints versions; they are read only when asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
         from ..errors import version_lines
@@ -97,10 +96,10 @@ class _Version(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Writes like everything else here does: argparse's own way hides that a disk is full."""
+    """Short errors, and output that notices a full disk, unlike argparse's own."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """A command that there is not: argparse's own words name no argument."""
+        """An unknown command: suggests the nearest."""
         commands = action.choices
         if isinstance(action, argparse._SubParsersAction) and value not in (commands or ()):
             from difflib import get_close_matches
@@ -109,11 +108,15 @@ class _Parser(argparse.ArgumentParser):
 
             near = get_close_matches(str(value), commands or (), n=1)
             raise UsageError(
-                f"there is no command {value!r}",
-                f"There are: {', '.join(commands or ())}",
+                f"unknown command {value!r}",
+                f"Commands: {', '.join(commands or ())}",
                 f"Try: gpuwatch {near[0]}" if near else "See: gpuwatch --help",
             )
         super()._check_value(action, value)
+
+    def error(self, message: str) -> NoReturn:
+        """Without argparse's usage block, which hides the message below it."""
+        self.exit(USAGE, f"{self.prog}: {message}\nSee: {self.prog} --help\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:
@@ -123,7 +126,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The command line, as far as it is of these commands."""
+    """The parser of these commands."""
     top = _Parser(
         prog="gpuwatch",
         description=DESCRIPTION,
@@ -131,7 +134,7 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    top.add_argument("--version", action=_Version, nargs=0, help="the versions that matter")
+    top.add_argument("--version", action=_Version, nargs=0, help="print versions for a bug report")
     top.set_defaults(run=_run_without_command)
     commands = top.add_subparsers(title="commands", metavar="")
     for name in names:
@@ -186,15 +189,15 @@ def _end(error: "GpuwatchError") -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """A mistake of ours: one line, and the traceback for who asks."""
+    """A bug of ours: its message, and the traceback with GPUWATCH_DEBUG."""
     if os.environ.get("GPUWATCH_DEBUG"):
         traceback.print_exception(error)
         return INTERNAL
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     write_notes(
         [
-            f"gpuwatch: unexpected {type(error).__name__}{': ' if said else ''}{said}",
-            "This is a mistake in gpuwatch. GPUWATCH_DEBUG=1 shows where it happened.",
+            f"gpuwatch: unexpected {type(error).__name__}{': ' if message else ''}{message}",
+            "This is a bug in gpuwatch. GPUWATCH_DEBUG=1 shows the traceback.",
         ]
     )
     return INTERNAL

@@ -16,27 +16,29 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     """The command's part of the command line."""
     command = commands.add_parser(
         "record",
-        help="write down everything that is seen of a process",
-        description="Record a process until it ends, or until ctrl-c. `gpuwatch replay` plays it. "
-        "About 50 KB a minute.",
+        help="record a process to a file",
+        description="Record everything that is measured until the process ends or ctrl-c. "
+        "`gpuwatch replay` plays it. About 50 KB per minute.",
         epilog=examples(
-            ("gpuwatch record 48213 -o run.gpuwatch", "until it ends, or ctrl-c"),
-            ("gpuwatch record 48213 -o run.gpuwatch --duration 600", "ten minutes"),
+            ("gpuwatch record 48213 -o run.gpuwatch", "until it ends or ctrl-c"),
+            ("gpuwatch record 48213 -o run.gpuwatch --duration 600", "for ten minutes"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
     )
-    command.add_argument("pid", metavar="PID", type=process_id, help="as `gpuwatch ls` shows it")
+    command.add_argument(
+        "pid", metavar="PID", type=process_id, help="process id; see `gpuwatch ls`"
+    )
     command.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         type=Path,
         required=True,
-        help="an older recording of that name is replaced",
+        help="file to write; an existing recording is replaced",
     )
     command.add_argument("--duration", type=seconds, metavar="S", help="stop after S seconds")
-    command.add_argument("--no-stacks", action="store_true", help="do not sample stacks (py-spy)")
+    command.add_argument("--no-stacks", action="store_true", help="no stack samples (py-spy)")
     command.set_defaults(run=run)
 
 
@@ -62,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise GpuwatchError(
             f"{path} cannot be written",
             provider.recording.fault,
-            "what was written before can be replayed; name a file elsewhere with -o",
+            "What was written so far can be replayed. Choose another file with -o",
         )
     write_notes(
         [f"gpuwatch: recorded {path.stat().st_size / 1000:,.0f} KB: gpuwatch replay {path}"]
@@ -84,9 +86,9 @@ def _check_free(path: Path) -> None:
         raise UsageError(f"{path} cannot be written", str(error.strerror)) from None
     if start not in (b"", MAGIC):
         raise UsageError(
-            f"{path} is there already, and it is no recording",
-            "a recording would replace it",
-            "name another file with -o",
+            f"{path} exists and is not a recording",
+            "It would be overwritten.",
+            "Choose another file with -o",
         )
 
 

@@ -23,26 +23,26 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     """The command's part of the command line."""
     command = commands.add_parser(
         "replay",
-        help="look at a recording as if it were happening",
-        description="Play a recording on the screen, or say in text what there is to see in it.",
+        help="play a recording",
+        description="Play a recording on the screen, or report on it as text.",
         epilog=examples(
-            ("gpuwatch replay run.gpuwatch", "on the screen, as it was"),
+            ("gpuwatch replay run.gpuwatch", "on the screen"),
             ("gpuwatch replay run.gpuwatch --speed 4", "four times as fast"),
-            ("gpuwatch replay run.gpuwatch --once", "one report: how it stood at the end"),
+            ("gpuwatch replay run.gpuwatch --once", "one report of its end"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
     )
-    command.add_argument("file", metavar="FILE", type=Path, help="as `gpuwatch record` wrote it")
+    command.add_argument("file", metavar="FILE", type=Path, help="a file from `gpuwatch record`")
     face = command.add_mutually_exclusive_group()
     face.add_argument("--plain", action="store_true", help="lines of text instead of a screen")
-    face.add_argument("--once", action="store_true", help="one report: how it stands at the end")
-    face.add_argument("--json", action="store_true", help="one JSON object a line")
+    face.add_argument("--once", action="store_true", help="one report of its end")
+    face.add_argument("--json", action="store_true", help="JSON lines")
     command.add_argument(
         "--speed",
         type=_speed,
         metavar="N",
-        help="times as fast as it was (the screen: 1; text: at once)",
+        help="N times as fast (default: 1 on the screen; text is written at once)",
     )
     add_appearance(command)
     command.set_defaults(run=run)
@@ -125,5 +125,5 @@ def _speed(text: str) -> float:
     except ValueError:
         speed = math.nan
     if not 0 < speed < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return speed

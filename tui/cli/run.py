@@ -23,18 +23,18 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     """The command's part of the command line."""
     command = commands.add_parser(
         "run",
-        help="start a program with the probe inside",
+        help="run a program with the probe inside",
         usage="gpuwatch run [--attach] [--] {SCRIPT | -m MODULE | PROGRAM} [ARGS]",
-        description="Start a training script, a module, or any program that starts one, with the "
-        "probe in every process that imports torch. Nothing else is changed: the program takes "
-        "the place of gpuwatch, with its arguments, its terminal, its signals and its exit code.",
+        description="Run a training script, a module, or a launcher, with the probe in every "
+        "process that imports torch. Nothing else changes: the program replaces gpuwatch and "
+        "keeps its arguments, terminal, signals and exit code.",
         epilog=examples(
-            ("gpuwatch run train.py --lr 3e-4", "a script, and its arguments"),
-            ("gpuwatch run -m pkg.train --lr 3e-4", "a module, as python -m"),
+            ("gpuwatch run train.py --lr 3e-4", "a script and its arguments"),
+            ("gpuwatch run -m pkg.train --lr 3e-4", "a module, like python -m"),
             ("gpuwatch run python -u train.py", "flags of the interpreter"),
             ("gpuwatch run torchrun --nproc-per-node 8 train.py", "every rank has the probe"),
             ("gpuwatch run accelerate launch train.py", ""),
-            ("gpuwatch run --attach train.py", "with the screen here"),
+            ("gpuwatch run --attach train.py", "open the screen here"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
@@ -42,13 +42,20 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     command.add_argument(
         "--attach",
         action="store_true",
-        help="open the screen here; leaving it leaves the program running in the foreground",
+        help="open the screen in this terminal; after q the program runs on in the foreground",
     )
     command.add_argument(
-        "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="as python -m"
+        "-m",
+        dest="module",
+        metavar="MODULE",
+        nargs=argparse.REMAINDER,
+        help="like python -m",
     )
     command.add_argument(
-        "command", metavar="PROGRAM", nargs=argparse.REMAINDER, help="and its own arguments"
+        "command",
+        metavar="PROGRAM",
+        nargs=argparse.REMAINDER,
+        help="with its own arguments",
     )
     add_appearance(command)
     command.set_defaults(run=run)
@@ -102,7 +109,7 @@ def _not_started(command: "Command", error: OSError) -> Exception:
     return UsageError(
         f"{command.path} cannot be started",
         os.strerror(error.errno or 0),
-        f"See whether it starts without gpuwatch: {command.words[0]}",
+        f"Try it without gpuwatch: {command.words[0]}",
     )
 
 

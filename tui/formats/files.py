@@ -1,4 +1,4 @@
-"""Files for a person: next to where they stand, never over anything, else in the temp directory."""
+"""Exported files: in the current folder, never over another file, else in the temp directory."""
 
 import os
 import re
@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 
 MOST_TRIES: Final = 100
-"""Names that are taken already before it is a fault of the folder."""
+"""Taken names that are tried before giving up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written, and why not where it should have been."""
+    """What was written, and why it is elsewhere if it is."""
 
     paths: tuple[Path, ...]
     why_elsewhere: str = ""
@@ -24,9 +24,9 @@ class Exported:
 def export(
     files: Mapping[str, str], stem: str, folder: Path, spare: Path | None = None
 ) -> Exported:
-    """Write each content as `stem` + its suffix into the folder, or if it takes none into `spare`.
+    """Write each content as `stem` + its suffix into the folder, or into `spare` where that fails.
 
-    `spare` is the temp directory unless told. Raises OSError where that takes nothing either.
+    `spare` is the temp directory by default. Raises OSError where that fails too.
     """
     try:
         return Exported(_write(files, stem, folder))
@@ -36,7 +36,7 @@ def export(
 
 
 def _write(files: Mapping[str, str], stem: str, folder: Path) -> tuple[Path, ...]:
-    """All of them under one stem that is free, or none."""
+    """All of them under one free stem, or none."""
     for number in range(1, MOST_TRIES + 1):
         numbered = stem if number == 1 else f"{stem}-{number}"
         written: list[Path] = []
@@ -52,10 +52,8 @@ def _write(files: Mapping[str, str], stem: str, folder: Path) -> tuple[Path, ...
                 path.unlink(missing_ok=True)
             if not isinstance(error, FileExistsError):
                 raise
-    raise FileExistsError(f"{folder / stem} and {MOST_TRIES - 1} more are there already")
+    raise FileExistsError(f"{folder / stem} and {MOST_TRIES - 1} more exist already")
 
-
-# What files of ours are called.
 
 MOST_SCRIPT: Final = 60
 

@@ -1,7 +1,7 @@
-"""`--json`: one object a line. The contract is `jsonlines.schema.json`, which lies beside this.
+"""`--json`: one object per line. The contract is `jsonlines.schema.json`, beside this file.
 
-Absent is null, never 0. Fields are only ever added within a schema, so readers ignore those that
-they do not know.
+What is absent is null, never 0. Within a schema version fields are only added: readers ignore
+fields that they do not know.
 """
 
 import json
@@ -21,12 +21,12 @@ Record = dict[str, Any]
 
 
 def line(snapshot: Snapshot, final: bool) -> str:
-    """One line, without its end. All ASCII: some readers take U+2028 for the end of a line."""
+    """One line without its newline. All ASCII: some readers take U+2028 for the end of a line."""
     return json.dumps(record(snapshot, final), ensure_ascii=True, allow_nan=False)
 
 
 def record(snapshot: Snapshot, final: bool) -> Record:
-    """The snapshot as the contract has it. `final`: nothing comes after it."""
+    """The snapshot by the contract. `final`: it is the last line."""
     return {
         "schema": SCHEMA,
         "t": round(snapshot.t_unix, 3),
@@ -95,20 +95,20 @@ def _steps(steps: StepStats | None) -> Record | None:
     }
 
 
-def _sampled(told: Sampled | None) -> Record | None:
-    """Estimates from samples of the stack, where no probe tells of steps."""
-    if told is None or not told.samples:
+def _sampled(sampled: Sampled | None) -> Record | None:
+    """Estimates from stack samples, for a run without a probe."""
+    if sampled is None or not sampled.samples:
         return None
     return {
-        "samples": told.samples,
-        "step_ms": None if told.period_ns is None else _number(told.period_ns / 1e6),
+        "samples": sampled.samples,
+        "step_ms": None if sampled.period_ns is None else _number(sampled.period_ns / 1e6),
         "phases": {
             name: {
                 "share": _number(share.mean),
                 "share_low": _number(share.low),
                 "share_high": _number(share.high),
             }
-            for name, share in told.shares.items()
+            for name, share in sampled.shares.items()
         },
     }
 
@@ -126,13 +126,13 @@ def _open(step: OpenStep | None) -> Record | None:
 
 
 def _busy(snapshot: Snapshot) -> Record | None:
-    """The sawtooth's last second, as one number: its line is for eyes."""
+    """Mean utilisation of the last second."""
     sawtooth = snapshot.sawtooth
     if sawtooth is None:
         return None
     series = sawtooth.series
-    told = series.over(series.end_ns - 1_000_000_000, series.end_ns, series.levels[0])
-    mean = told.mean if told else None
+    second = series.over(series.end_ns - 1_000_000_000, series.end_ns, series.levels[0])
+    mean = second.mean if second else None
     return {"what": sawtooth.title, "percent": _number(mean), "source": sawtooth.source}
 
 
@@ -242,7 +242,7 @@ def _memory(memory: MemoryView) -> Record:
 
 
 def _rank(rank: Rank, now_ns: int) -> Record:
-    """One rank of this host; `now_ns` is the picture's."""
+    """One rank of this host; `now_ns` is the snapshot's time."""
     return {
         "rank": rank.rank,
         "pid": rank.pid,
@@ -302,23 +302,23 @@ def _held(held: Held) -> Record:
 
 def _timeline(snapshot: Snapshot) -> Record:
     return {
-        "entries": [_said(said, snapshot) for said in snapshot.timeline.verdicts],
+        "entries": [_past(past, snapshot) for past in snapshot.timeline.verdicts],
         "dropped": snapshot.timeline.dropped,
     }
 
 
-def _said(said: PastVerdict, snapshot: Snapshot) -> Record:
+def _past(past: PastVerdict, snapshot: Snapshot) -> Record:
     begins_unix = snapshot.t_unix - snapshot.t_ns / 1e9
     return {
-        "kind": said.kind,
-        "sub": said.sub,
-        "t": round(begins_unix + said.since_ns / 1e9, 3),
-        "seconds": _number((said.until_ns - said.since_ns) / 1e9),
-        "since_step": said.since_step,
-        "until_step": said.until_step,
-        "share": _number(said.share),
-        "speedup": _number(said.speedup),
-        "headline": said.headline,
+        "kind": past.kind,
+        "sub": past.sub,
+        "t": round(begins_unix + past.since_ns / 1e9, 3),
+        "seconds": _number((past.until_ns - past.since_ns) / 1e9),
+        "since_step": past.since_step,
+        "until_step": past.until_step,
+        "share": _number(past.share),
+        "speedup": _number(past.speedup),
+        "headline": past.headline,
     }
 
 
@@ -348,7 +348,7 @@ def _contributor(finding: Finding) -> Record:
 
 
 def _number(value: float | None) -> float | None:
-    """Six digits that matter; what is no number is absent."""
+    """Rounded to six significant digits; None for NaN and infinity."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.6g}")

@@ -1,86 +1,32 @@
-"""What the verdict says, now and before: with its evidence, what to do, and what else was found."""
+"""What the run does: its steps, stack samples and loaders."""
 
+from collections import Counter
 from typing import Final
 
+from ...probe.wire.messages import Loader
 from ..model.snapshot import PhaseStats, Snapshot, StepStats
-from ..verdict.findings import Evidence, Finding, Note, Verdict
+from ..model.stack_trees import StacksOf
+from ..verdict.window import FrameShare, Stacks
 from ..wording import numbers
 from ..wording.gpu import clock_words
-from ..wording.steps import rare_words
-from ..wording.words import WORDS, abstains, account, entry, gain_of
-from .report_lines import joined, labelled, wrapped
+from ..wording.steps import (
+    NAMES,
+    WORTH,
+    rare_words,
+    samples_words,
+    share_interval_words,
+    share_words,
+    step_words,
+)
+from .report_layout import joined, labelled
 
-PAST_ROWS: Final = 6
-SECOND_NS: Final = 1_000_000_000
-"""What has been said for less is the newest verdict, which stands above."""
-
-
-def verdict_lines(verdict: Verdict, width: int, now_ns: int | None = None) -> list[str]:
-    """The verdict with its evidence, what to do next, what else was found, and the notes; with
-    `now_ns` also for how long it has held."""
-    finding = verdict.finding
-    head = WORDS[finding.kind]
-    if not abstains(finding):
-        said = [
-            finding.severity,
-            f"{verdict.confidence_word} confidence ({verdict.confidence:.2f})",
-        ]
-        if now_ns is not None and verdict.since_ns is not None:
-            said.append(f"for {numbers.duration((now_ns - verdict.since_ns) / 1e9)}")
-        if verdict.since_step is not None:
-            said.append(f"since step {numbers.count(verdict.since_step)}")
-        head += "   " + " · ".join(said)
-    lines = wrapped("", head, width) + wrapped("  ", finding.headline, width)
-    lines += _reasons(finding, width, "    ", "  NEXT")
-    for other in verdict.contributors:
-        head = f"{WORDS[other.kind]} ({other.severity}): {other.headline}"
-        lines += labelled("  ALSO", [head], width)
-        lines += _reasons(other, width, " " * 11, "")
-    return lines + labelled("  NOTE", map(note_line, verdict.notes), width)
-
-
-def note_line(note: Note) -> str:
-    """ "anomaly detection was left on: … (it slows the backward, 34% of every step)   [event]"."""
-    cost = f" ({note.cost})" if note.cost else ""
-    return f"{note.text}{cost}   [{note.source}]"
-
-
-def past_lines(snapshot: Snapshot, width: int) -> list[str]:
-    """The account of the run's time, and what was said, where that changed."""
-    whole = account(snapshot.summary)
-    said = snapshot.timeline.verdicts
-    long = [one for one in said if one.until_ns - one.since_ns >= SECOND_NS]
-    rows = [entry(one) for one in long[-PAST_ROWS:]] if len(said) > 1 else []
-    return labelled("past", [row for row in (whole, *rows) if row], width)
-
-
-def _reasons(finding: Finding, width: int, indent: str, label: str) -> list[str]:
-    """Evidence, then advice; without a label of its own that is told by an arrow."""
-    lines: list[str] = []
-    for evidence in finding.evidence:
-        lines += wrapped(indent, _evidence(evidence), width)
-    if not finding.advice:
-        return lines
-    gain = gain_of(finding)
-    first = f"{finding.advice[0]}   {gain}" if gain else finding.advice[0]
-    if label:
-        return lines + labelled(label, [first, *finding.advice[1:]], width)
-    for advice in (first, *finding.advice[1:]):
-        lines += wrapped(indent, f"→ {advice}", width)
-    return lines
-
-
-def _evidence(evidence: Evidence) -> str:
-    return f"{evidence.text}   [{evidence.source}]"
-
-
-# The window's steps: how fast, how steady, and where their time goes on both clocks.
-
-PHASE_WORDS: Final = {"data": "data wait"}
+PHASE_NAMES: Final = {"data": "data wait"}
+STACK_ROWS: Final = 6
+DUMP_FRAMES: Final = 6
 
 
 def step_lines(snapshot: Snapshot, width: int) -> list[str]:
-    """Pace, a row for each phase that takes time, and the waits as the GPU felt them."""
+    """Pace, a row for each phase that takes time, and data waits on the GPU's clock."""
     steps = snapshot.steps
     if steps is None:
         return []
@@ -95,7 +41,7 @@ def step_lines(snapshot: Snapshot, width: int) -> list[str]:
 
 
 def phase_shares(steps: StepStats) -> list[str]:
-    """ "data wait 57%", in the order of a step; what takes no time is left out."""
+    """ "data wait 57%", in the order of a step; phases without time are left out."""
     return [
         f"{_name(phase)} {numbers.percent(phase.share)}"
         for phase in steps.phases
@@ -113,28 +59,104 @@ def _pace(steps: StepStats) -> str:
             f"p95 {numbers.milliseconds(steps.p95_ms)}",
             f"max {numbers.milliseconds(steps.max_ms)}",
             f"over {numbers.count(steps.in_window)} steps, {numbers.span(steps.window_s)}",
-            f"of means of {steps.merged} steps" if steps.merged > 1 else "",
+            f"as means of {steps.merged} steps" if steps.merged > 1 else "",
         )
     )
 
 
 def _phase(phase: PhaseStats, on_gpu: PhaseStats | None) -> str:
-    """ "data wait 706 ms a step, 57% · p50 690 ms · p95 980 ms · max 1,402 ms · on the GPU 41 ms",
-    "checkpoint 90 ms a step, 74% · every 10 steps, 903 ms each · max 947 ms"."""
-    mean = f"{numbers.milliseconds(phase.mean_ms)} a step"
-    said = [f"{_name(phase)} {mean}, {numbers.percent(phase.share)}"]
+    """ "data wait 706 ms per step, 57% · p50 690 ms · p95 980 ms · max 1.4 s · on the GPU 41 ms",
+    "checkpoint 90 ms per step, 74% · every 10 steps, 903 ms each · max 947 ms"."""
+    mean = f"{numbers.milliseconds(phase.mean_ms)} per step"
+    facts = [f"{_name(phase)} {mean}, {numbers.percent(phase.share)}"]
     spread, rare = phase.spread, rare_words(phase)
     if rare:
-        said.append(rare)
+        facts.append(rare)
     elif spread is not None:
-        said.append(f"p50 {numbers.milliseconds(spread.p50_ms)}")
-        said.append(f"p95 {numbers.milliseconds(spread.p95_ms)}")
+        facts.append(f"p50 {numbers.milliseconds(spread.p50_ms)}")
+        facts.append(f"p95 {numbers.milliseconds(spread.p95_ms)}")
     if spread is not None:
-        said.append(f"max {numbers.milliseconds(spread.max_ms)}")
+        facts.append(f"max {numbers.milliseconds(spread.max_ms)}")
     if on_gpu is not None:
-        said.append(f"on the GPU {numbers.milliseconds(on_gpu.mean_ms)}")
-    return " · ".join(said)
+        facts.append(f"on the GPU {numbers.milliseconds(on_gpu.mean_ms)}")
+    return " · ".join(facts)
 
 
 def _name(phase: PhaseStats) -> str:
-    return PHASE_WORDS.get(phase.name, phase.name)
+    return PHASE_NAMES.get(phase.name, phase.name)
+
+
+def sampled_lines(snapshot: Snapshot, width: int) -> list[str]:
+    """Estimates from samples of the main thread, for a run without a probe."""
+    sampled = snapshot.sampled
+    if sampled is None or not sampled.samples:
+        return []
+    rows = [f"of {samples_words(sampled)}: {' · '.join(share_words(sampled))}   [py-spy]"]
+    rows += [
+        f"{NAMES.get(name, name)} {share_interval_words(sampled, name)} (90% interval)"
+        for name, share in sampled.shares.items()
+        if name == "data" and share.mean >= WORTH
+    ]
+    return labelled("sampled", [*rows, step_words(sampled)], width)
+
+
+def loader_lines(snapshot: Snapshot, width: int) -> list[str]:
+    """A line per configuration: a script may make the same loader again each epoch."""
+    alike = Counter(map(_loader, snapshot.loaders))
+    rows = [text if times == 1 else f"{text} · x{times}" for text, times in alike.items()]
+    return labelled("loader", rows, width)
+
+
+def _loader(loader: Loader) -> str:
+    settings = {
+        "num_workers": loader.num_workers,
+        "prefetch_factor": loader.prefetch_factor,
+        "batch size": loader.batch_size,
+    }
+    return joined(
+        (
+            f"{loader.dataset or loader.kind}",
+            *(f"{name} {value}" for name, value in settings.items() if value is not None),
+            "pinned" if loader.pin_memory else "",
+            "evaluation" if loader.evaluation else "",
+        )
+    )
+
+
+def stack_lines(snapshot: Snapshot, width: int) -> list[str]:
+    """All samples, and those while the GPU was idle or the step waited for data."""
+    lines: list[str] = []
+    if snapshot.stacks is not None:
+        lines += labelled("stacks", _places(snapshot.stacks, "all samples"), width)
+    trees = snapshot.trees
+    if trees is not None and trees.sorted_by == "dump":
+        lines += labelled("stacks", _by_probe(trees.all), width)
+    elif trees is not None and trees.sorted_by != "none" and trees.idle.samples:
+        on_gpu = trees.sorted_by == "gpu"
+        when = "while the GPU is idle" if on_gpu else "while the step waits for data"
+        lines += labelled("" if lines else "stacks", _places(trees.idle.summary, when), width)
+    return lines
+
+
+def _by_probe(seen: StacksOf) -> list[str]:
+    """Whole stacks: the run stands still, and any thread may hold what the others wait for."""
+    rows = ["where each thread is, dumped once by the probe   [probe]"]
+    return rows + [f"{one.role} {' → '.join(one.frames[-DUMP_FRAMES:])}" for one in seen.merged]
+
+
+def _places(stacks: Stacks, when: str) -> list[str]:
+    counts = f"main {numbers.count(stacks.main_samples)}"
+    if stacks.worker_samples:
+        counts += f" · workers {numbers.count(stacks.worker_samples)}"
+    rows = [f"{when}: {counts}   [py-spy]"]
+    rows += _role("main", stacks.main) + _role("workers", stacks.workers)
+    idle = stacks.worker_idle_share
+    return rows if idle is None else [*rows, f"workers idle {numbers.percent(idle)}"]
+
+
+def _role(role: str, places: tuple[FrameShare, ...]) -> list[str]:
+    return [
+        f"{role} {numbers.percent(place.share)} {place.frame}"
+        + (f" ← {place.caller}" if place.caller else "")
+        for place in places[:STACK_ROWS]
+    ]

@@ -7,7 +7,7 @@ from html import escape
 from itertools import groupby
 from typing import Final, NamedTuple
 
-# The screen as cells: what stands in each, in which colours. What a picture is drawn from.
+# The screen as cells of text and colour.
 
 
 class Ink(NamedTuple):
@@ -19,7 +19,7 @@ class Ink(NamedTuple):
 
 
 class TextRun(NamedTuple):
-    """Neighbouring cells of one look. Every character is one cell wide."""
+    """Neighbouring cells with the same ink. Every character is one cell wide."""
 
     text: str
     ink: Ink
@@ -31,7 +31,7 @@ class Cells:
 
     rows: tuple[tuple[TextRun, ...], ...]
     background: str
-    """Of the screen: where most cells have it, it is painted once."""
+    """Of the screen, painted once for all cells that have it."""
 
     @property
     def columns(self) -> int:
@@ -91,11 +91,10 @@ _ARMS: Final = {
     "╰": "ru",
     "╯": "lu",
 }
-"""From the middle to the left, right, up, down."""
+"""Which arms go from the middle: left, right, up, down."""
 _THIN_X: Final = 1 / 8
 _THIN_Y: Final = 1 / 16
-"""Strength of a line, in cells: the same in both directions, a cell being twice as high as wide,
-and on whole pixels of a cell of 8 by 16, left of its middle and above it."""
+"""Thickness of a line in parts of a cell: one pixel of a cell of 8 by 16 in both directions."""
 _DOT_X: Final = 0.26
 _DOT_Y: Final = 0.13
 _BRAILLE: Final = 0x2800
@@ -151,11 +150,11 @@ FAMILIES: Final = (
     "ui-monospace,'DejaVu Sans Mono','Cascadia Mono',Menlo,Consolas,'Liberation Mono',monospace"
 )
 _WORD: Final = re.compile(r"\S+(?: \S+)*")
-"""Words with single blanks between them are written in one go."""
+"""Words with single blanks between them are one text element."""
 
 
 def svg_of(cells: Cells, title: str) -> str:
-    """The whole picture. The text of every row stands in it once more, for who cannot see it."""
+    """The whole picture. It also holds the rows as plain text, for screen readers."""
     width = 2 * MARGIN + cells.columns * CELL_X
     height = 2 * MARGIN + len(cells.rows) * CELL_Y
     inks = {ink: f"i{at}" for at, ink in enumerate(_inks(cells))}
@@ -204,7 +203,7 @@ def _row(row: Iterable[TextRun], y: int, background: str, inks: dict[Ink, str]) 
 
 
 def _runs(text: str) -> Iterator[tuple[int, str, int]]:
-    """(first cell, character, how many of it) of the characters that are no blanks."""
+    """(first cell, character, repetitions), without blanks."""
     at = 0
     for character, group in groupby(text):
         count = len(list(group))
@@ -231,7 +230,7 @@ def _rect(box: Box, paint: str) -> str:
 
 
 def _text(text: str, x: int, y: int, name: str) -> str:
-    """`textLength` holds the word to its cells whatever font there is."""
+    """`textLength` fits the word to its cells in any font."""
     return (
         f'<text x="{_n(x * CELL_X)}" y="{_n(y * CELL_Y + BASELINE)}" '
         f'textLength="{_n(len(text) * CELL_X)}" lengthAdjust="spacingAndGlyphs" '

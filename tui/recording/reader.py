@@ -166,7 +166,7 @@ def _header(path: Path, file: IO[bytes]) -> Header:
 
 def _no_recording(path: Path, why: str) -> GpuwatchError:
     return UsageError(
-        f"{path.name} is no recording",
+        f"{path.name} is not a recording",
         why,
         "gpuwatch record PID -o FILE makes one",
     )

@@ -1,1 +1,1 @@
-"""Quantities over time: series that keep every spike, step starts, and the rhythm of both."""
+"""Quantities over time: series that keep every spike, their writer, and step starts."""

@@ -1,7 +1,7 @@
-"""A quantity over time, as every face reads it: read-only windows on arrays that only grow.
+"""A quantity over time: read-only views of arrays that only grow.
 
-Taking one costs nothing that grows with its length, and it never changes afterwards: whoever
-writes (`tui.timeseries.writer`) appends behind its end, or goes on in new arrays.
+A view costs the same at any length and never changes: the writer (`timeseries.writer`) appends
+behind its end, or continues in new arrays.
 """
 
 from array import array
@@ -15,7 +15,7 @@ COARSE = 8
 
 
 class Point(NamedTuple):
-    """The stretch of time that ends at `t_ns`."""
+    """The interval that ends at `t_ns`."""
 
     t_ns: int
     mean: float
@@ -24,7 +24,7 @@ class Point(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What is known of a stretch of time."""
+    """What was measured in a time range."""
 
     known_ns: float
     """How much of it was measured."""
@@ -33,7 +33,7 @@ class Summary(NamedTuple):
     low: float
     high: float
     points: int
-    """Whole points that tell the lowest and the highest; 0: it lies within one."""
+    """Whole points that gave the lowest and the highest; 0: the range lies within one."""
 
 
 class Rows:
@@ -95,7 +95,7 @@ class Level(Sequence[Point]):
         if isinstance(at, slice):
             first, after, step = at.indices(len(self))
             if step != 1:
-                raise ValueError("a level is cut into stretches, not thinned out")
+                raise ValueError("a level is cut into ranges, not thinned out")
             base = self._first
             return Level(self._rows, self.interval_ns, base + first, base + max(first, after))
         if not -len(self) <= at < len(self):
@@ -128,10 +128,10 @@ class Level(Sequence[Point]):
         return self._rows.known[self._first] == 0
 
     def over(self, start_ns: int, end_ns: int) -> Summary | None:
-        """What is known of a stretch of time; None where nothing was measured.
+        """What was measured in a time range; None where nothing was.
 
-        A point that lies in it in part counts by that part. A stretch shows the lowest and the
-        highest of the points whose middle is in it, so that no two stretches show the same one.
+        A point that lies in it in part counts by that part. The lowest and the highest are of the
+        points whose middle is in the range, so that no two ranges show the same spike.
         """
         rows = self._rows
         first = bisect_right(rows.ends, start_ns, self._first, self._after)
@@ -158,7 +158,7 @@ class Level(Sequence[Point]):
         return Summary(known, mean, min(low, mean), max(high, mean), highest - lowest)
 
     def share_above(self, limit: float, start_ns: int, end_ns: int) -> float | None:
-        """Part of the measured time, 0 to 1, in which samples that end in a stretch of time were at
+        """Part of the measured time, 0 to 1, in which samples that end in a time range were at
         least so high; None without any."""
         rows = self._rows
         first = bisect_right(rows.ends, start_ns, self._first, self._after)
@@ -192,7 +192,7 @@ class Series:
     """One quantity over the last hour."""
 
     name: str
-    """"sm", "tensor", "power": what it is looked up by."""
+    """"sm", "tensor", "power": its key."""
     title: str
     unit: str
     """"%", "MB/s", "W", "MHz", "°C", "bytes"."""
@@ -204,7 +204,7 @@ class Series:
     """Finest first: as sampled, then rolled up. The finer ones hold a shorter time and reach
     nearer to now."""
     running: Level | None = None
-    """What comes after them and may still turn out otherwise: it is told now and not kept."""
+    """What comes after them and may still change: shown now and not kept."""
 
     @property
     def interval_ns(self) -> int:
@@ -233,17 +233,17 @@ class Series:
         return next(far, self.levels[-1])
 
     def over(self, start_ns: int, end_ns: int, level: Level) -> Summary | None:
-        """What is known of a stretch of time at a level; of the newest part, which is not yet
-        rolled up, at the finer ones."""
+        """What was measured in a time range, at a level; the newest part, which is not rolled up
+        yet, at the finer ones."""
         at = next(i for i, one in enumerate(self.levels) if one is level)
-        told: Summary | None = None
+        summary: Summary | None = None
         for one in self.levels[at::-1]:
             if one and start_ns < one.end_ns:
-                told = _together(told, one.over(start_ns, min(end_ns, one.end_ns)))
+                summary = _together(summary, one.over(start_ns, min(end_ns, one.end_ns)))
                 start_ns = one.end_ns
         if self.running and start_ns < end_ns:
-            told = _together(told, self.running.over(start_ns, end_ns))
-        return told
+            summary = _together(summary, self.running.over(start_ns, end_ns))
+        return summary
 
     def altogether(self) -> Summary | None:
         """What is known of all its time; None before the first sample."""

@@ -1,4 +1,4 @@
-"""Where the steps begin, as every face reads it: a read-only window on arrays that only grow."""
+"""Where the steps begin: a read-only view of arrays that only grow."""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -68,7 +68,7 @@ class StepEdges(Sequence[int]):
         return self._numbers[bisect_right(self._starts, t_ns, self._first, self._after) - 1]
 
     def mean_step_ns(self, start_ns: int, end_ns: int) -> float | None:
-        """Mean length of the steps that lie in a stretch of time whole; None of fewer than two."""
+        """Mean length of the whole steps in a time range; None for fewer than two."""
         first, after = self.before(start_ns), self.before(end_ns)
         if after - first < 3:
             return None

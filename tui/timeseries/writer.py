@@ -1,4 +1,4 @@
-"""The writer of a series: samples in, an hour of them out, in bounded room."""
+"""The writer of a series: samples in, an hour of them out, in bounded memory."""
 
 from typing import Final
 
@@ -9,14 +9,14 @@ ROLL_UPS_NS: Final = (1_000_000_000, 10_000_000_000)
 AS_SAMPLED: Final = 6_000
 """Ten minutes at ten samples a second; with the roll-ups some 400 kB."""
 SLACK: Final = 1.25
-"""Arrays grow so far beyond what is held before the oldest part is dropped."""
+"""Arrays grow by this factor beyond what is kept before the oldest part is dropped."""
 LATE: Final = 1.5
-"""A sample may be so many intervals after the last one and still speak of all the time since."""
+"""A sample up to so many intervals after the last one covers all the time since."""
 
 
 class Growing:
-    """One quantity over time. Not to be read and written at once without the reader's lock; what
-    `series` gave may be read at any time."""
+    """One quantity over time. Not to be read and written at once without a lock; what `series`
+    returned may be read at any time."""
 
     def __init__(
         self,
@@ -30,15 +30,15 @@ class Growing:
     ) -> None:
         self._named = (name, title, unit, source, device)
         self.interval_ns = interval_ns
-        """How far apart the samples are: said in titles, and the finest column there is."""
+        """How far apart the samples are, and the finest column of a chart."""
         self._sampled = Rows(sampled=True)
         self._held = as_sampled
         self._roll_ups = [_RollUp(wide) for wide in ROLL_UPS_NS if wide >= 2 * interval_ns]
         self._series: Series | None = None
 
     def add(self, t_ns: int, value: float, length_ns: int | None = None) -> None:
-        """A sample that ends at `t_ns` and speaks of the `length_ns` before it, or of the time
-        since the last one. One that is not newer than the last is not taken."""
+        """A sample that ends at `t_ns` and covers the `length_ns` before it, or the time since
+        the last one. A sample not newer than the last is dropped."""
         rows = self._sampled
         if length_ns is None:
             late_ns = round(LATE * self.interval_ns)
@@ -55,7 +55,7 @@ class Growing:
         self._series = None
 
     def series(self) -> Series:
-        """What is held now."""
+        """All that is kept now."""
         if self._series is None or self._series.interval_ns != self.interval_ns:
             levels = [_level(self._sampled, self.interval_ns, self._held)]
             levels += [one.level() for one in self._roll_ups]
@@ -64,22 +64,22 @@ class Growing:
 
 
 class _RollUp:
-    """Samples by stretches of absolute time: the one that is being filled is not yet a row."""
+    """Samples by fixed intervals of time; the newest one becomes a row when it is complete."""
 
     def __init__(self, interval_ns: int) -> None:
         self._interval_ns = interval_ns
         self._held = HOUR_NS // interval_ns
         self._rows = Rows(sampled=False)
-        self._stretch = 0
+        self._slot = 0
         self._known_ns = 0
         self._area = self._low = self._high = 0.0
 
     def add(self, middle_ns: int, length_ns: int, value: float) -> None:
-        """A sample belongs to the stretch that its middle lies in, whole: one spike is one."""
-        stretch = middle_ns // self._interval_ns
-        if stretch != self._stretch or not self._known_ns:
+        """A sample belongs whole to the interval of its middle, so that one spike stays one."""
+        slot = middle_ns // self._interval_ns
+        if slot != self._slot or not self._known_ns:
             self._finish()
-            self._stretch = stretch
+            self._slot = slot
             self._low = self._high = value
         self._known_ns += length_ns
         self._area += value * length_ns
@@ -88,19 +88,18 @@ class _RollUp:
 
     def _finish(self) -> None:
         if self._known_ns:
-            end_ns = (self._stretch + 1) * self._interval_ns
+            end_ns = (self._slot + 1) * self._interval_ns
             self._rows.append(end_ns, self._known_ns, self._area, self._low, self._high)
             self._rows = _trimmed(self._rows, self._held)
         self._known_ns, self._area = 0, 0.0
 
     def level(self) -> Level:
-        """The stretches that are over."""
+        """The complete intervals."""
         return _level(self._rows, self._interval_ns, self._held)
 
 
 def _trimmed(rows: Rows, held: int) -> Rows:
-    """The same arrays, or new ones with the newest part: old ones stay as they are, for whoever
-    still reads them."""
+    """The same arrays, or new ones with the newest part: readers may still hold the old ones."""
     return rows.newest(held) if len(rows.ends) > held * SLACK else rows
 
 

@@ -1,16 +1,43 @@
-"""Figures inside a sentence: few digits, always a unit."""
+"""Numbers and their units, the same in verdicts and on every face: few digits, always a unit.
+
+"116 ms" below one second, "1.2 s" from there on, "12 min", "2 h 10 min", "92%", "1,240", "4.1 GiB".
+"""
 
 _MIB = 1024 * 1024
+_GIB = 1024 * _MIB
 
 
 def ms(ns: float) -> str:
-    """96_400_000 -> "96 ms", 4_200_000 -> "4.2 ms", 12_000_000_000 -> "12 s"."""
-    if ns >= 9.95e9:
-        return f"{ns / 1e9:.0f} s"
+    """96_400_000 -> "96 ms", 4_200_000 -> "4.2 ms", 1_240_000_000 -> "1.2 s"."""
     if ns >= 0.9995e9:
-        return f"{ns / 1e9:.1f} s"
+        return seconds(ns / 1e9)
     value = ns / 1e6
     return f"{value:.0f} ms" if value >= 9.95 else f"{value:.1f} ms"
+
+
+def seconds(value: float) -> str:
+    """1.24 -> "1.2 s", 12.4 -> "12 s", from 100 s on "2 min"."""
+    return f"{value:.1f} s" if value < 9.95 else duration(value)
+
+
+def duration(value: float) -> str:
+    """Whole seconds, minutes or hours: 4.2 -> "4 s", 372 -> "6 min", 7_800 -> "2 h 10 min",
+    112_000 -> "31 h", 260_000 -> "3 days"."""
+    if value < 99.5:
+        return f"{max(0.0, value):.0f} s"
+    minutes = round(value / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 600:
+        return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+    return rough_duration(value / 3600)
+
+
+def rough_duration(hours: float) -> str:
+    """One number, for a forecast: 0.2 -> "12 min", 31.2 -> "31 h", 100.0 -> "4 days"."""
+    if hours < 1:
+        return f"{max(1, round(60 * hours))} min"
+    return f"{hours:.0f} h" if hours < 72 else f"{hours / 24:.0f} days"
 
 
 def percent(share: float) -> str:
@@ -18,11 +45,18 @@ def percent(share: float) -> str:
     return "<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
 
 
-def mib(count: float) -> str:
-    """Bytes: "38 MiB", from 10 GiB on "12 GiB"."""
-    if count >= 10 * 1024 * _MIB:
-        return f"{count / 1024 / _MIB:.0f} GiB"
-    return f"{count / _MIB:,.0f} MiB" if count >= 10 * _MIB else f"{count / _MIB:.1f} MiB"
+def size(value: float) -> str:
+    """Bytes: 4_400_000_000 -> "4.1 GiB", 40_000_000 -> "38 MiB", 1_600_000 -> "1.5 MiB"."""
+    if abs(value) >= 9.95 * _GIB:
+        return f"{value / _GIB:,.0f} GiB"
+    if abs(value) >= 0.9995 * _GIB:
+        return f"{value / _GIB:.1f} GiB"
+    places = 1 if 0 < abs(value) < 9.95 * _MIB else 0
+    return f"{value / _MIB:.{places}f} MiB"
+
+
+mib = size
+"""The same; the rules' name for it."""
 
 
 def times(speedup: float) -> str:
@@ -33,10 +67,3 @@ def times(speedup: float) -> str:
 def cores(count: float) -> str:
     """2.0 -> "2 cores", 1.0 -> "1 core", 1.5 -> "1.5 cores"."""
     return f"{count:g} core" if count == 1 else f"{count:g} cores"
-
-
-def duration(hours: float) -> str:
-    """0.2 -> "12 min", 31.2 -> "31 h"."""
-    if hours < 1:
-        return f"{max(1, round(60 * hours))} min"
-    return f"{hours:.0f} h" if hours < 72 else f"{hours / 24:.0f} days"

@@ -1,4 +1,4 @@
-"""What a GPU does and how it is, in words. What was not measured has none."""
+"""GPUs, their ranks, and machines without one, in words. What was not measured is left out."""
 
 from collections.abc import Iterable
 from statistics import median
@@ -14,9 +14,9 @@ from ..verdict.format import cores
 from .numbers import count, duration, milliseconds, percent, size
 
 LEAST_LINK_MB_S = 1.0
-"""NVLink is worth a word where something goes over it."""
+"""Below it NVLink is idle and not named."""
 HARMLESS = frozenset({"power cap"})
-"""Large GPUs run at their cap: it is no fault of theirs."""
+"""Large GPUs normally run at their power cap."""
 MEASURED = {
     "sm": "SM",
     "busy": "busy",
@@ -66,7 +66,7 @@ def state_words(gpu: GpuUse) -> list[str]:
 
 
 def memory_words(gpu: GpuUse) -> list[str]:
-    """ "68.9 GiB of 140 GiB", "this process 68.1 GiB", "python (pid 991) 12.0 GiB"."""
+    """ "69 GiB of 140 GiB", "this process 68 GiB", "python (pid 991) 12 GiB"."""
     words = [f"{size(gpu.memory_used_bytes)} of {size(gpu.memory_total_bytes)}"]
     if gpu.target_memory_bytes is not None:
         words.append(f"this process {size(gpu.target_memory_bytes)}")
@@ -74,34 +74,34 @@ def memory_words(gpu: GpuUse) -> list[str]:
 
 
 def holder_words(gpu: GpuUse) -> list[str]:
-    """Who is on it: "this process 68.1 GiB", "python (pid 991) 12.0 GiB, 3% of its time"."""
+    """Who is on it: "this process 68 GiB", "python (pid 991) 12 GiB, uses 3% of the GPU"."""
     if gpu.target_memory_bytes is None:
-        return ["NVML names no process of this container, so nobody can be told apart"]
-    alone = "" if gpu.others else ", and no other"
+        return ["not split by process: NVML cannot see the processes of this container"]
+    alone = "" if gpu.others else ", no other"
     return [f"this process {size(gpu.target_memory_bytes)}{alone}", *_others_words(gpu)]
 
 
 def held_by(gpu: GpuUse) -> tuple[str, ...]:
-    """What slows its clocks down more than is meant."""
+    """What lowers its clocks, but for harmless reasons."""
     return tuple(reason for reason in gpu.throttle_reasons if reason not in HARMLESS)
 
 
 def clocks_words(gpu: GpuUse) -> str:
-    """ "held down: too hot · 1,410 of 1,980 MHz"."""
+    """ "limited: too hot · 1,410 of 1,980 MHz"."""
     if gpu.sm_clock_mhz is None:
-        return "not told"
+        return "not reported"
     top = "" if gpu.max_sm_clock_mhz is None else f" of {count(gpu.max_sm_clock_mhz)}"
     at = f"{count(gpu.sm_clock_mhz)}{top} MHz"
     if held := held_by(gpu):
-        return f"held down: {', '.join(held)} · {at}"
+        return f"limited: {', '.join(held)} · {at}"
     if gpu.throttle_reasons:
-        return f"at its power cap, as large GPUs run · {at}"
-    return f"nothing holds them down · {at}"
+        return f"at the power cap, normal for a large GPU · {at}"
+    return f"not limited · {at}"
 
 
 def counters_words(read: Iterable[Series], width: int) -> str:
-    """What is measured by whom: "[gpm 100 ms] SM, tensor, DRAM · [nvml 1 s] power", or where that
-    is too long "[gpm 100 ms] SM … DRAM"."""
+    """Which source measures what: "[gpm 100 ms] SM, tensor, DRAM · [nvml 1 s] power", shortened to
+    "[gpm 100 ms] SM … DRAM" where that is too wide."""
     by_source: dict[str, list[str]] = {}
     for series in read:
         if series.name in MEASURED:
@@ -123,24 +123,24 @@ def _others_words(gpu: GpuUse) -> list[str]:
     words: list[str] = []
     for other in gpu.others:
         held = "" if other.memory_bytes is None else f" {size(other.memory_bytes)}"
-        used = "" if other.sm_percent is None else f", {other.sm_percent:.0f}% of its time"
-        words.append(f"{other.name or 'another'} (pid {other.pid}){held}{used}")
+        used = "" if other.sm_percent is None else f", uses {other.sm_percent:.0f}% of the GPU"
+        words.append(f"{other.name or 'another process'} (pid {other.pid}){held}{used}")
     return words
 
 
 def clock_words(phases: GpuPhases) -> list[str]:
-    """ "exposed wait 31 ms", "hidden 4.9 ms", "lag 71 ms", "1 step in 5"."""
+    """ "exposed wait 31 ms", "hidden 4.9 ms", "lag 71 ms", "1 step in 5 measured"."""
     words = [f"exposed wait {milliseconds(phases.exposed_ms)}"]
     words.append(f"hidden {milliseconds(phases.hidden_ms)}")
     lags = [lag for lag in phases.lag_ms if lag is not None]
     if lags:
         words.append(f"lag {milliseconds(max(0.0, lags[-1]))}")
-    return [*words, f"1 step in {phases.every}"] if phases.every > 1 else words
+    return [*words, f"1 step in {phases.every} measured"] if phases.every > 1 else words
 
 
 def felt_share(snapshot: Snapshot) -> float | None:
-    """Part of the step that is a wait for data which the GPU felt, 0 to 1, of the same steps as the
-    host's bar; None where its clock is not read, or nothing was waited."""
+    """Part of the step, 0 to 1, in which the GPU was idle for want of data, over the same steps as
+    the host's bar; None where its clock is not read, or nothing was waited for."""
     on_gpu = snapshot.gpu_phases
     if on_gpu is None or snapshot.steps is None or on_gpu.exposed_ms + on_gpu.hidden_ms <= 0:
         return None
@@ -160,12 +160,12 @@ def allocator_words(memory: GpuMemory) -> list[str]:
 
 
 def rate(mb_s: float) -> str:
-    """Decimal megabytes a second: 5900.0 -> "5.9 GB/s", 70.2 -> "70 MB/s"."""
+    """Decimal megabytes per second: 5900.0 -> "5.9 GB/s", 70.2 -> "70 MB/s"."""
     return f"{mb_s / 1000:.1f} GB/s" if mb_s >= 999.5 else f"{mb_s:.0f} MB/s"
 
 
 def sources_words(read: Iterable[Series]) -> str:
-    """Who measured, and how far apart: "gpm 100 ms · nvml 200 ms, 1 s"."""
+    """Who measured, and at which interval: "gpm 100 ms · nvml 200 ms, 1 s"."""
     intervals: dict[str, dict[str, None]] = {}
     for series in read:
         ms = round(series.interval_ns / 1e6)
@@ -174,9 +174,9 @@ def sources_words(read: Iterable[Series]) -> str:
     return " · ".join(f"{source} {', '.join(every)}" for source, every in intervals.items())
 
 
-# The ranks of a job in words: which one is late, and by what.
+# The ranks of a job: which one is late, and by how much.
 
-NAMES: Final = {"data": "data wait", "other": "Python between the phases"}
+PHASE_NAMES: Final = {"data": "data wait", "other": "Python between the phases"}
 
 
 def count_words(ranks: tuple[Rank, ...], world_size: int) -> str:
@@ -187,34 +187,34 @@ def count_words(ranks: tuple[Rank, ...], world_size: int) -> str:
 
 
 def trouble_words(ranks: tuple[Rank, ...], now_ns: int) -> list[str]:
-    """ "r5 ended", "r2 silent 12s": ranks that are not as they should be."""
-    said: list[str] = []
+    """ "r5 ended", "r2 silent 12 s": ranks with something wrong."""
+    troubles: list[str] = []
     for rank in ranks:
         if rank.state == "silent":
-            said.append(f"r{rank.rank} silent {duration((now_ns - rank.heard_ns) / 1e9)}")
+            troubles.append(f"r{rank.rank} silent {duration((now_ns - rank.heard_ns) / 1e9)}")
         elif rank.state != "live":
-            said.append(f"r{rank.rank} {rank.state}")
-    return said
+            troubles.append(f"r{rank.rank} {rank.state}")
+    return troubles
 
 
 def late_words(late: Late) -> str:
-    """ "r3 is late: data wait 706 ms a step, the others' 12 ms"."""
-    name = NAMES.get(late.phase, late.phase)
+    """ "r3 is late: data wait 706 ms per step, others 12 ms"."""
+    name = PHASE_NAMES.get(late.phase, late.phase)
     own, others = milliseconds(late.ms), milliseconds(late.others_ms)
-    return f"r{late.rank.rank} is late: {name} {own} a step, the others' {others}"
+    return f"r{late.rank.rank} is late: {name} {own} per step, others {others}"
 
 
 def alike_words(ranks: tuple[Rank, ...]) -> str:
-    """ "1,240 ms a step, none late", for ranks of which none stands out."""
+    """ "1.2 s per step · none late", for ranks of which none stands out."""
     steps = [rank.step_ms for rank in ranks if rank.step_ms is not None]
     if not steps:
         return "no steps yet"
     waits = [rank.data_share for rank in ranks if rank.data_share is not None]
     wait = f" · data wait {percent(median(waits))}" if waits else ""
-    return f"{milliseconds(median(steps))} a step{wait} · none is late"
+    return f"{milliseconds(median(steps))} per step{wait} · none late"
 
 
-# A machine without a GPU in words: why there is none, and what is known instead.
+# A machine without a GPU: why none is shown, and what is measured instead.
 
 
 def no_gpu_words(snapshot: Snapshot) -> str:
@@ -223,12 +223,12 @@ def no_gpu_words(snapshot: Snapshot) -> str:
     if missing is not None:
         return f"none: {missing.reason}"
     if snapshot.status.state == "connecting":
-        return "not looked at yet"
+        return "not checked yet"
     return "none: the process has opened no CUDA context"
 
 
 def cores_words(snapshot: Snapshot) -> str:
-    """ "the process 46% of a core · 4 workers 396% · 16 cores may be used, 54% busy"."""
+    """ "process 46% of a core · 4 workers 396% of a core · 16 cores available, 54% busy"."""
     words: list[str] = []
     for role in ("main", "worker"):
         shares = [
@@ -238,21 +238,21 @@ def cores_words(snapshot: Snapshot) -> str:
         ]
         if shares:
             many = len(shares)
-            who = "the process" if role == "main" else f"{many} worker{'s' if many > 1 else ''}"
+            who = "process" if role == "main" else f"{many} worker{'s' if many > 1 else ''}"
             words.append(f"{who} {sum(shares):.0f}% of a core")
     if snapshot.cores is not None:
         around = snapshot.surroundings
         busy = around.busy_percent if around else None
-        told = "" if busy is None else f", {busy:.0f}% busy"
-        words.append(f"{cores(snapshot.cores)}{told}")
+        load = "" if busy is None else f", {busy:.0f}% busy"
+        words.append(f"{cores(snapshot.cores)} available{load}")
     return " · ".join(words) or "not measured yet"
 
 
 def host_memory_words(memory: MemoryView) -> str:
-    """ "the process 4.6 GiB · workers 2.2 GiB · 417 GiB of 503 GiB free"."""
+    """ "process 4.6 GiB · workers 2.2 GiB · 417 GiB of 503 GiB free"."""
     words: list[str] = []
     if memory.held_bytes is not None:
-        words.append(f"the process {size(memory.held_bytes)}")
+        words.append(f"process {size(memory.held_bytes)}")
     if memory.workers_bytes:
         words.append(f"workers {size(memory.workers_bytes)}")
     if memory.available_bytes is not None and memory.total_bytes is not None:

@@ -1,6 +1,13 @@
-"""Numbers as people read them: few digits, always a unit, never a false precision."""
+"""Numbers as people read them: few digits, always a unit, never a false precision.
 
-from ..verdict.format import percent as percent  # the screen and the verdict agree
+Units that verdicts write too are in `verdict.format`, and are the same here.
+"""
+
+from ..verdict.format import duration as duration
+from ..verdict.format import ms as ms
+from ..verdict.format import percent as percent
+from ..verdict.format import seconds
+from ..verdict.format import size as size
 
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
@@ -21,27 +28,15 @@ def digits(value: float) -> str:
     return f"{value:.2f}"
 
 
-def milliseconds(ms: float) -> str:
-    """1240.3 -> "1,240 ms", 0.84 -> "0.84 ms"; from 10 s on in seconds."""
-    return f"{digits(ms / 1000)} s" if ms >= 10_000 else f"{digits(ms)} ms"
+def milliseconds(value: float) -> str:
+    """For tables, three digits below one second: 0.84 -> "0.84 ms", 1240.3 -> "1.2 s"."""
+    return seconds(value / 1000) if value >= 999.5 else f"{digits(value)} ms"
 
 
 def like(value: float, whole: float) -> str:
     """A part with the precision of its whole, so that numbers beside each other match."""
     places = 0 if whole >= 99.95 else 1 if whole >= 9.995 else 2
     return f"{value:,.{places}f}"
-
-
-def duration(seconds: float) -> str:
-    """4.2 -> "4s", 372 -> "6m12s", 3780 -> "1h03m", 180000 -> "2d02h"."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    if whole < 86_400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
-    return f"{whole // 86_400}d{whole % 86_400 // 3600:02d}h"
 
 
 def clock(seconds: float) -> str:
@@ -51,29 +46,13 @@ def clock(seconds: float) -> str:
     return f"{minutes}:{whole % 60:02d}"
 
 
-def grain(ns: int) -> str:
-    """The time that a column takes: 106 ms, 6.38 s."""
-    return f"{ns / 1e6:.0f} ms" if ns < 10**9 else f"{digits(ns / 1e9)} s"
-
-
-def span(seconds: float) -> str:
-    """The length of an axis: 9.6 -> "9.6 s", 30 -> "30 s", 120 -> "2 min", 3600 -> "1 h"."""
-    if seconds < 9.95:
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    if seconds < 3_570:
-        return f"{seconds / 60:.1f}".removesuffix(".0") + " min"
-    return f"{seconds / 3600:.1f}".removesuffix(".0") + " h"
-
-
-def size(value: float) -> str:
-    """Bytes: 4_400_000_000 -> "4.1 GiB", 512 MiB below one GiB."""
-    if abs(value) >= 99.95 * _GIB:
-        return f"{value / _GIB:,.0f} GiB"
-    if abs(value) >= _GIB:
-        return f"{value / _GIB:.1f} GiB"
-    return f"{value / _MIB:.0f} MiB"
+def span(value: float) -> str:
+    """The length of an axis in seconds: 9.6 -> "9.6 s", 120 -> "2 min", 150 -> "2.5 min"."""
+    if value < 9.95:
+        return f"{value:.1f}".removesuffix(".0") + " s"
+    if 99.5 <= value < 570:
+        return f"{value / 60:.1f}".removesuffix(".0") + " min"
+    return duration(value)
 
 
 def scale_size(value: float, span: float) -> str:
@@ -85,7 +64,7 @@ def scale_size(value: float, span: float) -> str:
 
 
 def growth(bytes_per_100: float, unit: str = "steps") -> str:
-    """A slope with its sign: "+38 MiB/100 steps"."""
+    """A slope with its sign: "+38 MiB per 100 steps"."""
     mib = bytes_per_100 / _MIB
     text = f"{mib:+,.0f}" if abs(mib) >= 10 else f"{mib:+.1f}"
-    return f"{text} MiB/100 {unit}"
+    return f"{text} MiB per 100 {unit}"

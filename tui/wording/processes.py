@@ -1,4 +1,4 @@
-"""A process in words: its state, and what keeps it from running."""
+"""Memory and processes in words: growth and time to full; states, cores, what blocks a process."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -10,14 +10,12 @@ from ..verdict.findings import Finding
 from ..verdict.memory.trends import Exhaustion, MemoryTrend, Whose, time_left
 from .numbers import count, percent
 
-# Memory in words: how fast it grows, when it is full, and who holds it.
-
 DAY_HOURS: Final = 24.0
 SPANS: Final = 20
-"""A line is drawn on to the end of the memory within a day, or within this many times what it was
-seen over: further off says nothing."""
+"""A trend is extended to the end of the memory within a day, or within this many times the steps it
+was seen over: further off is no forecast."""
 ENOUGH_NS: Final = 30 * 10**9
-"""No growth over this long is an answer; over less it is not known yet."""
+"""Memory that did not grow for so long is steady; over less time it is not known yet."""
 _MIB: Final = 1024 * 1024
 _GLYPHS: Final = {"leak": "▲", "growth": "◆"}
 _WORDS: Final = {"leak": "leak", "growth": "grows"}
@@ -29,17 +27,17 @@ def trend_of(snapshot: Snapshot, whose: Whose) -> MemoryTrend | None:
 
 
 def trend_words(trend: MemoryTrend) -> tuple[str, str, str]:
-    """Glyph, word and role: "▲ leak", "◆ grows", "● rises" while it is not said yet."""
+    """Glyph, word and role: "▲ leak", "◆ grows", "● rises" while no verdict names it yet."""
     if trend.finding is None:
         return "●", "rises", "info"
     sub = trend.finding.sub or "growth"
     return _GLYPHS[sub], _WORDS[sub], trend.finding.severity
 
 
-def standing_words(
+def memory_state_words(
     snapshot: Snapshot, trend: MemoryTrend | None, known_ns: int
 ) -> tuple[str, str, str]:
-    """Those of a trend; without one "● steady", "○ needs more steps" while little is known, "○ no
+    """Glyph, word and role of a trend; without one "● steady", "○ needs more steps", or "○ no
     steps" where there are none to judge it by."""
     if trend is not None:
         return trend_words(trend)
@@ -62,9 +60,9 @@ def interval_words(trend: MemoryTrend) -> str:
 
 
 def full_words(trend: MemoryTrend) -> str:
-    """ "3 to 4 h", "> 24 h", "3 h at the earliest"; "" while growth is not said yet, or its
-    limit is not known. A range, by both ends of the slope's interval; with a "~" while it may still
-    be a cache that fills."""
+    """ "3 to 4 h", "> 24 h", "3 h at the earliest": a range, by both ends of the slope's interval,
+    with a "~" while it may still be a cache that fills. "" before a verdict names the growth, or
+    where the limit is not known."""
     left = trend.left
     if left is None or trend.finding is None:
         return ""
@@ -91,9 +89,9 @@ def full_note(trend: MemoryTrend) -> str:
 
 
 def findings_on(snapshot: Snapshot) -> Sequence[Finding]:
-    """What the verdict says of memory, the first first."""
-    said = (snapshot.verdict.finding, *snapshot.verdict.contributors)
-    return [finding for finding in said if finding.kind == "memory-growth"]
+    """The verdict's findings on memory, most important first."""
+    findings = (snapshot.verdict.finding, *snapshot.verdict.contributors)
+    return [finding for finding in findings if finding.kind == "memory-growth"]
 
 
 STATES: Final = {
@@ -105,16 +103,15 @@ STATES: Final = {
     "?": "unknown",
 }
 ON_CPU: Final = 50.0
-"""Percent of a core from which a process is said to be on it: its state at the instant of the look
-may be another."""
+"""Percent of a core from which a process counts as on CPU, whatever its state at that instant."""
 WAITS_FROM: Final = 10.0
-"""A thread that was ready this percent of the time and had no core is told so."""
+"""Percent of the time that a thread was ready and had no core, from which that is shown."""
 LEAST_PERCENT: Final = 1.0
-"""What is less is not worth a word in a heading."""
+"""Less is not worth a word in a heading."""
 
 
 def state_of(use: ProcessUse, with_delay: bool = True) -> tuple[str, str]:
-    """Words and their role: "disk wait", "no core 34%" unless that stands elsewhere, "on CPU"."""
+    """Words and their role: "disk wait", "no core 34%" unless shown elsewhere, "on CPU"."""
     delay = use.run_delay_percent
     if use.status == "D":
         return STATES["D"], "warning"
@@ -126,8 +123,8 @@ def state_of(use: ProcessUse, with_delay: bool = True) -> tuple[str, str]:
 
 
 def cores_words(snapshot: Snapshot) -> list[str]:
-    """ "5.4 of 16 cores used", "35% busy", "others 0.2", "quota held back 12%": of the cores that
-    the target may use, over the second before the last look."""
+    """ "5.4 of 16 cores used", "quota throttled 12%", "others 0.2", "35% busy": of the cores that
+    the target may use, over the last second."""
     words: list[str] = []
     used = cores_used(snapshot.processes)
     if snapshot.cores is not None:
@@ -137,7 +134,7 @@ def cores_words(snapshot: Snapshot) -> list[str]:
     if around is None:
         return words
     if around.throttled_percent is not None and around.throttled_percent >= LEAST_PERCENT:
-        words.append(f"quota held it back {around.throttled_percent:.0f}%")
+        words.append(f"quota throttled {around.throttled_percent:.0f}%")
     if around.others_percent is not None:
         words.append(f"others {around.others_percent / 100:.1f}")
     if around.busy_percent is not None:
@@ -146,6 +143,6 @@ def cores_words(snapshot: Snapshot) -> list[str]:
 
 
 def cores_used(processes: Sequence[ProcessUse]) -> float | None:
-    """By the target, its workers and its other children; None in the first look."""
-    told = [one.cpu_percent for one in processes if one.cpu_percent is not None]
-    return sum(told) / 100 if told else None
+    """By the target, its workers and its other children; None at the first reading."""
+    known = [one.cpu_percent for one in processes if one.cpu_percent is not None]
+    return sum(known) / 100 if known else None

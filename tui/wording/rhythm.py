@@ -7,42 +7,42 @@ from typing import Final
 from ..model.snapshot import StepStats
 from ..timeseries.series import Series
 from ..timeseries.step_edges import StepEdges
-from .numbers import grain, percent
+from .numbers import ms, percent
 
 RESOLVED: Final = 3
-"""Samples a period from which its waits can be told from its work."""
+"""Samples per period from which waits and work can be separated."""
 LEAST_SWING: Final = 30.0
 """Points between trough and peak below which there is no busy and no idle."""
 MOST_SAMPLES: Final = 3_000
-"""Five minutes at ten a second: a share is read from the samples themselves, at every frame."""
-LEAST_SAMPLES, MOST_LOOKED_AT = 80, 240
+"""Five minutes at ten per second: a share is read from the samples themselves, at every frame."""
+LEAST_SAMPLES, MOST_SAMPLES_COMPARED = 80, 240
 """Newest samples that a period is estimated from."""
 LEAST_PERIODS: Final = 3
 ALIKE: Final = 1.25
-"""Steps whose mean is more than so many times their median are not alike: they beat with nothing,
-and a mean over several would hide the odd one."""
+"""Steps whose mean is more than so many times their median are too uneven to have a rhythm, and a
+mean over several would hide the odd one."""
 LEAST_LIKENESS: Final = 0.4
 """Correlation of the samples with themselves a period later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """Over one stretch of time."""
+    """Over one time range."""
 
     mean: float
     peak: float
     trough: float
     period_ns: float | None
-    """None where there is none to be seen."""
+    """None where none was found."""
     estimated: bool
-    """The period is told from the samples, not from the steps."""
+    """The period comes from the samples, not from the steps."""
     duty: float | None
     """Part of the time above the middle between trough and peak, 0 to 1; None where the samples do
     not resolve the period, or nothing goes up and down."""
 
 
 def beat_ns(stats: StepStats | None) -> int:
-    """The step time that columns could beat with; 0 without steps, or where they are not alike."""
+    """The step time that chart columns could alias with; 0 without steps or with uneven ones."""
     if stats is None or stats.steps_s * stats.p50_ms * ALIKE < 1000:
         return 0
     return int(stats.p50_ms * 1e6)
@@ -51,29 +51,29 @@ def beat_ns(stats: StepStats | None) -> int:
 def rhythm_of(
     series: Series, edges: StepEdges, start_ns: int, end_ns: int, guess_ns: float | None = None
 ) -> Rhythm | None:
-    """Of a stretch of time; None where nothing was measured in it. `guess_ns`: the period by
-    `period_of`, for when there are no steps."""
-    told = series.over(start_ns, end_ns, series.level_for(end_ns - start_ns, start_ns))
-    if told is None:
+    """Of a time range; None where nothing was measured in it. `guess_ns`: the period by
+    `period_of`, used where there are no steps."""
+    summary = series.over(start_ns, end_ns, series.level_for(end_ns - start_ns, start_ns))
+    if summary is None:
         return None
     step_ns = edges.mean_step_ns(start_ns, end_ns)
     period_ns = guess_ns if step_ns is None else step_ns
     return Rhythm(
-        mean=told.mean,
-        peak=told.high,
-        trough=told.low,
+        mean=summary.mean,
+        peak=summary.high,
+        trough=summary.low,
         period_ns=period_ns,
         estimated=step_ns is None,
-        duty=_duty(series, start_ns, end_ns, period_ns, told.low, told.high),
+        duty=_duty(series, start_ns, end_ns, period_ns, summary.low, summary.high),
     )
 
 
 def rhythm_words(rhythm: Rhythm) -> list[str]:
     """Duty, period, peak and trough; the mean where there is no duty."""
-    said = [f"mean {rhythm.mean:.0f}" if rhythm.duty is None else f"duty {percent(rhythm.duty)}"]
+    words = [f"mean {rhythm.mean:.0f}" if rhythm.duty is None else f"duty {percent(rhythm.duty)}"]
     if rhythm.period_ns is not None:
-        said.append(f"period {'~' if rhythm.estimated else ''}{grain(round(rhythm.period_ns))}")
-    return [*said, f"peak {rhythm.peak:.0f}", f"trough {rhythm.trough:.0f}"]
+        words.append(f"period {'~' if rhythm.estimated else ''}{ms(rhythm.period_ns)}")
+    return [*words, f"peak {rhythm.peak:.0f}", f"trough {rhythm.trough:.0f}"]
 
 
 def _duty(
@@ -94,11 +94,11 @@ def period_of(series: Series, end_ns: int) -> float | None:
     interval_ns, sampled = series.interval_ns, series.levels[0]
     end_ns = min(end_ns, series.end_ns)
     values: list[float] = []
-    while len(values) < MOST_LOOKED_AT:
-        told = sampled.over(end_ns - interval_ns, end_ns)
-        if told is None:
+    while len(values) < MOST_SAMPLES_COMPARED:
+        newest = sampled.over(end_ns - interval_ns, end_ns)
+        if newest is None:
             break
-        values.append(told.mean)
+        values.append(newest.mean)
         end_ns -= interval_ns
     if len(values) < LEAST_SAMPLES:
         return None
@@ -111,7 +111,7 @@ def period_of(series: Series, end_ns: int) -> float | None:
 
 
 def _likeness(swings: list[float], lag: int) -> float:
-    """1 where they are the same after so many samples, 0 where they have nothing in common."""
+    """Autocorrelation at a lag of so many samples, about 1 to -1."""
     pairs = len(swings) - lag
     together = sum(one * other for one, other in zip(swings, swings[lag:], strict=False))
     return together / pairs / (sum(swing * swing for swing in swings) / len(swings))

@@ -1,4 +1,4 @@
-"""Which stacks are shown, in words."""
+"""Which stacks are shown, and why others cannot be, in words."""
 
 from ..model.snapshot import Snapshot
 from ..model.stack_trees import SAMPLES_WORTH, SortedBy, StacksWhen, StackTrees
@@ -32,7 +32,7 @@ _SHORT_HOST = {"idle": "data wait", "busy": "no data wait"}
 def title(when: StacksWhen, sorted_by: SortedBy, short: bool = False) -> str:
     """ "Stacks while the GPU is idle"; short "Stacks, GPU idle"."""
     if sorted_by == "dump":
-        return "Stacks, by the probe" if short else "Stacks, reported once by the probe itself"
+        return "Stacks, by the probe" if short else "Stacks, dumped once by the probe"
     if when == "all":
         return "Stacks" if short else "Stacks at any time"
     if short:
@@ -46,7 +46,7 @@ def notes(trees: StackTrees, when: StacksWhen) -> list[str]:
     threads = {tree.role: tree.threads for tree in chosen.trees}
     if trees.sorted_by == "dump":
         every = sum(threads.values())
-        return [f"{every} thread{'s' * (every > 1)}", "py-spy is not permitted"]
+        return [f"{every} thread{'s' * (every > 1)}", "py-spy not permitted"]
     workers = threads.get("workers", 0)
     names = {"main": "main", "pin": "pin", "workers": f"{workers} worker{'s' * (workers > 1)}"}
     who = [names[role] for role in ("main", "workers", "pin") if role in threads]
@@ -62,29 +62,23 @@ def why_no_samples(snapshot: Snapshot, when: StacksWhen) -> str:
 
 
 def why_not_idle(trees: StackTrees) -> str:
-    """Why those of all moments are shown and not the ones that would explain most; "" where these
-    could be."""
+    """Why all samples are shown and not those while the GPU is idle; "" where these can be."""
     have = trees.idle.summary.main_samples
     if trees.sorted_by == "dump":
         return ""
     if have == 0:
-        return f"of all moments: {_why_none(trees, 'idle')}"
+        return f"all samples shown: {_why_none(trees, 'idle')}"
     if have >= SAMPLES_WORTH:
         return ""
     kind = title("idle", trees.sorted_by).removeprefix("Stacks ")
-    samples = "1 sample" if have == 1 else f"{have} samples"
-    return f"of all moments: those {kind} are too few, {samples} of the main thread"
+    return f"all samples shown: only {have} {kind}"
 
 
 def _why_none(trees: StackTrees, when: StacksWhen) -> str:
     if not trees.timed:
-        return "these samples were recorded without their times"
+        return "this recording has no sample times"
     if trees.sorted_by == "none":
-        return "no step has ended yet, and no GPU tells when it was idle"
+        return "no step has ended yet, and GPU idle times are unknown"
     if trees.sorted_by == "host":
-        wait = "wait for data" if when == "idle" else "time outside its waits"
-        return f"no sample fell into a {wait} of a step with one fetch"
-    return (
-        f"no sample fell into a moment at which the GPU was {when} for sure: "
-        "steps shorter than its readings leave that open"
-    )
+        return f"no sample {'during' if when == 'idle' else 'outside'} a data wait yet"
+    return f"no sample while the GPU was surely {when}: steps are shorter than its readings"

@@ -1,4 +1,4 @@
-"""How long a step takes, in words."""
+"""Steps in words: how long they take, what is inside a phase, what stack samples estimate."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,24 +10,24 @@ from ..verdict.format import ms
 from ..verdict.window import FrameShare, Sampled
 from .numbers import count, milliseconds, percent
 
-# Which of the bar's parts hold what the verdict blames, where that is no part of its own.
+# Causes that have no phase of their own: which phases contain them.
 
 BLAMED: Final[dict[Kind, tuple[str, Callable[[FrameShare], bool]]]] = {
     "h2d": ("copies", copies_to_gpu),
     "sync": ("waits for the GPU", waits_for_gpu),
 }
-"""What they are called, and the places of the training thread that are such."""
+"""The words for a cause, and which places of the training thread belong to it."""
 LOADING: Final = ("data", "loader start-up")
-"""The thread is in the loader there: it does not copy to a GPU, nor wait for one."""
+"""Phases in the loader: no copies to a GPU and no waits for one."""
 MOST: Final = 0.8
-"""A phase that must hold this part of them is named alone."""
+"""A phase that must contain this part of the cause is named alone."""
 LEAST: Final = 0.1
-"""A shorter one is not named."""
+"""Phases with a smaller share of the step are not named."""
 
 
 def inside_words(snapshot: Snapshot) -> str:
     """ "copies: 63%, inside forward", by the samples of the training thread; "" where the verdict
-    blames nothing of that kind, or no sample says how much it is."""
+    is of another kind, or nothing was sampled."""
     blamed = BLAMED.get(snapshot.verdict.finding.kind)
     if blamed is None or snapshot.stacks is None or snapshot.steps is None:
         return ""
@@ -72,7 +72,7 @@ def about(phase: PhaseStats) -> str:
 
 
 def _holding(phases: list[PhaseStats], share: float) -> list[str]:
-    """The phase that must hold most of it since the others are too short; else all that may."""
+    """The phase that must contain most of it since the others are too short; else all that may."""
     longest = sorted(phases, key=lambda phase: -phase.share)
     rest = sum(phase.share for phase in longest[1:])
     if longest and share - rest >= MOST * share:
@@ -80,50 +80,50 @@ def _holding(phases: list[PhaseStats], share: float) -> list[str]:
     return [phase.name for phase in longest if phase.share >= LEAST]
 
 
-# What samples tell of a run without a probe, in words: always with "~".
+# A run without a probe: estimates from stack samples, always with "~".
 
 NAMES: Final = {"data": "data wait", "synchronisation": "waiting for the GPU"}
 WORTH: Final = 0.005
-"""Parts that round to nothing are left out."""
+"""Smaller shares round to nothing and are left out."""
 
 
-def share_words(told: Sampled) -> list[str]:
-    """ "data wait ~57%", in the order of a step; what was not seen is left out."""
+def share_words(sampled: Sampled) -> list[str]:
+    """ "data wait ~57%", in the order of a step; what was never seen is left out."""
     return [
         f"{NAMES.get(name, name)} ~{percent(share.mean)}"
-        for name, share in told.shares.items()
+        for name, share in sampled.shares.items()
         if share.mean >= WORTH
     ]
 
 
-def share_interval_words(told: Sampled, name: str) -> str:
+def share_interval_words(sampled: Sampled, name: str) -> str:
     """ "50% to 64%"."""
-    share = told.share(name)
+    share = sampled.share(name)
     return f"{percent(share.low)} to {percent(share.high)}"
 
 
-def step_words(told: Sampled) -> str:
-    """ "a step takes ~410 ms", or that nobody can tell."""
-    if told.period_ns is None:
-        return "how long a step takes, samples do not tell"
-    return f"a step takes ~{milliseconds(told.period_ns / 1e6)}"
+def step_words(sampled: Sampled) -> str:
+    """ "~410 ms per step", or that it is unknown."""
+    if sampled.period_ns is None:
+        return "step time unknown: samples show no period"
+    return f"~{milliseconds(sampled.period_ns / 1e6)} per step"
 
 
 def waiting_words(snapshot: Snapshot) -> str:
-    """What stands where steps would."""
+    """Shown where steps would be."""
     return (
-        "waiting for the first steps" if snapshot.sampled is None else "no probe: no steps are seen"
+        "waiting for the first steps" if snapshot.sampled is None else "no probe: steps not visible"
     )
 
 
-def samples_words(told: Sampled) -> str:
+def samples_words(sampled: Sampled) -> str:
     """ "190 samples"."""
-    return "1 sample" if told.samples == 1 else f"{count(told.samples)} samples"
+    return "1 sample" if sampled.samples == 1 else f"{count(sampled.samples)} samples"
 
 
 TWO_KINDS: Final = 1.5
-"""From a mean of so many medians on the median is of the one kind of step, and tells nothing of the
-other: a batch that is waited for, a checkpoint."""
+"""From a mean of so many medians on there are two kinds of step, such as with and without a
+checkpoint, and the median describes only one of them."""
 
 
 def usual_words(stats: StepStats) -> list[str]:
@@ -135,8 +135,8 @@ def usual_words(stats: StepStats) -> list[str]:
 
 
 def rare_words(phase: PhaseStats) -> str:
-    """Of a phase that few steps have, "every 10 steps, 903 ms each", as the verdict says it: its
-    other figures are of all steps. Of others ""."""
+    """For a phase that few steps have, "every 10 steps, 903 ms each"; "" for others. Its other
+    figures are means over all steps."""
     rare = None if phase.spread is None else phase.spread.rare
     if rare is None:
         return ""

@@ -1,4 +1,4 @@
-"""What the kinds of verdict and the states are called on the screen: a glyph, a word, a role."""
+"""Verdicts, events and changes in words: a glyph, a word and a role (a colour) for each."""
 
 from collections.abc import Sequence
 from math import hypot
@@ -11,26 +11,25 @@ from ..verdict.format import times
 from ..verdict.history import Held, PastVerdict
 from .numbers import count, duration, percent
 
-# How much a number has changed since the moment that was marked, in words: a glyph, a sign and a
-# colour; nothing where it is no more than chance.
+# How much a number has changed since the marked moment; nothing where it may be chance.
 
 LEAST: Final = 0.02
-"""A change by less than this is nothing that anybody would act on."""
+"""A smaller change is not worth acting on."""
 SURE: Final = 3.0
 """Standard errors: one comparison in 400 passes by chance."""
 MANY: Final = 10.0
-"""From so many times the value on, a percentage is hard to read."""
+"""From this factor on it is shown as a factor: a percentage is hard to read."""
 
 More = Literal["worse", "better", "neither"]
 
 
 class NumberChange(NamedTuple):
-    """What became of one number."""
+    """How one number changed."""
 
     text: str
     """ "▲ +38%", "▼ -12%", "▲ x14", "▲ new"."""
     role: str
-    """ "warning" for the worse, "good" for the better, "strong" where it is neither."""
+    """ "warning" for worse, "good" for better, "strong" for neither."""
 
 
 def change_of(
@@ -51,22 +50,22 @@ def change_of(
 
 
 def noise_of(before_error: float | None, now_error: float | None) -> float | None:
-    """What two means may differ by without anything having changed, from their standard errors;
-    None where one of them is not known."""
+    """How far two means may differ by chance, from their standard errors; None where one of them is
+    not known."""
     if before_error is None or now_error is None:
         return None
     return SURE * hypot(before_error, now_error)
 
 
 def against(baseline: Snapshot, now: Snapshot) -> str:
-    """ "against step 1,204 (3m02s ago)"."""
+    """ "against step 1,204 (3 min ago)"."""
     seconds = (now.t_ns - baseline.t_ns) / 1e9
     when = f"{duration(seconds)} ago" if seconds >= 0 else f"{duration(-seconds)} later"
     step = f"step {count(baseline.steps.total)} " if baseline.steps else ""
     return f"against {step}({when})"
 
 
-# What events are called: a glyph, a word and a role for each kind.
+# Events.
 
 
 class Named(NamedTuple):
@@ -95,12 +94,12 @@ WORD_CELLS: Final = max(len(named.word) for named in NAMES.values())
 
 
 def named(event: Event) -> Named:
-    """Of its kind, a pace by its direction."""
+    """By its kind; a change of pace by its direction."""
     return _FASTER if event.kind == "pace" and event.better else NAMES.get(event.kind, _OTHER)
 
 
-def told(event: Event) -> str:
-    """Its text without the word that stands before it: "4.1 s" of a checkpoint."""
+def event_text(event: Event) -> str:
+    """Its text without its kind's word: "4.1 s" of a checkpoint."""
     word = named(event).word
     return event.text.removeprefix(word).lstrip(": ") or event.text
 
@@ -143,6 +142,18 @@ WORDS: Final = {
     "throttled": "THROTTLED",
     "memory-growth": "MEMORY GROWS",
 }
+CONTRIBUTORS: Final[dict[Kind, str]] = {
+    "input": "data wait",
+    "h2d": "copies to the GPU",
+    "launch": "kernel launches",
+    "sync": "waits for the GPU",
+    "host": "Python between the phases",
+    "memory-bandwidth": "GPU memory bandwidth",
+    "checkpoint": "checkpoints",
+    "recompile": "recompilation",
+    "memory-growth": "memory grows",
+}
+"""Names of contributors, where the kind is not plain enough. They are never called "-BOUND"."""
 ABSTAINS: Final = ("warming-up", "incomplete")
 """Kinds that are no verdict."""
 _GLYPHS: Final = {"critical": "▲", "warning": "◆", "info": "●"}
@@ -154,8 +165,19 @@ def name_of(kind: Kind, sub: str | None) -> str:
 
 
 def abstains(finding: Finding) -> bool:
-    """It is not a verdict: severity and confidence would say nothing."""
+    """It is not a verdict: severity and confidence have no meaning."""
     return finding.kind in ABSTAINS
+
+
+def contributor_name(finding: Finding) -> str:
+    """ "optimizer 6%", "memory grows"."""
+    name = CONTRIBUTORS.get(finding.kind, finding.kind)
+    return name if finding.share is None else f"{name} {percent(finding.share)}"
+
+
+def sure_words(confidence: float) -> str:
+    """0.99 -> "99% sure"; never 100%."""
+    return f"{min(99, round(100 * confidence))}% sure"
 
 
 def glyph_of(finding: Finding) -> str:
@@ -171,10 +193,10 @@ def role_of(finding: Finding) -> str:
 
 
 def gain_of(finding: Finding) -> str:
-    """ "≤ 2.3x faster" for a bound, "~2.3x faster" for an estimate, "" where nobody can say.
+    """ "≤ 2.3x faster" for a bound, "~2.3x faster" for an estimate, "" where unknown.
 
-    Also "" where the advice states its own gain: removing the whole cause would give more than the
-    action that stands there, and two numbers side by side read as a contradiction.
+    Also "" where the advice states its own gain: removing the whole cause would give more than that
+    action, and two numbers side by side read as a contradiction.
     """
     if finding.speedup is None or finding.speedup < 1.005:
         return ""
@@ -184,37 +206,39 @@ def gain_of(finding: Finding) -> str:
     return f"≤ {text} faster" if finding.speedup_is == "bound" else f"~{text} faster"
 
 
-# The verdicts of a run so far, in words: the account of its time, and a line for each of them.
+# The verdicts of a run so far: its time by verdict, and a line for each of them.
 
 NAMED: Final = 5
-"""Verdicts that the account names; the rest is "other"."""
+"""Verdicts that are named; the rest is "other"."""
 
 
 def account(summary: Sequence[Held]) -> str:
-    """ "over 3h12m: input/workers 62%, healthy 38%; its causes cost 1h10m of it"; "" before there
+    """ "over 3 h 12 min: input/workers 62%, healthy 38%; time lost: 1 h 10 min"; "" before there
     was a verdict."""
     whole_ns = sum(held.ns for held in summary)
     if whole_ns <= 0 or all(held.kind in ABSTAINS for held in summary):
         return ""
-    said = [f"{name_of(one.kind, one.sub)} {percent(one.share_of_time)}" for one in summary[:NAMED]]
+    parts = [
+        f"{name_of(one.kind, one.sub)} {percent(one.share_of_time)}" for one in summary[:NAMED]
+    ]
     rest = sum(held.share_of_time for held in summary[NAMED:])
     if rest:
-        said.append(f"other {percent(rest)}")
-    text = f"over {duration(whole_ns / 1e9)}: {', '.join(said)}"
+        parts.append(f"other {percent(rest)}")
+    text = f"over {duration(whole_ns / 1e9)}: {', '.join(parts)}"
     costs_ns = sum(held.cost_ns or 0 for held in summary)
-    return f"{text}; its causes cost {duration(costs_ns / 1e9)} of it" if costs_ns else text
+    return f"{text}; time lost: {duration(costs_ns / 1e9)}" if costs_ns else text
 
 
-def entry(said: PastVerdict) -> str:
-    """ "steps 240 to 1,204, 6m12s: input/workers, 57% of that time"."""
-    steps = f"step {count(said.until_step)}, "
-    if said.since_step != said.until_step:
-        steps = f"steps {count(said.since_step)} to {count(said.until_step)}, "
-    text = f"{steps if said.until_step else ''}{lasted(said)}: "
-    text += name_of(said.kind, said.sub)
-    return text if said.share is None else f"{text}, {percent(said.share)} of that time"
+def entry(past: PastVerdict) -> str:
+    """ "steps 240 to 1,204, 6 min: input/workers, 57% of that time"."""
+    steps = f"step {count(past.until_step)}, "
+    if past.since_step != past.until_step:
+        steps = f"steps {count(past.since_step)} to {count(past.until_step)}, "
+    text = f"{steps if past.until_step else ''}{lasted(past)}: "
+    text += name_of(past.kind, past.sub)
+    return text if past.share is None else f"{text}, {percent(past.share)} of that time"
 
 
-def lasted(said: PastVerdict) -> str:
-    """ "6m12s"."""
-    return duration((said.until_ns - said.since_ns) / 1e9)
+def lasted(past: PastVerdict) -> str:
+    """ "6 min"."""
+    return duration((past.until_ns - past.since_ns) / 1e9)

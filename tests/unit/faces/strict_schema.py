@@ -8,7 +8,7 @@ from typing import Any
 def shipped() -> dict[str, Any]:
     """As it lies in the wheel."""
     schema: dict[str, Any] = json.loads(
-        files("tui").joinpath("jsonlines.schema.json").read_text("utf-8")
+        files("gpuwatch.tui.formats").joinpath("jsonlines.schema.json").read_text("utf-8")
     )
     return schema
 

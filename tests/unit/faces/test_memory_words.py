@@ -8,7 +8,7 @@ from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.verdict.memory.trends import Exhaustion, MemoryTrend
 from gpuwatch.tui.verdict.statistics import Slope
 from gpuwatch.tui.verdict.window import MemoryPoint
-from gpuwatch.tui.wording.processes import full_note, full_words, interval_words, standing_words
+from gpuwatch.tui.wording.processes import full_note, full_words, interval_words, memory_state_words
 from tests.unit.faces.pictures import picture
 from tests.unit.session.making import finding, verdict
 
@@ -78,12 +78,12 @@ WARMING = picture(verdict=verdict("warming-up"))
         (picture(), trend(sub="growth"), 500, ("◆", "grows", "warning")),
         (picture(), trend(sub=None), 500, ("●", "rises", "info")),
         (picture(), None, 500, ("●", "steady", "good")),
-        (picture(), None, 29, ("○", "too early", "dim")),
-        (WARMING, None, 500, ("○", "too early", "dim")),
+        (picture(), None, 29, ("○", "needs more steps", "dim")),
+        (WARMING, None, 500, ("○", "needs more steps", "dim")),
         (picture(steps=None), None, 500, ("○", "no steps", "dim")),
     ],
 )
 def test_what_a_memory_does(
     seen: Snapshot, given: MemoryTrend | None, known_s: int, said: tuple[str, str, str]
 ) -> None:
-    assert standing_words(seen, given, known_s * S) == said
+    assert memory_state_words(seen, given, known_s * S) == said

@@ -23,7 +23,7 @@ def test_a_heartbeat_says_how_far_how_fast_where_and_what() -> None:
 def test_a_heartbeat_before_the_first_step() -> None:
     assert heartbeat(young()) == "connecting · WARMING UP"
     waiting = replace(young(), open_step=OpenStep("loader start-up", 4.2, None, False, None))
-    assert heartbeat(waiting) == "connecting · in loader start-up for 4s · WARMING UP"
+    assert heartbeat(waiting) == "connecting · in loader start-up for 4 s · WARMING UP"
 
 
 def test_a_heartbeat_says_what_the_gpus_do() -> None:
@@ -37,7 +37,7 @@ def test_a_heartbeat_names_silence_and_what_lasts_unusually_long() -> None:
     silent = replace(STATUS, state="silent", freshness_s=12.0)
     stuck = OpenStep("optimizer", 12.4, 13.0, False, None)
     line = heartbeat(picture(status=silent, open_step=stuck))
-    assert " · no message for 12s · in optimizer for 12s · " in line
+    assert " · no message for 12 s · in optimizer for 12 s · " in line
 
 
 def test_a_heartbeat_after_the_end() -> None:
@@ -61,7 +61,7 @@ def test_the_stream_writes_blocks_on_change_and_heartbeats_every_two_seconds() -
         (0.0, "WARMING UP"),
         (0.0, "  it is warming-up"),
         (2.0, "WARMING UP"),
-        (3.0, "high confidence (0.90)"),
+        (3.0, "90% sure"),
         (3.0, "  it is input"),
         (5.0, "INPUT-BOUND"),
     ]

@@ -7,7 +7,7 @@ import jsonschema
 from gpuwatch.tui.formats.jsonlines import record
 from gpuwatch.tui.formats.plain import heartbeat
 from gpuwatch.tui.formats.report import report_lines
-from gpuwatch.tui.formats.report_system import memory_lines
+from gpuwatch.tui.formats.report_machine import memory_lines
 from gpuwatch.tui.model.snapshot import MemoryView, Snapshot
 from gpuwatch.tui.verdict.statistics import Share
 from gpuwatch.tui.verdict.window import MemoryPoint, Sampled
@@ -51,12 +51,12 @@ def test_the_report_marks_every_figure_as_an_estimate() -> None:
     assert "waiting for the GPU ~3%" in text
     assert "optimizer ~" not in text, "never seen"
     assert "data wait 50% to 64%" in text
-    assert "a step takes ~410 ms" in text
+    assert "~410 ms per step" in text
 
 
 def test_a_step_that_samples_cannot_follow_has_no_length() -> None:
     text = "\n".join(report_lines(unprobed(replace(TOLD, period_ns=None)), 200))
-    assert "how long a step takes, samples do not tell" in text
+    assert "step time unknown: samples show no period" in text
     assert (
         record(unprobed(replace(TOLD, period_ns=None)), final=False)["sampled"]["step_ms"] is None
     )
@@ -85,13 +85,13 @@ def test_memory_goes_by_seconds() -> None:
     points = (MemoryPoint(3, 3 * S, GIB), MemoryPoint(63, 63 * S, GIB))
     memory = MemoryView(points, GIB, None, None, None, None, False)
     (first, *_) = memory_lines(replace(unprobed(), memory=memory), 200)
-    assert first == "memory   process 1.0 GiB · over 60 s   [proc]"
+    assert first == "memory   process 1.0 GiB · seen over 60 s   [proc]"
 
 
 def test_the_screens_panel() -> None:
     rows = [text_of(one) for one in sampled_rows(TOLD, 100, 12, False)]
     assert "190 samples" in rows[0]
-    assert "a step takes ~410 ms" in rows[0]
+    assert "~410 ms per step" in rows[0]
     assert any("data wait" in row and "~57%" in row and "50% to 64%" in row for row in rows)
     assert all(len(row) <= 100 for row in rows)
     narrow = [text_of(one) for one in sampled_rows(TOLD, 40, 4, False)]

@@ -11,12 +11,8 @@ from tests.tui.fake_stacks import ON_HOST
 @pytest.mark.parametrize(
     ("samples", "said"),
     [
-        (0, "of all moments: no sample fell into a wait for data of a step with one fetch"),
-        (
-            11,
-            "of all moments: those while the step waits for data are too few, 11 samples of the "
-            "main thread",
-        ),
+        (0, "all samples shown: no sample during a data wait yet"),
+        (11, "all samples shown: only 11 while the step waits for data"),
         (20, ""),
     ],
 )

@@ -76,10 +76,10 @@ def test_the_command_says_that_it_is_a_recording(
     assert listed[1].split()[:3] == ["loader_workers", "input/workers", "H200"]
     assert main(["demo", "--gpu"]) == 0
     said = capsys.readouterr()
-    assert "A recording: it ran on an NVIDIA H200 with torch 2.13.0 on 2026-11-21" in said.err
+    assert "A recording from an NVIDIA H200 with torch 2.13.0, 2026-11-21" in said.err
     assert "replay of loader_workers.gpuwatch" in said.out
     assert main(["demo", "--gpu", "nonsense"]) == 2
-    assert "there are: loader_workers" in capsys.readouterr().err
+    assert "Demos: loader_workers" in capsys.readouterr().err
 
 
 def test_without_recordings_it_says_what_else_there_is(

@@ -120,9 +120,9 @@ def test_it_is_evidence_with_its_source_and_no_sample() -> None:
 def test_its_words() -> None:
     trees = at(session_of(MARK, REFUSED, dump(2 * S)), LATE_S).trees
     assert trees is not None
-    assert title("all", trees.sorted_by) == "Stacks, reported once by the probe itself"
+    assert title("all", trees.sorted_by) == "Stacks, dumped once by the probe"
     assert title("idle", trees.sorted_by, short=True) == "Stacks, by the probe"
-    assert notes(trees, "all") == ["2 threads", "py-spy is not permitted"]
+    assert notes(trees, "all") == ["2 threads", "py-spy not permitted"]
     assert why_not_idle(trees) == ""
 
 

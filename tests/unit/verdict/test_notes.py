@@ -264,7 +264,7 @@ def test_one_thread_on_many_idle_cores() -> None:
 def test_pinning_while_memory_is_short() -> None:
     held = memory(lambda _: 60 * GIB, 20, 10)
     short = on_gpu(memory=tuple(held), memory_limit_bytes=61 * GIB)
-    assert said(pinned_short, short).cost == "1,024 MiB left"
+    assert said(pinned_short, short).cost == "1.0 GiB left"
     assert pinned_short(on_gpu(memory=tuple(held), memory_limit_bytes=90 * GIB)) is None
     assert pinned_short(on_gpu(memory=tuple(held), memory_limit_bytes=None)) is None
     bare = replace_loader(pinned=False)

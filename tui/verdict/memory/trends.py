@@ -9,7 +9,7 @@ from typing import Literal
 
 from ....probe.wire.messages import GpuMemory
 from ..findings import EvidenceSource, Finding
-from ..format import duration
+from ..format import rough_duration
 from ..statistics import Slope
 from ..thresholds.memory import (
     AT_ONCE_HOURS,
@@ -123,10 +123,10 @@ class Exhaustion:
 
 def time_left(left: Exhaustion) -> str:
     """ "10 to 11 min", "50 min to 2 h", "3 h at the earliest": an extrapolation has no seconds."""
-    first = duration(left.earliest_steps * left.step_hours)
+    first = rough_duration(left.earliest_steps * left.step_hours)
     if not isfinite(left.latest_steps):
         return f"{first} at the earliest"
-    last = duration(left.latest_steps * left.step_hours)
+    last = rough_duration(left.latest_steps * left.step_hours)
     if first == last:
         return first
     number, unit = first.split()

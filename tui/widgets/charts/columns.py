@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...model.snapshot import Snapshot
 from ...timeseries.series import Level, Series
 from ...timeseries.step_edges import StepEdges
-from ...wording.numbers import grain
+from ...wording.numbers import ms
 from ...wording.rhythm import beat_ns as beat_ns
 from ..text import EIGHTHS, SHADE, Row, Span
 
@@ -267,7 +267,7 @@ def tick_row(times: Sequence[ColumnSpan], starts: StepEdges, unknown: Sequence[b
 def grain_words(grid: Grid) -> str:
     """What a column tells of."""
     if not grid.whole_steps:
-        return f"a column is {grain(grid.column_ns)}"
+        return f"a column is {ms(grid.column_ns)}"
     return "a column is " + ("one step" if grid.whole_steps == 1 else f"{grid.whole_steps} steps")
 
 

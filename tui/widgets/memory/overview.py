@@ -8,7 +8,7 @@ from ...timeseries.series import Series
 from ...verdict.memory.trends import MemoryTrend, Whose
 from ...wording.gpu import allocator_words
 from ...wording.numbers import count, growth, size, span
-from ...wording.processes import full_note, standing_words, trend_of
+from ...wording.processes import full_note, memory_state_words, trend_of
 from ..charts.columns import HeldColumns
 from ..charts.levels import BOTH_ENDS, LABEL, chart_rows, held_at, sampled_in, span_ns_of, times_of
 from ..panel import Panel, View, charts_end_ns
@@ -115,7 +115,7 @@ def _words(
     snapshot: Snapshot, whose: Whose, series: Series, trend: MemoryTrend | None
 ) -> list[Row]:
     """What it does, and how far that was seen; the first is the one to keep."""
-    glyph, word, role = standing_words(snapshot, trend, series.end_ns - series.start_ns)
+    glyph, word, role = memory_state_words(snapshot, trend, series.end_ns - series.start_ns)
     does = f"trend: {word}" if role == "dim" else f"{NAMES[whose]} {word}"
     does += "" if trend is None else " "
     head: Row = (Span(f" {glyph} ", role), Span(does, "text" if trend is None else "strong"))

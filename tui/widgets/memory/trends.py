@@ -12,7 +12,7 @@ from ...wording.processes import (
     full_note,
     full_words,
     interval_words,
-    standing_words,
+    memory_state_words,
     trend_of,
 )
 from ...wording.words import change_of
@@ -78,7 +78,7 @@ def trend_rows(view: View, width: int, headed: bool) -> list[Row]:
 
 def _line(view: View, whose: Whose, series: Series, width: int, headed: bool) -> Row:
     trend = trend_of(view.snapshot, whose)
-    glyph, word, role = standing_words(view.snapshot, trend, series.end_ns - series.start_ns)
+    glyph, word, role = memory_state_words(view.snapshot, trend, series.end_ns - series.start_ns)
     now = held_at(series, charts_end_ns(view))
     name = f"{NAMES[whose]:<{10 if width >= WIDE else 8}}"
     lead = (Span(f" {name}", "dim"), Span(f"{'' if now is None else size(now):>9}  ", "strong"))

@@ -5,7 +5,7 @@ from typing import Final
 
 from ...model.snapshot import Event, Snapshot
 from ...wording.numbers import count, duration
-from ...wording.words import WORD_CELLS, named, time_of_day, told, with_words
+from ...wording.words import WORD_CELLS, event_text, named, time_of_day, with_words
 from ..footer import bindings
 from ..panel import FilteredPanel, View
 from ..text import Row, Span, row, rule, within
@@ -70,7 +70,7 @@ def _line(snapshot: Snapshot, event: Event, width: int) -> Row:
     step = f"{step:<13}" if width >= KIND_FROM else f"{step}  " if step else ""
     text = event.text
     if width >= KIND_FROM:
-        text = f"{kind.word:<{WORD_CELLS}} {told(event)}"
+        text = f"{kind.word:<{WORD_CELLS}} {event_text(event)}"
     room = width - len(when) - len(step) - 3
     return (
         Span(when + step, "dim"),

@@ -30,5 +30,5 @@ def wrapped(indent: str, text: str, width: int) -> list[str]:
 
 
 def joined(parts: Iterable[str]) -> str:
-    """The parts in one row; those that are empty are left out."""
+    """The parts in one row; empty ones are left out."""
     return " · ".join(part for part in parts if part)
