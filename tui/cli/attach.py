@@ -122,6 +122,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "changed.",
         epilog=examples(
             ("gpuwatch attach 48213", "the live screen"),
+            ("gpuwatch attach", "choose a process first"),
             ("gpuwatch attach 48213 --once", "one report, then exit"),
             ("gpuwatch attach 48213 --json --duration 60", "JSON lines, for a minute"),
             ("gpuwatch attach 48213 --plain", "lines, until it ends or ctrl-c"),
@@ -130,7 +131,9 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         formatter_class=Manual,
         allow_abbrev=False,
     )
-    command.add_argument("pid", metavar="PID", type=process_id, help="as `gpuwatch ls` shows it")
+    command.add_argument(
+        "pid", metavar="PID", nargs="?", type=process_id, help="from `gpuwatch ls`; without: choose"
+    )
     face = command.add_mutually_exclusive_group()
     face.add_argument("--plain", action="store_true", help="lines of text instead of a screen")
     face.add_argument("--once", action="store_true", help="wait for a verdict, print one report")
@@ -152,12 +155,33 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Raises GpuwatchError where the process cannot be watched."""
+    """Raises GpuwatchError where the process cannot be watched, or none was named."""
+    if arguments.pid is None:
+        arguments.pid = _chosen_for(arguments)
+        if arguments.pid is None:
+            return 0
     if not arguments.inject:
         return _watch(arguments)
 
     with injected(arguments.pid, arguments.yes):
         return _watch(arguments)
+
+
+def choose(appearance: Appearance) -> int | None:
+    """Let a person choose a process; None who left."""
+    from ..discovery.targets import find_candidates
+    from ..screens.picker import pick
+
+    return pick(find_candidates, appearance)
+
+
+def _chosen_for(arguments: argparse.Namespace) -> int | None:
+    """Raises UsageError where nobody can choose."""
+    without_screen = arguments.json or arguments.once or arguments.plain or arguments.duration
+    why_not = "lines of text were asked for" if without_screen else why_no_screen()
+    if why_not is not None:
+        raise UsageError("which process?", f"no PID was given, and {why_not}", "See: gpuwatch ls")
+    return choose(appearance_of(arguments))
 
 
 def _watch(arguments: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from ..terminal import Appearance
 from ..verdict.findings import Note, Verdict
 from ..verdict.history import Held, VerdictTimeline
 from ..verdict.memory.trends import MemoryTrend
+from ..verdict.rules.warming_up import NO_STEP
 from ..verdict.window import Window
 from .attach import show_screen, why_no_screen
 from .demo_runs import Demo
@@ -34,13 +35,13 @@ class DemoEngine:
     """Says what `engine` says; where others hold the cores or the GPU, what one came to see too."""
 
     def __init__(self, demo: Demo, engine: Engine) -> None:
-        self._engine = engine
+        self._engine, self._demo = engine, demo
         self._shows = f"{demo.kind}/{demo.sub}" if demo.sub else demo.kind
         self._kinds = {demo.kind, demo.kind_without_gpu}
 
     def judge(self, window: Window) -> Verdict:
         """The verdict, and a note where it is the machine's and not the demonstration's."""
-        verdict = self._engine.judge(window)
+        verdict = starting(self._demo, self._engine.judge(window))
         finding = verdict.finding
         if finding.kind != "contention" or finding.kind in self._kinds:
             return verdict
@@ -60,6 +61,14 @@ class DemoEngine:
     def trends(self) -> tuple[MemoryTrend, ...]:
         """Of the memories that grow, as of the last window."""
         return self._engine.trends()
+
+
+def starting(demo: Demo, verdict: Verdict) -> Verdict:
+    """The verdict; before the first step it says what is being started: that takes seconds."""
+    if verdict.finding.headline != NO_STEP:
+        return verdict
+    headline = f"starting a training run: {demo.title} …"
+    return replace(verdict, finding=replace(verdict.finding, headline=headline))
 
 
 NEEDED: Final = {"torch": "torch", "PIL": "pillow", "numpy": "numpy"}
@@ -85,7 +94,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
             ("gpuwatch demo", "the first of them"),
             ("gpuwatch demo --list", "which there are"),
             ("gpuwatch demo storage", "that one"),
-            ("gpuwatch demo --gpu", "a recording, for who has no GPU"),
+            ("gpuwatch demo --gpu", "a recording, if you have no GPU"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
@@ -180,6 +189,7 @@ def _show(catalogue: "Catalogue", demo: "Demo", log: Path, appearance: Appearanc
     training = Training(script, log, catalogue.import_root)
     try:
         write_notes([f"  {shlex.quote(str(script))}, pid {training.pid}, writes to {log}"])
+        write_notes([f"  starting a training run: {demo.title} …"])
         _wait_for_probe(training)
         status = training.exit_status
         if status is None:

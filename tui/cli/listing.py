@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..terminal import Appearance
-from .attach import show_screen, why_no_screen
+from .attach import choose, show_screen, why_no_screen
 from .options import Manual, examples
 from .output import write_lines, write_notes
 
@@ -60,12 +60,10 @@ def run_without_command(_: argparse.Namespace) -> int:
 
 
 def _pick_and_watch() -> int:
-    from ..discovery.targets import find_candidates
-    from ..screens.picker import pick
     from .target import picture_of
 
     appearance = Appearance()
-    pid = pick(find_candidates, appearance)
+    pid = choose(appearance)
     if pid is None:
         return 0
     make = partial(picture_of, stacks=True)
