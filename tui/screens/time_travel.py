@@ -32,7 +32,10 @@ class TimeNavigation:
         return self._at(looking, self._at_ns(looking) + by * looking.by_ns)
 
     def one_step(self, looking: ViewState, by: int) -> ViewState:
-        """At the start of the step before (-1) or after (+1); where none is known as it was."""
+        """At the start of the step before (-1) or after (+1); where none is known as it was. The
+        step before holds a recording too."""
+        if by < 0 and looking.held_ns is None:
+            looking = looking.held(self._at_ns(looking))
         at_ns = self._at_ns(looking)
         start_ns = self._step_beside(looking, at_ns, by)
         if start_ns is None and by > 0 and looking.held_ns is not None and self._picture.plays:
