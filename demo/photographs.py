@@ -19,7 +19,7 @@ from network import CLASSES
 from PIL import Image
 from torch.utils.data import Dataset
 
-COUNT = 40
+COUNT = 16
 WIDTH, HEIGHT = 1280, 960
 OCTAVES = 7
 EPOCH = 20_000

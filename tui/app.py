@@ -107,6 +107,8 @@ class GpuwatchApp(TerminalApp):
 
     async def _begin(self) -> None:
         await self._main.furnish(self._main.tab)
+        if not self._main.is_attached:
+            return  # left before its first view was there
         self.frame()
         self.call_after_refresh(self._start)
 

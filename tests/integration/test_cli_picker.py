@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.processes.command_line import toy
+from tests.processes.command_line import gpuwatch, toy
 from tests.processes.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
 
 
@@ -24,9 +24,17 @@ def test_a_run_appears_is_picked_and_watched(tmp_path: Path) -> None:
 
 
 def test_leaving_it_watches_nothing() -> None:
-    for keys in (b"q", b"\x03"):
-        with PseudoTerminal("gpuwatch.tui.cli.main") as terminal:
+    for keys, words in ((b"q", ()), (b"\x03", ()), (b"q", ("attach",))):
+        with PseudoTerminal("gpuwatch.tui.cli.main", *words) as terminal:
             terminal.read_until(lambda: terminal.shows("which process?"))
             os.write(terminal.master, keys)
             assert terminal.wait(5) == 0
             assert MAIN_SCREEN in terminal.output
+
+
+def test_attach_without_a_pid_and_without_a_screen_says_how_to_go_on() -> None:
+    for words in ((), ("--once",)):
+        done = gpuwatch("attach", *words)
+        assert done.returncode == 2
+        assert "which process?" in done.stderr
+        assert "gpuwatch ls" in done.stderr

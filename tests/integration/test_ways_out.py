@@ -38,6 +38,17 @@ def test_quit_keys(keys: bytes) -> None:
         assert terminal.wait() == 0
         assert terminal.is_restored()
         assert terminal.shows("closed")
+        terminal.read_until(lambda: "decode on the GPU" in _left(terminal))
+        left = _left(terminal)
+    verdict, action = [line for line in left.splitlines() if "INPUT" in line or "NEXT" in line]
+    assert "INPUT-BOUND  critical · 92% sure" in verdict
+    assert "data wait is 57% of every step" in verdict
+    assert "num_workers 4 → 10 (16 cores, 11 idle), then decode on the GPU" in action
+
+
+def _left(terminal: PseudoTerminal) -> str:
+    """What stands in the terminal after the screen."""
+    return terminal.output[terminal.output.rfind(MAIN_SCREEN) :].decode()
 
 
 @pytest.mark.parametrize("controlling", [True, False])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+OTHER_SCREEN = b"\x1b[?1049h"
 MAIN_SCREEN = b"\x1b[?1049l"
 OTHERS = ("NO_COLOR", "COLORTERM", "COLUMNS", "LINES")
 """What the terminal of the tests says of itself; where they run side by side, it is set."""
@@ -105,6 +106,6 @@ class PseudoTerminal:
 
     def is_restored(self) -> bool:
         """Main screen, visible cursor, and the line discipline as it was."""
-        tail = self.output[self.output.rfind(b"INPUT-BOUND") :]
+        tail = self.output[self.output.rfind(OTHER_SCREEN) :]
         modes = termios.tcgetattr(self._slave)
         return MAIN_SCREEN in tail and CURSOR_ON in tail and modes == self.modes_before

@@ -124,6 +124,11 @@ def test_a_question_mark_is_answered_and_not_looked_for() -> None:
         assert " find ?" not in text
 
 
+def test_escape_closes_the_help_and_then_leaves() -> None:
+    assert pid_after("question_mark", "escape", "enter") == 48213
+    assert pid_after("question_mark", "escape", "escape", "enter") is None
+
+
 def test_q_is_a_letter_where_something_was_typed() -> None:
     assert " find fq" in text_after("f", "q")
 

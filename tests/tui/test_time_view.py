@@ -243,6 +243,20 @@ def test_a_replay_is_held_scrubbed_and_plays_on(replay: ReplayProvider, hand: Ha
     session(replay, do)
 
 
+@pytest.mark.parametrize("key", ["left_square_bracket", "left_curly_bracket"])
+def test_going_back_pauses_a_replay(replay: ReplayProvider, hand: Hand, key: str) -> None:
+    async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
+        hand.ns = 9 * S
+        await text_after(app, pilot)
+        text = await text_after(app, pilot, key)
+        assert "■ paused" in header(text)
+        hand.ns += 5 * S
+        assert await text_after(app, pilot) == text
+        assert "▸ 1x" in header(await text_after(app, pilot, "space"))
+
+    session(replay, do)
+
+
 def test_a_replay_draws_the_past_as_it_was(replay: ReplayProvider, hand: Hand) -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         hand.ns = 9 * S

@@ -118,6 +118,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "--inject.",
         epilog=examples(
             ("gpuwatch attach 48213", "live screen"),
+            ("gpuwatch attach", "choose a process first"),
             ("gpuwatch attach 48213 --once", "one report, then exit"),
             ("gpuwatch attach 48213 --json --duration 60", "JSON lines for a minute"),
             ("gpuwatch attach 48213 --plain", "lines of text, until ctrl-c"),
@@ -127,7 +128,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         allow_abbrev=False,
     )
     command.add_argument(
-        "pid", metavar="PID", type=process_id, help="process id; see `gpuwatch ls`"
+        "pid", metavar="PID", nargs="?", type=process_id, help="from `gpuwatch ls`; without: choose"
     )
     face = command.add_mutually_exclusive_group()
     face.add_argument("--plain", action="store_true", help="lines of text instead of a screen")
@@ -150,12 +151,33 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Raises GpuwatchError where the process cannot be watched."""
+    """Raises GpuwatchError where the process cannot be watched, or none was named."""
+    if arguments.pid is None:
+        arguments.pid = _chosen_for(arguments)
+        if arguments.pid is None:
+            return 0
     if not arguments.inject:
         return _watch(arguments)
 
     with injected(arguments.pid, arguments.yes):
         return _watch(arguments)
+
+
+def choose(appearance: Appearance) -> int | None:
+    """Let a person choose a process; None who left."""
+    from ..discovery.candidates import find_candidates
+    from ..screens.picker import pick
+
+    return pick(find_candidates, appearance)
+
+
+def _chosen_for(arguments: argparse.Namespace) -> int | None:
+    """Raises UsageError where nobody can choose."""
+    without_screen = arguments.json or arguments.once or arguments.plain or arguments.duration
+    why_not = "lines of text were asked for" if without_screen else why_no_screen()
+    if why_not is not None:
+        raise UsageError("which process?", f"no PID was given, and {why_not}", "See: gpuwatch ls")
+    return choose(appearance_of(arguments))
 
 
 def _watch(arguments: argparse.Namespace) -> int:

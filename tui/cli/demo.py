@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .. import clock
 from ..terminal import Appearance
 from ..verdict.findings import Note, Verdict
+from ..verdict.rules.warming_up import NO_STEP
 from .attach import show_screen, why_no_screen
 from .demo_runs import Demo
 from .options import Manual, add_appearance, appearance_of, examples
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 
 def annotate_for(demo: Demo, verdict: Verdict) -> Verdict:
-    """The verdict; where others hold the cores or the GPU, with a note of what the demo shows."""
+    """The verdict; where others hold the cores or the GPU, with a note of what the demo shows, and
+    before the first step with what is being started."""
+    verdict = starting(demo, verdict)
     finding = verdict.finding
     if finding.kind != "contention" or finding.kind in (demo.kind, demo.kind_without_gpu):
         return verdict
@@ -35,6 +38,14 @@ def annotate_for(demo: Demo, verdict: Verdict) -> Verdict:
     text = f"this demo shows {shows}, but other processes hold the {held} of this machine"
     note = Note(f"{text}: run it when they are done", None, "proc")
     return replace(verdict, notes=(note, *verdict.notes))
+
+
+def starting(demo: Demo, verdict: Verdict) -> Verdict:
+    """The verdict; before the first step it says what is being started: that takes seconds."""
+    if verdict.finding.headline != NO_STEP:
+        return verdict
+    headline = f"starting a training run: {demo.title} …"
+    return replace(verdict, finding=replace(verdict.finding, headline=headline))
 
 
 NEEDED: Final = {"torch": "torch", "PIL": "pillow", "numpy": "numpy"}
@@ -152,6 +163,7 @@ def _show(catalogue: "Catalogue", demo: "Demo", log: Path, appearance: Appearanc
     training = Training(script, log, catalogue.import_root)
     try:
         write_notes([f"  {shlex.quote(str(script))}, pid {training.pid}, writes to {log}"])
+        write_notes([f"  starting a training run: {demo.title} …"])
         _wait_for_probe(training)
         status = training.exit_status
         if status is None:

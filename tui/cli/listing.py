@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..clock import now_unix
 from ..terminal import Appearance
 from ..wording.numbers import duration
-from .attach import show_screen, why_no_screen
+from .attach import choose, show_screen, why_no_screen
 from .options import Manual, examples
 from .output import write_lines, write_notes
 
@@ -65,12 +65,10 @@ def run_without_command(_: argparse.Namespace) -> int:
 
 
 def _pick_and_watch() -> int:
-    from ..discovery.candidates import find_candidates
-    from ..screens.picker import pick
     from .target import watch_live
 
     appearance = Appearance()
-    pid = pick(find_candidates, appearance)
+    pid = choose(appearance)
     if pid is None:
         return 0
     make = partial(watch_live, stacks=True)

@@ -27,8 +27,10 @@ DEFAULT_COLUMNS = 80
 """Of a chart that is not laid out yet."""
 HEADED_FROM = 30
 """Rows of the screen from which the verdict above the overview has a heading."""
-LEAST_OVERVIEW = 12
-"""Rows below the verdict: the chart's three with heading and axis, then three panels of few."""
+NORMAL_FROM = 24
+LEAST_OVERVIEW, LEAST_FLOOR = 13, 10
+"""Rows below the verdict: the chart's three with heading and axis, then three panels of few; on a
+lower screen the chart keeps one."""
 LEAST_VIEW = 10
 TIGHT_OVERVIEW = 14
 """With fewer at 80x24 memory loses one, for the chart to keep its three."""
@@ -91,7 +93,7 @@ class MainScreen(Screen[None]):
     async def furnish(self, tab: Tab) -> None:
         """Make the panels of a view, where it has none yet."""
         body = self.query_one(f"#{tab.name}")
-        if not body.children:
+        if not body.children and body.is_attached:  # not so where the screen is being left
             read_view(self.app, tab.name)
             body.update_node_styles(animate=False)
             self._inside[tab.name] = tab.panels()
@@ -163,7 +165,10 @@ class MainScreen(Screen[None]):
         rows = least_rows(view, width, brief=not is_whole)
         if is_whole and height >= HEADED_FROM:
             rows += 1
-        rest = LEAST_OVERVIEW + bool(view.snapshot.ranks) if is_whole else LEAST_VIEW
+        rest = LEAST_VIEW
+        if is_whole:
+            least = LEAST_OVERVIEW if height >= NORMAL_FROM else LEAST_FLOOR
+            rest = least + bool(view.snapshot.ranks)
         rows = max(0, min(rows, height - 2 - rest))
         if rows != self._verdict_rows:
             self._verdict_rows = rows

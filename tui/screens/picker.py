@@ -40,6 +40,8 @@ class PickerApp(TerminalApp):
         super().__init__(**options)
         self._find = find
         self._picking = Picking(None)
+        self._is_helping = False
+        """The help was asked for, and not closed."""
         self._rows = PickerScreen()
         self.picked: int | None = None
         """The process to watch."""
@@ -75,6 +77,7 @@ class PickerApp(TerminalApp):
         elif event.key == "escape":
             self._escape()
         elif event.key == "question_mark":
+            self._is_helping = True
             self.notify(HELP, timeout=HELP_S)
         elif event.key in moves:
             self._move(moves[event.key])
@@ -106,7 +109,11 @@ class PickerApp(TerminalApp):
         self.exit(0)
 
     def _escape(self) -> None:
-        if self._picking.typed:
+        """Back from the innermost thing: the help, what was typed, the picker."""
+        if self._is_helping:
+            self._is_helping = False
+            self.clear_notifications()
+        elif self._picking.typed:
             self._type("")
         else:
             self.exit(0)

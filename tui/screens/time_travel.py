@@ -32,7 +32,10 @@ class TimeNavigation:
         return self._at(view, self._at_ns(view) + by * view.by_ns)
 
     def one_step(self, view: ViewState, by: int) -> ViewState:
-        """At the start of the step before (-1) or after (+1); where none is known as it was."""
+        """At the start of the step before (-1) or after (+1); where none is known as it was. The
+        step before holds a recording too."""
+        if by < 0 and view.held_ns is None:
+            view = view.held(self._at_ns(view))
         at_ns = self._at_ns(view)
         start_ns = self._step_beside(view, at_ns, by)
         if start_ns is None and by > 0 and view.held_ns is not None and self._provider.plays:

@@ -148,8 +148,10 @@ def least_rows(view: View, width: int, brief: bool) -> int:
         width = _left_half(width)
     action = len(_action("NEXT", finding, width, MOST_ACTION, whole=not brief))
     kept = 0 if brief or width < NARROW else min(KEPT_EVIDENCE, len(finding.evidence))
-    head = len(headline_rows(view.snapshot, width, 2 if brief else HEADED))
-    return int(view.ended) + head + kept + action
+    ended = int(view.ended)
+    if brief and ended + 1 + action <= 2:
+        return 2
+    return ended + len(headline_rows(view.snapshot, width, HEADED)) + kept + action
 
 
 def _is_split(view: View, width: int) -> bool:

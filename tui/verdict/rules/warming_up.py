@@ -1,11 +1,15 @@
 """Too early: "warming up (4/10)" instead of a guess."""
 
+from typing import Final
+
 from ..findings import Finding
 from ..gpu_clock import on_device
 from ..scoring import state
 from ..thresholds.gpu import GPU_CLOCK_DUE_NS
 from ..thresholds.hysteresis import LEAST_STEPS
 from ..window import StepWindow
+
+NO_STEP: Final = "no step seen yet"
 
 
 def warming_up(window: StepWindow) -> Finding | None:
@@ -14,7 +18,7 @@ def warming_up(window: StepWindow) -> Finding | None:
     if not window.warmup_left and have >= LEAST_STEPS:
         return None
     if not window.steps_seen:
-        return state("warming-up", None, "info", "no step seen yet")
+        return state("warming-up", None, "info", NO_STEP)
     if not have:
         # The first steps are left out: say how far off the verdict is instead.
         return state("warming-up", None, "info", f"warming up: {window.warmup_left} more steps")
