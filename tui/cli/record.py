@@ -18,7 +18,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "record",
         help="record a process to a file",
         description="Record everything that is measured until the process ends or ctrl-c. "
-        "`gpuwatch replay` plays it. About 50 KB per minute.",
+        "`gpuwatch replay` plays it. About 100 KB per minute.",
         epilog=examples(
             ("gpuwatch record 48213 -o run.gpuwatch", "until it ends or ctrl-c"),
             ("gpuwatch record 48213 -o run.gpuwatch --duration 600", "for ten minutes"),
