@@ -10,7 +10,7 @@ import psutil
 from ...probe.wire.messages import Hello
 from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError, NotPermittedError
 from .access import check_socket_directory, looking_in, refused_because
-from .command_lines import run_again
+from .command_lines import install_line, run_again
 from .process_kind import has_opened_driver
 from .state_page import OpenPage, Words, pages_of
 
@@ -182,7 +182,7 @@ def _why_not(process: psutil.Process, owners: list[int]) -> GpuwatchError:
     return NothingToMeasureError(
         f"{pid} ({name}) has no probe in it",
         "gpuwatch sees the steps of a process that was started with it inside.",
-        f"Next time: {run_again(pid)}, or with import probe; probe.install() at its top",
+        f"Next time: {run_again(pid)}, or with {install_line(pid)} at its top",
     )
 
 
