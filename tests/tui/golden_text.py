@@ -11,6 +11,7 @@ from typing import Any
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.screens.textual_private import rendered_rows
 from tests.tui.fake_run import FakeRun
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -19,8 +20,7 @@ UPDATE = "GPUWATCH_UPDATE_GOLDEN"
 
 def screen_text(app: GpuwatchApp) -> str:
     """The screen's rows, cell for cell: Textual's public exports are SVG only."""
-    strips = app.screen._compositor.render_strips(app.size)
-    rows = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+    rows = ["".join(segment.text for segment in row).rstrip() for row in rendered_rows(app)]
     return "\n".join(rows).rstrip() + "\n"
 
 
