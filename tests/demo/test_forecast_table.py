@@ -1,8 +1,8 @@
 """The table of forecasts beside the truth of the recordings."""
 
 import pytest
+from forecast_table import RECORDINGS, ForecastRow, judged, main, table
 
-from demo.forecast_table import RECORDINGS, ForecastRow, judged, main, table
 from gpuwatch.tui.verdict.forecast.gain import replayed
 
 

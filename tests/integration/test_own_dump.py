@@ -13,11 +13,11 @@ import msgspec
 import pytest
 import zmq
 
+from gpuwatch.probe.wire.dump import Dump
 from gpuwatch.probe.wire.messages import (
     SCHEMA,
     AskStacks,
     Batch,
-    Dump,
     Reply,
     Subscribe,
     decode_reply,

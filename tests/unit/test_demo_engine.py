@@ -22,10 +22,10 @@ class Says(Engine):
 
     def __init__(self, said: Verdict) -> None:
         super().__init__()
-        self._said = said
+        self._answer = said
 
     def judge(self, window: Window) -> Verdict:
-        return self._said
+        return self._answer
 
 
 def told(demo: Demo, kind: Kind, sub: str | None) -> list[str]:

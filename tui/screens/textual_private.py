@@ -1,17 +1,19 @@
 """Names that Textual keeps to itself and that we need all the same. They are nowhere else, and
 tests/tui/test_textual_private.py says which of them a new Textual has changed."""
 
+from typing import Any
+
 from textual.app import App
 from textual.screen import Screen
 from textual.strip import Strip
 
 
-def rendered_rows(app: "App[object]") -> list[Strip]:
+def rendered_rows(app: App[Any]) -> list[Strip]:
     """The rows of the screen as Textual writes them to the terminal, dialogs included."""
     return app.screen._compositor.render_strips(app.size)
 
 
-def remove_notices(screen: "Screen[object]") -> None:
+def remove_notices(screen: Screen[Any]) -> None:
     """Take the notices off the screen. `App.clear_notifications` leaves an empty row for each."""
     screen.query("ToastHolder").remove()
 

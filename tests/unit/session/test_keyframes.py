@@ -191,8 +191,8 @@ def test_older_pictures_are_otherwise_as_they_were() -> None:
         frames.keep(replace(now, t_ns=made.until_ns + t_s * S))
     newest = replace(now, t_ns=made.until_ns + 300 * S)
     old = frames.at(made.until_ns + 100 * S, newest)
-    few = {"recent": now.recent[-OLD_STEPS:], "recent_gpu": now.recent_gpu[-OLD_STEPS:]}
-    assert old == replace(now, t_ns=old.t_ns, **few)
+    steps_then, gpu_then = now.recent[-OLD_STEPS:], now.recent_gpu[-OLD_STEPS:]
+    assert old == replace(now, t_ns=old.t_ns, recent=steps_then, recent_gpu=gpu_then)
     assert made.until_ns + 80 * S < old.t_ns <= made.until_ns + 100 * S
     made.close()
 
