@@ -92,7 +92,8 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
     timeline.feed_all(list(recorder.ring))
     for told in governor.told():
         timeline.ledger.take(told, timeline.steps)
-    return iter(timeline.ledger.steps()[20:])
+    kept: list[Any] = timeline.ledger.steps()[20:]
+    return iter(kept)
 
 
 @pytest.mark.parametrize("adapter", ["cuda", "accelerator"])

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ class HeldClock:
 class FakeSource:
     """Notes when it was asked and on which thread."""
 
-    def __init__(self, name: str, interval_ms: int, fails: str = "") -> None:
+    def __init__(self, name: Any, interval_ms: int, fails: str = "") -> None:
         self.name = name
         self.interval_ns = interval_ms * MS
         self.asked_ms: list[int] = []

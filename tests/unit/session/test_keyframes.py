@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpuwatch.probe.wire.messages import GpuMemory
-from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.model.snapshot import RunState, Snapshot
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.history import OLD_STEPS, Keyframes, RememberedPicture, with_past
 from gpuwatch.tui.session.replay import Played
@@ -210,7 +210,7 @@ def test_one_goes_back_to_the_first_picture_that_tells_anything() -> None:
 
         def snapshot(self) -> Snapshot:
             now = picture(t_ns=self.t_s * S)
-            state = "connecting" if self.t_s < 2 else "live"
+            state: RunState = "connecting" if self.t_s < 2 else "live"
             return replace(now, status=replace(now.status, state=state))
 
     run = Attaching()
