@@ -1,8 +1,8 @@
 """The table of forecasts beside the truth of the recordings."""
 
 import pytest
+from forecast_table import RECORDINGS, ForecastRow, judged, main, table
 
-from demo.forecast_table import RECORDINGS, ForecastRow, judged, main, table
 from gpuwatch.tui.verdict.forecast.gain import replayed
 
 
@@ -46,4 +46,4 @@ def test_a_recording_replayed_with_nothing_removed_is_what_was_measured(name: st
     assert window is not None
     known = replayed(window)
     assert known is not None
-    assert known.now_ns == pytest.approx(known.course.step_ns, rel=0.01)
+    assert known.now_ns == pytest.approx(known.record.step_ns, rel=0.01)

@@ -52,10 +52,10 @@ class Last:
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = None
 
-    def look(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
 
-    last = look
+    last = show
 
 
 def expected(folder: Path) -> Expected:

@@ -4,7 +4,7 @@ import asyncio
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from demo.screen_picture import picture
+from screen_picture import picture
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"

@@ -5,11 +5,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
+from msgspec.structs import asdict
 
+from gpuwatch.probe import rows
+from gpuwatch.probe.encoding import encode_batch
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.timeline import Timeline
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.probe.wire.messages import Batch, Step, decode_reply, encode_message
+from gpuwatch.probe.wire.messages import Batch, Step, decode_reply
 from gpuwatch.tui.discovery.state_page import rows_of
 from tests.faults.training import TRAIN, bare
 from tests.processes.monitored import hello_of, pages_of, started, subscribed, until, word_of
@@ -66,8 +69,11 @@ def test_whatever_the_clock_does_no_phase_is_negative(
         assert min([0, *step.phases.values()]) == 0
         assert partition_ns(step) >= step.end_ns - step.start_ns
         state_page.add_rows([step])
-        batch = Batch(1, t_ns, [step], timeline.open(), [], 0, None, 1, 1, None)
-        assert decode_reply(encode_message(batch)) == batch
+        batch = rows.Batch(1, t_ns, [step], timeline.open(), [], 0, None, 1, 1, None)
+        read = decode_reply(encode_batch(batch))
+        assert isinstance(read, Batch)
+        assert [asdict(one) for one in read.steps] == [step._asdict()]
+        assert asdict(read.open) == batch.open._asdict()
     state_page.close(page.STATE_ENDED)
 
 

@@ -45,7 +45,7 @@ def test_a_fork_in_the_middle_of_a_step_that_trains_itself(tmp_path: Path) -> No
         run.tell()
         assert run.line() == bare()
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
-            assert next_reply()
+            assert next_reply() is not None
         run.tell()
         assert run.finish() == (0, "", "")
 
@@ -69,7 +69,7 @@ def test_forks_that_only_leave(tmp_path: Path) -> None:
         assert run.line() == bare()
         assert len(sockets_in(tmp_path)) == 1
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
-            assert next_reply()
+            assert next_reply() is not None
         run.tell()
         assert run.finish() == (0, "", "")
     assert sockets_in(tmp_path) == []
@@ -113,7 +113,7 @@ def test_workers_are_forked_while_a_monitor_watches(tmp_path: Path) -> None:
             next_reply()
             run.tell()
             assert run.line() == bare()
-            assert next_reply()
+            assert next_reply() is not None
         run.tell()
         assert run.finish() == (0, "", "")
 
@@ -137,7 +137,7 @@ def test_a_program_that_becomes_another(tmp_path: Path) -> None:
     with started(script, tmp_path, TMPDIR=str(tmp_path)) as run:
         assert run.line() == bare()
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
-            assert next_reply()
+            assert next_reply() is not None
         assert len(sockets_in(tmp_path)) == 1
         run.tell()
         assert run.finish() == (0, "", "")

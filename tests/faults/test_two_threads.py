@@ -83,7 +83,8 @@ def test_a_fetch_that_lost_the_timeline_meanwhile_does_not_end_in_it(run: Watche
 
 
 def test_an_iterator_that_begins_while_the_hooks_rest_is_described_anew(run: Watched) -> None:
-    loader = torch.utils.data.DataLoader(torch.ones(4, 3))
+    rows: Any = torch.ones(4, 3)
+    loader: Any = torch.utils.data.DataLoader(rows)
     batches: Any = iter(loader)
     next(batches)
     run.recorder.rest()

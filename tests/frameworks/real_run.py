@@ -63,7 +63,7 @@ class Seen:
         for kind, began_ns, ended_ns in self.waits:
             inside_ns = min(ended_ns, step.end_ns) - max(began_ns, step.start_ns)
             if inside_ns > 0:
-                lie[kind] += inside_ns / 1e6
+                lie[kind] += inside_ns / 1e6  # type: ignore[assignment]
         return lie
 
 

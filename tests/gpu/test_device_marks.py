@@ -45,7 +45,8 @@ def cycles_a_ms() -> int:
     torch.cuda._sleep(20_000_000)
     end.record()
     end.synchronize()
-    return round(20_000_000 / begin.elapsed_time(end))
+    cycles: int = round(20_000_000 / begin.elapsed_time(end))
+    return cycles
 
 
 class Busy(torch.autograd.Function):
@@ -79,7 +80,8 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
     try:
         for _ in DataLoader(Rows(wait_ms), batch_size=1):
             governor.stamper.grant(1_000)
-            Busy.apply(weight, 4 * a_ms, 8 * a_ms).sum().backward()
+            busy: Any = Busy.apply
+            busy(weight, 4 * a_ms, 8 * a_ms).sum().backward()
             update.step()
             if sync:
                 torch.cuda.synchronize()
@@ -90,7 +92,8 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
     timeline.feed_all(list(recorder.ring))
     for told in governor.told():
         timeline.ledger.take(told, timeline.steps)
-    return iter(timeline.ledger.steps()[20:])
+    kept: list[Any] = timeline.ledger.steps()[20:]
+    return iter(kept)
 
 
 @pytest.mark.parametrize("adapter", ["cuda", "accelerator"])

@@ -113,7 +113,7 @@ def seeds_of(surface: str) -> list[bytes]:
     if surface == "page":
         made = StatePage(identify("ipc:///tmp/x", None).as_json(page.HELLO_BYTES))
         for one in steps(20, forward_ms=3):
-            made.add_rows([one])
+            made.add_rows([one])  # type: ignore[list-item]
         return [bytes(made._map)]
     folder = ROOT / "demo" / "recordings"
     return [(folder / f"{name}.gpuwatch").read_bytes() for name in RECORDINGS]

@@ -18,6 +18,7 @@ from gpuwatch.probe.serve import REQUESTS_A_TURN, Server
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import messages as wire
 from gpuwatch.probe.wire import page
+from gpuwatch.probe.wire.dump import Dump
 from tests.hostile.shapes import anything
 
 COMMANDS = {"subscribe", "leave", "stacks"}
@@ -92,7 +93,7 @@ def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
         made.turn()
         assert len(heard.answers) <= len(asked) + MOST_PEERS
         for peer, answer in heard.answers:
-            assert isinstance(answer, wire.Greeting | wire.Batch | wire.Dump)
+            assert isinstance(answer, wire.Greeting | wire.Batch | Dump)
             assert peer in {who for who, _ in frames}
     assert fuse.fault is None
 

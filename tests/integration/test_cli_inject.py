@@ -79,7 +79,7 @@ def left_behind(tmp_path: Path) -> list[Path]:
 
 
 def inject(*arguments: str, tmp_path: Path, **more: str) -> "subprocess.CompletedProcess[str]":
-    return gpuwatch("attach", "--inject", *arguments, TMPDIR=str(tmp_path), **more)
+    return gpuwatch("attach", "--inject", *arguments, limit_s=30.0, TMPDIR=str(tmp_path), **more)
 
 
 def test_the_probe_is_in_while_somebody_watches_and_then_out(newer: str, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_the_script_works_off_the_main_thread(tmp_path: Path) -> None:
     scripts = {}
     for action in ("put_in", "take_out"):
         scripts[action] = tmp_path / f"{action}.py"
-        text = script_text(action, tmp_path / f"{action}.said")  # type: ignore[arg-type]
+        text = script_text(action, tmp_path / f"{action}.said")
         scripts[action].write_text(text)
     host = f"""
 import os, sys, threading, time

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 import zmq
 
+from gpuwatch.probe.wire.dump import Dump
 from gpuwatch.probe.wire.messages import (
     SCHEMA,
     AskStacks,
     Batch,
-    Dump,
     Reply,
     Subscribe,
     decode_reply,
@@ -192,7 +192,7 @@ def test_the_monitor_asks_when_nothing_moves_and_shows_what_it_is_told(tmp_path:
     assert last.verdict.finding.kind == "stalled"
     assert "in waits_for_the_lock (train.py" in last.verdict.finding.headline
     assert last.trees is not None
-    assert last.trees.told == "probe"
+    assert last.trees.sorted_by == "dump"
     assert any("holds (train.py" in frame for one in last.trees.all.merged for frame in one.frames)
     assert any(one.signal == "stacks" for one in last.status.missing)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,8 @@ def test_the_ranks_of_a_launcher_are_found_and_no_others(tmp_path: Path) -> None
 
 
 def test_ranks_that_were_started_one_by_one_are_found(tmp_path: Path) -> None:
-    port, both = free_port(), {"LOCAL_WORLD_SIZE": "2"}
+    port = free_port()
+    both: dict[str, Any] = {"LOCAL_WORLD_SIZE": "2"}
     with (
         launched(tmp_path / "a", 1, 2, port, **both) as first,
         launched(tmp_path / "b", 1, 2, port, first_rank=1, **both) as second,

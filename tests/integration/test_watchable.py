@@ -204,7 +204,7 @@ def test_who_has_a_rank_of_its_own_and_spawns_more_opens_the_first_of_those(
 
 @pytest.mark.parametrize("more", [{}, {"RANK": "0", "WORLD_SIZE": "1"}])
 def test_spawned_workers_open_who_spawned_them(tmp_path: Path, more: dict[str, str]) -> None:
-    with spawning(tmp_path, "pass", **more) as (parent, workers):
+    with spawning(tmp_path, "pass", "", 2, **more) as (parent, workers):
         assert [find_watchable(pid).pid for pid in (parent, *workers)] == [parent] * 3
 
 

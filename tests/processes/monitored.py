@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import zmq
 
@@ -121,13 +122,16 @@ def subscribed(endpoint: str, history: bool = True) -> Iterator[Callable[[], Rep
         context.destroy(linger=0)
 
 
-def until(look: Callable[[], object]) -> "list[bytes]":
+Seen = TypeVar("Seen")
+
+
+def until(look: Callable[[], Seen]) -> Seen:
     """Wait for `look` to see something, which is returned."""
     end = time.monotonic() + LIMIT_S
     while time.monotonic() < end:
         try:
             if seen := look():
-                return seen  # type: ignore[return-value]
+                return seen
         except FileNotFoundError:
             pass
         time.sleep(0.01)

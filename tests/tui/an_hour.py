@@ -26,6 +26,7 @@ from gpuwatch.tui.model.observations import (
     GpuUse,
     Greeted,
     ProcessesSeen,
+    ProcessRole,
     ProcessUse,
     StackCount,
     StacksSeen,
@@ -174,7 +175,7 @@ def _gpu(rng: random.Random) -> GpuUse:
     )
 
 
-def _process(rng: random.Random, pid: int, role: str) -> ProcessUse:
+def _process(rng: random.Random, pid: int, role: ProcessRole) -> ProcessUse:
     return ProcessUse(
         pid=pid,
         role=role,

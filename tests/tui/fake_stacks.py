@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.model.observations import StackCount, ThreadRole
 from gpuwatch.tui.model.stack_trees import StackTrees
 from gpuwatch.tui.session.stacks_by_gpu_state import stacks_of
 
@@ -66,7 +66,7 @@ LINES = {
 
 
 def _counted(
-    role: str, frames: tuple[str, ...], *counts: int, pids: Iterable[int] = (48213,)
+    role: ThreadRole, frames: tuple[str, ...], *counts: int, pids: Iterable[int] = (48213,)
 ) -> list[StackCount]:
     line = next((LINES[frame] for frame in reversed(frames) if frame in LINES), "")
     return [
@@ -101,6 +101,6 @@ ALL_OF, IDLE_OF, BUSY_OF, NONE_OF = (
     stacks_of(counts, THREADS) for counts in ([*IDLE, *BUSY], IDLE, BUSY, [])
 )
 TREES = StackTrees("gpu", True, ALL_OF, IDLE_OF, BUSY_OF)
-UNTIMED = StackTrees("", False, IDLE_OF, NONE_OF, NONE_OF)
+UNTIMED = StackTrees("none", False, IDLE_OF, NONE_OF, NONE_OF)
 NEVER_IDLE = StackTrees("gpu", True, BUSY_OF, NONE_OF, BUSY_OF)
 ON_HOST = StackTrees("host", True, ALL_OF, IDLE_OF, BUSY_OF)

@@ -9,18 +9,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from textual.app import App
+
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.screens.textual_private import rendered_rows
 from tests.tui.fake_run import FakeRun
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = "GPUWATCH_UPDATE_GOLDEN"
 
 
-def screen_text(app: GpuwatchApp) -> str:
+def screen_text(app: App[int]) -> str:
     """The screen's rows, cell for cell: Textual's public exports are SVG only."""
-    strips = app.screen._compositor.render_strips(app.size)
-    rows = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+    rows = ["".join(segment.text for segment in row).rstrip() for row in rendered_rows(app)]
     return "\n".join(rows).rstrip() + "\n"
 
 

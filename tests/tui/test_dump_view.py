@@ -7,7 +7,7 @@ import pytest
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.discovery.access import no_stacks
-from gpuwatch.tui.model.observations import DumpSeen, StackCount
+from gpuwatch.tui.model.observations import DumpSeen, StackCount, ThreadRole
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.stacks import DumpStore
 from gpuwatch.tui.verdict.findings import MissingSignal
@@ -29,7 +29,7 @@ WRITER = (
 )
 
 
-def thread(role: str, frames: tuple[str, ...], line: str) -> StackCount:
+def thread(role: ThreadRole, frames: tuple[str, ...], line: str) -> StackCount:
     return StackCount(role=role, pid=48213, thread=role, frames=frames, count=1, line=line)
 
 

@@ -39,7 +39,7 @@ def test_a_steps_marks_on_both_clocks_are_as_far_apart_as_the_lags_say() -> None
     here, there = marks_of(host_pieces(pair)), marks_of(gpu_pieces(ON_GPU))
     assert [t / MS for t in here] == [100 + ms for ms in accumulate((0, 10, 20, 40, 5))]
     assert [t / MS for t in there] == [130 + ms for ms in accumulate((0, 2, 25, 50, 3))]
-    lags = (ON_GPU.lag_start_ns, ON_GPU.lag_data_ns, ON_GPU.lag_forward_ns)
+    lags: tuple[int | None, ...] = (ON_GPU.lag_start_ns, ON_GPU.lag_data_ns, ON_GPU.lag_forward_ns)
     lags += (ON_GPU.lag_backward_ns, ON_GPU.lag_optimizer_ns)
     assert [b - a for a, b in zip(here, there, strict=True)] == list(lags)
 

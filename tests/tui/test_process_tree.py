@@ -1,6 +1,7 @@
 """The tree of processes: who stands below whom, in which order, and what a filter leaves."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -42,7 +43,7 @@ def test_without_a_launcher_or_parents_all_stand_below_the_target() -> None:
     [("pid", [48231, 48232]), ("cpu", [48232, 48231]), ("memory", [48231, 48232]), ("io", [48232])],
 )
 def test_the_largest_come_first_below_each_parent(order: Order, pids: list[int]) -> None:
-    change = {
+    change: dict[int, dict[str, Any]] = {
         48231: {"cpu_percent": 5.0, "pss_bytes": 900, "read_bytes_s": None, "write_bytes_s": None},
         48232: {"cpu_percent": 9.0, "pss_bytes": 800, "read_bytes_s": 5.0, "write_bytes_s": 70.0},
     }
@@ -123,9 +124,12 @@ def test_a_busy_process_is_on_its_cpu_whatever_it_did_at_that_instant() -> None:
         for percent in (99.0, 3.0, None)
     }
     assert told == {
-        **{("R", 99.0): "on CPU", ("S", 99.0): "on CPU"},
-        **{("R", 3.0): "sleeping", ("S", 3.0): "sleeping"},
-        **{("R", None): "running", ("S", None): "sleeping"},
+        ("R", 99.0): "on CPU",
+        ("S", 99.0): "on CPU",
+        ("R", 3.0): "sleeping",
+        ("S", 3.0): "sleeping",
+        ("R", None): "running",
+        ("S", None): "sleeping",
     }
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_a_rank_that_computes_more_is_late_by_its_forward() -> None:
 
 def test_hosts_that_wait_for_their_gpus_after_the_backward_are_not_late() -> None:
     """With NCCL a host goes on until it reads a loss: the others' wait shows there, as `other`."""
-    shares = {"forward_share": 0.01, "backward_share": 0.01, "optimizer_share": 0.0}
+    shares: dict[str, Any] = {"forward_share": 0.01, "backward_share": 0.01, "optimizer_share": 0.0}
     ranks = tuple(
         replace(rank, **shares, data_share=0.97 if rank.rank == 2 else 0.01)
         for rank in SNAPSHOT.ranks

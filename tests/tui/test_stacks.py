@@ -1,8 +1,9 @@
 """Stacks: names get shorter before they get cut."""
 
 from gpuwatch.tui.verdict.window import FrameShare
-from gpuwatch.tui.widgets.stacks.panel import _line, shared_out, short_frame
+from gpuwatch.tui.widgets.stacks.panel import _line, shared_out
 from gpuwatch.tui.widgets.text import text_of
+from gpuwatch.tui.wording.stacks import short_frame
 
 FRAME = "_MultiProcessingDataLoaderIter._try_get_data (torch/utils/data/dataloader.py:1291)"
 

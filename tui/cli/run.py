@@ -63,7 +63,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Returns only with `--attach`. Raises GpuwatchError where the program cannot be started."""
-    from ..launch.command import command_of, why_unreached, with_probe
+    from ..launch.command import command_of, hidden_probe, why_unreached, with_probe
 
     command = command_of(_words(arguments))
     environ: Mapping[str, str] = os.environ
@@ -72,6 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
         why_not = "GPUWATCH=0 is set"
     else:
         environ = with_probe(os.environ)
+        hidden = hidden_probe(command.words, os.environ.get("PYTHONPATH", ""))
+        if hidden is not None:
+            write_notes([f"gpuwatch: {hidden}"])
     if why_not is not None:
         write_notes([f"gpuwatch: started without the probe: {why_not}"])
     elif arguments.attach:

@@ -2,7 +2,10 @@
 
 import os
 import re
+import sys
 from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Final
 
 import psutil
@@ -12,6 +15,7 @@ from .process_kind import environ_of
 _PYTHON: Final = re.compile(r"python(\d(\.\d+)?t?)?")
 WITH_A_VALUE: Final = "WX"
 """Python's flags that take the next word where nothing follows in their own."""
+SAFE_LINE: Final = "import gpuwatch; gpuwatch.install()"
 ANY: Final = "gpuwatch run train.py"
 """Where its own command line is not known."""
 
@@ -27,6 +31,29 @@ def run_again(pid: int) -> str:
     except (psutil.Error, IndexError):
         return ANY
     return command_for(words)
+
+
+def other_probe(folder: str, python_path: str) -> str | None:
+    """The file of another module that `import probe` finds in a script of this folder, None where
+    that is ours. Asked of the interpreter that runs this: what another has installed is unseen."""
+    folders = [folder, *filter(None, python_path.split(os.pathsep)), *sys.path]
+    spec = PathFinder.find_spec("probe", folders)
+    if spec is None or spec.origin is None:
+        return None
+    beside = Path(spec.origin).parent.parent / "gpuwatch_torch.py"
+    return None if beside.exists() else spec.origin
+
+
+def install_line(pid: int) -> str:
+    """What its script is to have at its top: not `import probe` where that is another module."""
+    try:
+        process = psutil.Process(pid)
+        script = next(iter(after_flags(process.cmdline())), "")
+        folder = os.path.dirname(os.path.join(process.cwd(), script))
+        found = other_probe(folder, environ_of(pid).get("PYTHONPATH", ""))
+    except (psutil.Error, OSError):
+        found = None
+    return "import probe; probe.install()" if found is None else SAFE_LINE
 
 
 def command_for(words: Sequence[str]) -> str:

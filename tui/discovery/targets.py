@@ -10,7 +10,7 @@ import psutil
 from ...probe.wire.messages import Hello
 from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError, NotPermittedError
 from .access import check_socket_directory, refused_because, with_rights
-from .command_lines import run_again
+from .command_lines import install_line, run_again
 from .state_page import OpenPage, Words, pages_of
 
 PROC = Path("/proc")
@@ -183,7 +183,7 @@ def _why_not(process: psutil.Process, owners: list[int]) -> GpuwatchError:
     return NothingToMeasureError(
         f"{pid} ({name}) has no probe in it",
         "gpuwatch measures the steps of a process that was started with the probe.",
-        f"Next time: {run_again(pid)}, or with import probe; probe.install() at its top",
+        f"Next time: {run_again(pid)}, or with {install_line(pid)} at its top",
     )
 
 

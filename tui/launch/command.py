@@ -1,6 +1,7 @@
 """Whether the probe gets into what is started, as far as the command line shows it."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from ...probe.wire import page
-from ..discovery.command_lines import is_interpreter, python_flags
+from ..discovery.command_lines import (
+    SAFE_LINE,
+    after_flags,
+    is_interpreter,
+    other_probe,
+    python_flags,
+)
 from ..errors import UsageError
 
 # What `gpuwatch run` is to start: a script, a module, or any program.
@@ -108,3 +115,21 @@ def why_unreached(words: Sequence[str]) -> str | None:
             if flag in DEAF:
                 return DEAF[flag]
     return None
+
+
+IMPORTS_PROBE: Final = re.compile(r"^\s*(import probe\b|from probe import\b)", re.MULTILINE)
+
+
+def hidden_probe(words: Sequence[str], python_path: str) -> str | None:
+    """That a script's own `import probe` will find another module; None where it will not."""
+    script = next(iter(after_flags(words)), "")
+    if not script.endswith((".py", ".pyw")):
+        return None
+    try:
+        asks = IMPORTS_PROBE.search(Path(script).read_text("utf-8", "replace"))
+    except OSError:
+        return None
+    found = other_probe(os.path.dirname(os.path.realpath(script)), python_path) if asks else None
+    if found is None:
+        return None
+    return f"{found} is what import probe finds in {script}; ours is there as {SAFE_LINE}"

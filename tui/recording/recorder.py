@@ -75,7 +75,8 @@ class Recorder:
     def __init__(
         self, path: Path, tape: Tape, header: Callable[[int | None], Header], overwrite: bool
     ) -> None:
-        """`header` gets the time at which the tape begins. Without `overwrite` a file is a fault."""
+        """`header` gets the time at which the tape begins. Without `overwrite` a file that is there
+        is a fault."""
         self.path = path
         self.fault: str | None = None
         """Why nothing is written any more."""

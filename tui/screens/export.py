@@ -16,6 +16,7 @@ from ..formats.report import report_lines, verdict_lines
 from ..formats.svg import Cells, Ink, TextRun, svg_of
 from ..model.snapshot import Snapshot
 from ..terminal import takes_clipboard
+from .textual_private import rendered_rows
 
 # The screen's cells as they stand: what Textual would write to the terminal, with its colours.
 
@@ -23,8 +24,7 @@ from ..terminal import takes_clipboard
 def cells_of(app: App[Any]) -> Cells:
     """Every cell of the app's screen. (Textual's own export is an SVG with sheared blocks.)"""
     ground = app.screen.rich_style
-    strips = app.screen._compositor.render_strips(app.size)
-    rows = (tuple(_piece(segment, ground) for segment in strip) for strip in strips)
+    rows = (tuple(_piece(segment, ground) for segment in strip) for strip in rendered_rows(app))
     return Cells(tuple(rows), _hex(ground.bgcolor, foreground=False))
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
-from textual.app import App
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
@@ -29,6 +28,7 @@ from ..terminal import (
 )
 from ..widgets.text import Charset
 from .stylesheets import first_styles, read_theme
+from .textual_private import QuietlyFailing, remove_notices
 
 # A mistake of ours that ended the screen: a report in a file, and three lines for the person.
 
@@ -97,7 +97,7 @@ BASE_THEMES: Final = {
 """Textual's, for what is not ours (notices); ours are in styles/themes."""
 
 
-class TerminalApp(App[int]):
+class TerminalApp(QuietlyFailing):
     """Draws frames until somebody leaves."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -124,12 +124,10 @@ class TerminalApp(App[int]):
         self._frames_s = frames_s
         self._guard_fd = guard_fd
         """The terminal to look at before each frame; None in tests."""
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._frame_loop: asyncio.AbstractEventLoop | None = None
         self._skipped = 0
         """Frames since the last one, while another window has the keyboard."""
         self.guard: TerminalGuard | None = None
-        self.fault: Exception | None = None
-        """A mistake of ours that ended it."""
         self.animation_level = "none"
         # Before there are panels: else every one of them is styled twice for the first frame.
         self.add_class(f"-{self._worn}", update=False)
@@ -157,12 +155,12 @@ class TerminalApp(App[int]):
     ) -> None:
         """One line, in the place of the last one: there is room for one, and the newest counts."""
         self.clear_notifications()
-        self.screen.query("ToastHolder").remove()  # else it keeps a row when its notice has gone
+        remove_notices(self.screen)
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def begin_frames(self) -> None:
         """Colours, and frames from now on. Called once, when there is a loop."""
-        self._loop = asyncio.get_running_loop()
+        self._frame_loop = asyncio.get_running_loop()
         self.theme = BASE_THEMES[self._worn]
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.set_interval(1 / self._frames_s, self._tick)
@@ -182,16 +180,16 @@ class TerminalApp(App[int]):
     def on_resize(self) -> None:
         """All of it anew, even at the same size: a terminal that was smaller in between, and
         larger again before that was heard of, has lost rows that did not change."""
-        if self._loop is not None:
+        if self._frame_loop is not None:
             self.action_redraw()
 
     def leave(self, code: int) -> bool:
         """End with a code, from any thread or signal handler; False before there is a loop."""
-        if self._loop is None or self._loop.is_closed():
+        if self._frame_loop is None or self._frame_loop.is_closed():
             return False
         if self.guard is not None:
             self.guard.deadline(code)
-        self._loop.call_soon_threadsafe(self.exit, code)
+        self._frame_loop.call_soon_threadsafe(self.exit, code)
         return True
 
     def action_theme(self) -> None:
@@ -223,15 +221,6 @@ class TerminalApp(App[int]):
         self.theme = BASE_THEMES[theme]
         read_theme(self, theme)
         self.refresh_css(animate=False)  # two of ours stand on one of Textual's
-
-    def _handle_exception(self, error: Exception) -> None:
-        self.fault = self.fault or error
-        super()._handle_exception(error)
-
-    def _fatal_error(self) -> None:
-        # Textual's own prints pages of locals over the shell; `run_on_terminal` says it in three
-        # lines and keeps the rest in a file.
-        self._close_messages_no_wait()
 
 
 AnyApp = TypeVar("AnyApp", bound=TerminalApp)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from ..discovery.command_lines import run_again
+from ..discovery.command_lines import install_line, run_again
 from ..discovery.process_kind import has_torch
 from ..discovery.state_page import OpenPage
 from ..discovery.targets import own_page
@@ -17,7 +17,6 @@ TORCH_NS: Final = 5_000_000_000
 """A process that has not loaded torch after so long is reported."""
 INJECTABLE: Final = (3, 14)
 ADDS: Final = "step times, times on the GPU's clock, and what each wait costs"
-LINES: Final = "import probe; probe.install() at its top"
 
 
 class WithoutProbe:
@@ -91,7 +90,7 @@ class WithoutProbe:
         if self._reported:
             return []
         self._reported = True
-        fix = f"Start it with: {run_again(self._pid)}, or with {LINES}"
+        fix = f"Start it with: {run_again(self._pid)}, or with {install_line(self._pid)} at its top"
         if self._python is not None and self._python >= INJECTABLE:
             fix = f"gpuwatch attach --inject {self._pid}, or start it with: {run_again(self._pid)}"
         reason = f"not in the process: it adds {ADDS}"

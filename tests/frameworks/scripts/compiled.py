@@ -26,7 +26,7 @@ if what == "optimizer":
     @torch.compile
     def update():
         optimizer.step()
-        first.grad.copy_(slow_update(first.grad))
+        first.grad.copy_(slow_update(first.grad))  # type: ignore[union-attr]
 
 else:
     optimizer = optimizer_of(model)
@@ -42,7 +42,7 @@ def step(batch):
 
 
 if what == "model":
-    model = torch.compile(model)
+    model = torch.compile(model)  # type: ignore[assignment]
 elif what == "step":
     step = torch.compile(step)
 for batch in DataLoader(Rows(), batch_size=BATCH):

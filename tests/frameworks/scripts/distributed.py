@@ -18,7 +18,7 @@ if sys.argv[1] == "ddp":
     model = DistributedDataParallel(Net())
 else:
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    model = fully_shard(Net(), mesh=mesh)
+    model = fully_shard(Net(), mesh=mesh)  # type: ignore[assignment]
 optimizer = optimizer_of(model)
 rows = Rows(STEPS * dist.get_world_size())
 for batch in DataLoader(rows, batch_size=BATCH, sampler=DistributedSampler(rows)):

@@ -28,7 +28,7 @@ else:
     slow = slow.with_format("torch")
     loader = DataLoader(slow, batch_size=BATCH) if kind == "iterable" else slow.iter(BATCH)
     if kind == "wrapped":
-        loader = probe.wrap(loader)
+        loader = probe.wrap(loader)  # type: ignore[assignment]
 model = Net()
 optimizer = optimizer_of(model)
 for batch in loader:

@@ -33,7 +33,7 @@ if kind == "DataLoader":
 elif kind == "WebLoader":
     loader = webdataset.WebLoader(dataset, batch_size=BATCH)
 else:
-    loader = probe.wrap(dataset.batched(BATCH, collation_fn=torch.stack))
+    loader = probe.wrap(dataset.batched(BATCH, collation_fn=torch.stack))  # type: ignore[assignment]
 model = Net()
 optimizer = optimizer_of(model)
 for batch in loader:

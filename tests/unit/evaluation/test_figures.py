@@ -95,7 +95,7 @@ def test_confidence_is_calibrated_when_it_is_right_as_often_as_it_says() -> None
     )
     assert figures.brier(seen) == pytest.approx((0.16 + 0.36 + 0.0) / 3)
     assert figures.reliability(seen) == [
-        Bin(0.5, 0.8, 2, pytest.approx(0.6), 0.5),
+        Bin(0.5, 0.8, 2, pytest.approx(0.6), 0.5),  # type: ignore[arg-type]
         Bin(0.9, 1.0, 1, 1.0, 1.0),
     ]
 

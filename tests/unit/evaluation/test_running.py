@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import evaluate
 import pytest
 
-from demo import evaluate
 from suite import running
 from suite.catalogue import Scenario
 from suite.launching import Job
@@ -224,6 +224,7 @@ def test_a_run_is_measured_and_judged_and_a_failed_one_is_named(
     assert result.truth.gain == pytest.approx(5, rel=0.5)
     assert result.truth.agrees
     assert OURS in result.tools
+    assert result.cost is not None
     assert abs(result.cost) < 0.3
 
 

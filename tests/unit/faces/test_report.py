@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpuwatch.tui.formats.report import report_lines
+from gpuwatch.tui.verdict.findings import Kind
 from gpuwatch.tui.verdict.history import Held, VerdictTimeline
 from gpuwatch.tui.verdict.window import MemoryPoint
 from tests.tui.states import NOTES
@@ -125,7 +126,7 @@ def test_a_run_that_only_warmed_up_has_no_account() -> None:
 
 
 def test_what_was_said_seldom_is_told_together() -> None:
-    kinds = ("input", "host", "sync", "launch", "h2d", "compute", "healthy")
+    kinds: tuple[Kind, ...] = ("input", "host", "sync", "launch", "h2d", "compute", "healthy")
     whole = tuple(Held(kind, None, 1 / 7, S, None) for kind in kinds)
     lines = report_lines(picture(summary=whole), 200)
     assert (

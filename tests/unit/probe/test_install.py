@@ -93,12 +93,12 @@ def test_who_reads_the_wire_loads_nothing_that_trains() -> None:
 
 def test_an_unknown_name_is_no_part_of_the_probe() -> None:
     with pytest.raises(AttributeError, match="no attribute 'instal'"):
-        probe.instal  # type: ignore[attr-defined]  # noqa: B018
+        probe.instal  # noqa: B018
 
 
 def test_two_threads_that_install_at_once_install_one(monkeypatch: pytest.MonkeyPatch) -> None:
     installing, go_on = Event(), Event()
-    make = api.Installed
+    make = Installed
     made = []
 
     def slowly() -> Installed:

@@ -100,7 +100,7 @@ def test_another_device_is_told_for_itself(looked: Looked) -> None:
 
 def test_the_height_at_a_backward_and_the_part_that_may_be_taken(looked: Looked) -> None:
     looked.steps(1_000, 100)
-    assert looked.look.wants_backward
+    assert bool(looked.look.wants_backward)
     looked.device.stats = stats(700)
     looked.look.at_backward()
     assert not looked.look.wants_backward

@@ -116,11 +116,11 @@ def test_a_plain_loop_is_taken_in_whole_steps(
     one_by_one: list[Mark] = []
     feed = timeline.feed
 
-    def counted(mark: Mark) -> list[Step]:
+    def noted(mark: Mark) -> list[Step]:
         one_by_one.append(mark)
         return feed(mark)
 
-    monkeypatch.setattr(timeline, "feed", counted)
+    monkeypatch.setattr(timeline, "feed", noted)
     assert len(timeline.feed_all(loop.marks)) == 99
     assert len(one_by_one) < 30, "the first steps, and the last"
 

@@ -286,7 +286,7 @@ def test_nothing_is_kept_alive(run: Asked) -> None:
     for _ in range(3):
         run.glance.ask()
         plain(net, optimizer)
-    gone = [weakref.ref(optimizer), *map(weakref.ref, net.parameters())]
+    gone: list[weakref.ref[Any]] = [weakref.ref(optimizer), *map(weakref.ref, net.parameters())]
     del net, optimizer
     gc.collect()
     assert [one() for one in gone] == [None] * 5

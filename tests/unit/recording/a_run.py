@@ -14,9 +14,11 @@ from gpuwatch.tui.model.observations import (
     Greeted,
     PageSeen,
     ProcessesSeen,
+    ProcessRole,
     ProcessUse,
     StackCount,
     StacksSeen,
+    ThreadRole,
 )
 from tests.unit.session.making import HELLO, MS, S, delivered, loader, open_at
 
@@ -266,7 +268,7 @@ def _processes(rng: random.Random, end_ns: int) -> Iterator[AnyObservation]:
         )
 
 
-def _process(rng: random.Random, pid: int, role: str, look: int) -> ProcessUse:
+def _process(rng: random.Random, pid: int, role: ProcessRole, look: int) -> ProcessUse:
     return ProcessUse(
         pid=pid,
         role=role,
@@ -310,7 +312,7 @@ def _parts(rng: random.Random, count: int) -> list[int]:
 
 
 def _stack(
-    rng: random.Random, role: str, pid: int, depths: tuple[int, int], moments: int
+    rng: random.Random, role: ThreadRole, pid: int, depths: tuple[int, int], moments: int
 ) -> StackCount:
     outer = [f"{role}_{depth} (site-packages/torch/{role}.py:{90 * depth})" for depth in range(7)]
     inner = [

@@ -127,7 +127,7 @@ def test_a_jump_gives_what_playing_gives(tmp_path: Path, file: bytes, hand: Hand
 
 def test_the_start_and_the_end_can_be_reached_and_left(replay: ReplayProvider) -> None:
     assert place(replay, replay.reach.latest_ns) == "0:12 of 0:12 ■ over"
-    assert replay.is_over
+    assert bool(replay.is_over)
     start = replay.moment(replay.reach.earliest_ns)
     assert start.snapshot.status.replay == "0:00 of 0:12 ■ paused"
     assert start.snapshot.status.state == "connecting"

@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuwatch.probe.wire import marks
 from gpuwatch.probe.wire.messages import Batch, Hello, Loader, Open, Step
-from gpuwatch.tui.model.observations import Delivered, ProcessesSeen, ProcessUse
+from gpuwatch.tui.model.observations import Delivered, ProcessesSeen, ProcessRole, ProcessUse
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.findings import Finding, Verdict
@@ -132,7 +132,7 @@ def loader(**fields: Any) -> Loader:
     return Loader(**given)
 
 
-def process(pid: int, role: str = "main", **fields: Any) -> ProcessUse:
+def process(pid: int, role: ProcessRole = "main", **fields: Any) -> ProcessUse:
     """One process, resident in 100 MiB."""
     given: dict[str, Any] = {
         "name": "python",
@@ -164,7 +164,7 @@ class ScriptedEngine:
     """Says what it was told to, and keeps the windows it was asked about."""
 
     def __init__(self, *verdicts: Verdict) -> None:
-        self.windows: list[StepWindow] = []
+        self.windows: list[Any] = []
         self._verdicts = list(verdicts)
         self.grows: tuple[MemoryTrend, ...] = ()
 

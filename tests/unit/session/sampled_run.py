@@ -10,6 +10,7 @@ from gpuwatch.tui.model.observations import (
     GpuUse,
     Missing,
     ProcessesSeen,
+    ProcessRole,
     ProcessUse,
     StackCount,
     StacksSeen,
@@ -95,7 +96,7 @@ def processes(
     )
 
 
-def use(pid: int, role: str, percent: float) -> ProcessUse:
+def use(pid: int, role: ProcessRole, percent: float) -> ProcessUse:
     """A process that never waits for a core."""
     return ProcessUse(
         pid=pid,

@@ -70,7 +70,7 @@ def collector(*sources: FakeSource) -> tuple[Collector, HeldClock, Session]:
 
 
 def test_each_source_is_asked_at_its_own_pace() -> None:
-    fast, slow = FakeSource("fast", 100), FakeSource("slow", 250)
+    fast, slow = FakeSource("feed", 100), FakeSource("page", 250)
     collect, clock, _ = collector(fast, slow)
     for clock.t_ns in range(0, 1001 * MS, 50 * MS):
         collect.turn()
@@ -79,13 +79,13 @@ def test_each_source_is_asked_at_its_own_pace() -> None:
 
 
 def test_a_turn_says_when_the_next_is_due() -> None:
-    collect, clock, _ = collector(FakeSource("fast", 100), FakeSource("slow", 250))
+    collect, clock, _ = collector(FakeSource("feed", 100), FakeSource("page", 250))
     clock.t_ns = 10 * MS
     assert collect.turn() == 110 * MS
 
 
 def test_after_a_stall_there_is_one_poll_and_no_burst() -> None:
-    source = FakeSource("fast", 100)
+    source = FakeSource("feed", 100)
     collect, clock, _ = collector(source)
     for clock.t_ns in (0, 5000 * MS, 5050 * MS, 5100 * MS, 5200 * MS):
         collect.turn()
@@ -93,7 +93,7 @@ def test_after_a_stall_there_is_one_poll_and_no_burst() -> None:
 
 
 def test_a_source_that_fails_is_named_and_the_others_go_on() -> None:
-    good = FakeSource("good", 100)
+    good = FakeSource("gpm", 100)
     refused, broken = FakeSource("nvml", 100, "open"), FakeSource("process", 100, "poll")
     collect, clock, store = collector(refused, broken, good)
     for clock.t_ns in (0, 100 * MS, 200 * MS):

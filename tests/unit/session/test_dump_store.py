@@ -12,6 +12,7 @@ from gpuwatch.tui.model.observations import (
     Missing,
     StackCount,
     StacksSeen,
+    ThreadRole,
 )
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
@@ -26,7 +27,7 @@ WAY = ("<module> (train.py:19)", "take (train.py:11)")
 HOLDER = ("run (threading.py:982)", "hold (train.py:9)")
 
 
-def stack(role: str, frames: tuple[str, ...]) -> StackCount:
+def stack(role: ThreadRole, frames: tuple[str, ...]) -> StackCount:
     return StackCount(role=role, pid=1, thread=role, frames=frames, count=1, line="with lock:")
 
 

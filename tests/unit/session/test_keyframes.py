@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpuwatch.probe.wire.messages import GpuMemory
-from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.model.snapshot import RunState, Snapshot
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.history import OLD_STEPS, Keyframes
 from gpuwatch.tui.session.replay import Played
@@ -158,8 +158,8 @@ def test_older_pictures_are_otherwise_as_they_were() -> None:
         frames.keep(replace(now, t_ns=made.until_ns + t_s * S))
     newest = replace(now, t_ns=made.until_ns + 300 * S)
     old = frames.at(made.until_ns + 100 * S, newest)
-    few = {"recent": now.recent[-OLD_STEPS:], "recent_gpu": now.recent_gpu[-OLD_STEPS:]}
-    assert old == replace(now, t_ns=old.t_ns, **few)
+    steps_then, gpu_then = now.recent[-OLD_STEPS:], now.recent_gpu[-OLD_STEPS:]
+    assert old == replace(now, t_ns=old.t_ns, recent=steps_then, recent_gpu=gpu_then)
     assert made.until_ns + 80 * S < old.t_ns <= made.until_ns + 100 * S
     made.close()
 
@@ -172,7 +172,7 @@ def test_one_goes_back_to_the_first_picture_that_tells_anything() -> None:
 
         def snapshot(self) -> Snapshot:
             now = picture(t_ns=self.t_s * S)
-            state = "connecting" if self.t_s < 2 else "live"
+            state: RunState = "connecting" if self.t_s < 2 else "live"
             return replace(now, status=replace(now.status, state=state))
 
     run = Attaching()

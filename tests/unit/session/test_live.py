@@ -14,6 +14,7 @@ from gpuwatch.tui.model.snapshot import unseen
 from gpuwatch.tui.recording.tape import Tape
 from gpuwatch.tui.session.live import Connection, LiveProvider
 from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.verdict.findings import Signal
 from tests.unit.recording.files import HEADER
 from tests.unit.session.making import MS, S, ScriptedEngine, delivered, steps
 
@@ -25,7 +26,7 @@ AT_ONCE_S = 0.05
 class Source:
     """Delivers five steps at each poll, and holds up the thread while it is told to."""
 
-    name = "feed"
+    name: Signal = "feed"
     interval_ns = 20 * MS
 
     def __init__(self, polled: Callable[[int], None] = lambda _: None) -> None:
@@ -189,7 +190,12 @@ def test_steps_that_come_while_others_read_are_all_there(made: Made) -> None:
     provider = made(source)
     provider.start()
     seen = [0]
-    until(lambda: seen.append(len(provider.snapshot().recent)) or seen[-1] >= 200)
+
+    def all_there() -> bool:
+        seen.append(len(provider.snapshot().recent))
+        return seen[-1] >= 200
+
+    until(all_there)
     assert sorted(seen) == seen
     numbers = [row.number for row in provider.snapshot().recent]
     assert numbers == list(range(numbers[0], numbers[0] + 200))

@@ -20,8 +20,9 @@ def shell() -> Iterator["subprocess.Popen[str]"]:
     ) as process:
         yield process
         below = psutil.Process(process.pid).children(recursive=True)
-        for one in [*below, process]:
+        for one in below:
             one.kill()
+        process.kill()
 
 
 def start(shell: "subprocess.Popen[str]") -> int:

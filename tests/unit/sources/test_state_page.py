@@ -26,7 +26,7 @@ def test_a_page_is_found_and_read_back() -> None:
     written = StatePage(identity.as_json(page.HELLO_BYTES))
     written.words[page.WORD_OPEN] = page.pack_open(6, 123_456_789)
     for number in range(1, page.RING_ROWS + 3):
-        written.add_rows([step(number)])
+        written.add_rows([step(number)])  # type: ignore[list-item]
     (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == "ipc:///tmp/x"]
     assert found.hello.schema == SCHEMA
     assert {name: getattr(found.hello, name) for name in asdict(identity)} == asdict(identity)

@@ -6,6 +6,7 @@ readings go through a real session, which is asked once a second as a face would
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpuwatch.probe.device.memory_look import MemoryLook
 from gpuwatch.probe.wire.messages import GpuMemory, Step
@@ -73,7 +74,7 @@ class _Device:
 def readings(series: Series, step_ms: float) -> list[GpuMemory]:
     """What the probe tells of the allocator of a device that holds so many MiB at each step."""
     device = _Device()
-    look = MemoryLook(device)
+    look = MemoryLook(device)  # type: ignore[arg-type]
     told: list[GpuMemory] = []
     for number, mib in enumerate(series, start=1):
         now_ns = S + round(number * step_ms * MS)
@@ -174,7 +175,7 @@ def _gpu(reserved: int) -> GpuUse:
     )
 
 
-_UNTOLD: dict[str, object] = {
+_UNTOLD: dict[str, Any] = {
     "warmup_left": 0,
     "loaders": (),
     "cores": None,

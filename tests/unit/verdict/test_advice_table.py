@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.memory.watch import MemoryWatch
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.advice_runs import (
@@ -54,7 +55,7 @@ def said(seen: StepWindow) -> str:
     )
 
 
-ROWS = [
+ROWS: list[tuple[Any, ...]] = [
     # -- A: the three-run lab
     ("A1 C1 busy is no green light", limited(sm=20, tensor=3), "compute/underfilled"),
     ("A1 C1 busy and used is", limited(tensor=60), "compute/saturated"),
@@ -146,7 +147,8 @@ ROWS = [
 
 def over_time(**series: Sequence[Any]) -> str:
     """What is said of memory after looking at it once a second, over steps of 100 ms."""
-    watch, found = MemoryWatch(), ()
+    watch = MemoryWatch()
+    found: tuple[Finding, ...] = ()
     for seconds in range(1, 61):
         told = {name: tuple(points[:seconds]) for name, points in series.items()}
         found = watch.update(window(STEADY, gpu_present="gpu_memory" in series, **told))
@@ -155,7 +157,7 @@ def over_time(**series: Sequence[Any]) -> str:
 
 STEADY = even(600, forward_ms=40, backward_ms=60)
 GROWING = memory(lambda step: GIB + 2 * MIB * step, 60, steps_s=10.0)
-MEMORY_ROWS = [
+MEMORY_ROWS: list[tuple[Any, ...]] = [
     ("A10 A13 results that are kept", {"gpu_memory": allocator(rising=True)},
      "append loss.item(), not loss"),
     ("C8 the recorder", {"gpu_memory": allocator(rising=True)}, "_record_memory_history()"),

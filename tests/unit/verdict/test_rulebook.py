@@ -56,7 +56,9 @@ def gpu_windows(draw: st.DrawFn) -> StepWindow:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seen=st.one_of(windows(), gpu_windows()))
-def test_a_finding_is_short_and_its_figures_are_figures(rule: Rule, seen: StepWindow) -> None:
+def test_a_finding_is_short_and_its_figures_are_figures(
+    rule: Rule[StepWindow], seen: StepWindow
+) -> None:
     if not seen.steps:
         return
     found = rule(seen)

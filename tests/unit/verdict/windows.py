@@ -96,8 +96,8 @@ def loader(workers: int | None = 1, **fields: Any) -> Loader:
 
 
 def stacks(
-    main: Sequence[tuple[float, str, str | None]] = (),
-    workers: Sequence[tuple[float, str, str | None]] = (),
+    main: Sequence[tuple[float, str, str | None] | tuple[float, str, str | None, str]] = (),
+    workers: Sequence[tuple[float, str, str | None] | tuple[float, str, str | None, str]] = (),
     idle: float | None = None,
 ) -> Stacks:
     """Samples: (share, frame, caller), 200 of each role that has any."""

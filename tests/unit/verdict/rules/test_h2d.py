@@ -60,7 +60,8 @@ def test_many_tiny_copies() -> None:
     )  # fmt: skip
     found = h2d(seen)
     assert found is not None
-    assert (found.sub, found.share) == ("tiny", pytest.approx(0.6, abs=0.01))
+    assert found.sub == "tiny"
+    assert found.share == pytest.approx(0.6, abs=0.01)
     assert "in 64 tensors" in found.evidence[0].text
 
 

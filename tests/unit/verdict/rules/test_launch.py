@@ -24,6 +24,7 @@ def test_a_gpu_that_keeps_up_and_idles_waits_for_launches() -> None:
     seen = gpu_window(LAUNCHING, LAUNCHING_ON_GPU, activity=activity(17.0, sm=2.0))
     found = launch(seen)
     assert found is not None
+    assert found.share is not None
     assert found.share == pytest.approx(32 / 32.2 - 0.17, abs=0.01)
     assert found.speedup == pytest.approx(1 / (1 - found.share), rel=0.01)
     verdict = Engine().judge(seen)
@@ -57,6 +58,7 @@ def test_epochs_that_begin_between_the_measured_steps_are_not_launching() -> Non
     assert begins is not None
     assert waits is not None
     assert begins.share == pytest.approx(0.5, abs=0.03)
+    assert waits.share is not None
     assert waits.share == pytest.approx(0.5 - 0.09, abs=0.03)
     assert begins.speedup == pytest.approx(2.0, rel=0.05)
     assert waits.speedup == pytest.approx(1 / (1 - waits.share), rel=0.05)

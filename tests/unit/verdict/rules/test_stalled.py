@@ -175,14 +175,14 @@ def test_the_verdict_comes_back_with_the_next_step() -> None:
 
 
 def test_it_is_near_when_half_the_time_is_over() -> None:
-    rows = even(300, data_ms=2, forward_ms=40)
+    rows = tuple(even(300, data_ms=2, forward_ms=40))
     near = [is_near(open_step("data", age_s), rows, ended=False) for age_s in (4.9, 5.1)]
     assert near == [False, True]
     assert not is_near(open_step("checkpoint", 100.0), rows, ended=False), "that may take minutes"
 
 
 def test_where_the_rule_will_not_speak_it_is_never_near() -> None:
-    rows = even(300, data_ms=2, forward_ms=40)
+    rows = tuple(even(300, data_ms=2, forward_ms=40))
     assert not is_near(open_step("data", 100.0), rows, ended=True)
     assert not any(
         is_near(open_step(phase, 1e6), rows, ended=False) for phase in ("starting", "training over")
