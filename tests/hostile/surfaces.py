@@ -23,7 +23,7 @@ from gpuwatch.tui.errors import GpuwatchError
 from gpuwatch.tui.model.observations import Delivered, is_plausible
 from gpuwatch.tui.recording.format import FRAME, HEADER_CHECK, PREFIX
 from gpuwatch.tui.recording.reader import Recording
-from gpuwatch.tui.recording.writer import frame
+from gpuwatch.tui.recording.recorder import frame
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from tests.processes.monitored import ROOT

@@ -1,42 +1,66 @@
-"""Some entries as bytes: every field of theirs a column.
+"""Entries to bytes and back, about a second of them at a time."""
 
-Entries are walked field by field, down to figures and texts, on both sides in the same order.
-That order numbers the columns, so that nothing has to name them. What is read is checked against
-the types of the entries at the end; fields that a newer monitor appended are left aside there.
-"""
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, get_args
 
-from typing import Final, Generic, NamedTuple, TypeVar
+import msgspec
 
-from .columns import ColumnReader, ColumnWriter
+from ..model.observations import Delivered, is_plausible
+from .columns import Columns, Table, Values
+from .format import LATEST_NS, MOST_CHUNK_BYTES, Entry, MalformedError
 
-MOST_VALUES: Final = 1_000_000
-"""In a chunk: four times the longest history that a probe sends."""
-MOST_COLUMNS: Final = 20_000
-MOST_DEPTH: Final = 16
-MOST_PLACES: Final = 64
-"""Of a tuple with columns of their own; those from there on share theirs."""
-
-Column = TypeVar("Column", ColumnWriter, ColumnReader)
+KINDS: Final = {str(kind.__struct_config__.tag): kind for kind in get_args(Entry)}
 
 
-class Chunk(NamedTuple):
-    """Some entries."""
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """Packed columns by the tag of a kind, and of each entry the place of its kind there."""
 
-    told: bytes
-    """Names, texts, and which columns say something: worth compressing."""
-    noise: bytes
-    """The differences of all figures, bit by bit: no compressor makes them shorter."""
+    order: Values[int]
+    tables: dict[str, Columns]
 
 
-class TooLargeError(ValueError):
-    """Entries that no chunk can hold."""
+class ChunkWriter:
+    """Entries in, bytes out."""
+
+    def __init__(self) -> None:
+        self._tables = {tag: Table(kind) for tag, kind in KINDS.items()}
+
+    def pack(self, entries: Sequence[Entry]) -> bytes:
+        """A chunk. Raises OverflowError where a reader would refuse it."""
+        tags = [str(entry.__struct_config__.tag) for entry in entries]
+        rows: dict[str, list[Entry]] = {tag: [] for tag in KINDS if tag in tags}
+        places = {tag: place for place, tag in enumerate(rows)}
+        for tag, entry in zip(tags, entries, strict=True):
+            rows[tag].append(entry)
+        tables = {tag: self._tables[tag].pack(own) for tag, own in rows.items()}
+        data = msgspec.msgpack.encode(([places[tag] for tag in tags], tables))
+        if len(data) > MOST_CHUNK_BYTES:
+            raise OverflowError(f"{len(data)} bytes at once")
+        return data
 
 
-class Node(Generic[Column]):
-    """A column, and by position or by kind of record those of what lies in its values."""
+class ChunkReader:
+    """The chunks of a ChunkWriter in, entries out."""
 
-    def __init__(self, number: int, column: Column) -> None:
-        self.number = number
-        self.column: Column = column
-        self.parts: list[Node[Column]] = []
-        self.tagged: dict[int, Node[Column]] = {}
+    def __init__(self) -> None:
+        self._tables = {tag: Table(kind) for tag, kind in KINDS.items()}
+        self._decode = msgspec.msgpack.Decoder(Chunk).decode
+
+    def unpack(self, data: bytes) -> list[Entry]:
+        """The entries. Raises MalformedError for bytes that no writer of this version wrote."""
+        try:
+            chunk = self._decode(data)
+            counts = Counter(chunk.order)
+            rows = [
+                self._tables[tag].unpack(columns, counts[place])
+                for place, (tag, columns) in enumerate(chunk.tables.items())
+            ]
+            entries = [msgspec.convert(next(rows[place]), Entry) for place in chunk.order]
+        except (ValueError, LookupError, OverflowError) as error:
+            raise MalformedError(str(error)) from None
+        for entry in entries:
+            impossible = isinstance(entry, Delivered) and not is_plausible(entry.batch)
+            if impossible or not 0 <= entry.t_ns < LATEST_NS:
+                raise MalformedError("figures that no run can have")
+        return entries

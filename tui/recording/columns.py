@@ -1,145 +1,185 @@
-"""A column: the values that one field took, one after the other, in as few bytes as is simple.
+"""Entries as columns: one for every field of every kind of record, as differences.
 
-A value is a kind and a whole number. Kinds change seldom and are said only then; numbers are told
-as the difference to the one before. A column that goes on as before costs nothing, because what
-is missing at its end means "the same again".
+A chunk leaves out what goes on as before, so a figure that stands still costs nothing. Columns are
+lists of plain numbers; msgpack and zlib make them small.
 """
 
-from typing import Final
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from math import gcd
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, TypeVar, get_args
 
-from .bits import BitReader, BitWriter
+import msgspec
+from msgspec.structs import FieldInfo, astuple
+
 from .format import MalformedError
-from .kinds import NAMES, PLAIN, UNIT, Kind, kind_numbered
-from .varints import Varints, put_varint
 
-TOLD: Final = object()
-"""Stands for no value: those of a column are told one by one."""
-_SAME: Final = 0
-_CHANGE: Final = 1
-_FIRST: Final = 2
-"""What stands for a value: the one before again, one of another kind, or from here on itself."""
+MOST_VALUES: Final = 500_000
+"""Of one kind of record in a chunk: more than the longest history that a probe sends."""
+BIT_SETS: Final = frozenset({"moments", "seen"})
+"""Fields whose numbers are sets of bits: a difference to the one before says nothing."""
 
-
-class ColumnWriter:
-    """Collects a column's values for the next chunk.
-
-    Names and changes of kind go into bytes, where deflate finds them again; differences go into
-    bits. A difference of 0 is 0 there, a change of kind 1, and any other difference 2 and more.
-    """
-
-    def __init__(self) -> None:
-        self.kind: Kind | None = None
-        self._last = 0
-        self._bits = BitWriter()
-        self._bytes = bytearray()
-        self._told = 0
-        """Bytes up to the last name that was not "the same again"."""
-
-    def put(self, kind: Kind, value: int) -> None:
-        """Append a value; `value` is a multiple of the kind's unit."""
-        unit = UNIT.get(kind, 1)
-        if kind is not self.kind:
-            self._change(kind)
-            put_varint(self._bytes, _folded(value // unit))
-            self._told = len(self._bytes)
-        elif kind in NAMES:
-            if value == self._last:
-                self._bytes.append(_SAME)
-            else:
-                put_varint(self._bytes, _FIRST + value)
-                self._told = len(self._bytes)
-        else:
-            difference = (value - self._last) // unit
-            # Folded, a difference other than 0 is 1 at least.
-            self._bits.put(_FIRST - 1 + _folded(difference) if difference else _SAME)
-        self._last = value
-
-    def take(self) -> tuple[bytes, bytes]:
-        """The bytes and the bits since the last time."""
-        taken = bytes(self._bytes[: self._told])
-        self._bytes.clear()
-        self._told = 0
-        return taken, self._bits.take()
-
-    def _change(self, kind: Kind) -> None:
-        if self.kind is None or self.kind in NAMES:
-            self._bytes.append(_CHANGE)
-        else:
-            self._bits.put(_CHANGE)
-        self._bytes.append(kind)
-        self.kind = kind
+_Item = TypeVar("_Item")
+Values = Annotated[list[_Item], msgspec.Meta(max_length=MOST_VALUES + 1)]
+"""The length is checked before anything is decoded."""
+Columns = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=100)]
+AS_BEFORE: Final = msgspec.Raw(msgspec.msgpack.encode(None))
 
 
-class ColumnReader:
-    """Reads what a ColumnWriter wrote, chunk after chunk."""
+class Column:
+    """The values of one field, in one direction: here as they are."""
 
-    def __init__(self) -> None:
-        self.kind: Kind | None = None
-        """Of the last value."""
-        self.is_plain = False
-        """The last value is the number itself."""
-        self.held: object = TOLD
-        """The value that it has throughout a chunk which tells nothing of it; else `TOLD`. Whoever
-        takes it so counts in `passed` how often."""
-        self.passed = 0
-        self._named = True
-        self._unit = 1
-        self._last = 0
-        self._bits = BitReader()
-        self._ready = self._bits.ready
-        self._bytes = Varints(b"")
+    def __init__(self, hint: Any, default: Any) -> None:
+        self._last = default
+        self._decode = msgspec.msgpack.Decoder(Values[hint] | None).decode
 
-    def feed(self, names: Varints, differences: bytes) -> None:
-        """What the next chunk has for it."""
-        if not self._named:
-            self._bits.zeros += self.passed
-        self.held, self.passed = TOLD, 0
-        self._bytes = names
-        self._bits.feed(differences)
+    def pack(self, values: Sequence[Any]) -> Any:
+        """What a chunk says of the field; None where it goes on as before."""
+        if values.count(self._last) == len(values):
+            return None
+        self._last = values[-1]
+        return self._packed(values)
 
-    @property
-    def last(self) -> int:
-        """The last value's number."""
-        return self._last
+    def unpack(self, packed: msgspec.Raw, count: int) -> Sequence[Any]:
+        """So many values, at least 1. Raises ValueError for what no `pack` returned."""
+        given = self._decode(packed)
+        size = len(self._last) if isinstance(self._last, tuple | list | dict) else 1
+        if given is None and count * size <= MOST_VALUES:
+            return [self._last] * count
+        values = self._unpacked(given or [])
+        if len(values) != count:
+            raise MalformedError("a column of another length")
+        self._last = values[-1]
+        return values
 
-    def next(self) -> int:
-        """The next value's number. Raises MalformedError where there can be none."""
-        if self._named:
-            return self._next_named()
-        if self._ready:
-            token = self._ready.pop()
-        elif self._bits.is_over:
-            self._bits.zeros += 1
-            return self._last
-        else:
-            token = self._bits.next()
-        if token == _CHANGE:
-            self._change()
-        elif token != _SAME:
-            self._last += _unfolded(token - _FIRST + 1) * self._unit
-        return self._last
+    def _packed(self, values: Sequence[Any]) -> Sequence[Any]:
+        return values
 
-    def _next_named(self) -> int:
-        token = _SAME if self._bytes.is_over else self._bytes.next()
-        if token == _CHANGE:
-            self._change()
-        elif self.kind is None:
-            raise MalformedError("a column without a kind")
-        elif token != _SAME:
-            self._last = token - _FIRST
-        return self._last
-
-    def _change(self) -> None:
-        self.kind = kind = kind_numbered(self._bytes.next())
-        self.is_plain, self._named = kind in PLAIN, kind in NAMES
-        self._unit = UNIT.get(kind, 1)
-        self._last = _unfolded(self._bytes.next()) * self._unit
+    def _unpacked(self, packed: list[Any]) -> Sequence[Any]:
+        return packed
 
 
-def _folded(number: int) -> int:
-    """0, -1, 1, -2, 2 -> 0, 1, 2, 3, 4: small numbers of either sign stay small."""
-    return 2 * number if number >= 0 else -2 * number - 1
+class Floats(Column):
+    """Numbers of tenths, and floats that are none."""
+
+    def _packed(self, values: Sequence[float | None]) -> Sequence[int | float | None]:
+        return [one if one is None else _tenths(one) for one in values]
+
+    def _unpacked(self, packed: list[int | float | None]) -> Sequence[float | None]:
+        return [one / 10 if isinstance(one, int) else one for one in packed]
 
 
-def _unfolded(number: int) -> int:
-    return -(number + 1) // 2 if number % 2 else number // 2
+def _tenths(value: float) -> int | float:
+    tenths = round(value * 10) if abs(value) < 1e15 else 0
+    return tenths if tenths / 10 == value else value
+
+
+class Whole(Column):
+    """Whole numbers and truth values: a unit, and in it how much each is more than the last."""
+
+    def __init__(self, kind: type, default: Any) -> None:
+        super().__init__(int | None, default)
+        self._kind = kind
+        self._base = 0
+        """The last number that was not None."""
+
+    def _packed(self, values: Sequence[int | None]) -> list[int | None]:
+        differences: list[int | None] = []
+        for value in values:
+            differences.append(None if value is None else value - self._base)
+            self._base = self._base if value is None else value
+        unit = gcd(*filter(None, differences)) or 1
+        return [unit, *(one and one // unit for one in differences)]
+
+    def _unpacked(self, packed: list[Any]) -> Sequence[Any]:
+        unit, values, base = packed[:1], packed[1:], self._base
+        for at, one in enumerate(values):
+            if one is not None:
+                base += one * unit[0]
+                values[at] = self._kind(base)
+        self._base = base
+        return values
+
+
+class Rows:
+    """One record, none or several in each value: how many, and a table of all of them."""
+
+    def __init__(self, kind: type[msgspec.Struct], listed: bool, usually: int) -> None:
+        self._listed = listed
+        self._lengths = Whole(int, usually)
+        self._table = Table(kind)
+
+    def pack(self, values: Sequence[Any]) -> Any:
+        """The lengths, then the columns of all records."""
+        if not self._listed:
+            values = [() if value is None else (value,) for value in values]
+        lengths = self._lengths.pack([len(value) for value in values])
+        packed = [lengths, *self._table.pack([row for value in values for row in value])]
+        return None if packed == [None] else packed
+
+    def unpack(self, packed: msgspec.Raw, count: int) -> Sequence[Any]:
+        """The records of each value."""
+        own, *columns = _decode_columns(packed) or [AS_BEFORE]
+        lengths = self._lengths.unpack(own, count)
+        if not all(one is not None and one >= 0 for one in lengths):
+            raise MalformedError("a length that is none")
+        rows = self._table.unpack(columns, sum(lengths))
+        if self._listed:
+            return [list(islice(rows, length)) for length in lengths]
+        return [next(rows) if length else None for length in lengths]
+
+
+class Table:
+    """The columns of one kind of record, at one place in the entries."""
+
+    def __init__(self, kind: type[msgspec.Struct]) -> None:
+        self._kind = kind
+        tag = kind.__struct_config__.tag
+        self._tag = () if tag is None else (tag,)
+        self._columns = [_column(field) for field in msgspec.structs.fields(kind)]
+
+    def pack(self, rows: Sequence[msgspec.Struct]) -> list[Any]:
+        """What each column says, without those at the end that go on as before."""
+        if len(rows) * len(self._columns) > MOST_VALUES:
+            raise OverflowError(f"{len(rows)} rows at once")
+        values = zip(*map(astuple, rows), strict=True)
+        packed = [column.pack(own) for column, own in zip(self._columns, values, strict=False)]
+        while packed and packed[-1] is None:
+            packed.pop()
+        return packed
+
+    def unpack(self, packed: Sequence[msgspec.Raw], count: int) -> Iterator[Any]:
+        """So many records, as `msgspec.convert` takes them.
+
+        Columns that a newer writer has appended are left out; those that it lacks have defaults.
+        """
+        if count * len(self._columns) > MOST_VALUES:
+            raise MalformedError("more values than a chunk can hold")
+        given = [*packed, *[AS_BEFORE] * len(self._columns)] if count else []
+        pairs = zip(self._columns, given, strict=False)
+        rows = zip(*(column.unpack(own, count) for column, own in pairs), strict=True)
+        if self._kind.__struct_config__.array_like:
+            return ((*self._tag, *row) for row in rows)
+        return (dict(zip(self._kind.__struct_fields__, row, strict=True)) for row in rows)
+
+
+_decode_columns = msgspec.msgpack.Decoder(Columns | None).decode
+
+
+def _column(field: FieldInfo) -> Column | Rows:
+    """The column that fits the field's type."""
+    default = None if field.required else field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        default = field.default_factory()
+    hints = get_args(field.type) if isinstance(field.type, UnionType) else (field.type,)
+    (hint,) = (hint for hint in hints if hint is not NoneType)
+    item = next(iter(get_args(hint)), hint)
+    if issubclass(item, msgspec.Struct):
+        listed = item is not hint
+        return Rows(item, listed, usually=int(not listed and len(hints) == 1))
+    if hint is float:
+        return Floats(int | float | None, default)
+    if hint in (int, bool) and field.name not in BIT_SETS:
+        return Whole(hint, default)
+    return Column(field.type, default)

@@ -6,13 +6,13 @@
     u32       CRC-32 of the header
     frames    u32 length, u32 CRC-32 of what follows, i64 until_ns, then `length` bytes
 
-A frame begins with a u32, the length of its piece of a stream of raw deflate that goes through all
-frames; the bits of the figures follow as they are. The stream is flushed with every frame, so that
-whatever was written before a crash is readable. A frame of length 0 says that the recording was
-ended in order. `until_ns` lets a reader know how long the recording is without unpacking it.
+All frames hold one stream of raw deflate, flushed with every frame: what was written before a crash
+is readable. A frame inflates to one chunk in msgpack. A frame of length 0 is the orderly end.
+`until_ns`, the time of the last entry so far, gives the recording's length without inflating it.
 """
 
 import struct
+import zlib
 from typing import Final
 
 import msgspec
@@ -20,19 +20,20 @@ import msgspec
 from ..model.observations import AnyObservation, Observation
 
 MAGIC: Final = b"GPUWATCH"
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised when a reader of today would misread; observations may gain fields without it."""
 SUFFIX: Final = ".gpuwatch"
 
 PREFIX: Final = struct.Struct("<8sHI")
-HEADER_CHECK: Final = struct.Struct("<I")
+CHECK: Final = struct.Struct("<I")
 FRAME: Final = struct.Struct("<IIq")
-PACKED: Final = struct.Struct("<I")
+FLUSHED: Final = b"\x00\x00\xff\xff"
+"""How deflate ends a flush. Every frame would end with it, so none does."""
 
 MOST_HEADER_BYTES: Final = 65_536
-MOST_FRAME_BYTES: Final = 8 * 1024 * 1024
-MOST_CHUNK_BYTES: Final = 16 * 1024 * 1024
-"""Of a frame, unpacked: a small file cannot fill the memory."""
+MOST_CHUNK_BYTES: Final = 4 * 1024 * 1024
+"""Inflated: a small file cannot fill the memory."""
+MOST_FRAME_BYTES: Final = MOST_CHUNK_BYTES + 65_536
 LATEST_NS: Final = 1 << 62
 """A century of `perf_counter_ns`: what lies beyond is no time."""
 
@@ -57,12 +58,17 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     script: str
     started_ns: int
-    """When the session began, by the clock of the entries' `t_ns`."""
     started_unix: float
-    """The same moment, in seconds since 1970."""
+    """When the session began, by the clock of the entries' `t_ns` and in seconds since 1970."""
     begins_ns: int
     """Where playing begins. What was taken before is what the session needs to know."""
 
 
 class MalformedError(ValueError):
     """Bytes that no writer of this version has written."""
+
+
+def frame(data: bytes, until_ns: int) -> bytes:
+    """A frame of these bytes."""
+    check = zlib.crc32(data, zlib.crc32(until_ns.to_bytes(8, "little", signed=True)))
+    return FRAME.pack(len(data), check, until_ns) + data

@@ -1,4 +1,4 @@
-"""Reads a recording. Whatever the bytes are, it ends with entries or with a clear word."""
+"""Reads a recording. Whatever the bytes are, it ends with entries or with a clear error."""
 
 import os
 import zlib
@@ -8,25 +8,10 @@ from typing import IO, Final
 
 import msgspec
 
-from ..errors import GpuwatchError, UsageError
-from .chunk_reader import ChunkReader
-from .chunks import Chunk
-from .format import (
-    FRAME,
-    HEADER_CHECK,
-    LATEST_NS,
-    MAGIC,
-    MOST_CHUNK_BYTES,
-    MOST_FRAME_BYTES,
-    MOST_HEADER_BYTES,
-    PACKED,
-    PREFIX,
-    VERSION,
-    Entry,
-    Header,
-    MalformedError,
-)
-from .writer import FLUSHED, frame
+from ..errors import UsageError
+from . import format as form
+from .chunks import ChunkReader
+from .format import FRAME, MAGIC, PREFIX, VERSION, Entry, Header, MalformedError
 
 CRASHED: Final = "it was not ended in order: the last second may be missing"
 DAMAGED: Final = "the rest of the file is damaged"
@@ -35,52 +20,49 @@ DAMAGED: Final = "the rest of the file is damaged"
 class Recording:
     """A recording on the disk, open for reading. Its file is closed by `close`."""
 
+    until_ns: int
+    """Time of the last entry, as far as it can be known without inflating."""
+    ends_early: str | None
+    """Why something is missing at the end; None where nothing is. `entries` may find more."""
+
     def __init__(self, path: Path) -> None:
         """Reads the header, and how long the recording is.
 
-        Raises a GpuwatchError where it cannot be read, is no recording, or is a newer one.
+        Raises a UsageError where it cannot be read, is no recording, or has another version.
         """
         self.path = path
         try:
             self._file: IO[bytes] = path.open("rb")
+            try:
+                self.header = _header(path, self._file)
+                self._first = self._file.tell()
+                self.until_ns, self.ends_early = self._measured()
+            except BaseException:
+                self._file.close()
+                raise
         except OSError as error:
-            raise _unreadable(path, error) from None
-        try:
-            self.header = _header(path, self._file)
-            self._first = self._file.tell()
-            self.until_ns, self.ends_early = self._measured()
-        except OSError as error:
-            self._file.close()
-            raise _unreadable(path, error) from None
-        except BaseException:
-            self._file.close()
-            raise
-
-    until_ns: int
-    """Time of the last entry, as far as it can be known without unpacking."""
-    ends_early: str | None
-    """Why something is missing at the end; None where nothing is. `entries` may find more."""
+            why = os.strerror(error.errno) if error.errno else str(error)
+            fix = "gpuwatch replay FILE wants a file that gpuwatch record has written"
+            raise UsageError(f"{path} cannot be read", why, fix) from None
 
     def entries(self) -> Iterator[Entry]:
-        """All entries, in order, unpacked as they are asked for.
+        """All entries, in order, read as they are asked for.
 
         What is damaged is the end: `ends_early` says so from then on.
         """
-        inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-        chunks = ChunkReader()
-        at = self._first
+        inflate, chunks, at = zlib.decompressobj(wbits=-zlib.MAX_WBITS), ChunkReader(), self._first
         while True:
             try:
-                data = self._frame(at)
-                if not data:
+                if not (data := self._frame(at)):
                     return
                 at += FRAME.size + len(data)
-                entries = chunks.entries(_unpacked(data, inflate))
-            except EOFError:
-                self.ends_early = self.ends_early or CRASHED
-                return
-            except (MalformedError, zlib.error, OSError):
-                self.ends_early = DAMAGED
+                chunk = inflate.decompress(data + form.FLUSHED, form.MOST_CHUNK_BYTES)
+                if inflate.unconsumed_tail or inflate.eof:
+                    raise MalformedError("too much in a frame, or the last of its stream")
+                entries = chunks.unpack(chunk)
+            except (EOFError, ValueError, zlib.error, OSError) as error:
+                ends = isinstance(error, EOFError)
+                self.ends_early = (self.ends_early or CRASHED) if ends else DAMAGED
                 return
             yield from entries
 
@@ -89,13 +71,13 @@ class Recording:
         self._file.close()
 
     def _measured(self) -> tuple[int, str | None]:
-        """Time of the last whole frame, and whether the mark of an orderly end is there."""
+        """Time of the last whole frame, and why the recording ends there."""
         at, until_ns = self._first, self.header.begins_ns
         size = os.fstat(self._file.fileno()).st_size
         while at + FRAME.size <= size:
             self._file.seek(at)
             length, _, frame_ns = FRAME.unpack(self._file.read(FRAME.size))
-            if length > MOST_FRAME_BYTES or not until_ns <= frame_ns < LATEST_NS:
+            if length > form.MOST_FRAME_BYTES or not until_ns <= frame_ns < form.LATEST_NS:
                 return until_ns, DAMAGED
             at += FRAME.size + length
             if at > size:
@@ -106,75 +88,45 @@ class Recording:
         return until_ns, CRASHED
 
     def _frame(self, at: int) -> bytes:
-        """The bytes of the frame at this place.
+        """What the frame at this place holds.
 
         Raises EOFError where the file ends in it, MalformedError where it is damaged.
         """
         self._file.seek(at)
         head = self._file.read(FRAME.size)
-        if len(head) < FRAME.size:
+        length, _, until_ns = FRAME.unpack(head.ljust(FRAME.size, b"\0"))
+        data = self._file.read(min(length, form.MOST_FRAME_BYTES))
+        if len(head) < FRAME.size or len(data) < min(length, form.MOST_FRAME_BYTES):
             raise EOFError
-        length, _, until_ns = FRAME.unpack(head)
-        if length > MOST_FRAME_BYTES:
-            raise MalformedError("a frame that is too long")
-        data = self._file.read(length)
-        if len(data) < length:
-            raise EOFError
-        if not frame(data, until_ns).startswith(head):
-            raise MalformedError("a frame that has changed")
+        if not form.frame(data, until_ns).startswith(head):
+            raise MalformedError("a frame that is too long or has changed")
         return data
-
-
-def _unpacked(data: bytes, inflate: "zlib._Decompress") -> Chunk:
-    if len(data) < PACKED.size:
-        raise MalformedError("a frame that is too short")
-    (length,) = PACKED.unpack_from(data)
-    packed, noise = data[PACKED.size : PACKED.size + length], data[PACKED.size + length :]
-    told = inflate.decompress(packed + FLUSHED, MOST_CHUNK_BYTES)
-    if inflate.unconsumed_tail or inflate.eof:
-        raise MalformedError("a frame that unpacks to too much, or is the last of its stream")
-    return Chunk(told, noise)
 
 
 def _header(path: Path, file: IO[bytes]) -> Header:
     prefix = file.read(PREFIX.size)
-    if not prefix:
-        raise _no_recording(path, "the file is empty")
     if prefix[: len(MAGIC)] != MAGIC[: len(prefix)]:
         raise _no_recording(path, "it does not begin as one")
     if len(prefix) < PREFIX.size:
-        raise _no_recording(path, "it ends in its first line")
+        raise _no_recording(path, "it ends in its first line" if prefix else "the file is empty")
     _, version, length = PREFIX.unpack(prefix)
-    if version > VERSION:
-        raise UsageError(
-            f"{path.name} was recorded by a newer gpuwatch",
-            f"it has version {version} of the format, this gpuwatch reads {VERSION}",
-            "update it: pip install --upgrade gpuwatch-torch",
-        )
-    data = file.read(length) if version == VERSION and length <= MOST_HEADER_BYTES else b""
-    check = file.read(HEADER_CHECK.size)
-    if len(data) < length or check != HEADER_CHECK.pack(zlib.crc32(data)):
+    if version != VERSION:
+        age, fix = "a newer", "update it: pip install --upgrade gpuwatch-torch"
+        if version < VERSION:
+            age, fix = "an older", "record the run again: gpuwatch record PID -o FILE"
+        why = f"the format has changed: the file has version {version}, this gpuwatch {VERSION}"
+        raise UsageError(f"{path.name} was recorded by {age} gpuwatch", why, fix)
+    data = file.read(min(length, form.MOST_HEADER_BYTES))
+    if len(data) < length or file.read(form.CHECK.size) != form.CHECK.pack(zlib.crc32(data)):
         raise _no_recording(path, "its header is damaged or not all there")
     try:
         header = msgspec.json.decode(data, type=Header)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise _no_recording(path, "its header makes no sense") from None
-    if not 0 <= header.started_ns <= header.begins_ns < LATEST_NS:
-        raise _no_recording(path, "its header makes no sense")
-    return header
+        if 0 <= header.started_ns <= header.begins_ns < form.LATEST_NS:
+            return header
+    except ValueError:
+        pass
+    raise _no_recording(path, "its header makes no sense")
 
 
-def _no_recording(path: Path, why: str) -> GpuwatchError:
-    return UsageError(
-        f"{path.name} is no recording",
-        why,
-        "gpuwatch record PID -o FILE makes one",
-    )
-
-
-def _unreadable(path: Path, error: OSError) -> GpuwatchError:
-    return UsageError(
-        f"{path} cannot be read",
-        os.strerror(error.errno) if error.errno else str(error),
-        "gpuwatch replay FILE wants a file that gpuwatch record has written",
-    )
+def _no_recording(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path.name} is no recording", why, "gpuwatch record PID -o FILE makes one")

@@ -1,17 +1,19 @@
 """Writes a recording beside a running session, on a thread of its own: a disk may take its time."""
 
 import os
+import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final
+from typing import IO, Final
 
-from .chunks import TooLargeError
-from .format import Entry, Header
-from .tape import Tape
-from .weight import rows_of
-from .writer import RecordingWriter
+import msgspec
+
+from . import format as form
+from .chunks import ChunkWriter
+from .format import Entry, Header, frame
+from .tape import Tape, rows_of
 
 EVERY_S: Final = 1.0
 """What a crash may cost."""
@@ -19,17 +21,63 @@ LAST_WRITE_S: Final = 2.0
 """Longest that `stop` waits for the disk."""
 MOST_ROWS_WAITING: Final = 100_000
 """Minutes of a disk that does not answer."""
+ROWS_A_CHUNK: Final = 5_000
+"""Steps and the like. Keeps what a reader decodes at once small."""
+
+
+class RecordingWriter:
+    """Fills an unbuffered file with whole frames. Raises OSError where it takes no more."""
+
+    def __init__(self, file: IO[bytes], header: Header) -> None:
+        self._file = file
+        self._chunks = ChunkWriter()
+        self._deflate = zlib.compressobj(level=9, wbits=-zlib.MAX_WBITS)
+        self._until_ns = header.begins_ns
+        data = msgspec.json.encode(header)
+        prefix = form.PREFIX.pack(form.MAGIC, form.VERSION, len(data))
+        self._put(prefix + data + form.CHECK.pack(zlib.crc32(data)))
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Write entries and flush. Raises OverflowError for one that is too large."""
+        few, rows = list[Entry](), 0
+        for number, entry in enumerate(entries, 1):
+            few.append(entry)
+            rows += rows_of(entry)
+            if rows >= ROWS_A_CHUNK or number == len(entries):
+                data = self._deflate.compress(self._chunks.pack(few))
+                data += self._deflate.flush(zlib.Z_SYNC_FLUSH)
+                newest_ns = max(self._until_ns, *(one.t_ns for one in few))
+                self._until_ns = min(newest_ns, form.LATEST_NS - 1)
+                self._put(frame(data.removesuffix(form.FLUSHED), self._until_ns))
+                few, rows = [], 0
+
+    def end(self) -> None:
+        """Say that nothing is missing at the end."""
+        self._put(frame(b"", self._until_ns))
+
+    def _put(self, data: bytes) -> None:
+        before = self._file.tell()
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError:
+            try:
+                self._file.truncate(before)
+            except OSError:
+                pass  # a reader leaves out an unfinished frame
+            raise
 
 
 class Recorder:
-    """One recording, from `start` to `stop` or to what goes wrong, which is told by `fault`."""
+    """One recording, from `start` to `stop` or to a fault."""
 
     def __init__(
         self, path: Path, tape: Tape, header: Callable[[int | None], Header], overwrite: bool
     ) -> None:
-        """`header` is asked on the recorder's thread, with the time at which the tape begins.
+        """`header` is called on the recorder's thread, with the time at which the tape begins.
 
-        A file that is there already is a fault unless `overwrite` says otherwise.
+        A file that exists already is a fault, unless `overwrite`.
         """
         self.path = path
         self.fault: str | None = None
@@ -38,8 +86,7 @@ class Recorder:
         self._header = header
         self._mode = "wb" if overwrite else "xb"
         self._waiting: deque[Entry] = deque()
-        self._rows = 0
-        """Of those that wait."""
+        self._rows_waiting = 0
         self._dropped = False
         self._stop = Event()
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
@@ -77,23 +124,21 @@ class Recorder:
                 writer.end()
         except OSError as error:
             self.fault = os.strerror(error.errno) if error.errno else str(error)
-        except TooLargeError as error:
+        except OverflowError as error:
             self.fault = str(error)
         finally:
             self._tape.let_go()
 
     def _take(self, entry: Entry) -> None:
         """Called by whoever sees something; the disk is not its business."""
-        self._rows += rows_of(entry)
-        if self._rows > MOST_ROWS_WAITING:
-            self._dropped = True
+        self._rows_waiting += rows_of(entry)
+        self._dropped |= self._rows_waiting > MOST_ROWS_WAITING
         if not self._dropped:
             self._waiting.append(entry)
 
     def _write(self, writer: RecordingWriter) -> None:
         entries = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        self._rows = 0
-        if entries:
-            writer.write(entries)
+        self._rows_waiting = 0
+        writer.write(entries)
         if self._dropped:
             raise OSError("the disk is too slow")

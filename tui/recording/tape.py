@@ -8,25 +8,28 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...probe.wire.messages import Loader, Settings
-from ..model.observations import AnyObservation, Delivered, Missing
+from ..model.observations import AnyObservation, Delivered, DumpSeen, Missing, StacksSeen
+from ..model.rounding import kept
 from .format import Entry, Looked
-from .rounding import kept
-from .weight import rows_of
 
 SPAN_NS: Final = 120_000_000_000
 """A person who sees something odd wants to keep what led to it."""
 MOST_ROWS: Final = 20_000
 """Some 20 MB. At the 500 rows a second of the fastest loop, with device times, 20 s."""
 
-Sink = Callable[[Entry], None]
+
+def rows_of(entry: Entry) -> int:
+    """How much an entry weighs: the rows in it, at least 1."""
+    if isinstance(entry, Delivered):
+        return 1 + len(entry.batch.steps) + len(entry.batch.gpu_steps)
+    return 1 + len(entry.stacks) if isinstance(entry, StacksSeen | DumpSeen) else 1
 
 
 class Tape:
-    """Keeps what reaches a session (`tui.session.session.Tape`) and hands it on.
+    """Keeps what reaches a session and hands it on, from any thread; a sink must not wait.
 
     What is older than the span is forgotten, except for what everything later builds on: who the
-    process is, its loaders and settings, and the last word of every source. All methods may be
-    called from any thread; a sink must not wait.
+    process is, its loaders and settings, and the last entry of every source.
     """
 
     def __init__(self) -> None:
@@ -34,12 +37,10 @@ class Tape:
         self._held: deque[Entry] = deque()
         self._rows = 0
         self._standing: dict[Hashable, Entry] = {}
-        """The last of what was forgotten, of each kind."""
+        """The last of each kind that was forgotten, as are the loaders and the settings."""
         self._loaders: dict[int, Loader] = {}
-        """Of what was forgotten; the one that changed last is last."""
         self._settings: Settings | None = None
-        """The last of what was forgotten."""
-        self._sink: Sink | None = None
+        self._sink: Callable[[Entry], None] | None = None
 
     def keep(self, observation: AnyObservation) -> AnyObservation:
         """Take what a source saw; returns it as a recording has it."""
@@ -51,7 +52,7 @@ class Tape:
         """The session judges at this moment."""
         self._add(Looked(t_ns=now_ns))
 
-    def hand_over(self, sink: Sink) -> int | None:
+    def hand_over(self, sink: Callable[[Entry], None]) -> int | None:
         """From now on everything goes to `sink` too, beginning with what is held.
 
         Returns the time at which what is held begins, ns; None where nothing is.
@@ -71,10 +72,9 @@ class Tape:
         with self._lock:
             self._held.append(entry)
             self._rows += rows_of(entry)
-            while len(self._held) > 1 and (
-                self._rows > MOST_ROWS or self._held[0].t_ns < entry.t_ns - SPAN_NS
-            ):
-                self._forget(self._held.popleft())
+            oldest_ns, held = entry.t_ns - SPAN_NS, self._held
+            while len(held) > 1 and (self._rows > MOST_ROWS or held[0].t_ns < oldest_ns):
+                self._forget(held.popleft())
             if self._sink is not None:
                 self._sink(entry)
 
@@ -83,17 +83,16 @@ class Tape:
         if isinstance(entry, Looked):
             return
         if isinstance(entry, Delivered):
-            entry = self._with_all_told(entry)
+            entry = self._with_all_loaders(entry)
         key = (type(entry), entry.source if isinstance(entry, Missing) else "")
         self._standing.pop(key, None)  # so that they stand in the order in which they came
         self._standing[key] = entry
 
-    def _with_all_told(self, delivered: Delivered) -> Delivered:
-        """The message, telling of every loader that was told of so far, and of the settings."""
+    def _with_all_loaders(self, delivered: Delivered) -> Delivered:
+        """The message with every loader that was forgotten, last changed last, and the settings."""
         for loader in delivered.batch.loaders:
             self._loaders.pop(loader.key, None)
             self._loaders[loader.key] = loader
         self._settings = delivered.batch.settings or self._settings
-        loaders = list(self._loaders.values())
-        batch = replace(delivered.batch, loaders=loaders, settings=self._settings)
-        return replace(delivered, batch=batch)
+        known = {"loaders": [*self._loaders.values()], "settings": self._settings}
+        return replace(delivered, batch=replace(delivered.batch, **known))

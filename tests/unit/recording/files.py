@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpuwatch.tui.recording.format import Entry, Header
 from gpuwatch.tui.recording.reader import Recording
-from gpuwatch.tui.recording.writer import RecordingWriter
+from gpuwatch.tui.recording.recorder import RecordingWriter
 from tests.unit.recording.a_run import START
 from tests.unit.session.making import S
 

@@ -1,75 +1,130 @@
-"""Figures as bits and bytes: whatever goes in comes out."""
+"""Records as columns: whatever goes in comes out, and what stands still costs nothing."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gpuwatch.tui.recording.bits import BitReader, BitWriter
-from gpuwatch.tui.recording.columns import ColumnReader, ColumnWriter
+from gpuwatch.tui.recording.columns import MOST_VALUES, Table
 from gpuwatch.tui.recording.format import MalformedError
-from gpuwatch.tui.recording.kinds import Kind, float_of, kind_of_int, number_of_float
-from gpuwatch.tui.recording.varints import Varints
 
-INTS = some.integers(-(2**63), 2**64 - 1)
-CHUNKS = some.lists(some.lists(some.integers(0, 2**66), max_size=30), max_size=4)
+WHOLE = some.integers(-(2**62), 2**62)
+FLOAT = some.floats(allow_nan=False) | some.sampled_from([0.1, 88.1, 1e300, -0.3, 20480.0])
 
 
-@given(CHUNKS)
-def test_bits_come_back_chunk_by_chunk_and_zeros_follow(chunks: list[list[int]]) -> None:
-    writer, reader = BitWriter(), BitReader()
-    for chunk in chunks:
-        for number in chunk:
-            writer.put(number)
-        reader.feed(writer.take())
-        assert [reader.next() for _ in chunk] == chunk
+class Inner(msgspec.Struct, frozen=True, array_like=True):
+    count: int
+    share: float | None = None
 
 
-def test_zeros_cost_nothing_and_noise_costs_what_it_is() -> None:
-    writer = BitWriter()
-    for _ in range(1_000):
-        writer.put(0)
-    assert writer.take() == b""
-    for number in range(1_000):
-        writer.put(number * 7_919 % 1_024)
-    assert len(writer.take()) < 1_000 * 12 / 8, "ten bits each, and little more"
+class Record(msgspec.Struct, frozen=True, array_like=True, tag="record"):
+    t_ns: int
+    known: int | None
+    running: bool
+    share: float
+    name: str
+    frames: tuple[str, ...]
+    phases: dict[str, int]
+    one: Inner
+    perhaps: Inner | None
+    several: tuple[Inner, ...]
+    later: int | None = None
+    moments: int = 0
 
 
-@given(some.lists(some.lists(some.none() | some.booleans() | INTS, max_size=30), max_size=4))
-def test_a_column_comes_back_whatever_the_kinds(chunks: list[list[Any]]) -> None:
-    writer, reader = ColumnWriter(), ColumnReader()
-    for chunk in chunks:
-        told = []
-        for value in chunk:
-            kind = Kind.NONE if value is None else Kind.BOOL
-            if value is not None and not isinstance(value, bool):
-                kind = kind_of_int(value, writer.kind)
-            told.append((kind, int(value or 0)))
-            writer.put(*told[-1])
-        names, differences = writer.take()
-        reader.feed(Varints(names), differences)
-        again = []
-        for _ in chunk:
-            number = reader.next()
-            again.append((reader.kind, number))
-        assert again == told
+class OlderRecord(msgspec.Struct, frozen=True, array_like=True, tag="record"):
+    t_ns: int
+    known: int | None
 
 
-@given(some.floats(), some.sampled_from([None, Kind.TENTHS, Kind.KIB_FLOAT]))
-def test_a_float_is_the_very_same(value: float, now: Kind | None) -> None:
-    again = float_of(*number_of_float(value, now))
-    assert again == value or (again != again and value != value)
+INNER = some.builds(Inner, WHOLE, some.none() | FLOAT)
+RECORDS = some.lists(
+    some.builds(
+        Record,
+        t_ns=WHOLE,
+        known=some.none() | WHOLE,
+        running=some.booleans(),
+        share=FLOAT,
+        name=some.text(max_size=5),
+        frames=some.lists(some.text(max_size=5), max_size=3).map(tuple),
+        phases=some.dictionaries(some.text(max_size=3), WHOLE, max_size=2),
+        one=INNER,
+        perhaps=some.none() | INNER,
+        several=some.lists(INNER, max_size=3).map(tuple),
+        later=some.none() | some.integers(0, 3),
+        moments=some.integers(0, 2**64 - 1),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def read(table: Table, packed: Any, count: int, kind: type = Record) -> list[Any]:
+    columns = msgspec.msgpack.decode(msgspec.msgpack.encode(packed), type=list[msgspec.Raw])
+    return [msgspec.convert(row, kind) for row in table.unpack(columns, count)]
+
+
+@given(some.lists(RECORDS, max_size=4))
+def test_records_come_back_chunk_by_chunk(chunks: list[list[Record]]) -> None:
+    writer, reader = Table(Record), Table(Record)
+    for records in chunks:
+        assert read(reader, writer.pack(records), len(records)) == records
+
+
+def record(t_ns: int, share: float = 0.1) -> Record:
+    return Record(t_ns, 7, True, share, "python", ("f", "g"), {}, Inner(1), None, (Inner(2),))
+
+
+def size(packed: Sequence[Any]) -> int:
+    return len(msgspec.msgpack.encode(packed))
+
+
+def test_what_stands_still_costs_nothing_and_a_difference_little() -> None:
+    table = Table(Record)
+    table.pack([record(7_000_000_000_000)])
+    assert table.pack([record(7_000_000_000_000)] * 1_000) == []
+    assert size(table.pack([record(7_000_000_001_000 + 1_000 * at) for at in range(100)])) < 110
+    assert size(table.pack([record(7_000_000_100_000, 50 + at / 10) for at in range(100)])) < 320
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1e17, 0.123, -0.5])
+def test_a_float_is_the_very_same(value: float) -> None:
+    (again,) = read(Table(Record), Table(Record).pack([record(1, value)]), 1)
+    assert again.share == value
+
+
+def test_fields_may_be_appended() -> None:
+    newer = [record(1), record(5)]
+    older = read(Table(OlderRecord), Table(Record).pack(newer), 2, OlderRecord)
+    assert older == [OlderRecord(1, 7), OlderRecord(5, 7)]
 
 
 @pytest.mark.parametrize(
-    ("value", "kind"),
-    [(88.1, Kind.TENTHS), (8.0, Kind.TENTHS), (2048.0, Kind.KIB_FLOAT), (0.123, Kind.FLOAT)],
+    "packed",
+    [
+        [[1, 2, 3]],  # one value too many
+        [[]],
+        [[None, 1]],  # no unit
+        [[1, "x"]],
+        [[2**40, 2**40], "x"],
+        [[1, 1], None, None, None, ["x"], None, None, [[1, -1]]],
+        [[1, 1], None, None, None, ["x"], None, None, [[1, MOST_VALUES]]],
+    ],
 )
-def test_floats_have_the_shortest_kind(value: float, kind: Kind) -> None:
-    assert number_of_float(value, None)[0] is kind
+def test_columns_that_were_made_up_are_refused(packed: list[Any]) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        read(Table(Record), packed, 1)
 
 
-def test_a_column_without_a_kind_is_malformed() -> None:
+def test_a_value_that_is_repeated_is_bounded() -> None:
+    table = Table(Record)
+    big = record(1)
+    big = msgspec.structs.replace(big, frames=tuple(map(str, range(1_000))))
+    read(table, Table(Record).pack([big]), 1)
     with pytest.raises(MalformedError):
-        ColumnReader().next()
+        read(table, [], MOST_VALUES // 20)
+    with pytest.raises(MalformedError):
+        read(table, [], MOST_VALUES)

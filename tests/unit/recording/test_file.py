@@ -1,25 +1,34 @@
 """The file: all of it comes back, little of it is needed, and no bytes do harm."""
 
 import struct
+import tracemalloc
+import zlib
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from gpuwatch.tui.errors import GpuwatchError
 from gpuwatch.tui.model.observations import AnyObservation, Delivered, DumpSeen, StackCount
-from gpuwatch.tui.recording.chunk_reader import ChunkReader
-from gpuwatch.tui.recording.chunk_writer import ChunkWriter
-from gpuwatch.tui.recording.chunks import MOST_VALUES, Chunk, TooLargeError
-from gpuwatch.tui.recording.format import Entry, Looked, MalformedError
+from gpuwatch.tui.model.rounding import kept
+from gpuwatch.tui.recording.chunks import ChunkReader, ChunkWriter
+from gpuwatch.tui.recording.columns import MOST_VALUES
+from gpuwatch.tui.recording.format import (
+    FLUSHED,
+    MOST_CHUNK_BYTES,
+    Entry,
+    Looked,
+    MalformedError,
+    frame,
+)
 from gpuwatch.tui.recording.reader import CRASHED, DAMAGED, Recording
-from gpuwatch.tui.recording.rounding import kept
 from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import HEADER, opened, read, recorded
 from tests.unit.session.making import S, delivered, steps
 
-MOST_KB_A_MINUTE = 60
+MOST_KB_A_MINUTE = 120
 
 
 def entries_of(seconds: float) -> list[Entry]:
@@ -96,35 +105,73 @@ def test_changed_bytes_are_an_error_or_an_early_end(
 
 
 @settings(max_examples=150)
-@given(
-    changes=some.lists(some.tuples(some.floats(0, 1), some.integers(0, 255)), min_size=1),
-    in_noise=some.booleans(),
-)
-def test_a_chunk_that_was_made_up_is_malformed_at_worst(
-    changes: list[tuple[float, int]], in_noise: bool
-) -> None:
-    told, noise = (bytearray(part) for part in ChunkWriter().chunk(entries_of(0.5)))
-    changed = noise if in_noise else told
+@given(changes=some.lists(some.tuples(some.floats(0, 1), some.integers(0, 255)), min_size=1))
+def test_a_chunk_that_was_made_up_is_malformed_at_worst(changes: list[tuple[float, int]]) -> None:
+    data = bytearray(ChunkWriter().pack(entries_of(0.5)))
     for place, byte in changes:
-        changed[int(place * (len(changed) - 1))] = byte
+        data[int(place * (len(data) - 1))] = byte
     try:
-        seen = ChunkReader().entries(Chunk(bytes(told), bytes(noise)))
+        seen = ChunkReader().unpack(bytes(data))
     except MalformedError:
         return
     assert len(seen) <= MOST_VALUES
 
 
-@given(told=some.binary(max_size=200), noise=some.binary(max_size=50))
-def test_any_bytes_at_all_are_malformed_at_worst(told: bytes, noise: bytes) -> None:
+@given(data=some.binary(max_size=200))
+def test_any_bytes_at_all_are_malformed_at_worst(data: bytes) -> None:
     try:
-        ChunkReader().entries(Chunk(told, noise))
+        ChunkReader().unpack(data)
     except MalformedError:
         pass
 
 
+def held_by(data: bytes) -> int:
+    """Most bytes that reading a chunk took."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedError):
+            ChunkReader().unpack(data)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("filler", [b"\x90", b"\x80", b"\xa0", b"\xc0", b"\x00", b"\x91\x00"])
+@pytest.mark.parametrize("where", ["order", "columns", "column", "lengths"])
+def test_a_chunk_that_decodes_to_much_takes_no_memory(filler: bytes, where: str) -> None:
+    count = MOST_CHUNK_BYTES // len(filler) - 100
+    much = b"\xdd" + count.to_bytes(4, "big") + filler * count
+    encode = msgspec.msgpack.encode
+    data = {
+        "order": b"\x92" + much + b"\x80",
+        "columns": b"\x92\x91\x00\x81" + encode("link") + much,
+        "column": b"\x92\x91\x00\x81" + encode("link") + b"\x92\xc0" + much,
+        "lengths": b"\x92\x91\x00\x81" + encode("gpus") + b"\x92\xc0\x91" + much,
+    }[where]
+    assert held_by(data) < 20_000_000
+
+
+def test_small_bytes_that_say_many_rows_take_little() -> None:
+    rows = msgspec.msgpack.encode(([0], {"gpus": [[1, 1], [[1, 10**12]]]}))
+    assert held_by(rows) < 1_000_000
+    order = msgspec.msgpack.encode(([0] * MOST_VALUES, {"processes": []}))
+    assert held_by(order) < 50_000_000
+
+
+def test_a_frame_that_inflates_to_too_much_is_damage(tmp_path: Path) -> None:
+    stream = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    bomb = stream.compress(b"\x00" * 10 * MOST_CHUNK_BYTES) + stream.flush(zlib.Z_SYNC_FLUSH)
+    data = recorded([], ended=False) + frame(bomb.removesuffix(FLUSHED), START)
+    assert len(data) < 100_000
+    tracemalloc.start()
+    assert read(tmp_path, data) == ([], DAMAGED)
+    assert tracemalloc.get_traced_memory()[1] < 5 * MOST_CHUNK_BYTES
+    tracemalloc.stop()
+
+
 def test_what_no_reader_would_take_is_not_written() -> None:
-    with pytest.raises(TooLargeError):
-        ChunkWriter().chunk([delivered(steps(MOST_VALUES // 20, forward_ms=1))])
+    with pytest.raises(OverflowError):
+        ChunkWriter().pack([delivered(steps(MOST_VALUES // 20, forward_ms=1))])
 
 
 @pytest.mark.parametrize(
@@ -145,6 +192,15 @@ def test_what_is_no_recording_is_told_in_three_lines(tmp_path: Path, data: bytes
     assert caught.value.exit_code == 2
 
 
+def test_an_older_recording_has_to_be_made_again(tmp_path: Path) -> None:
+    data = bytearray(recorded([]))
+    data[8] = 1
+    with pytest.raises(GpuwatchError, match="older gpuwatch") as caught:
+        opened(tmp_path, bytes(data))
+    assert "the format has changed" in caught.value.why
+    assert "gpuwatch record" in str(caught.value).splitlines()[2]
+
+
 def test_a_newer_recording_asks_for_a_newer_gpuwatch(tmp_path: Path) -> None:
     data = bytearray(recorded([]))
     data[8] = 9
@@ -158,8 +214,8 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
         Recording(tmp_path / "missing.gpuwatch")
 
 
-def test_a_recording_of_the_first_version_stays_readable() -> None:
-    recording = Recording(Path(__file__).parent / "golden" / "version_1.recording")
+def test_a_recording_of_this_version_stays_readable() -> None:
+    recording = Recording(Path(__file__).parent / "golden" / "version_2.recording")
     entries = list(recording.entries())
     recording.close()
     assert (recording.header, recording.ends_early) == (HEADER, None)
