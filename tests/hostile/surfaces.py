@@ -21,9 +21,8 @@ from gpuwatch.probe.wire.dump import Dump, ThreadStack
 from gpuwatch.tui.discovery.state_page import hello_of, rows_of
 from gpuwatch.tui.errors import GpuwatchError
 from gpuwatch.tui.model.observations import Delivered, is_plausible
-from gpuwatch.tui.recording.format import FRAME, HEADER_CHECK, PREFIX
+from gpuwatch.tui.recording.format import CHECK, FRAME, PREFIX, frame
 from gpuwatch.tui.recording.reader import Recording
-from gpuwatch.tui.recording.recorder import frame
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from tests.processes.monitored import ROOT
@@ -77,7 +76,7 @@ def mended(data: bytes) -> bytes:
         return data
     magic, version, length = PREFIX.unpack_from(data)
     header = data[PREFIX.size : PREFIX.size + length]
-    out = PREFIX.pack(magic, version, length) + header + HEADER_CHECK.pack(zlib.crc32(header))
+    out = PREFIX.pack(magic, version, length) + header + CHECK.pack(zlib.crc32(header))
     at = len(out)
     while at + FRAME.size <= len(data):
         length, _, until_ns = FRAME.unpack_from(data, at)

@@ -16,6 +16,7 @@ from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import screen_text
 from tests.tui.process_states import launched
 from tests.unit.recording.files import HEADER
+from tests.unit.recording.test_recorder import ClockOf
 
 
 def _session(
@@ -179,7 +180,8 @@ def test_a_key_records_and_the_header_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    picture = RecordablePicture(FakeRun(), Tape(), lambda _: HEADER)
+    run = FakeRun()
+    picture = RecordablePicture(run, Tape(), lambda _: HEADER, ClockOf(run))
 
     async def session() -> None:
         app = GpuwatchApp(picture)

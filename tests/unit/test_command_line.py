@@ -5,12 +5,13 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.cli.completion import SCRIPTS, SHELLS
+from gpuwatch.tui.cli.completion import SHELLS, script
 from gpuwatch.tui.cli.main import EPILOG, parser
 
 TYPED = re.compile(r"^  (gpuwatch .*?)(?:  .*)?$")
@@ -52,7 +53,7 @@ def test_so_does_the_whole() -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_script_knows_every_command_and_option(shell: str) -> None:
-    text = (SCRIPTS / f"gpuwatch.{shell}").read_text()
+    text = script(shell)
     for name, command in commands().items():
         assert re.search(rf"\b{name}\b", text)
         for option in command._option_string_actions:
@@ -117,31 +118,38 @@ def asked(*command: str, folder: Path) -> str:
 
 @pytest.mark.parametrize(("line", "offered"), CASES)
 def test_bash_offers_it(folder: Path, line: str, offered: set[str]) -> None:
+    (folder / "completion").write_text(script("bash"))
     words = line.split(" ")
-    script = f"""
-        source {SCRIPTS / "gpuwatch.bash"}
+    text = f"""
+        source completion
         COMP_WORDS=({" ".join(shlex.quote(word) for word in words)}) COMP_CWORD={len(words) - 1}
+        COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)} COMP_TYPE=9
         compopt() {{ :; }}
-        _gpuwatch
+        _shtab_gpuwatch
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
-    said = set(asked("bash", "--norc", "-c", script, folder=folder).split())
+    said = set(asked("bash", "--norc", "-c", text, folder=folder).split())
     assert said >= offered
     if not line.startswith("gpuwatch run"):
-        assert said - {"--help"} == offered
+        assert said == offered or {word for word in said if word[:1] != "-"} == offered
 
 
 @pytest.mark.parametrize(("line", "offered"), CASES)
 def test_fish_offers_it(folder: Path, line: str, offered: set[str]) -> None:
-    script = f"source {SCRIPTS / 'gpuwatch.fish'}; complete -C {shlex.quote(line)}"
-    said = {row.split("\t")[0] for row in asked("fish", "-c", script, folder=folder).splitlines()}
+    (folder / "completion").write_text(script("fish"))
+    text = f"source completion; complete -C {shlex.quote(line)}"
+    said = {row.split("\t")[0] for row in asked("fish", "-c", text, folder=folder).splitlines()}
     assert said >= offered
     if not line.startswith(("gpuwatch run", "gpuwatch replay")):
         assert said == offered
 
 
 def test_zsh_takes_the_script(folder: Path) -> None:
-    script = f"autoload -Uz compinit; compinit -u -D; source {SCRIPTS / 'gpuwatch.zsh'}"
-    assert asked("zsh", "-f", "-c", f"{script}; print $_comps[gpuwatch]", folder=folder) == (
-        "_gpuwatch\n"
-    )
+    (folder / "completion").write_text(script("zsh"))
+    text = "autoload -Uz compinit; compinit -u -D; source ./completion; print $_comps[gpuwatch]"
+    assert asked("zsh", "-f", "-c", text, folder=folder) == "_shtab_gpuwatch\n"
+
+
+def test_no_other_command_loads_what_writes_the_scripts() -> None:
+    code = "import sys, gpuwatch.tui.cli.main as m; m.parser(); sys.exit('shtab' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,14 +1,16 @@
-"""`gpuwatch completion SHELL`: the script that completes gpuwatch's words in a shell."""
+"""`gpuwatch completion SHELL`: the script that completes gpuwatch's words in a shell (shtab)."""
 
 import argparse
-from pathlib import Path
 from typing import Any, Final
 
 from .options import Manual, examples
 from .output import write_lines
 
-SCRIPTS: Final = Path(__file__).resolve().parent.parent / "completion"
 SHELLS: Final = ("bash", "zsh", "fish")
+_LIST_PIDS: Final = "gpuwatch ls --json 2>/dev/null | awk -F '[:,]' '{ print $4 + 0 }'"
+_LIST_DEMOS: Final = "gpuwatch demo --list"
+_FIRST: Final = "2>/dev/null | awk 'NR > 1 { print $1 }'"
+"""The first word of every line but the heading."""
 
 
 def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -32,6 +34,44 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
-    text = (SCRIPTS / f"gpuwatch.{arguments.shell}").read_text(encoding="utf-8")
-    write_lines(text.splitlines())
+    write_lines(script(arguments.shell).splitlines())
     return 0
+
+
+def script(shell: str) -> str:
+    """The script for one of `SHELLS`."""
+    import shtab
+
+    from .main import parser
+
+    completed: dict[str, Any] = {
+        "pid": _listed("pids", _LIST_PIDS, _LIST_PIDS),
+        "name": _listed("demos", f"{_LIST_DEMOS} {_FIRST}", f"{_LIST_DEMOS} --gpu {_FIRST}"),
+        "file": shtab.glob("*.gpuwatch"),
+        "output": shtab.FILE,
+        "command": shtab.FILE,
+    }
+    top = parser()
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for argument in (
+                one for command in action.choices.values() for one in command._actions
+            ):
+                if argument.dest in completed:
+                    argument.complete = completed[argument.dest]  # type: ignore[attr-defined]
+    return str(shtab.complete(top, shell))
+
+
+def _listed(noun: str, words: str, with_gpu: str) -> dict[str, Any]:
+    """What shtab calls to complete an argument by a command's output; another with `--gpu`."""
+    name = f"_gpuwatch_{noun}"
+    choose = 'case " {line} " in *" --gpu "*) {with_gpu} ;; *) {words} ;; esac'
+    bash = choose.format(line="${COMP_WORDS[*]}", with_gpu=with_gpu, words=words)
+    zsh = choose.format(line="${words[*]}", with_gpu=with_gpu, words=words)
+    fish = f"if contains -- --gpu (commandline -opc); {with_gpu}; else; {words}; end"
+    preamble = {
+        "bash": f'{name}() {{ compgen -W "$({bash})" -- "$1"; }}',
+        "zsh": f'{name}() {{ local -a found; found=(${{(f)"$({zsh})"}}); compadd -a found; }}',
+        "fish": f"function {name}; {fish}; end",
+    }
+    return {"bash": name, "zsh": name, "fish": f"({name})", "preamble": preamble}

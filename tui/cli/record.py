@@ -18,7 +18,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "record",
         help="write down everything that is seen of a process",
         description="Record a process until it ends, or until ctrl-c. `gpuwatch replay` plays it. "
-        "About 50 KB a minute.",
+        "About 100 KB a minute.",
         epilog=examples(
             ("gpuwatch record 48213 -o run.gpuwatch", "until it ends, or ctrl-c"),
             ("gpuwatch record 48213 -o run.gpuwatch --duration 600", "ten minutes"),

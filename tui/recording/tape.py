@@ -37,7 +37,7 @@ class Tape:
         self._held: deque[Entry] = deque()
         self._rows = 0
         self._standing: dict[Hashable, Entry] = {}
-        """The last of each kind that was forgotten, as are the loaders and the settings."""
+        """The last forgotten of each kind, as are the loaders and the settings."""
         self._loaders: dict[int, Loader] = {}
         self._settings: Settings | None = None
         self._sink: Callable[[Entry], None] | None = None

@@ -116,8 +116,27 @@ def test_a_file_that_is_there_is_not_replaced_unless_told(tmp_path: Path) -> Non
     assert path.read_bytes() == b"precious"
 
 
+class ClockOf:
+    """The clock of a made-up run: a real one may be behind it, on a machine that just started."""
+
+    def __init__(self, run: FakeRun) -> None:
+        self._run = run
+
+    def now_ns(self) -> int:
+        """The run's."""
+        return self._run.now_ns
+
+    def now_unix(self) -> float:
+        """Some time."""
+        return 1.8e9
+
+    def own_cpu_ns(self) -> int:
+        """None was used."""
+        return 0
+
+
 def recordable(tape: Tape) -> RecordablePicture:
-    return RecordablePicture(FakeRun(), tape, header)
+    return RecordablePicture(FakeRun(), tape, header, ClockOf(FakeRun()))
 
 
 @pytest.mark.parametrize(
