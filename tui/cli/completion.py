@@ -45,7 +45,7 @@ def script(shell: str) -> str:
     from .main import parser
 
     completed: dict[str, Any] = {
-        "pid": _listed("pids", _LIST_PIDS, _LIST_PIDS),
+        "pid": _listed("pids", _LIST_PIDS),
         "name": _listed("demos", f"{_LIST_DEMOS} {_FIRST}", f"{_LIST_DEMOS} --gpu {_FIRST}"),
         "file": shtab.glob("*.gpuwatch"),
         "output": shtab.FILE,
@@ -58,13 +58,14 @@ def script(shell: str) -> str:
                 one for command in action.choices.values() for one in command._actions
             ):
                 if argument.dest in completed:
-                    argument.complete = completed[argument.dest]  # type: ignore[attr-defined]
+                    argument.complete = completed[argument.dest]
     return str(shtab.complete(top, shell))
 
 
-def _listed(noun: str, words: str, with_gpu: str) -> dict[str, Any]:
+def _listed(noun: str, words: str, with_gpu: str | None = None) -> dict[str, Any]:
     """What shtab calls to complete an argument by a command's output; another with `--gpu`."""
     name = f"_gpuwatch_{noun}"
+    with_gpu = with_gpu or words
     choose = 'case " {line} " in *" --gpu "*) {with_gpu} ;; *) {words} ;; esac'
     bash = choose.format(line="${COMP_WORDS[*]}", with_gpu=with_gpu, words=words)
     zsh = choose.format(line="${words[*]}", with_gpu=with_gpu, words=words)

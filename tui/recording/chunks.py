@@ -57,10 +57,10 @@ class ChunkReader:
                 for place, (tag, columns) in enumerate(chunk.tables.items())
             ]
             entries = [msgspec.convert(next(rows[place]), Entry) for place in chunk.order]
+            for entry in entries:
+                impossible = isinstance(entry, Delivered) and not is_plausible(entry.batch)
+                if impossible or not 0 <= entry.t_ns < LATEST_NS:
+                    raise MalformedError("figures that no run can have")
+            return entries
         except (ValueError, LookupError, OverflowError) as error:
             raise MalformedError(str(error)) from None
-        for entry in entries:
-            impossible = isinstance(entry, Delivered) and not is_plausible(entry.batch)
-            if impossible or not 0 <= entry.t_ns < LATEST_NS:
-                raise MalformedError("figures that no run can have")
-        return entries

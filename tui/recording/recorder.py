@@ -75,10 +75,7 @@ class Recorder:
     def __init__(
         self, path: Path, tape: Tape, header: Callable[[int | None], Header], overwrite: bool
     ) -> None:
-        """`header` is called on the recorder's thread, with the time at which the tape begins.
-
-        A file that exists already is a fault, unless `overwrite`.
-        """
+        """`header` gets the time at which the tape begins. Without `overwrite` a file is a fault."""
         self.path = path
         self.fault: str | None = None
         """Why nothing is written any more."""
