@@ -75,7 +75,7 @@ class Recorder:
     def __init__(
         self, path: Path, tape: Tape, header: Callable[[int | None], Header], overwrite: bool
     ) -> None:
-        """`header` gets the time at which the tape begins. Without `overwrite` a file is a fault."""
+        """`header` gets the time the tape begins at. An existing file needs `overwrite`."""
         self.path = path
         self.fault: str | None = None
         """Why nothing is written any more."""
