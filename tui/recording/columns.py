@@ -175,7 +175,7 @@ def _column(field: FieldInfo) -> Column | Rows:
     hints = get_args(field.type) if isinstance(field.type, UnionType) else (field.type,)
     (hint,) = (hint for hint in hints if hint is not NoneType)
     item = next(iter(get_args(hint)), hint)
-    if issubclass(item, msgspec.Struct):
+    if isinstance(item, type) and issubclass(item, msgspec.Struct):
         listed = item is not hint
         return Rows(item, listed, usually=int(not listed and len(hints) == 1))
     if hint is float:
