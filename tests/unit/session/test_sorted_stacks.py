@@ -11,7 +11,7 @@ from gpuwatch.tui.session.stacks_by_gpu_state import (
     GpuInterval,
     Idleness,
     SortedStacks,
-    sorted_by,
+    sort_chunk,
     state_of,
     threads_of,
     waits_on_gpu,
@@ -117,7 +117,7 @@ def test_without_a_gpu_the_steps_tell_when_the_host_waits() -> None:
 def test_samples_are_sorted_by_the_known_idle_stretches() -> None:
     known = Idleness((), readings(*[0.0] * 5, *[98.0] * 5))
     seen = chunk({WAIT: bits_of(range(10)), SPIN: bits_of(range(10, 20))})
-    sorting = sorted_by(known, seen, settled=True)
+    sorting = sort_chunk(known, seen, settled=True)
     assert sorting.idle == bits_of(range(10))
     assert sorting.busy == bits_of(range(10, 20))
 
@@ -125,7 +125,7 @@ def test_samples_are_sorted_by_the_known_idle_stretches() -> None:
 def test_an_estimated_time_counts_only_if_the_gpu_had_not_changed_since() -> None:
     known = Idleness((), readings(*[0.0] * 3, *[98.0] * 2, *[0.0] * 5))
     seen = chunk({WAIT: bits_of(range(20))}, seen=bits_of([0, 8]))
-    sorting = sorted_by(known, seen, settled=True)
+    sorting = sort_chunk(known, seen, settled=True)
     # Seen at 25 ms: idle until 300. Seen at 425 ms: busy until 500, and what comes later is open.
     assert sorting.idle == bits_of(range(6))
     assert sorting.busy == bits_of([8, 9])
