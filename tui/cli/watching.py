@@ -10,7 +10,7 @@ from .output import width, write_lines
 
 READ_EVERY_S: Final = 0.1
 JSON_EVERY_NS: Final = 600_000_000
-"""At least one line a second is promised; there is a snapshot every 200 ms, which may come a turn
+"""At least one line a second is promised; there is a snapshot every 250 ms, which may come a turn
 of the collector late and be read READ_EVERY_S later."""
 ONCE_S: Final = 30.0
 """How long `--once` waits for a verdict."""
@@ -26,7 +26,7 @@ class Face(Protocol):
     """One way to say what is seen."""
 
     def show(self, snapshot: Snapshot) -> None:
-        """A new snapshot, five times a second."""
+        """A new snapshot, four times a second."""
 
     def last(self, snapshot: Snapshot) -> None:
         """The last one."""

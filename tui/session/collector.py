@@ -36,9 +36,9 @@ class Source(Protocol):
 
 OWN_CPU_EVERY_NS: Final = 1_000_000_000
 LONGEST_SLEEP_S: Final = 0.25
-PUBLISH_NS: Final = 200_000_000
-"""Between two snapshots while somebody reads them: a screen draws four a second. Sources are asked
-every 100 ms, so this wakes the thread for nothing more."""
+PUBLISH_NS: Final = 250_000_000
+"""Between two snapshots while somebody reads them: a screen draws four a second. They come with the
+next turn after it, which the sources have every 100 ms: nothing wakes the thread for them alone."""
 STOPPED_NS: Final = 3_000_000_000
 """So long without a turn, this process was stopped (Ctrl-Z)."""
 CATCH_UP_NS: Final = 600_000_000

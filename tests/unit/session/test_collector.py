@@ -205,13 +205,13 @@ def test_a_turn_that_comes_late_does_not_delay_the_next_verdict() -> None:
     assert watched.judged_ms == [0, 1_090, 2_010, 3_050, 4_020]
 
 
-def test_who_reads_gets_five_snapshots_a_second_and_who_does_not_one() -> None:
+def test_who_reads_gets_four_snapshots_a_second_and_who_does_not_one() -> None:
     watched = Watched()
     watched.turn_until(2_000)
-    assert [one.t_ns // MS for one in watched.published] == list(range(0, 2_001, 200))
+    assert [one.t_ns // MS for one in watched.published] == list(range(0, 2_001, 250))
     watched.is_read = False
     watched.turn_until(4_000)
-    assert [one.t_ns // MS for one in watched.published][11:] == [3_000, 4_000]
+    assert [one.t_ns // MS for one in watched.published][9:] == [3_000, 4_000]
 
 
 def test_a_run_that_ended_is_judged_once_more_and_at_once() -> None:
