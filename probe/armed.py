@@ -1,5 +1,6 @@
 """An armed process: its state page and its publisher, from the first mark to the end."""
 
+from .descriptors import check_address_space
 from .fuse import Fuse
 from .identity import Identity, identify, start_ticks
 from .publish import Publisher
@@ -16,6 +17,7 @@ class Armed:
     """Raises OSError where no page can be made."""
 
     def __init__(self, recorder: Recorder, fuse: Fuse) -> None:
+        check_address_space()
         self._fuse = fuse
         self._identity = _identity(start_ticks())
         self._page = StatePage(self._identity.as_json(page.HELLO_BYTES))

@@ -12,6 +12,21 @@ SPARE: Final = 32
 """So many stay free for the run, or the probe opens nothing."""
 
 
+SPARE_BYTES: Final = 512 * 1024 * 1024
+"""Of address space, where that is limited: a thread reserves 72 MB of it, nearly all unused."""
+
+
+def check_address_space() -> None:
+    """Raises OSError where the run is near a limit of it."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return
+    with open("/proc/self/statm", "rb") as statm:
+        taken = int(statm.read().split()[0]) * resource.getpagesize()
+    if taken + SPARE_BYTES > limit:
+        raise OSError("the address space is short (ulimit -v)")
+
+
 class NoneSpare(OSError):
     """The run is near its limit of descriptors."""
 

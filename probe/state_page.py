@@ -7,6 +7,7 @@ import mmap
 import os
 from typing import TYPE_CHECKING
 
+from .descriptors import check_spare, identity_of
 from .wire import page
 
 if TYPE_CHECKING:
@@ -15,14 +16,20 @@ if TYPE_CHECKING:
     from .rows import Step
 
 
+_kept: list[mmap.mmap] = []
+
+
 class StatePage:
     """A memfd, mapped. Raises OSError where the system has none."""
 
     def __init__(self, hello: bytes) -> None:
         fd = os.memfd_create(page.NAME, os.MFD_CLOEXEC)
         try:
+            check_spare(fd)
             os.ftruncate(fd, page.SIZE)
             self._map = mmap.mmap(fd, page.SIZE)
+            self._file = identity_of(fd)
+            self._fd = self._own_descriptor(fd)
         finally:
             os.close(fd)  # the mapping holds a descriptor of its own, which is the one to be found
         self.words: memoryview[int] = memoryview(self._map)[: page.WORDS * 8].cast("Q")
@@ -67,4 +74,14 @@ class StatePage:
         """Say how it ended and take the page away. Nobody may write words any more."""
         self.words[page.WORD_STATE] = state
         self.words.release()
-        self._map.close()
+        if identity_of(self._fd) == self._file:
+            self._map.close()
+        else:
+            _kept.append(self._map)  # it would close what is another file's by now
+
+    def _own_descriptor(self, made: int) -> int:
+        """The mapping's, which it keeps to itself: the lowest that was free after `made`."""
+        for number in range(3, made + 64):
+            if number != made and identity_of(number) == self._file:
+                return number
+        return -1

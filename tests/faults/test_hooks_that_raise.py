@@ -14,10 +14,10 @@ BREAKING: Final = """
     import contextlib, io, itertools, threading
     from unittest.mock import patch
     import gpuwatch.probe.serve
-    from gpuwatch.probe import api, armed, fuse, installed, loaders
-    from gpuwatch.probe import publish, recorder, timeline, wrapped
-    from gpuwatch.probe.hooks import backward, checkpoint, compilation
-    from gpuwatch.probe.hooks import dataloader, optimizer, tracing
+    from gpuwatch.probe import api, armed, fuse, installed, loaders, publish, recorder
+    from gpuwatch.probe import timeline, wrapped
+    from gpuwatch.probe.hooks import backward, checkpoint, compilation, dataloader
+    from gpuwatch.probe.hooks import optimizer, tracing
     from gpuwatch.probe.device import stamper
     from gpuwatch.probe.settings import glance
     from torch._dynamo.callback import callback_handler
@@ -142,7 +142,7 @@ def test_a_fault_while_it_is_watched_is_shown(tmp_path: Path, broken: str) -> No
         raise ValueError("broken on purpose")
     print("waiting", flush=True)
     sys.stdin.readline()
-    gpuwatch.probe.serve.{broken} = breaks
+    probe.serve.{broken} = breaks
     print(train(), flush=True)
     sys.stdin.readline()
     """
