@@ -21,7 +21,7 @@ from .thresholds.hysteresis import (
     MOST_CONFIDENT,
     QUIET_STEPS,
 )
-from .window import RunFacts, SampleWindow, Window, WindowT
+from .window import SampleWindow, Window, WindowT
 
 
 class Engine:
@@ -66,7 +66,7 @@ class Engine:
         if book is not self._book:
             self._begin_anew(book)
         growth = self._memory.update(window)
-        verdict = self._present(window, book, growth)
+        verdict: Verdict = self._present(window, book, growth)
         before, now = self._verdict, verdict.finding
         if before is not None and (before.finding.kind, before.finding.sub) == (now.kind, now.sub):
             since = before.since_step, before.since_ns
@@ -130,7 +130,7 @@ class Engine:
         sure = 0.0 if limit.kind == "incomplete" else confidence_in_none(seen, window)
         return _verdict(limit, sure, seen, growth, window)
 
-    def _is_fresh(self, window: RunFacts) -> bool:
+    def _is_fresh(self, window: Window) -> bool:
         """Nothing was known, or the window was cut at a change of pace."""
         start_ns, spans = window.spans[0].start_ns, len(window.spans)
         before, self._judged = self._judged, (start_ns, spans)
@@ -144,7 +144,7 @@ def _verdict(
     confidence: float,
     seen: Sequence[Finding],
     growth: Sequence[Finding],
-    window: RunFacts,
+    window: Window,
 ) -> Verdict:
     """On the window's steps or samples."""
     others = sorted(
@@ -163,7 +163,7 @@ def _verdict(
 
 
 def _state(
-    finding: Finding, confidence: float, contributors: tuple[Finding, ...], window: RunFacts
+    finding: Finding, confidence: float, contributors: tuple[Finding, ...], window: Window
 ) -> Verdict:
     return Verdict(
         finding=finding,

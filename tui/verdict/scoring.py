@@ -23,7 +23,7 @@ from .thresholds.hysteresis import (
     UPDATE_SAVES,
     WARNING_SHARE,
 )
-from .window import RunFacts
+from .window import Window
 
 
 def speedup_of(share: float, floor: float = 0.0) -> float:
@@ -125,7 +125,7 @@ def beats(one: Finding, other: Finding) -> float:
     return probability_above(recoverable(one), spread_of(one), recoverable(other), spread_of(other))
 
 
-def confidence_in_cause(top: Finding, others: Iterable[Finding], window: RunFacts) -> float:
+def confidence_in_cause(top: Finding, others: Iterable[Finding], window: Window) -> float:
     """For a cause that holds: that it is above 5 % and above every other."""
     sure = probability_above(top.share or 0.0, spread_of(top), ENTER_LOW)
     for other in others:
@@ -134,7 +134,7 @@ def confidence_in_cause(top: Finding, others: Iterable[Finding], window: RunFact
     return sure * evidence_factor(window) * window.attributed
 
 
-def confidence_in_none(others: Iterable[Finding], window: RunFacts) -> float:
+def confidence_in_none(others: Iterable[Finding], window: Window) -> float:
     """For the verdict that nothing is wrong: that no cause is above 10 %, and none has been missed.
 
     The error of a wait that comes in bursts grows as the root of its share, so a small share that
@@ -149,7 +149,7 @@ def confidence_in_none(others: Iterable[Finding], window: RunFacts) -> float:
     return sure * evidence_factor(window) * window.attributed
 
 
-def evidence_factor(window: RunFacts) -> float:
+def evidence_factor(window: Window) -> float:
     """What the missing signals cost. On a CPU-only run the host clock is the truth."""
     blind = window.gpu_present and on_device(window) is None
     factor = EVIDENCE_HOST_ONLY_ON_GPU if blind else 1.0
@@ -162,7 +162,7 @@ def evidence_factor(window: RunFacts) -> float:
     return factor
 
 
-def missing_of(window: RunFacts) -> tuple[MissingSignal, ...]:
+def missing_of(window: Window) -> tuple[MissingSignal, ...]:
     """Signals that could not be had, by their sources and by what the window lacks."""
     missing = list(window.missing)
 
@@ -186,7 +186,7 @@ def missing_of(window: RunFacts) -> tuple[MissingSignal, ...]:
     return tuple(dict.fromkeys(missing))
 
 
-def _others_unknown(window: RunFacts) -> bool:
+def _others_unknown(window: Window) -> bool:
     """Others hold a context on the GPU, and their use of it is unknown."""
     activity = window.activity
     return activity is not None and activity.others > 0 and activity.others_sm is None

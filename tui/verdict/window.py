@@ -1,9 +1,8 @@
 """What rules judge: a window of steps, or of stack samples. Plain values, no clock, no device."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import ClassVar, Literal, Protocol, TypeVar
 
 from ...probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
 from .findings import MissingSignal
@@ -241,7 +240,7 @@ MemoryUnit = Literal["steps", "s"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts(ABC):
+class RunFacts:
     """What both kinds of window know of a run. Fields that only a probe delivers are empty without
     one."""
 
@@ -297,45 +296,12 @@ class RunFacts(ABC):
         """By its moment, so that results can be cached per window: rows hold dictionaries."""
         return hash(self.now_ns)
 
-    @property
-    @abstractmethod
-    def spans(self) -> Sequence[TimeSpan]:
-        """Its steps or samples, oldest first."""
-
-    @property
-    @abstractmethod
-    def observed(self) -> int:
-        """How many steps or samples it holds."""
-
-    @property
-    @abstractmethod
-    def attributed(self) -> float:
-        """Share of the time that phases explain, 0 to 1."""
-
-    @property
-    @abstractmethod
-    def sees_loading(self) -> bool:
-        """A fetch, or a wait for data, was seen."""
-
-    @property
-    @abstractmethod
-    def unmoved_s(self) -> float:
-        """How long the training thread has been where it is; 0 where that is not known."""
-
-    @property
-    @abstractmethod
-    def memory_unit(self) -> MemoryUnit:
-        """What memory points count in (`MemoryPoint.step`)."""
-
-    @property
-    @abstractmethod
-    def memory_unit_hours(self) -> float:
-        """How long one such unit takes."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepWindow(RunFacts):
     """Recent steps of a run with a probe, oldest first, warm-up excluded."""
+
+    memory_unit: ClassVar[MemoryUnit] = "steps"
 
     steps: tuple[Step, ...]
     """At most WINDOW_ROWS, all after the warm-up and after the last change point."""
@@ -377,13 +343,8 @@ class StepWindow(RunFacts):
         return 0.0 if self.open_step is None else self.open_step.age_s
 
     @property
-    def memory_unit(self) -> MemoryUnit:
-        """Steps."""
-        return "steps"
-
-    @property
     def memory_unit_hours(self) -> float:
-        """The mean step of the window."""
+        """Of `memory_unit`: the mean step of the window."""
         total = spent(self.steps)
         return total.wall_ns / max(1, total.steps) / 3.6e12
 
@@ -391,6 +352,8 @@ class StepWindow(RunFacts):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleWindow(RunFacts):
     """Recent stack samples of a run without a probe."""
+
+    memory_unit: ClassVar[MemoryUnit] = "s"
 
     samples: tuple[SampleSpan, ...]
     sampled: Sampled
@@ -423,15 +386,10 @@ class SampleWindow(RunFacts):
         return 0.0 if self.sampled.still is None else self.sampled.still.age_s
 
     @property
-    def memory_unit(self) -> MemoryUnit:
-        """Seconds: no step is seen."""
-        return "s"
-
-    @property
     def memory_unit_hours(self) -> float:
-        """A second."""
+        """Of `memory_unit`."""
         return 1 / 3600
 
 
 Window = StepWindow | SampleWindow
-WindowT = TypeVar("WindowT", bound=RunFacts)
+WindowT = TypeVar("WindowT", StepWindow, SampleWindow)

@@ -19,7 +19,7 @@ from ..thresholds.memory import (
     URGENT_SPANS,
     URGENT_STEPS,
 )
-from ..window import MemoryPoint, MemoryUnit, RunEvent, RunFacts
+from ..window import MemoryPoint, MemoryUnit, RunEvent, RunFacts, Window
 from .growth import Growth, growth
 
 
@@ -36,7 +36,7 @@ class MemoryPlace:
     """What it could grow to; None: not known."""
 
 
-def of_tensors(window: RunFacts) -> MemoryPlace:
+def of_tensors(window: Window) -> MemoryPlace:
     """The device's, as PyTorch's allocator counts it."""
     points = [
         MemoryPoint(one.step, one.t_ns, one.allocated if one.lowest is None else one.lowest)
@@ -49,13 +49,13 @@ def of_tensors(window: RunFacts) -> MemoryPlace:
     return MemoryPlace("GPU", "tensors", "hook", _warm(points, window), limit)
 
 
-def of_the_process(window: RunFacts) -> MemoryPlace:
+def of_the_process(window: Window) -> MemoryPlace:
     """The training process's."""
     points = _warm(window.memory, window)
     return MemoryPlace("host", "the training process", "proc", points, window.memory_limit_bytes)
 
 
-def of_workers(window: RunFacts) -> MemoryPlace:
+def of_workers(window: Window) -> MemoryPlace:
     """Its DataLoader workers' together."""
     points, limit = _warm(window.worker_memory, window), window.memory_limit_bytes
     if limit is not None and points and window.memory:
@@ -71,7 +71,7 @@ def readings(window: RunFacts) -> list[GpuMemory]:
     return [one for one in window.gpu_memory if one.device == device]
 
 
-def _warm(points: Sequence[MemoryPoint], window: RunFacts) -> list[MemoryPoint]:
+def _warm(points: Sequence[MemoryPoint], window: Window) -> list[MemoryPoint]:
     return [point for point in points if point.step > window.warm_step]
 
 
@@ -133,7 +133,7 @@ def time_left(left: Exhaustion) -> str:
     return f"{number} to {last}" if last.endswith(f" {unit}") else f"{first} to {last}"
 
 
-def exhaustion(place: MemoryPlace, grown: Growth, window: RunFacts) -> Exhaustion | None:
+def exhaustion(place: MemoryPlace, grown: Growth, window: Window) -> Exhaustion | None:
     """None where the limit is not known, or nothing is sure to grow."""
     if place.limit_bytes is None or grown.slope.high <= 0:
         return None
@@ -142,7 +142,7 @@ def exhaustion(place: MemoryPlace, grown: Growth, window: RunFacts) -> Exhaustio
     return Exhaustion(room / grown.slope.high, latest, window.memory_unit_hours)
 
 
-def _height(place: MemoryPlace, grown: Growth, window: RunFacts) -> int:
+def _height(place: MemoryPlace, grown: Growth, window: Window) -> int:
     """What a step needs at its height. The allocator's maximum is one since the start: it is recent
     only if it rose while the memory grew."""
     since = grown.blocks.lows[0].step

@@ -7,7 +7,7 @@ from ....probe.wire.messages import GpuMemory
 from ..findings import Finding
 from ..rules.memory_growth import fragmentation, memory_growth
 from ..thresholds.memory import MEMORY_RETEST_SHARE, MEMORY_RETEST_STEPS, MEMORY_TIMES
-from ..window import MemoryPoint, RunFacts
+from ..window import MemoryPoint, Window
 from .trends import (
     MemoryPlace,
     MemoryTrend,
@@ -24,7 +24,7 @@ FIRST: Final = ("leak", "fragmentation", "growth")
 """The order of reports."""
 
 _Series = Sequence[GpuMemory] | Sequence[MemoryPoint]
-_PlaceOf = Callable[[RunFacts], MemoryPlace]
+_PlaceOf = Callable[[Window], MemoryPlace]
 
 
 class MemoryWatch:
@@ -35,7 +35,7 @@ class MemoryWatch:
         self._workers = _Growing("workers")
         self._pieces = _Pieces()
 
-    def update(self, window: RunFacts) -> tuple[Finding, ...]:
+    def update(self, window: Window) -> tuple[Finding, ...]:
         """All present findings, the worst first; at a tie the device's before the host's."""
         found = [self._pieces.update(window)]
         found.append(self._tensors.update(window.gpu_memory, of_tensors, window))
@@ -79,7 +79,7 @@ class _Growing:
         """Once confirmed it stays one while it grows and nothing was given back."""
         self._finding: Finding | None = None
 
-    def update(self, series: _Series, place_of: _PlaceOf, window: RunFacts) -> Finding | None:
+    def update(self, series: _Series, place_of: _PlaceOf, window: Window) -> Finding | None:
         """The finding after this window; the memory's place is worked out when a test is due."""
         if not series or not _is_due(series[0].step, series[-1].step, self._tested_step, window):
             return self._finding
@@ -113,7 +113,7 @@ class _Pieces:
         self._tested_step = -1
         self._finding: Finding | None = None
 
-    def update(self, window: RunFacts) -> Finding | None:
+    def update(self, window: Window) -> Finding | None:
         """The finding after this window."""
         series = window.gpu_memory
         if series and _is_due(series[0].step, series[-1].step, self._tested_step, window):
@@ -127,7 +127,7 @@ class _Pieces:
         return self._finding
 
 
-def _is_due(first: int, last: int, tested: int, window: RunFacts) -> bool:
+def _is_due(first: int, last: int, tested: int, window: Window) -> bool:
     """Between steps: every 25; sooner while few are known, so that long steps get a word early."""
     if last <= window.warm_step:
         return False

@@ -9,12 +9,12 @@ from ..memory.growth import Growth, onset
 from ..memory.trends import Exhaustion, MemoryPlace, exhaustion, readings, time_left
 from ..scoring import state
 from ..thresholds.memory import EARLY_STEPS, MEMORY_STEPS, SPLIT_ALLOCS, SPLIT_AT_PEAK, SPLIT_SHARE
-from ..window import MemoryUnit, RunFacts
+from ..window import MemoryUnit, Window
 
 # GPU memory in pieces: blocks partly in use, so that the allocator asks the device again.
 
 
-def fragmentation(window: RunFacts) -> Finding | None:
+def fragmentation(window: Window) -> Finding | None:
     """A fifth of what is held lies free between tensors, and requests go to the device after the
     warm-up all the same: the pieces are too small for them. Where requests had to empty the cache,
     a tenth of what was ever held is enough: so much was free even when the most was in use."""
@@ -65,7 +65,7 @@ def _asked(before: int | None, now: int | None) -> int | None:
     return None if before is None or now is None else now - before
 
 
-def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: RunFacts) -> Finding:
+def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: Window) -> Finding:
     """`growth` is provisional; `leak` is growth that went on, or that will fill the memory soon.
     Only then is the time until it is full given."""
     left = exhaustion(place, grown, window)
@@ -91,7 +91,7 @@ def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: RunFact
     )
 
 
-def _rise(place: MemoryPlace, grown: Growth, window: RunFacts) -> Evidence:
+def _rise(place: MemoryPlace, grown: Growth, window: Window) -> Evidence:
     first, last = grown.blocks.lows[0], grown.blocks.lows[-1]
     text = f"{place.whose}: {mib(first.bytes)} to {mib(last.bytes)} "
     text += f"over {last.step - first.step:,} {window.memory_unit}"
