@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import sin
 
-from gpuwatch.probe.wire.messages import Hello, Step
+from gpuwatch.probe.wire.messages import SCHEMA, Hello, Step
 from gpuwatch.tui.model.observations import GpuUse, ProcessUse
 from gpuwatch.tui.model.provider import Frame
 from gpuwatch.tui.model.snapshot import (
@@ -46,7 +46,7 @@ PHASES = (
 START = 1_000 * S
 
 HELLO = Hello(
-    schema=1,
+    schema=SCHEMA,
     pid=48213,
     start_ticks=1,
     started_unix=1.8e9,
