@@ -16,7 +16,6 @@ from tests.tui.fake_run import FakeRun, S
 from tests.tui.golden_text import screen_text
 from tests.tui.process_states import launched
 from tests.unit.recording.files import HEADER
-from tests.unit.recording.test_recorder import ClockOf
 
 
 def _session(

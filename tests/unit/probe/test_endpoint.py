@@ -186,8 +186,8 @@ def test_a_thousand_connections_that_stay(served: Served, monkeypatch: pytest.Mo
             except BlockingIOError:
                 time.sleep(0.001)
         assert len(served.endpoint._peers) <= MOST_CONNECTIONS
-    with peer(served) as one:
-        assert answered(one) == b"hello"
+    with peer(served) as late:
+        assert answered(late) == b"hello"
 
 
 def test_a_seventeenth_takes_the_place_of_one_that_is_silent(
