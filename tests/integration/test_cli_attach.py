@@ -75,9 +75,11 @@ def test_without_a_terminal_the_screen_becomes_plain_and_says_why(tmp_path: Path
 def test_the_end_of_the_process_is_told_and_is_a_normal_end(
     tmp_path: Path, face: str, kill: bool, how: str
 ) -> None:
-    steps = 100_000 if kill else 150
+    steps = 100_000 if kill else 400
     with toy(tmp_path, steps) as target, started("attach", str(target.pid), face) as monitor:
-        time.sleep(1.5)
+        assert monitor.stdout is not None
+        monitor.stdout.readline()
+        time.sleep(1.0)
         if kill:
             target.kill()
         target.wait(20)
