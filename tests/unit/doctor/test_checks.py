@@ -103,7 +103,7 @@ def test_lost_messages_and_silence() -> None:
     lost = replace(LIVE, status=replace(LIVE.status, lost_messages=12))
     assert one("socket", FACTS, lost).state == "partly"
     silent = replace(LIVE, status=replace(LIVE.status, state="silent", freshness_s=42.0))
-    assert "no message for 42s" in one("socket", FACTS, silent).says
+    assert "no message for 42 s" in one("socket", FACTS, silent).says
 
 
 def test_the_drivers_faults() -> None:
@@ -166,7 +166,7 @@ def test_a_quota_and_a_limit() -> None:
     assert one("cores", facts).says == "2.50 may be used, of 16 in the machine"
     check = one("cgroup", facts)
     assert check.state == "partly"
-    assert "a CPU quota of 2.50 cores and a memory limit of 32.0 GiB" in check.says
+    assert "a CPU quota of 2.50 cores and a memory limit of 32 GiB" in check.says
     assert "340 of 1,000 periods (34%)" in check.says
     assert one("cgroup", replace(facts, cores=replace(tight, quota_cut=3))).state == "ok"
 
