@@ -200,7 +200,7 @@ def test_a_damaged_end(tmp_path: Path, hand: Hand, size: tuple[int, int]) -> Non
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         hand.ns = 60 * S
         text = await text_after(app, pilot)
-        assert "REPLAY 0:08 of 0:08 ■ over: the rest of the file is damaged" in header(text)
+        assert "REPLAY 0:09 of 0:09 ■ over: the rest of the file is damaged" in header(text)
         assert "loader_wor" in header(text)
         assert_golden(f"time_replay_damaged_{size[0]}x{size[1]}", text)
 

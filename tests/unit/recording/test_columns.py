@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from gpuwatch.tui.recording.columns import MOST_VALUES, Table
@@ -58,7 +58,7 @@ RECORDS = some.lists(
         moments=some.integers(0, 2**64 - 1),
     ),
     min_size=1,
-    max_size=6,
+    max_size=4,
 )
 
 
@@ -67,7 +67,8 @@ def read(table: Table, packed: Any, count: int, kind: type = Record) -> list[Any
     return [msgspec.convert(row, kind) for row in table.unpack(columns, count)]
 
 
-@given(some.lists(RECORDS, max_size=4))
+@settings(max_examples=40, deadline=None)
+@given(some.lists(RECORDS, max_size=3))
 def test_records_come_back_chunk_by_chunk(chunks: list[list[Record]]) -> None:
     writer, reader = Table(Record), Table(Record)
     for records in chunks:
