@@ -1,4 +1,4 @@
-"""Run the scenarios, judge what was said about them, and print the tables.
+"""Run the scenarios, judge what was reported about them, and print the tables.
 
     python demo/evaluate.py OUT [--only a,b] [--seeds 0,1,2] [--seconds 30] [--cpu-only]
     python demo/evaluate.py OUT --no-probe  # as who attaches to a run without the line sees it
@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pynvml
 
+from evaluation.catalogue import Scenario, scenarios
+from evaluation.judging import judge
+from evaluation.result import MEASURED, RESULT, measured_in, results_in
+from evaluation.running import Run, RunPlan, run_all
+from evaluation.table import tables
 from gpuwatch.tui.discovery.process_kind import visible
 from gpuwatch.tui.sources.nvml import text_of
-from suite.catalogue import Scenario, scenarios
-from suite.judging import judge
-from suite.result import MEASURED, RESULT, measured_in, results_in
-from suite.running import Run, RunPlan, run_all
-from suite.table import tables
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -124,7 +124,7 @@ def unjudged(out: Path) -> list[Path]:
 
 
 def gpus_of(earlier: Path) -> set[str | None]:
-    """On which an earlier suite was measured; None among them: on none."""
+    """On which an earlier evaluation was measured; None among them: on none."""
     return {result.gpu for result in results_in(earlier)}
 
 

@@ -1,4 +1,4 @@
-"""Forecast against truth, for every recording: what removing the cause was said to give, and gave.
+"""Forecast against truth, for every recording: what removing the cause was to give, and gave.
 
     python -m demo.forecast_table [FOLDER]
 

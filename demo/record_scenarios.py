@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from suite.catalogue import ROOT, SCENARIOS, Scenario, scenarios
-from suite.launching import FailedError, Job, one_at_a_time
-from suite.recorded import GPUWATCH, record
+from evaluation.catalogue import ROOT, SCENARIOS, Scenario, scenarios
+from evaluation.launching import FailedError, Job, one_at_a_time
+from evaluation.recording import GPUWATCH, record
 
 REPLAYS_AT_ONCE = 4
 
@@ -55,14 +55,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             if purpose == "recording":
                 file = folder / f"{name}.gpuwatch"
                 record(launched, file, given.seconds)
-                said = f"recorded, {file.stat().st_size / 1024:.0f} KiB"
+                reported = f"recorded, {file.stat().st_size / 1024:.0f} KiB"
             else:
                 report = reports[name, purpose] = launched.report()
-                said = f"{purpose} its cause {report['steps_per_s']:.2f} steps/s"
+                reported = f"{purpose} its cause {report['steps_per_s']:.2f} steps/s"
         except FailedError as error:
             failed.add(name)
-            said = f"FAILED {error}"
-        print(f"{name:26} {time.monotonic() - began:5.1f} s  {said}", flush=True)
+            reported = f"FAILED {error}"
+        print(f"{name:26} {time.monotonic() - began:5.1f} s  {reported}", flush=True)
         write_truth(folder / "truth.json", chosen, reports)
     if given.recording:
         show_verdicts(folder, chosen)
@@ -130,10 +130,10 @@ def show_verdicts(folder: Path, chosen: Sequence[Scenario]) -> None:
                 print(f"{scenario.name:26} truth {truth:22} replay failed", flush=True)
                 continue
             right = verdict["kind"] in (scenario.kind, *scenario.also_accept)
-            said = f"{verdict['kind']}/{verdict['sub']}" if verdict["sub"] else verdict["kind"]
+            reported = f"{verdict['kind']}/{verdict['sub']}" if verdict["sub"] else verdict["kind"]
             speedup = verdict.get("speedup")
             print(
-                f"{scenario.name:26} truth {truth:22} said {said:22} "
+                f"{scenario.name:26} truth {truth:22} reported {reported:22} "
                 f"{'right' if right else 'WRONG'}  speedup {speedup if speedup else '-'}",
                 flush=True,
             )

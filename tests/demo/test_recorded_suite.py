@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from evaluation.catalogue import Expected, scenarios
+from evaluation.judging import among_several, truth_of
+from evaluation.recording import verdicts_on
+from evaluation.result import MEASURED, RECORDING, measured_in
+from evaluation.verdict_track import Judgement
 from gpuwatch.tui.cli.replay import tell
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.recording.reader import Recording
-from suite.catalogue import Expected, scenarios
-from suite.judging import among_several, truth_of
-from suite.result import MEASURED, RECORDING, measured_in
-from suite.said import said_on
-from suite.track import Judgement
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 SUITE = RECORDINGS / "suite"
@@ -79,7 +79,7 @@ def one(run: str) -> Any:
 
 @pytest.mark.parametrize("run", [one(run) for run in sorted(set(RUNS) - MISSED)])
 def test_what_was_recorded_is_judged_right_at_its_end(run: str) -> None:
-    looks, meant = said_on(SUITE / run / RECORDING), expected(SUITE / run)
+    looks, meant = verdicts_on(SUITE / run / RECORDING), expected(SUITE / run)
     last: Judgement = looks[-1]
     assert last.kind in meant.kinds
     if meant.negative:
@@ -93,7 +93,7 @@ def test_the_whole_suite_was_recorded() -> None:
 
 @pytest.mark.parametrize("run", WATCHED_FROM_OUTSIDE)
 def test_without_the_probe_it_is_right_or_says_that_it_does_not_know(run: str) -> None:
-    looks, meant = said_on(NO_PROBE / run / RECORDING), expected(NO_PROBE / run)
+    looks, meant = verdicts_on(NO_PROBE / run / RECORDING), expected(NO_PROBE / run)
     last: Judgement = looks[-1]
     if meant.negative:
         assert not [look for look in looks if look.asks]

@@ -13,8 +13,8 @@ from typing import Any, get_args
 import psutil
 import pytest
 
+from evaluation.catalogue import Scenario
 from gpuwatch.tui.verdict.findings import Kind
-from suite.catalogue import Scenario
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = ROOT / "demo" / "scenarios"

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from suite.result import OURS, Result
-from suite.score import Score
-from suite.truth import Truth
+from evaluation.result import OURS, Result
+from evaluation.score import Score
+from evaluation.truth import Truth
 
 ROW: dict[str, Any] = {
     "name": "launch_layers",

@@ -2,8 +2,8 @@
 
 import pytest
 
+from evaluation.baselines import host_wait_share, nvidia_smi
 from gpuwatch.probe.wire.messages import Step
-from suite.baselines import host_wait_share, nvidia_smi
 from tests.unit.verdict.windows import MS, S, step
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from suite.catalogue import Scenario, scenarios
+from evaluation.catalogue import Scenario, scenarios
 from tests.unit.evaluation.examples import ROW
 
 

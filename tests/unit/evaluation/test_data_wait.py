@@ -2,7 +2,7 @@
 
 import pytest
 
-from suite.data_wait import CoveredTime, data_wait
+from evaluation.data_wait import CoveredTime, data_wait
 from tests.unit.verdict.windows import MS, step
 
 

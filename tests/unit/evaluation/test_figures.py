@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from suite import figures
-from suite.figures import Bin
-from suite.result import OURS, Result
-from suite.truth import Truth
+from evaluation import figures
+from evaluation.figures import Bin
+from evaluation.result import OURS, Result
+from evaluation.truth import Truth
 from tests.unit.evaluation.examples import NEGATIVE, result_with, score_with
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from suite.catalogue import ROOT, scenarios
-from suite.judging import action_is_the_switch, among_several, result_of, truth_of
-from suite.result import OURS, RECORDING, RESULT, Measured, Result, keep, results_in
+from evaluation.catalogue import ROOT, scenarios
+from evaluation.judging import action_is_the_switch, among_several, result_of, truth_of
+from evaluation.result import OURS, RECORDING, RESULT, Measured, Result, keep, results_in
 from tests.unit.evaluation.examples import score_with
 
 RECORDINGS = ROOT / "demo" / "recordings"

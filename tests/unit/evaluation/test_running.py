@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import evaluate
 import pytest
 
-from suite import running
-from suite.catalogue import Scenario
-from suite.launching import Job
-from suite.result import MEASURED, OURS, RESULT, Measured, keep, measured_in, results_in
-from suite.running import Run, RunPlan, run_all
+from evaluation import running
+from evaluation.catalogue import Scenario
+from evaluation.launching import Job
+from evaluation.result import MEASURED, OURS, RESULT, Measured, keep, measured_in, results_in
+from evaluation.running import Run, RunPlan, run_all
 from tests.unit.evaluation.examples import ROW, result_with, score_with
 
 SCRIPT = """
@@ -62,7 +62,7 @@ def test_without_a_probe_the_recorded_run_has_none_either(tmp_path: Path) -> Non
     assert not any(job.probe for job in replace(plan_of(tmp_path), probe=False).jobs(run))
     assert evaluate.plan(evaluate.arguments(["out", "--no-probe"])).probe is False
     without = replace(plan_of(tmp_path), probe=False, gpu=None)
-    assert "suite.timed_fetches" not in next(iter(without.jobs(run))).command(), (
+    assert "evaluation.timed_fetches" not in next(iter(without.jobs(run))).command(), (
         "it would stand in every stack"
     )
 
@@ -90,9 +90,9 @@ def test_without_a_gpu_the_fetches_are_timed_and_without_a_switch_there_is_one_s
     plan = RunPlan(2.0, 1.0, 2, gpu=None, traceml=True, tiny=True)
     jobs = list(plan.jobs(run))
     assert [job.title for job in jobs] == ["recording", "with.1", "with.2", "traceml"]
-    assert "suite.timed_fetches" in jobs[0].command()
-    assert "suite.timed_fetches" not in jobs[1].command()
-    assert "suite.under_traceml" in jobs[3].command()
+    assert "evaluation.timed_fetches" in jobs[0].command()
+    assert "evaluation.timed_fetches" not in jobs[1].command()
+    assert "evaluation.under_traceml" in jobs[3].command()
     assert all("--tiny" in job.command() for job in jobs)
     assert run.folder.name == "launch_layers.0.x0.2"
     assert "0.2" in jobs[0].command()
@@ -108,7 +108,7 @@ def test_what_an_earlier_suite_measured_bare_is_not_run_again(tmp_path: Path) ->
     (folder / MEASURED).write_text(MEASURED_JSON)
     keep(folder / RESULT, result_with(score_with(), gpu=H200))
     assert [job.title for job in plan.jobs(run)] == ["recording"]
-    known = plan.known(run)
+    known = plan.measured_before(run)
     assert known is not None
     assert known.seconds == 60.0
     for other in (None, "NVIDIA A100-SXM4-80GB"):
@@ -234,7 +234,7 @@ def test_what_has_its_result_is_not_run_again(
     def launch(job: Job) -> None:
         pytest.fail(f"{job.title} was run")
 
-    monkeypatch.setattr("suite.launching.Launched", launch)
+    monkeypatch.setattr("evaluation.launching.Launched", launch)
     folder = tmp_path / "loader_workers.0"
     folder.mkdir()
     (folder / MEASURED).write_text(MEASURED_JSON)
@@ -246,7 +246,7 @@ def test_what_has_its_result_is_not_run_again(
 def test_a_run_that_no_rule_could_judge_is_named_and_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("suite.launching.Launched", lambda job: pytest.fail("it was run"))
+    monkeypatch.setattr("evaluation.launching.Launched", lambda job: pytest.fail("it was run"))
     folder = tmp_path / "loader_workers.0"
     folder.mkdir()
     (folder / MEASURED).write_text(MEASURED_JSON)

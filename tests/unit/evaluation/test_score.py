@@ -2,9 +2,9 @@
 
 import pytest
 
-from suite.catalogue import Expected
-from suite.score import Begun, score
-from suite.track import Judgement
+from evaluation.catalogue import Expected
+from evaluation.score import Begun, score
+from evaluation.verdict_track import Judgement
 
 LOADER = Expected(("input",), "workers", negative=False)
 START = Begun(0, 0, 0)

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from suite.bars import BARS, OURS_ALONE
-from suite.data_wait import DataWait
-from suite.figures import scored, steps_to_right
-from suite.result import OURS, Result
-from suite.table import markdown, tables
-from suite.truth import Truth
+from evaluation.bars import BARS, OURS_ALONE
+from evaluation.data_wait import DataWait
+from evaluation.figures import scored, steps_to_right
+from evaluation.result import OURS, Result
+from evaluation.table import markdown, tables
+from evaluation.truth import Truth
 from tests.unit.evaluation.examples import NEGATIVE, result_with, score_with
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from suite.catalogue import SCENARIOS, scenarios
-from suite.traced_script import traced
-from suite.under_traceml import look_of
+from evaluation.catalogue import SCENARIOS, scenarios
+from evaluation.traced_script import traced
+from evaluation.under_traceml import look_of
 
 
 def summary(kind: str, memory: str = "BALANCED") -> dict[str, Any]:

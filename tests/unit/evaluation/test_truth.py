@@ -2,7 +2,7 @@
 
 import pytest
 
-from suite.truth import constructed_truth, label_of, measured_truth, order
+from evaluation.truth import constructed_truth, label_of, measured_truth, order
 
 
 def test_runs_alternate_so_that_drift_falls_on_both_sides() -> None:

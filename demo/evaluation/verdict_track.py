@@ -1,11 +1,11 @@
-"""What a tool said over the time of a run, and when it was right."""
+"""What a tool reported over the time of a run, and when it was right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, pairwise
 from typing import Final
 
-from suite.catalogue import NOTHING_TO_FIX, Expected
+from evaluation.catalogue import NOTHING_TO_FIX, Expected
 
 UNSETTLED: Final = frozenset({"warming-up", "incomplete"})
 """Kinds that say that there is no verdict yet."""
@@ -34,7 +34,7 @@ class Judgement:
     speedup: float | None = None
     speedup_is: str | None = None
     contributors: tuple[str, ...] = ()
-    """Kinds said beside it, the largest first."""
+    """Kinds reported beside it, the largest first."""
     leak: bool = False
     """It says, as its verdict or beside it, that memory leaks."""
     advice: str | None = None
@@ -42,7 +42,7 @@ class Judgement:
 
 
 def kind_is_right(look: Judgement, expected: Expected) -> bool:
-    """Where nothing needs to be fixed, that must be what is said; and only there."""
+    """Where nothing needs to be fixed, that must be what is reported; and only there."""
     if look.kind not in expected.kinds:
         return False
     return look.kind not in NOTHING_TO_FIX or look.asks in (None, not expected.negative)

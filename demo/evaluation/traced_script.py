@@ -1,6 +1,6 @@
 """Run a scenario's script with TraceML's `trace_step` in its loop, where its manual wants it.
 
-    traceml run suite/traced_script.py --args SCRIPT ARGUMENTS...
+    traceml run evaluation/traced_script.py --args SCRIPT ARGUMENTS...
 
 A step is what a `for` over batches does before it asks `run.finished(...)`. The source is changed
 as its author would: `with trace_step(net):` around it. Ends with 3 where there is no such loop.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from evaluation.catalogue import ROOT, Scenario
 from gpuwatch.tui.cli.target import has_probe
-from suite.catalogue import ROOT, Scenario
 
 FIRST_STEP: Final = "first step done"
 """What a script prints when its first step is over."""

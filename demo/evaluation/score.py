@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from suite.catalogue import GROWTH, Expected
-from suite.track import (
+from evaluation.catalogue import GROWTH, Expected
+from evaluation.verdict_track import (
     Judgement,
     changes,
     first_right,
@@ -26,12 +26,12 @@ class Score:
     sub_right: bool | None
     """None where the truth has no sub."""
     right_or_second: bool
-    """The verdict or the first thing said beside it is right."""
+    """The verdict or the first thing reported beside it is right."""
     right_at_end: bool
     false_alarm: bool
     """A negative was called bound, at that verdict or in the end."""
     says_leak: bool
-    """At any time it said that memory leaks."""
+    """At any time it reported that memory leaks."""
     live: bool
     """It spoke while the run went on, and not only at its end."""
     first_right_steps: int | None
@@ -63,7 +63,7 @@ class Begun:
 
 
 def score(track: Sequence[Judgement], expected: Expected, begun: Begun) -> Score | None:
-    """What a track is worth. None where the tool never said anything while the cause was there.
+    """What a track is worth. None where the tool never reported anything while the cause was there.
 
     Memory has to grow before anybody can see it, so that is judged, and must be steady, at the end;
     a cause that comes later is judged at the end too.

@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from suite import timed_fetches, under_traceml
-from suite.catalogue import SCENARIOS, Scenario
-from suite.judging import judge
-from suite.known import known
-from suite.launching import FailedError, Job, Launched, one_at_a_time
-from suite.recorded import record
-from suite.result import (
+from evaluation import timed_fetches, under_traceml
+from evaluation.catalogue import SCENARIOS, Scenario
+from evaluation.judging import judge
+from evaluation.launching import FailedError, Job, Launched, one_at_a_time
+from evaluation.recording import record
+from evaluation.result import (
     FETCHES,
     MEASURED,
     RECORDING,
     TRACEML,
     Measured,
     keep,
+    measured_before,
 )
-from suite.truth import order
+from evaluation.truth import order
 
 OUTLIVES_S: Final = 4.0
 """A watched script trains so much longer than it is recorded: `gpuwatch record` takes a second or
@@ -39,7 +39,7 @@ class Run:
     scale: float
     """Times the scenario's usual length."""
     out: Path
-    """Of the suite."""
+    """Of the evaluation."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class RunPlan:
     probe: bool = True
     """The recorded run has it."""
     truth: Path | None = None
-    """An earlier suite: what it has measured bare is not run again."""
+    """An earlier evaluation: what it has measured bare is not run again."""
     scripts: Path = SCENARIOS
 
     def jobs(self, run: Run) -> Iterator[Job]:
@@ -79,15 +79,15 @@ class RunPlan:
         if self.gpu is None and self.probe:
             under = ("-m", timed_fetches.__name__, str(run.folder / FETCHES))
         yield self._job(run, "recording", self.seconds + OUTLIVES_S, under=under)
-        if self.known(run) is None:
+        if self.measured_before(run) is None:
             yield from self._bare_jobs(run)
         if self.traceml:
             under = ("-m", under_traceml.__name__, str(run.folder / TRACEML))
             yield self._job(run, "traceml", self.seconds, under=under)
 
-    def known(self, run: Run) -> Measured | None:
-        """What an earlier suite measured for the same."""
-        return known(self.truth / run.name, self.gpu) if self.truth is not None else None
+    def measured_before(self, run: Run) -> Measured | None:
+        """What an earlier evaluation measured for the same."""
+        return measured_before(self.truth / run.name, self.gpu) if self.truth is not None else None
 
     def _bare_jobs(self, run: Run) -> Iterator[Job]:
         turns = {"with": 0, "without": 0}
@@ -156,7 +156,7 @@ class Progress:
         """Once all are in: what was measured, and it is kept. None before."""
         if self._left:
             return None
-        before = self._plan.known(self._run)
+        before = self._plan.measured_before(self._run)
         watched = self._reports["recording", ""][0]
         if before is not None:
             measured = replace(

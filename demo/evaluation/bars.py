@@ -1,11 +1,11 @@
-"""The bars of the issue: what each asks for, what was measured, and whether that passes."""
+"""The bars of the evaluation: what each asks for, what was measured, and whether that passes."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from suite.figures import (
+from evaluation.figures import (
     Scored,
     bounds_below_truth,
     changes_a_thousand_steps,
@@ -64,8 +64,8 @@ def false_alarms(most: int) -> Callable[..., Figure]:
 
     def measure(rows: Sequence[Scored]) -> Figure:
         alarms = [score.false_alarm for _, score in negatives(rows)]
-        said = f"{sum(alarms)} of {len(alarms)}"
-        return Figure(said, sum(alarms) <= most) if alarms else not_measured()
+        reported = f"{sum(alarms)} of {len(alarms)}"
+        return Figure(reported, sum(alarms) <= most) if alarms else not_measured()
 
     return measure
 
@@ -137,7 +137,7 @@ def leaks(rows: Sequence[Scored]) -> Figure:
 
 
 def false_leaks(rows: Sequence[Scored]) -> Figure:
-    """A leak said where there is none."""
+    """A leak reported where there is none."""
     wrongly, every = leak_alarms(rows)
     return Figure(f"{wrongly} of {every}", wrongly == 0) if every else not_measured()
 
@@ -173,7 +173,7 @@ BARS: Final = (
     Bar("… where it is called an estimate", "", estimates),
     Bar("… bounds that the gain went beyond", "0", bounds),
     Bar("leaks found by step 1,250", "all", leaks),
-    Bar("leaks said where there is none", "0", false_leaks),
+    Bar("leaks reported where there is none", "0", false_leaks),
 )
 """Of every tool."""
 OURS_ALONE: Final = (
@@ -207,3 +207,43 @@ def _errors(errors: Sequence[float]) -> Figure:
 def not_measured() -> Figure:
     """Nothing to hold against a bar."""
     return Figure(NOT_MEASURED)
+
+
+LEAST: Final = 0.8
+INPUT: Final = frozenset({"input"})
+HOST: Final = frozenset({"host"})
+STALL: Final = frozenset({"checkpoint", "evaluation"})
+"""What now and then holds the whole training up."""
+ASKED: Final = INPUT | HOST | STALL
+
+
+def right_on(kinds: Collection[str], least: float | None = None) -> Callable[..., Figure]:
+    """The part of the verdicts that is right, of the positives whose cause is one of these."""
+
+    def measure(rows: Sequence[Scored]) -> Figure:
+        return part_right(
+            [score.right for result, score in positives(rows) if result.kinds[0] in kinds], least
+        )
+
+    return measure
+
+
+def on_the_others(rows: Sequence[Scored]) -> Figure:
+    """Causes that nothing from outside can tell for sure."""
+    return part_right(
+        [score.right for result, score in positives(rows) if result.kinds[0] not in ASKED]
+    )
+
+
+BARS_WITHOUT_PROBE: Final = (
+    Bar("input, host and stall verdicts right", "≥ 80 %", right_on(ASKED, LEAST)),
+    Bar("… input", "", right_on(INPUT)),
+    Bar("… host", "", right_on(HOST)),
+    Bar("… stall: checkpoint, evaluation", "", right_on(STALL)),
+    Bar('false "bound" over the negatives', "0", false_alarms(most=0)),
+    Bar("all other causes right", "", on_the_others),
+    Bar("top verdict right, over the positives", "", verdicts),
+    Bar("right, or the first thing beside it", "", with_runner_up),
+    Bar("seconds to the first right verdict, steady causes", "", time_in_seconds),
+    Bar("cost of watching", "", cost),
+)

@@ -1,6 +1,6 @@
-"""Run a scenario's script under TraceML 0.5.0, and keep its verdict in the words of the suite.
+"""Run a scenario's script under TraceML 0.5.0, and keep its verdict in the terms of the evaluation.
 
-    python -m suite.under_traceml FILE SCRIPT ARGUMENTS...
+    python -m evaluation.under_traceml FILE SCRIPT ARGUMENTS...
 
 TraceML gives its verdict when the run is over. FILE gets it as a list of one look; the last line
 printed is the script's own closing line.
@@ -16,9 +16,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from suite import traced_script
-from suite.catalogue import GROWTH
-from suite.track import Judgement
+from evaluation import traced_script
+from evaluation.catalogue import GROWTH
+from evaluation.verdict_track import Judgement
 
 RUN: Final = "suite"
 KINDS: Final = {

@@ -1,4 +1,4 @@
-"""What the results of a suite come to, for one tool."""
+"""What the results of an evaluation come to, for one tool."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,9 +7,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from suite.catalogue import GROWTH
-from suite.result import Result
-from suite.score import Score
+from evaluation.catalogue import GROWTH
+from evaluation.result import Result
+from evaluation.score import Score
 
 STEADY: Final = frozenset({"steady", "mixed"})
 """Families whose causes are there in every step, and so in the first 20."""
@@ -111,7 +111,7 @@ def leaks_found(rows: Iterable[Scored]) -> tuple[int, int]:
 
 
 def leak_alarms(rows: Iterable[Scored]) -> tuple[int, int]:
-    """How often a leak is said where there is none, and how many runs those are."""
+    """How often a leak is reported where there is none, and how many runs those are."""
     still = [score.says_leak for result, score in rows if GROWTH not in result.kinds]
     return sum(still), len(still)
 
@@ -126,10 +126,10 @@ def brier(rows: Iterable[Scored]) -> float | None:
 
 def reliability(rows: Iterable[Scored]) -> list[Bin]:
     """Confidence against the part that was right; empty bins are left out."""
-    said = [(score.confidence, score.right) for _, score in rows if score.confidence is not None]
+    rated = [(score.confidence, score.right) for _, score in rows if score.confidence is not None]
     bins = []
     for low, high in pairwise(CONFIDENCE_BINS):
-        inside = [each for each in said if low <= each[0] < high or each[0] == high == 1.0]
+        inside = [each for each in rated if low <= each[0] < high or each[0] == high == 1.0]
         if inside:
             confidence = sum(sure for sure, _ in inside) / len(inside)
             right = sum(right for _, right in inside) / len(inside)
@@ -153,8 +153,8 @@ def macro_f1(rows: Iterable[Scored]) -> float | None:
     values = []
     for kind in kinds:
         hits = counts.get((kind, kind), 0)
-        missed = sum(count for (true, said), count in counts.items() if true == kind != said)
-        wrongly = sum(count for (true, said), count in counts.items() if said == kind != true)
+        missed = sum(n for (true, got), n in counts.items() if true == kind != got)
+        wrongly = sum(n for (true, got), n in counts.items() if got == kind != true)
         values.append(2 * hits / (2 * hits + missed + wrongly))
     return sum(values) / len(values) if values else None
 

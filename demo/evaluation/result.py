@@ -1,4 +1,4 @@
-"""One run of the suite as it is kept: what was measured, and what was made of it."""
+"""One run of the evaluation as it is kept: what was measured, and what was made of it."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from suite.data_wait import DataWait
-from suite.score import Score
-from suite.truth import Truth
+from evaluation.data_wait import DataWait
+from evaluation.score import Score
+from evaluation.truth import Truth
 
 RECORDING: Final = "recording.gpuwatch"
 FETCHES: Final = "fetches.json"
@@ -39,8 +39,8 @@ class Measured:
     probe: bool = True
     """It was in the watched run."""
     bare_before: bool = False
-    """The runs that were not watched are those of an earlier suite: they hold what the cause costs,
-    and nothing of what watching does."""
+    """The runs that were not watched are those of an earlier evaluation: they hold what the cause
+    costs, and nothing of what watching does."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ class Result:
     """Of the bare run with the cause."""
     cost: float | None
     """Of being watched: part of the bare run's steps a second that is lost. None where the bare
-    runs are of an earlier suite."""
+    runs are of an earlier evaluation."""
     cost_noise: float
     """How far the bare runs are apart among themselves."""
     data_wait: DataWait | None
     action_is_the_switch: bool | None
     """The first advice says to do what the switch does; None where that is not asked."""
     tools: dict[str, Score] = field(default_factory=dict)
-    """By name, ours among them; those that said something."""
+    """By name, ours among them; those that reported something."""
     probe: bool = True
     """It was in the watched run. Without it nobody counted steps."""
 
@@ -101,3 +101,16 @@ def results_in(folder: Path) -> list[Result]:
     """All results below a folder, in the order of their names."""
     paths = sorted(folder.glob(f"*/{RESULT}"))
     return [msgspec.json.decode(path.read_bytes(), type=Result) for path in paths]
+
+
+def measured_before(folder: Path, gpu: str | None) -> Measured | None:
+    """What was measured for the run that this folder is of, on a GPU of this name.
+
+    None where nothing was, or where it was on another kind of machine: what removing a cause gives
+    on one GPU is no truth about another, nor about two cores. What was measured must have been
+    judged.
+    """
+    if not (folder / MEASURED).exists():
+        return None
+    result = msgspec.json.decode((folder / RESULT).read_bytes(), type=Result)
+    return measured_in(folder) if result.gpu == gpu else None

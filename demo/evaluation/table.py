@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from suite.bars import BARS, OURS_ALONE, Figure
-from suite.bars_without_probe import BARS_WITHOUT_PROBE
-from suite.figures import Scored, brier, confusion, negatives, positives, reliability, scored
-from suite.result import OURS, Result
-from suite.score import Score
+from evaluation.bars import BARS, BARS_WITHOUT_PROBE, OURS_ALONE, Figure
+from evaluation.figures import Scored, brier, confusion, negatives, positives, reliability, scored
+from evaluation.result import OURS, Result
+from evaluation.score import Score
 
 TOOLS: Final = (OURS, "host-wait share", "nvidia-smi", "TraceML")
 SAID: Final = {True: "PASS", False: "FAIL", None: ""}
@@ -28,7 +27,7 @@ def tables(results: Sequence[Result]) -> str:
 
 
 def bars(results: Sequence[Result]) -> str:
-    """What the suite asks for, and the same columns for the baselines."""
+    """What the evaluation asks for, and the same columns for the baselines."""
     others = [tool for tool in TOOLS[1:] if scored(results, tool)]
     rows = []
     for bar in BARS:
@@ -71,9 +70,9 @@ def confusions(results: Sequence[Result]) -> str:
     rows = scored(results, OURS)
     counts = confusion([*positives(rows), *negatives(rows)])
     true = sorted({pair[0] for pair in counts})
-    said = sorted({pair[1] for pair in counts})
-    cells = [[kind, *(str(counts.get((kind, each), "")) for each in said)] for kind in true]
-    return markdown(["truth \\ verdict", *said], cells) if cells else ""
+    reported = sorted({pair[1] for pair in counts})
+    cells = [[kind, *(str(counts.get((kind, each), "")) for each in reported)] for kind in true]
+    return markdown(["truth \\ verdict", *reported], cells) if cells else ""
 
 
 def confidences(results: Sequence[Result]) -> str:
@@ -154,8 +153,8 @@ def _pass(asks: str, figure: Figure) -> str:
 
 def _counts(results: Sequence[Result]) -> str:
     rows: list[Scored] = scored(results, OURS)
-    said = f"{len(positives(rows))} positives and {len(negatives(rows))} negatives count"
+    reported = f"{len(positives(rows))} positives and {len(negatives(rows))} negatives count"
     minutes = sum(result.seconds for result in results) / 60
     others = [result.others_cores for result in results if result.others_cores is not None]
     busy = f"; other processes used up to {max(others):.1f} of its cores" if others else ""
-    return f"{len(results)} runs in {minutes:.0f} min, {said}{busy}"
+    return f"{len(results)} runs in {minutes:.0f} min, {reported}{busy}"

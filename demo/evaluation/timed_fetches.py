@@ -1,6 +1,6 @@
 """Run a script and time its DataLoader's fetches beside the probe: the truth about its data wait.
 
-    python -m suite.timed_fetches FILE SCRIPT ARGUMENTS...
+    python -m evaluation.timed_fetches FILE SCRIPT ARGUMENTS...
 
 The probe knows nothing of it, and it nothing of the probe: it wraps the iterator's methods before
 the script imports the probe, which then wraps them once more. FILE gets, when the script ends, the

@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from gpuwatch.tui.verdict.window_selection import warm_after
-from suite.baselines import host_wait_share, nvidia_smi
-from suite.catalogue import Expected, Scenario
-from suite.data_wait import data_wait
-from suite.heard import Heard, heard
-from suite.lines import line_of
-from suite.result import (
+from evaluation.baselines import host_wait_share, nvidia_smi
+from evaluation.catalogue import Expected, Scenario
+from evaluation.data_wait import data_wait
+from evaluation.recording import RecordedSignals, signals_in, verdicts_on
+from evaluation.result import (
     FETCHES,
     OURS,
     RECORDING,
@@ -24,10 +22,10 @@ from suite.result import (
     Result,
     keep,
 )
-from suite.said import said_on
-from suite.score import Begun, Score, score
-from suite.track import Judgement
-from suite.truth import Truth, constructed_truth, measured_truth
+from evaluation.score import Begun, Score, score
+from evaluation.truth import Truth, constructed_truth, measured_truth
+from evaluation.verdict_track import Judgement
+from gpuwatch.tui.verdict.window_selection import warm_after
 
 
 def judge(scenario: Scenario, measured: Measured, folder: Path) -> str:
@@ -48,11 +46,11 @@ def judge(scenario: Scenario, measured: Measured, folder: Path) -> str:
 
 def result_of(scenario: Scenario, measured: Measured, folder: Path) -> Result:
     """What the files of a run come to."""
-    signals = heard(folder / RECORDING)
+    signals = signals_in(folder / RECORDING)
     meant = scenario.expected(signals.gpu is not None)
     truth = truth_of(scenario, meant, measured)
     expected = among_several(meant, truth)
-    tracks = {OURS: said_on(folder / RECORDING), **baselines(folder, signals)}
+    tracks = {OURS: verdicts_on(folder / RECORDING), **baselines(folder, signals)}
     # Without the probe nobody counts steps: such a run is judged at its end.
     cause = scenario.from_step if measured.probe else 0
     begun = Begun(signals.begun_step, warm_after(signals.steps), cause)
@@ -117,8 +115,8 @@ def samples_per_s(reports: Sequence[dict[str, float]]) -> list[float]:
     return [report["samples_per_s"] for report in reports]
 
 
-def baselines(folder: Path, signals: Heard) -> dict[str, list[Judgement]]:
-    """What the other tools said on the same run."""
+def baselines(folder: Path, signals: RecordedSignals) -> dict[str, list[Judgement]]:
+    """What the other tools reported on the same run."""
     tracks: dict[str, list[Judgement]] = {
         "host-wait share": list(host_wait_share(signals.steps, signals.began_ns)),
         "nvidia-smi": list(nvidia_smi(signals.utilization, signals.steps, signals.began_ns)),
@@ -134,3 +132,17 @@ def action_is_the_switch(scenario: Scenario, expected: Expected, ours: Score) ->
         return None
     advice = ours.advice if ours.right and ours.advice else ""
     return re.search(scenario.first_action, advice, re.I) is not None
+
+
+def line_of(result: Result) -> str:
+    """What is true, what was reported, and whether that is right."""
+    true = f"{result.kinds[0]}/{result.sub}" if result.sub else result.kinds[0]
+    gain = "by construction" if result.truth.by_construction else f"gain {result.truth.gain:.2f}"
+    ours = result.tools.get(OURS)
+    if ours is None:
+        return f"{result.name:32} {true:22} {gain:16} reported nothing"
+    reported = f"{ours.kind}/{ours.sub}" if ours.sub else ours.kind
+    forecast = f" {ours.forecast_is} {ours.forecast:.2f}" if ours.forecast else ""
+    right = "right" if ours.right else "WRONG"
+    doubt = "" if result.truth.agrees else f"  truth: {result.truth.label}"
+    return f"{result.name:32} {true:22} {gain:16} {right}  {reported}{forecast}{doubt}"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from evaluation.verdict_track import Judgement
 from gpuwatch.probe.wire.messages import Step
-from suite.track import Judgement
 
 LOG_STEPS: Final = 10
 """torchtitan's log_freq: `data_loading(%)` is a mean over so many steps."""

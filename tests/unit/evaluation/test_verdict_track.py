@@ -2,8 +2,8 @@
 
 import pytest
 
-from suite.catalogue import Expected
-from suite.track import (
+from evaluation.catalogue import Expected
+from evaluation.verdict_track import (
     Judgement,
     changes,
     first_right,
