@@ -4,10 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...model.snapshot import PhaseStats
+from ...verdict.window import Sampled
 from ...wording.numbers import like, percent
-from ...wording.steps import GPU_WAIT, about
+from ...wording.steps import (
+    GPU_WAIT,
+    about,
+    samples_words,
+    share_interval_words,
+    step_words,
+)
 from ..charts.columns import runs_of
-from ..text import Row, Span, length
+from ..text import EMPTY, Row, Span, clip, length, row, rule
 
 
 class PhaseStyle(NamedTuple):
@@ -134,4 +141,66 @@ def _spaced(entries: Sequence[Row], gap: int) -> Row:
     for i, entry in enumerate(entries):
         spans.append(Span(" " * gap if i else " "))
         spans += entry
+    return tuple(spans)
+
+
+# The step by stack samples, where there is no probe: a bar, and each part with its interval.
+
+SAMPLED_NAME = 22
+INTERVAL_CELLS = 16
+LEAST_BAR = 12
+LEAST_LINES = 3
+"""With room for fewer all parts stand in one line."""
+
+
+def sampled_rows(sampled: Sampled, width: int, height: int, has_focus: bool) -> Sequence[Row]:
+    """Heading, bar, and a line a part: the largest first where there is no room for all."""
+    notes = [samples_words(sampled), step_words(sampled)]
+    phases = [PhaseStats(name, 0.0, share.mean) for name, share in sampled.shares.items()]
+    looks = looks_of(phases)
+    out = [rule("Step, by samples", notes, width, has_focus), bar_row(phases, width)]
+    if height - len(out) < min(LEAST_LINES, len(looks)):
+        return [*out, _sampled_legend(looks, width)]
+    if height > len(looks) + 3:
+        out.append(EMPTY)
+    largest = sorted(looks, key=lambda one: -one[0].share)[: max(0, height - len(out))]
+    return [*out, *(_sampled_line(sampled, *one, width) for one in looks if one in largest)]
+
+
+def unsampled_rows(width: int, has_focus: bool) -> Sequence[Row]:
+    """Before the first sample of the training."""
+    waiting = row("   no probe: waiting for the first samples", "dim")
+    return [rule("Step, by samples", (), width, has_focus), waiting]
+
+
+def _sampled_legend(looks: Sequence[tuple[PhaseStats, PhaseStyle]], width: int) -> Row:
+    """ " ░ data wait ~58%  ▒ forward ~18%", the largest where there is no room for all."""
+    kept = sorted(looks, key=lambda one: -one[0].share)
+    while kept:
+        spans: Row = tuple(
+            span
+            for phase, look in looks
+            if (phase, look) in kept
+            for span in (
+                Span(f" {look.fill}", look.role),
+                Span(f" {look.long} "),
+                Span(f"~{percent(phase.share)} ", "strong"),
+            )
+        )
+        if length(spans) <= width:
+            return spans
+        kept.pop()
+    return ()
+
+
+def _sampled_line(sampled: Sampled, phase: PhaseStats, look: PhaseStyle, width: int) -> Row:
+    name = f"{clip(look.long, SAMPLED_NAME - 3):<{SAMPLED_NAME - 3}}"
+    share = f"{'~' + percent(phase.share):>5}"
+    spans = [Span(f" {look.fill} ", look.role), Span(name), Span(share, "strong")]
+    room = width - SAMPLED_NAME - len(share)
+    if room >= INTERVAL_CELLS:
+        spans.append(Span(f"{share_interval_words(sampled, phase.name):>{INTERVAL_CELLS}}", "dim"))
+        room -= INTERVAL_CELLS + 2
+    if room >= LEAST_BAR:
+        spans.append(Span(f"  {look.fill * round(phase.share * room)}", look.role))
     return tuple(spans)
