@@ -118,7 +118,7 @@ READING: Final = (
     (Span("period", "dim"), "time from one peak to the next: one step"),
     (Span("trough", "dim"), "lowest use between two peaks"),
     (Span("lag", "dim"), "how far the GPU runs behind the host"),
-    (Span("felt", "dim"), "the GPU was idle for this part of a wait; the rest was hidden"),
+    (Span("hidden", "dim"), "the part of a wait in which the GPU still had work"),
     (Span("PSS", "dim"), "memory; what processes share is counted once"),
     (Span("RSS", "dim"), "memory with mapped files, which the memory charts leave out"),
     (Span("no core", "dim"), "ready to run, and no core was free"),

@@ -44,8 +44,8 @@ BASE: Final = "ms per step"
 """What the figures of phases are of: a checkpoint's too, whose own length is another."""
 DATA_WAIT: Final = {LOOKS["data"].fill: LOOKS["data"].role}
 """For pictures that tell it from everything else."""
-LEAST_FELT: Final = 0.05
-"""Of a shorter wait nobody asks how much of it the GPU felt."""
+LEAST_WAIT: Final = 0.05
+"""Of a shorter wait nobody asks for how much of it the GPU was idle."""
 
 
 def looks_of(phases: Sequence[PhaseStats]) -> list[tuple[PhaseStats, PhaseStyle]]:
@@ -92,9 +92,9 @@ def bar_row(phases: Sequence[PhaseStats], width: int) -> Row:
     )
 
 
-def legend_row(phases: Sequence[PhaseStats], width: int, felt: float | None = None) -> Row:
-    """What the bar's parts are: with milliseconds a step, or shorter, or the largest alone. `felt`:
-    part of the step that the GPU felt of the wait, 0 to 1; None where it is not known."""
+def legend_row(phases: Sequence[PhaseStats], width: int, idle: float | None = None) -> Row:
+    """What the bar's parts are: with milliseconds per step, or shorter, or the largest alone.
+    `idle`: part of the step in which the GPU was idle for the wait, 0 to 1; None where unknown."""
     looks = looks_of(phases)
     entries: list[Row] = []
     step_ms = sum(p.mean_ms for p in phases)
@@ -106,7 +106,7 @@ def legend_row(phases: Sequence[PhaseStats], width: int, felt: float | None = No
         (2, "", True),
     ):
         entries = [
-            _entry(p, look, step_ms if unit else None, short, felt if p.name == "data" else None)
+            _entry(p, look, step_ms if unit else None, short, idle if p.name == "data" else None)
             for p, look in looks
         ]
         full = (*_spaced(entries, gap), *([Span(f"  {unit}", "dim")] if unit else ()))
@@ -123,17 +123,16 @@ def legend_row(phases: Sequence[PhaseStats], width: int, felt: float | None = No
 
 
 def _entry(
-    phase: PhaseStats, look: PhaseStyle, step_ms: float | None, short: bool, felt: float | None
+    phase: PhaseStats, look: PhaseStyle, step_ms: float | None, short: bool, idle: float | None
 ) -> Row:
     name = look.short if short else look.long
     numbers = f" {about(phase)}{percent(phase.share)}"
     if step_ms is not None:
         numbers = f" {about(phase)}{like(phase.mean_ms, step_ms)}" + numbers
     entry = (Span(look.fill, look.role), Span(f" {name}", "text"), Span(numbers, "strong"))
-    if felt is None or phase.share < LEAST_FELT:
+    if idle is None or phase.share < LEAST_WAIT:
         return entry
-    whose = "the GPU " if not short else "GPU " if step_ms is not None else ""
-    return (*entry, Span(f", {whose}felt {percent(felt)}", "text"))
+    return (*entry, Span(f", GPU idle {percent(idle)}", "text"))
 
 
 def _spaced(entries: Sequence[Row], gap: int) -> Row:

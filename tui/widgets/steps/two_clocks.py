@@ -25,11 +25,11 @@ from .two_clocks_drawing import (
 SHORT = ("fetch", "fwd", "bwd", "opt")
 """The marks at which the lag is known."""
 WORTH_SAYING = 0.02
-"""Of a wait that is a smaller part of the step nobody asks whether the GPU felt it."""
+"""Of a wait that is a smaller part of the step nobody asks whether the GPU was idle for it."""
 KEEPS_UP = 0.05
 """A lag of a smaller part of a step is the time that a launch takes."""
 NAMES = (
-    *("step", "wall ms", "wait", "GPU wall", "GPU felt", "hidden"),
+    *("step", "wall ms", "wait", "GPU wall", "GPU idle", "hidden"),
     *(f"lag {name}" for name in SHORT),
     "ready",
 )
@@ -59,7 +59,7 @@ def _waits(snapshot: Snapshot, pair: Pair) -> list[str]:
     wait_ms = _ms(step.data_ns + step.startup_ns, times)
     words = [milliseconds(wall_ms), f"wait {like(wait_ms, wall_ms)} ms"]
     if on is not None and wait_ms >= WORTH_SAYING * wall_ms:
-        words.append(f"felt by the GPU {like(_ms(on.exposed_ns, times), wall_ms)}")
+        words.append(f"GPU idle {like(_ms(on.exposed_ns, times), wall_ms)}")
         words.append(f"hidden {like(_ms(on.hidden_ns, times), wall_ms)}")
     if step.fetches > step.count:
         words.append(f"{step.fetches // times} fetches, summed")
@@ -132,7 +132,7 @@ def _figures(pair: Pair) -> dict[str, str]:
     wait_ms = _ms(step.data_ns + step.startup_ns, times)
     measured: dict[str, float | None] = {"wall ms": wall_ms, "wait": wait_ms}
     if on is not None:
-        measured["GPU wall"], measured["GPU felt"] = (
+        measured["GPU wall"], measured["GPU idle"] = (
             _ms(on.wall_ns, times),
             _ms(on.exposed_ns, times),
         )
