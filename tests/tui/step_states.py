@@ -1,4 +1,4 @@
-"""The fake run with steps that were measured on both clocks: what the step lens is for."""
+"""The fake run with steps that were measured on both clocks: what the two lanes are for."""
 
 from collections.abc import Sequence
 from dataclasses import replace

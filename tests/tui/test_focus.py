@@ -51,7 +51,7 @@ def test_wherever_the_focus_is_one_sees_it(size: tuple[int, int], view: str) -> 
 
 def test_the_first_tab_is_at_the_views_first_panel_and_the_verdict_comes_last() -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
-        for view, first in (("2", "gpu-charts"), ("3", "steps-lens"), ("4", "memory-room")):
+        for view, first in (("2", "gpu-charts"), ("3", "steps-two-clocks"), ("4", "memory-room")):
             await pilot.press(view, "tab")
             assert app.focused is not None
             assert app.focused.id == first

@@ -45,7 +45,7 @@ def test_no_blank_has_a_colour_behind_it(key: str, size: tuple[int, int]) -> Non
     assert [(y, text) for y, text in coloured if " " in text] == []
 
 
-def test_the_legend_of_the_lens_has_the_colours_of_its_lanes() -> None:
+def test_the_legend_of_the_two_clocks_has_the_colours_of_its_lanes() -> None:
     cells = cells_after("3", (100, 30))
     (legend,) = (row for row in cells.rows if "wait  ▒ fwd  █ bwd" in "".join(p.text for p in row))
     lane = next(row for row in cells.rows if row[0].text.startswith(" host"))

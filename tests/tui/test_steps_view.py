@@ -40,13 +40,15 @@ def test_ascii() -> None:
     assert_golden("steps_ascii_80x24", text)
 
 
-@pytest.mark.parametrize(("panel", "at"), [("lens", 1), ("phases", 2), ("scope", 3), ("times", 4)])
+@pytest.mark.parametrize(
+    ("panel", "at"), [("two_clocks", 1), ("phases", 2), ("scope", 3), ("times", 4)]
+)
 def test_each_panel_alone(panel: str, at: int) -> None:
     text = picture_of((100, 30), step_states.folded, ["3", *["tab"] * at, "z"])
     assert_golden(f"steps_zoomed_{panel}_100x30", text)
 
 
-def test_the_arrows_choose_the_step_that_the_lens_ends_with() -> None:
+def test_the_arrows_choose_the_step_that_the_picture_ends_with() -> None:
     async def session() -> None:
         app = GpuwatchApp(FakeRun(change=step_states.launch_bound))
         async with app.run_test(size=(100, 30)) as pilot:
@@ -70,7 +72,7 @@ async def _last_step(app: GpuwatchApp, pilot: Pilot[int]) -> int:
     return int(told.split()[1].replace(",", ""))
 
 
-def test_a_lens_of_short_steps_stays_for_a_second() -> None:
+def test_a_picture_of_short_steps_stays_for_a_second() -> None:
     run = FakeRun(change=step_states.launch_bound)
 
     async def session() -> None:

@@ -38,8 +38,8 @@ def _piece(segment: Segment, ground: Style) -> TextRun:
 
 def _hex(color: Color | None, foreground: bool) -> str:
     """The terminal's own colours, which nobody can ask for, as they commonly are."""
-    told = color or Color.default()
-    return told.get_truecolor(SVG_EXPORT_THEME, foreground).hex
+    known = color or Color.default()
+    return known.get_truecolor(SVG_EXPORT_THEME, foreground).hex
 
 
 def _one_a_cell(text: str) -> str:
@@ -84,9 +84,9 @@ def copy_stacks(app: App[Any], snapshot: Snapshot, text: str) -> str:
     whether one took it. Returns the notice."""
     if takes_clipboard():
         app.copy_to_clipboard(text)
-    said = f"{len(text.splitlines())} stacks copied · "
-    room = app.size.width - BESIDE - len(said)
-    return said + _written({".stacks.txt": text}, snapshot, room)
+    words = f"{len(text.splitlines())} stacks copied · "
+    room = app.size.width - BESIDE - len(words)
+    return words + _written({".stacks.txt": text}, snapshot, room)
 
 
 def _text(lines: list[str]) -> str:
@@ -96,12 +96,12 @@ def _text(lines: list[str]) -> str:
 def _written(files: dict[str, str], snapshot: Snapshot, room: int) -> str:
     stem = file_stem(snapshot.script, snapshot.pid, snapshot.t_unix)
     try:
-        return told(export(files, stem, HERE), room)
+        return exported_words(export(files, stem, HERE), room)
     except OSError as error:
         return f"nothing written: {error}"
 
 
-def told(exported: Exported, room: int) -> str:
+def exported_words(exported: Exported, room: int) -> str:
     """ "wrote /runs/gpuwatch-train-4711-20261121-140301 .txt .json .svg": the names whole, the
     folder as far as it fits into so many cells."""
     first, *others = exported.paths

@@ -42,7 +42,7 @@ def _steps() -> "Sequence[Panel]":
     from ..widgets.steps.two_clocks import TwoClocksPanel
 
     return (
-        TwoClocksPanel("steps-lens"),
+        TwoClocksPanel("steps-two-clocks"),
         PhaseTable("steps-phases"),
         ScopePanel("steps-scope"),
         StepTimes("steps-times"),
@@ -55,7 +55,7 @@ def _gpu() -> "Sequence[Panel]":
     from ..widgets.gpu.facts import GpuFactsPanel
     from ..widgets.gpu.ranks import RanksPanel
 
-    return (GpuChartsPanel("gpu-charts"), RanksPanel("gpu-ranks"), GpuFactsPanel("gpu-told"))
+    return (GpuChartsPanel("gpu-charts"), RanksPanel("gpu-ranks"), GpuFactsPanel("gpu-facts"))
 
 
 def _memory() -> "Sequence[Panel]":

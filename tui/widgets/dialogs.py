@@ -50,18 +50,18 @@ def _check(check: Check, width: int) -> list[Row]:
     mark = Span(f" {GLYPHS[check.state]} ", ROLES[check.state])
     role = "dim" if check.state == "unknown" else "text"
     if width < NARROW:
-        said = _lines(check.says, role, width, 3)
-        return [(mark, Span(check.id, "strong")), *said, *_fix(check, width, 3)]
+        lines = _lines(check.says, role, width, 3)
+        return [(mark, Span(check.id, "strong")), *lines, *_fix(check, width, 3)]
     each = (width - INDENT) // 2 if width >= BESIDE else width - INDENT
-    said = _lines(check.says, role, each, 0)
+    lines = _lines(check.says, role, each, 0)
     head = (mark, Span(check.id.ljust(NAME), "strong"))
     if width >= BESIDE:
-        parts = zip_longest(said, _fix(check, each, 2), fillvalue=EMPTY)
+        parts = zip_longest(lines, _fix(check, each, 2), fillvalue=EMPTY)
         both = [(*fit(left, each), *right) for left, right in parts]
         return [(*(head if at == 0 else _blank(INDENT)), *row) for at, row in enumerate(both)]
     below = _fix(check, each, 0)
     return [
-        (*(head if at == 0 else _blank(INDENT)), *row) for at, row in enumerate([*said, *below])
+        (*(head if at == 0 else _blank(INDENT)), *row) for at, row in enumerate([*lines, *below])
     ]
 
 
@@ -118,7 +118,7 @@ READING: Final = (
     (Span("period", "dim"), "time from one peak to the next: one step"),
     (Span("trough", "dim"), "lowest use between two peaks"),
     (Span("lag", "dim"), "how far the GPU runs behind the host"),
-    (Span("felt", "dim"), "the GPU was idle for this part of a wait; the rest was hidden"),
+    (Span("hidden", "dim"), "the part of a wait in which the GPU still had work"),
     (Span("PSS", "dim"), "memory; what processes share is counted once"),
     (Span("RSS", "dim"), "memory with mapped files, which the memory charts leave out"),
     (Span("no core", "dim"), "ready to run, and no core was free"),

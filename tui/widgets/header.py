@@ -101,10 +101,10 @@ def _states(view: View) -> list[Row]:
     """What the picture is of: now, the past, or a recording; the fullest words first."""
     status = view.snapshot.status
     if status.replay is not None:
-        said = f"REPLAY {status.replay}"
-        return [(Span(said, "warning"),), (Span(said.partition(": ")[0], "warning"),)]
+        words = f"REPLAY {status.replay}"
+        return [(Span(words, "warning"),), (Span(words.partition(": ")[0], "warning"),)]
     if view.behind_s is not None and view.at_ns is not None:
-        return [(Span(f" {said} ", "paused"),) for said in _past(view, view.behind_s, view.at_ns)]
+        return [(Span(f" {words} ", "paused"),) for words in _past(view, view.behind_s, view.at_ns)]
     if view.behind_s is not None:
         behind = f"{view.behind_s:.0f} s" if view.behind_s < 99.5 else duration(view.behind_s)
         return [(Span(f" PAUSED +{behind} behind ", "paused"),)]
@@ -117,11 +117,11 @@ def _past(view: View, behind_s: float, at_ns: int) -> list[str]:
     """ "AT 12:04:31, 2m10s ago", and of when the numbers are where that is another time."""
     early_s = (at_ns - view.snapshot.t_ns) / 1e9
     at = f"{datetime.fromtimestamp(view.snapshot.t_unix + early_s):%H:%M:%S}"
-    said = [f"AT {at}, {duration(behind_s)} ago", f"AT {at}"]
+    words = [f"AT {at}, {duration(behind_s)} ago", f"AT {at}"]
     if early_s >= STALE_NUMBERS_S:
         numbers = f"{datetime.fromtimestamp(view.snapshot.t_unix):%H:%M:%S}"
-        said.insert(0, f"{said[0]}, numbers of {numbers}")
-    return said
+        words.insert(0, f"{words[0]}, numbers of {numbers}")
+    return words
 
 
 def _health(status: Status) -> Row:
@@ -145,8 +145,8 @@ def _freshness(status: Status) -> Row:
 
 def ended_line(view: View, width: int) -> Row:
     """How the target ended, and that nothing is lost."""
-    said = f"training {view.snapshot.status.ended or 'ended'}"
-    left = (Span(" ■ ", "critical"), Span(said, "strong"))
+    words = f"training {view.snapshot.status.ended or 'ended'}"
+    left = (Span(" ■ ", "critical"), Span(words, "strong"))
     right = (Span("the last picture stays · ", "dim"), Span("q", "key"), Span(" quits ", "dim"))
     row = ends(left, right, width)
     return row if length(row) <= width else (Span(clip(text_of(row), width), "strong"),)

@@ -69,8 +69,8 @@ ACTIONS = (
     Action(("shift+right",), "shift+→", "cursor(10)", "ten columns on", panel="chart"),
     Action(("home",), "home", "cursor(-9999)", "the oldest column", panel="chart"),
     Action(("end",), "end", "cursor(9999)", "the newest column", panel="chart"),
-    Action(("left",), "←", "earlier", "the step before", "step", "←", panel="lens"),
-    Action(("right",), "→", "later", "the step after", "step", "→", panel="lens"),
+    Action(("left",), "←", "earlier", "the step before", "step", "←", panel="two clocks"),
+    Action(("right",), "→", "later", "the step after", "step", "→", panel="two clocks"),
     Action(
         ("i",),
         "i",

@@ -114,17 +114,17 @@ def _nothing(picking: Picking, width: int) -> list[Row]:
     if picking.candidates:
         return [row(clip(f"   none of them has {picking.typed!r} in its line", width), "dim")]
     return [
-        *_said(TO_DO, width),
+        *_wrapped(TO_DO, width),
         EMPTY,
         *(row(f"       {line}", "key") for line in LINES),
         EMPTY,
-        *_said(THEN, width),
+        *_wrapped(THEN, width),
         EMPTY,
         row("       gpuwatch demo", "key"),
     ]
 
 
-def _said(text: str, width: int) -> list[Row]:
+def _wrapped(text: str, width: int) -> list[Row]:
     return [row(f"   {line}") for line in wrap(text, width - 4, 3)]
 
 

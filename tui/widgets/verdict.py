@@ -89,14 +89,14 @@ BEFORE = "before: "
 def past_note(snapshot: Snapshot, width: int) -> str:
     """ "before: compute 2h10m → host 9m00s", the oldest left out where there is no room; "" where
     nothing else was said."""
-    said = [
+    history = [
         f"{name_of(one.kind, one.sub)} {lasted(one)}"
         for one in snapshot.timeline.verdicts[:-1]
         if one.kind not in ABSTAINS
     ]
-    while said and cell_len(BEFORE + " → ".join(said)) > width:
-        del said[0]
-    return BEFORE + " → ".join(said) if said else ""
+    while history and cell_len(BEFORE + " → ".join(history)) > width:
+        del history[0]
+    return BEFORE + " → ".join(history) if history else ""
 
 
 INDENT = 10
@@ -194,8 +194,8 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
     free = room - EVIDENCE - len(also) - len(verdict.notes) - len(action)
     # Memory that ends the run soon is worth more than the last number of what only takes time.
     soon = bool(also) and also[0].kind == "memory-growth" and _full_soon(view.snapshot)
-    told = room - len(action) - (1 if soon and room > 2 else 0)
-    shown = finding.evidence[: min(EVIDENCE, told)]
+    spare = room - len(action) - (1 if soon and room > 2 else 0)
+    shown = finding.evidence[: min(EVIDENCE, spare)]
     out += evidence_rows(shown, width)
     out += action
     least = len(out)
@@ -217,8 +217,8 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
 
 def _full_soon(snapshot: Snapshot) -> bool:
     """Some memory that is said to grow is full within the hour."""
-    said = [trend.left for trend in snapshot.trends if trend.finding is not None]
-    return any(left is not None and left.within_an_hour for left in said)
+    left = [trend.left for trend in snapshot.trends if trend.finding is not None]
+    return any(one is not None and one.within_an_hour for one in left)
 
 
 def note_rows(notes: Sequence[Note], width: int, height: int) -> list[Row]:

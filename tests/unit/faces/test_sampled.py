@@ -11,7 +11,7 @@ from gpuwatch.tui.formats.report_machine import memory_lines
 from gpuwatch.tui.model.snapshot import MemoryView, Snapshot
 from gpuwatch.tui.verdict.statistics import Share
 from gpuwatch.tui.verdict.window import MemoryPoint, Sampled
-from gpuwatch.tui.widgets.sampled_rows import sampled_rows
+from gpuwatch.tui.widgets.steps.phases import sampled_rows
 from gpuwatch.tui.widgets.text import text_of
 from tests.unit.faces.pictures import GIB, picture
 from tests.unit.faces.strict_schema import strict

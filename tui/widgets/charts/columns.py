@@ -213,13 +213,13 @@ def level_for(series: Series, times: Sequence[ColumnSpan]) -> Level:
 
 
 def _column(series: Series, level: Level, stretch: ColumnSpan) -> ChartColumn | None:
-    told, interval_ns = series.over(*stretch, level), series.interval_ns
-    if told is None or told.known_ns < interval_ns // 4:
+    summary, interval_ns = series.over(*stretch, level), series.interval_ns
+    if summary is None or summary.known_ns < interval_ns // 4:
         return None
     samples = (stretch.end_ns - stretch.start_ns) / interval_ns
     if samples < SEVERAL:
-        return ChartColumn(told.mean, told.mean)
-    return ChartColumn(told.mean, told.high, told.low if samples >= MANY else None)
+        return ChartColumn(summary.mean, summary.mean)
+    return ChartColumn(summary.mean, summary.high, summary.low if samples >= MANY else None)
 
 
 def area_rows(
@@ -305,5 +305,5 @@ class HeldColumns:
 
 
 def _filled(series: Series, times: Sequence[ColumnSpan], level: Level) -> list[ChartColumn | None]:
-    told = [series.over(*stretch, level) for stretch in times]
-    return [None if one is None else ChartColumn(one.mean, one.mean) for one in told]
+    summary = [series.over(*stretch, level) for stretch in times]
+    return [None if one is None else ChartColumn(one.mean, one.mean) for one in summary]

@@ -55,17 +55,17 @@ def read_out(
 ) -> list[str]:
     """What stood at the cursor: when, the values, the step and what it was doing."""
     name = saw.title.split()[0]
-    said = [_ago((end_ns - t_ns) / 1e9)]
-    said.append(f"{name} {_values(column)}" if column else f"{name} not measured")
+    words = [_ago((end_ns - t_ns) / 1e9)]
+    words.append(f"{name} {_values(column)}" if column else f"{name} not measured")
     if tensor is not None:
-        said.append(f"tensor {_values(tensor)}")
+        words.append(f"tensor {_values(tensor)}")
     number = saw.step_starts_ns.number_at(t_ns)
     if number is not None:
-        said.append(f"step {count(number)}")
+        words.append(f"step {count(number)}")
     doing = phase_at(recent, t_ns)
     if doing is not None:
-        said.append(f"~{LOOKS[doing].long if doing in LOOKS else doing}")
-    return said
+        words.append(f"~{LOOKS[doing].long if doing in LOOKS else doing}")
+    return words
 
 
 def _ago(seconds: float) -> str:

@@ -143,12 +143,12 @@ def below(drawn: Drawn, view: View, with_tensor: bool, width: int) -> Row:
     if read:
         room = width - GUTTER - 3
         return (Span(f"{'':{GUTTER}}{ON_AXIS} ", "focus"), Span(joined(read, room)))
-    said = [ENVELOPE] if any(map(_wide, drawn.columns)) else []
-    said += [drawn.saw.note]
-    said += [grain_words(drawn.grid), "┴ step start" if drawn.ticked else ""]
-    said += [f"ten: tensor cores, mean {mean_of(drawn.tensor):.0f}"] if with_tensor else []
+    words = [ENVELOPE] if any(map(_wide, drawn.columns)) else []
+    words += [drawn.saw.note]
+    words += [grain_words(drawn.grid), "┴ step start" if drawn.ticked else ""]
+    words += [f"ten: tensor cores, mean {mean_of(drawn.tensor):.0f}"] if with_tensor else []
     back_ns = drawn.grid.column_ns * len(drawn.cells)
-    return _times(f"-{span(back_ns / 1e9)}", said, _newest(view), width)
+    return _times(f"-{span(back_ns / 1e9)}", words, _newest(view), width)
 
 
 def _wide(column: ChartColumn | None) -> bool:
@@ -170,10 +170,10 @@ def _newest(view: View) -> str:
     return f"{duration(view.behind_s)} ago"
 
 
-def _times(back: str, said: Sequence[str], newest: str, width: int) -> Row:
+def _times(back: str, words: Sequence[str], newest: str, width: int) -> Row:
     room = width - GUTTER - len(back) - len(newest) - 5
-    first = next(part for part in said if part)
-    middle = joined(said, room) or clip(first, room)
+    first = next(part for part in words if part)
+    middle = joined(words, room) or clip(first, room)
     pad = max(0, room - cell_len(middle)) // 2
     lead = f"{'':{GUTTER}}{back}  {'':{pad}}"
     tail = width - 1 - len(lead) - cell_len(middle) - len(newest)
@@ -193,8 +193,8 @@ def empty_rows(view: View, width: int, height: int, focused: bool) -> list[Row]:
     text = clip(why_empty(view.snapshot), width - GUTTER - 2)
     out = [rule("Utilisation %", (), width, focused)]
     for y, label in enumerate(scale(body)):
-        said = f"{'':{(width - GUTTER - len(text)) // 2}}{text}" if y == body // 2 else ""
-        out.append((Span(label, "dim"), Span(said, "dim")))
+        line = f"{'':{(width - GUTTER - len(text)) // 2}}{text}" if y == body // 2 else ""
+        out.append((Span(label, "dim"), Span(line, "dim")))
     return [*out, (Span(" " * (GUTTER - 1) + "└" + "─" * (width - GUTTER - 1), "dim"), *EMPTY)]
 
 
@@ -234,8 +234,8 @@ class SawtoothPanel(ChartPanel):
         drawn = self._drawn_of(view, saw, columns_of_width(width))
         timed = height >= TIMED_FROM
         alike = beat_ns(view.snapshot.steps) > 0
-        said = notes(drawn, self._rhythm(drawn, alike), timed)
-        out = [rule(saw.title, said, width, self.has_focus)]
+        words = notes(drawn, self._rhythm(drawn, alike), timed)
+        out = [rule(saw.title, words, width, self.has_focus)]
         if height >= GPUS_FROM:
             out += gpu_rows(view.snapshot, width, 1 + max(0, height - TALL) // 3)
         strip_rows = 2 if height >= TALL else 1

@@ -53,9 +53,9 @@ def _ends(ranked: Sequence[float]) -> tuple[float, float]:
 def _scale(low: float, high: float, ranked: Sequence[float], width: int) -> Row:
     left, right = f"{'':{GUTTER}}{milliseconds(low)}", milliseconds(high)
     aside = {"shorter": sum(ms < low for ms in ranked), "longer": sum(ms > high for ms in ranked)}
-    said = " · ".join(f"{count(steps)} {name}" for name, steps in aside.items() if steps)
+    words = " · ".join(f"{count(steps)} {name}" for name, steps in aside.items() if steps)
     room = max(1, width - len(left) - len(right) - 1)
-    return (Span(f"{left}{said if len(said) < room - 2 else '':^{room}}{right}", "dim"),)
+    return (Span(f"{left}{words if len(words) < room - 2 else '':^{room}}{right}", "dim"),)
 
 
 # A quantity over time in one row without figures, for comparing one line with the next.

@@ -51,7 +51,7 @@ SCALE = 4
 
 
 def chart_rows(
-    name: str, body: Sequence[str], figures: Figures, titles: str, told: str
+    name: str, body: Sequence[str], figures: Figures, titles: str, figure_text: str
 ) -> list[Row]:
     """A fixed 0 to 100. `titles` of the figures stand beside its first row, its own figures and its
     name beside the last."""
@@ -60,7 +60,7 @@ def chart_rows(
     for y, (mark, text) in enumerate(zip(_scale(rows), body, strict=True)):
         last = y == rows - 1
         left = clip(name, figures.label - SCALE) if last else ""
-        right = Span(f" {told}") if last else Span(f" {titles}" if y == 0 else "", "dim")
+        right = Span(f" {figure_text}") if last else Span(f" {titles}" if y == 0 else "", "dim")
         scale = f"{left:>{figures.label - SCALE}}{mark:>{SCALE}}┤"
         out.append((Span(scale, "dim"), Span(text, "area"), right))
     return out
@@ -82,12 +82,12 @@ def axis_row(line: str, figures: Figures) -> Row:
     return (Span(f"{'':{figures.label}}└{line}", "dim"),)
 
 
-def caption_row(grid: Grid, said: Sequence[str], newest: str, figures: Figures) -> Row:
+def caption_row(grid: Grid, notes: Sequence[str], newest: str, figures: Figures) -> Row:
     """How far back the picture goes, what a column is, and what is said of it."""
     columns = figures.columns
     back = f"-{span(grid.column_ns * columns / 1e9)}"
     room = columns - cell_len(back) - cell_len(newest) - 4
-    middle = joined([grain_words(grid), *said], room)
+    middle = joined([grain_words(grid), *notes], room)
     pad = max(0, room - cell_len(middle)) // 2
     text = f"{back}  {'':{pad}}{middle}"
     left = f"{text:<{max(0, columns - cell_len(newest))}}"
@@ -167,17 +167,19 @@ class GpuPicture:
             out.append(hatched_row("counters", "SM, tensor, DRAM, PCIe", why, self._figures))
         for signal in most_wanted(signals, plan.strips):
             out += self._strip(signal, columns[signal.name], plan.each)
-        said = ["┴ step start" if ticked else "", self._note]
+        notes = ["┴ step start" if ticked else "", self._note]
         newest = "end" if self._view.ended else "now" if self._view.at_ns is None else "then"
-        return [*out, caption_row(self._grid, said, newest, self._figures)]
+        return [*out, caption_row(self._grid, notes, newest, self._figures)]
 
     def _chart(self, rows: int) -> list[Row]:
         main = self._subject.main
         columns = self._read(main, self._times)
         titles = titles_text(self._figures, "now" if self._view.cursor_ns is None else "there")
-        told = self._told(main, columns, scale_of(main, self._subject.gpu, 100.0))
+        figure_text = self._figure_text(main, columns, scale_of(main, self._subject.gpu, 100.0))
         body = marked(area_rows(columns, rows), self._cursor)
-        return chart_rows(NAMES.get(main.name, main.title), body, self._figures, titles, told)
+        return chart_rows(
+            NAMES.get(main.name, main.title), body, self._figures, titles, figure_text
+        )
 
     def _axis(self, ticked: bool) -> Row:
         line = tick_row(self.cells, self._edges if ticked else NO_STEPS)
@@ -188,15 +190,15 @@ class GpuPicture:
         scale = scale_of(series, self._subject.gpu, peak_of(columns))
         label = signal.short if self._figures.is_short else signal.label
         body = marked(area_rows(columns, rows, 0.0, scale.top), self._cursor)
-        return strip_rows(label, body, self._told(series, columns, scale), self._figures)
+        return strip_rows(label, body, self._figure_text(series, columns, scale), self._figures)
 
-    def _told(
+    def _figure_text(
         self, series: Series, columns: Sequence[ChartColumn | None], scale: StripScale
     ) -> str:
         cursor_ns = self._view.cursor_ns
         at_ns = self._end_ns if cursor_ns is None else cursor_ns
-        told = series.over(at_ns - NOW_NS, at_ns, series.levels[0])
-        return figures_text(self._figures, columns, told.mean if told else None, scale)
+        newest = series.over(at_ns - NOW_NS, at_ns, series.levels[0])
+        return figures_text(self._figures, columns, newest.mean if newest else None, scale)
 
 
 def step_ns_of(view: View) -> int:

@@ -71,8 +71,8 @@ def header_row(columns: RankColumns, strip: str, step: str) -> Row:
     """What the columns mean: `strip` over the strip, `step` over the bar."""
     titles = "".join(f"{title:>{cells}}" for title, cells in columns.titles)
     bar = f"  {clip(step, columns.bar):<{columns.bar}}" if columns.bar else ""
-    said = f"{clip(strip, columns.strip):<{columns.strip}}"
-    return (Span(f"{'':{NAME}}{said}{bar}{titles}", "dim"),)
+    title_text = f"{clip(strip, columns.strip):<{columns.strip}}"
+    return (Span(f"{'':{NAME}}{title_text}{bar}{titles}", "dim"),)
 
 
 def rank_row(
@@ -87,7 +87,7 @@ def rank_row(
         "GiB": "" if rank.memory_bytes is None else f"{rank.memory_bytes / _GIB:.1f}",
         "step": where_words(rank, now_ns),
     }
-    told = "".join(f"{figures[title]:>{cells}}" for title, cells in columns.titles)
+    drawn = "".join(f"{figures[title]:>{cells}}" for title, cells in columns.titles)
     bar = step_bar(rank, longest_ms, columns.bar) if columns.bar else ""
     return (
         Span("●" if rank.is_target else " ", "good"),
@@ -96,7 +96,7 @@ def rank_row(
         Span(f"{device:<{NAME - 8}}", "dim"),
         Span(strip + ("  " if bar else ""), "area"),
         *in_colours(bar, ROLES),
-        Span(told, "text" if rank.state == "live" else "warning"),
+        Span(drawn, "text" if rank.state == "live" else "warning"),
     )
 
 
@@ -189,8 +189,8 @@ class RanksPanel(Panel):
         for rank in shown:
             strip = small_strip(self._held, rank.active, times)
             is_late = late is not None and late.rank is rank
-            told = rank_row(rank, columns, strip, longest_ms, view.snapshot.t_ns, is_late)
-            out.append((Span("▸" if rank is marked else " ", "focus"), *told))
+            drawn = rank_row(rank, columns, strip, longest_ms, view.snapshot.t_ns, is_late)
+            out.append((Span("▸" if rank is marked else " ", "focus"), *drawn))
         if len(shown) < len(ranks):
             out.append(row(f"   and {len(ranks) - len(shown)} more", "dim"))
         return out

@@ -182,34 +182,34 @@ def figures_text(
     seen = [column for column in columns if column is not None]
     if figures.is_short:
         return "" if now is None else f"{scale.figure_of_scale(now, figures.titles[0][1]):>10}"
-    told = {
+    texts = {
         "now": "" if now is None else scale.figure(now),
         "mean": scale.figure(sum(one.mean for one in seen) / len(seen)) if seen else "",
         "peak": scale.figure(max(one.peak for one in seen)) if seen else "",
         "scale": scale.words,
     }
-    return "".join(f"{told[title]:>{cells}}" for title, cells in figures.titles)
+    return "".join(f"{texts[title]:>{cells}}" for title, cells in figures.titles)
 
 
 def hatched_row(label: str, what: str, why: str, figures: Figures) -> Row:
     """What cannot be measured here, and why: hatched, so that nobody takes it for nothing."""
     room = max(0, figures.columns - 5)
     full = f" {what}: {why}"
-    said = clip(full if cell_len(full) <= room else f" {why}", room) + " "
-    left = max(0, figures.columns - cell_len(said)) // 2
-    right = max(0, figures.columns - left - cell_len(said))
+    reason = clip(full if cell_len(full) <= room else f" {why}", room) + " "
+    left = max(0, figures.columns - cell_len(reason)) // 2
+    right = max(0, figures.columns - left - cell_len(reason))
     return (
         Span(f"{label:>{figures.label}}┤{'╱' * left}", "dim"),
-        Span(said),
+        Span(reason),
         Span("╱" * right, "dim"),
     )
 
 
-def strip_rows(label: str, body: Sequence[str], told: str, figures: Figures) -> list[Row]:
+def strip_rows(label: str, body: Sequence[str], figure_text: str, figures: Figures) -> list[Row]:
     """The strip; its label and its figures stand on its last row."""
     out: list[Row] = []
     for y, text in enumerate(body):
         named = y == len(body) - 1
         left = Span(f"{label if named else '':>{figures.label}}┤", "dim")
-        out.append((left, Span(text, "area"), Span(f" {told}" if named else "")))
+        out.append((left, Span(text, "area"), Span(f" {figure_text}" if named else "")))
     return out

@@ -133,9 +133,9 @@ def _axis(view: View, times: Sequence[ColumnSpan], width: int) -> Row:
     ends = "end" if view.ended else "now"
     if view.at_ns is not None:
         ends = f"-{duration((view.snapshot.t_ns - end_ns) / 1e9)}"
-    said = [f"a column is {span(column_ns / 1e9)}", f"{DASH} trend"]
+    words = [f"a column is {span(column_ns / 1e9)}", f"{DASH} trend"]
     if view.cursor_ns is not None and column_at(times, view.cursor_ns) is not None:
-        said = [f"│ -{duration((end_ns - view.cursor_ns) / 1e9)}"]
-    middle = joined(said, width - LABEL - len(back) - len(ends) - 4)
+        words = [f"│ -{duration((end_ns - view.cursor_ns) / 1e9)}"]
+    middle = joined(words, width - LABEL - len(back) - len(ends) - 4)
     lead = f"{'':{LABEL + 1}}{back}"
     return (Span(f"{lead}{middle:^{max(0, width - len(lead) - len(ends) - 1)}}{ends}", "dim"),)

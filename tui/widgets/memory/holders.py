@@ -112,22 +112,22 @@ def legend(parts: Sequence[Part], width: int) -> Row:
     """ "█ allocated 61.2 GiB  ▓ cached 7.7 GiB…": what holds nothing has no word. Where there is no
     room they lose their numbers, the last but one first; then it leaves, and the last at last."""
     shown = [part for part in parts if part.bytes]
-    told = {part.name for part in shown}
+    numbered = {part.name for part in shown}
     for part in shown[-2:0:-1]:
-        if _cells(shown, told) > width:
-            told.discard(part.name)
-    while len(shown) > 1 and _cells(shown, told) > width:
+        if _cells(shown, numbered) > width:
+            numbered.discard(part.name)
+    while len(shown) > 1 and _cells(shown, numbered) > width:
         shown.pop(-2 if len(shown) > 2 else -1)
     out: list[Span] = []
     for part in shown:
         gap = "  " if out else ""
         out += (Span(f"{gap}{part.glyph} ", part.role), Span(part.name, "dim"))
-        out += [Span(f" {size(part.bytes)}")] if part.name in told else []
+        out += [Span(f" {size(part.bytes)}")] if part.name in numbered else []
     return tuple(out)
 
 
-def _cells(parts: Sequence[Part], told: Collection[str]) -> int:
-    numbers = sum(len(size(part.bytes)) + 1 for part in parts if part.name in told)
+def _cells(parts: Sequence[Part], numbered: Collection[str]) -> int:
+    numbers = sum(len(size(part.bytes)) + 1 for part in parts if part.name in numbered)
     return sum(len(part.name) + 4 for part in parts) + numbers - 2
 
 
@@ -150,8 +150,8 @@ class MemoryRoomPanel(Panel):
 
 
 def _sources(snapshot: Snapshot) -> list[str]:
-    told = ["hook"] if snapshot.gpu_memory else []
-    return [*told, *(["nvml"] if snapshot.gpus else []), "proc"]
+    numbered = ["hook"] if snapshot.gpu_memory else []
+    return [*numbered, *(["nvml"] if snapshot.gpus else []), "proc"]
 
 
 def _gpus(snapshot: Snapshot, device: int | None, width: int, room: int) -> list[Row]:

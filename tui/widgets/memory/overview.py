@@ -69,15 +69,17 @@ class MemoryPanel(Panel):
         height: int,
     ) -> list[Row]:
         """The chart on its scale, with the words at its right."""
-        said = list(words[:height])
-        side = max(length(one) for one in said) + 1
+        lines = list(words[:height])
+        side = max(length(one) for one in lines) + 1
         if width - side < LEAST_CHART:
-            return said
+            return lines
         chart = self._chart(view, series, trend, width - side, height)
         if not chart:
-            return said
-        said += [()] * (len(chart) - len(said))
-        return [(*fit(left, width - side), *right) for left, right in zip(chart, said, strict=True)]
+            return lines
+        lines += [()] * (len(chart) - len(lines))
+        return [
+            (*fit(left, width - side), *right) for left, right in zip(chart, lines, strict=True)
+        ]
 
     def _chart(
         self, view: View, series: Series, trend: MemoryTrend | None, width: int, height: int
@@ -92,9 +94,9 @@ def first_of(snapshot: Snapshot) -> Whose | None:
     """What the verdict speaks of, else what rises, else the first that is known."""
     known: list[Whose] = [whose for whose in NAMES if series_of(snapshot, whose) is not None]
     trends = {whose: trend_of(snapshot, whose) for whose in known}
-    said = [whose for whose, trend in trends.items() if trend is not None and trend.finding]
+    growing = [whose for whose, trend in trends.items() if trend is not None and trend.finding]
     rising = [whose for whose, trend in trends.items() if trend is not None]
-    return next(iter((*said, *rising, *known)), None)
+    return next(iter((*growing, *rising, *known)), None)
 
 
 def _notes(snapshot: Snapshot, device: int | None) -> list[str]:

@@ -42,7 +42,7 @@ class MemoryTrendsPanel(Panel):
         out = [rule(TITLE, _notes(view, width, headed), width, self.has_focus)]
         out += [_header(view, width)] if headed else []
         out += [*table, *allocator]
-        return [*out, *_said(snapshot, width, height - len(out))]
+        return [*out, *_advice_rows(snapshot, width, height - len(out))]
 
 
 def series_of(snapshot: Snapshot, whose: Whose) -> Series | None:
@@ -90,8 +90,8 @@ def _line(view: View, whose: Whose, series: Series, width: int, headed: bool) ->
         if width < WIDE:
             slope = slope.partition(" (")[0]
         parts = (f"{slope}/100 {trend.unit}", full_note(trend))
-        said = joined(parts, width - length((*lead, standing)))
-        return (*lead, standing, Span(said))
+        words = joined(parts, width - length((*lead, standing)))
+        return (*lead, standing, Span(words))
     full = "" if trend is None else full_words(trend)
     if width >= SEEN:
         spans = (Span(f"{slope:<26}"), Span(f"{full:<20}  ", "strong"))
@@ -132,7 +132,7 @@ def allocator_state(reading: GpuMemory) -> list[str]:
     return words
 
 
-def _said(snapshot: Snapshot, width: int, room: int) -> list[Row]:
+def _advice_rows(snapshot: Snapshot, width: int, room: int) -> list[Row]:
     """Cause and advice of what the verdict says of memory, as far as there is room."""
     out: list[Row] = []
     for finding in findings_on(snapshot):

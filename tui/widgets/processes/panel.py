@@ -250,5 +250,5 @@ def _moved(read: float | None, written: float | None) -> str:
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    told = [value for value in values if value is not None]
-    return sum(told) if told else None
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

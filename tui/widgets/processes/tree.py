@@ -76,8 +76,8 @@ def held_bytes(use: ProcessUse) -> int:
 
 def moved_bytes_s(use: ProcessUse) -> float | None:
     """Read and written together; None where neither is told."""
-    told = [rate for rate in (use.read_bytes_s, use.write_bytes_s) if rate is not None]
-    return sum(told) if told else None
+    known = [rate for rate in (use.read_bytes_s, use.write_bytes_s) if rate is not None]
+    return sum(known) if known else None
 
 
 def _above(

@@ -97,8 +97,8 @@ class StackTreePanel(Panel):
             return [head, *(row(f"   {line}", "dim") for line in why)]
         head = rule(title(when, trees.sorted_by, short), notes(trees, when), width, self.has_focus)
         why_all = why_not_idle(trees) if when == "all" else ""
-        said = [row(f"   {line}", "dim") for line in wrap(why_all, width - 6, 2)]
-        top = [head, *said, *self._looked_for(chosen, width)]
+        words = [row(f"   {line}", "dim") for line in wrap(why_all, width - 6, 2)]
+        top = [head, *words, *self._looked_for(chosen, width)]
         room = height - len(top)
         below = round(SOURCE_PART * room) if self._frame else 0
         drawn = self._tree(chosen, width, room - below)

@@ -151,8 +151,8 @@ def _role_row(spot: Spot, cursor: Span, marked: bool, width: int) -> Row:
     sign = "−" if spot.is_open else "+"
     left = (cursor, Span(f"{sign} ", "dim"), Span(name, "focus" if marked else "title"))
     what = "thread" if tree.once else "sample"
-    told = f"{count(tree.samples)} {what}{'s' * (tree.samples != 1)} "
-    return ends(left, (Span(told, "dim"),), width)
+    counted = f"{count(tree.samples)} {what}{'s' * (tree.samples != 1)} "
+    return ends(left, (Span(counted, "dim"),), width)
 
 
 def _share(branch: Branch, width: int) -> list[Span]:

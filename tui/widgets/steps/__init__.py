@@ -1,1 +1,1 @@
-"""The step: its phases, both clocks in the lens, the scope."""
+"""The step: its phases, both clocks, the scope."""

@@ -1,4 +1,4 @@
-"""The arithmetic of the step lens: a step as pieces of time on the host's clock and on the GPU's.
+"""The arithmetic of the two clocks: a step as pieces of time on the host's clock and on the GPU's.
 
 What is measured are sums by phase and the lag at four marks; the order of the phases within a step
 is that of every step: fetch, forward, backward, optimizer, and the rest.
@@ -86,7 +86,7 @@ def _end_of(phase: str, pieces: Sequence[LanePiece]) -> int:
     return next(piece.end_ns for piece in pieces if piece.phase == phase)
 
 
-# What a lane of the lens draws: nothing finer than a column can tell.
+# What a lane draws: nothing finer than a column can tell.
 
 SHOWN_FROM: Final = 0.5
 """Columns that a phase takes on average from which it has one of its own in every step."""
@@ -158,13 +158,15 @@ def _keyed(pieces: LaneBlock) -> Iterator[tuple[_Key, LanePiece]]:
 def _shared_out(pieces: Sequence[LanePiece], columns: int) -> list[str]:
     """So many columns in proportion to the pieces, one at least to each that has any time; the
     shortest leave where there are fewer columns than pieces."""
-    told = [piece for piece in pieces if _length(piece) > 0]
-    while len(told) > max(0, columns):
-        told.remove(min(told, key=_length))
-    if not told:
+    drawn_pieces = [piece for piece in pieces if _length(piece) > 0]
+    while len(drawn_pieces) > max(0, columns):
+        drawn_pieces.remove(min(drawn_pieces, key=_length))
+    if not drawn_pieces:
         return []
-    whole = sum(_length(piece) for piece in told)
-    ends = [round(columns * ns / whole) for ns in accumulate(_length(piece) for piece in told)]
+    whole = sum(_length(piece) for piece in drawn_pieces)
+    ends = [
+        round(columns * ns / whole) for ns in accumulate(_length(piece) for piece in drawn_pieces)
+    ]
     for at in range(len(ends)):
         after = len(ends) - 1 - at
         least = (ends[at - 1] if at else 0) + 1
@@ -172,7 +174,7 @@ def _shared_out(pieces: Sequence[LanePiece], columns: int) -> list[str]:
     starts = [0, *ends[:-1]]
     return [
         piece.phase
-        for piece, start, end in zip(told, starts, ends, strict=True)
+        for piece, start, end in zip(drawn_pieces, starts, ends, strict=True)
         for _ in range(end - start)
     ]
 

@@ -9,10 +9,9 @@ from ...wording.numbers import count, digits, duration
 from ...wording.steps import drawn_phases, inside_words, usual_words
 from ...wording.words import against
 from ..panel import Panel, View
-from ..sampled_rows import sampled_rows, unsampled_rows
 from ..text import EMPTY, Row, Span, ends, row, rule
 from .phase_table import rare_rows, step_change, table_rows
-from .phases import DATA_WAIT, bar_row, in_colours, legend_row
+from .phases import DATA_WAIT, bar_row, in_colours, legend_row, sampled_rows, unsampled_rows
 from .scope import LEAST_HEIGHT, phases_below, scope_rows
 from .step_times import bars_of, longest_words, top_of, wall_ms
 
@@ -31,11 +30,11 @@ class StepPanel(Panel):
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """The last window's steps in numbers."""
-        stats, told = view.snapshot.steps, view.snapshot.sampled
-        if stats is None and told is not None:
-            if not told.samples:
+        stats, sampled = view.snapshot.steps, view.snapshot.sampled
+        if stats is None and sampled is not None:
+            if not sampled.samples:
                 return unsampled_rows(width, self.has_focus)
-            return sampled_rows(told, width, height, self.has_focus)
+            return sampled_rows(sampled, width, height, self.has_focus)
         if stats is None or not stats.in_window:
             total = f" {count(stats.total)}" if stats and stats.total else ""
             hooked = view.snapshot.status.mode == "hooks"

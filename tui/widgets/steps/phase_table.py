@@ -10,9 +10,8 @@ from ...wording.steps import about, drawn_phases, rare_words
 from ...wording.words import NumberChange, against, change_of, noise_of
 from ..charts.small import LEAST_HEIGHT, histogram_rows
 from ..panel import Panel, View
-from ..sampled_rows import sampled_rows
 from ..text import EMPTY, Row, Span, cell_len, clip, row, rule
-from .phases import BASE, PhaseStyle, bar_row, looks_of
+from .phases import BASE, PhaseStyle, bar_row, looks_of, sampled_rows
 from .step_times import wall_ms
 
 NAME_CELLS: Final = 16
@@ -31,9 +30,9 @@ class PhaseTable(Panel):
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """The window's steps in numbers."""
-        stats, told = view.snapshot.steps, view.snapshot.sampled
-        if stats is None and told is not None and told.samples:
-            return sampled_rows(told, width, height, self.has_focus)
+        stats, sampled = view.snapshot.steps, view.snapshot.sampled
+        if stats is None and sampled is not None and sampled.samples:
+            return sampled_rows(sampled, width, height, self.has_focus)
         if stats is None or not stats.in_window:
             waiting = row("   waiting for the first steps", "dim")
             return [rule("Phases", (), width, self.has_focus), waiting]
@@ -54,8 +53,8 @@ class PhaseTable(Panel):
         room = min(height - len(out) - 2, MOST_PICTURE)
         if room >= LEAST_HEIGHT:
             walls = [wall_ms(step) for step in view.snapshot.recent]
-            said = row(f" how long the last {count(len(walls))} steps took", "dim")
-            out += [EMPTY, said, *histogram_rows(walls, width, room)]
+            heading = row(f" how long the last {count(len(walls))} steps took", "dim")
+            out += [EMPTY, heading, *histogram_rows(walls, width, room)]
         return out
 
 

@@ -4,10 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...model.snapshot import PhaseStats
+from ...verdict.window import Sampled
 from ...wording.numbers import like, percent
-from ...wording.steps import GPU_WAIT, about
+from ...wording.steps import (
+    GPU_WAIT,
+    about,
+    samples_words,
+    share_interval_words,
+    step_words,
+)
 from ..charts.columns import runs_of
-from ..text import Row, Span, length
+from ..text import EMPTY, Row, Span, clip, length, row, rule
 
 
 class PhaseStyle(NamedTuple):
@@ -37,8 +44,8 @@ BASE: Final = "ms per step"
 """What the figures of phases are of: a checkpoint's too, whose own length is another."""
 DATA_WAIT: Final = {LOOKS["data"].fill: LOOKS["data"].role}
 """For pictures that tell it from everything else."""
-LEAST_FELT: Final = 0.05
-"""Of a shorter wait nobody asks how much of it the GPU felt."""
+LEAST_WAIT: Final = 0.05
+"""Of a shorter wait nobody asks for how much of it the GPU was idle."""
 
 
 def looks_of(phases: Sequence[PhaseStats]) -> list[tuple[PhaseStats, PhaseStyle]]:
@@ -85,9 +92,9 @@ def bar_row(phases: Sequence[PhaseStats], width: int) -> Row:
     )
 
 
-def legend_row(phases: Sequence[PhaseStats], width: int, felt: float | None = None) -> Row:
-    """What the bar's parts are: with milliseconds a step, or shorter, or the largest alone. `felt`:
-    part of the step that the GPU felt of the wait, 0 to 1; None where it is not known."""
+def legend_row(phases: Sequence[PhaseStats], width: int, idle: float | None = None) -> Row:
+    """What the bar's parts are: with milliseconds per step, or shorter, or the largest alone.
+    `idle`: part of the step in which the GPU was idle for the wait, 0 to 1; None where unknown."""
     looks = looks_of(phases)
     entries: list[Row] = []
     step_ms = sum(p.mean_ms for p in phases)
@@ -99,7 +106,7 @@ def legend_row(phases: Sequence[PhaseStats], width: int, felt: float | None = No
         (2, "", True),
     ):
         entries = [
-            _entry(p, look, step_ms if unit else None, short, felt if p.name == "data" else None)
+            _entry(p, look, step_ms if unit else None, short, idle if p.name == "data" else None)
             for p, look in looks
         ]
         full = (*_spaced(entries, gap), *([Span(f"  {unit}", "dim")] if unit else ()))
@@ -116,17 +123,16 @@ def legend_row(phases: Sequence[PhaseStats], width: int, felt: float | None = No
 
 
 def _entry(
-    phase: PhaseStats, look: PhaseStyle, step_ms: float | None, short: bool, felt: float | None
+    phase: PhaseStats, look: PhaseStyle, step_ms: float | None, short: bool, idle: float | None
 ) -> Row:
     name = look.short if short else look.long
     numbers = f" {about(phase)}{percent(phase.share)}"
     if step_ms is not None:
         numbers = f" {about(phase)}{like(phase.mean_ms, step_ms)}" + numbers
     entry = (Span(look.fill, look.role), Span(f" {name}", "text"), Span(numbers, "strong"))
-    if felt is None or phase.share < LEAST_FELT:
+    if idle is None or phase.share < LEAST_WAIT:
         return entry
-    whose = "the GPU " if not short else "GPU " if step_ms is not None else ""
-    return (*entry, Span(f", {whose}felt {percent(felt)}", "text"))
+    return (*entry, Span(f", GPU idle {percent(idle)}", "text"))
 
 
 def _spaced(entries: Sequence[Row], gap: int) -> Row:
@@ -134,4 +140,66 @@ def _spaced(entries: Sequence[Row], gap: int) -> Row:
     for i, entry in enumerate(entries):
         spans.append(Span(" " * gap if i else " "))
         spans += entry
+    return tuple(spans)
+
+
+# The step by stack samples, where there is no probe: a bar, and each part with its interval.
+
+SAMPLED_NAME = 22
+INTERVAL_CELLS = 16
+LEAST_BAR = 12
+LEAST_LINES = 3
+"""With room for fewer all parts stand in one line."""
+
+
+def sampled_rows(sampled: Sampled, width: int, height: int, has_focus: bool) -> Sequence[Row]:
+    """Heading, bar, and a line a part: the largest first where there is no room for all."""
+    notes = [samples_words(sampled), step_words(sampled)]
+    phases = [PhaseStats(name, 0.0, share.mean) for name, share in sampled.shares.items()]
+    looks = looks_of(phases)
+    out = [rule("Step, by samples", notes, width, has_focus), bar_row(phases, width)]
+    if height - len(out) < min(LEAST_LINES, len(looks)):
+        return [*out, _sampled_legend(looks, width)]
+    if height > len(looks) + 3:
+        out.append(EMPTY)
+    largest = sorted(looks, key=lambda one: -one[0].share)[: max(0, height - len(out))]
+    return [*out, *(_sampled_line(sampled, *one, width) for one in looks if one in largest)]
+
+
+def unsampled_rows(width: int, has_focus: bool) -> Sequence[Row]:
+    """Before the first sample of the training."""
+    waiting = row("   no probe: waiting for the first samples", "dim")
+    return [rule("Step, by samples", (), width, has_focus), waiting]
+
+
+def _sampled_legend(looks: Sequence[tuple[PhaseStats, PhaseStyle]], width: int) -> Row:
+    """ " ░ data wait ~58%  ▒ forward ~18%", the largest where there is no room for all."""
+    kept = sorted(looks, key=lambda one: -one[0].share)
+    while kept:
+        spans: Row = tuple(
+            span
+            for phase, look in looks
+            if (phase, look) in kept
+            for span in (
+                Span(f" {look.fill}", look.role),
+                Span(f" {look.long} "),
+                Span(f"~{percent(phase.share)} ", "strong"),
+            )
+        )
+        if length(spans) <= width:
+            return spans
+        kept.pop()
+    return ()
+
+
+def _sampled_line(sampled: Sampled, phase: PhaseStats, look: PhaseStyle, width: int) -> Row:
+    name = f"{clip(look.long, SAMPLED_NAME - 3):<{SAMPLED_NAME - 3}}"
+    share = f"{'~' + percent(phase.share):>5}"
+    spans = [Span(f" {look.fill} ", look.role), Span(name), Span(share, "strong")]
+    room = width - SAMPLED_NAME - len(share)
+    if room >= INTERVAL_CELLS:
+        spans.append(Span(f"{share_interval_words(sampled, phase.name):>{INTERVAL_CELLS}}", "dim"))
+        room -= INTERVAL_CELLS + 2
+    if room >= LEAST_BAR:
+        spans.append(Span(f"  {look.fill * round(phase.share * room)}", look.role))
     return tuple(spans)

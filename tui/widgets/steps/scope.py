@@ -121,12 +121,12 @@ def _below(scope: Scope, phases: Sequence[PhaseStats], columns: int, means: bool
         for (phase, look), (begins, ends_at) in zip(usual, pairwise(edges), strict=True)
         if phase.name in IN_ORDER
     ]
-    line, names, told = ["─"] * columns, [" "] * columns, [" "] * columns
+    line, names, means_row = ["─"] * columns, [" "] * columns, [" "] * columns
     for look, begins, ends_at in placed:
         x, room = _place(begins, ends_at, columns)
         line[x] = "┴"
         _write(names, x, _name(look, room), room)
-        _write(told, x, f"{mean_over(scope, begins, ends_at):.0f}%", room)
+        _write(means_row, x, f"{mean_over(scope, begins, ends_at):.0f}%", room)
     length = milliseconds(scope.step_ns / 1e6)
     end = columns - len(length)
     if not "".join(names[end - 1 :]).strip():
@@ -135,7 +135,7 @@ def _below(scope: Scope, phases: Sequence[PhaseStats], columns: int, means: bool
         (Span(" " * (GUTTER - 1) + "└" + "".join(line), "dim"),),
         (Span(" " * GUTTER + "".join(names), "dim"),),
     ]
-    return [*out, (Span(" " * GUTTER), Span("".join(told), "strong"))] if means else out
+    return [*out, (Span(" " * GUTTER), Span("".join(means_row), "strong"))] if means else out
 
 
 def _place(begins: float, ends_at: float, columns: int) -> tuple[int, int]:

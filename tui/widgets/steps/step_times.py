@@ -41,7 +41,7 @@ class StepTimes(Panel):
         for label, text in zip(_scale(top, len(body)), body, strict=True):
             out.append((Span(label, "dim"), *in_colours(text, DATA_WAIT)))
         out.append(_axis(marks, len(steps)))
-        out.append(_said(steps, marks, width))
+        out.append(_caption(steps, marks, width))
         return out
 
 
@@ -139,7 +139,7 @@ def _axis(marks: Sequence[StepMark], columns: int) -> Row:
     return (Span(" " * (GUTTER - 1) + "└", "dim"), *runs_of(cells))
 
 
-def _said(steps: Sequence[Step], marks: Sequence[StepMark], width: int) -> Row:
+def _caption(steps: Sequence[Step], marks: Sequence[StepMark], width: int) -> Row:
     """The first and the last number, and the newest marks in words as far as they fit."""
     first, last = count(steps[0].number), count(steps[-1].number)
     left = f"{'':{GUTTER}}{first if len(steps) > 1 else ''}  "
@@ -151,5 +151,5 @@ def _said(steps: Sequence[Step], marks: Sequence[StepMark], width: int) -> Row:
         f"{mark.glyph} {mark.text}" + (f", {often[kind] - 1} before" if often[kind] > 1 else "")
         for kind, mark in newest.items()
     ]
-    said = joined(texts, room, "   ") or clip("".join(texts[:1]), max(0, room))
-    return ends((Span(left, "dim"), Span(said)), (Span(last, "dim"),), axis, gap=0)
+    words = joined(texts, room, "   ") or clip("".join(texts[:1]), max(0, room))
+    return ends((Span(left, "dim"), Span(words)), (Span(last, "dim"),), axis, gap=0)

@@ -1,4 +1,4 @@
-"""What the lens says of steps: one in words, many as a list."""
+"""The last steps on both clocks: two lanes of time, one step in words, and many as a list."""
 
 from collections.abc import Sequence
 
@@ -25,11 +25,11 @@ from .two_clocks_drawing import (
 SHORT = ("fetch", "fwd", "bwd", "opt")
 """The marks at which the lag is known."""
 WORTH_SAYING = 0.02
-"""Of a wait that is a smaller part of the step nobody asks whether the GPU felt it."""
+"""Of a wait that is a smaller part of the step nobody asks whether the GPU was idle for it."""
 KEEPS_UP = 0.05
 """A lag of a smaller part of a step is the time that a launch takes."""
 NAMES = (
-    *("step", "wall ms", "wait", "GPU wall", "GPU felt", "hidden"),
+    *("step", "wall ms", "wait", "GPU wall", "GPU idle", "hidden"),
     *(f"lag {name}" for name in SHORT),
     "ready",
 )
@@ -38,13 +38,13 @@ CELLS = 10
 """Of a column of the list."""
 
 
-def told_rows(snapshot: Snapshot, pair: Pair, width: int, rows: int) -> list[Row]:
+def step_rows(snapshot: Snapshot, pair: Pair, width: int, rows: int) -> list[Row]:
     """One step in one row or two: its length and its waits, then its lags."""
     number = Span(f" step {count(pair.step.number)}  ", "strong")
     first, second = _waits(snapshot, pair), _lags(pair)
     if rows == 1 or not second:
-        said = joined([*first, *second], width - length((number,)) - 1)
-        return [(number, Span(said))]
+        words = joined([*first, *second], width - length((number,)) - 1)
+        return [(number, Span(words))]
     lead = " " * length((number,))
     return [
         (number, Span(joined(first, width - len(lead) - 1))),
@@ -57,16 +57,16 @@ def _waits(snapshot: Snapshot, pair: Pair) -> list[str]:
     times = max(1, step.count)
     wall_ms = _ms(step.end_ns - step.start_ns, times)
     wait_ms = _ms(step.data_ns + step.startup_ns, times)
-    said = [milliseconds(wall_ms), f"wait {like(wait_ms, wall_ms)} ms"]
+    words = [milliseconds(wall_ms), f"wait {like(wait_ms, wall_ms)} ms"]
     if on is not None and wait_ms >= WORTH_SAYING * wall_ms:
-        said.append(f"felt by the GPU {like(_ms(on.exposed_ns, times), wall_ms)}")
-        said.append(f"hidden {like(_ms(on.hidden_ns, times), wall_ms)}")
+        words.append(f"GPU idle {like(_ms(on.exposed_ns, times), wall_ms)}")
+        words.append(f"hidden {like(_ms(on.hidden_ns, times), wall_ms)}")
     if step.fetches > step.count:
-        said.append(f"{step.fetches // times} fetches, summed")
+        words.append(f"{step.fetches // times} fetches, summed")
     if step.ready is not None:
         most = _most_ready(snapshot)
-        said.append(f"{step.ready}{f' of {most}' if most else ''} batches ready")
-    return said
+        words.append(f"{step.ready}{f' of {most}' if most else ''} batches ready")
+    return words
 
 
 def _lags(pair: Pair) -> list[str]:
@@ -78,12 +78,12 @@ def _lags(pair: Pair) -> list[str]:
     if not known:
         return ["the clocks are not aligned yet"]
     most_ms = max(known) / 1e6
-    said = [
+    words = [
         f"{name} {like(max(0, ns) / 1e6, most_ms)}"
         for name, ns in zip(SHORT, lags, strict=True)
         if ns is not None
     ]
-    return [f"lag {' '.join(said)} ms", _lag_means(max(known), pair)]
+    return [f"lag {' '.join(words)} ms", _lag_means(max(known), pair)]
 
 
 def _lag_means(lag_ns: int, pair: Pair) -> str:
@@ -115,8 +115,8 @@ def list_rows(pairs: Sequence[Pair], last: int, width: int, height: int) -> list
     """A heading, and a line for each of the steps until the last one, which stands lowest."""
     shown = pairs[max(0, last + 2 - height) : last + 1]
     table = [_figures(pair) for pair in shown]
-    told = [name for name in NAMES if any(name in figures for figures in table)]
-    names = told[: max(1, width // CELLS)]
+    measured = [name for name in NAMES if any(name in figures for figures in table)]
+    names = measured[: max(1, width // CELLS)]
     out = [row("".join(f"{name:>{CELLS}}" for name in names), "dim")]
     for pair, figures in zip(shown, table, strict=True):
         text = "".join(f"{figures.get(name, ''):>{CELLS}}" for name in names)
@@ -130,13 +130,16 @@ def _figures(pair: Pair) -> dict[str, str]:
     times = max(1, step.count)
     wall_ms = _ms(step.end_ns - step.start_ns, times)
     wait_ms = _ms(step.data_ns + step.startup_ns, times)
-    told: dict[str, float | None] = {"wall ms": wall_ms, "wait": wait_ms}
+    measured: dict[str, float | None] = {"wall ms": wall_ms, "wait": wait_ms}
     if on is not None:
-        told["GPU wall"], told["GPU felt"] = _ms(on.wall_ns, times), _ms(on.exposed_ns, times)
-        told["hidden"] = _ms(on.hidden_ns, times)
+        measured["GPU wall"], measured["GPU idle"] = (
+            _ms(on.wall_ns, times),
+            _ms(on.exposed_ns, times),
+        )
+        measured["hidden"] = _ms(on.hidden_ns, times)
         for name, ns in zip(SHORT, _lags_ns(on), strict=True):
-            told[f"lag {name}"] = None if ns is None else max(0, ns) / 1e6
-    figures = {name: like(ms, wall_ms) for name, ms in told.items() if ms is not None}
+            measured[f"lag {name}"] = None if ns is None else max(0, ns) / 1e6
+    figures = {name: like(ms, wall_ms) for name, ms in measured.items() if ms is not None}
     ready = {} if step.ready is None else {"ready": str(step.ready)}
     return {"step": count(step.number), **figures, **ready}
 
@@ -149,15 +152,15 @@ def _ms(ns: int, times: int) -> float:
     return ns / 1e6 / times
 
 
-# The step lens: the last steps on the host's clock and on the GPU's, on one axis of time.
+# The panel: the last steps on the host's clock and on the GPU's, on one axis of time.
 
 
 class TwoClocksPanel(Panel):
     """Keeps the step that it ends with: for a second where the steps are short, and for as long as
     it is there where a person chose it."""
 
-    KIND = "lens"
-    BINDINGS = bindings("lens")
+    KIND = "two clocks"
+    BINDINGS = bindings("two clocks")
 
     def __init__(self, id: str) -> None:
         super().__init__(id)
@@ -172,8 +175,8 @@ class TwoClocksPanel(Panel):
         snapshot = view.snapshot
         pairs = _until(view, pairs_of(snapshot.recent, snapshot.recent_gpu))
         if not pairs:
-            said = row(f"   {waiting_words(view.snapshot)}", "dim")
-            return [rule("Step lens", (), width, self.has_focus), said]
+            words = row(f"   {waiting_words(view.snapshot)}", "dim")
+            return [rule("Step", (), width, self.has_focus), words]
         columns = width - GUTTER - 1
         window = window_of(pairs, self._last(candidates(pairs), snapshot.t_ns), columns)
         plan = plan_for(height, window.last.on_gpu is not None)
@@ -182,7 +185,7 @@ class TwoClocksPanel(Panel):
         out += picture_rows(pairs, window, plan, columns, drawn_phases(snapshot))
         if plan.legend:
             out.append(legend_row(snapshot, window, columns, width))
-        out += told_rows(snapshot, window.last, width, plan.told)
+        out += step_rows(snapshot, window.last, width, plan.words)
         if window.last.on_gpu is None and (why := what_is_missing(snapshot)):
             out.append(row(f" {why}", "dim"))
         room = height - len(out)

@@ -1,4 +1,4 @@
-"""The picture of the step lens: two lanes of time, and lines between the same marks on both."""
+"""Two lanes of time, one for each clock, and lines between the same marks on both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from ..text import Row, Span, ends, length
 from .lanes import LaneBlock, Pair, blocks_of, cells_of, gpu_pieces, host_pieces, marks_of
 from .phases import LOOKS, PhaseStyle, looks_of
 
-# Which steps the lens shows, and where in time.
+# Which steps are drawn, and where in time.
 
 COLUMNS_A_STEP: Final = 16
 """Enough for the parts of a step to be told apart."""
@@ -41,7 +41,7 @@ class DrawnSpan(NamedTuple):
 
 
 def candidates(pairs: Sequence[Pair]) -> list[Pair]:
-    """The steps that the lens can end with: those known on both clocks, else all."""
+    """The steps that the picture can end with: those known on both clocks, else all."""
     return [pair for pair in pairs if pair.on_gpu is not None] or list(pairs)
 
 
@@ -119,10 +119,10 @@ def _row(dots: Sequence[int], roles: Sequence[str]) -> Row:
     return runs_of(cells)
 
 
-# What the step lens has room for.
+# What there is room for.
 
 ORDER: Final = (
-    *("numbers", "slants", "legend", "told", "slants", "numbers_below", "slants", "lanes"),
+    *("numbers", "slants", "legend", "words", "slants", "numbers_below", "slants", "lanes"),
     *("slants", "slants", "lanes"),
 )
 """What each further row is for."""
@@ -138,7 +138,7 @@ class DrawingRows:
     """0: there is no second lane."""
     numbers_below: int = 0
     legend: int = 0
-    told: int = 1
+    words: int = 1
 
 
 def plan_for(height: int, two_lanes: bool) -> DrawingRows:

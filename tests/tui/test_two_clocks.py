@@ -1,4 +1,4 @@
-"""The arithmetic of the step lens."""
+"""The arithmetic of a step on both clocks."""
 
 import re
 from collections.abc import Sequence
@@ -123,7 +123,7 @@ def test_halves_meet_by_their_start() -> None:
     assert pairs_of(told_twice, [ON_GPU]) == [Pair(told_twice[0], None), Pair(STEP, ON_GPU)]
 
 
-def test_the_lens_ends_with_a_step_that_is_known_on_both_clocks() -> None:
+def test_the_picture_ends_with_a_step_that_is_known_on_both_clocks() -> None:
     pairs = [Pair(STEP, ON_GPU), Pair(step(8, 180, data_ms=10), None)]
     assert candidates(pairs) == pairs[:1]
     assert candidates(pairs[1:]) == pairs[1:]
