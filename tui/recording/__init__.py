@@ -1,4 +1,3 @@
 """Recordings: everything that reached a session, written so that a replay judges the same.
 
-`tape` holds the last minutes, `recorder` writes them and what follows, `reader` reads a `format`.
-"""
+`tape` holds the last minutes, `recorder` writes them and what follows, `reader` reads a recording."""

@@ -169,15 +169,13 @@ _decode_columns = msgspec.msgpack.Decoder(Columns | None).decode
 
 def _column(field: FieldInfo) -> Column | Rows:
     """The column that fits the field's type."""
-    default = None if field.required else field.default
-    if field.default_factory is not msgspec.NODEFAULT:
-        default = field.default_factory()
+    made = field.default_factory is not msgspec.NODEFAULT
+    default = None if field.required else field.default_factory() if made else field.default
     hints = get_args(field.type) if isinstance(field.type, UnionType) else (field.type,)
     (hint,) = (hint for hint in hints if hint is not NoneType)
     item = next(iter(get_args(hint)), hint)
     if isinstance(item, type) and issubclass(item, msgspec.Struct):
-        listed = item is not hint
-        return Rows(item, listed, usually=int(not listed and len(hints) == 1))
+        return Rows(item, item is not hint, usually=int(item is hint and len(hints) == 1))
     if hint is float:
         return Floats(int | float | None, default)
     if hint in (int, bool) and field.name not in BIT_SETS:

@@ -61,8 +61,8 @@ class Recording:
                     raise MalformedError("too much in a frame, or the last of its stream")
                 entries = chunks.unpack(chunk)
             except (EOFError, ValueError, zlib.error, OSError) as error:
-                is_end = isinstance(error, EOFError)
-                self.ends_early = (self.ends_early or CRASHED) if is_end else DAMAGED
+                is_cut = isinstance(error, EOFError)
+                self.ends_early = (self.ends_early or CRASHED) if is_cut else DAMAGED
                 return
             yield from entries
 

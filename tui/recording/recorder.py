@@ -46,8 +46,8 @@ class RecordingWriter:
             if rows >= ROWS_A_CHUNK or number == len(entries):
                 data = self._deflate.compress(self._chunks.pack(few))
                 data += self._deflate.flush(zlib.Z_SYNC_FLUSH)
-                newest_ns = max(self._until_ns, *(one.t_ns for one in few))
-                self._until_ns = min(newest_ns, form.LATEST_NS - 1)
+                newest_ns = min(max(one.t_ns for one in few), form.LATEST_NS - 1)
+                self._until_ns = max(self._until_ns, newest_ns)
                 self._put(frame(data.removesuffix(form.FLUSHED), self._until_ns))
                 few, rows = [], 0
 
@@ -104,7 +104,7 @@ class Recorder:
 
     def stop(self) -> None:
         """The same, and wait for it. May be called twice."""
-        self._stop.set()
+        self.ask_to_stop()
         self._thread.join(LAST_WRITE_S)
         if self._thread.is_alive() and self.fault is None:
             self.fault = "the disk does not answer"
