@@ -1,3 +1,3 @@
 """Recordings: everything that reached a session, written so that a replay judges the same.
 
-`tape` holds the last minutes, `recorder` writes them and what follows, `reader` reads a recording."""
+The `tape` holds the last minutes, the `recorder` writes them and goes on, the `reader` reads."""

@@ -68,7 +68,9 @@ def test_what_was_not_rounded_comes_back_as_well(tmp_path: Path) -> None:
     assert read(tmp_path, recorded(entries))[0] == entries
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(cut=some.floats(0, 1))
 def test_a_file_that_ends_anywhere_is_readable_until_there(tmp_path: Path, cut: float) -> None:
     entries = entries_of(3)
@@ -87,7 +89,9 @@ def test_a_recorder_that_was_killed_loses_only_the_mark(tmp_path: Path) -> None:
     assert read(tmp_path, recorded(entries, ended=False)) == (entries, CRASHED)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(changes=some.lists(some.tuples(some.floats(0, 1), some.integers(0, 255)), min_size=1))
 def test_changed_bytes_are_an_error_or_an_early_end(
     tmp_path: Path, changes: list[tuple[float, int]]
@@ -104,7 +108,7 @@ def test_changed_bytes_are_an_error_or_an_early_end(
     assert early in (CRASHED, DAMAGED) or len(seen) == len(entries)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(changes=some.lists(some.tuples(some.floats(0, 1), some.integers(0, 255)), min_size=1))
 def test_a_chunk_that_was_made_up_is_malformed_at_worst(changes: list[tuple[float, int]]) -> None:
     data = bytearray(ChunkWriter().pack(entries_of(0.5)))
