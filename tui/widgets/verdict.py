@@ -4,8 +4,19 @@ from collections.abc import Sequence
 
 from ..model.snapshot import Snapshot
 from ..verdict.findings import Evidence, Finding, Note
-from ..wording.numbers import count, duration, percent, span
-from ..wording.words import ABSTAINS, WORDS, abstains, gain_of, glyph_of, lasted, name_of, role_of
+from ..wording.numbers import count, duration, span
+from ..wording.words import (
+    ABSTAINS,
+    WORDS,
+    abstains,
+    contributor_name,
+    gain_of,
+    glyph_of,
+    lasted,
+    name_of,
+    role_of,
+    sure_words,
+)
 from .header import ended_line
 from .panel import Panel, View, shown_at_ns
 from .text import (
@@ -57,7 +68,7 @@ def _qualities(snapshot: Snapshot, finding: Finding) -> list[str]:
         return [""]
     since = snapshot.verdict.since_ns
     age = "" if since is None else duration((shown_at_ns(snapshot) - since) / 1e9)
-    sure = f"{percent(snapshot.verdict.confidence)} sure"
+    sure = sure_words(snapshot.verdict.confidence)
     return [
         f"   {finding.severity} · {sure}" + (f" · for {age}" if age else ""),
         f"  {finding.severity} · {sure}" + (f" · {age}" if age else ""),
@@ -291,7 +302,7 @@ def _also(finding: Finding, width: int) -> Row:
     gain = gain_of(finding)
     tail = Span(f"{gain} " if gain else " ", "dim")
     room = width - len(label.text) - len(tail.text) - 1
-    text = f"{_contributor(finding)}: {finding.headline}"
+    text = f"{contributor_name(finding)}: {finding.headline}"
     return ends((label, Span(within(text, room)[0])), (tail,), width, gap=1)
 
 
@@ -315,13 +326,6 @@ def _tiny_rows(view: View, width: int, height: int) -> list[Row]:
     return out[:height]
 
 
-def _contributor(finding: Finding) -> str:
-    """ "optimizer 6%": one cause of several bounds nothing."""
-    name = WORDS[finding.kind].lower().removesuffix("-bound")
-    share = percent(finding.share) if finding.share else ""
-    return name if not share or share in finding.headline else f"{name} {share}"
-
-
 def _contributors(findings: Sequence[Finding], width: int, height: int) -> list[Row]:
     out: list[Row] = []
     for finding in findings:
@@ -330,7 +334,7 @@ def _contributors(findings: Sequence[Finding], width: int, height: int) -> list[
         if out:
             out.append(EMPTY)
         role = role_of(finding)
-        head = (Span(f" {glyph_of(finding)} also: {_contributor(finding)}", role),)
+        head = (Span(f" {glyph_of(finding)} also: {contributor_name(finding)}", role),)
         clause = clip(finding.headline, width - length(head) - 3)
         out.append(ends(head, (Span(clause, "strong"), Span(" ")), width))
         out += evidence_rows(finding.evidence[:EVIDENCE], width)

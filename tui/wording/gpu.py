@@ -228,7 +228,7 @@ def no_gpu_words(snapshot: Snapshot) -> str:
 
 
 def cores_words(snapshot: Snapshot) -> str:
-    """ "process 46% of a core · 4 workers 396% of a core · 16 cores available, 54% busy"."""
+    """ "process 46% of a core · 4 workers 396% of a core · 16 cores, 54% busy"."""
     words: list[str] = []
     for role in ("main", "worker"):
         shares = [
@@ -244,7 +244,7 @@ def cores_words(snapshot: Snapshot) -> str:
         around = snapshot.surroundings
         busy = around.busy_percent if around else None
         load = "" if busy is None else f", {busy:.0f}% busy"
-        words.append(f"{cores(snapshot.cores)} available{load}")
+        words.append(f"{cores(snapshot.cores)}{load}")
     return " · ".join(words) or "not measured yet"
 
 

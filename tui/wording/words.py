@@ -142,18 +142,6 @@ WORDS: Final = {
     "throttled": "THROTTLED",
     "memory-growth": "MEMORY GROWS",
 }
-CONTRIBUTORS: Final[dict[Kind, str]] = {
-    "input": "data wait",
-    "h2d": "copies to the GPU",
-    "launch": "kernel launches",
-    "sync": "waits for the GPU",
-    "host": "Python between the phases",
-    "memory-bandwidth": "GPU memory bandwidth",
-    "checkpoint": "checkpoints",
-    "recompile": "recompilation",
-    "memory-growth": "memory grows",
-}
-"""Names of contributors, where the kind is not plain enough. They are never called "-BOUND"."""
 ABSTAINS: Final = ("warming-up", "incomplete")
 """Kinds that are no verdict."""
 _GLYPHS: Final = {"critical": "▲", "warning": "◆", "info": "●"}
@@ -170,9 +158,11 @@ def abstains(finding: Finding) -> bool:
 
 
 def contributor_name(finding: Finding) -> str:
-    """ "optimizer 6%", "memory grows"."""
-    name = CONTRIBUTORS.get(finding.kind, finding.kind)
-    return name if finding.share is None else f"{name} {percent(finding.share)}"
+    """ "optimizer 6%", without the share where the headline has it: one cause of several bounds
+    nothing."""
+    name = WORDS[finding.kind].lower().removesuffix("-bound")
+    share = percent(finding.share) if finding.share else ""
+    return name if not share or share in finding.headline else f"{name} {share}"
 
 
 def sure_words(confidence: float) -> str:

@@ -154,7 +154,7 @@ def test_what_else_was_found_has_its_evidence_and_advice() -> None:
     lines = report_lines(picture(verdict=said), 200)
     first = next(index for index, line in enumerate(lines) if line.startswith("  ALSO"))
     assert lines[first : first + 5] == [
-        "  ALSO   data wait 57%: a second cause",
+        "  ALSO   input 57%: a second cause",
         f"           {also.evidence[0].text}   [hook]",
         f"           {also.evidence[1].text}   [py-spy]",
         "           → do this   ≤ 2.3x faster",
@@ -176,3 +176,8 @@ def test_memory_is_what_can_not_be_let_go_and_the_resident_is_named() -> None:
     memory = replace(seen.memory, host=(MemoryPoint(9, 9 * S, 5 * 1024**3),))
     lines = report_lines(replace(seen, memory=memory), 120)
     assert any("process 5.0 GiB (6.1 GiB RSS with file pages)" in line for line in lines)
+
+
+def test_a_number_stays_with_its_unit() -> None:
+    lines = report_lines(picture(), 60)
+    assert not any(line.lstrip().startswith(("ms", "GiB", "MiB")) for line in lines)
