@@ -179,7 +179,7 @@ def test_every_row_of_a_panel_has_a_use() -> None:
             plan = plan_for(height, two_lanes)
             lanes = (2 if two_lanes else 1) * plan.lanes
             rows = 1 + lanes + plan.slants + plan.numbers + plan.numbers_below + plan.legend
-            rows += plan.told + (0 if two_lanes else 1)
+            rows += plan.words + (0 if two_lanes else 1)
             assert rows <= height
             assert (plan.slants > 0) is two_lanes
 
