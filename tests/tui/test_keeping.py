@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.formats.files import Exported
-from gpuwatch.tui.screens.export import cells_of, copy_verdict, told
+from gpuwatch.tui.screens.export import cells_of, copy_verdict, exported_words
 from gpuwatch.tui.terminal import THEMES
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import screen_text
@@ -70,20 +70,20 @@ def test_a_notice_has_the_whole_name_and_as_much_of_the_folder_as_fits() -> None
     stem = "gpuwatch-train-48213-20261121-140301"
     several = Exported(tuple(folder / f"{stem}{end}" for end in (".txt", ".json", ".svg")))
     alone = Exported((folder / f"{stem}.stacks.txt",))
-    assert told(several, 198) == f"wrote {folder}/{stem} .txt .json .svg"
-    assert told(several, 78) == f"wrote …iments/resnet/runs/{stem} .txt .json .svg"
-    assert told(several, 60) == f"wrote {stem} .txt .json .svg"
-    assert told(alone, 198) == f"wrote {folder}/{stem}.stacks.txt"
-    assert all(len(told(several, room)) <= room for room in range(58, 120))
+    assert exported_words(several, 198) == f"wrote {folder}/{stem} .txt .json .svg"
+    assert exported_words(several, 78) == f"wrote …iments/resnet/runs/{stem} .txt .json .svg"
+    assert exported_words(several, 60) == f"wrote {stem} .txt .json .svg"
+    assert exported_words(alone, 198) == f"wrote {folder}/{stem}.stacks.txt"
+    assert all(len(exported_words(several, room)) <= room for room in range(58, 120))
 
 
 def assert_pictured(svg: str, rows: list[str]) -> None:
     """It is XML, tells every row in words, and has each row's letters in their cells."""
     root = ET.fromstring(svg)
-    told = root.find(f"{SVG}desc")
-    assert told is not None
-    assert told.text is not None
-    assert [line.rstrip() for line in told.text.splitlines()][: len(rows)] == rows
+    description = root.find(f"{SVG}desc")
+    assert description is not None
+    assert description.text is not None
+    assert [line.rstrip() for line in description.text.splitlines()][: len(rows)] == rows
     drawn = [(text.attrib, text.text or "") for text in root.iter(f"{SVG}text")]
     for attributes, text in drawn:
         row = rows[int(float(attributes["y"]) // 16)]

@@ -188,5 +188,5 @@ def test_r_takes_the_cursor_away_and_lets_the_window_follow_the_steps() -> None:
     text, app = driven("left", "plus", "plus", "left_square_bracket", "r")
     assert not axis_with_cursor(text)
     assert "window 10 s" in text
-    looking = app._looking
+    looking = app._view_state
     assert (looking.cursor_ns, looking.held_ns, looking.window_chosen) == (None, None, False)
