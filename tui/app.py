@@ -80,15 +80,15 @@ class GpuwatchApp(TerminalApp):
         """Reads what the doctor judges; None: this machine."""
         self._settled = settled
         """Called once, when all that a session needs is loaded and on the screen."""
-        self._course = TimeNavigation(picture)
-        self._looking = ViewState(DEFAULT_S)
+        self._time = TimeNavigation(picture)
+        self._view_state = ViewState(DEFAULT_S)
         self._soon = False
         """The next frame comes before its time: a recording is on its way to a moment."""
         self._shown: Snapshot | None = None
         """The last frame's."""
         self._baseline: Snapshot | None = None
         """What the numbers are compared with."""
-        self._told = ""
+        self._last_news = ""
         """The last news of a recording."""
         self._main = MainScreen()
         self.begun = asyncio.Event()
@@ -126,7 +126,7 @@ class GpuwatchApp(TerminalApp):
         if isinstance(self.screen, Dialog):
             self.screen.show(view)
         self._tell_news()
-        if self._course.hurries and not self._soon:
+        if self._time.hurries and not self._soon:
             self._soon = True
             self.set_timer(SOON_S, self._hurry)
 
@@ -138,31 +138,31 @@ class GpuwatchApp(TerminalApp):
         """What became of a recording, on any screen: the smaller ones have no events."""
         provider = self._picture
         news = provider.news if isinstance(provider, RecordingProvider) else ""
-        if news != self._told:
-            self._told = news
+        if news != self._last_news:
+            self._last_news = news
             self.notify(news)
 
     def _view(self) -> View:
-        moment = self._course.moment(self._looking)
-        looking = self._looking
-        if not looking.window_chosen:
+        moment = self._time.moment(self._view_state)
+        state = self._view_state
+        if not state.window_chosen:
             columns = self._main.chart_columns
-            window_s = automatic(moment.snapshot, columns, looking.window_s)
-            looking = self._looking = looking.over(window_s, chosen=False)
+            window_s = automatic(moment.snapshot, columns, state.window_s)
+            state = self._view_state = state.over(window_s, chosen=False)
         focused = self._main.focused
         return View(
             moment.snapshot,
-            looking.window_s,
+            state.window_s,
             self._charset,
-            looking.behind_s(moment.newest_ns),
-            window_chosen=looking.window_chosen,
+            state.behind_s(moment.newest_ns),
+            window_chosen=state.window_chosen,
             tab=self._main.tab.name,
             at_ns=moment.at_ns,
-            cursor_ns=looking.cursor_ns,
+            cursor_ns=state.cursor_ns,
             device=self._device,
             baseline=self._baseline,
             panel=focused.KIND if isinstance(focused, Panel) else "",
-            stacks_when=looking.stacks_when or worth_showing(moment.snapshot.trees),
+            stacks_when=state.stacks_when or worth_showing(moment.snapshot.trees),
             read_source=self._read_source,
         )
 
@@ -176,31 +176,31 @@ class GpuwatchApp(TerminalApp):
 
     def action_pause(self) -> None:
         """Hold the view, or catch up."""
-        self._look_by(self._course.paused(self._looking))
+        self._show_state(self._time.paused(self._view_state))
 
     def action_scrub(self, by: int) -> None:
         """Back (-1) or forward (+1) by a part of the window."""
-        self._look_by(self._course.back(self._looking, by))
+        self._show_state(self._time.back(self._view_state, by))
 
     def action_one_step(self, by: int) -> None:
         """To the step before (-1) or after (+1)."""
-        looking = self._course.one_step(self._looking, by)
-        if looking == self._looking and looking.held_ns is not None:
+        state = self._time.one_step(self._view_state, by)
+        if state == self._view_state and state.held_ns is not None:
             self.bell()
-        self._look_by(looking)
+        self._show_state(state)
 
     def action_end(self, by: int) -> None:
         """To the first moment (-1), or the last (+1)."""
-        self._look_by(self._course.end(self._looking, by))
+        self._show_state(self._time.end(self._view_state, by))
 
     def action_speed(self, by: int) -> None:
         """Play twice as fast (+1), or half (-1)."""
-        if not self._course.change_speed(by):
+        if not self._time.change_speed(by):
             self.notify("x and X are for a recording that plays")
         self.frame()
 
-    def _look_by(self, looking: ViewState) -> None:
-        self._looking = looking
+    def _show_state(self, state: ViewState) -> None:
+        self._view_state = state
         self.frame()
 
     def action_longer(self) -> None:
@@ -212,21 +212,21 @@ class GpuwatchApp(TerminalApp):
         self._choose_window(-1)
 
     def _choose_window(self, by: int) -> None:
-        shown, looking = self._course.moment(self._looking).snapshot, self._looking
-        window_s = beside(shown, self._main.chart_columns, looking.window_s, by)
-        self._look_by(looking.over(window_s))
+        shown, state = self._time.moment(self._view_state).snapshot, self._view_state
+        window_s = beside(shown, self._main.chart_columns, state.window_s, by)
+        self._show_state(state.over(window_s))
 
     def action_reset(self) -> None:
         """The charts as they were at first: now, no cursor, the window that fits the steps."""
-        self._look_by(self._looking.reset())
+        self._show_state(self._view_state.reset())
 
     def on_cursor_moved(self, message: "CursorMoved") -> None:
         """Another moment is read."""
-        self._look_by(self._looking.reading(message.t_ns))
+        self._show_state(self._view_state.reading(message.t_ns))
 
     def action_baseline(self) -> None:
         """Compare with the picture as it is shown."""
-        self._compare_with(self._course.moment(self._looking).snapshot)
+        self._compare_with(self._time.moment(self._view_state).snapshot)
 
     def action_no_baseline(self) -> None:
         """Compare with nothing."""
@@ -246,7 +246,7 @@ class GpuwatchApp(TerminalApp):
 
     def action_device(self, by: int) -> None:
         """The GPU after (+1) or before (-1); of a process with one, the rank."""
-        shown = self._course.moment(self._looking).snapshot
+        shown = self._time.moment(self._view_state).snapshot
         if len(shown.gpus) > 1:
             self._device = beside_device(shown, self._device, by)
             self.frame()
@@ -264,10 +264,10 @@ class GpuwatchApp(TerminalApp):
             self.notify(f"this is a picture of one rank: r{rank.rank} is not in it")
             return
 
-        def told(why: str) -> None:
+        def done(why: str) -> None:
             self.post_message(self.Switched(why))
 
-        self._switch.to(rank.pid, told)
+        self._switch.to(rank.pid, done)
 
     def on_gpuwatch_app_switched(self, switched: Switched) -> None:
         """Forget what was looked at in the picture before."""
@@ -275,9 +275,9 @@ class GpuwatchApp(TerminalApp):
             self.notify(switched.why, severity="warning")
             return
         self._picture = self._switch.provider
-        self._course = TimeNavigation(self._picture)
-        self._looking = ViewState(self._looking.window_s)
-        self._baseline, self._device, self._told = None, None, ""
+        self._time = TimeNavigation(self._picture)
+        self._view_state = ViewState(self._view_state.window_s)
+        self._baseline, self._device, self._last_news = None, None, ""
         self.frame()
 
     async def action_elsewhere(self, key: str) -> None:
@@ -314,7 +314,7 @@ class GpuwatchApp(TerminalApp):
         """Out of the innermost thing one is in."""
         if self._main.zoomed:
             self._main.zoom()
-        elif self._looking.held_ns is not None:
+        elif self._view_state.held_ns is not None:
             self.action_pause()
         else:
             self._main.set_focus(None)
@@ -339,7 +339,7 @@ class GpuwatchApp(TerminalApp):
 
     def action_stacks_when(self) -> None:
         """The stacks of another kind of moment."""
-        self._look_by(self._looking.at_stacks(next_kind(self._view().stacks_when)))
+        self._show_state(self._view_state.at_stacks(next_kind(self._view().stacks_when)))
 
     def on_stack_tree_panel_copy(self, wanted: "StackTreePanel.Copy") -> None:
         """Stacks as text."""

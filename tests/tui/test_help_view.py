@@ -87,7 +87,7 @@ def test_header_and_verdict_stay_in_sight_and_go_on() -> None:
         await pilot.press("question_mark")
         app.frame()
         await pilot.pause()
-        assert "INPUT-BOUND  critical · high · 6 min" in screen_text(app)
+        assert "INPUT-BOUND  critical · 92% sure · 6 min" in screen_text(app)
         run.change = lambda now: now
         run.now_ns += 2 * S
         await pilot.resize_terminal(100, 30)

@@ -80,10 +80,10 @@ def test_a_notice_has_the_whole_name_and_as_much_of_the_folder_as_fits() -> None
 def assert_pictured(svg: str, rows: list[str]) -> None:
     """It is XML, tells every row in words, and has each row's letters in their cells."""
     root = ET.fromstring(svg)
-    told = root.find(f"{SVG}desc")
-    assert told is not None
-    assert told.text is not None
-    assert [line.rstrip() for line in told.text.splitlines()][: len(rows)] == rows
+    description = root.find(f"{SVG}desc")
+    assert description is not None
+    assert description.text is not None
+    assert [line.rstrip() for line in description.text.splitlines()][: len(rows)] == rows
     drawn = [(text.attrib, text.text or "") for text in root.iter(f"{SVG}text")]
     for attributes, text in drawn:
         row = rows[int(float(attributes["y"]) // 16)]

@@ -27,7 +27,7 @@ def test_phases_that_took_no_time_leave_no_trace() -> None:
         PhaseStats("other", 0.0, 0.0),
     )
     assert text_of(bar_row(phases, 12)) == " ▒▒▒▒▒▒▒▒▒▒"
-    assert text_of(legend_row(phases, 40)) == " ▒ forward 10.0 100%  ms a step"
+    assert text_of(legend_row(phases, 40)) == " ▒ forward 10.0 100%  ms per step"
 
 
 def test_other_is_last_and_a_users_own_phases_stand_before_it() -> None:
@@ -46,11 +46,11 @@ def test_other_is_last_and_a_users_own_phases_stand_before_it() -> None:
         (
             110,
             " ░ data wait 706 57%   ▒ forward 172 14%   █ backward 288 23%   "
-            "▓ optimizer 46 4%   · other 28 2%  ms a step",
+            "▓ optimizer 46 4%   · other 28 2%  ms per step",
         ),
         (
             100,
-            " ░ wait 706 57%  ▒ fwd 172 14%  █ bwd 288 23%  ▓ opt 46 4%  · other 28 2%  ms a step",
+            " ░ wait 706 57%  ▒ fwd 172 14%  █ bwd 288 23%  ▓ opt 46 4%  · other 28 2%  ms per step",
         ),
         (80, " ░ wait 706 57%  ▒ fwd 172 14%  █ bwd 288 23%  ▓ opt 46 4%  · other 28 2%  ms"),
         (50, " ░ wait 57%  ▒ fwd 14%  █ bwd 23%  ▓ opt 4%  +1"),
@@ -75,11 +75,11 @@ def test_cells_add_up() -> None:
 def test_of_the_wait_it_says_how_long_the_gpu_was_idle() -> None:
     said = text_of(legend_row(STEP, 135, 0.36))
     assert said.startswith(" ░ data wait 706 57%, GPU idle 36%   ▒ forward 172 14%")
-    assert text_of(legend_row(STEP, 50, 0.36)).startswith(" ░ wait 57%, GPU idle 36%  ▒ fwd 14%")
+    assert text_of(legend_row(STEP, 50, 0.36)).startswith(" ░ wait 57%, idle 36%  ▒ fwd 14%")
 
 
 def test_of_a_checkpoint_the_table_says_how_often_and_how_long_each() -> None:
-    # 90 ms a step is nothing that a person who saw one of 903 ms would recognise.
+    # 90 ms per step is nothing that a person who saw one of 903 ms would recognise.
     spread = Spread(0.0, 918.2, 946.6, 27.0, Rare(10.0, 903.0))
     saved = PhaseStats("checkpoint", 90.3, 0.74, spread)
     assert rare_words(saved) == "every 10 steps, 903 ms each"
@@ -96,4 +96,4 @@ def test_the_table_of_few_rows_keeps_the_wait_for_data() -> None:
         replace(snapshot, steps=replace(snapshot.steps, phases=phases)), 10, Charset.UNICODE, None
     )
     names = [text_of(one)[:16].strip() for one in table_rows(view, 80, 4)]
-    assert names == ["ms a step", "░ data wait", "█ backward", "step (+3 more)"]
+    assert names == ["ms per step", "░ data wait", "█ backward", "step (+3 more)"]

@@ -105,7 +105,7 @@ def test_nothing_is_drawn_finer_than_it_is_still_held() -> None:
     back = drawn(view_of(replace(HOUR, steps=None), 10, at_ns=then_ns), 100, 10)
     assert "gpm 100 ms" not in back[0]
     assert " 1 s means " in back[0]
-    assert "a column is 1.00 s" in back[-1]
+    assert "a column is 1.0 s" in back[-1]
     # With steps that they would beat with, only means over several steps.
     back = drawn(view_of(HOUR, 10, at_ns=then_ns), 100, 10)
     assert "means of 4 whole steps" in back[-1]
@@ -188,5 +188,5 @@ def test_r_takes_the_cursor_away_and_lets_the_window_follow_the_steps() -> None:
     text, app = driven("left", "plus", "plus", "left_square_bracket", "r")
     assert not axis_with_cursor(text)
     assert "window 10 s" in text
-    looking = app._looking
+    looking = app._view_state
     assert (looking.cursor_ns, looking.held_ns, looking.window_chosen) == (None, None, False)

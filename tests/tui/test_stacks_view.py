@@ -152,8 +152,8 @@ def test_where_not_all_is_known(
 @pytest.mark.parametrize(
     ("trees", "why"),
     [
-        (fake_stacks.NEVER_IDLE, "at which the GPU was idle for sure"),
-        (fake_stacks.UNTIMED, "recorded without their times"),
+        (fake_stacks.NEVER_IDLE, "while the GPU was surely idle"),
+        (fake_stacks.UNTIMED, "no sample times"),
     ],
 )
 def test_a_kind_without_samples_says_why(trees: StackTrees, why: str) -> None:

@@ -131,9 +131,9 @@ def test_one_step_back_is_the_tick_before() -> None:
         await text_after(app, pilot, "space", *["left_curly_bracket"] * 3)
         saw = run.snapshot().sawtooth
         assert saw is not None
-        assert app._looking.held_ns == saw.step_starts_ns[-3]
+        assert app._view_state.held_ns == saw.step_starts_ns[-3]
         await text_after(app, pilot, "right_curly_bracket")
-        assert app._looking.held_ns == saw.step_starts_ns[-2]
+        assert app._view_state.held_ns == saw.step_starts_ns[-2]
 
     session(run, do)
 
@@ -144,7 +144,7 @@ def test_far_back_the_header_says_of_when_the_numbers_are() -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         app.frame()
         await watched(app, run, 400)
-        app._looking = app._looking.over(600)
+        app._view_state = app._view_state.over(600)
         text = await text_after(app, pilot, *["left_square_bracket"] * 3)
         assert "AT 08:26:15, 4 min ago, numbers of 08:26:10" in header(text)
 
@@ -261,10 +261,10 @@ def test_a_replay_draws_the_past_as_it_was(replay: ReplayProvider, hand: Hand) -
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         hand.ns = 9 * S
         then = (await text_after(app, pilot, "space")).splitlines()
-        held_ns = app._looking.held_ns
+        held_ns = app._view_state.held_ns
         await text_after(app, pilot, "end")
         assert held_ns is not None
-        app._looking = app._looking.at(held_ns, replay.reach)
+        app._view_state = app._view_state.at(held_ns, replay.reach)
         again = (await text_after(app, pilot)).splitlines()
         axis = next(i for i, line in enumerate(then) if "└" in line)
         chart = [i for i, line in enumerate(then[:axis]) if "┤" in line]

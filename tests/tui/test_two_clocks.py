@@ -75,14 +75,14 @@ def test_a_column_shows_the_phase_that_it_lies_in_and_nothing_where_nothing_is_k
 def step_columns(lengths_us: Sequence[int], column_us: int, a_block: int = 1) -> list[str]:
     """The cells of each step (or block) of a lane, as one letter a column."""
     names = ("data", "forward", "backward", "optimizer")
-    told, at_ns = [], 0
+    steps, at_ns = [], 0
     for number in range(120):
         ends = list(accumulate((us * 1_000 for us in lengths_us), initial=at_ns))
         pieces = [LanePiece(name, ends[i], ends[i + 1]) for i, name in enumerate(names)]
-        told.append((number, pieces))
+        steps.append((number, pieces))
         at_ns = ends[-1]
     columns = round(at_ns / column_us / 1_000)
-    cells = cells_of(blocks_of(told, a_block), 0, column_us * 1_000, columns)
+    cells = cells_of(blocks_of(steps, a_block), 0, column_us * 1_000, columns)
     letters = "".join(cell[0] if cell else " " for cell in cells)
     return re.findall(r"d*f+b+o*", letters)
 
@@ -113,14 +113,14 @@ def test_steps_of_less_than_a_few_columns_are_drawn_several_as_one() -> None:
 
 
 def test_a_block_ends_where_a_step_is_not_known() -> None:
-    told = [(n, [LanePiece("forward", 10 * n, 10 * n + 10)]) for n in (0, 1, 2, 5, 6, 7)]
-    spans = [(block[0].start_ns, block[-1].end_ns) for block in blocks_of(told, 4)]
+    steps = [(n, [LanePiece("forward", 10 * n, 10 * n + 10)]) for n in (0, 1, 2, 5, 6, 7)]
+    spans = [(block[0].start_ns, block[-1].end_ns) for block in blocks_of(steps, 4)]
     assert spans == [(0, 30), (50, 80)]
 
 
 def test_halves_meet_by_their_start() -> None:
-    told_twice = [step(7, 0, data_ms=1), STEP]
-    assert pairs_of(told_twice, [ON_GPU]) == [Pair(told_twice[0], None), Pair(STEP, ON_GPU)]
+    repeated = [step(7, 0, data_ms=1), STEP]
+    assert pairs_of(repeated, [ON_GPU]) == [Pair(repeated[0], None), Pair(STEP, ON_GPU)]
 
 
 def test_the_picture_ends_with_a_step_that_is_known_on_both_clocks() -> None:

@@ -132,7 +132,8 @@ def _entry(
     entry = (Span(look.fill, look.role), Span(f" {name}", "text"), Span(numbers, "strong"))
     if idle is None or phase.share < LEAST_WAIT:
         return entry
-    return (*entry, Span(f", GPU idle {percent(idle)}", "text"))
+    whose = "" if short and step_ms is None else "GPU "
+    return (*entry, Span(f", {whose}idle {percent(idle)}", "text"))
 
 
 def _spaced(entries: Sequence[Row], gap: int) -> Row:
