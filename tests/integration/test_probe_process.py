@@ -1,5 +1,6 @@
 """The probe in real processes: it is found, it tells, and it leaves the run alone."""
 
+import re
 import signal
 from pathlib import Path
 
@@ -128,10 +129,13 @@ def test_it_can_be_watched_before_its_first_step(tmp_path: Path) -> None:
 
 
 def publishes(pid: int) -> bool:
-    """Whether it has a thread of ZeroMQ's, which a publisher has. Its own name shows from Python
-    3.14 on only."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/comm")
-    return any(task.read_text().startswith("ZMQ") for task in tasks)
+    """Whether it has a thread that blocks nearly all signals, as a publisher does. Its name shows
+    from Python 3.14 on only."""
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        blocked = re.search(r"^SigBlk:\s*(\w+)", status.read_text(), re.MULTILINE)
+        if blocked is not None and bin(int(blocked[1], 16)).count("1") > 40:
+            return True
+    return False
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
@@ -164,6 +168,7 @@ def test_a_forked_child_that_trains_has_a_page_of_its_own(tmp_path: Path) -> Non
         TRAIN
         + """
     import os
+import re
     child = os.fork()
     if child == 0:
         main()
