@@ -92,8 +92,7 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
     timeline.feed_all(list(recorder.ring))
     for told in governor.told():
         timeline.ledger.take(told, timeline.steps)
-    kept: list[Any] = timeline.ledger.steps()[20:]
-    return iter(kept)
+    return (GpuStep(*row) for row in timeline.ledger.steps()[20:])
 
 
 @pytest.mark.parametrize("adapter", ["cuda", "accelerator"])
