@@ -50,7 +50,8 @@ def test_other_is_last_and_a_users_own_phases_stand_before_it() -> None:
         ),
         (
             100,
-            " ░ wait 706 57%  ▒ fwd 172 14%  █ bwd 288 23%  ▓ opt 46 4%  · other 28 2%  ms per step",
+            " ░ wait 706 57%  ▒ fwd 172 14%  █ bwd 288 23%  ▓ opt 46 4%  · other 28 2%"
+            "  ms per step",
         ),
         (80, " ░ wait 706 57%  ▒ fwd 172 14%  █ bwd 288 23%  ▓ opt 46 4%  · other 28 2%  ms"),
         (50, " ░ wait 57%  ▒ fwd 14%  █ bwd 23%  ▓ opt 4%  +1"),
