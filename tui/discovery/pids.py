@@ -8,9 +8,8 @@ from typing import Final
 import psutil
 
 from ..errors import NoProcessError, NothingToMeasureError
-from .access import check_socket_directory
-from .process_kind import environ_of, has_torch, is_worker
-from .state_page import OpenPage, pages_of
+from .command_lines import environ_of, has_torch, is_worker
+from .state_page import OpenPage, check_socket_directory, pages_of
 from .targets import PROC, SPAWNED, is_python, open_target, own_page, pids_inside, script_of_process
 
 LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed", "torch.distributed", "fabric")

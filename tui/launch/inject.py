@@ -1,4 +1,4 @@
-"""Putting the probe into a process, and taking it out again."""
+"""The probe in another process: putting it in, taking it out, finding it below a launcher."""
 
 import os
 import shutil
@@ -7,11 +7,52 @@ import threading
 from pathlib import Path
 from typing import Final, Literal
 
+import psutil
+
 from .. import clock
-from ..discovery.targets import still_runs
+from ..discovery.state_page import pages_of
+from ..discovery.targets import is_own, still_runs
 from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError
 from .command import BOOT
 from .interpreter import TargetPython
+
+LOOK_NS: Final = 200_000_000
+
+
+class ProbeBelow:
+    """Of several ranks the first one of this machine."""
+
+    def __init__(self, pid: int) -> None:
+        self._root = psutil.Process(pid)
+        self._next_ns = 0
+        self.pid: int | None = None
+        """The process to watch; None as long as there is none."""
+
+    def is_there(self) -> bool:
+        """Look, if it is time to."""
+        now_ns = clock.now_ns()
+        if self.pid is None and now_ns >= self._next_ns:
+            self._next_ns = now_ns + LOOK_NS
+            self.pid = next(filter(_is_first, self._family()), None)
+        return self.pid is not None
+
+    def _family(self) -> list[int]:
+        try:
+            return [self._root.pid, *(child.pid for child in self._root.children(recursive=True))]
+        except psutil.Error:
+            return []  # it has just ended
+
+
+def _is_first(pid: int) -> bool:
+    try:
+        pages = pages_of(pid)
+    except OSError:
+        return False
+    own = [opened.hello for opened in pages if is_own(opened.hello, pid)]
+    for opened in pages:
+        opened.close()
+    return any(hello.local_rank in (None, 0) for hello in own)
+
 
 IN_S: Final = 10.0
 """For the main thread to run Python again, and for the probe's imports beside it."""

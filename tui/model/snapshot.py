@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..verdict.findings import Finding, MissingSignal, Verdict
-from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
+from ..verdict.hysteresis import NO_HISTORY, Held, VerdictTimeline
 
 if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
     from ...probe.wire.messages import GpuMemory, GpuStep, Hello, Loader, Step
-    from ..timeseries.series import Series
-    from ..timeseries.step_edges import StepEdges
+    from ..timeseries.series import Series, StepEdges
     from ..verdict.memory.trends import MemoryTrend
     from ..verdict.window import MemoryPoint, OpenStep, Sampled, Stacks
     from .observations import Activity, GpuUse, ProcessUse

@@ -13,8 +13,7 @@ from typing import Final
 from ...probe.wire.messages import Step
 from ..model.observations import ProcessesSeen
 from ..model.snapshot import Sawtooth
-from ..timeseries.series import Level, Rows, Series
-from ..timeseries.step_edges import StepEdges
+from ..timeseries.series import Level, Rows, Series, StepEdges
 from ..timeseries.writer import HOUR_NS, Growing
 from .steps import StepStore
 

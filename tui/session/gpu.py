@@ -11,8 +11,7 @@ from msgspec import structs
 
 from ..model.observations import Activity, ActivitySeen, GpusSeen, GpuUse, OtherProcess
 from ..model.snapshot import Sawtooth
-from ..timeseries.series import Series
-from ..timeseries.step_edges import StepEdges
+from ..timeseries.series import Series, StepEdges
 from ..timeseries.writer import Growing
 from ..verdict.window import GpuActivity, Neighbour
 from .gpu_steps import NAMES, GpuSeries

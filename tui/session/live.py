@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .. import clock as real_clock
 from ..errors import GpuwatchError
 from ..formats.files import file_stem
-from ..model.provider import Frame
+from ..model.provider import Frame, Reach
 from ..model.snapshot import Event as RunEvent
 from ..model.snapshot import Snapshot, gone
-from ..model.view_state import Reach
 from ..recording.format import SUFFIX, Header
 from ..recording.tape import Tape
 from .collector import Clock, Collector, Source

@@ -16,8 +16,7 @@ from ..model.stack_trees import Merged, SortedBy, StacksOf, StackTrees, Tree
 from ..verdict.thresholds.causes import BUSY_FROM, IDLE_BELOW, MOMENT_NS
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
-from .stack_tree import branches_of
-from .stacks import StackStore
+from .stacks import StackStore, branches_of
 from .step_profile import ProfileSample
 from .steps import StepStore
 

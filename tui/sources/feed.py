@@ -20,7 +20,7 @@ from ...probe.wire.messages import (
     decode_reply,
     encode_message,
 )
-from ..discovery.access import check_socket_directory, reachable
+from ..discovery.state_page import check_socket_directory, reachable
 from ..errors import NotPermittedError
 from ..model.observations import (
     AnyObservation,

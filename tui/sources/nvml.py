@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ..discovery.process_kind import environ_of, has_opened_driver, visible
+from ..discovery.command_lines import environ_of, has_opened_driver, visible
 from ..discovery.targets import pids_inside
 from ..model.observations import (
     Activity,

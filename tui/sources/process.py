@@ -10,7 +10,7 @@ import psutil
 from msgspec import structs
 
 from .. import clock
-from ..discovery.process_kind import is_worker
+from ..discovery.command_lines import is_worker
 from ..model.observations import AnyObservation, ProcessesSeen, ProcessRole, ProcessUse, TargetEnded
 from .launcher import Launcher
 from .system import (

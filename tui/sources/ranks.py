@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from ...probe.wire.messages import Hello
-from ..discovery.process_kind import environ_of, has_opened_driver, visible
+from ..discovery.command_lines import environ_of, has_opened_driver, visible
 from ..discovery.state_page import OpenPage, PageStep
 from ..discovery.targets import pids_inside
 from ..model.observations import AnyObservation, RanksSeen, RankUse

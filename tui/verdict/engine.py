@@ -6,11 +6,10 @@ from typing import Any
 
 from .findings import Finding, Verdict
 from .forecast.gain import either_of, with_the_other_way
-from .history import Held, VerdictHistory, VerdictTimeline
-from .hysteresis import Selection
+from .hysteresis import Held, Selection, VerdictHistory, VerdictTimeline
 from .memory.trends import MemoryTrend
 from .memory.watch import MemoryWatch
-from .notes.table import NoteReporter
+from .notes import NoteReporter
 from .rulebook import BY_SAMPLES, BY_STEPS, Rulebook
 from .scoring import confidence_in_cause, confidence_in_none, missing_of, recoverable, state, worth
 from .thresholds.hysteresis import (

@@ -6,7 +6,7 @@ import pytest
 
 from gpuwatch.probe.wire import marks, page
 from gpuwatch.tui.model.observations import Greeted, RanksSeen, RankUse
-from gpuwatch.tui.model.rounding import kept
+from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import RankStore
 from tests.unit.session.making import HELLO, MS, S, judged, session
 

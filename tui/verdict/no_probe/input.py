@@ -1,19 +1,64 @@
-"""The main thread is found waiting for data."""
+"""Input rules on stack samples, how samples are worded, and what the GPU hides of host time."""
 
 from typing import Final
 
 from ..code_places import worker_places
 from ..findings import Evidence, Finding
 from ..format import cores, percent
+from ..gpu_clock import counted_by, idle_of
 from ..loader import Feeding
+from ..rules.input import oversubscribed
 from ..rules.input_pattern import Explained, cheaper, gain, limited_by, named, storage
-from ..rules.input_workers import oversubscribed
 from ..scoring import cause
-from ..thresholds.causes import LEAST_STACKS, WORTH_DOING
+from ..statistics import Share
+from ..thresholds.causes import (
+    LEAST_STACKS,
+    SAMPLED_RESTARTS,
+    SAMPLED_SERIAL,
+    SAMPLED_YOUNG_S,
+    WORTH_DOING,
+)
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..thresholds.no_probe import SAMPLED_RESTARTS, SAMPLED_SERIAL, SAMPLED_YOUNG_S
-from ..window import SampleWindow, WorkerUse
-from .samples import about, counted, gpu_exposed, idles
+from ..window import Sampled, SampleWindow, WorkerUse
+
+
+def knows_gpu(window: SampleWindow) -> bool:
+    """Whether GPU utilisation is known."""
+    return window.activity is not None and window.activity.busy is not None
+
+
+def gpu_exposed(window: SampleWindow, share: Share) -> Share:
+    """At most the part of the time in which the GPU had nothing to do: while it works, what the
+    host does costs nothing. Without a GPU, or a counter, all of it."""
+    if not window.gpu_present or not knows_gpu(window):
+        return share
+    idle = idle_of(window)
+    return Share(*(min(idle, part) for part in (share.mean, share.low, share.high)))
+
+
+def idles(window: SampleWindow) -> tuple[Evidence, ...]:
+    """The counter's word, where there is one."""
+    if not window.gpu_present or window.activity is None or not knows_gpu(window):
+        return ()
+    idle = idle_of(window)
+    text = f"the GPU is idle {percent(idle)} of the time"
+    return (Evidence(text, counted_by(window.activity), idle),)
+
+
+# Shares of samples are estimates, and worded so.
+
+
+def about(share: float) -> str:
+    """ "~57%"."""
+    return percent(share) if 0 < share < 0.005 else f"~{percent(share)}"
+
+
+def counted(sampled: Sampled, share: Share, what: str) -> Evidence:
+    """ "57% of 190 samples (50% to 64%) wait for data"."""
+    text = f"{percent(share.mean)} of {sampled.samples} samples ({percent(share.low)} to "
+    text += f"{percent(share.high)}) {what}"
+    return Evidence(text, "py-spy", share.mean)
+
 
 STEP: Final = 1e9
 """Times are parts of a batch's, whatever that is."""

@@ -13,7 +13,7 @@ from ..pauses import startup_parts, warm_recent
 from ..step_time import spent, wall_of
 from ..thresholds.causes import MOST_OF_IT, NOTE_MEMORY_LEFT, NOTE_SHARE, PAGEABLE_MB_S
 from ..window import FrameShare, StepWindow
-from .costs import first_at, in_samples, sampled
+from .training import first_at, in_samples, sampled
 
 # Pinned batches that are copied without `non_blocking`.
 

@@ -10,7 +10,7 @@ from ..findings import Evidence, Finding, Kind
 from ..forecast.measured import filled, fused, on_tensor_cores
 from ..format import ms, percent, times
 from ..gpu_clock import OnDevice, counted_by, idle_of, on_device
-from ..memory.batch_room import larger_batch, to_eights
+from ..memory.trends import larger_batch, to_eights
 from ..scoring import severity_of, speedup_of, state
 from ..step_time import wall_of
 from ..thresholds.gpu import (

@@ -18,8 +18,7 @@ from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of, on_device
 from ..loader import loader_floor
-from ..outliers import outliers
-from ..pauses import host_parts
+from ..pauses import host_parts, outliers
 from ..scoring import cause
 from ..statistics import Share, share_of, without_rows
 from ..step_time import is_python, spent, wall_of

@@ -17,7 +17,7 @@ from ..forecast.gain import gain_without
 from ..format import ms, percent
 from ..gpu_clock import copies, counted_by, on_device, unmeasured
 from ..loader import loader_floor
-from ..memory.batch_room import larger_batch
+from ..memory.trends import larger_batch
 from ..scoring import cause
 from ..statistics import Share, share_of, without_rows
 from ..thresholds.causes import ASLEEP_AWAKE, MOST_OF_IT, STARVED_EXPLAINS, SYNC_EXPLAINS

@@ -8,7 +8,7 @@ import pytest
 from gpuwatch.tui.verdict.cpu_wait import asleep
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
-from gpuwatch.tui.verdict.outliers import outliers
+from gpuwatch.tui.verdict.pauses import outliers
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.window import StepWindow
