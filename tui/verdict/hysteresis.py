@@ -5,30 +5,14 @@ from dataclasses import dataclass, replace
 
 from .findings import Finding, Kind, Verdict
 from .scoring import beats, recoverable, worth
-from .thresholds.hysteresis import (
-    CONTRIBUTOR,
-    ENTER_LOW,
-    ENTER_SHARE,
-    ENTER_TIMES,
-    LEAVE_HIGH,
-    LEAVE_RENEWED,
-    LEAVE_SHARE,
-    LEAVE_SURELY,
-    LEAVE_TIMES,
-    SUB_TIMES,
-    SWAP_MARGIN,
-    SWAP_PROBABILITY,
-    SWAP_TIMES,
-    TIMELINE_LEAST_NS,
-    TIMELINE_MOST,
-)
+from .thresholds import hysteresis as limits
 from .window import TimeSpan
 
 
 class Hysteresis:
     """Whether one cause holds."""
 
-    def __init__(self, enter_low: float = ENTER_LOW) -> None:
+    def __init__(self, enter_low: float = limits.ENTER_LOW) -> None:
         self._enter_low = enter_low
         """What the lower bound of its share must exceed for it to enter."""
         self.holds = False
@@ -57,21 +41,24 @@ class Hysteresis:
 
     def _is_long_enough(self, spans: Sequence[TimeSpan]) -> bool:
         if not self.holds:
-            return self._streak >= ENTER_TIMES
-        return self._streak >= LEAVE_TIMES and renewed(spans, self._streak_ns) >= LEAVE_RENEWED
+            return self._streak >= limits.ENTER_TIMES
+        return (
+            self._streak >= limits.LEAVE_TIMES
+            and renewed(spans, self._streak_ns) >= limits.LEAVE_RENEWED
+        )
 
     def _enters(self, finding: Finding | None) -> bool:
         if finding is None or finding.share is None or finding.share_low is None:
             return False
-        return worth(finding) > ENTER_SHARE and finding.share_low > self._enter_low
+        return worth(finding) > limits.ENTER_SHARE and finding.share_low > self._enter_low
 
     def _leaves(self, finding: Finding | None) -> bool:
         if finding is None:
             return True
         share, high = finding.share or 0.0, finding.share_high or 0.0
-        if high < LEAVE_SURELY or recoverable(finding) < CONTRIBUTOR:
+        if high < limits.LEAVE_SURELY or recoverable(finding) < limits.CONTRIBUTOR:
             return True
-        return share < LEAVE_SHARE and high < LEAVE_HIGH
+        return share < limits.LEAVE_SHARE and high < limits.LEAVE_HIGH
 
     def _with_steady_sub(self, finding: Finding, fresh: bool) -> Finding:
         """The finding, unless its sub is new: then the old one with the new figures for a while."""
@@ -80,7 +67,7 @@ class Hysteresis:
             self._other_subs = 0
             return finding
         self._other_subs += 1
-        if self._other_subs >= SUB_TIMES:
+        if self._other_subs >= limits.SUB_TIMES:
             self._other_subs = 0
             return finding
         return replace(
@@ -135,8 +122,8 @@ class Selection:
         if now is None or fresh or best.kind == now.kind:
             return best.kind
         if (
-            recoverable(best) - recoverable(now) < SWAP_MARGIN
-            or beats(best, now) < SWAP_PROBABILITY
+            recoverable(best) - recoverable(now) < limits.SWAP_MARGIN
+            or beats(best, now) < limits.SWAP_PROBABILITY
         ):
             return now.kind
         if rival is not None and rival.kind == best.kind:
@@ -144,7 +131,7 @@ class Selection:
         else:
             rival = _Rival(best.kind, 1, spans[-1].end_ns)
         self._rival = rival
-        wins = rival.times >= SWAP_TIMES
+        wins = rival.times >= limits.SWAP_TIMES
         wins = wins and renewed(spans, rival.since_ns) >= self._swap_renewed
         return best.kind if wins else now.kind
 
@@ -233,7 +220,7 @@ class VerdictHistory:
             if _name(self._stays[-1].finding) == _name(finding):
                 return
         self._stays.append(_Stay(finding, now_ns, step))
-        if len(self._stays) > TIMELINE_MOST:
+        if len(self._stays) > limits.TIMELINE_MOST:
             del self._stays[0]
             self._dropped += 1
 
@@ -298,7 +285,7 @@ class _Stay:
 
     @property
     def is_short(self) -> bool:
-        return self._until_ns - self._since_ns < TIMELINE_LEAST_NS
+        return self._until_ns - self._since_ns < limits.TIMELINE_LEAST_NS
 
     def as_past(self) -> PastVerdict:
         finding = self.finding

@@ -12,15 +12,7 @@ from .findings import Evidence
 from .format import ms
 from .statistics import Share, share_of
 from .step_time import is_python, pace_of, spent, wall_of
-from .thresholds.causes import (
-    EVENTS_IN_WINDOW,
-    MID_EPOCH,
-    OUTLIER_ALONE,
-    OUTLIER_LEAST,
-    OUTLIER_MADS,
-    OUTLIER_RUN,
-    TARGET_BUDGET,
-)
+from .thresholds import causes as limits
 from .thresholds.hysteresis import LEAST_STEPS
 from .window import StepWindow
 from .window_selection import warm_after
@@ -49,7 +41,7 @@ class Pauses:
         """Steps between two that would cost 2 % of the time, rounded up to two digits."""
         if self.step_ns <= 0:
             return ceil(self.every_steps)
-        steps = self.each_ns * (1 - TARGET_BUDGET) / TARGET_BUDGET / self.step_ns
+        steps = self.each_ns * (1 - limits.TARGET_BUDGET) / limits.TARGET_BUDGET / self.step_ns
         unit = int(10 ** max(0, len(str(int(steps))) - 2))
         return ceil(steps / unit) * unit
 
@@ -111,7 +103,7 @@ def _pauses(
     clinging: Callable[[Step, float], int],
 ) -> Pauses | None:
     rows: Sequence[Step] = window.steps
-    if sum(length(row) > 0 for row in rows) < EVENTS_IN_WINDOW:
+    if sum(length(row) > 0 for row in rows) < limits.EVENTS_IN_WINDOW:
         recent = warm_recent(window)
         if sum(map(wall_of, recent)) > sum(map(wall_of, rows)):
             rows = recent
@@ -161,7 +153,7 @@ def _training_restarts(window: StepWindow) -> bool:
     # Evaluations that come more often than epochs start workers of their own.
     rows = [row for row in window.all_recent if row.evaluation_ns]
     fetches = sum(row.fetches for row in window.all_recent)
-    return not (loader.batches and rows and fetches / len(rows) < MID_EPOCH * loader.batches)
+    return not (loader.batches and rows and fetches / len(rows) < limits.MID_EPOCH * loader.batches)
 
 
 def outliers(window: StepWindow) -> Pauses | None:
@@ -210,7 +202,7 @@ class _Usual:
         longer_ns = pace_ns - self.pace_ns
         if pace_ns <= self.limit_ns or row.evaluation_ns or row.checkpoint_ns:
             return 0
-        if work_ns - self.work_ns > (1 - OUTLIER_ALONE) * longer_ns:
+        if work_ns - self.work_ns > (1 - limits.OUTLIER_ALONE) * longer_ns:
             return 0
         return round(longer_ns * row.count)
 
@@ -219,7 +211,7 @@ def _limit_ns(paces: Sequence[float]) -> float:
     """From where on a step is out of the ordinary."""
     pace = median(paces)
     spread = median(abs(other - pace) for other in paces)
-    return pace + max(OUTLIER_MADS * spread, OUTLIER_LEAST * pace)
+    return pace + max(limits.OUTLIER_MADS * spread, limits.OUTLIER_LEAST * pace)
 
 
 def _apart(parts: Sequence[int]) -> list[int]:
@@ -227,7 +219,7 @@ def _apart(parts: Sequence[int]) -> list[int]:
     kept: list[int] = []
     for is_outlier, run in groupby(parts, key=bool):
         held = list(run)
-        too_long = is_outlier and len(held) > OUTLIER_RUN
+        too_long = is_outlier and len(held) > limits.OUTLIER_RUN
         kept += [0] * len(held) if too_long else held
     return kept
 

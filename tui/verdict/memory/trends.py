@@ -11,15 +11,8 @@ from ....probe.wire.messages import GpuMemory
 from ..findings import EvidenceSource, Finding
 from ..format import mib, percent, rough_duration
 from ..statistics import Slope
+from ..thresholds import memory as limits
 from ..thresholds.gpu import MEMORY_FULL, MOST_TIMES_LARGER
-from ..thresholds.memory import (
-    AT_ONCE_HOURS,
-    LEAST_BLOCKS,
-    MEMORY_BLOCKS,
-    URGENT_HOURS,
-    URGENT_SPANS,
-    URGENT_STEPS,
-)
 from ..window import MemoryPoint, MemoryUnit, RunEvent, RunFacts, Window
 from .growth import Growth, growth
 
@@ -84,8 +77,8 @@ def trend(place: MemoryPlace, moments: tuple[RunEvent, ...]) -> Growth | None:
         return found
     for kind in ("epoch", "evaluation", "checkpoint"):
         steps = [moment.step for moment in moments if moment.kind == kind]
-        lengths = [after - before for before, after in pairwise(steps[-MEMORY_BLOCKS:])]
-        if len(lengths) >= LEAST_BLOCKS - 1:
+        lengths = [after - before for before, after in pairwise(steps[-limits.MEMORY_BLOCKS :])]
+        if len(lengths) >= limits.LEAST_BLOCKS - 1:
             found = growth(place.points, (), median_low(lengths))
         if found is not None:
             return found
@@ -108,18 +101,18 @@ class Exhaustion:
     def urgent(self, grown: Growth) -> bool:
         """Near enough to report before the growth is confirmed, if it goes on evenly."""
         first, last = grown.blocks.lows[0].step, grown.blocks.lows[-1].step
-        within = min(URGENT_STEPS, URGENT_SPANS * (last - first))
+        within = min(limits.URGENT_STEPS, limits.URGENT_SPANS * (last - first))
         return self.earliest_steps <= within and grown.even and not grown.gives_back
 
     @property
     def within_a_day(self) -> bool:
         """Full within a day."""
-        return self.earliest_steps * self.step_hours <= URGENT_HOURS
+        return self.earliest_steps * self.step_hours <= limits.URGENT_HOURS
 
     @property
     def within_an_hour(self) -> bool:
         """Soon enough for the headline."""
-        return self.earliest_steps * self.step_hours <= AT_ONCE_HOURS
+        return self.earliest_steps * self.step_hours <= limits.AT_ONCE_HOURS
 
 
 def time_left(left: Exhaustion) -> str:

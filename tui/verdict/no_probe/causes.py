@@ -11,16 +11,7 @@ from ..rules.optimizer import for_this_optimizer
 from ..rules.stalled import notebook_idle, stuck_worker, stuck_worker_advice, workers_evidence
 from ..scoring import cause, state
 from ..statistics import Share, without_rows
-from ..thresholds.causes import (
-    IDLE_GPU,
-    MOST_OF_IT,
-    SAMPLED_LEAST,
-    STILL_BESIDE_GPU_S,
-    STILL_CORES,
-    STILL_GPU,
-    STILL_S,
-    STILL_THREAD,
-)
+from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import SampleWindow, Still
 from .input import about, counted, gpu_exposed, idles, knows_gpu
@@ -35,7 +26,7 @@ WITHOUT: Final[tuple[tuple[Signal, str], ...]] = (
 def too_early(window: SampleWindow) -> Finding | None:
     """Until there are samples enough; or why there will be none."""
     have = window.sampled.samples
-    if have >= SAMPLED_LEAST:
+    if have >= limits.SAMPLED_LEAST:
         return None
     for signal, why in WITHOUT:
         if (missing := find_missing(window.missing, signal)) is not None:
@@ -43,7 +34,7 @@ def too_early(window: SampleWindow) -> Finding | None:
             return state("incomplete", signal, "info", f"no verdict: {why}", evidence)
     if not have:
         return state("warming-up", None, "info", "no sample of the training yet")
-    return state("warming-up", None, "info", f"{have} of {SAMPLED_LEAST} samples")
+    return state("warming-up", None, "info", f"{have} of {limits.SAMPLED_LEAST} samples")
 
 
 def no_cause(window: SampleWindow) -> Finding:
@@ -59,7 +50,7 @@ def no_cause(window: SampleWindow) -> Finding:
     least = percent(ENTER_SHARE)
     if not window.gpu_present:
         headline = f"no cause above {least} of the samples"
-        if compute >= MOST_OF_IT:
+        if compute >= limits.MOST_OF_IT:
             headline += ": forward and backward are the limit"
         return state("healthy", None, "info", headline, seen)
     activity = window.activity
@@ -69,7 +60,7 @@ def no_cause(window: SampleWindow) -> Finding:
     idle = idle_of(window)
     text = f"the GPU is busy {percent(1 - idle)} of the time"
     busy = Evidence(text, counted_by(activity), 1 - idle)
-    if idle >= IDLE_GPU:
+    if idle >= limits.IDLE_GPU:
         headline = f"GPU idle {about(idle)} of the time while the host launches work"
         advice = ("with the probe, GPU timing separates launches from other waits",)
         return state("incomplete", "clock", "info", headline, (busy, *seen), advice)
@@ -89,8 +80,8 @@ def stalled(window: SampleWindow) -> Finding | None:
     still = window.sampled.still
     if still is None or window.ended or not _nothing_runs(still):
         return None
-    idle = still.gpu_busy is None or still.gpu_busy < STILL_GPU
-    if still.age_s < (STILL_S if idle else STILL_BESIDE_GPU_S):
+    idle = still.gpu_busy is None or still.gpu_busy < limits.STILL_GPU
+    if still.age_s < (limits.STILL_S if idle else limits.STILL_BESIDE_GPU_S):
         return None
     if still.at_prompt:
         return notebook_idle(still.age_s, "py-spy")
@@ -120,7 +111,7 @@ def stalled(window: SampleWindow) -> Finding | None:
 def _nothing_runs(still: Still) -> bool:
     if still.thread_cpu is None or still.beside_cores is None:
         return False
-    return still.thread_cpu < STILL_THREAD and still.beside_cores < STILL_CORES
+    return still.thread_cpu < limits.STILL_THREAD and still.beside_cores < limits.STILL_CORES
 
 
 def host(window: SampleWindow) -> Finding | None:

@@ -11,13 +11,7 @@ from ..rules.input import oversubscribed
 from ..rules.input_pattern import Explained, cheaper, gain, limited_by, named, storage
 from ..scoring import cause
 from ..statistics import Share
-from ..thresholds.causes import (
-    LEAST_STACKS,
-    SAMPLED_RESTARTS,
-    SAMPLED_SERIAL,
-    SAMPLED_YOUNG_S,
-    WORTH_DOING,
-)
+from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import Sampled, SampleWindow, WorkerUse
 
@@ -80,7 +74,7 @@ def input_bound(window: SampleWindow) -> Finding | None:
 def _explained(window: SampleWindow, share: float) -> Explained:
     """Who makes the batches, and what holds them up."""
     sampled = window.sampled
-    if sampled.serial >= SAMPLED_SERIAL * sampled.share("data").mean:
+    if sampled.serial >= limits.SAMPLED_SERIAL * sampled.share("data").mean:
         return _serial(window, share)
     if (found := _epoch_start(window.workers)) is not None:
         return found
@@ -112,9 +106,9 @@ def _serial(window: SampleWindow, share: float) -> Explained:
 
 def _epoch_start(use: WorkerUse | None) -> Explained | None:
     """All workers are young, and earlier ones have ended."""
-    if use is None or use.oldest_s > SAMPLED_YOUNG_S:
+    if use is None or use.oldest_s > limits.SAMPLED_YOUNG_S:
         return None
-    if use.gone < SAMPLED_RESTARTS * use.count:
+    if use.gone < limits.SAMPLED_RESTARTS * use.count:
         return None
     text = f"{use.gone} workers came and went within a minute, {use.count} at a time"
     advice = (
@@ -130,7 +124,7 @@ def _fed(window: SampleWindow, share: float) -> Feeding | None:
     if use is None:
         return None
     busy = None
-    if stacks is not None and stacks.worker_samples >= LEAST_STACKS:
+    if stacks is not None and stacks.worker_samples >= limits.LEAST_STACKS:
         idle = stacks.worker_idle_share
         busy = None if idle is None else 1 - idle
     main = (window.main_cpu_percent or 0.0) / 100 * STEP
@@ -162,7 +156,7 @@ def _by_workers(window: SampleWindow, fed: Feeding, busy: float) -> Explained:
     less = cheaper(places[0] if places else None)
     if plan is None or plan.workers <= workers:
         return Explained("cpu-bound", evidence, (less, "more workers will not help"))
-    if plan.batch_ns >= STEP * (1 - WORTH_DOING):
+    if plan.batch_ns >= STEP * (1 - limits.WORTH_DOING):
         return Explained("cpu-bound", evidence, (less, "more workers will hardly help"))
     more = f"num_workers {workers} → {plan.workers}, {gain(costs, plan.batch_ns)}"
     return Explained("workers", evidence, (more + limited_by(costs, plan.wanted), less))

@@ -11,7 +11,7 @@ from ..gpu_clock import on_device
 from ..loader import feeding
 from ..pauses import startup_parts, warm_recent
 from ..step_time import spent, wall_of
-from ..thresholds.causes import MOST_OF_IT, NOTE_MEMORY_LEFT, NOTE_SHARE, PAGEABLE_MB_S
+from ..thresholds import causes as limits
 from ..window import FrameShare, StepWindow
 from .training import first_at, in_samples, sampled
 
@@ -51,13 +51,13 @@ def inline_loading(window: StepWindow) -> Note | None:
     fed, total = feeding(window), spent(window.steps)
     plan = fed.plan() if fed is not None else None
     share = total.data_ns / max(1, total.wall_ns)
-    if fed is None or plan is None or share < NOTE_SHARE:
+    if fed is None or plan is None or share < limits.NOTE_SHARE:
         return None
     if loader.batch_device not in (None, "cpu"):
         return None
     cost = f"{ms(fed.wait_ns)} per batch, {percent(share)} of the time"
     device = on_device(window)
-    if device is not None and device.exposed_share < MOST_OF_IT:
+    if device is not None and device.exposed_share < limits.MOST_OF_IT:
         cost += ", hidden behind the GPU's work"
     text = f"num_workers 0 → {plan.workers}: the training thread loads every batch itself"
     return Note(text, cost, "hook")
@@ -75,8 +75,8 @@ def pageable_batches(window: StepWindow) -> Note | None:
         return None
     if loader.pinned is not False or loader.batch_bytes is None:
         return None
-    copy_ns = 1e3 * loader.batch_bytes / PAGEABLE_MB_S
-    if settings.parameter_device != "cuda" or copy_ns < NOTE_SHARE * batch_ns:
+    copy_ns = 1e3 * loader.batch_bytes / limits.PAGEABLE_MB_S
+    if settings.parameter_device != "cuda" or copy_ns < limits.NOTE_SHARE * batch_ns:
         return None
     text = f"batches of {mib(loader.batch_bytes)} are copied from pageable memory: pin_memory=True"
     share = sampled(window, copies_to_gpu)
@@ -96,7 +96,7 @@ def pinned_short(window: StepWindow) -> Note | None:
     if loader is None or not loader.pinned or limit is None or held is None:
         return None
     left = limit - held
-    if left >= NOTE_MEMORY_LEFT * limit:
+    if left >= limits.NOTE_MEMORY_LEFT * limit:
         return None
     return Note(
         "host memory is short and batches are pinned: a smaller prefetch_factor, or "
@@ -117,7 +117,7 @@ def restarted_workers(window: StepWindow) -> Note | None:
     rows = warm_recent(window)
     starts = [part for part in startup_parts(replace(window, steps=rows)) if part > 0]
     share = sum(starts) / max(1, sum(map(wall_of, rows)))
-    if loader.iterations < 2 or share < NOTE_SHARE:
+    if loader.iterations < 2 or share < limits.NOTE_SHARE:
         return None
     each = ms(sum(starts) / len(starts))
     return Note(

@@ -8,7 +8,7 @@ from ..format import cores, mib, percent
 from ..gpu_clock import on_device
 from ..memory.trends import batch_room
 from ..step_time import wall_of
-from ..thresholds.causes import IDLE_CORES, NOTE_FP32, NOTE_SHARE, NOTE_TENSORS, TF32_CAPABILITY
+from ..thresholds import causes as limits
 from ..thresholds.gpu import FP32_HEAVY, MEMORY_FULL
 from ..window import FrameShare, StepWindow
 
@@ -27,7 +27,7 @@ def phase_share(window: StepWindow, phase: str) -> tuple[float, EvidenceSource]:
 def sampled(window: StepWindow, which: Callable[[FrameShare], bool]) -> float:
     """Part of the training thread's samples in such places; 0 where that is too little."""
     share = share_where(main_places(window), which)
-    return share if share >= NOTE_SHARE else 0.0
+    return share if share >= limits.NOTE_SHARE else 0.0
 
 
 def in_samples(share: float) -> str:
@@ -132,7 +132,7 @@ def one_by_one(window: StepWindow) -> Note | None:
     settings = window.settings
     if settings is None or settings.foreach is not False or settings.fused:
         return None
-    many = (settings.parameters or 0) >= NOTE_TENSORS
+    many = (settings.parameters or 0) >= limits.NOTE_TENSORS
     if not many or settings.parameter_device != "cuda":
         return None
     share, source = phase_share(window, "optimizer")
@@ -151,7 +151,7 @@ def one_thread(window: StepWindow) -> Note | None:
         return None
     if window.cores is None or window.cores < 2 or machine is None:
         return None
-    if machine >= 100 * IDLE_CORES:
+    if machine >= 100 * limits.IDLE_CORES:
         return None
     idle = (1 - machine / 100) * window.cores
     return Note(
@@ -173,7 +173,7 @@ def scaler(window: StepWindow) -> Note | None:
         return None
     if settings.autocast == "bfloat16" or settings.parameter_dtype == "bfloat16":
         text = "a GradScaler with bfloat16, which needs none: GradScaler(enabled=False)"
-    elif settings.autocast == "float16" and (settings.capability or 0) >= TF32_CAPABILITY:
+    elif settings.autocast == "float16" and (settings.capability or 0) >= limits.TF32_CAPABILITY:
         text = "autocast to float16 needs its GradScaler, torch.bfloat16 does without"
     else:
         return None
@@ -197,14 +197,14 @@ def tf32(window: StepWindow) -> Note | None:
         return None
     if settings.parameter_dtype != "float32" or settings.parameter_device != "cuda":
         return None
-    if (settings.capability or 0) < TF32_CAPABILITY:
+    if (settings.capability or 0) < limits.TF32_CAPABILITY:
         return None
     seen = settings.autocast == ""
     text = 'fp32 products without tensor cores: torch.set_float32_matmul_precision("high")'
     if activity is None or activity.fp32 is None or activity.tensor is None:
         return Note(text, None, "hook") if seen else None
-    least = NOTE_FP32 if seen else FP32_HEAVY
-    if activity.fp32 < 100 * least or activity.tensor >= 100 * NOTE_SHARE:
+    least = limits.NOTE_FP32 if seen else FP32_HEAVY
+    if activity.fp32 < 100 * least or activity.tensor >= 100 * limits.NOTE_SHARE:
         return None
     cost = f"fp32 units are at work {percent(activity.fp32 / 100)} of the time, "
     cost += f"tensor cores {percent(activity.tensor / 100)}"

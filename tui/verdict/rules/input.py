@@ -14,15 +14,7 @@ from ..pauses import startup_parts
 from ..scoring import cause
 from ..statistics import share_of
 from ..step_time import spent, wall_of
-from ..thresholds.causes import (
-    BURST_BUSY,
-    HANDED_OVER,
-    OTHERS_USE,
-    OVERSUBSCRIBED,
-    QUEUES,
-    WORKER_CPU_BOUND,
-    WORTH_DOING,
-)
+from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import FrameShare, RunFacts, StepWindow
@@ -49,7 +41,7 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     took comes back (4 → 2 workers on 2 cores, measured: 0.96 to 1.12x, of a wait of 89 %).
     """
     workers, have = feeding.workers, feeding.cores
-    if not workers or not have or workers <= OVERSUBSCRIBED * have:
+    if not workers or not have or workers <= limits.OVERSUBSCRIBED * have:
         return None
     shown = _queue(window, feeding) if _delay(window) is not None else _full(window, workers, have)
     if shown is None:
@@ -75,7 +67,7 @@ def _delay(window: RunFacts) -> float | None:
 def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:
     """A worker is ready and has no core."""
     delay = _delay(window) or 0.0
-    if delay < QUEUES * (feeding.busy or 1.0):
+    if delay < limits.QUEUES * (feeding.busy or 1.0):
         return None
     return Evidence(f"workers wait for a core {percent(delay)} of the time", "proc", delay)
 
@@ -85,7 +77,7 @@ def _full(window: RunFacts, workers: int, have: float) -> Evidence | None:
     used = window.machine_cpu_percent
     if used is None and window.workers is not None and window.workers.cpu_percent is not None:
         used = (workers * window.workers.cpu_percent + (window.main_cpu_percent or 0.0)) / have
-    if used is None or used < WORKER_CPU_BOUND:
+    if used is None or used < limits.WORKER_CPU_BOUND:
         return None
     return Evidence(f"the cores are {used:.0f}% busy", "proc", used, "%")
 
@@ -137,7 +129,7 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
             text += f", of {cores(feeding.cores)}"
         evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
     less = cheaper(places[0] if places else None)
-    if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - WORTH_DOING):
+    if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING):
         costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
         more = f"num_workers {workers} → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs})"
@@ -151,10 +143,10 @@ def _cost(window: StepWindow, feeding: Feeding) -> Evidence:
     """Other processes on these cores make each batch dearer than it need be."""
     make_ns = feeding.make_ns or 0.0
     text = f"one worker needs {ms(make_ns)} per batch"
-    if feeding.busy is not None and feeding.busy < BURST_BUSY:
+    if feeding.busy is not None and feeding.busy < limits.BURST_BUSY:
         text += f", workers are busy {percent(feeding.busy)} of the time"
     here, others = window.cores, window.others_cores
-    if here and others is not None and others >= OTHERS_USE * here:
+    if here and others is not None and others >= limits.OTHERS_USE * here:
         text += f"; other processes use {others:.1f} of {cores(here)}"
     return Evidence(text, "hook", make_ns / 1e6, "ms")
 
@@ -228,7 +220,7 @@ def _fetched(window: StepWindow) -> tuple[Evidence, ...]:
     """A wait for a batch that is made, and still has to be handed over by its worker: cheaper
     batches do not take all of it away."""
     places = [place for place in main_places(window) if fetches_tensors(place)]
-    if share_where(places, fetches_tensors) < HANDED_OVER:
+    if share_where(places, fetches_tensors) < limits.HANDED_OVER:
         return ()
     shown = place_evidence(places[0], "main-thread")
     return (replace(shown, text=f"{shown.text}: receiving a finished batch from a worker"),)

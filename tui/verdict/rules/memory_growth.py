@@ -12,22 +12,8 @@ from ..memory.growth import Growth, onset
 from ..memory.trends import Exhaustion, MemoryPlace, exhaustion, readings, time_left
 from ..scoring import state
 from ..statistics import theil_sen
+from ..thresholds import memory as limits
 from ..thresholds.causes import EVENTS_IN_WINDOW
-from ..thresholds.memory import (
-    ALIKE,
-    COUNTED_POINTS,
-    EARLY_STEPS,
-    EVENT_BLOCKS,
-    EVENT_RISE,
-    GRAPH_TENSORS,
-    LEAST_BLOCKS,
-    MEMORY_LEAST_RISE,
-    MEMORY_STEPS,
-    ONE_TENSOR,
-    SPLIT_ALLOCS,
-    SPLIT_AT_PEAK,
-    SPLIT_SHARE,
-)
 from ..window import MemoryUnit, RunEvent, RunFacts, Window
 
 WHERE: Final = {
@@ -81,7 +67,7 @@ def _at_events(place: MemoryPlace, grown: Growth, moments: Sequence[RunEvent]) -
         if len(there) < EVENTS_IN_WINDOW:
             continue
         part = sum(there) / grown.blocks.rise_bytes
-        if part < EVENT_RISE or len(there) > EVENT_BLOCKS * len(with_event):
+        if part < limits.EVENT_RISE or len(there) > limits.EVENT_BLOCKS * len(with_event):
             continue
         each = sum(there) / len(there)
         text = f"{percent(min(1.0, part))} of it comes with {SAID[kind]}, {mib(each)} each"
@@ -96,20 +82,20 @@ def _of_tensors(grown: Growth, window: RunFacts) -> Cause:
         (one.step, one.allocations)
         for one in readings(window)
         if one.step >= since and one.allocations is not None
-    ][-COUNTED_POINTS:]
+    ][-limits.COUNTED_POINTS :]
     slope = theil_sen([step for step, _ in counted], [alive for _, alive in counted])
     graph = "append loss.item(), not loss: a kept result keeps its graph"
     lists = "look for a list or cache of GPU tensors: bound it, or append .cpu() copies"
-    if slope is None or len(counted) < LEAST_BLOCKS:
+    if slope is None or len(counted) < limits.LEAST_BLOCKS:
         return Cause(None, (graph, lists))
-    if slope.middle < ONE_TENSOR:
+    if slope.middle < limits.ONE_TENSOR:
         text = "tensors grow in size, not in number"
         larger = "look for a tensor that torch.cat extends at each step"
         return Cause(Evidence(text, "hook", slope.middle, "tensors per step"), (larger, lists))
     each = mib(grown.slope.middle / slope.middle)
     text = f"{slope.middle:,.1f} tensors of {each} on average stay after each step"
     evidence = Evidence(text, "hook", slope.middle, "tensors per step")
-    if slope.middle >= GRAPH_TENSORS:
+    if slope.middle >= limits.GRAPH_TENSORS:
         return Cause(evidence, (graph, "detach() what is carried from one step to the next"))
     return Cause(evidence, (lists, graph))
 
@@ -119,7 +105,7 @@ def _of_the_process(window: RunFacts) -> Cause:
     if not window.workers_grown:
         return Cause(None, (where, "look for a cache in the dataset: it is read in this process"))
     text = "its workers do not grow: the dataset is not the cause"
-    if max(window.workers_grown) >= MEMORY_LEAST_RISE:
+    if max(window.workers_grown) >= limits.MEMORY_LEAST_RISE:
         return Cause(None, (where,))
     return Cause(Evidence(text, "proc", max(window.workers_grown) / 1024**2, "MiB"), (where,))
 
@@ -134,7 +120,7 @@ def _of_workers(window: RunFacts) -> Cause:
     if len(grown) < 2:
         return Cause(None, (copied, cached))
     least, most = min(grown), max(grown)
-    if least < ALIKE * most:
+    if least < limits.ALIKE * most:
         text = f"workers have grown by {mib(least)} to {mib(most)}"
         return Cause(Evidence(text, "proc", most / 1024**2, "MiB"), (cached, copied))
     text = f"each of the {len(grown)} workers has grown by {mib(least)} to {mib(most)}"
@@ -154,21 +140,21 @@ def fragmentation(window: Window) -> Finding | None:
     if not warm or warm[-1].inactive_split is None or not warm[-1].reserved:
         return None
     newest = warm[-1]
-    recent = [one for one in warm if newest.step - one.step <= MEMORY_STEPS]
-    if newest.step - recent[0].step < EARLY_STEPS:
+    recent = [one for one in warm if newest.step - one.step <= limits.MEMORY_STEPS]
+    if newest.step - recent[0].step < limits.EARLY_STEPS:
         return None
     part = min((one.inactive_split or 0) / max(1, one.reserved) for one in recent[-2:])
     retries = newest.retries - recent[0].retries
     spare = 1 - newest.peak_allocated / max(1, newest.peak_reserved)
-    if part < SPLIT_SHARE and not (retries and spare >= SPLIT_AT_PEAK):
+    if part < limits.SPLIT_SHARE and not (retries and spare >= limits.SPLIT_AT_PEAK):
         return None
     asked = _asked(recent[0].device_allocs, newest.device_allocs)
     steps = newest.step - recent[0].step
-    if not retries and (asked is None or asked / steps < SPLIT_ALLOCS):
+    if not retries and (asked is None or asked / steps < limits.SPLIT_ALLOCS):
         return None
     pieces, held = newest.inactive_split or 0, newest.reserved
     where = "is free between tensors"
-    if part < SPLIT_SHARE:
+    if part < limits.SPLIT_SHARE:
         part, held = spare, newest.peak_reserved
         pieces = newest.peak_reserved - newest.peak_allocated
         where = "was free at the fullest moment"
