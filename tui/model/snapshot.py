@@ -190,7 +190,7 @@ class Rank:
     open_phase: str
     """What its training thread does."""
     open_since_ns: int
-    heard_ns: int
+    last_seen_ns: int
     """When its probe last wrote to the page."""
     device: int | None
     """NVML's index of its GPU."""
@@ -199,13 +199,6 @@ class Rank:
     memory_total_bytes: int | None
     active: Series
     """How busy its GPU was; without one, the share of its steps that was no wait for data."""
-
-    @property
-    def own_ms(self) -> float | None:
-        """A step without its backward, in which ranks wait for each other: the late has most."""
-        if self.step_ms is None or self.backward_share is None:
-            return None
-        return self.step_ms * (1 - self.backward_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +348,6 @@ def unseen(pid: int, script: str, t_ns: int, t_unix: float) -> Snapshot:
     )
 
 
-def gone(snapshot: Snapshot, how: str) -> Snapshot:
+def as_ended(snapshot: Snapshot, how: str) -> Snapshot:
     """The same after its process went away."""
     return replace(snapshot, status=replace(snapshot.status, state="ended", ended=how))

@@ -276,7 +276,7 @@ class GpuStore:
         return samples[::-1]
 
     def between(self, start_ns: int, end_ns: int) -> GpuActivity | None:
-        """Means over a stretch of time, weighted by the readings' lengths; None without any."""
+        """Means over a time, weighted by the readings' lengths; None without any."""
         rows: list[Activity] = []
         for seen in self._readings.after(start_ns):
             if seen.t_ns <= end_ns + BEFORE_FIRST_NS:

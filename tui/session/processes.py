@@ -131,7 +131,7 @@ class ProcessStore:
             disk_wait_share=sum(p.status == "D" for p in rows) / len(rows),
             read_bytes_s=_mean(list(read)),
             run_delay=_part([process.run_delay_percent for process in rows]),
-            gone=len(first_ns) - count,
+            exited=len(first_ns) - count,
             oldest_s=(self._readings[-1].t_ns - min(now)) / 1e9,
         )
 

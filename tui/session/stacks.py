@@ -41,11 +41,11 @@ def branches_of(stacks: Iterable[Merged]) -> tuple[Branch, ...]:
     for stack in stacks:
         root.samples += stack.samples
         frames = _without_calls(stack.frames)
-        node, told = root, _innermost_own(frames) if stack.line else -1
+        node, named = root, _innermost_own(frames) if stack.line else -1
         for depth, frame in enumerate(frames):
             node = node.below.setdefault(frame, _Node())
             node.samples += stack.samples
-            if depth == told:
+            if depth == named:
                 node.line = stack.line
     return _below(root, root.samples)
 
@@ -150,9 +150,6 @@ def _stacks_of(stacks: Sequence[StackCount]) -> StacksOf:
     return StacksOf(summarise(stacks), tuple(trees), merged)
 
 
-# Where the loader's workers are, each by its newest samples.
-
-
 def workers_at(stacks: Sequence[StackCount], apart: Collection[int] = ()) -> tuple[WorkersAt, ...]:
     """The workers of one chunk, but for these pids, by the place that each was seen at most: those
     that make a batch first, then the place where most are."""
@@ -230,15 +227,6 @@ class StackStore:
             if workers and len(chunk.among) <= 1:
                 return workers_at(chunk.stacks) if _holds(chunk, now_ns, since_ns) else ()
         return ()
-
-    def main_frame(self, now_ns: int, since_ns: int | None = None) -> str | None:
-        """Where the main thread was last seen most: the innermost frame worth naming."""
-        frames = self._main(now_ns, since_ns)
-        return worth_naming(frames) if frames else None
-
-    def main_way(self, now_ns: int, since_ns: int | None = None) -> tuple[str, ...]:
-        """How it came there: a few frames, outermost first; () when not known."""
-        return way_to(self._main(now_ns, since_ns))
 
     def _main(self, now_ns: int, since_ns: int | None) -> tuple[str, ...]:
         for chunk in reversed(self._chunks):

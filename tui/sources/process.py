@@ -27,8 +27,6 @@ from .system import (
     thread_times,
 )
 
-# What of a process's memory is pages of files: they are let go when memory is short.
-
 
 def resident_file_bytes(pid: int) -> int | None:
     """Pages of files in the resident memory; None where the kernel does not tell."""
@@ -103,7 +101,7 @@ class PinThreads:
         return found
 
 
-LOOK_NS: Final = 1_000_000_000
+READ_NS: Final = 1_000_000_000
 PSS_NS: Final = 10_000_000_000
 """Between two readings of the workers' proportional set sizes at least."""
 PSS_SHARE: Final = 0.001
@@ -143,7 +141,7 @@ class ProcessSource:
     target."""
 
     name: Final = "process"
-    interval_ns = LOOK_NS
+    interval_ns = READ_NS
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -20,8 +20,6 @@ from .source_code import ShortPaths, SourceLines, roots_of
 from .stack_samples import sampled
 from .system import Descendants, Pace
 
-# A training's DataLoader workers, one after the other.
-
 
 class LoaderWorkers:
     """Samples them in turns."""

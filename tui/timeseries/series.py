@@ -320,10 +320,6 @@ class Series:
             summary = _together(summary, self.running.over(start_ns, end_ns))
         return summary
 
-    def altogether(self) -> Summary | None:
-        """What is known of all its time; None before the first sample."""
-        return self.over(0, self.end_ns, self.levels[-1])
-
 
 def _together(one: Summary | None, other: Summary | None) -> Summary | None:
     if one is None or other is None:

@@ -153,9 +153,6 @@ def unmeasured(window: StepWindow) -> Unmeasured:
     return Unmeasured(starting / whole, sum(map(paused_of, others)) / whole)
 
 
-# Batches on their way to the GPU: how much of the time their copies hold, from counters and lines.
-
-
 @dataclass(frozen=True, slots=True)
 class Copies:
     """The copies of a window."""
@@ -177,11 +174,6 @@ class Copies:
             return False
         small = self.batch_bytes / max(1, self.tensors) < limits.TINY_COPY_BYTES
         return self.tensors >= limits.TINY_COPIES and small
-
-    @property
-    def rate_mb_s(self) -> float:
-        """What such copies reach at best."""
-        return limits.PINNED_MB_S if self.pinned else limits.PAGEABLE_MB_S
 
 
 def copies(window: RunFacts) -> Copies | None:

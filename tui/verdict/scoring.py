@@ -96,9 +96,6 @@ def state(
     )
 
 
-# How sure a verdict is: P(it is the top cause) x evidence x coverage.
-
-
 def spread_of(finding: Finding) -> float:
     """Standard error of a finding's share."""
     if finding.share is None or finding.share_low is None or finding.share_high is None:

@@ -70,9 +70,6 @@ def probability_above(value: float, error: float, limit: float, limit_error: flo
     return 0.5 * (1.0 + erf((value - limit) / spread / sqrt(2.0)))
 
 
-# Trend tests that no outlier moves: Mann-Kendall, and Theil-Sen with Sen's interval.
-
-
 @dataclass(frozen=True, slots=True)
 class Slope:
     """Of a series, in its unit a step, with its 95 % interval."""

@@ -99,9 +99,6 @@ def _validated(paces_ns: Sequence[float], near: int) -> PaceChange | None:
     return PaceChange(best, before, after)
 
 
-# Which of a run's first steps are left out: kernels are being chosen, queues are filling.
-
-
 def warm_after(rows: Sequence[Step]) -> int:
     """Number of the last step of the warm-up; it may lie ahead of the newest row.
 
@@ -209,9 +206,6 @@ def _work(row: Step) -> tuple[float | None, bool]:
 
 def _usual(rows: Sequence[Step], part: Callable[[Step], int]) -> float:
     return median(part(row) / max(1, row.count) for row in rows)
-
-
-# The choice: warm steps of the present pace and work, not too old.
 
 
 @dataclass(frozen=True, slots=True)

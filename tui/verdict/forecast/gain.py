@@ -216,9 +216,6 @@ def gain_on_the_host(window: StepWindow, share: float, frees_cores: bool = False
     return Gain(1.0 / min(1.0, max(limits.LEAST_LEFT, least, left)), "estimate")
 
 
-# Causes that hide each other: removing any one of them gives what removing both would.
-
-
 def either_of(top: Finding, others: Sequence[Finding], window: RunFacts) -> tuple[Kind, ...]:
     """The kinds among `others` of which each alone, as `top` alone, gives 70 % of what both give.
     Their gains are the same time, seen twice: never to be added."""

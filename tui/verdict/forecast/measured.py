@@ -122,9 +122,6 @@ def _tier(span: MeasuredSegment, keeps_up_ns: float) -> int | None:
     return 1 if span.after_ns <= keeps_up_ns or span.drop_ns > keeps_up_ns else None
 
 
-# What a busy GPU's own work would take otherwise, from its counters and measured peaks.
-
-
 def on_tensor_cores(fp32: float, dram: float, sm: float, ratio: float) -> float:
     """Time that is left when products run `ratio` times as fast as in fp32.
 

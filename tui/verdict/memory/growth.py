@@ -12,8 +12,6 @@ from ..statistics import Slope, mann_kendall, theil_sen
 from ..thresholds import memory as limits
 from ..window import MemoryPoint, RunEvent
 
-# A memory series in blocks of steps, each represented by its lowest point.
-
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
@@ -63,9 +61,6 @@ def in_blocks(points: Sequence[MemoryPoint], size: int, count: int) -> Blocks:
         if low is None or point.bytes < low.bytes:
             lows[block] = point
     return Blocks(size, tuple(reversed(lows.values())), max(lows) >= count - 2)
-
-
-# Memory that grows and is given back: lists cleared each epoch, caches that are emptied.
 
 
 def gives_back(
@@ -216,9 +211,6 @@ def _went_on(points: Sequence[MemoryPoint], size: int, slope: float) -> bool:
     whole = theil_sen(blocks.steps, blocks.bytes)
     low, high = limits.LEAK_EVEN
     return whole is not None and whole.middle > 0 and low <= slope / whole.middle <= high
-
-
-# The step at which memory began to grow, and what happened there.
 
 
 @dataclass(frozen=True, slots=True)

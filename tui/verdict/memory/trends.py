@@ -9,7 +9,7 @@ from typing import Literal
 
 from ....probe.wire.messages import GpuMemory
 from ..findings import EvidenceSource, Finding
-from ..format import mib, percent, rough_duration
+from ..format import percent, rough_duration, size
 from ..statistics import Slope
 from ..thresholds import memory as limits
 from ..thresholds.gpu import MEMORY_FULL, MOST_TIMES_LARGER
@@ -83,9 +83,6 @@ def trend(place: MemoryPlace, moments: tuple[RunEvent, ...]) -> Growth | None:
         if found is not None:
             return found
     return None
-
-
-# When memory that leaks will be full: steps, as a range.
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +222,7 @@ def batch_room(window: RunFacts) -> BatchRoom | None:
 def larger_batch(window: RunFacts, why: str) -> str:
     """ "batch_size 12 → 96 (…): `why`", as far as the memory allows."""
     room = batch_room(window)
-    size = window.loaders[0].batch_size if window.loaders else None
+    batch = window.loaders[0].batch_size if window.loaders else None
     if room is None:
         return f"a larger batch: {why}"
     if room.full >= MEMORY_FULL or room.times_larger < 2:
@@ -234,14 +231,14 @@ def larger_batch(window: RunFacts, why: str) -> str:
             "checkpointing (torch.utils.checkpoint) would make room"
         )
     times = room.times_larger
-    then = mib(room.kept + times * room.activations)
-    fits = f"{then} of {mib(room.limit)} of memory then"
-    if size is None:
+    then = size(room.kept + times * room.activations)
+    fits = f"{then} of {size(room.limit)} of memory then"
+    if batch is None:
         return f"a batch {times} times as large ({fits}): {why}"
-    larger = size * times
-    return f"batch_size {size} → {larger // 8 * 8 or larger} ({fits}): {why}"
+    larger = batch * times
+    return f"batch_size {batch} → {larger // 8 * 8 or larger} ({fits}): {why}"
 
 
-def to_eights(size: int) -> int:
+def to_eights(count: int) -> int:
     """The next multiple of 8: tensor cores work on tiles of it."""
-    return -(-size // 8) * 8
+    return -(-count // 8) * 8

@@ -71,9 +71,6 @@ def no_cause(window: SampleWindow) -> Finding:
     return state("compute", None, "info", "the GPU is the limit", (busy, *seen))
 
 
-# The main thread's stack does not move, and nothing else does either.
-
-
 def stalled(window: SampleWindow) -> Finding | None:
     """A long step uses cores or the GPU; a long wait for data is one in which workers do. What uses
     nothing for this long hangs."""
@@ -162,9 +159,6 @@ def sync(window: SampleWindow) -> Finding | None:
 
 def _ends(share: Share) -> tuple[float, float, float]:
     return share.mean, share.low, share.high
-
-
-# Causes that bear the name of what the main thread is found in.
 
 
 def checkpoint(window: SampleWindow) -> Finding | None:

@@ -39,9 +39,6 @@ def idles(window: SampleWindow) -> tuple[Evidence, ...]:
     return (Evidence(text, counted_by(window.activity), idle),)
 
 
-# Shares of samples are estimates, and worded so.
-
-
 def about(share: float) -> str:
     """ "~57%"."""
     return percent(share) if 0 < share < 0.005 else f"~{percent(share)}"
@@ -108,14 +105,14 @@ def _epoch_start(use: WorkerUse | None) -> Explained | None:
     """All workers are young, and earlier ones have ended."""
     if use is None or use.oldest_s > limits.SAMPLED_YOUNG_S:
         return None
-    if use.gone < limits.SAMPLED_RESTARTS * use.count:
+    if use.exited < limits.SAMPLED_RESTARTS * use.count:
         return None
-    text = f"{use.gone} workers came and went within a minute, {use.count} at a time"
+    text = f"{use.exited} workers came and went within a minute, {use.count} at a time"
     advice = (
         "persistent_workers=True: the workers are restarted for every epoch",
         "longer epochs: a sampler that repeats the data",
     )
-    return Explained("epoch-start", (Evidence(text, "proc", use.gone, "workers"),), advice)
+    return Explained("epoch-start", (Evidence(text, "proc", use.exited, "workers"),), advice)
 
 
 def _fed(window: SampleWindow, share: float) -> Feeding | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from ..code_places import copies_to_gpu, main_places
 from ..findings import Note
-from ..format import mib, ms, percent
+from ..format import ms, percent, size
 from ..gpu_clock import on_device
 from ..loader import feeding
 from ..pauses import startup_parts, warm_recent
@@ -14,8 +14,6 @@ from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..window import FrameShare, StepWindow
 from .training import first_at, in_samples, sampled
-
-# Pinned batches that are copied without `non_blocking`.
 
 _WHOLE_CALL: Final = re.compile(r"\.(to|cuda)\((?P<given>[^()]*(\([^()]*\)[^()]*)*)\)")
 _NO_COPY: Final = re.compile(r"non_blocking|\*|dtype|float|half|double|int|long|bool|memory_format")
@@ -63,9 +61,6 @@ def inline_loading(window: StepWindow) -> Note | None:
     return Note(text, cost, "hook")
 
 
-# Batches that go to a GPU from memory that is not pinned.
-
-
 def pageable_batches(window: StepWindow) -> Note | None:
     """Worth a word where the copy takes a hundredth of a batch's time or more, at the rate that
     pageable memory reached on an H200; the cost is what was sampled here."""
@@ -78,14 +73,11 @@ def pageable_batches(window: StepWindow) -> Note | None:
     copy_ns = 1e3 * loader.batch_bytes / limits.PAGEABLE_MB_S
     if settings.parameter_device != "cuda" or copy_ns < limits.NOTE_SHARE * batch_ns:
         return None
-    text = f"batches of {mib(loader.batch_bytes)} are copied from pageable memory: pin_memory=True"
+    text = f"batches of {size(loader.batch_bytes)} are copied from pageable memory: pin_memory=True"
     share = sampled(window, copies_to_gpu)
     if not share:
         return Note(text, None, "hook")
     return Note(text, f"{in_samples(share)} are on lines that copy", "py-spy")
-
-
-# Pinned memory while the machine is short of memory.
 
 
 def pinned_short(window: StepWindow) -> Note | None:
@@ -101,12 +93,9 @@ def pinned_short(window: StepWindow) -> Note | None:
     return Note(
         "host memory is short and batches are pinned: a smaller prefetch_factor, or "
         "pin_memory=False",
-        f"{mib(max(0, left))} left",
+        f"{size(max(0, left))} left",
         "proc",
     )
-
-
-# Workers that are started again for every epoch.
 
 
 def restarted_workers(window: StepWindow) -> Note | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from ..code_places import empties_cache, file_of, main_places, share_where
 from ..findings import EvidenceSource, Note
-from ..format import cores, mib, percent
+from ..format import cores, percent, size
 from ..gpu_clock import on_device
 from ..memory.trends import batch_room
 from ..step_time import wall_of
@@ -43,9 +43,6 @@ def first_at(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) 
     return f" ({position}" if bracket else ""
 
 
-# Anomaly detection was left on.
-
-
 def anomaly(window: StepWindow) -> Note | None:
     """It keeps a stack for every operation and looks for NaN after every node of the backward. How
     much of the backward that is, only a run without it would show."""
@@ -57,9 +54,6 @@ def anomaly(window: StepWindow) -> Note | None:
         f"it slows the backward, {percent(share)} of each step",
         source,
     )
-
-
-# Deterministic algorithms only.
 
 
 def deterministic(window: StepWindow) -> Note | None:
@@ -74,9 +68,6 @@ def deterministic(window: StepWindow) -> Note | None:
     )
 
 
-# `empty_cache` in the loop.
-
-
 def emptied_cache(window: StepWindow) -> Note | None:
     """It waits for the GPU and gives back what the next step asks for again. Between two phases of
     a program it is no smell; then hardly a sample meets it."""
@@ -88,9 +79,6 @@ def emptied_cache(window: StepWindow) -> Note | None:
     return Note(text, in_samples(share), "py-spy")
 
 
-# Gradients that are filled with zeros rather than dropped.
-
-
 def kept_gradients(window: StepWindow) -> Note | None:
     """Filling writes them, and the backward then reads, adds and writes again what it could have
     put there."""
@@ -99,11 +87,8 @@ def kept_gradients(window: StepWindow) -> Note | None:
         return None
     text = "gradients are zeroed, not dropped: zero_grad(set_to_none=True), the default"
     held = settings.parameter_bytes
-    cost = f"{mib(held)} are zeroed and added to in each step" if held else None
+    cost = f"{size(held)} are zeroed and added to in each step" if held else None
     return Note(text, cost, "hook")
-
-
-# A GPU whose memory is as good as full.
 
 
 def memory_full(window: StepWindow) -> Note | None:
@@ -114,16 +99,13 @@ def memory_full(window: StepWindow) -> Note | None:
     text = f"the GPU's memory is {percent(room.full)} full at the peak of a step: "
     if room.activations >= room.kept:
         text += "activation checkpointing (torch.utils.checkpoint) frees most of "
-        text += f"{mib(room.activations)}; half the batch with gradient accumulation half of it"
+        text += f"{size(room.activations)}; half the batch with gradient accumulation half of it"
     else:
-        text += f"{mib(room.kept)} are kept between steps: bf16 weights, an 8-bit or a sharded "
+        text += f"{size(room.kept)} are kept between steps: bf16 weights, an 8-bit or a sharded "
         text += "optimizer (FSDP)"
     retries = window.gpu_memory[-1].retries
     cost = f"{retries:,} allocations had to empty the cache first" if retries else None
     return Note(text, cost, "hook")
-
-
-# An optimizer set to update its tensors one by one.
 
 
 def one_by_one(window: StepWindow) -> Note | None:
@@ -141,9 +123,6 @@ def one_by_one(window: StepWindow) -> Note | None:
     return Note(text, f"the optimizer takes {percent(share)} of each step", source)
 
 
-# One thread, on a machine with many cores that idle.
-
-
 def one_thread(window: StepWindow) -> Note | None:
     """Of use only to a net that computes on the CPU, and where no other process needs the cores."""
     settings, machine = window.settings, window.machine_cpu_percent
@@ -159,9 +138,6 @@ def one_thread(window: StepWindow) -> Note | None:
         f"{idle:.1f} of them are idle",
         "proc",
     )
-
-
-# A GradScaler that bfloat16 does not need.
 
 
 def scaler(window: StepWindow) -> Note | None:

@@ -17,8 +17,6 @@ from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE, WARNING_SHARE
 from ..window import GpuActivity, StepWindow
 
-# What a busy GPU is busy with: each kind of work, judged from the counters over the busy time.
-
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -224,9 +222,6 @@ def _estimate(
         evidence=work.evidence(),
         advice=advice,
     )
-
-
-# What to do about a GPU that is the limit, with this run's own lines and figures.
 
 
 def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:

@@ -26,8 +26,6 @@ from ..thresholds.causes import HOST_ALIKE, LONG_PAUSE_NS, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
-# Something holds single steps up, far longer than the others take: a logger, a file, a pause.
-
 
 def now_and_then(window: StepWindow) -> Finding | None:
     """The amortised excess of outlier steps, or one of half a minute.
@@ -77,9 +75,6 @@ def now_and_then(window: StepWindow) -> Finding | None:
     return cause(
         "host", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)
     )
-
-
-# The training thread sleeps within a phase: it writes, asks a server, holds still for a lock.
 
 
 def asleep_within(window: StepWindow) -> Finding | None:

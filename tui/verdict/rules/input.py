@@ -30,8 +30,6 @@ from .input_pattern import (
     storage,
 )
 
-# More workers than cores: they take turns, and take the training's cores.
-
 
 def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     """W > 1.5 cores, and workers that are ready wait for a core; where the kernel does not report

@@ -7,14 +7,12 @@ from statistics import median
 
 from ..code_places import file_of, place_evidence, place_name, reads, share_where, worker_places
 from ..findings import Evidence
-from ..format import cores, mib, ms, percent, times
+from ..format import cores, ms, percent, size, times
 from ..loader import Feeding
 from ..pauses import startup_parts
 from ..scoring import speedup_of
 from ..thresholds import causes as limits
 from ..window import FrameShare, RunFacts, StepWindow, WorkerUse
-
-# What every explanation of an input-bound run shares.
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +128,6 @@ def _concentration(waits_ns: list[int]) -> float:
     return 1.0
 
 
-# The wait is at the start of epochs: workers are started anew, or the first batch is late.
-
-
 def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     """More time goes to loader start-up than to waiting for the batches after it. More workers
     would make it worse."""
@@ -173,9 +168,6 @@ def _beyond_a_fetch(window: StepWindow, parts: list[int]) -> list[int]:
     return [max(0, round(part - usual)) for part in parts]
 
 
-# The workers wait: for a disk, a network share, a server; their cores are idle.
-
-
 def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
     """Worker CPU below 50 %, and no core that they wait for: they wait for a disk or a server, or,
     without visible reads, for what the stacks name, as a lock."""
@@ -195,7 +187,7 @@ def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
     if disk >= limits.READ_SHARE * busy:
         text += f", waiting for a disk {percent(disk)} of the time"
     if use.read_bytes_s:
-        text += f", reading {mib(use.read_bytes_s)} per second"
+        text += f", reading {size(use.read_bytes_s)} per second"
     shown = places
     more = feeding.plan(limits.STORAGE_WORKERS_PER_CORE)
     unseen = not places and (use.read_bytes_s or 0.0) >= limits.READ_BYTES_S

@@ -26,8 +26,6 @@ from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 from .optimizer import updated_together
 
-# Launches come late because the thread that makes them waits for a core.
-
 
 def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
     """Where waiting for a core explains half of the `bubble` in which the GPU waits for launches:

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Final
 
 from ..findings import Evidence, Finding
-from ..format import mib, percent
+from ..format import percent, size
 from ..memory.growth import Growth, onset
 from ..memory.trends import Exhaustion, MemoryPlace, exhaustion, readings, time_left
 from ..scoring import state
@@ -70,7 +70,7 @@ def _at_events(place: MemoryPlace, grown: Growth, moments: Sequence[RunEvent]) -
         if part < limits.EVENT_RISE or len(there) > limits.EVENT_BLOCKS * len(with_event):
             continue
         each = sum(there) / len(there)
-        text = f"{percent(min(1.0, part))} of it comes with {SAID[kind]}, {mib(each)} each"
+        text = f"{percent(min(1.0, part))} of it comes with {SAID[kind]}, {size(each)} each"
         return Cause(Evidence(text, place.source, each / 1024 / 1024, "MiB"), (advice,))
     return None
 
@@ -92,7 +92,7 @@ def _of_tensors(grown: Growth, window: RunFacts) -> Cause:
         text = "tensors grow in size, not in number"
         larger = "look for a tensor that torch.cat extends at each step"
         return Cause(Evidence(text, "hook", slope.middle, "tensors per step"), (larger, lists))
-    each = mib(grown.slope.middle / slope.middle)
+    each = size(grown.slope.middle / slope.middle)
     text = f"{slope.middle:,.1f} tensors of {each} on average stay after each step"
     evidence = Evidence(text, "hook", slope.middle, "tensors per step")
     if slope.middle >= limits.GRAPH_TENSORS:
@@ -121,15 +121,12 @@ def _of_workers(window: RunFacts) -> Cause:
         return Cause(None, (copied, cached))
     least, most = min(grown), max(grown)
     if least < limits.ALIKE * most:
-        text = f"workers have grown by {mib(least)} to {mib(most)}"
+        text = f"workers have grown by {size(least)} to {size(most)}"
         return Cause(Evidence(text, "proc", most / 1024**2, "MiB"), (cached, copied))
-    text = f"each of the {len(grown)} workers has grown by {mib(least)} to {mib(most)}"
+    text = f"each of the {len(grown)} workers has grown by {size(least)} to {size(most)}"
     if any(moment.kind == "workers" for moment in window.moments):
         text += " since they were started anew"
     return Cause(Evidence(text, "proc", most / 1024**2, "MiB"), (copied, cached))
-
-
-# GPU memory in pieces: blocks partly in use, so that the allocator asks the device again.
 
 
 def fragmentation(window: Window) -> Finding | None:
@@ -158,7 +155,7 @@ def fragmentation(window: Window) -> Finding | None:
         part, held = spare, newest.peak_reserved
         pieces = newest.peak_reserved - newest.peak_allocated
         where = "was free at the fullest moment"
-    text = f"{mib(pieces)} of {mib(held)} reserved {where}"
+    text = f"{size(pieces)} of {size(held)} reserved {where}"
     evidence = [Evidence(text, "hook", 100 * part, "%")]
     if retries:
         text = f"{retries:,} allocations in {steps:,} steps had to empty the cache first"
@@ -195,7 +192,7 @@ def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: Window)
     if cause.evidence is not None:
         evidence.append(cause.evidence)
     soon = (leak or urgent) and left is not None and left.within_a_day
-    headline = f"{place.kind} memory grows {mib(100 * grown.slope.middle)} per 100 "
+    headline = f"{place.kind} memory grows {size(100 * grown.slope.middle)} per 100 "
     headline += window.memory_unit
     if soon and left is not None and left.within_an_hour:
         headline += f", full in {time_left(left)}"
@@ -211,7 +208,7 @@ def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: Window)
 
 def _rise(place: MemoryPlace, grown: Growth, window: Window) -> Evidence:
     first, last = grown.blocks.lows[0], grown.blocks.lows[-1]
-    text = f"{place.whose}: {mib(first.bytes)} to {mib(last.bytes)} "
+    text = f"{place.whose}: {size(first.bytes)} to {size(last.bytes)} "
     text += f"over {last.step - first.step:,} {window.memory_unit}"
     began = onset(place.points, grown, window.moments)
     if began is not None:
