@@ -282,17 +282,14 @@ class Snapshot:
     gpu_memory: tuple[GpuMemory, ...] = ()
     """The allocator over time, oldest first."""
     timeline: VerdictTimeline = NO_HISTORY
-    """The verdicts of the run so far."""
     summary: tuple[Held, ...] = ()
     """The same by the time that each held, the longest first."""
     trends: tuple[MemoryTrend, ...] = ()
-    """Of the memories that grow."""
     surroundings: Surroundings | None = None
     """None until the processes were read."""
     ranks: tuple[Rank, ...] = ()
     """The ranks of the target's job on this host, by number; empty where it is alone."""
     world_size: int = 1
-    """Ranks of the whole job."""
     sampled: Sampled | None = None
     """Without a probe: the samples of the main thread, instead of steps."""
     trees: StackTrees | None = None

@@ -25,7 +25,6 @@ class Paced(NamedTuple):
 
     change: PaceChange
     times: int
-    """How often it came."""
     event: Event
 
 

@@ -187,7 +187,6 @@ class Where(NamedTuple):
     """How it came there: a few frames, outermost first."""
     seen_by: SeenBy
     workers: tuple[WorkersAt, ...] = ()
-    """Where the loader's workers are."""
     at_prompt: bool | None = None
     """It is a notebook's, and waits for a cell to run; None when not known."""
 

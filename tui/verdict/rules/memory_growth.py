@@ -225,10 +225,7 @@ def _until_full(place: MemoryPlace, left: Exhaustion, unit: MemoryUnit) -> Evide
     steps = [f"{earliest:,.0f}"]
     if isfinite(latest):
         steps.append(f"{latest:,.0f}")
-    text = f"memory is full in {_range(steps)} {unit} ({time_left(left)})"
+    # One figure where both ends read the same.
+    span = " to ".join(dict.fromkeys(steps))
+    text = f"memory is full in {span} {unit} ({time_left(left)})"
     return Evidence(text, place.source, earliest, unit)
-
-
-def _range(ends: list[str]) -> str:
-    """ "200 to 240"; one figure where both ends read the same."""
-    return " to ".join(dict.fromkeys(ends))

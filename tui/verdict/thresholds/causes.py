@@ -2,7 +2,7 @@
 
 from typing import Final
 
-# -- other rules -------------------------------------------------------------------------------
+# Causes on the host.
 
 SYNC_FRAMES: Final = frozenset(
     {"item", "tolist", "cpu", "numpy", "synchronize", "__bool__", "__float__", "nonzero"}
@@ -90,7 +90,7 @@ HOST_ALIKE: Final = 0.8
 ASLEEP_AWAKE: Final = 0.5
 """A thread that sleeps for half of the GPU's wait for launches is not what launches too slowly."""
 
-# -- nothing wrong -----------------------------------------------------------------------------
+# Nothing wrong.
 
 MOST_OF_IT: Final = 0.5
 """The net is called the limit from half of the time on."""
