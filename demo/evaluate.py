@@ -23,7 +23,7 @@ from evaluation.judging import judge
 from evaluation.result import MEASURED, RESULT, measured_in, results_in
 from evaluation.running import Run, RunPlan, run_all
 from evaluation.table import tables
-from gpuwatch.tui.discovery.process_kind import visible
+from gpuwatch.tui.discovery.command_lines import visible
 from gpuwatch.tui.sources.nvml import text_of
 
 

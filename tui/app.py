@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 from textual.screen import Screen
 
-from .model.provider import RecordingProvider, SourceReader, SourceText, TimeTravelProvider
+from .model.provider import (
+    RecordingProvider,
+    SourceReader,
+    SourceText,
+    TimeTravelProvider,
+    ViewState,
+)
 from .model.snapshot import Rank, Snapshot
 from .model.stack_trees import next_kind, worth_showing
-from .model.view_state import ViewState
 from .screens.dialogs import Dialog
 from .screens.main import MainScreen
 from .screens.switching import Make, Switch

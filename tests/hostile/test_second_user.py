@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.probe.wire import page
-from gpuwatch.tui.discovery.access import check_socket_directory
+from gpuwatch.tui.discovery.state_page import check_socket_directory
 from gpuwatch.tui.discovery.state_page import pages_of as opened_pages
 from gpuwatch.tui.errors import NotPermittedError
 from tests.processes.command_line import environment, gpuwatch

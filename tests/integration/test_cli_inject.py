@@ -215,7 +215,7 @@ def test_the_script_works_off_the_main_thread(tmp_path: Path) -> None:
     scripts = {}
     for action in ("put_in", "take_out"):
         scripts[action] = tmp_path / f"{action}.py"
-        text = script_text(action, tmp_path / f"{action}.said")
+        text = script_text(action, tmp_path / f"{action}.reply")
         scripts[action].write_text(text)
     host = f"""
 import os, sys, threading, time
@@ -240,10 +240,10 @@ for name, path in {[(name, str(path)) for name, path in scripts.items()]!r}:
         for action, pages in (("put_in", 1), ("take_out", 0)):
             process.stdout.readline()
             end = time.monotonic() + 10
-            while not (tmp_path / f"{action}.said").exists():
+            while not (tmp_path / f"{action}.reply").exists():
                 assert time.monotonic() < end
                 time.sleep(0.01)
-            assert (tmp_path / f"{action}.said").read_text() == ""
+            assert (tmp_path / f"{action}.reply").read_text() == ""
             assert len(pages_of(process.pid)) == pages
             process.stdin.write("\n")
             process.stdin.flush()

@@ -11,7 +11,7 @@ import pytest
 
 from gpuwatch.probe.identity import identify
 from gpuwatch.probe.wire.messages import Hello
-from gpuwatch.tui.discovery.access import check_socket_directory
+from gpuwatch.tui.discovery.state_page import check_socket_directory
 from gpuwatch.tui.discovery.targets import open_target
 from gpuwatch.tui.errors import NothingToMeasureError, NotPermittedError
 from gpuwatch.tui.model.observations import AnyObservation, Link, Missing, StacksSeen

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import pytest
 
-from gpuwatch.tui.discovery.access import no_stacks
 from gpuwatch.tui.discovery.pids import find_watchable
+from gpuwatch.tui.discovery.state_page import no_stacks
 from gpuwatch.tui.errors import GpuwatchError
 from gpuwatch.tui.launch.interpreter import target_python
 from gpuwatch.tui.model.observations import Missing

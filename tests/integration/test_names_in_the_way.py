@@ -217,7 +217,7 @@ def test_injected_code_leaves_every_name_to_the_user(tmp_path: Path) -> None:
     """What Python 3.14 runs in the process, run here by the process itself."""
     place = _beside_the_script(tmp_path)
     place.take(OURS, as_package=False)
-    answers = [tmp_path / "in.said", tmp_path / "out.said"]
+    answers = [tmp_path / "in.reply", tmp_path / "out.reply"]
     script = "import probe, tui, gpuwatch, os, sys, time\n"
     for action, answer in zip(("put_in", "take_out"), answers, strict=True):
         script += f"exec({script_text(action, answer)!r})\n"  # type: ignore[arg-type]

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gpuwatch.tui.discovery.access import reachable
 from gpuwatch.tui.discovery.pids import find_watchable
+from gpuwatch.tui.discovery.state_page import reachable
 from gpuwatch.tui.discovery.targets import pids_inside
 from gpuwatch.tui.errors import NoProcessError, NothingToMeasureError, NotPermittedError
 from tests.integration.unprobed import running, toy

@@ -9,7 +9,7 @@ from math import sin
 
 from gpuwatch.probe.wire.messages import SCHEMA, Hello, Step
 from gpuwatch.tui.model.observations import GpuUse, ProcessUse
-from gpuwatch.tui.model.provider import Frame
+from gpuwatch.tui.model.provider import Frame, Reach
 from gpuwatch.tui.model.snapshot import (
     Event,
     MemoryView,
@@ -20,10 +20,8 @@ from gpuwatch.tui.model.snapshot import (
     Status,
     StepStats,
 )
-from gpuwatch.tui.model.view_state import Reach
 from gpuwatch.tui.session.history import History
-from gpuwatch.tui.timeseries.series import Series
-from gpuwatch.tui.timeseries.step_edges import StepEdges
+from gpuwatch.tui.timeseries.series import Series, StepEdges
 from gpuwatch.tui.timeseries.writer import Growing
 from gpuwatch.tui.verdict.findings import Evidence, Finding, Verdict
 from gpuwatch.tui.verdict.memory.trends import Exhaustion

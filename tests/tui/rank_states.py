@@ -38,8 +38,8 @@ def ranks_in_trouble(snapshot: Snapshot) -> Snapshot:
     ranks = [
         replace(rank, open_phase="backward", open_since_ns=now_ns - 41 * S) for rank in run.ranks
     ]
-    ranks[5] = replace(ranks[5], state="ended", heard_ns=now_ns - 44 * S)
-    ranks[6] = replace(ranks[6], state="silent", heard_ns=now_ns - 12 * S)
+    ranks[5] = replace(ranks[5], state="ended", last_seen_ns=now_ns - 44 * S)
+    ranks[6] = replace(ranks[6], state="silent", last_seen_ns=now_ns - 12 * S)
     return replace(run, ranks=tuple(ranks), world_size=16)
 
 
@@ -61,7 +61,7 @@ def a_rank(rank: int, snapshot: Snapshot) -> Rank:
         optimizer_share=0.04,
         open_phase="backward",
         open_since_ns=snapshot.t_ns - S // 5,
-        heard_ns=snapshot.t_ns - S // 20,
+        last_seen_ns=snapshot.t_ns - S // 20,
         device=rank,
         memory_bytes=int((61.0 + 0.2 * rank) * GIB),
         memory_total_bytes=int(139.8 * GIB),

@@ -7,8 +7,7 @@ from random import Random
 
 import pytest
 
-from gpuwatch.tui.timeseries.series import Series
-from gpuwatch.tui.timeseries.step_edges import NO_STEPS, StepEdges
+from gpuwatch.tui.timeseries.series import NO_STEPS, Series, StepEdges
 from gpuwatch.tui.timeseries.writer import Growing
 from gpuwatch.tui.widgets.charts.columns import (
     ChartColumn,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.discovery.access import no_stacks
+from gpuwatch.tui.discovery.state_page import no_stacks
 from gpuwatch.tui.model.observations import DumpSeen, StackCount, ThreadRole
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.stacks import DumpStore

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpuwatch.tui.timeseries.series import Series
-from gpuwatch.tui.timeseries.step_edges import NO_STEPS, StepEdges
+from gpuwatch.tui.timeseries.series import NO_STEPS, Series, StepEdges
 from gpuwatch.tui.wording.rhythm import period_of, rhythm_of, rhythm_words
 from tests.tui.fake_run import MS, START, STEP_MS, S, busy, series_of
 

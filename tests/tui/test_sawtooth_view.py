@@ -9,8 +9,7 @@ from textual.pilot import Pilot
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.timeseries.series import Series
-from gpuwatch.tui.timeseries.step_edges import StepEdges
+from gpuwatch.tui.timeseries.series import Series, StepEdges
 from gpuwatch.tui.widgets.charts.sawtooth import SawtoothPanel, shown_of
 from gpuwatch.tui.widgets.panel import View
 from gpuwatch.tui.widgets.text import Charset, text_of

@@ -118,7 +118,7 @@ def _not_started(command: "Command", error: OSError) -> Exception:
 
 def _watched(command: "Command", environ: Mapping[str, str], appearance: "Appearance") -> int:
     """The program in the foreground, the screen once its probe is there, and the rest of it."""
-    from ..launch.probe_below import ProbeBelow
+    from ..launch.inject import ProbeBelow
     from ..launch.pty import HeldOutput, OwnTerminal, relay, signals_passed_on
 
     output = HeldOutput(1 if os.isatty(1) else 2)

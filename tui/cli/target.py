@@ -15,8 +15,8 @@ from ..session.judge import Annotate
 from ..session.live import Connection, LiveProvider
 from ..session.session import Session
 from ..sources.feed import FeedSource
-from ..sources.page import PageSource
 from ..sources.process import ProcessSource
+from ..sources.without_probe import PageSource
 from ..verdict.engine import Engine
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from .process_kind import has_opened_driver, maps_torch
+from .command_lines import has_opened_driver, maps_torch
 from .targets import Found, find_probes, is_python, script_of_process, user_of
 
 

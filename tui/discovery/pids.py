@@ -8,9 +8,8 @@ from typing import Final
 import psutil
 
 from ..errors import NoProcessError, NothingToMeasureError
-from .access import check_socket_directory
-from .process_kind import environ_of, has_torch, is_worker
-from .state_page import OpenPage, pages_of
+from .command_lines import environ_of, has_torch, is_worker
+from .state_page import OpenPage, check_socket_directory, pages_of
 from .targets import PROC, SPAWNED, is_python, open_target, own_page, pids_inside, script_of_process
 
 LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed", "torch.distributed", "fabric")
@@ -245,14 +244,12 @@ def _numbered(found: Sequence[psutil.Process]) -> list[tuple[int, int]] | None:
     numbers = {rank for rank, _ in ranks}
     if len(ranks) == len(found) == len(numbers):
         return ranks
-    spawned = len({one.ppid() for one in found}) == 1 and all(map(_is_spawned, found))
+    spawned = len({one.ppid() for one in found}) == 1 and all(
+        SPAWNED in one.cmdline() for one in found
+    )
     if len(numbers) > 1 or not spawned:
         return None
     return list(enumerate(one.pid for one in sorted(found, key=lambda one: one.create_time())))
-
-
-def _is_spawned(process: psutil.Process) -> bool:
-    return SPAWNED in process.cmdline()
 
 
 def _rank(process: psutil.Process) -> int | None:

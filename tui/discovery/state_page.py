@@ -1,11 +1,128 @@
-"""Reading state pages: who a process is and what it does, without asking it."""
+"""State pages of probes: which exist, whether to trust them, and what this user may read."""
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from ...probe.wire import page
 from ...probe.wire.messages import Hello, decode_hello
+from ..errors import NotPermittedError
+
+
+def sees_our_files(pid: int) -> bool:
+    """Whether a process has our root and our mounts: in a container it has its own.
+
+    Raises FileNotFoundError where there is no such process, PermissionError where it is somebody
+    else's.
+    """
+    if os.readlink(f"/proc/{pid}/root") != "/":
+        return False
+    return os.path.samefile(f"/proc/{pid}/ns/mnt", "/proc/self/ns/mnt")
+
+
+def reachable(endpoint: str, pid: int) -> str:
+    """The endpoint as seen from here: through the process's own root where it has other files, also
+    where a file of that name is here too."""
+    path = endpoint.removeprefix("ipc://")
+    seen = _seen_from_here(path, pid)
+    return endpoint if seen == path else f"ipc://{seen}"
+
+
+def check_socket_directory(hello: Hello, pid: int, uid: int) -> bool:
+    """Refuse a socket that somebody else could have put there. Raises NotPermittedError.
+
+    Whether its directory is there: as long as it is not, anybody could make it, so this has to be
+    asked again right before something connects.
+    """
+    if hello.endpoint is None:
+        return False
+    if not hello.endpoint.startswith("ipc:///"):
+        raise NotPermittedError(
+            f"the process names {hello.endpoint} as its socket",
+            "A probe only opens a socket in a directory of its own.",
+        )
+    directory = _seen_from_here(os.path.dirname(hello.endpoint.removeprefix("ipc://")), pid)
+    try:
+        found = os.lstat(directory)
+    except FileNotFoundError:
+        return False  # removed: the probe makes it again
+    if (
+        stat.S_ISDIR(found.st_mode)
+        and found.st_uid == uid
+        and not stat.S_IMODE(found.st_mode) & 0o077
+    ):
+        return True
+    raise NotPermittedError(
+        f"{directory} cannot be trusted",
+        f"It has to be a directory of user {uid} that nobody else can enter.",
+        "Remove it: the probe makes it again within seconds.",
+    )
+
+
+def _seen_from_here(path: str, pid: int) -> str:
+    try:
+        return path if sees_our_files(pid) else f"/proc/{pid}/root{path}"
+    except OSError:
+        return path  # it has ended meanwhile: nobody listens at either
+
+
+# Where the system does not let this user read a process.
+
+PROC: Final = Path("/proc")
+ANCESTORS_ONLY: Final = 1
+"""Yama's scope in which a process is open to those alone that started it, and to whom it lets in
+itself: the probe lets in the monitor that came last."""
+ROOT_ONLY: Final = 2
+NOBODY: Final = 3
+CAP_ADD: Final = "start the container with --cap-add=SYS_PTRACE"
+
+
+def ptrace_scope(proc: Path = PROC) -> int | None:
+    """Yama's; None where the kernel has no Yama."""
+    try:
+        return int((proc / "sys/kernel/yama/ptrace_scope").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def no_stacks(scope: int | None, contained: bool) -> tuple[str, str]:
+    """Why the system lets nobody read the stacks of a process, and what changes that ("" where
+    nothing does). `contained`: a container forbids it, as it must be where root is refused."""
+    yama = "" if scope is None else f" (yama ptrace_scope={scope})"
+    if scope is not None and scope >= NOBODY:
+        return f"until a reboot no program may read the stacks of another{yama}", ""
+    if contained:
+        return "in this container no program may read the stacks of another", CAP_ADD
+    if scope == ROOT_ONLY:
+        return f"only root may read the stacks of a program here{yama}", "run gpuwatch as root"
+    if scope == ANCESTORS_ONLY:
+        return (
+            f"only what started a program may read its stacks here{yama}",
+            "sudo sysctl kernel.yama.ptrace_scope=0, or start it with gpuwatch run, or run "
+            "gpuwatch as root",
+        )
+    return "this user may not read the stacks of that program", "run gpuwatch as root"
+
+
+def is_root() -> bool:
+    """Whether this program has all rights that a user can have here."""
+    return os.geteuid() == 0
+
+
+def refused_because(rule: str) -> str:
+    """Why the system refused: the rule, which is not the reason where root asks."""
+    return "The system refuses it to root too." if is_root() else rule
+
+
+def with_rights(command: str) -> str:
+    """How to get the rights for a command: root has them, but in a container without the leave to
+    look into processes."""
+    if is_root():
+        return "A container may forbid it to root: start it with --cap-add=SYS_PTRACE"
+    return f"Try: sudo $(which gpuwatch) {command.removeprefix('gpuwatch ')}"
+
 
 READ_TRIES = 3
 """A hello that is being rewritten is broken JSON for some microseconds."""

@@ -9,9 +9,15 @@ import psutil
 
 from ...probe.wire.messages import Hello
 from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError, NotPermittedError
-from .access import check_socket_directory, refused_because, with_rights
 from .command_lines import install_line, run_again
-from .state_page import OpenPage, Words, pages_of
+from .state_page import (
+    OpenPage,
+    Words,
+    check_socket_directory,
+    pages_of,
+    refused_because,
+    with_rights,
+)
 
 PROC = Path("/proc")
 SPAWNED = "--multiprocessing-fork"

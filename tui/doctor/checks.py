@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ...probe.wire.messages import SCHEMA
-from ..discovery.access import ANCESTORS_ONLY, no_stacks
+from ..discovery.state_page import ANCESTORS_ONLY, no_stacks
 from ..model.machine_facts import MachineFacts, PtraceFact
 from ..model.snapshot import Snapshot
 from ..terminal import CharsetName, ColourCount

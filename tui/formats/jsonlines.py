@@ -12,7 +12,7 @@ from ...probe.wire.messages import GpuMemory
 from ..model.observations import Activity, GpuUse, OtherProcess
 from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot, Status, StepStats
 from ..verdict.findings import Evidence, Finding, MissingSignal, Note, Verdict
-from ..verdict.history import Held, PastVerdict
+from ..verdict.hysteresis import Held, PastVerdict
 from ..verdict.window import OpenStep, Sampled
 
 SCHEMA: Final = 1
@@ -260,7 +260,7 @@ def _rank(rank: Rank, now_ns: int) -> Record:
             "phase": rank.open_phase,
             "age_s": _number(max(0, now_ns - rank.open_since_ns) / 1e9),
         },
-        "heard_s": _number(max(0, now_ns - rank.heard_ns) / 1e9),
+        "heard_s": _number(max(0, now_ns - rank.last_seen_ns) / 1e9),
         "device": rank.device,
         "device_memory_bytes": rank.memory_bytes,
         "device_memory_total_bytes": rank.memory_total_bytes,

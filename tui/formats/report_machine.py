@@ -6,8 +6,7 @@ from typing import Final
 from ..model.observations import GpuUse, ProcessUse
 from ..model.snapshot import MemoryView, Rank, Sawtooth, Snapshot
 from ..model.straggler import late_of
-from ..timeseries.series import Series
-from ..timeseries.step_edges import NO_STEPS
+from ..timeseries.series import NO_STEPS, Series
 from ..verdict.memory.trends import MemoryTrend
 from ..wording import numbers
 from ..wording.gpu import (

@@ -20,8 +20,6 @@ from ..discovery.command_lines import (
 )
 from ..errors import UsageError
 
-# What `gpuwatch run` is to start: a script, a module, or any program.
-
 
 @dataclass(frozen=True, slots=True)
 class Command:

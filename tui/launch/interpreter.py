@@ -5,8 +5,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Final
 
-from ..discovery.access import refused_because, sees_our_files, with_rights
 from ..discovery.command_lines import is_interpreter, run_again
+from ..discovery.state_page import refused_because, sees_our_files, with_rights
 from ..discovery.targets import still_runs
 from ..errors import GpuwatchError, NoProcessError, NotPermittedError, UsageError
 

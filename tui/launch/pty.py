@@ -159,7 +159,7 @@ class HeldOutput:
 
 
 def _write_all(fd: int, part: bytes) -> None:
-    """Dropped without an error where the terminal is gone."""
+    """Dropped without an error where the terminal is closed."""
     try:
         while part:
             part = part[os.write(fd, part) :]
@@ -169,7 +169,7 @@ def _write_all(fd: int, part: bytes) -> None:
 
 # Our terminal while the program has it: keys go to the program, and so do signals.
 
-LOOK_S: Final = 0.1
+POLL_S: Final = 0.1
 KEYS_BYTES: Final = 4096
 PASSED_ON: Final = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
@@ -202,7 +202,7 @@ def relay(program: OwnTerminal, over: Callable[[], bool]) -> None:
     _take_keys()
     try:
         while program.exit_status is None and not over():
-            ready, _, _ = select.select([0], [], [], LOOK_S)
+            ready, _, _ = select.select([0], [], [], POLL_S)
             if ready and not _pass_keys(program, modes):
                 break
     finally:

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..verdict.findings import Finding, MissingSignal, Verdict
-from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
+from ..verdict.hysteresis import NO_HISTORY, Held, VerdictTimeline
 
 if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
     from ...probe.wire.messages import GpuMemory, GpuStep, Hello, Loader, Step
-    from ..timeseries.series import Series
-    from ..timeseries.step_edges import StepEdges
+    from ..timeseries.series import Series, StepEdges
     from ..verdict.memory.trends import MemoryTrend
     from ..verdict.window import MemoryPoint, OpenStep, Sampled, Stacks
     from .observations import Activity, GpuUse, ProcessUse
@@ -191,7 +190,7 @@ class Rank:
     open_phase: str
     """What its training thread does."""
     open_since_ns: int
-    heard_ns: int
+    last_seen_ns: int
     """When its probe last wrote to the page."""
     device: int | None
     """NVML's index of its GPU."""
@@ -200,13 +199,6 @@ class Rank:
     memory_total_bytes: int | None
     active: Series
     """How busy its GPU was; without one, the share of its steps that was no wait for data."""
-
-    @property
-    def own_ms(self) -> float | None:
-        """A step without its backward, in which ranks wait for each other: the late has most."""
-        if self.step_ms is None or self.backward_share is None:
-            return None
-        return self.step_ms * (1 - self.backward_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,17 +282,14 @@ class Snapshot:
     gpu_memory: tuple[GpuMemory, ...] = ()
     """The allocator over time, oldest first."""
     timeline: VerdictTimeline = NO_HISTORY
-    """The verdicts of the run so far."""
     summary: tuple[Held, ...] = ()
     """The same by the time that each held, the longest first."""
     trends: tuple[MemoryTrend, ...] = ()
-    """Of the memories that grow."""
     surroundings: Surroundings | None = None
     """None until the processes were read."""
     ranks: tuple[Rank, ...] = ()
     """The ranks of the target's job on this host, by number; empty where it is alone."""
     world_size: int = 1
-    """Ranks of the whole job."""
     sampled: Sampled | None = None
     """Without a probe: the samples of the main thread, instead of steps."""
     trees: StackTrees | None = None
@@ -356,6 +345,6 @@ def unseen(pid: int, script: str, t_ns: int, t_unix: float) -> Snapshot:
     )
 
 
-def gone(snapshot: Snapshot, how: str) -> Snapshot:
+def as_ended(snapshot: Snapshot, how: str) -> Snapshot:
     """The same after its process went away."""
     return replace(snapshot, status=replace(snapshot.status, state="ended", ended=how))

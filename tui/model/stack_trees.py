@@ -104,9 +104,6 @@ def next_kind(when: StacksWhen) -> StacksWhen:
     return KINDS[(KINDS.index(when) + 1) % len(KINDS)]
 
 
-# Stacks as one line each, as flamegraph.pl, speedscope and inferno read them.
-
-
 def collapsed(stacks: Iterable[Merged]) -> str:
     """ "main;train (train.py:88);wait (threading.py:359) 17", the most samples first."""
     counts: Counter[str] = Counter()

@@ -1,7 +1,6 @@
 """Pausing, going back and forward: from a key to the next `ViewState`."""
 
-from ..model.provider import Frame, TimeTravelProvider
-from ..model.view_state import ViewState, step_beside
+from ..model.provider import Frame, TimeTravelProvider, ViewState, step_beside
 
 
 class TimeNavigation:

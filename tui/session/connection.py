@@ -9,7 +9,7 @@ from ..model.observations import Link, LinkState, Missing, PageSeen, TargetEnded
 from ..model.snapshot import RunState, Status
 from ..verdict.findings import MissingSignal, Signal
 
-COST_LOOKS: Final = 300
+COST_SAMPLES: Final = 300
 """Messages of about a minute, over which the probe's cost is a mean."""
 DYING_NS: Final = 1_500_000_000
 """The end is seen within a second; what fails from a little before it fails because of it."""
@@ -37,7 +37,7 @@ class ConnectionStore:
         self._lost_messages = 0
         self._lost_marks = 0
         self._refused = 0
-        self._marks: deque[tuple[int, int]] = deque(maxlen=COST_LOOKS)
+        self._marks: deque[tuple[int, int]] = deque(maxlen=COST_SAMPLES)
         """(sent_ns, marks)"""
         self._mark_cost_ns: int | None = None
         self._monitor_cpu_percent: float | None = None

@@ -13,8 +13,7 @@ from typing import Final
 from ...probe.wire.messages import Step
 from ..model.observations import ProcessesSeen
 from ..model.snapshot import Sawtooth
-from ..timeseries.series import Level, Rows, Series
-from ..timeseries.step_edges import StepEdges
+from ..timeseries.series import Level, Rows, Series, StepEdges
 from ..timeseries.writer import HOUR_NS, Growing
 from .steps import StepStore
 
@@ -112,16 +111,16 @@ class Computing:
         self._computes_ns, self._known_ns = 0.0, 0
 
 
-# How much of a long stretch of work the training process was on a CPU, as the kernel counts it.
+# How much of a long piece of work the training process was on a CPU, as the kernel counts it.
 
 HELD: Final = 3_600
 """Stretches: an hour of looks once a second of which no two were alike."""
-LOOK_NS: Final = 900_000_000
+LEAST_NS: Final = 900_000_000
 """Of a look that lies in the work by less than about itself most may speak of what was around."""
 
 
 class OnCpu:
-    """The main process over the last looks; neighbours that say the same are one stretch."""
+    """The main process over the last samples; equal neighbours are one span."""
 
     def __init__(self) -> None:
         self._ends: list[int] = []
@@ -148,7 +147,7 @@ class OnCpu:
         """The same spans, in which work takes the share that the kernel saw. Between looks it goes
         on as in the look before; work that is shorter than a look stays what it was."""
         for start_ns, end_ns, computes in spans:
-            if not computes or end_ns - start_ns < LOOK_NS:
+            if not computes or end_ns - start_ns < LEAST_NS:
                 yield start_ns, end_ns, computes
                 continue
             parts = list(self._within(start_ns, end_ns)) or [(start_ns, end_ns, computes)]
@@ -163,7 +162,7 @@ class OnCpu:
             if since_ns >= end_ns:
                 return
             since_ns, until_ns = max(since_ns, start_ns), min(until_ns, end_ns)
-            if until_ns - since_ns >= LOOK_NS:
+            if until_ns - since_ns >= LEAST_NS:
                 yield since_ns, until_ns, share
 
 

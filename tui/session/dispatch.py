@@ -151,7 +151,7 @@ class Stores:
         self.computing.added(len(fresh))
         self.gpu_steps.delivered(batch)
         for reading in batch.gpu_memory:
-            self.events.allocator_told(reading)
+            self.events.allocator_reported(reading)
             self.memory.levels.allocator(reading)
         self.open.delivered(batch, self.steps.total)
         if batch.rss_bytes is not None:
@@ -160,8 +160,8 @@ class Stores:
         self.settings = batch.settings or self.settings
         for loader in batch.loaders:
             self.loaders.update(loader)
-            self.events.loader_told(seen.t_ns, self.steps.total or None, loader)
-            self.moments.loader_told(self.steps.total, loader)
+            self.events.loader_reported(seen.t_ns, self.steps.total or None, loader)
+            self.moments.loader_reported(self.steps.total, loader)
 
     def _linked(self, link: Link) -> None:
         self.link.linked(link)

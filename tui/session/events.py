@@ -25,7 +25,6 @@ class Paced(NamedTuple):
 
     change: PaceChange
     times: int
-    """How often it came."""
     event: Event
 
 
@@ -72,7 +71,7 @@ class EventStore:
         kept.append(event)
         self._paces.append(Paced(change, times, event))
 
-    def loader_told(self, t_ns: int, step: int | None, loader: Loader) -> None:
+    def loader_reported(self, t_ns: int, step: int | None, loader: Loader) -> None:
         """A loader changed: new worker processes are worth a line, the first ones are not."""
         before = self._worker_pids.get(loader.key)
         if loader.worker_pids:
@@ -81,7 +80,7 @@ class EventStore:
                 text = f"{len(loader.worker_pids)} loader workers started again"
                 self.say("workers", t_ns, step, f"{text} (iteration {loader.iterations})")
 
-    def allocator_told(self, reading: GpuMemory) -> None:
+    def allocator_reported(self, reading: GpuMemory) -> None:
         """An allocator was read: that it had to empty its cache to go on, or could not go on, is
         worth a line. What it did before the first reading is not."""
         before = self._allocators.get(reading.device)
@@ -125,7 +124,7 @@ class RunEventStore:
     """The newest moments of each kind."""
 
     def __init__(self) -> None:
-        self._asides: dict[str, deque[RunEvent]] = {}
+        self._by_kind: dict[str, deque[RunEvent]] = {}
         self._epochs: deque[tuple[int, int]] = deque(maxlen=MOMENTS_OF_A_KIND)
         """(step, key of the loader): that a loader serves evaluation shows only later."""
         self._loaders: dict[int, Loader] = {}
@@ -137,7 +136,7 @@ class RunEventStore:
         if step.checkpoint_ns:
             self._keep(RunEvent(step.number, "checkpoint"))
 
-    def loader_told(self, step: int, loader: Loader) -> None:
+    def loader_reported(self, step: int, loader: Loader) -> None:
         """A loader changed: it, or another one in its place, may have begun anew. The first one
         begins the run."""
         before = self._loaders.get(loader.key)
@@ -152,10 +151,10 @@ class RunEventStore:
         """What is held, oldest first."""
         training = {key for key, loader in self._loaders.items() if not loader.evaluation}
         moments = [RunEvent(step, "epoch") for step, key in self._epochs if key in training]
-        for kept in self._asides.values():
+        for kept in self._by_kind.values():
             moments += kept
         return tuple(sorted(moments, key=lambda moment: moment.step))
 
     def _keep(self, moment: RunEvent) -> None:
-        kept = self._asides.setdefault(moment.kind, deque(maxlen=MOMENTS_OF_A_KIND))
+        kept = self._by_kind.setdefault(moment.kind, deque(maxlen=MOMENTS_OF_A_KIND))
         kept.append(moment)

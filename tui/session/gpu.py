@@ -9,10 +9,9 @@ from typing import Final
 
 from msgspec import structs
 
-from ..model.observations import Activity, ActivitySeen, GpusSeen, GpuUse, OtherProcess
+from ..model.observations import Activity, ActivitySeen, GpusSeen, GpuUse
 from ..model.snapshot import Sawtooth
-from ..timeseries.series import Series
-from ..timeseries.step_edges import StepEdges
+from ..timeseries.series import Series, StepEdges
 from ..timeseries.writer import Growing
 from ..verdict.window import GpuActivity, Neighbour
 from .gpu_steps import NAMES, GpuSeries
@@ -49,7 +48,10 @@ def conditions(uses: Sequence[GpuUse], latest: Sequence[GpuUse]) -> Conditions:
         clock_lost=sum(known) / len(uses) if len(known) == len(lost) and uses else None,
         others=len(crowd),
         others_sm=_others_sm(uses or latest),
-        neighbours=tuple(map(_neighbour, sorted(crowd, key=lambda one: -(one.sm_percent or 0)))),
+        neighbours=tuple(
+            Neighbour(one.pid, one.name, one.memory_bytes, one.sm_percent)
+            for one in sorted(crowd, key=lambda one: -(one.sm_percent or 0))
+        ),
     )
 
 
@@ -74,10 +76,6 @@ def _others_sm(uses: Sequence[GpuUse]) -> float | None:
             devices.setdefault(gpu.index, []).append(sum(used))
     means = (sum(shares) / len(shares) for shares in devices.values())
     return min(100.0, max(means)) if devices else None
-
-
-def _neighbour(other: OtherProcess) -> Neighbour:
-    return Neighbour(other.pid, other.name, other.memory_bytes, other.sm_percent)
 
 
 # The readings of what the GPUs did over the last hour: the newest as they came, older ones merged.
@@ -277,7 +275,7 @@ class GpuStore:
         return samples[::-1]
 
     def between(self, start_ns: int, end_ns: int) -> GpuActivity | None:
-        """Means over a stretch of time, weighted by the readings' lengths; None without any."""
+        """Means over a time, weighted by the readings' lengths; None without any."""
         rows: list[Activity] = []
         for seen in self._readings.after(start_ns):
             if seen.t_ns <= end_ns + BEFORE_FIRST_NS:

@@ -11,9 +11,8 @@ from bisect import bisect_right
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from ..model.provider import Frame
+from ..model.provider import Frame, Reach
 from ..model.snapshot import Snapshot
-from ..model.view_state import Reach
 
 Spacings = tuple[tuple[int, int], ...]
 """Snapshots younger than the first number of ns are the second one apart."""

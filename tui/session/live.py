@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .. import clock as real_clock
 from ..errors import GpuwatchError
 from ..formats.files import file_stem
-from ..model.provider import Frame
+from ..model.provider import Frame, Reach
 from ..model.snapshot import Event as RunEvent
-from ..model.snapshot import Snapshot, gone
-from ..model.view_state import Reach
+from ..model.snapshot import Snapshot, as_ended
 from ..recording.format import SUFFIX, Header
 from ..recording.tape import Tape
 from .collector import Clock, Collector, Source
@@ -143,7 +142,7 @@ class LiveProvider:
             publish, is_read, clock = self._publish, self._was_read, self._clock
             Collector(sources, session, publish, is_read, clock).run(self._stop)
         except GpuwatchError as error:
-            self._publish(gone(self._published, str(error).splitlines()[0]))
+            self._publish(as_ended(self._published, str(error).splitlines()[0]))
         except BaseException as error:  # shown by whoever reads next, on a thread that can
             self._fault = error
 

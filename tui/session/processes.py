@@ -17,7 +17,7 @@ HELD: Final = 60
 INTERVAL_NS: Final = 1_000_000_000
 """A look tells of the second before it: the first one after the window speaks of its end."""
 CHARTED: Final = 3_600
-"""Looks of the chart: an hour."""
+"""Samples of the chart: an hour."""
 CURRENT: Final = 5
 """The machine's and the main process's use are means of the last few looks."""
 
@@ -131,7 +131,7 @@ class ProcessStore:
             disk_wait_share=sum(p.status == "D" for p in rows) / len(rows),
             read_bytes_s=_mean(list(read)),
             run_delay=_part([process.run_delay_percent for process in rows]),
-            gone=len(first_ns) - count,
+            exited=len(first_ns) - count,
             oldest_s=(self._readings[-1].t_ns - min(now)) / 1e9,
         )
 

@@ -18,7 +18,7 @@ HELD: Final = 120
 """Looks that a rank's means can go back to."""
 SILENT_NS: Final = 3_000_000_000
 """A probe writes four times a second."""
-LOOK_NS: Final = 1_000_000_000
+READ_NS: Final = 1_000_000_000
 OUT: Final = frozenset({page.STATE_DISARMED, page.STATE_UNINSTALLED})
 
 
@@ -92,7 +92,7 @@ class RankStore:
             optimizer_share=sums.share(sums.optimizer_ns),
             open_phase=marks.OPEN_PHASE.get(use.open_kind, "other"),
             open_since_ns=use.open_since_ns,
-            heard_ns=use.heartbeat_ns,
+            last_seen_ns=use.heartbeat_ns,
             device=use.device,
             memory_bytes=use.device_memory_bytes,
             memory_total_bytes=use.device_total_bytes,
@@ -132,7 +132,7 @@ class RankStore:
         key = rank, source
         if key not in self._active:
             name = f"rank {rank}"
-            self._active[key] = Growing(name, title, "%", source, None, LOOK_NS)
+            self._active[key] = Growing(name, title, "%", source, None, READ_NS)
         return self._active[key]
 
 

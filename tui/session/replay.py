@@ -5,9 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, Protocol
 
-from ..model.provider import Frame
+from ..model.provider import Frame, Reach
 from ..model.snapshot import Event, Snapshot
-from ..model.view_state import Reach
 from ..recording.format import Entry, Looked
 from ..recording.reader import Recording
 from ..wording.numbers import clock

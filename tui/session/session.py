@@ -160,7 +160,7 @@ class Session:
             world_size=stores.ranks.world_size,
             trends=judge.trends,
             surroundings=stores.processes.surroundings(),
-            sampled=assessment.told_by_samples if stores.link.unprobed else None,
+            sampled=assessment.from_samples if stores.link.unprobed else None,
         )
 
     def _run_ns(self, now_ns: int) -> int:

@@ -109,7 +109,7 @@ class StackSampleStore:
         if not own:
             return ()
         part = len(own) / len(self._kept)
-        places = summarise([_once(stack) for stack in own]).main
+        places = summarise([structs.replace(stack, count=1) for stack in own]).main
         return tuple(
             FrameShare(place.share * part, place.frame, place.caller, place.line)
             for place in places
@@ -165,7 +165,3 @@ def samples_of(chunk: StacksSeen) -> tuple[Sample, ...]:
 def _runs_net(sample: Sample) -> bool:
     """A training that prepares its data computes too, and calls no module."""
     return any(parts_of(frame)[0] in RUNS_A_NET for frame in sample.stack.frames)
-
-
-def _once(stack: StackCount) -> StackCount:
-    return structs.replace(stack, count=1)

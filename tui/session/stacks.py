@@ -1,16 +1,97 @@
-"""Stack samples of the last minute, and where the main thread was last."""
+"""Stack samples of the last minute, as trees, and where the main thread was last."""
 
+import re
 from collections import deque
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from ..model.frames import at_prompt, summarise, waits_for_work, way_to, worth_naming
+from ..model.frames import (
+    MOST_STACKS,
+    at_prompt,
+    is_users,
+    place_of,
+    summarise,
+    waits_for_work,
+    way_to,
+    worth_naming,
+)
 from ..model.observations import DumpSeen, StackCount, StacksSeen
-from ..model.stack_trees import Merged, StacksOf, StackTrees, Tree
+from ..model.stack_trees import Branch, Merged, StacksOf, StackTrees, Tree
 from ..verdict.window import SeenBy, WorkersAt
 from .open_step import FRAME_AGE_NS
-from .stack_tree import branches_of
+
+LEAST_SHARE: Final = 0.01
+"""A branch with a smaller part of its role's samples is left out."""
+CALLS_ON: Final = re.compile(r"(Module\.)?_(wrapped_)?call_impl \(torch/nn/modules/module\.py")
+"""Between a net and each of its modules: they say nothing, and would be every other row."""
+
+
+@dataclass(slots=True)
+class _Node:
+    samples: int = 0
+    line: str = ""
+    below: dict[str, "_Node"] = field(default_factory=dict)
+
+
+def branches_of(stacks: Iterable[Merged]) -> tuple[Branch, ...]:
+    """The tree of one role's stacks, without branches too small, chains in one piece."""
+    root = _Node()
+    for stack in stacks:
+        root.samples += stack.samples
+        frames = _without_calls(stack.frames)
+        node, named = root, _innermost_own(frames) if stack.line else -1
+        for depth, frame in enumerate(frames):
+            node = node.below.setdefault(frame, _Node())
+            node.samples += stack.samples
+            if depth == named:
+                node.line = stack.line
+    return _below(root, root.samples)
+
+
+@lru_cache(maxsize=MOST_STACKS)
+def _without_calls(frames: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(frame for frame in frames if not CALLS_ON.match(frame))
+
+
+def _innermost_own(frames: Sequence[str]) -> int:
+    """Which of them a stack's `line` is the text of."""
+    return next((i for i in range(len(frames) - 1, -1, -1) if _is_own(frames[i])), -1)
+
+
+def _below(node: _Node, whole: int) -> tuple[Branch, ...]:
+    return tuple(_branch(frame, below, whole) for frame, below in _kept(node, whole))
+
+
+def _kept(node: _Node, whole: int) -> list[tuple[str, _Node]]:
+    """What is large enough, most samples first, then by name."""
+    large = [item for item in node.below.items() if item[1].samples >= LEAST_SHARE * whole]
+    return sorted(large, key=lambda item: (-item[1].samples, item[0]))
+
+
+def _branch(frame: str, node: _Node, whole: int) -> Branch:
+    samples, own, frames = node.samples, _is_own(frame), [frame]
+    kept = _kept(node, whole)
+    while len(kept) == 1 and node.samples - kept[0][1].samples < LEAST_SHARE * whole:
+        if _is_own(kept[0][0]) is not own:
+            break
+        frame, node = kept[0]
+        frames.append(frame)
+        kept = _kept(node, whole)
+    return Branch(
+        frames=tuple(frames),
+        samples=samples,
+        share=samples / whole,
+        own=own,
+        line=node.line,
+        branches=_below(node, whole),
+    )
+
+
+def _is_own(frame: str) -> bool:
+    return is_users(place_of(frame)[0])
+
 
 # The probe's own dump of its threads, which holds until something moves.
 
@@ -69,9 +150,6 @@ def _stacks_of(stacks: Sequence[StackCount]) -> StacksOf:
     return StacksOf(summarise(stacks), tuple(trees), merged)
 
 
-# Where the loader's workers are, each by its newest samples.
-
-
 def workers_at(stacks: Sequence[StackCount], apart: Collection[int] = ()) -> tuple[WorkersAt, ...]:
     """The workers of one chunk, but for these pids, by the place that each was seen at most: those
     that make a batch first, then the place where most are."""
@@ -109,7 +187,6 @@ class Where(NamedTuple):
     """How it came there: a few frames, outermost first."""
     seen_by: SeenBy
     workers: tuple[WorkersAt, ...] = ()
-    """Where the loader's workers are."""
     at_prompt: bool | None = None
     """It is a notebook's, and waits for a cell to run; None when not known."""
 
@@ -149,15 +226,6 @@ class StackStore:
             if workers and len(chunk.among) <= 1:
                 return workers_at(chunk.stacks) if _holds(chunk, now_ns, since_ns) else ()
         return ()
-
-    def main_frame(self, now_ns: int, since_ns: int | None = None) -> str | None:
-        """Where the main thread was last seen most: the innermost frame worth naming."""
-        frames = self._main(now_ns, since_ns)
-        return worth_naming(frames) if frames else None
-
-    def main_way(self, now_ns: int, since_ns: int | None = None) -> tuple[str, ...]:
-        """How it came there: a few frames, outermost first; () when not known."""
-        return way_to(self._main(now_ns, since_ns))
 
     def _main(self, now_ns: int, since_ns: int | None) -> tuple[str, ...]:
         for chunk in reversed(self._chunks):

@@ -16,8 +16,7 @@ from ..model.stack_trees import Merged, SortedBy, StacksOf, StackTrees, Tree
 from ..verdict.thresholds.causes import BUSY_FROM, IDLE_BELOW, MOMENT_NS
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
-from .stack_tree import branches_of
-from .stacks import StackStore
+from .stacks import StackStore, branches_of
 from .step_profile import ProfileSample
 from .steps import StepStore
 
@@ -37,21 +36,21 @@ class GpuInterval(NamedTuple):
 class Idleness:
     """Stretches that do not overlap, in time order; and readings, each a mean over its time."""
 
-    def __init__(self, stretches: Sequence[GpuInterval], readings: Sequence[ProfileSample]) -> None:
-        self._stretches = stretches
+    def __init__(self, intervals: Sequence[GpuInterval], readings: Sequence[ProfileSample]) -> None:
+        self._intervals = intervals
         self._readings = readings
 
     def during(self, start_ns: int, end_ns: int) -> GpuState | None:
         """What it was all through, including as much on both sides as moments are uncertain; None
         where it changed, or where nobody knows."""
         start_ns, end_ns = start_ns - MOMENT_NS, end_ns + MOMENT_NS
-        return self._of_stretches(start_ns, end_ns) or self._of_readings(start_ns, end_ns)
+        return self._of_intervals(start_ns, end_ns) or self._of_readings(start_ns, end_ns)
 
-    def _of_stretches(self, start_ns: int, end_ns: int) -> GpuState | None:
-        at = bisect_left(self._stretches, end_ns, key=lambda stretch: stretch.end_ns)
-        if at == len(self._stretches) or self._stretches[at].start_ns > start_ns:
+    def _of_intervals(self, start_ns: int, end_ns: int) -> GpuState | None:
+        at = bisect_left(self._intervals, end_ns, key=lambda interval: interval.end_ns)
+        if at == len(self._intervals) or self._intervals[at].start_ns > start_ns:
             return None
-        return self._stretches[at].state
+        return self._intervals[at].state
 
     def _of_readings(self, start_ns: int, end_ns: int) -> GpuState | None:
         at = bisect_left(self._readings, start_ns, key=lambda reading: reading.end_ns)
@@ -85,12 +84,12 @@ def waits_on_gpu(rows: Sequence[GpuStep], steps: Sequence[Step]) -> list[GpuInte
 
 def waits_on_host(steps: Sequence[Step]) -> list[GpuInterval]:
     """Where the steps that have one fetch waited for data, and where they did not."""
-    stretches: list[GpuInterval] = []
+    intervals: list[GpuInterval] = []
     for step in filter(_is_simple, steps):
         until_ns = step.start_ns + step.startup_ns + step.data_ns
-        stretches.append(GpuInterval(step.start_ns, until_ns, "idle"))
-        stretches.append(GpuInterval(until_ns, step.end_ns, "busy"))
-    return stretches
+        intervals.append(GpuInterval(step.start_ns, until_ns, "idle"))
+        intervals.append(GpuInterval(until_ns, step.end_ns, "busy"))
+    return intervals
 
 
 def _is_simple(step: Step) -> bool:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 from ...probe.wire.messages import GpuStep
 from ..model.snapshot import Scope
 
-# Where in a step a folded profile begins: told by the GPU's own clock.
+# Where in a step a folded profile begins: by the GPU's own clock.
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
     return both / spread if spread else 0.0
 
 
-# Samples folded on a period: what one period looks like, from means over stretches of many.
+# Samples folded on a period: what one period looks like, from means over many.
 
 LOW, HIGH = 0.0, 100.0
 """Percent."""
@@ -85,7 +85,7 @@ RELAXED: Final = 1.5
 
 
 class CoveredSample(NamedTuple):
-    """One sample: the stretch it covers, in periods since some moment, and its mean."""
+    """One sample: the time it covers, in periods since some moment, and its mean."""
 
     begin: float
     end: float
@@ -136,12 +136,12 @@ def together(several: Sequence[Equations]) -> Equations:
     )
 
 
-def solved(told: Equations, smoothing: float, start: Sequence[float]) -> tuple[float, ...]:
+def solved(equations: Equations, smoothing: float, start: Sequence[float]) -> tuple[float, ...]:
     """The profile from 0 to 100 that fits best, where a difference between neighbours (the last and
     the first are neighbours too) costs `smoothing` as much as one between a sample and the fit."""
-    parts = len(told.right)
-    cost = smoothing * told.samples / parts**2
-    rows = [list(row) for row in told.matrix]
+    parts = len(equations.right)
+    cost = smoothing * equations.samples / parts**2
+    rows = [list(row) for row in equations.matrix]
     for i in range(parts):
         j = (i + 1) % parts
         rows[i][i] += cost
@@ -153,7 +153,7 @@ def solved(told: Equations, smoothing: float, start: Sequence[float]) -> tuple[f
     for _ in range(SWEEPS):
         moved = 0.0
         for i, row in enumerate(rows):
-            value = profile[i] + (told.right[i] - sum(map(mul, row, profile))) * steps[i]
+            value = profile[i] + (equations.right[i] - sum(map(mul, row, profile))) * steps[i]
             value = min(max(value, LOW), HIGH)
             moved = max(moved, abs(value - profile[i]))
             profile[i] = value
@@ -162,11 +162,11 @@ def solved(told: Equations, smoothing: float, start: Sequence[float]) -> tuple[f
     return tuple(profile)
 
 
-def error(told: Equations, profile: Sequence[float]) -> float:
+def error(equations: Equations, profile: Sequence[float]) -> float:
     """Mean square of the samples less what the profile says they are."""
-    through = [_dot(row, profile) for row in told.matrix]
-    square: float = told.squares - 2 * _dot(profile, told.right) + _dot(profile, through)
-    return max(0.0, square) / told.samples
+    through = [_dot(row, profile) for row in equations.matrix]
+    square: float = equations.squares - 2 * _dot(profile, equations.right) + _dot(profile, through)
+    return max(0.0, square) / equations.samples
 
 
 def _before(at: float, parts: int) -> list[float]:
@@ -201,7 +201,7 @@ IN_TIME: Final = 0.9
 
 
 class ProfileSample(NamedTuple):
-    """One sample: the mean over a stretch of time, percent."""
+    """One sample: the mean over a time, percent."""
 
     start_ns: int
     end_ns: int
@@ -284,7 +284,7 @@ def _fitted(
 def _uncertain(covered: Sequence[CoveredSample], wrong: float) -> float:
     """Points by which the profile's coarsest waves may be off.
 
-    A stretch of x periods passes on sin(pi m x) / (pi m x) of a wave with m periods a step: nothing
+    A mean over x periods passes on sin(pi m x) / (pi m x) of a wave with m periods a step: nothing
     of one that it covers a whole number of times. Least squares over n samples then know the wave's
     height to sqrt(2 / n) of their noise, over what is passed on.
     """

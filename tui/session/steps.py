@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ...probe.wire.messages import Step
 from ..model.snapshot import PhaseStats, Rare, Spread
-from ..timeseries.step_edges import StepEdges
+from ..timeseries.series import StepEdges
 
 # Where the steps began: what the ticks of the pictures over time are drawn from.
 

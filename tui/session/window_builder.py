@@ -74,9 +74,6 @@ def _still(
     )
 
 
-# What PyTorch's allocator could grow to on a GPU.
-
-
 def room_of(gpus: Sequence[GpuUse], memory: Sequence[GpuMemory]) -> int | None:
     """Of the target's first GPU: what is free and what the allocator has, or what it may have of
     the device, if that is less. None without a GPU.
@@ -150,7 +147,7 @@ class Assessment:
         self.stacks: Stacks | None = None
         """Of samples alone: one dump has no shares."""
         self.trees: StackTrees | None = None
-        self.told_by_samples: Sampled | None = None
+        self.from_samples: Sampled | None = None
         """Of a run without a probe alone."""
         self.lacks_stacks = False
         """Nothing moves, and nobody says where."""
@@ -172,7 +169,7 @@ class Assessment:
         self.trees = sampled_trees or (standing.trees if standing else None)
         if stores.link.unprobed:
             self._sampled.update(stores.stacks.chunks)
-            self.told_by_samples = sampled(
+            self.from_samples = sampled(
                 self._sampled, stores.stacks, stores.processes, stores.gpus, now_ns
             )
         self._choice = choose_window(stores.steps.all(), self._choice.cut_ns)
@@ -204,8 +201,8 @@ class Assessment:
         self, now_ns: int, open_step: OpenStep | None, gpu_rows: tuple[GpuStep, ...]
     ) -> Window:
         """Of stack samples where there is no probe, else of steps."""
-        if self._stores.link.unprobed and self.told_by_samples is not None:
-            return self._sample_window(now_ns, self.told_by_samples)
+        if self._stores.link.unprobed and self.from_samples is not None:
+            return self._sample_window(now_ns, self.from_samples)
         stores, steps = self._stores, self._choice.steps
         host = stores.processes.host_use(*_extent(steps))
         return StepWindow(

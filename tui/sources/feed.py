@@ -20,7 +20,7 @@ from ...probe.wire.messages import (
     decode_reply,
     encode_message,
 )
-from ..discovery.access import check_socket_directory, reachable
+from ..discovery.state_page import check_socket_directory, reachable
 from ..errors import NotPermittedError
 from ..model.observations import (
     AnyObservation,
@@ -74,15 +74,15 @@ class DumpReader:
 POLL_NS: Final = 100_000_000
 """Twice as often as batches come; the screen draws four times a second."""
 WATCHING_NS: Final = 1_000_000_000
-"""How often the probe is told that somebody watches."""
+"""How often the probe hears that somebody watches."""
 FORGOTTEN_NS: Final = 5_000_000_000
 """A probe forgets who was silent for so long: a monitor that was stopped asks for all anew."""
 GREETING_NS: Final = 1_000_000_000
 """No greeting within this is a dead end: a forked worker may hold the socket."""
 SILENT_NS: Final = 3_000_000_000
 """Batches come four times a second; this long without one, the link is called silent."""
-LOOK_NS: Final = 1_000_000_000
-"""How often a directory that is not there, or cannot be trusted, is looked at again."""
+CHECK_NS: Final = 1_000_000_000
+"""How often a directory that is not there, or cannot be trusted, is checked again."""
 FRAMES_A_POLL: Final = 1_000
 ASK_NS: Final = 10_000_000_000
 """How often stacks that are lacking are asked for, until they are there."""
@@ -109,13 +109,13 @@ class FeedSource:
         self._socket: zmq.Socket[bytes] | None = None
         self._refused: NotPermittedError | None = None
         """Why its directory cannot be trusted."""
-        self._looked_ns = 0
+        self._checked_ns = 0
         self._sequence = 0
         self._greeted = False
         self._opened_ns: int | None = None
         self._polled_ns = 0
-        self._heard_ns = 0
-        self._told_ns: int | None = None
+        self._received_ns = 0
+        self._reported_ns: int | None = None
         self._silent = False
         self._left = False
         self._malformed = 0
@@ -138,7 +138,7 @@ class FeedSource:
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """Everything that has arrived."""
         if self._opened_ns is None:
-            self._opened_ns = self._heard_ns = self._polled_ns = self._looked_ns = now_ns
+            self._opened_ns = self._received_ns = self._polled_ns = self._checked_ns = now_ns
             if self._hello.endpoint is None:
                 reason = self._hello.fault or "the probe has no socket"
                 return [Missing(t_ns=now_ns, source=self.name, reason=reason)]
@@ -147,9 +147,9 @@ class FeedSource:
         if self._hello.endpoint is None:
             return []
         if self._socket is None:
-            return self._look_again(now_ns)
+            return self._check_again(now_ns)
         if now_ns - self._polled_ns > 2 * WATCHING_NS:
-            self._heard_ns = now_ns  # while this process was stopped it could not hear anybody
+            self._received_ns = now_ns  # while this process was stopped it received nothing
         self._polled_ns = now_ns
         seen: list[AnyObservation] = []
         self._say_watching(now_ns)
@@ -184,20 +184,20 @@ class FeedSource:
             uid = psutil.Process(self._pid).uids().real
             return check_socket_directory(self._hello, self._pid, uid)
         except psutil.NoSuchProcess:
-            return False  # its end is told by others
+            return False  # others report its end
         except NotPermittedError as error:
             self._refused = error
             return False
 
-    def _look_again(self, now_ns: int) -> list[AnyObservation]:
+    def _check_again(self, now_ns: int) -> list[AnyObservation]:
         """Until there is a connection."""
-        if now_ns - self._looked_ns < LOOK_NS:
+        if now_ns - self._checked_ns < CHECK_NS:
             return []
-        self._looked_ns = now_ns
+        self._checked_ns = now_ns
         known = self._refused is not None
         self.open()
         if self._socket is not None:
-            self._heard_ns = now_ns
+            self._received_ns = now_ns
             return []
         if self._refused is not None:
             return [] if known else [self._refusal(now_ns, self._refused)]
@@ -209,10 +209,10 @@ class FeedSource:
         return Missing(t_ns=now_ns, source=self.name, reason=error.what, fix=fix)
 
     def _say_watching(self, now_ns: int) -> None:
-        silent_ns = None if self._told_ns is None else now_ns - self._told_ns
+        silent_ns = None if self._reported_ns is None else now_ns - self._reported_ns
         if silent_ns is None or silent_ns >= WATCHING_NS:
             unknown = silent_ns is None or silent_ns > FORGOTTEN_NS
-            self._told_ns = now_ns
+            self._reported_ns = now_ns
             self._send(encode_message(Subscribe(SCHEMA, os.getpid(), history=unknown)))
 
     def _ask_for_stacks(self, now_ns: int) -> None:
@@ -229,7 +229,7 @@ class FeedSource:
         try:
             self._socket.send(frame, zmq.NOBLOCK)
         except zmq.Again:
-            return  # nobody at the other end yet; the silence will be told
+            return  # nobody at the other end yet; the silence will be reported
 
     def _arrived(self) -> list[bytes]:
         import zmq
@@ -244,7 +244,7 @@ class FeedSource:
         return frames
 
     def _take(self, reply: Reply, now_ns: int) -> list[AnyObservation]:
-        self._heard_ns = now_ns
+        self._received_ns = now_ns
         seen: list[AnyObservation] = []
         if self._silent:
             self._silent = False
@@ -275,7 +275,7 @@ class FeedSource:
 
     def _judge_silence(self, now_ns: int) -> list[AnyObservation]:
         limit_ns = SILENT_NS if self._greeted else GREETING_NS
-        if self._silent or self._left or now_ns - self._heard_ns < limit_ns:
+        if self._silent or self._left or now_ns - self._received_ns < limit_ns:
             return []
         self._silent = True
         if self._greeted:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import psutil
 
 from ...probe.wire.messages import Hello
-from ..discovery.process_kind import environ_of
+from ..discovery.command_lines import environ_of
 from ..discovery.state_page import OpenPage, pages_of
 from ..discovery.targets import PROC, is_own, is_python
 

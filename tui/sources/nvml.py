@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ..discovery.process_kind import environ_of, has_opened_driver, visible
+from ..discovery.command_lines import environ_of, has_opened_driver, visible
 from ..discovery.targets import pids_inside
 from ..model.observations import (
     Activity,
@@ -37,18 +37,12 @@ def host_engine(proc: Path = Path("/proc")) -> tuple[str, int] | None:
     return None
 
 
-# A question to NVML that not every device supports.
-
-
 def answer(nvml: Any, call: Any, *arguments: Any) -> Any:
     """What a device answers, or None where it does not support the question."""
     try:
         return call(*arguments)
     except nvml.NVMLError:
         return None
-
-
-# What a GPU is and stays, asked once: its highest clock alone takes the driver a millisecond.
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import psutil
 from msgspec import structs
 
 from .. import clock
-from ..discovery.process_kind import is_worker
+from ..discovery.command_lines import is_worker
 from ..model.observations import AnyObservation, ProcessesSeen, ProcessRole, ProcessUse, TargetEnded
 from .launcher import Launcher
 from .system import (
@@ -26,8 +26,6 @@ from .system import (
     others_percent,
     thread_times,
 )
-
-# What of a process's memory is pages of files: they are let go when memory is short.
 
 
 def resident_file_bytes(pid: int) -> int | None:
@@ -103,7 +101,7 @@ class PinThreads:
         return found
 
 
-LOOK_NS: Final = 1_000_000_000
+READ_NS: Final = 1_000_000_000
 PSS_NS: Final = 10_000_000_000
 """Between two readings of the workers' proportional set sizes at least."""
 PSS_SHARE: Final = 0.001
@@ -143,7 +141,7 @@ class ProcessSource:
     target."""
 
     name: Final = "process"
-    interval_ns = LOOK_NS
+    interval_ns = READ_NS
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -202,9 +202,6 @@ def _children_cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-# When samples were taken in which no stack had changed.
-
-
 def with_unseen(
     seen_us: Sequence[int], ended_us: int, count: int, pause_us: int
 ) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from ...probe.wire.messages import Hello
-from ..discovery.process_kind import environ_of, has_opened_driver, visible
+from ..discovery.command_lines import environ_of, has_opened_driver, visible
 from ..discovery.state_page import OpenPage, PageStep
 from ..discovery.targets import pids_inside
 from ..model.observations import AnyObservation, RanksSeen, RankUse
@@ -128,7 +128,7 @@ def _text(value: str | bytes) -> str:
 
 SAMPLE_NS: Final = 200_000_000
 """How often NVML's figure of a device changes, on an H200."""
-LOOK_NS: Final = 1_000_000_000
+READ_NS: Final = 1_000_000_000
 """While ranks are missing: they start one after the other, and elastic launchers start them anew.
 """
 FIRST_NS: Final = 10_000_000_000
@@ -159,10 +159,10 @@ class RanksSource:
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """A sample of the devices, and once a second what the pages say."""
         self._devices.sample()
-        if self._read_ns is not None and now_ns - self._read_ns < LOOK_NS:
+        if self._read_ns is not None and now_ns - self._read_ns < READ_NS:
             return []
         self._find(now_ns)
-        interval_ns = LOOK_NS if self._read_ns is None else now_ns - self._read_ns
+        interval_ns = READ_NS if self._read_ns is None else now_ns - self._read_ns
         self._read_ns = now_ns
         devices = self._devices.take()
         seen = RanksSeen(

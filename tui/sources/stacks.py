@@ -11,16 +11,14 @@ from typing import Final, Literal
 import psutil
 
 from .. import clock
-from ..discovery.access import PROC, is_root, no_stacks, ptrace_scope
-from ..discovery.process_kind import is_worker
+from ..discovery.command_lines import is_worker
+from ..discovery.state_page import PROC, is_root, no_stacks, ptrace_scope
 from ..discovery.targets import still_runs
 from ..model.observations import AnyObservation, Missing, StacksSeen
 from .py_spy import MOST_TRACE_BYTES, PAUSE_US, SAMPLES, PySpy, Ran, read_trace, with_unseen
 from .source_code import ShortPaths, SourceLines, roots_of
 from .stack_samples import sampled
 from .system import Descendants, Pace
-
-# A training's DataLoader workers, one after the other.
 
 
 class LoaderWorkers:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import psutil
 
-from ..discovery.access import PROC, is_root, ptrace_scope
+from ..discovery.state_page import PROC, is_root, ptrace_scope
 from ..model.machine_facts import (
     CoresFact,
     DriverFact,

@@ -175,9 +175,6 @@ def _process(pid: int, before: psutil.Process | None) -> psutil.Process | None:
         return None
 
 
-# What is dear to read is read rarely: so that it takes at most its share of a core.
-
-
 class Pace:
     """When something may be read again, by the CPU time that it took."""
 
@@ -194,9 +191,6 @@ class Pace:
     def read(self, now_ns: int, took_ns: int) -> None:
         """It was read just now, which took so much CPU time."""
         self._due_ns = now_ns + max(self._least_ns, round(took_ns / self._share))
-
-
-# What keeps a process from running: no core is free for it, or its CPU quota is spent.
 
 
 class ThreadTimes(NamedTuple):

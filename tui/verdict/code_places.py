@@ -6,27 +6,16 @@ from typing import Final
 
 from .findings import Evidence
 from .format import percent
-from .thresholds.causes import (
-    ATTENTION_LINES,
-    COPY_LINES,
-    EMPTYING_LINES,
-    HAND_OVER_FRAMES,
-    LEAST_STACKS,
-    READ_FRAMES,
-    READ_LINES,
-    SHAPE_LINES,
-    SYNC_FRAMES,
-    SYNC_LINES,
-)
+from .thresholds import causes as limits
 from .window import FrameShare, RunFacts, Stacks
 
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
-READ_CALL: Final = re.compile("|".join(READ_LINES))
-SYNC_CALL: Final = re.compile("|".join(SYNC_LINES))
-COPY_CALL: Final = re.compile("|".join(COPY_LINES))
-ATTENTION_CALL: Final = re.compile("|".join(ATTENTION_LINES))
-SHAPE_CALL: Final = re.compile("|".join(SHAPE_LINES))
-EMPTYING_CALL: Final = re.compile("|".join(EMPTYING_LINES))
+READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
+SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
+COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
+ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
+SHAPE_CALL: Final = re.compile("|".join(limits.SHAPE_LINES))
+EMPTYING_CALL: Final = re.compile("|".join(limits.EMPTYING_LINES))
 _PYTORCH: Final = "torch/"
 """Frames name files from their package on. What runs in this one is a phase of its own."""
 
@@ -48,7 +37,7 @@ def reads(place: FrameShare) -> bool:
     names = [function_of(place.frame)]
     if names[0] in ("sleep", "wait", "poll", "select") and place.caller:
         names.append(function_of(place.caller))
-    if any(name in READ_FRAMES for name in names):
+    if any(name in limits.READ_FRAMES for name in names):
         return True
     return calls(place, READ_CALL)
 
@@ -62,14 +51,14 @@ def calls(place: FrameShare, what: re.Pattern[str]) -> bool:
 def waits_for_gpu(place: FrameShare) -> bool:
     """The thread waits for the GPU there, if there is one: by the function, by what the user's
     line calls, or because a tensor is printed."""
-    if function_of(place.frame) in SYNC_FRAMES or file_of(place.frame) == "_tensor_str.py":
+    if function_of(place.frame) in limits.SYNC_FRAMES or file_of(place.frame) == "_tensor_str.py":
         return True
     return calls(place, SYNC_CALL)
 
 
 def fetches_tensors(place: FrameShare) -> bool:
     """The training thread opens the shared memory of a batch that a worker has made."""
-    return function_of(place.frame).startswith(HAND_OVER_FRAMES)
+    return function_of(place.frame).startswith(limits.HAND_OVER_FRAMES)
 
 
 def copies_to_gpu(place: FrameShare) -> bool:
@@ -167,7 +156,7 @@ def _enough(stacks: Stacks | None, main: bool) -> tuple[FrameShare, ...]:
     if stacks is None:
         return ()
     samples = stacks.main_samples if main else stacks.worker_samples
-    if samples < LEAST_STACKS:
+    if samples < limits.LEAST_STACKS:
         return ()
     return stacks.main if main else stacks.workers
 

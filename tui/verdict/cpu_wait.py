@@ -7,8 +7,6 @@ from .format import cores, percent
 from .step_time import spent
 from .window import RunFacts, StepWindow
 
-# The training thread sleeps: it neither runs, nor waits for a core, nor for a batch.
-
 
 def asleep(window: StepWindow) -> float | None:
     """Part of the time, 0 to 1, at the least: a file, a server, a lock, `time.sleep`. None where

@@ -6,21 +6,13 @@ from typing import Any
 
 from .findings import Finding, Verdict
 from .forecast.gain import either_of, with_the_other_way
-from .history import Held, VerdictHistory, VerdictTimeline
-from .hysteresis import Selection
+from .hysteresis import Held, Selection, VerdictHistory, VerdictTimeline
 from .memory.trends import MemoryTrend
 from .memory.watch import MemoryWatch
-from .notes.table import NoteReporter
+from .notes import NoteReporter
 from .rulebook import BY_SAMPLES, BY_STEPS, Rulebook
 from .scoring import confidence_in_cause, confidence_in_none, missing_of, recoverable, state, worth
-from .thresholds.hysteresis import (
-    DUE_NS,
-    DUE_STEPS,
-    ENTER_SHARE,
-    FRESH_SHRINK,
-    MOST_CONFIDENT,
-    QUIET_STEPS,
-)
+from .thresholds import hysteresis as limits
 from .window import SampleWindow, Window, WindowT
 
 
@@ -136,7 +128,7 @@ class Engine:
         before, self._judged = self._judged, (start_ns, spans)
         if before is None:
             return True
-        return start_ns > before[0] and spans < FRESH_SHRINK * before[1]
+        return start_ns > before[0] and spans < limits.FRESH_SHRINK * before[1]
 
 
 def _verdict(
@@ -154,7 +146,7 @@ def _verdict(
     return replace(
         _state(
             with_the_other_way(finding, others, either),
-            min(MOST_CONFIDENT, max(0.0, confidence)),
+            min(limits.MOST_CONFIDENT, max(0.0, confidence)),
             _merged(others, [one for one in growth if one.kind != finding.kind]),
             window,
         ),
@@ -180,11 +172,11 @@ def _too_young(window: WindowT, book: Rulebook[WindowT], seen: Sequence[Finding]
     come yet, and time is left to see more. A verdict is due within 20 steps or 10 s of training,
     whichever is later."""
     span_ns = window.spans[-1].end_ns - window.spans[0].start_ns
-    if window.observed >= DUE_STEPS and span_ns >= DUE_NS:
+    if window.observed >= limits.DUE_STEPS and span_ns >= limits.DUE_NS:
         return False
-    if any(worth(finding) > ENTER_SHARE for finding in seen):
+    if any(worth(finding) > limits.ENTER_SHARE for finding in seen):
         return True
-    if window.observed >= QUIET_STEPS:
+    if window.observed >= limits.QUIET_STEPS:
         return False
     works = book.at_work(window)
     return works is None or (works.sub is None and works.share is None)

@@ -137,10 +137,3 @@ class Verdict:
     forecast, removing both hardly more."""
     notes: tuple[Note, ...] = ()
     """Settings worth changing; none of them is the verdict."""
-
-    @property
-    def confidence_word(self) -> str:
-        """high from 0.8, medium from 0.5, low below."""
-        if self.confidence >= 0.8:
-            return "high"
-        return "medium" if self.confidence >= 0.5 else "low"

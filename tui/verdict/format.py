@@ -55,10 +55,6 @@ def size(value: float) -> str:
     return f"{value / _MIB:.{places}f} MiB"
 
 
-mib = size
-"""The same; the rules' name for it."""
-
-
 def times(speedup: float) -> str:
     """1.234 -> "1.2x", 1.04 -> "1.04x"."""
     return f"{speedup:.1f}x" if speedup >= 1.095 else f"{speedup:.2f}x"

@@ -8,13 +8,7 @@ from ...probe.wire.messages import GpuStep
 from .code_places import copies_to_gpu, main_places, share_where
 from .findings import EvidenceSource
 from .step_time import paused_of, wall_of
-from .thresholds.causes import (
-    COPY_LEAST_MB_S,
-    PAGEABLE_MB_S,
-    PINNED_MB_S,
-    TINY_COPIES,
-    TINY_COPY_BYTES,
-)
+from .thresholds import causes as limits
 from .thresholds.gpu import (
     CAUGHT_UP_IDLE,
     CAUGHT_UP_NS,
@@ -159,9 +153,6 @@ def unmeasured(window: StepWindow) -> Unmeasured:
     return Unmeasured(starting / whole, sum(map(paused_of, others)) / whole)
 
 
-# Batches on their way to the GPU: how much of the time their copies hold, from counters and lines.
-
-
 @dataclass(frozen=True, slots=True)
 class Copies:
     """The copies of a window."""
@@ -181,13 +172,8 @@ class Copies:
         """Many tensors a batch, each small."""
         if self.tensors is None or self.batch_bytes is None:
             return False
-        small = self.batch_bytes / max(1, self.tensors) < TINY_COPY_BYTES
-        return self.tensors >= TINY_COPIES and small
-
-    @property
-    def rate_mb_s(self) -> float:
-        """What such copies reach at best."""
-        return PINNED_MB_S if self.pinned else PAGEABLE_MB_S
+        small = self.batch_bytes / max(1, self.tensors) < limits.TINY_COPY_BYTES
+        return self.tensors >= limits.TINY_COPIES and small
 
 
 def copies(window: RunFacts) -> Copies | None:
@@ -201,9 +187,9 @@ def copies(window: RunFacts) -> Copies | None:
         return None
     pinned = None if loader is None else loader.pinned
     on_lines = share_where(main_places(window), copies_to_gpu)
-    rate = PINNED_MB_S if pinned else PAGEABLE_MB_S
+    rate = limits.PINNED_MB_S if pinned else limits.PAGEABLE_MB_S
     rx = activity.pcie_rx_mb_s
-    moving = 0.0 if rx is None or rx < COPY_LEAST_MB_S else min(1.0, rx / rate)
+    moving = 0.0 if rx is None or rx < limits.COPY_LEAST_MB_S else min(1.0, rx / rate)
     if not moving and rx is not None and not _tiny(window):
         on_lines = 0.0  # nothing moves: such lines wait for the GPU, or copy what is there already
     return Copies(
@@ -218,4 +204,4 @@ def copies(window: RunFacts) -> Copies | None:
 
 def _tiny(window: RunFacts) -> bool:
     loader = window.loaders[0] if window.loaders else None
-    return loader is not None and (loader.batch_tensors or 0) >= TINY_COPIES
+    return loader is not None and (loader.batch_tensors or 0) >= limits.TINY_COPIES

@@ -5,7 +5,7 @@ from math import ceil, floor
 
 from .gpu_clock import on_device
 from .step_time import Spent, spent
-from .thresholds.causes import LEAST_STACKS, MOST_WORKERS, NEAR_BEST, WORKER_HEADROOM
+from .thresholds import causes as limits
 from .thresholds.hysteresis import ENTER_SHARE, READY_ENOUGH
 from .window import StepWindow
 
@@ -65,15 +65,15 @@ class Feeding:
         """The fewest workers within 5 % of the best, at most `per_core` for each core."""
         if not self.make_ns:
             return None
-        wanted = MOST_WORKERS
+        wanted = limits.MOST_WORKERS
         if self.other_ns > 0:
-            wanted = min(wanted, ceil(WORKER_HEADROOM * self.make_ns / self.other_ns))
+            wanted = min(wanted, ceil(limits.WORKER_HEADROOM * self.make_ns / self.other_ns))
         most = wanted
         if self.cores is not None:
             most = min(wanted, max(1, floor(self.cores)) * per_core)
         times = {workers: self.with_workers(workers) for workers in range(1, most + 1)}
         best = min(times.values())
-        fewest = min(w for w, ns in times.items() if ns <= best * (1 + NEAR_BEST))
+        fewest = min(w for w, ns in times.items() if ns <= best * (1 + limits.NEAR_BEST))
         return WorkerPlan(fewest, times[fewest], wanted)
 
 
@@ -138,7 +138,7 @@ def often_late(window: StepWindow) -> bool:
 def _busy(window: StepWindow, total: Spent) -> float | None:
     """Part of the time in which a worker makes a batch: stacks, else the wait, else their CPU."""
     stacks = window.stacks
-    enough = stacks is not None and stacks.worker_samples >= LEAST_STACKS
+    enough = stacks is not None and stacks.worker_samples >= limits.LEAST_STACKS
     if stacks is not None and enough and stacks.worker_idle_share is not None:
         return min(1.0, max(0.0, 1.0 - stacks.worker_idle_share))
     device = on_device(window)

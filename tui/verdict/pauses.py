@@ -1,8 +1,9 @@
-"""What stops the training now and then: checkpoints and evaluations, with what clings to them."""
+"""What stops the training now and then: checkpoints, evaluations, single long steps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from math import ceil
 from statistics import median
 
@@ -10,8 +11,9 @@ from ...probe.wire.messages import Step
 from .findings import Evidence
 from .format import ms
 from .statistics import Share, share_of
-from .step_time import spent, wall_of
-from .thresholds.causes import EVENTS_IN_WINDOW, MID_EPOCH, TARGET_BUDGET
+from .step_time import is_python, pace_of, spent, wall_of
+from .thresholds import causes as limits
+from .thresholds.hysteresis import LEAST_STEPS
 from .window import StepWindow
 from .window_selection import warm_after
 
@@ -39,7 +41,7 @@ class Pauses:
         """Steps between two that would cost 2 % of the time, rounded up to two digits."""
         if self.step_ns <= 0:
             return ceil(self.every_steps)
-        steps = self.each_ns * (1 - TARGET_BUDGET) / TARGET_BUDGET / self.step_ns
+        steps = self.each_ns * (1 - limits.TARGET_BUDGET) / limits.TARGET_BUDGET / self.step_ns
         unit = int(10 ** max(0, len(str(int(steps))) - 2))
         return ceil(steps / unit) * unit
 
@@ -101,7 +103,7 @@ def _pauses(
     clinging: Callable[[Step, float], int],
 ) -> Pauses | None:
     rows: Sequence[Step] = window.steps
-    if sum(length(row) > 0 for row in rows) < EVENTS_IN_WINDOW:
+    if sum(length(row) > 0 for row in rows) < limits.EVENTS_IN_WINDOW:
         recent = warm_recent(window)
         if sum(map(wall_of, recent)) > sum(map(wall_of, rows)):
             rows = recent
@@ -151,4 +153,89 @@ def _training_restarts(window: StepWindow) -> bool:
     # Evaluations that come more often than epochs start workers of their own.
     rows = [row for row in window.all_recent if row.evaluation_ns]
     fetches = sum(row.fetches for row in window.all_recent)
-    return not (loader.batches and rows and fetches / len(rows) < MID_EPOCH * loader.batches)
+    return not (loader.batches and rows and fetches / len(rows) < limits.MID_EPOCH * loader.batches)
+
+
+def outliers(window: StepWindow) -> Pauses | None:
+    """What such steps have more than others, over all recent steps: a slow logger every 50 steps
+    is there twice in a window of 100, too seldom for an interval.
+
+    Waiting for data, evaluations, checkpoints and compilations have rules of their own. A longer
+    batch takes longer in its backward as well, and several long steps in a row are a change of
+    pace: neither is an outlier here.
+    """
+    rows = warm_recent(window)
+    if len(rows) < LEAST_STEPS or not window.steps:
+        return None
+    paces = [_unnamed_ns(row) for row in rows]
+    limit_ns = _limit_ns(paces)
+    if max(paces) <= limit_ns or median(map(_unnamed_ns, window.steps)) > limit_ns:
+        return None
+    frozen = _is_mostly_forward(rows)
+    works = [_work_ns(row, frozen) for row in rows]
+    usual = _Usual(median(paces), limit_ns, median(works))
+    parts = _apart([usual.excess_ns(*one) for one in zip(rows, paces, works, strict=True)])
+    events = sum(part > 0 for part in parts)
+    if not events:
+        return None
+    total = spent(rows)
+    return Pauses(
+        share=share_of(parts, [wall_of(row) for row in rows]),
+        events=events,
+        each_ns=sum(parts) / events,
+        longest_ns=max(parts),
+        every_steps=total.steps / events,
+        step_ns=max(0, total.wall_ns - sum(parts)) / max(1, total.steps),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """An ordinary step: medians over rows, ns a step."""
+
+    pace_ns: float
+    limit_ns: float
+    work_ns: float
+
+    def excess_ns(self, row: Step, pace_ns: float, work_ns: float) -> int:
+        """What a row took longer, if it is an outlier by something that is not its batch."""
+        longer_ns = pace_ns - self.pace_ns
+        if pace_ns <= self.limit_ns or row.evaluation_ns or row.checkpoint_ns:
+            return 0
+        if work_ns - self.work_ns > (1 - limits.OUTLIER_ALONE) * longer_ns:
+            return 0
+        return round(longer_ns * row.count)
+
+
+def _limit_ns(paces: Sequence[float]) -> float:
+    """From where on a step is out of the ordinary."""
+    pace = median(paces)
+    spread = median(abs(other - pace) for other in paces)
+    return pace + max(limits.OUTLIER_MADS * spread, limits.OUTLIER_LEAST * pace)
+
+
+def _apart(parts: Sequence[int]) -> list[int]:
+    """Without runs of outliers that are too long for single events."""
+    kept: list[int] = []
+    for is_outlier, run in groupby(parts, key=bool):
+        held = list(run)
+        too_long = is_outlier and len(held) > limits.OUTLIER_RUN
+        kept += [0] * len(held) if too_long else held
+    return kept
+
+
+def _unnamed_ns(row: Step) -> float:
+    """Time of one step without what has a name of its own."""
+    return max(0.0, pace_of(row) - row.data_ns / max(1, row.count))
+
+
+def _is_mostly_forward(rows: Sequence[Step]) -> bool:
+    """Most of the net is frozen: then a longer batch shows in its forward alone."""
+    return sum(row.backward_ns for row in rows) < sum(row.forward_ns for row in rows) / 2
+
+
+def _work_ns(row: Step, frozen: bool) -> float:
+    """The part of one step that grows with its batch. Without a backward it is the forward."""
+    named = sum(ns for name, ns in row.phases.items() if not is_python(name))
+    forward_ns = 0 if row.backwards and not frozen else row.forward_ns
+    return (forward_ns + row.backward_ns + row.optimizer_ns + named) / max(1, row.count)

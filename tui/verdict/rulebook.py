@@ -6,10 +6,10 @@ from typing import Final, Generic
 
 from .findings import Finding, Kind
 from .no_probe import causes as no_probe
+from .no_probe.causes import no_cause, too_early
+from .no_probe.causes import stalled as unmoved
 from .no_probe.input import input_bound as input_by_samples
-from .no_probe.limits import no_cause, too_early
-from .no_probe.limits import stalled as unmoved
-from .notes.table import NOTES, NoteRow
+from .notes import NOTES, NoteRow
 from .rules.allocator import allocator
 from .rules.checkpoint import checkpoint
 from .rules.compute import compute
@@ -28,12 +28,8 @@ from .rules.straggler import straggler
 from .rules.sync import sync
 from .rules.throttled import throttled
 from .rules.warming_up import gpu_clock_due, warming_up
+from .thresholds.causes import SAMPLED_ENTER_LOW, SAMPLED_MOST_CONFIDENT, SAMPLED_SWAP_RENEWED
 from .thresholds.hysteresis import ENTER_LOW, SWAP_RENEWED
-from .thresholds.no_probe import (
-    SAMPLED_ENTER_LOW,
-    SAMPLED_MOST_CONFIDENT,
-    SAMPLED_SWAP_RENEWED,
-)
 from .window import SampleWindow, StepWindow, WindowT
 
 Rule = Callable[[WindowT], Finding | None]

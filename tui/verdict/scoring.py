@@ -7,28 +7,14 @@ from .findings import Evidence, Finding, Kind, MissingSignal, Severity, Signal, 
 from .forecast.gain import Gain
 from .gpu_clock import on_device
 from .statistics import Share, error_of, probability_above
+from .thresholds import hysteresis as limits
 from .thresholds.causes import LEAST_STACKS, MACHINE_FULL
-from .thresholds.hysteresis import (
-    CONTRIBUTOR,
-    CRITICAL_SHARE,
-    ENTER_LOW,
-    ENTER_SHARE,
-    EVIDENCE_HOST_ONLY_ON_GPU,
-    EVIDENCE_NO_LOADER,
-    EVIDENCE_NO_STACKS,
-    EVIDENCE_OTHERS_UNKNOWN,
-    LEAST_LEFT,
-    MISSED,
-    MOST_EVIDENCE,
-    UPDATE_SAVES,
-    WARNING_SHARE,
-)
 from .window import Window
 
 
 def speedup_of(share: float, floor: float = 0.0) -> float:
     """Steps a second after over before: P / max(P - cause, S/W), all as shares of P."""
-    return 1.0 / min(1.0, max(LEAST_LEFT, 1.0 - share, floor))
+    return 1.0 / min(1.0, max(limits.LEAST_LEFT, 1.0 - share, floor))
 
 
 def recoverable(finding: Finding) -> float:
@@ -38,7 +24,7 @@ def recoverable(finding: Finding) -> float:
     if finding.speedup is not None and finding.speedup >= 1.0:
         back = 1.0 - 1.0 / finding.speedup
     if finding.kind == "optimizer" and finding.speedup_is == "bound":
-        back *= UPDATE_SAVES
+        back *= limits.UPDATE_SAVES
     return back
 
 
@@ -50,9 +36,9 @@ def worth(finding: Finding) -> float:
 
 def severity_of(share: float) -> Severity:
     """By the part of the time that is lost."""
-    if share >= CRITICAL_SHARE:
+    if share >= limits.CRITICAL_SHARE:
         return "critical"
-    return "warning" if share >= WARNING_SHARE else "info"
+    return "warning" if share >= limits.WARNING_SHARE else "info"
 
 
 def cause(
@@ -81,7 +67,7 @@ def cause(
         speedup=speedup_of(share.mean, floor) if gain is None else gain.speedup,
         speedup_is="bound" if gain is None else gain.speedup_is,
         headline=headline,
-        evidence=evidence[:MOST_EVIDENCE],
+        evidence=evidence[: limits.MOST_EVIDENCE],
         advice=advice,
     )
 
@@ -105,12 +91,9 @@ def state(
         speedup=None,
         speedup_is=None,
         headline=headline,
-        evidence=evidence[:MOST_EVIDENCE],
+        evidence=evidence[: limits.MOST_EVIDENCE],
         advice=advice,
     )
-
-
-# How sure a verdict is: P(it is the top cause) x evidence x coverage.
 
 
 def spread_of(finding: Finding) -> float:
@@ -127,7 +110,7 @@ def beats(one: Finding, other: Finding) -> float:
 
 def confidence_in_cause(top: Finding, others: Iterable[Finding], window: Window) -> float:
     """For a cause that holds: that it is above 5 % and above every other."""
-    sure = probability_above(top.share or 0.0, spread_of(top), ENTER_LOW)
+    sure = probability_above(top.share or 0.0, spread_of(top), limits.ENTER_LOW)
     for other in others:
         if other.kind != top.kind and other.share is not None:
             sure = min(sure, beats(top, other))
@@ -140,11 +123,11 @@ def confidence_in_none(others: Iterable[Finding], window: Window) -> float:
     The error of a wait that comes in bursts grows as the root of its share, so a small share that
     was seen excludes 10 % less surely than its own interval does.
     """
-    sure = max(0.0, 1.0 - MISSED / max(1, window.observed))
+    sure = max(0.0, 1.0 - limits.MISSED / max(1, window.observed))
     for other in others:
         if other.share is not None:
-            limit = ENTER_SHARE
-            error = spread_of(other) * sqrt(max(1.0, limit / max(other.share, CONTRIBUTOR)))
+            limit = limits.ENTER_SHARE
+            error = spread_of(other) * sqrt(max(1.0, limit / max(other.share, limits.CONTRIBUTOR)))
             sure = min(sure, 1.0 - probability_above(worth(other), error, limit))
     return sure * evidence_factor(window) * window.attributed
 
@@ -152,13 +135,13 @@ def confidence_in_none(others: Iterable[Finding], window: Window) -> float:
 def evidence_factor(window: Window) -> float:
     """What the missing signals cost. On a CPU-only run the host clock is the truth."""
     blind = window.gpu_present and on_device(window) is None
-    factor = EVIDENCE_HOST_ONLY_ON_GPU if blind else 1.0
+    factor = limits.EVIDENCE_HOST_ONLY_ON_GPU if blind else 1.0
     if window.stacks is None or window.stacks.main_samples < LEAST_STACKS:
-        factor *= EVIDENCE_NO_STACKS
+        factor *= limits.EVIDENCE_NO_STACKS
     if not window.sees_loading:
-        factor *= EVIDENCE_NO_LOADER
+        factor *= limits.EVIDENCE_NO_LOADER
     if _others_unknown(window):
-        factor *= EVIDENCE_OTHERS_UNKNOWN
+        factor *= limits.EVIDENCE_OTHERS_UNKNOWN
     return factor
 
 

@@ -8,7 +8,7 @@ from math import erf, sqrt
 from statistics import median
 from typing import Final
 
-from .thresholds.hysteresis import BATCHES, ENTER_LOW, Z90, Z95
+from .thresholds import hysteresis as limits
 
 _NOTHING: Final = 1e-12
 
@@ -34,7 +34,7 @@ def share_of(parts_ns: Sequence[int], walls_ns: Sequence[int]) -> Share:
         return Share(0.0, 0.0, 1.0)
     mean = min(1.0, max(0.0, sum(parts_ns) / whole))
     rows = len(walls_ns)
-    batches = min(BATCHES, rows)
+    batches = min(limits.BATCHES, rows)
     if batches < 2:
         return Share(mean, 0.0, 1.0)
     squares = 0.0
@@ -42,20 +42,20 @@ def share_of(parts_ns: Sequence[int], walls_ns: Sequence[int]) -> Share:
         first, end = batch * rows // batches, (batch + 1) * rows // batches
         squares += (sum(parts_ns[first:end]) - mean * sum(walls_ns[first:end])) ** 2
     error = sqrt(squares / (batches - 1) / batches) / (whole / batches)
-    half = Z90 * error
+    half = limits.Z90 * error
     return Share(mean, max(0.0, mean - half), min(1.0, mean + half))
 
 
 def without_rows(mean: float) -> Share:
     """A share that counters and samples give as a whole, with no rows to take an interval from:
     5 points to either side, the width at which a cause may still be chance."""
-    spread = min(mean, ENTER_LOW)
+    spread = min(mean, limits.ENTER_LOW)
     return Share(mean, mean - spread, min(1.0, mean + spread))
 
 
 def error_of(mean: float, low: float, high: float) -> float:
     """The standard error behind an interval; the wider side, as one may be cut at 0 or 1."""
-    return max(mean - low, high - mean) / Z90
+    return max(mean - low, high - mean) / limits.Z90
 
 
 def probability_above(value: float, error: float, limit: float, limit_error: float = 0.0) -> float:
@@ -68,9 +68,6 @@ def probability_above(value: float, error: float, limit: float, limit_error: flo
     if spread < _NOTHING:
         return 1.0 if value > limit else 0.5 if value == limit else 0.0
     return 0.5 * (1.0 + erf((value - limit) / spread / sqrt(2.0)))
-
-
-# Trend tests that no outlier moves: Mann-Kendall, and Theil-Sen with Sen's interval.
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ def theil_sen(steps: Sequence[int], values: Sequence[float]) -> Slope | None:
     )
     if not slopes:
         return None
-    reach = Z95 * _spread(values)
+    reach = limits.Z95 * _spread(values)
     low = max(0, int((len(slopes) - reach) / 2))
     high = min(len(slopes) - 1, int((len(slopes) + reach) / 2))
     return Slope(median(slopes), slopes[low], slopes[high])

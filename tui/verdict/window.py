@@ -26,7 +26,7 @@ class WorkerUse:
     """All workers together."""
     run_delay: float | None = None
     """Part of the time in which one of them was ready to run and had no core, 0 to 1."""
-    gone: int = 0
+    exited: int = 0
     """Others that came and went within the last minute."""
     oldest_s: float = 0.0
     """How long the first of those that are there now has been seen, at most a minute."""

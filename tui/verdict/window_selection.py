@@ -10,25 +10,7 @@ from typing import Final
 from ...probe.wire.messages import Step
 from .format import ms
 from .step_time import pace_of
-from .thresholds.hysteresis import (
-    CHANGE_BLOCK,
-    CHANGE_CLEAR,
-    CHANGE_CUSUM,
-    CHANGE_LEAST,
-    CHANGE_LEAST_STEPS,
-    CHANGE_NOISE_FLOOR,
-    CHANGE_ROWS,
-    COMPILE_HORIZON,
-    COMPILE_SETTLES,
-    FAST_WINDOW_NS,
-    LEAST_STEPS,
-    STABLE_STEPS,
-    STABLE_WITHIN,
-    WARMUP_GIVE_UP,
-    WARMUP_STEPS,
-    WARMUP_STEPS_COMPILING,
-    WINDOW_ROWS,
-)
+from .thresholds import hysteresis as limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +45,9 @@ def last_change(paces_ns: Sequence[float]) -> PaceChange | None:
 
 
 def _one_change(paces_ns: Sequence[float]) -> PaceChange | None:
-    block = CHANGE_BLOCK
+    block = limits.CHANGE_BLOCK
     count = len(paces_ns) // block
-    if count * block < 2 * CHANGE_LEAST_STEPS or min(paces_ns) <= 0:
+    if count * block < 2 * limits.CHANGE_LEAST_STEPS or min(paces_ns) <= 0:
         return None
     offset = len(paces_ns) - count * block  # whole blocks, counted from the newest step
     levels = [
@@ -73,7 +55,7 @@ def _one_change(paces_ns: Sequence[float]) -> PaceChange | None:
         for start in range(offset, len(paces_ns), block)
     ]
     split, height = _highest_cusum(levels)
-    if height < CHANGE_CUSUM:
+    if height < limits.CHANGE_CUSUM:
         return None
     return _validated(paces_ns, offset + split * block)
 
@@ -85,9 +67,9 @@ def _highest_cusum(levels: Sequence[float]) -> tuple[int, float]:
     # Differences of neighbours: one change among them does not widen their median.
     steps = sorted(abs(after - before) for before, after in pairwise(levels))
     # A median of absolute differences is 0.954 sigma: 0.6745 times the square root of 2.
-    sigma = max(CHANGE_NOISE_FLOOR, median(steps) / 0.954)
+    sigma = max(limits.CHANGE_NOISE_FLOOR, median(steps) / 0.954)
     best, best_at, running = 0.0, 0, 0.0
-    least = CHANGE_LEAST_STEPS // CHANGE_BLOCK
+    least = limits.CHANGE_LEAST_STEPS // limits.CHANGE_BLOCK
     for split in range(1, count):
         running += levels[split - 1] - mean
         if least <= split <= count - least:
@@ -99,25 +81,22 @@ def _highest_cusum(levels: Sequence[float]) -> tuple[int, float]:
 
 def _validated(paces_ns: Sequence[float], near: int) -> PaceChange | None:
     """The exact row within a block of `near`, if the two sides differ enough."""
-    least, count = CHANGE_LEAST_STEPS, len(paces_ns)
+    least, count = limits.CHANGE_LEAST_STEPS, len(paces_ns)
     before, after = median(paces_ns[:near]), median(paces_ns[near:])
-    if abs(after / before - 1) < CHANGE_LEAST:
+    if abs(after / before - 1) < limits.CHANGE_LEAST:
         return None
     middle = (log(before) + log(after)) / 2
     low, high = (
-        max(least, near - CHANGE_BLOCK),
-        min(count - 1, near + CHANGE_BLOCK),
+        max(least, near - limits.CHANGE_BLOCK),
+        min(count - 1, near + limits.CHANGE_BLOCK),
     )
     sides = [1 if (log(pace) > middle) == (after > before) else -1 for pace in paces_ns]
     # Each candidate is scored by the rows near it that lie on the right side.
     best = max(range(low, high + 1), key=lambda at: sum(sides[at:high]) - sum(sides[low:at]))
     # A cut is for ever: rather wait for the tenth step than keep some of the old pace.
-    if best > count - least or sum(sides[best:]) < CHANGE_CLEAR * sqrt(count - best):
+    if best > count - least or sum(sides[best:]) < limits.CHANGE_CLEAR * sqrt(count - best):
         return None
     return PaceChange(best, before, after)
-
-
-# Which of a run's first steps are left out: kernels are being chosen, queues are filling.
 
 
 def warm_after(rows: Sequence[Step]) -> int:
@@ -127,20 +106,20 @@ def warm_after(rows: Sequence[Step]) -> int:
     answer stays once it is passed, and is 0 when those are no longer there.
     """
     first = rows[0] if rows else None
-    if first is not None and first.number - first.count >= _latest(COMPILE_HORIZON):
+    if first is not None and first.number - first.count >= _latest(limits.COMPILE_HORIZON):
         return 0
-    early = [row for row in rows[: _latest(COMPILE_HORIZON)] if _is_early(row)]
+    early = [row for row in rows[: _latest(limits.COMPILE_HORIZON)] if _is_early(row)]
     compiled = max((row.number for row in early if row.compile_ns), default=0)
-    least = WARMUP_STEPS
+    least = limits.WARMUP_STEPS
     if compiled:
-        least = max(WARMUP_STEPS_COMPILING, compiled + COMPILE_SETTLES)
+        least = max(limits.WARMUP_STEPS_COMPILING, compiled + limits.COMPILE_SETTLES)
     latest = _latest(compiled)
     for index in range(len(early)):
         row = early[index]
         done = row.number - row.count
         if done >= latest:
             break
-        if done >= least and _is_stable(early[index : index + STABLE_STEPS]):
+        if done >= least and _is_stable(early[index : index + limits.STABLE_STEPS]):
             return done
     return latest
 
@@ -148,24 +127,24 @@ def warm_after(rows: Sequence[Step]) -> int:
 def _latest(compiled: int) -> int:
     """The warm-up never lasts longer than this many steps."""
     if not compiled:
-        return WARMUP_GIVE_UP
-    settled = max(WARMUP_STEPS_COMPILING, compiled + COMPILE_SETTLES)
-    return settled + STABLE_STEPS
+        return limits.WARMUP_GIVE_UP
+    settled = max(limits.WARMUP_STEPS_COMPILING, compiled + limits.COMPILE_SETTLES)
+    return settled + limits.STABLE_STEPS
 
 
 def _is_early(row: Step) -> bool:
-    return row.number - row.count < _latest(COMPILE_HORIZON) and (
-        not row.compile_ns or row.number <= COMPILE_HORIZON
+    return row.number - row.count < _latest(limits.COMPILE_HORIZON) and (
+        not row.compile_ns or row.number <= limits.COMPILE_HORIZON
     )
 
 
 def _is_stable(rows: Sequence[Step]) -> bool:
     """Consecutive steps that take about the same time."""
-    if sum(row.count for row in rows) < STABLE_STEPS:
+    if sum(row.count for row in rows) < limits.STABLE_STEPS:
         return False
     paces = [pace_of(row) for row in rows]
     middle = median(paces)
-    return all(abs(pace - middle) <= STABLE_WITHIN * middle for pace in paces)
+    return all(abs(pace - middle) <= limits.STABLE_WITHIN * middle for pace in paces)
 
 
 # Where the work of a step became another: batches of another size, inference after training.
@@ -186,10 +165,10 @@ def new_work(rows: Sequence[Step]) -> int | None:
     batches of ever new sizes are one kind of work.
     """
     present = _same_until(rows, len(rows))
-    if len(rows) - present < CHANGE_LEAST_STEPS or not present:
+    if len(rows) - present < limits.CHANGE_LEAST_STEPS or not present:
         return None
     before = _same_until(rows, present)
-    return present if present - before >= CHANGE_LEAST_STEPS else None
+    return present if present - before >= limits.CHANGE_LEAST_STEPS else None
 
 
 def what_changed(before: Sequence[Step], after: Sequence[Step]) -> str:
@@ -198,7 +177,7 @@ def what_changed(before: Sequence[Step], after: Sequence[Step]) -> str:
     (size, inference), (new_size, new_inference) = _work(before[-1]), _work(after[-1])
     if inference != new_inference:
         return "training → inference" if new_inference else "inference → training"
-    if size and new_size and abs(new_size / size - 1) >= CHANGE_LEAST:
+    if size and new_size and abs(new_size / size - 1) >= limits.CHANGE_LEAST:
         return f"batches of {size:.0f} → {new_size:.0f} samples"
     means = {name: (_usual(before, part), _usual(after, part)) for name, part in _PARTS.items()}
     name, (was, now) = max(means.items(), key=lambda item: abs(item[1][1] - item[1][0]))
@@ -229,9 +208,6 @@ def _usual(rows: Sequence[Step], part: Callable[[Step], int]) -> float:
     return median(part(row) / max(1, row.count) for row in rows)
 
 
-# The choice: warm steps of the present pace and work, not too old.
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The window's steps."""
@@ -253,19 +229,19 @@ def choose_window(all_steps: Sequence[Step], cut_ns: int = 0) -> Choice:
     what the last call returned: a change of pace stays cut after its far side has been forgotten.
     """
     if not all_steps:
-        return Choice((), WARMUP_STEPS + LEAST_STEPS, cut_ns, None)
+        return Choice((), limits.WARMUP_STEPS + limits.LEAST_STEPS, cut_ns, None)
     warm = warm_after(all_steps)
-    recent = _present(all_steps[-CHANGE_ROWS:], warm, cut_ns)
+    recent = _present(all_steps[-limits.CHANGE_ROWS :], warm, cut_ns)
     change = _change(recent)
     if change is not None:
         cut_ns = recent[change.index].start_ns
     newest = all_steps[-1]
-    rows = all_steps[-WINDOW_ROWS:]
-    if newest.end_ns - rows[0].start_ns < FAST_WINDOW_NS:
-        rows = _since(all_steps, newest.end_ns - FAST_WINDOW_NS)
+    rows = all_steps[-limits.WINDOW_ROWS :]
+    if newest.end_ns - rows[0].start_ns < limits.FAST_WINDOW_NS:
+        rows = _since(all_steps, newest.end_ns - limits.FAST_WINDOW_NS)
     kept = _present(rows, warm, cut_ns)
     have = sum(row.count for row in kept)
-    left = max(0, LEAST_STEPS - have)
+    left = max(0, limits.LEAST_STEPS - have)
     if left and not have:
         left += max(0, warm - newest.number)
     return Choice(tuple(kept), left, cut_ns, change)

@@ -191,7 +191,7 @@ def trouble_words(ranks: tuple[Rank, ...], now_ns: int) -> list[str]:
     troubles: list[str] = []
     for rank in ranks:
         if rank.state == "silent":
-            troubles.append(f"r{rank.rank} silent {duration((now_ns - rank.heard_ns) / 1e9)}")
+            troubles.append(f"r{rank.rank} silent {duration((now_ns - rank.last_seen_ns) / 1e9)}")
         elif rank.state != "live":
             troubles.append(f"r{rank.rank} {rank.state}")
     return troubles

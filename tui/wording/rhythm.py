@@ -5,8 +5,7 @@ from statistics import fmean
 from typing import Final
 
 from ..model.snapshot import StepStats
-from ..timeseries.series import Series
-from ..timeseries.step_edges import StepEdges
+from ..timeseries.series import Series, StepEdges
 from .numbers import ms, percent
 
 RESOLVED: Final = 3

@@ -5,7 +5,7 @@ from hypothesis import strategies as some
 from msgspec import structs
 
 from gpuwatch.tui.model.observations import Delivered, ProcessesSeen
-from gpuwatch.tui.model.rounding import kept
+from gpuwatch.tui.recording.tape import kept
 from tests.unit.recording.a_run import a_run
 from tests.unit.session.making import delivered, process, processes, step
 

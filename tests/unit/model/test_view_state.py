@@ -1,6 +1,6 @@
 """How the state of looking goes on from key to key."""
 
-from gpuwatch.tui.model.view_state import Reach, ViewState, step_beside
+from gpuwatch.tui.model.provider import Reach, ViewState, step_beside
 
 S = 10**9
 REACH = Reach(100 * S, 200 * S)

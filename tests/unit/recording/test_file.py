@@ -12,7 +12,6 @@ from hypothesis import strategies as some
 
 from gpuwatch.tui.errors import GpuwatchError
 from gpuwatch.tui.model.observations import AnyObservation, Delivered, DumpSeen, StackCount
-from gpuwatch.tui.model.rounding import kept
 from gpuwatch.tui.recording.chunks import ChunkReader, ChunkWriter
 from gpuwatch.tui.recording.columns import MOST_VALUES
 from gpuwatch.tui.recording.format import (
@@ -24,6 +23,7 @@ from gpuwatch.tui.recording.format import (
     frame,
 )
 from gpuwatch.tui.recording.reader import CRASHED, DAMAGED, Recording
+from gpuwatch.tui.recording.tape import kept
 from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import HEADER, opened, read, recorded
 from tests.unit.session.making import S, delivered, steps

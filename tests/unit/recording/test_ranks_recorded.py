@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from gpuwatch.tui.model.observations import RanksSeen, RankUse
-from gpuwatch.tui.model.rounding import kept
 from gpuwatch.tui.recording.format import Entry
+from gpuwatch.tui.recording.tape import kept
 from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import read, recorded
 from tests.unit.session.making import MS, S

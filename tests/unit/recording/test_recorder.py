@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.model.observations import Delivered, Greeted, Missing
-from gpuwatch.tui.model.rounding import kept
 from gpuwatch.tui.recording import tape as tape_module
 from gpuwatch.tui.recording.format import Entry, Header, Looked
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.recording.recorder import Recorder, RecordingWriter
-from gpuwatch.tui.recording.tape import SPAN_NS, Tape
+from gpuwatch.tui.recording.tape import SPAN_NS, Tape, kept
 from gpuwatch.tui.session.live import LiveRecording, file_name
 from tests.tui.fake_run import FakeRun
 from tests.unit.recording.a_run import SETTINGS, START, a_run

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.tui.model.observations import Delivered
-from gpuwatch.tui.model.rounding import kept
-from gpuwatch.tui.model.view_state import ViewState
+from gpuwatch.tui.model.provider import ViewState
 from gpuwatch.tui.recording.format import Entry, Looked
+from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.screens.time_travel import TimeNavigation
 from gpuwatch.tui.session.replay import SLICE_NS, Played, ReplayProvider
 from gpuwatch.tui.verdict.engine import Engine

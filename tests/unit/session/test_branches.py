@@ -2,7 +2,7 @@
 
 from gpuwatch.tui.model.observations import StacksSeen
 from gpuwatch.tui.model.stack_trees import Branch, Merged
-from gpuwatch.tui.session.stack_tree import branches_of
+from gpuwatch.tui.session.stacks import branches_of
 from gpuwatch.tui.session.stacks_by_gpu_state import stacks_of, threads_of
 from tests.unit.sources.test_stacks import chunk
 

@@ -1,7 +1,7 @@
 """Where the steps began."""
 
 from gpuwatch.tui.session.steps import HELD, EdgeStore
-from gpuwatch.tui.timeseries.step_edges import NO_STEPS, StepEdges
+from gpuwatch.tui.timeseries.series import NO_STEPS, StepEdges
 from tests.unit.session.making import MS, steps
 
 

@@ -11,7 +11,7 @@ READING = GpuMemory(S, 10, 0, 0, 0, 0, 0, 0, None, 3, 0)
 
 
 def told(store: EventStore, t_s: int, retries: int, ooms: int = 0, device: int = 0) -> None:
-    store.allocator_told(
+    store.allocator_reported(
         structs.replace(
             READING, t_ns=t_s * S, step=10 * t_s, device=device, retries=retries, ooms=ooms
         )
@@ -43,8 +43,8 @@ def test_an_allocator_that_had_to_empty_its_cache_is_told_once() -> None:
 def test_every_event_has_a_kind() -> None:
     store = EventStore()
     store.step_ended(step(4, 5, checkpoint_ms=1, evaluation_ms=2))
-    store.loader_told(S, 4, loader())
-    store.loader_told(2 * S, 5, loader(worker_pids=(21, 22), iterations=2))
+    store.loader_reported(S, 4, loader())
+    store.loader_reported(2 * S, 5, loader(worker_pids=(21, 22), iterations=2))
     assert [event.kind for event in store.newest()] == ["checkpoint", "evaluation", "workers"]
 
 

@@ -43,19 +43,19 @@ def test_moments_of_steps() -> None:
 
 def test_epochs_are_when_a_training_loader_begins_again() -> None:
     store = RunEventStore()
-    store.loader_told(0, loader())
-    store.loader_told(50, loader(batch_bytes=1_000))
-    store.loader_told(100, loader(iterations=2))
-    store.loader_told(100, loader(key=2))
-    store.loader_told(101, loader(key=2, evaluation=True))
-    store.loader_told(200, loader(iterations=3, worker_pids=(21, 22)))
+    store.loader_reported(0, loader())
+    store.loader_reported(50, loader(batch_bytes=1_000))
+    store.loader_reported(100, loader(iterations=2))
+    store.loader_reported(100, loader(key=2))
+    store.loader_reported(101, loader(key=2, evaluation=True))
+    store.loader_reported(200, loader(iterations=3, worker_pids=(21, 22)))
     assert store.all() == (RunEvent(100, "epoch"), RunEvent(200, "epoch"), RunEvent(200, "workers"))
 
 
 def test_a_loader_made_anew_each_epoch_begins_one() -> None:
     store = RunEventStore()
     for epoch in range(3):
-        store.loader_told(100 * epoch, loader(key=epoch + 1))
+        store.loader_reported(100 * epoch, loader(key=epoch + 1))
     assert [moment.step for moment in store.all()] == [100, 200]
 
 

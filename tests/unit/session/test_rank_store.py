@@ -6,7 +6,7 @@ import pytest
 
 from gpuwatch.probe.wire import marks, page
 from gpuwatch.tui.model.observations import Greeted, RanksSeen, RankUse
-from gpuwatch.tui.model.rounding import kept
+from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import RankStore
 from tests.unit.session.making import HELLO, MS, S, judged, session
 
@@ -48,7 +48,7 @@ def test_means_are_over_the_last_ten_seconds() -> None:
     assert (first.is_target, second.is_target, store.world_size) == (True, False, 4)
     assert first.step_ms == 100
     assert first.data_share == pytest.approx(0.2)
-    assert first.own_ms == pytest.approx(50)
+    assert first.backward_share == pytest.approx(0.5)
     assert second.step_ms == 300
     assert second.data_share == pytest.approx(2 / 3)
     assert second.open_phase == "forward"
@@ -67,7 +67,7 @@ def test_without_a_step_nothing_is_known_and_nothing_is_zero() -> None:
     store = RankStore(PID)
     store.seen(seen(1, use(0, 1, counted=0, wall_ns=0, data_ns=0, backward_ns=0)))
     rank = store.ranks[0]
-    assert (rank.step_ms, rank.data_share, rank.own_ms) == (None, None, None)
+    assert (rank.step_ms, rank.data_share, rank.backward_share) == (None, None, None)
     assert len(rank.active.levels[0]) == 0
 
 

@@ -30,23 +30,23 @@ def chunk(t_ns: int, *stacks: tuple[tuple[str, ...], int]) -> StacksSeen:
 def test_the_way_is_the_users_frames_and_the_innermost_that_they_call() -> None:
     store = StackStore()
     store.seen(chunk(S, (HANG, 20)))
-    assert store.main_way(2 * S) == (*HANG[:3], HANG[5], HANG[6])
-    assert store.main_frame(2 * S) == HANG[6]
+    assert store.where(2 * S, None).way == (*HANG[:3], HANG[5], HANG[6])
+    assert store.where(2 * S, None).frame == HANG[6]
 
 
 def test_deep_code_of_the_users_is_cut_at_its_outer_end() -> None:
     deep = tuple(f"f{depth} (model.py:{depth})" for depth in range(9))
     store = StackStore()
     store.seen(chunk(S, ((*deep, "linear (torch/nn/functional.py:9)"), 20)))
-    assert store.main_way(2 * S) == (*deep[-3:], "linear (torch/nn/functional.py:9)")
+    assert store.where(2 * S, None).way == (*deep[-3:], "linear (torch/nn/functional.py:9)")
 
 
 def test_it_is_the_stack_that_was_seen_most_and_lately() -> None:
     store = StackStore()
-    assert store.main_way(S) == ()
+    assert store.where(S, None).way == ()
     store.seen(chunk(S, (("a (x.py:1)",), 3), (("b (x.py:2)",), 9)))
-    assert store.main_way(2 * S) == ("b (x.py:2)",)
-    assert store.main_way(60 * S) == (), "nobody knows where it is now"
+    assert store.where(2 * S, None).way == ("b (x.py:2)",)
+    assert store.where(60 * S, None).way == (), "nobody knows where it is now"
 
 
 def worker(pid: int, count: int, *frames: str) -> StackCount:

@@ -81,7 +81,7 @@ def test_without_a_gpu(
     snapshot = said(chunks(shares, 24), workers=workers)
     assert kinds(snapshot) == expected
     assert snapshot.verdict.confidence <= 0.75
-    assert snapshot.verdict.confidence_word != "high"
+    assert snapshot.verdict.confidence < 0.8
     assert snapshot.verdict.since_step is None
 
 

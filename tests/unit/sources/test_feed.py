@@ -12,7 +12,7 @@ from gpuwatch.probe.identity import identify
 from gpuwatch.probe.peers import PEER_TIMEOUT_NS
 from gpuwatch.probe.wire.messages import Hello, Subscribe, decode_request
 from gpuwatch.tui.model.observations import Missing
-from gpuwatch.tui.sources.feed import FORGOTTEN_NS, LOOK_NS, WATCHING_NS, FeedSource
+from gpuwatch.tui.sources.feed import CHECK_NS, FORGOTTEN_NS, WATCHING_NS, FeedSource
 
 LIMIT_MS = 10_000
 
@@ -58,18 +58,18 @@ def test_a_directory_that_is_missing_is_looked_at_again_before_anything_connects
         feed = FeedSource(Hello(**asdict(identify(f"ipc://{folder}/1.sock", None))))
         feed.open()
         assert feed.poll(0) == []
-        _, missing = feed.poll(LOOK_NS)
+        _, missing = feed.poll(CHECK_NS)
         assert isinstance(missing, Missing)
         assert missing.reason == "the directory of the probe's socket is not there"
         elsewhere.rename(folder)
-        (refused,) = feed.poll(2 * LOOK_NS)
+        (refused,) = feed.poll(2 * CHECK_NS)
         assert isinstance(refused, Missing)
         assert refused.reason == f"{folder} cannot be trusted"
         assert f"of user {os.getuid()} that nobody else can enter. Remove it" in refused.fix
-        assert feed.poll(3 * LOOK_NS) == [], "told once"
+        assert feed.poll(3 * CHECK_NS) == [], "told once"
         assert not socket.poll(100), "nobody connects"
         folder.chmod(0o700)
-        assert feed.poll(4 * LOOK_NS) == []
-        feed.poll(4 * LOOK_NS + 1)
+        assert feed.poll(4 * CHECK_NS) == []
+        feed.poll(4 * CHECK_NS + 1)
         assert socket.poll(LIMIT_MS)
         feed.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.tui.discovery.process_kind import has_opened_driver, visible
+from gpuwatch.tui.discovery.command_lines import has_opened_driver, visible
 from gpuwatch.tui.model.observations import GpusSeen, Missing
 from gpuwatch.tui.sources import nvml
 from gpuwatch.tui.sources.nvml import NvmlSource

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuwatch.tui.verdict.memory.batch_room import batch_room, larger_batch
+from gpuwatch.tui.verdict.memory.trends import batch_room, larger_batch
 from gpuwatch.tui.verdict.notes.training import memory_full
 from tests.unit.verdict.advice_runs import device_memory, launching
 from tests.unit.verdict.windows import GIB, loader

@@ -7,6 +7,7 @@ import pytest
 
 from gpuwatch.probe.wire.messages import Settings
 from gpuwatch.tui.verdict.findings import Note
+from gpuwatch.tui.verdict.notes import NOTES, NoteRule
 from gpuwatch.tui.verdict.notes.data import (
     blocking_copies,
     inline_loading,
@@ -14,7 +15,6 @@ from gpuwatch.tui.verdict.notes.data import (
     pinned_short,
     restarted_workers,
 )
-from gpuwatch.tui.verdict.notes.table import NOTES, NoteRule
 from gpuwatch.tui.verdict.notes.training import (
     anomaly,
     deterministic,

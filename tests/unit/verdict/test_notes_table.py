@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from gpuwatch.probe.wire.messages import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Note
+from gpuwatch.tui.verdict.notes import NOTES, NoteReporter
 from gpuwatch.tui.verdict.notes.data import inline_loading
-from gpuwatch.tui.verdict.notes.table import NOTES, NoteReporter
 from gpuwatch.tui.verdict.notes.training import one_thread
 from gpuwatch.tui.verdict.rules.healthy import healthy
 from gpuwatch.tui.verdict.rules.input import input_bound

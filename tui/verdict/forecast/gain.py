@@ -18,14 +18,7 @@ from ..findings import Finding, Kind
 from ..gpu_clock import copies, idle_of, unmeasured
 from ..loader import loader_floor, often_late
 from ..pauses import Pauses
-from ..thresholds.hysteresis import (
-    CONTRIBUTOR,
-    ENTER_SHARE,
-    FUSED_LEFT,
-    JOINT,
-    LEAST_LEFT,
-    REPLAY_WITHIN,
-)
+from ..thresholds import hysteresis as limits
 from ..window import FrameShare, RunFacts, StepWindow
 from .measured import replay_of
 from .replay import ISSUING, Removal, StepReplay, replay
@@ -54,7 +47,7 @@ def _host(_: StepWindow, __: StepReplay) -> Removal:
 def _optimizer(window: StepWindow, _: StepReplay) -> Removal:
     """All of it, or what a fused one leaves of a loop over the parameters."""
     looped = any(map(steps_one_by_one, main_places(window)))
-    return _without("optimizer", FUSED_LEFT if looped else 0.0)
+    return _without("optimizer", limits.FUSED_LEFT if looped else 0.0)
 
 
 def _launch(window: StepWindow, record: StepReplay) -> Removal:
@@ -70,7 +63,7 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
 def _sync(window: StepWindow, record: StepReplay) -> Removal:
     """The host never waits for the GPU. Lines that copy wait for it too: those are the copies'."""
     moved = copies(window)
-    copying = moved is not None and moved.share >= CONTRIBUTOR
+    copying = moved is not None and moved.share >= limits.CONTRIBUTOR
 
     def waits(place: FrameShare) -> bool:
         return waits_for_gpu(place) and not (copying and copies_to_gpu(place))
@@ -166,9 +159,9 @@ class Replayed:
             if removal is None:
                 return None
             removed = removed.joined(removal)
-        least = LEAST_LEFT if "input" in kinds else loader_floor(self.window)
+        least = limits.LEAST_LEFT if "input" in kinds else loader_floor(self.window)
         then = removed.of(self.record.at_best() if at_best else self.record)
-        return min(1.0, max(LEAST_LEFT, least, replay(then) / self.now_ns))
+        return min(1.0, max(limits.LEAST_LEFT, least, replay(then) / self.now_ns))
 
 
 @lru_cache(maxsize=4)
@@ -179,7 +172,7 @@ def replayed(window: StepWindow) -> Replayed | None:
     if record is None:
         return None
     now_ns = replay(record)
-    if abs(now_ns / record.step_ns - 1) > REPLAY_WITHIN:
+    if abs(now_ns / record.step_ns - 1) > limits.REPLAY_WITHIN:
         return None
     return Replayed(window, record, now_ns)
 
@@ -220,10 +213,7 @@ def gain_on_the_host(window: StepWindow, share: float, frees_cores: bool = False
         lack = starved(window)
         own = 0.0 if lack is None else lack.share - lack.by_quota - (lack.by_others or 0.0)
         least, left = 0.0, left * (1.0 - own)
-    return Gain(1.0 / min(1.0, max(LEAST_LEFT, least, left)), "estimate")
-
-
-# Causes that hide each other: removing any one of them gives what removing both would.
+    return Gain(1.0 / min(1.0, max(limits.LEAST_LEFT, least, left)), "estimate")
 
 
 def either_of(top: Finding, others: Sequence[Finding], window: RunFacts) -> tuple[Kind, ...]:
@@ -240,7 +230,7 @@ def either_of(top: Finding, others: Sequence[Finding], window: RunFacts) -> tupl
         if theirs is None or both is None:
             continue
         joint = 1.0 - both
-        if joint > ENTER_SHARE and 1.0 - max(alone, theirs) >= JOINT * joint:
+        if joint > limits.ENTER_SHARE and 1.0 - max(alone, theirs) >= limits.JOINT * joint:
             found.append(other.kind)
     return tuple(found)
 

@@ -6,7 +6,7 @@ from ....probe.wire.messages import GpuStep, Step
 from ..code_places import copies_to_gpu, main_places, share_where, waits_for_gpu
 from ..gpu_clock import keeps_up_ns, on_device, unmeasured
 from ..pauses import clinging_parts, startup_parts
-from ..thresholds.gpu import DRAM_FULL, FP32_FULL, LEAST_GPU_STEPS, SM_FULL, TENSOR_FULL
+from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import LEAST_LEFT, REPLAYED_ROWS
 from ..window import StepWindow
 from .replay import MeasuredSegment, StepReplay, segments_of, spans_of
@@ -22,7 +22,7 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     if device is None or device.abstains:
         return None
     rows = _paired(window)
-    if sum(device.count for _, device, _, _ in rows) < LEAST_GPU_STEPS:
+    if sum(device.count for _, device, _, _ in rows) < limits.LEAST_GPU_STEPS:
         return None
     spans = [spans_of(*row) for row in rows]
     counts = [device.count for _, device, _, _ in rows]
@@ -122,23 +122,20 @@ def _tier(span: MeasuredSegment, keeps_up_ns: float) -> int | None:
     return 1 if span.after_ns <= keeps_up_ns or span.drop_ns > keeps_up_ns else None
 
 
-# What a busy GPU's own work would take otherwise, from its counters and measured peaks.
-
-
 def on_tensor_cores(fp32: float, dram: float, sm: float, ratio: float) -> float:
     """Time that is left when products run `ratio` times as fast as in fp32.
 
     One after the other: the products at the new peak, every byte at memory's peak, and the
     multiprocessors' pauses between kernels, which no number format shortens.
     """
-    products = min(1.0, fp32 / FP32_FULL)
-    between = max(0.0, 1.0 - sm / SM_FULL)
+    products = min(1.0, fp32 / limits.FP32_FULL)
+    between = max(0.0, 1.0 - sm / limits.SM_FULL)
     return min(1.0, products / ratio + moving(dram) + between)
 
 
 def moving(dram: float) -> float:
     """Time that memory traffic takes at the rate of a pure copy."""
-    return min(1.0, dram / DRAM_FULL)
+    return min(1.0, dram / limits.DRAM_FULL)
 
 
 def fused(dram: float, saved: float) -> float:
@@ -148,5 +145,5 @@ def fused(dram: float, saved: float) -> float:
 
 def filled(tensor: float, fp32: float, dram: float) -> float:
     """The least time in which a device without idle units does the same: its busiest unit's."""
-    busiest = max(tensor / TENSOR_FULL, fp32 / FP32_FULL, moving(dram))
+    busiest = max(tensor / limits.TENSOR_FULL, fp32 / limits.FP32_FULL, moving(dram))
     return min(1.0, busiest)

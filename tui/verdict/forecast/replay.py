@@ -219,9 +219,6 @@ def _play(record: StepReplay, lag_ns: float) -> tuple[float, float]:
     return total, device - host
 
 
-# Measured spans as segments to replay: what the host did itself, and where it waited.
-
-
 def segments_of(
     row: Sequence[MeasuredSegment],
     worked: Sequence[float],

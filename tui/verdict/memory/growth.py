@@ -9,42 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from ..statistics import Slope, mann_kendall, theil_sen
-from ..thresholds.memory import (
-    COARSE,
-    COARSE_STEPS,
-    DROP,
-    DROP_BLOCKS,
-    EARLY_RISE,
-    EARLY_STEPS,
-    EPOCH_FLOORS,
-    EVEN_BENDS,
-    FLOOR_RISES,
-    FLOOR_STEPS,
-    LEAK_BENDS,
-    LEAK_EVEN,
-    LEAK_JUMP,
-    LEAK_LEAST_BLOCKS,
-    LEAK_STEPS,
-    LEAK_Z,
-    LEAST_BLOCKS,
-    MEMORY_BENDS,
-    MEMORY_BLOCK_STEPS,
-    MEMORY_BLOCKS,
-    MEMORY_FALL,
-    MEMORY_JUMP,
-    MEMORY_LEAST_RISE,
-    MEMORY_RISING,
-    MEMORY_STEPS,
-    MEMORY_Z,
-    ONSET_BEFORE,
-    ONSET_BLOCKS,
-    ONSET_MOST,
-    SPACING_POINTS,
-    SPARE_BLOCKS,
-)
+from ..thresholds import memory as limits
 from ..window import MemoryPoint, RunEvent
-
-# A memory series in blocks of steps, each represented by its lowest point.
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +42,7 @@ class Blocks:
 
 def spacing(points: Sequence[MemoryPoint]) -> int:
     """Steps from one of the newest points to the next, rounded up."""
-    few = points[-SPACING_POINTS:]
+    few = points[-limits.SPACING_POINTS :]
     if len(few) < 2:
         return 1
     return max(1, -(-(few[-1].step - few[0].step) // (len(few) - 1)))
@@ -97,9 +63,6 @@ def in_blocks(points: Sequence[MemoryPoint], size: int, count: int) -> Blocks:
     return Blocks(size, tuple(reversed(lows.values())), max(lows) >= count - 2)
 
 
-# Memory that grows and is given back: lists cleared each epoch, caches that are emptied.
-
-
 def gives_back(
     points: Sequence[MemoryPoint], size: int, slope: float, epochs: Sequence[int]
 ) -> bool:
@@ -117,14 +80,14 @@ def _floors_stay(
     """
     begins: list[int] = []
     for begin in (*reversed(epochs), points[0].step):
-        if not begins or begins[-1] - begin >= FLOOR_STEPS:
+        if not begins or begins[-1] - begin >= limits.FLOOR_STEPS:
             begins.append(begin)
-    floors = [_floor(points, begin, size) for begin in begins[:EPOCH_FLOORS]]
-    if len(floors) < EPOCH_FLOORS or floors[0] is None or floors[-1] is None:
+    floors = [_floor(points, begin, size) for begin in begins[: limits.EPOCH_FLOORS]]
+    if len(floors) < limits.EPOCH_FLOORS or floors[0] is None or floors[-1] is None:
         return False
     last, first = floors[0], floors[-1]
     expected = slope * (last.step - first.step)
-    return last.bytes - first.bytes < FLOOR_RISES * expected
+    return last.bytes - first.bytes < limits.FLOOR_RISES * expected
 
 
 def _floor(points: Sequence[MemoryPoint], begin: int, size: int) -> MemoryPoint | None:
@@ -135,14 +98,14 @@ def _floor(points: Sequence[MemoryPoint], begin: int, size: int) -> MemoryPoint 
 
 def _below_ceiling(points: Sequence[MemoryPoint], size: int) -> bool:
     """It fell before, and is not above the height that it fell from."""
-    lows = in_blocks(points, size, DROP_BLOCKS).bytes
+    lows = in_blocks(points, size, limits.DROP_BLOCKS).bytes
     ceiling = height = floor = 0
     for low in lows:
-        if height - low >= max(MEMORY_LEAST_RISE, DROP * (height - floor)):
+        if height - low >= max(limits.MEMORY_LEAST_RISE, limits.DROP * (height - floor)):
             ceiling, height, floor = max(ceiling, height), low, low
         height = max(height, low)
         floor = min(floor, low) if floor else low
-    return ceiling > 0 and lows[-1] < ceiling + MEMORY_LEAST_RISE
+    return ceiling > 0 and lows[-1] < ceiling + limits.MEMORY_LEAST_RISE
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,24 +124,24 @@ class Growth:
     @property
     def even(self) -> bool:
         """The second half rises about as fast as the first."""
-        return _bends(self.blocks) >= EVEN_BENDS
+        return _bends(self.blocks) >= limits.EVEN_BENDS
 
 
 def growth(
     points: Sequence[MemoryPoint],
     epochs: Sequence[int] = (),
-    least_size: int = MEMORY_BLOCK_STEPS,
+    least_size: int = limits.MEMORY_BLOCK_STEPS,
 ) -> Growth | None:
     """The trend of the newest points, oldest first; None without one.
 
     `epochs` are the steps at which a training loader began again; `least_size` is that of a block.
     """
-    if len(points) < LEAST_BLOCKS:
+    if len(points) < limits.LEAST_BLOCKS:
         return None
     size = max(least_size, spacing(points))
     blocks = _growing(points, size)
-    if blocks is None and least_size == MEMORY_BLOCK_STEPS:
-        coarse = max(COARSE_STEPS, COARSE * size)
+    if blocks is None and least_size == limits.MEMORY_BLOCK_STEPS:
+        coarse = max(limits.COARSE_STEPS, limits.COARSE * size)
         blocks = _growing(points, coarse) or _early(points)
     slope = theil_sen(blocks.steps, blocks.bytes) if blocks else None
     if blocks is None or slope is None or slope.middle <= 0:
@@ -191,10 +154,10 @@ def growth(
 def _growing(points: Sequence[MemoryPoint], size: int) -> Blocks | None:
     """The newest blocks of a size, where they grow."""
     # Blocks as long as points lie apart have now and then none: points come by time.
-    spare = SPARE_BLOCKS if size < 2 * spacing(points) else 0
-    count = max(LEAST_BLOCKS + spare, -(-MEMORY_STEPS // size))
+    spare = limits.SPARE_BLOCKS if size < 2 * spacing(points) else 0
+    count = max(limits.LEAST_BLOCKS + spare, -(-limits.MEMORY_STEPS // size))
     blocks = in_blocks(points, size, count)
-    if blocks.whole and _grows(blocks, MEMORY_LEAST_RISE, MEMORY_BENDS):
+    if blocks.whole and _grows(blocks, limits.MEMORY_LEAST_RISE, limits.MEMORY_BENDS):
         return blocks
     return None
 
@@ -207,23 +170,23 @@ def _early(points: Sequence[MemoryPoint]) -> Blocks | None:
         if other.step < one.step:
             oldest = other.step
     known, apart = newest - oldest, spacing(points)
-    if not EARLY_STEPS <= known < max(MEMORY_STEPS, apart * LEAST_BLOCKS):
+    if not limits.EARLY_STEPS <= known < max(limits.MEMORY_STEPS, apart * limits.LEAST_BLOCKS):
         return None
-    blocks = in_blocks(points, max(apart, known // MEMORY_BLOCKS + 1), MEMORY_BLOCKS)
-    grows = _grows(blocks, EARLY_RISE, EVEN_BENDS)
+    blocks = in_blocks(points, max(apart, known // limits.MEMORY_BLOCKS + 1), limits.MEMORY_BLOCKS)
+    grows = _grows(blocks, limits.EARLY_RISE, limits.EVEN_BENDS)
     return Blocks(blocks.size, blocks.lows, whole=False) if grows else None
 
 
 def _grows(blocks: Blocks, least_rise: int, bends: float) -> bool:
-    if len(blocks.lows) < LEAST_BLOCKS or blocks.rise_bytes < least_rise:
+    if len(blocks.lows) < limits.LEAST_BLOCKS or blocks.rise_bytes < least_rise:
         return False
     steps_up = [after - before for before, after in pairwise(blocks.bytes)]
-    falls = MEMORY_FALL * blocks.rise_bytes / len(steps_up)
-    if sum(step > -falls for step in steps_up) < MEMORY_RISING * len(steps_up):
+    falls = limits.MEMORY_FALL * blocks.rise_bytes / len(steps_up)
+    if sum(step > -falls for step in steps_up) < limits.MEMORY_RISING * len(steps_up):
         return False
-    if max(steps_up) >= MEMORY_JUMP * blocks.rise_bytes:
+    if max(steps_up) >= limits.MEMORY_JUMP * blocks.rise_bytes:
         return False
-    return _bends(blocks) >= bends and mann_kendall(blocks.bytes) >= MEMORY_Z
+    return _bends(blocks) >= bends and mann_kendall(blocks.bytes) >= limits.MEMORY_Z
 
 
 def _bends(blocks: Blocks) -> float:
@@ -236,21 +199,18 @@ def _bends(blocks: Blocks) -> float:
 
 def _went_on(points: Sequence[MemoryPoint], size: int, slope: float) -> bool:
     """Growth at the same pace over four times the span."""
-    count = max(LEAK_LEAST_BLOCKS, -(-LEAK_STEPS // size))
+    count = max(limits.LEAK_LEAST_BLOCKS, -(-limits.LEAK_STEPS // size))
     blocks = in_blocks(points, size, count)
-    if not blocks.whole or mann_kendall(blocks.bytes) < LEAK_Z:
+    if not blocks.whole or mann_kendall(blocks.bytes) < limits.LEAK_Z:
         return False
-    if _bends(blocks) < LEAK_BENDS:
+    if _bends(blocks) < limits.LEAK_BENDS:
         return False
     jump = max(after - before for before, after in pairwise(blocks.bytes))
-    if blocks.rise_bytes <= 0 or jump >= LEAK_JUMP * blocks.rise_bytes:
+    if blocks.rise_bytes <= 0 or jump >= limits.LEAK_JUMP * blocks.rise_bytes:
         return False
     whole = theil_sen(blocks.steps, blocks.bytes)
-    low, high = LEAK_EVEN
+    low, high = limits.LEAK_EVEN
     return whole is not None and whole.middle > 0 and low <= slope / whole.middle <= high
-
-
-# The step at which memory began to grow, and what happened there.
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,22 +232,22 @@ def onset(
     lowest where they change. A single jump counts as twice the growth's pace at most.
     """
     size = grown.blocks.size
-    lows = in_blocks(points, size, DROP_BLOCKS).lows
-    most = ONSET_MOST * grown.slope.middle
+    lows = in_blocks(points, size, limits.DROP_BLOCKS).lows
+    most = limits.ONSET_MOST * grown.slope.middle
     paces = [
         max(-most, min(most, (after.bytes - before.bytes) / (after.step - before.step)))
         for before, after in pairwise(lows)
         if after.step > before.step
     ]
-    if len(paces) != len(lows) - 1 or len(paces) < 2 * ONSET_BLOCKS:
+    if len(paces) != len(lows) - 1 or len(paces) < 2 * limits.ONSET_BLOCKS:
         return None
     mean = sum(paces) / len(paces)
     sums = list(accumulate(pace - mean for pace in paces))
     before = min(range(len(sums)), key=sums.__getitem__) + 1
-    if before < ONSET_BLOCKS or before > len(paces) - ONSET_BLOCKS:
+    if before < limits.ONSET_BLOCKS or before > len(paces) - limits.ONSET_BLOCKS:
         return None
     after_pace = sum(paces[before:]) / (len(paces) - before)
-    if sum(paces[:before]) / before >= ONSET_BEFORE * after_pace:
+    if sum(paces[:before]) / before >= limits.ONSET_BEFORE * after_pace:
         return None
     return Onset(lows[before].step, _nearest(lows[before].step, size, moments))
 

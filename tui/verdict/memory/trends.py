@@ -1,24 +1,18 @@
-"""The three memories that may grow: the device's, the training process's, its workers'."""
+"""The three memories that may grow (the device's, the process's, its workers'), and batch room."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, isfinite
+from math import floor, inf, isfinite
 from statistics import median, median_low
 from typing import Literal
 
 from ....probe.wire.messages import GpuMemory
 from ..findings import EvidenceSource, Finding
-from ..format import rough_duration
+from ..format import percent, rough_duration, size
 from ..statistics import Slope
-from ..thresholds.memory import (
-    AT_ONCE_HOURS,
-    LEAST_BLOCKS,
-    MEMORY_BLOCKS,
-    URGENT_HOURS,
-    URGENT_SPANS,
-    URGENT_STEPS,
-)
+from ..thresholds import memory as limits
+from ..thresholds.gpu import MEMORY_FULL, MOST_TIMES_LARGER
 from ..window import MemoryPoint, MemoryUnit, RunEvent, RunFacts, Window
 from .growth import Growth, growth
 
@@ -83,15 +77,12 @@ def trend(place: MemoryPlace, moments: tuple[RunEvent, ...]) -> Growth | None:
         return found
     for kind in ("epoch", "evaluation", "checkpoint"):
         steps = [moment.step for moment in moments if moment.kind == kind]
-        lengths = [after - before for before, after in pairwise(steps[-MEMORY_BLOCKS:])]
-        if len(lengths) >= LEAST_BLOCKS - 1:
+        lengths = [after - before for before, after in pairwise(steps[-limits.MEMORY_BLOCKS :])]
+        if len(lengths) >= limits.LEAST_BLOCKS - 1:
             found = growth(place.points, (), median_low(lengths))
         if found is not None:
             return found
     return None
-
-
-# When memory that leaks will be full: steps, as a range.
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +98,18 @@ class Exhaustion:
     def urgent(self, grown: Growth) -> bool:
         """Near enough to report before the growth is confirmed, if it goes on evenly."""
         first, last = grown.blocks.lows[0].step, grown.blocks.lows[-1].step
-        within = min(URGENT_STEPS, URGENT_SPANS * (last - first))
+        within = min(limits.URGENT_STEPS, limits.URGENT_SPANS * (last - first))
         return self.earliest_steps <= within and grown.even and not grown.gives_back
 
     @property
     def within_a_day(self) -> bool:
         """Full within a day."""
-        return self.earliest_steps * self.step_hours <= URGENT_HOURS
+        return self.earliest_steps * self.step_hours <= limits.URGENT_HOURS
 
     @property
     def within_an_hour(self) -> bool:
         """Soon enough for the headline."""
-        return self.earliest_steps * self.step_hours <= AT_ONCE_HOURS
+        return self.earliest_steps * self.step_hours <= limits.AT_ONCE_HOURS
 
 
 def time_left(left: Exhaustion) -> str:
@@ -193,3 +184,61 @@ def line_of(grown: Growth) -> tuple[MemoryPoint, MemoryPoint]:
         for low in (lows[0], lows[-1])
     )
     return first, last
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRoom:
+    """The device's memory at the height of a step. Bytes."""
+
+    kept: int
+    """What stays from step to step: weights, optimizer state, gradients that are kept."""
+    activations: int
+    """What a step adds at its height: it grows with the batch."""
+    limit: int
+
+    @property
+    def full(self) -> float:
+        """Part of the memory that is taken at the height of a step, 0 to 1."""
+        return (self.kept + self.activations) / self.limit
+
+    @property
+    def times_larger(self) -> int:
+        """Whole times that the batch fits, short of memory that counts as full; a power of two."""
+        if self.activations <= 0:
+            return 1
+        fits = (MEMORY_FULL * self.limit - self.kept) / self.activations
+        return 1 << max(0, min(MOST_TIMES_LARGER, floor(fits)).bit_length() - 1)
+
+
+def batch_room(window: RunFacts) -> BatchRoom | None:
+    """None where the allocator's or the device's memory is unknown."""
+    limit = window.gpu_memory_limit_bytes
+    if not limit or not window.gpu_memory:
+        return None
+    newest = window.gpu_memory[-1]
+    return BatchRoom(newest.allocated, max(0, newest.peak_allocated - newest.allocated), limit)
+
+
+def larger_batch(window: RunFacts, why: str) -> str:
+    """ "batch_size 12 → 96 (…): `why`", as far as the memory allows."""
+    room = batch_room(window)
+    batch = window.loaders[0].batch_size if window.loaders else None
+    if room is None:
+        return f"a larger batch: {why}"
+    if room.full >= MEMORY_FULL or room.times_larger < 2:
+        return (
+            f"a larger batch, {why}: the GPU's memory is {percent(room.full)} full, activation "
+            "checkpointing (torch.utils.checkpoint) would make room"
+        )
+    times = room.times_larger
+    then = size(room.kept + times * room.activations)
+    fits = f"{then} of {size(room.limit)} of memory then"
+    if batch is None:
+        return f"a batch {times} times as large ({fits}): {why}"
+    larger = batch * times
+    return f"batch_size {batch} → {larger // 8 * 8 or larger} ({fits}): {why}"
+
+
+def to_eights(count: int) -> int:
+    """The next multiple of 8: tensor cores work on tiles of it."""
+    return -(-count // 8) * 8

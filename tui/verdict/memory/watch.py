@@ -20,8 +20,7 @@ from .trends import (
     trend,
 )
 
-FIRST: Final = ("leak", "fragmentation", "growth")
-"""The order of reports."""
+REPORT_ORDER: Final = ("leak", "fragmentation", "growth")
 
 _Series = Sequence[GpuMemory] | Sequence[MemoryPoint]
 _PlaceOf = Callable[[Window], MemoryPlace]
@@ -42,7 +41,7 @@ class MemoryWatch:
         found.append(self._process.update(window.memory, of_the_process, window))
         found.append(self._workers.update(window.worker_memory, of_workers, window))
         held = [finding for finding in found if finding is not None]
-        return tuple(sorted(held, key=lambda finding: FIRST.index(finding.sub or "growth")))
+        return tuple(sorted(held, key=lambda finding: REPORT_ORDER.index(finding.sub or "growth")))
 
     @property
     def trends(self) -> tuple[MemoryTrend, ...]:

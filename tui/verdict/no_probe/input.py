@@ -1,19 +1,55 @@
-"""The main thread is found waiting for data."""
+"""Input rules on stack samples, how samples are worded, and what the GPU hides of host time."""
 
 from typing import Final
 
 from ..code_places import worker_places
 from ..findings import Evidence, Finding
 from ..format import cores, percent
+from ..gpu_clock import counted_by, idle_of
 from ..loader import Feeding
+from ..rules.input import oversubscribed
 from ..rules.input_pattern import Explained, cheaper, gain, limited_by, named, storage
-from ..rules.input_workers import oversubscribed
 from ..scoring import cause
-from ..thresholds.causes import LEAST_STACKS, WORTH_DOING
+from ..statistics import Share
+from ..thresholds import causes as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..thresholds.no_probe import SAMPLED_RESTARTS, SAMPLED_SERIAL, SAMPLED_YOUNG_S
-from ..window import SampleWindow, WorkerUse
-from .samples import about, counted, gpu_exposed, idles
+from ..window import Sampled, SampleWindow, WorkerUse
+
+
+def knows_gpu(window: SampleWindow) -> bool:
+    """Whether GPU utilisation is known."""
+    return window.activity is not None and window.activity.busy is not None
+
+
+def gpu_exposed(window: SampleWindow, share: Share) -> Share:
+    """At most the part of the time in which the GPU had nothing to do: while it works, what the
+    host does costs nothing. Without a GPU, or a counter, all of it."""
+    if not window.gpu_present or not knows_gpu(window):
+        return share
+    idle = idle_of(window)
+    return Share(*(min(idle, part) for part in (share.mean, share.low, share.high)))
+
+
+def idles(window: SampleWindow) -> tuple[Evidence, ...]:
+    """The counter's word, where there is one."""
+    if not window.gpu_present or window.activity is None or not knows_gpu(window):
+        return ()
+    idle = idle_of(window)
+    text = f"the GPU is idle {percent(idle)} of the time"
+    return (Evidence(text, counted_by(window.activity), idle),)
+
+
+def about(share: float) -> str:
+    """ "~57%"."""
+    return percent(share) if 0 < share < 0.005 else f"~{percent(share)}"
+
+
+def counted(sampled: Sampled, share: Share, what: str) -> Evidence:
+    """ "57% of 190 samples (50% to 64%) wait for data"."""
+    text = f"{percent(share.mean)} of {sampled.samples} samples ({percent(share.low)} to "
+    text += f"{percent(share.high)}) {what}"
+    return Evidence(text, "py-spy", share.mean)
+
 
 STEP: Final = 1e9
 """Times are parts of a batch's, whatever that is."""
@@ -35,7 +71,7 @@ def input_bound(window: SampleWindow) -> Finding | None:
 def _explained(window: SampleWindow, share: float) -> Explained:
     """Who makes the batches, and what holds them up."""
     sampled = window.sampled
-    if sampled.serial >= SAMPLED_SERIAL * sampled.share("data").mean:
+    if sampled.serial >= limits.SAMPLED_SERIAL * sampled.share("data").mean:
         return _serial(window, share)
     if (found := _epoch_start(window.workers)) is not None:
         return found
@@ -67,16 +103,16 @@ def _serial(window: SampleWindow, share: float) -> Explained:
 
 def _epoch_start(use: WorkerUse | None) -> Explained | None:
     """All workers are young, and earlier ones have ended."""
-    if use is None or use.oldest_s > SAMPLED_YOUNG_S:
+    if use is None or use.oldest_s > limits.SAMPLED_YOUNG_S:
         return None
-    if use.gone < SAMPLED_RESTARTS * use.count:
+    if use.exited < limits.SAMPLED_RESTARTS * use.count:
         return None
-    text = f"{use.gone} workers came and went within a minute, {use.count} at a time"
+    text = f"{use.exited} workers came and went within a minute, {use.count} at a time"
     advice = (
         "persistent_workers=True: the workers are restarted for every epoch",
         "longer epochs: a sampler that repeats the data",
     )
-    return Explained("epoch-start", (Evidence(text, "proc", use.gone, "workers"),), advice)
+    return Explained("epoch-start", (Evidence(text, "proc", use.exited, "workers"),), advice)
 
 
 def _fed(window: SampleWindow, share: float) -> Feeding | None:
@@ -85,7 +121,7 @@ def _fed(window: SampleWindow, share: float) -> Feeding | None:
     if use is None:
         return None
     busy = None
-    if stacks is not None and stacks.worker_samples >= LEAST_STACKS:
+    if stacks is not None and stacks.worker_samples >= limits.LEAST_STACKS:
         idle = stacks.worker_idle_share
         busy = None if idle is None else 1 - idle
     main = (window.main_cpu_percent or 0.0) / 100 * STEP
@@ -117,7 +153,7 @@ def _by_workers(window: SampleWindow, fed: Feeding, busy: float) -> Explained:
     less = cheaper(places[0] if places else None)
     if plan is None or plan.workers <= workers:
         return Explained("cpu-bound", evidence, (less, "more workers will not help"))
-    if plan.batch_ns >= STEP * (1 - WORTH_DOING):
+    if plan.batch_ns >= STEP * (1 - limits.WORTH_DOING):
         return Explained("cpu-bound", evidence, (less, "more workers will hardly help"))
     more = f"num_workers {workers} → {plan.workers}, {gain(costs, plan.batch_ns)}"
     return Explained("workers", evidence, (more + limited_by(costs, plan.wanted), less))

@@ -6,16 +6,14 @@ from typing import Final
 
 from ..code_places import copies_to_gpu, main_places
 from ..findings import Note
-from ..format import mib, ms, percent
+from ..format import ms, percent, size
 from ..gpu_clock import on_device
 from ..loader import feeding
 from ..pauses import startup_parts, warm_recent
 from ..step_time import spent, wall_of
-from ..thresholds.causes import MOST_OF_IT, NOTE_MEMORY_LEFT, NOTE_SHARE, PAGEABLE_MB_S
+from ..thresholds import causes as limits
 from ..window import FrameShare, StepWindow
-from .costs import first_at, in_samples, sampled
-
-# Pinned batches that are copied without `non_blocking`.
+from .training import first_at, in_samples, sampled
 
 _WHOLE_CALL: Final = re.compile(r"\.(to|cuda)\((?P<given>[^()]*(\([^()]*\)[^()]*)*)\)")
 _NO_COPY: Final = re.compile(r"non_blocking|\*|dtype|float|half|double|int|long|bool|memory_format")
@@ -51,19 +49,16 @@ def inline_loading(window: StepWindow) -> Note | None:
     fed, total = feeding(window), spent(window.steps)
     plan = fed.plan() if fed is not None else None
     share = total.data_ns / max(1, total.wall_ns)
-    if fed is None or plan is None or share < NOTE_SHARE:
+    if fed is None or plan is None or share < limits.NOTE_SHARE:
         return None
     if loader.batch_device not in (None, "cpu"):
         return None
     cost = f"{ms(fed.wait_ns)} per batch, {percent(share)} of the time"
     device = on_device(window)
-    if device is not None and device.exposed_share < MOST_OF_IT:
+    if device is not None and device.exposed_share < limits.MOST_OF_IT:
         cost += ", hidden behind the GPU's work"
     text = f"num_workers 0 → {plan.workers}: the training thread loads every batch itself"
     return Note(text, cost, "hook")
-
-
-# Batches that go to a GPU from memory that is not pinned.
 
 
 def pageable_batches(window: StepWindow) -> Note | None:
@@ -75,17 +70,14 @@ def pageable_batches(window: StepWindow) -> Note | None:
         return None
     if loader.pinned is not False or loader.batch_bytes is None:
         return None
-    copy_ns = 1e3 * loader.batch_bytes / PAGEABLE_MB_S
-    if settings.parameter_device != "cuda" or copy_ns < NOTE_SHARE * batch_ns:
+    copy_ns = 1e3 * loader.batch_bytes / limits.PAGEABLE_MB_S
+    if settings.parameter_device != "cuda" or copy_ns < limits.NOTE_SHARE * batch_ns:
         return None
-    text = f"batches of {mib(loader.batch_bytes)} are copied from pageable memory: pin_memory=True"
+    text = f"batches of {size(loader.batch_bytes)} are copied from pageable memory: pin_memory=True"
     share = sampled(window, copies_to_gpu)
     if not share:
         return Note(text, None, "hook")
     return Note(text, f"{in_samples(share)} are on lines that copy", "py-spy")
-
-
-# Pinned memory while the machine is short of memory.
 
 
 def pinned_short(window: StepWindow) -> Note | None:
@@ -96,17 +88,14 @@ def pinned_short(window: StepWindow) -> Note | None:
     if loader is None or not loader.pinned or limit is None or held is None:
         return None
     left = limit - held
-    if left >= NOTE_MEMORY_LEFT * limit:
+    if left >= limits.NOTE_MEMORY_LEFT * limit:
         return None
     return Note(
         "host memory is short and batches are pinned: a smaller prefetch_factor, or "
         "pin_memory=False",
-        f"{mib(max(0, left))} left",
+        f"{size(max(0, left))} left",
         "proc",
     )
-
-
-# Workers that are started again for every epoch.
 
 
 def restarted_workers(window: StepWindow) -> Note | None:
@@ -117,7 +106,7 @@ def restarted_workers(window: StepWindow) -> Note | None:
     rows = warm_recent(window)
     starts = [part for part in startup_parts(replace(window, steps=rows)) if part > 0]
     share = sum(starts) / max(1, sum(map(wall_of, rows)))
-    if loader.iterations < 2 or share < NOTE_SHARE:
+    if loader.iterations < 2 or share < limits.NOTE_SHARE:
         return None
     each = ms(sum(starts) / len(starts))
     return Note(

@@ -1,15 +1,46 @@
-"""tf32 is off in a run that computes in fp32."""
+"""Notes on PyTorch's settings and the GPU's memory."""
 
-from ..code_places import empties_cache, file_of, main_places
-from ..findings import Note
-from ..format import cores, mib, percent
-from ..memory.batch_room import batch_room
-from ..thresholds.causes import IDLE_CORES, NOTE_FP32, NOTE_SHARE, NOTE_TENSORS, TF32_CAPABILITY
+from collections.abc import Callable, Iterable
+
+from ..code_places import empties_cache, file_of, main_places, share_where
+from ..findings import EvidenceSource, Note
+from ..format import cores, percent, size
+from ..gpu_clock import on_device
+from ..memory.trends import batch_room
+from ..step_time import wall_of
+from ..thresholds import causes as limits
 from ..thresholds.gpu import FP32_HEAVY, MEMORY_FULL
 from ..window import FrameShare, StepWindow
-from .costs import first_at, in_samples, phase_share, sampled
 
-# Anomaly detection was left on.
+
+def phase_share(window: StepWindow, phase: str) -> tuple[float, EvidenceSource]:
+    """Part of the steps' time that a phase takes, 0 to 1, and by whose clock."""
+    device = on_device(window)
+    if device is not None:
+        whole = sum(row.wall_ns for row in device.rows)
+        part = sum(getattr(row, f"{phase}_ns") for row in device.rows)
+        return part / max(1, whole), "event"
+    whole = sum(map(wall_of, window.steps))
+    return sum(getattr(row, f"{phase}_ns") for row in window.steps) / max(1, whole), "hook"
+
+
+def sampled(window: StepWindow, which: Callable[[FrameShare], bool]) -> float:
+    """Part of the training thread's samples in such places; 0 where that is too little."""
+    share = share_where(main_places(window), which)
+    return share if share >= limits.NOTE_SHARE else 0.0
+
+
+def in_samples(share: float) -> str:
+    """ "4% of main-thread samples"."""
+    return f"{percent(share)} of main-thread samples"
+
+
+def first_at(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) -> str:
+    """ " (train.py:31)", where the first such place is; "" where no line is named."""
+    found = next((place for place in places if which(place)), None)
+    frame = (found.caller or found.frame) if found is not None else ""
+    _, bracket, position = frame.rpartition("(")
+    return f" ({position}" if bracket else ""
 
 
 def anomaly(window: StepWindow) -> Note | None:
@@ -25,9 +56,6 @@ def anomaly(window: StepWindow) -> Note | None:
     )
 
 
-# Deterministic algorithms only.
-
-
 def deterministic(window: StepWindow) -> Note | None:
     """Some operations have slower kernels then, and fresh memory is filled. What that costs here,
     only a run without it would show."""
@@ -38,9 +66,6 @@ def deterministic(window: StepWindow) -> Note | None:
         None,
         "hook",
     )
-
-
-# `empty_cache` in the loop.
 
 
 def emptied_cache(window: StepWindow) -> Note | None:
@@ -54,9 +79,6 @@ def emptied_cache(window: StepWindow) -> Note | None:
     return Note(text, in_samples(share), "py-spy")
 
 
-# Gradients that are filled with zeros rather than dropped.
-
-
 def kept_gradients(window: StepWindow) -> Note | None:
     """Filling writes them, and the backward then reads, adds and writes again what it could have
     put there."""
@@ -65,11 +87,8 @@ def kept_gradients(window: StepWindow) -> Note | None:
         return None
     text = "gradients are zeroed, not dropped: zero_grad(set_to_none=True), the default"
     held = settings.parameter_bytes
-    cost = f"{mib(held)} are zeroed and added to in each step" if held else None
+    cost = f"{size(held)} are zeroed and added to in each step" if held else None
     return Note(text, cost, "hook")
-
-
-# A GPU whose memory is as good as full.
 
 
 def memory_full(window: StepWindow) -> Note | None:
@@ -80,16 +99,13 @@ def memory_full(window: StepWindow) -> Note | None:
     text = f"the GPU's memory is {percent(room.full)} full at the peak of a step: "
     if room.activations >= room.kept:
         text += "activation checkpointing (torch.utils.checkpoint) frees most of "
-        text += f"{mib(room.activations)}; half the batch with gradient accumulation half of it"
+        text += f"{size(room.activations)}; half the batch with gradient accumulation half of it"
     else:
-        text += f"{mib(room.kept)} are kept between steps: bf16 weights, an 8-bit or a sharded "
+        text += f"{size(room.kept)} are kept between steps: bf16 weights, an 8-bit or a sharded "
         text += "optimizer (FSDP)"
     retries = window.gpu_memory[-1].retries
     cost = f"{retries:,} allocations had to empty the cache first" if retries else None
     return Note(text, cost, "hook")
-
-
-# An optimizer set to update its tensors one by one.
 
 
 def one_by_one(window: StepWindow) -> Note | None:
@@ -98,16 +114,13 @@ def one_by_one(window: StepWindow) -> Note | None:
     settings = window.settings
     if settings is None or settings.foreach is not False or settings.fused:
         return None
-    many = (settings.parameters or 0) >= NOTE_TENSORS
+    many = (settings.parameters or 0) >= limits.NOTE_TENSORS
     if not many or settings.parameter_device != "cuda":
         return None
     share, source = phase_share(window, "optimizer")
     name = settings.optimizer or "the optimizer"
     text = f"{name}(foreach=False) updates {settings.parameters} tensors one by one: drop it"
     return Note(text, f"the optimizer takes {percent(share)} of each step", source)
-
-
-# One thread, on a machine with many cores that idle.
 
 
 def one_thread(window: StepWindow) -> Note | None:
@@ -117,7 +130,7 @@ def one_thread(window: StepWindow) -> Note | None:
         return None
     if window.cores is None or window.cores < 2 or machine is None:
         return None
-    if machine >= 100 * IDLE_CORES:
+    if machine >= 100 * limits.IDLE_CORES:
         return None
     idle = (1 - machine / 100) * window.cores
     return Note(
@@ -125,9 +138,6 @@ def one_thread(window: StepWindow) -> Note | None:
         f"{idle:.1f} of them are idle",
         "proc",
     )
-
-
-# A GradScaler that bfloat16 does not need.
 
 
 def scaler(window: StepWindow) -> Note | None:
@@ -139,7 +149,7 @@ def scaler(window: StepWindow) -> Note | None:
         return None
     if settings.autocast == "bfloat16" or settings.parameter_dtype == "bfloat16":
         text = "a GradScaler with bfloat16, which needs none: GradScaler(enabled=False)"
-    elif settings.autocast == "float16" and (settings.capability or 0) >= TF32_CAPABILITY:
+    elif settings.autocast == "float16" and (settings.capability or 0) >= limits.TF32_CAPABILITY:
         text = "autocast to float16 needs its GradScaler, torch.bfloat16 does without"
     else:
         return None
@@ -163,14 +173,14 @@ def tf32(window: StepWindow) -> Note | None:
         return None
     if settings.parameter_dtype != "float32" or settings.parameter_device != "cuda":
         return None
-    if (settings.capability or 0) < TF32_CAPABILITY:
+    if (settings.capability or 0) < limits.TF32_CAPABILITY:
         return None
     seen = settings.autocast == ""
     text = 'fp32 products without tensor cores: torch.set_float32_matmul_precision("high")'
     if activity is None or activity.fp32 is None or activity.tensor is None:
         return Note(text, None, "hook") if seen else None
-    least = NOTE_FP32 if seen else FP32_HEAVY
-    if activity.fp32 < 100 * least or activity.tensor >= 100 * NOTE_SHARE:
+    least = limits.NOTE_FP32 if seen else FP32_HEAVY
+    if activity.fp32 < 100 * least or activity.tensor >= 100 * limits.NOTE_SHARE:
         return None
     cost = f"fp32 units are at work {percent(activity.fp32 / 100)} of the time, "
     cost += f"tensor cores {percent(activity.tensor / 100)}"

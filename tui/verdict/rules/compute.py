@@ -10,36 +10,12 @@ from ..findings import Evidence, Finding, Kind
 from ..forecast.measured import filled, fused, on_tensor_cores
 from ..format import ms, percent, times
 from ..gpu_clock import OnDevice, counted_by, idle_of, on_device
-from ..memory.batch_room import larger_batch, to_eights
+from ..memory.trends import larger_batch, to_eights
 from ..scoring import severity_of, speedup_of, state
 from ..step_time import wall_of
-from ..thresholds.gpu import (
-    BF16_RATIO,
-    CAUGHT_UP_STEPS,
-    DRAM_FULL,
-    DRAM_HEAVY,
-    FP32_FULL,
-    FP32_HEAVY,
-    FUSION_SAVES,
-    GPU_BUSY,
-    HIDDEN_WORTH,
-    MISALIGNED_FP32,
-    MISALIGNED_SM,
-    MISALIGNED_TENSOR,
-    MISALIGNED_UNEXPLAINED,
-    SPINS,
-    TENSOR_ABSENT,
-    TENSOR_FULL,
-    TENSOR_HEALTHY,
-    TF32_RATIO,
-    UNDERFILLED_DRAM,
-    UNDERFILLED_SM,
-    UNDERFILLED_TENSOR,
-)
+from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE, WARNING_SHARE
 from ..window import GpuActivity, StepWindow
-
-# What a busy GPU is busy with: each kind of work, judged from the counters over the busy time.
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +46,7 @@ class Work:
 def work_of(activity: GpuActivity | None, settings: Settings | None = None) -> Work | None:
     """None where a counter is missing, or the GPU is idle too often for them to show what
     limits."""
-    if activity is None or activity.busy is None or activity.busy < 100 * GPU_BUSY:
+    if activity is None or activity.busy is None or activity.busy < 100 * limits.GPU_BUSY:
         return None
     if (
         activity.sm is None
@@ -98,14 +74,14 @@ def _uses_tensor_cores(settings: Settings | None) -> bool:
 
 def precision(work: Work) -> Finding | None:
     """Matrix products in fp32 while the tensor cores rest."""
-    if work.tensor >= TENSOR_ABSENT or work.fp32 < FP32_HEAVY:
+    if work.tensor >= limits.TENSOR_ABSENT or work.fp32 < limits.FP32_HEAVY:
         return None
     if work.on_tensor_cores:
         return None
-    products = min(1.0, work.fp32 / FP32_FULL) * work.busy
+    products = min(1.0, work.fp32 / limits.FP32_FULL) * work.busy
     tf32, bf16 = (
         work.busy * (1 - on_tensor_cores(work.fp32, work.dram, work.sm, ratio))
-        for ratio in (TF32_RATIO, BF16_RATIO)
+        for ratio in (limits.TF32_RATIO, limits.BF16_RATIO)
     )
     return _estimate(
         "compute",
@@ -123,9 +99,9 @@ def precision(work: Work) -> Finding | None:
 
 def bandwidth(work: Work) -> Finding | None:
     """The device's memory is the limit."""
-    if work.dram < DRAM_HEAVY or work.tensor >= 0.30:
+    if work.dram < limits.DRAM_HEAVY or work.tensor >= 0.30:
         return None
-    least, most = (work.busy * (1 - fused(work.dram, part)) for part in FUSION_SAVES)
+    least, most = (work.busy * (1 - fused(work.dram, part)) for part in limits.FUSION_SAVES)
     found = _estimate(
         "memory-bandwidth",
         None,
@@ -145,7 +121,7 @@ def bandwidth(work: Work) -> Finding | None:
 
 def saturated(work: Work) -> Finding | None:
     """Tensor cores as busy as large trainings get: nothing to fix."""
-    if work.tensor < TENSOR_HEALTHY:
+    if work.tensor < limits.TENSOR_HEALTHY:
         return None
     headline = f"the GPU is the limit and well used: tensor cores {percent(work.tensor)}"
     return state("compute", "saturated", "info", headline, work.evidence())
@@ -154,12 +130,12 @@ def saturated(work: Work) -> Finding | None:
 def underfilled(work: Work) -> Finding | None:
     """Kernels run all the time, and none of them fills the device. One under which no unit works
     at all waits: a collective spins until the last rank is there."""
-    if max(work.tensor, work.fp32, work.dram) < SPINS:
+    if max(work.tensor, work.fp32, work.dram) < limits.SPINS:
         return None
     if (
-        work.sm >= UNDERFILLED_SM
-        or work.dram >= UNDERFILLED_DRAM
-        or work.tensor >= UNDERFILLED_TENSOR
+        work.sm >= limits.UNDERFILLED_SM
+        or work.dram >= limits.UNDERFILLED_DRAM
+        or work.tensor >= limits.UNDERFILLED_TENSOR
     ):
         return None
     empty = (1 - work.sm) * work.busy
@@ -184,14 +160,14 @@ def misaligned(work: Work) -> Finding | None:
     with little for the memory and the fp32 units to do: products whose sizes they cannot take
     whole: misaligned shapes, small tiles. What tensor cores and memory do
     would take so much of the time at their full rates; the rest is slow products."""
-    if not TENSOR_ABSENT <= work.tensor < MISALIGNED_TENSOR:
+    if not limits.TENSOR_ABSENT <= work.tensor < limits.MISALIGNED_TENSOR:
         return None
-    if work.sm < MISALIGNED_SM or work.fp32 >= MISALIGNED_FP32:
+    if work.sm < limits.MISALIGNED_SM or work.fp32 >= limits.MISALIGNED_FP32:
         return None
-    explained = work.tensor / TENSOR_FULL + work.dram / DRAM_FULL
-    if work.sm - explained < MISALIGNED_UNEXPLAINED:
+    explained = work.tensor / limits.TENSOR_FULL + work.dram / limits.DRAM_FULL
+    if work.sm - explained < limits.MISALIGNED_UNEXPLAINED:
         return None
-    saved = (1 - work.tensor / TENSOR_HEALTHY) * work.busy
+    saved = (1 - work.tensor / limits.TENSOR_HEALTHY) * work.busy
     found = _estimate(
         "compute",
         "misaligned",
@@ -248,9 +224,6 @@ def _estimate(
     )
 
 
-# What to do about a GPU that is the limit, with this run's own lines and figures.
-
-
 def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
     """The finding's advice, made concrete where the window knows more than the counters."""
     if found.sub == "underfilled":
@@ -288,7 +261,7 @@ def compute(window: StepWindow) -> Finding | None:
         headline = f"no host cause above {least}: the GPU or kernel launches are the limit"
         return state("compute", None, "info", headline, (_issued(window), *evidence))
     headline = f"the GPU is the limit: nothing else takes {least} of a step"
-    if idle_of(window) >= 1 - GPU_BUSY:
+    if idle_of(window) >= 1 - limits.GPU_BUSY:
         headline = f"the GPU is busy {percent(1 - idle_of(window))} of the time, and no single "
         headline += f"cause takes {least} of a step"
     return state("compute", None, "info", headline, evidence)
@@ -297,7 +270,7 @@ def compute(window: StepWindow) -> Finding | None:
 def _starved(device: OnDevice, activity: GpuActivity | None) -> bool:
     """The GPU keeps up with the host, and its utilisation is unknown."""
     unknown = activity is None or activity.busy is None
-    return unknown and (device.caught_up or 0.0) >= CAUGHT_UP_STEPS
+    return unknown and (device.caught_up or 0.0) >= limits.CAUGHT_UP_STEPS
 
 
 def _issued(window: StepWindow) -> Evidence:
@@ -313,7 +286,7 @@ def _lag(device: OnDevice | None) -> tuple[Evidence, ...]:
         return ()
     text = f"the GPU runs {ms(device.lag_ns)} behind the host at the end of a step"
     found = [Evidence(text, "event", device.lag_ns / 1e6, "ms")]
-    if device.hidden_ns >= HIDDEN_WORTH * device.step_ns:
+    if device.hidden_ns >= limits.HIDDEN_WORTH * device.step_ns:
         text = f"{ms(device.hidden_ns)} of data wait per step is hidden behind its work"
         found.append(Evidence(text, "event", device.hidden_ns / 1e6, "ms"))
     return tuple(found)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ..cpu_wait import core_wait_evidence, remedies, starved
 from ..findings import Evidence, Finding
-from ..format import mib, percent
+from ..format import percent, size
 from ..gpu_clock import on_device
 from ..loader import loader_floor
 from ..scoring import cause
@@ -54,7 +54,7 @@ def _holders(activity: GpuActivity) -> tuple[Evidence, ...]:
         if one.sm_percent is not None:
             text += f" uses {one.sm_percent:.0f}% of the GPU's time"
         if one.memory_bytes is not None:
-            text += f", {mib(one.memory_bytes)} of its memory"
+            text += f", {size(one.memory_bytes)} of its memory"
         evidence.append(Evidence(text, "nvml", one.sm_percent, "%"))
     return tuple(evidence)
 

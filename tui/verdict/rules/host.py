@@ -18,16 +18,13 @@ from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of, on_device
 from ..loader import loader_floor
-from ..outliers import outliers
-from ..pauses import host_parts
+from ..pauses import host_parts, outliers
 from ..scoring import cause
 from ..statistics import Share, share_of, without_rows
 from ..step_time import is_python, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, LONG_PAUSE_NS, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
-
-# Something holds single steps up, far longer than the others take: a logger, a file, a pause.
 
 
 def now_and_then(window: StepWindow) -> Finding | None:
@@ -78,9 +75,6 @@ def now_and_then(window: StepWindow) -> Finding | None:
     return cause(
         "host", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)
     )
-
-
-# The training thread sleeps within a phase: it writes, asks a server, holds still for a lock.
 
 
 def asleep_within(window: StepWindow) -> Finding | None:

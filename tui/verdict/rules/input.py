@@ -1,24 +1,153 @@
-"""The step waits for data."""
+"""The step waits for data: the rule, and what explains it by the workers."""
 
 from dataclasses import replace
+from math import floor
 from typing import Final
 
-from ..code_places import fetches_tensors, main_places, place_evidence, share_where
+from ..code_places import fetches_tensors, main_places, place_evidence, share_where, worker_places
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
-from ..format import ms, percent
+from ..format import cores, ms, percent
 from ..gpu_clock import OnDevice, on_device
 from ..loader import Feeding, feeding
 from ..pauses import startup_parts
 from ..scoring import cause
 from ..statistics import share_of
 from ..step_time import spent, wall_of
-from ..thresholds.causes import HANDED_OVER
+from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import StepWindow
-from .input_pattern import Explained, Explanation, burst, cheaper, epoch_start, named, storage
-from .input_workers import oversubscribed, serial, too_few_workers
+from ..window import FrameShare, RunFacts, StepWindow
+from .input_pattern import (
+    Explained,
+    Explanation,
+    burst,
+    cheaper,
+    epoch_start,
+    gain,
+    limited_by,
+    named,
+    storage,
+)
+
+
+def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
+    """W > 1.5 cores, and workers that are ready wait for a core; where the kernel does not report
+    that, the cores are full: by the machine's figure, else by the processes'.
+
+    What fewer workers give is not foretold: batches cost what they cost, and only what the switches
+    took comes back (4 → 2 workers on 2 cores, measured: 0.96 to 1.12x, of a wait of 89 %).
+    """
+    workers, have = feeding.workers, feeding.cores
+    if not workers or not have or workers <= limits.OVERSUBSCRIBED * have:
+        return None
+    shown = _queue(window, feeding) if _delay(window) is not None else _full(window, workers, have)
+    if shown is None:
+        return None
+    evidence = [
+        Evidence(f"{workers} workers on {cores(have)}", "proc", workers / have, "workers per core"),
+        shown,
+    ]
+    places = worker_places(window)
+    evidence += named(places, "worker")
+    advice = (
+        f"num_workers {workers} → {max(1, floor(have))}: more than one per core only adds "
+        "context switches and memory",
+        cheaper(places[0] if places else None),
+    )
+    return Explained("oversubscribed", tuple(evidence), advice, foretold=False)
+
+
+def _delay(window: RunFacts) -> float | None:
+    return None if window.workers is None else window.workers.run_delay
+
+
+def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:
+    """A worker is ready and has no core."""
+    delay = _delay(window) or 0.0
+    if delay < limits.QUEUES * (feeding.busy or 1.0):
+        return None
+    return Evidence(f"workers wait for a core {percent(delay)} of the time", "proc", delay)
+
+
+def _full(window: RunFacts, workers: int, have: float) -> Evidence | None:
+    """The cores have no time left."""
+    used = window.machine_cpu_percent
+    if used is None and window.workers is not None and window.workers.cpu_percent is not None:
+        used = (workers * window.workers.cpu_percent + (window.main_cpu_percent or 0.0)) / have
+    if used is None or used < limits.WORKER_CPU_BOUND:
+        return None
+    return Evidence(f"the cores are {used:.0f}% busy", "proc", used, "%")
+
+
+# num_workers=0: the training process loads every batch itself, between two steps.
+
+_ELSEWHERE = frozenset({"conv.py", "linear.py", "graph.py", "_tensor.py", "optimizer.py"})
+
+
+def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
+    """The batch costs the training thread what it would cost a worker: that is the forecast."""
+    if feeding.workers != 0:
+        return None
+    text = "num_workers=0: the training process loads every batch itself"
+    evidence = [Evidence(text, "hook", 0.0, "workers")]
+    place = loading_place(main_places(window))
+    if place is not None:
+        evidence += named((place,), "main-thread")
+    advice = [cheaper(place)]
+    plan = feeding.plan()
+    if plan is not None and feeding.cores != 1:
+        costs = f"a batch takes {ms(feeding.wait_ns)}, the rest of the step {ms(feeding.other_ns)}"
+        limited = limited_by(feeding, plan.wanted)
+        advice.insert(
+            0, f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
+        )
+    return Explained("serial", tuple(evidence), tuple(advice))
+
+
+def loading_place(places: tuple[FrameShare, ...]) -> FrameShare | None:
+    """The first place that is neither the net nor the optimizer."""
+    from_loader = [p for p in places if not any(f"{name}:" in p.frame for name in _ELSEWHERE)]
+    return from_loader[0] if from_loader else None
+
+
+def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
+    """`workers` where other numbers would give 10 % or more, by the model of `Feeding`; else
+    `cpu-bound`: more workers will not help."""
+    workers, plan = feeding.workers, feeding.plan()
+    if not workers or plan is None or feeding.make_ns is None:
+        return None
+    places = worker_places(window)
+    evidence = [_cost(window, feeding), *named(places, "worker")]
+    use = window.workers
+    if use is not None and use.cpu_percent is not None:
+        text = f"{workers} worker{'s use' if workers > 1 else ' uses'} {use.cpu_percent:.0f}% "
+        text += "of a core each" if workers > 1 else "of a core"
+        if feeding.cores:
+            text += f", of {cores(feeding.cores)}"
+        evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
+    less = cheaper(places[0] if places else None)
+    if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING):
+        costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
+        costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
+        more = f"num_workers {workers} → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs})"
+        return Explained("workers", tuple(evidence), (more, less))
+    limit = f"the {cores(feeding.cores)} are" if feeding.cores else "the cores are"
+    wont = f"more workers will not help: {limit} taken by {workers} workers and the training"
+    return Explained("cpu-bound", tuple(evidence), (less, wont + limited_by(feeding, plan.wanted)))
+
+
+def _cost(window: StepWindow, feeding: Feeding) -> Evidence:
+    """Other processes on these cores make each batch dearer than it need be."""
+    make_ns = feeding.make_ns or 0.0
+    text = f"one worker needs {ms(make_ns)} per batch"
+    if feeding.busy is not None and feeding.busy < limits.BURST_BUSY:
+        text += f", workers are busy {percent(feeding.busy)} of the time"
+    here, others = window.cores, window.others_cores
+    if here and others is not None and others >= limits.OTHERS_USE * here:
+        text += f"; other processes use {others:.1f} of {cores(here)}"
+    return Evidence(text, "hook", make_ns / 1e6, "ms")
+
 
 EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     epoch_start,
@@ -89,7 +218,7 @@ def _fetched(window: StepWindow) -> tuple[Evidence, ...]:
     """A wait for a batch that is made, and still has to be handed over by its worker: cheaper
     batches do not take all of it away."""
     places = [place for place in main_places(window) if fetches_tensors(place)]
-    if share_where(places, fetches_tensors) < HANDED_OVER:
+    if share_where(places, fetches_tensors) < limits.HANDED_OVER:
         return ()
     shown = place_evidence(places[0], "main-thread")
     return (replace(shown, text=f"{shown.text}: receiving a finished batch from a worker"),)

@@ -7,27 +7,12 @@ from statistics import median
 
 from ..code_places import file_of, place_evidence, place_name, reads, share_where, worker_places
 from ..findings import Evidence
-from ..format import cores, mib, ms, percent, times
+from ..format import cores, ms, percent, size, times
 from ..loader import Feeding
 from ..pauses import startup_parts
 from ..scoring import speedup_of
-from ..thresholds.causes import (
-    BURST_BUSY,
-    BURST_MASS,
-    BURST_STEPS,
-    LEAST_STACKS,
-    MACHINE_FULL,
-    MOST_OF_THE_GAIN,
-    MOST_PREFETCH,
-    READ_BYTES_S,
-    READ_SHARE,
-    STORAGE_WORKERS_PER_CORE,
-    WORKER_CPU_WAITS,
-    WORKER_HEADROOM,
-)
+from ..thresholds import causes as limits
 from ..window import FrameShare, RunFacts, StepWindow, WorkerUse
-
-# What every explanation of an input-bound run shares.
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +72,11 @@ def burst(window: StepWindow, feeding: Feeding) -> Explained | None:
     if not feeding.workers:
         return None
     concentration = _concentration([row.data_ns for row in window.steps])
-    if concentration > BURST_STEPS:
+    if concentration > limits.BURST_STEPS:
         return None
-    known = window.stacks is not None and window.stacks.worker_samples >= LEAST_STACKS
+    known = window.stacks is not None and window.stacks.worker_samples >= limits.LEAST_STACKS
     if known and feeding.busy is not None:
-        if feeding.busy >= BURST_BUSY:
+        if feeding.busy >= limits.BURST_BUSY:
             return None
     elif concentration > 0.5 / feeding.workers:
         return None
@@ -116,17 +101,17 @@ def _advice(window: StepWindow, feeding: Feeding, longest_ns: int) -> tuple[str,
     have = window.loaders[0].prefetch_factor or 2
     if feeding.other_ns <= 0 or not feeding.workers:
         return (find,)
-    needed = ceil(WORKER_HEADROOM * longest_ns / feeding.other_ns / feeding.workers)
+    needed = ceil(limits.WORKER_HEADROOM * longest_ns / feeding.other_ns / feeding.workers)
     if needed <= have:
         return (find,)
-    if needed <= MOST_PREFETCH:
+    if needed <= limits.MOST_PREFETCH:
         return (
             f"prefetch_factor {have} → {needed}: the queue then outlasts {ms(longest_ns)}",
             find,
         )
     return (
         find,
-        f"prefetch_factor {have} → {MOST_PREFETCH} would help, but not hide it",
+        f"prefetch_factor {have} → {limits.MOST_PREFETCH} would help, but not hide it",
     )
 
 
@@ -138,12 +123,9 @@ def _concentration(waits_ns: list[int]) -> float:
     held = 0
     for taken, wait in enumerate(sorted(waits_ns, reverse=True), start=1):
         held += wait
-        if held >= BURST_MASS * whole:
+        if held >= limits.BURST_MASS * whole:
             return taken / len(waits_ns)
     return 1.0
-
-
-# The wait is at the start of epochs: workers are started anew, or the first batch is late.
 
 
 def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
@@ -186,9 +168,6 @@ def _beyond_a_fetch(window: StepWindow, parts: list[int]) -> list[int]:
     return [max(0, round(part - usual)) for part in parts]
 
 
-# The workers wait: for a disk, a network share, a server; their cores are idle.
-
-
 def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
     """Worker CPU below 50 %, and no core that they wait for: they wait for a disk or a server, or,
     without visible reads, for what the stacks name, as a lock."""
@@ -196,7 +175,7 @@ def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
     if not feeding.workers or use is None or use.cpu_percent is None:
         return None
     busy = feeding.busy if feeding.busy else 1.0
-    if use.cpu_percent >= WORKER_CPU_WAITS * busy:
+    if use.cpu_percent >= limits.WORKER_CPU_WAITS * busy:
         return None
     places = worker_places(window)
     reading = share_where(places, reads)
@@ -205,14 +184,14 @@ def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
     text = "workers always busy" if busy >= ALWAYS else f"workers busy {percent(busy)} of the time"
     text += f", yet using {use.cpu_percent:.0f}% of a core"
     disk = use.disk_wait_share or 0.0
-    if disk >= READ_SHARE * busy:
+    if disk >= limits.READ_SHARE * busy:
         text += f", waiting for a disk {percent(disk)} of the time"
     if use.read_bytes_s:
-        text += f", reading {mib(use.read_bytes_s)} per second"
+        text += f", reading {size(use.read_bytes_s)} per second"
     shown = places
-    more = feeding.plan(STORAGE_WORKERS_PER_CORE)
-    unseen = not places and (use.read_bytes_s or 0.0) >= READ_BYTES_S
-    if unseen or max(disk, reading) >= READ_SHARE * busy:
+    more = feeding.plan(limits.STORAGE_WORKERS_PER_CORE)
+    unseen = not places and (use.read_bytes_s or 0.0) >= limits.READ_BYTES_S
+    if unseen or max(disk, reading) >= limits.READ_SHARE * busy:
         shown = tuple(filter(reads, places)) or places
         advice = [
             "keep a copy on a local disk or in memory, or pack small files into a few large ones",
@@ -223,7 +202,7 @@ def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
         have = f" of {cores(feeding.cores)}" if feeding.cores else ""
         # By the host's clock: what the GPU idles beside the wait is no work that hides a batch.
         rest_ns = feeding.batch_ns - feeding.wait_ns
-        hides = rest_ns >= MOST_OF_THE_GAIN * more.batch_ns
+        hides = rest_ns >= limits.MOST_OF_THE_GAIN * more.batch_ns
         advice.insert(
             0 if hides else 1,
             f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: a "
@@ -238,6 +217,6 @@ def _queue_for_a_core(window: RunFacts, use: WorkerUse, busy: float, reading: fl
     that, a full machine does, unless the stacks see them read."""
     if use.run_delay is not None and use.cpu_percent is not None:
         wants = use.cpu_percent + 100 * use.run_delay
-        return wants >= WORKER_CPU_WAITS * busy
-    full = (window.machine_cpu_percent or 0.0) > MACHINE_FULL
-    return full and reading < READ_SHARE * busy
+        return wants >= limits.WORKER_CPU_WAITS * busy
+    full = (window.machine_cpu_percent or 0.0) > limits.MACHINE_FULL
+    return full and reading < limits.READ_SHARE * busy

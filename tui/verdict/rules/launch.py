@@ -17,16 +17,14 @@ from ..forecast.gain import gain_without
 from ..format import ms, percent
 from ..gpu_clock import copies, counted_by, on_device, unmeasured
 from ..loader import loader_floor
-from ..memory.batch_room import larger_batch
+from ..memory.trends import larger_batch
 from ..scoring import cause
 from ..statistics import Share, share_of, without_rows
-from ..thresholds.causes import ASLEEP_AWAKE, MOST_OF_IT, STARVED_EXPLAINS, SYNC_EXPLAINS
+from ..thresholds import causes as limits
 from ..thresholds.gpu import CAUGHT_UP_STEPS, LAUNCH_BUSY, LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
 from .optimizer import updated_together
-
-# Launches come late because the thread that makes them waits for a core.
 
 
 def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
@@ -36,7 +34,7 @@ def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
     if lack is None:
         return None
     part = min(lack.share, bubble.mean)
-    if part < max(ENTER_SHARE, STARVED_EXPLAINS * bubble.mean):
+    if part < max(ENTER_SHARE, limits.STARVED_EXPLAINS * bubble.mean):
         return None
     idle = f"the GPU waits for the next kernel {percent(bubble.mean)} of each step"
     return cause(
@@ -69,7 +67,7 @@ def launch(window: StepWindow) -> Finding | None:
     rows = device.rows
     issued = share_of([_issued(row) for row in rows], [row.wall_ns for row in rows])
     busy = activity.busy / 100
-    if share_where(main_places(window), waits_for_gpu) >= SYNC_EXPLAINS:
+    if share_where(main_places(window), waits_for_gpu) >= limits.SYNC_EXPLAINS:
         return None  # the idle gaps follow the waits
     moved = copies(window)
     taken = busy + share_where(main_places(window), empties_cache)
@@ -80,7 +78,7 @@ def launch(window: StepWindow) -> Finding | None:
     )
     if share.mean < CONTRIBUTOR:
         return None
-    if (asleep(window) or 0.0) >= ASLEEP_AWAKE * share.mean:
+    if (asleep(window) or 0.0) >= limits.ASLEEP_AWAKE * share.mean:
         return None  # a thread that launches runs all the time
     if (found := cpu_starved(window, share)) is not None:
         return found
@@ -106,7 +104,7 @@ def launch(window: StepWindow) -> Finding | None:
     ]
     together = updated_together(window)
     issues_ns = sum(row.optimizer_ns for row in rows)
-    if together and issues_ns >= MOST_OF_IT * sum(map(_issued, rows)):
+    if together and issues_ns >= limits.MOST_OF_IT * sum(map(_issued, rows)):
         advice.insert(0, f"most launches are the optimizer's: {together}")
     if window.settings is not None and window.settings.anomaly:
         advice.insert(0, DETECTS_ANOMALIES)

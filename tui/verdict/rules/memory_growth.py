@@ -1,17 +1,132 @@
-"""Memory that grows: on the device, in the training process, or in its workers."""
+"""Memory that grows or fragments: the rules, and what makes it grow."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import isfinite
+from typing import Final
 
 from ..findings import Evidence, Finding
-from ..format import mib, percent
-from ..memory.causes import cause_of
+from ..format import percent, size
 from ..memory.growth import Growth, onset
 from ..memory.trends import Exhaustion, MemoryPlace, exhaustion, readings, time_left
 from ..scoring import state
-from ..thresholds.memory import EARLY_STEPS, MEMORY_STEPS, SPLIT_ALLOCS, SPLIT_AT_PEAK, SPLIT_SHARE
-from ..window import MemoryUnit, Window
+from ..statistics import theil_sen
+from ..thresholds import memory as limits
+from ..thresholds.causes import EVENTS_IN_WINDOW
+from ..window import MemoryUnit, RunEvent, RunFacts, Window
 
-# GPU memory in pieces: blocks partly in use, so that the allocator asks the device again.
+WHERE: Final = {
+    "evaluation": "look at what the evaluation keeps: run it under torch.inference_mode(), and "
+    "append .item() or .cpu() results, not the outputs",
+    "checkpoint": "look at what saving a checkpoint keeps: copies of state_dict() that are never "
+    "freed",
+    "epoch": "look at what each epoch creates and keeps: loaders, iterators, lists of an epoch's "
+    "results",
+}
+
+RECORD = (
+    "to find the lines that hold it: torch.cuda.memory._record_memory_history(), then after three "
+    "steps torch.cuda.memory._dump_snapshot()"
+)
+"""Not by itself: it costs a stack an allocation."""
+
+SAID: Final = {"evaluation": "evaluations", "checkpoint": "checkpoints", "epoch": "new epochs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A likely one."""
+
+    evidence: Evidence | None
+    advice: tuple[str, ...]
+
+
+def cause_of(place: MemoryPlace, grown: Growth, window: RunFacts) -> Cause:
+    """The first that shows itself; else what it most often is."""
+    if place.points and place.whose == "the workers' memory":
+        return _of_workers(window)
+    event = _at_events(place, grown, window.moments)
+    if event is not None:
+        return event
+    if place.kind != "GPU":
+        return _of_the_process(window)
+    cause = _of_tensors(grown, window)
+    return replace(cause, advice=(*cause.advice, RECORD))
+
+
+def _at_events(place: MemoryPlace, grown: Growth, moments: Sequence[RunEvent]) -> Cause | None:
+    """Growth that comes with evaluations, checkpoints or epochs, and not between them."""
+    for kind, advice in WHERE.items():
+        steps = [moment.step for moment in moments if moment.kind == kind]
+        with_event = [
+            (after.bytes - before.bytes, any(before.step < step <= after.step for step in steps))
+            for before, after in pairwise(grown.blocks.lows)
+        ]
+        there = [rise for rise, event in with_event if event]
+        if len(there) < EVENTS_IN_WINDOW:
+            continue
+        part = sum(there) / grown.blocks.rise_bytes
+        if part < limits.EVENT_RISE or len(there) > limits.EVENT_BLOCKS * len(with_event):
+            continue
+        each = sum(there) / len(there)
+        text = f"{percent(min(1.0, part))} of it comes with {SAID[kind]}, {size(each)} each"
+        return Cause(Evidence(text, place.source, each / 1024 / 1024, "MiB"), (advice,))
+    return None
+
+
+def _of_tensors(grown: Growth, window: RunFacts) -> Cause:
+    """By how many tensors stay of each step."""
+    since = grown.blocks.lows[0].step
+    counted = [
+        (one.step, one.allocations)
+        for one in readings(window)
+        if one.step >= since and one.allocations is not None
+    ][-limits.COUNTED_POINTS :]
+    slope = theil_sen([step for step, _ in counted], [alive for _, alive in counted])
+    graph = "append loss.item(), not loss: a kept result keeps its graph"
+    lists = "look for a list or cache of GPU tensors: bound it, or append .cpu() copies"
+    if slope is None or len(counted) < limits.LEAST_BLOCKS:
+        return Cause(None, (graph, lists))
+    if slope.middle < limits.ONE_TENSOR:
+        text = "tensors grow in size, not in number"
+        larger = "look for a tensor that torch.cat extends at each step"
+        return Cause(Evidence(text, "hook", slope.middle, "tensors per step"), (larger, lists))
+    each = size(grown.slope.middle / slope.middle)
+    text = f"{slope.middle:,.1f} tensors of {each} on average stay after each step"
+    evidence = Evidence(text, "hook", slope.middle, "tensors per step")
+    if slope.middle >= limits.GRAPH_TENSORS:
+        return Cause(evidence, (graph, "detach() what is carried from one step to the next"))
+    return Cause(evidence, (lists, graph))
+
+
+def _of_the_process(window: RunFacts) -> Cause:
+    where = "append loss.item(), not loss; look for lists of tensors or metrics never cleared"
+    if not window.workers_grown:
+        return Cause(None, (where, "look for a cache in the dataset: it is read in this process"))
+    text = "its workers do not grow: the dataset is not the cause"
+    if max(window.workers_grown) >= limits.MEMORY_LEAST_RISE:
+        return Cause(None, (where,))
+    return Cause(Evidence(text, "proc", max(window.workers_grown) / 1024**2, "MiB"), (where,))
+
+
+def _of_workers(window: RunFacts) -> Cause:
+    """Alike: each touches the same objects, and takes a copy of the pages they lie in."""
+    copied = (
+        "workers copy what they touch: keep the dataset's metadata in arrays, not in Python lists"
+    )
+    cached = "look for a cache in __getitem__: every worker has its own"
+    grown = window.workers_grown
+    if len(grown) < 2:
+        return Cause(None, (copied, cached))
+    least, most = min(grown), max(grown)
+    if least < limits.ALIKE * most:
+        text = f"workers have grown by {size(least)} to {size(most)}"
+        return Cause(Evidence(text, "proc", most / 1024**2, "MiB"), (cached, copied))
+    text = f"each of the {len(grown)} workers has grown by {size(least)} to {size(most)}"
+    if any(moment.kind == "workers" for moment in window.moments):
+        text += " since they were started anew"
+    return Cause(Evidence(text, "proc", most / 1024**2, "MiB"), (copied, cached))
 
 
 def fragmentation(window: Window) -> Finding | None:
@@ -22,25 +137,25 @@ def fragmentation(window: Window) -> Finding | None:
     if not warm or warm[-1].inactive_split is None or not warm[-1].reserved:
         return None
     newest = warm[-1]
-    recent = [one for one in warm if newest.step - one.step <= MEMORY_STEPS]
-    if newest.step - recent[0].step < EARLY_STEPS:
+    recent = [one for one in warm if newest.step - one.step <= limits.MEMORY_STEPS]
+    if newest.step - recent[0].step < limits.EARLY_STEPS:
         return None
     part = min((one.inactive_split or 0) / max(1, one.reserved) for one in recent[-2:])
     retries = newest.retries - recent[0].retries
     spare = 1 - newest.peak_allocated / max(1, newest.peak_reserved)
-    if part < SPLIT_SHARE and not (retries and spare >= SPLIT_AT_PEAK):
+    if part < limits.SPLIT_SHARE and not (retries and spare >= limits.SPLIT_AT_PEAK):
         return None
     asked = _asked(recent[0].device_allocs, newest.device_allocs)
     steps = newest.step - recent[0].step
-    if not retries and (asked is None or asked / steps < SPLIT_ALLOCS):
+    if not retries and (asked is None or asked / steps < limits.SPLIT_ALLOCS):
         return None
     pieces, held = newest.inactive_split or 0, newest.reserved
     where = "is free between tensors"
-    if part < SPLIT_SHARE:
+    if part < limits.SPLIT_SHARE:
         part, held = spare, newest.peak_reserved
         pieces = newest.peak_reserved - newest.peak_allocated
         where = "was free at the fullest moment"
-    text = f"{mib(pieces)} of {mib(held)} reserved {where}"
+    text = f"{size(pieces)} of {size(held)} reserved {where}"
     evidence = [Evidence(text, "hook", 100 * part, "%")]
     if retries:
         text = f"{retries:,} allocations in {steps:,} steps had to empty the cache first"
@@ -77,7 +192,7 @@ def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: Window)
     if cause.evidence is not None:
         evidence.append(cause.evidence)
     soon = (leak or urgent) and left is not None and left.within_a_day
-    headline = f"{place.kind} memory grows {mib(100 * grown.slope.middle)} per 100 "
+    headline = f"{place.kind} memory grows {size(100 * grown.slope.middle)} per 100 "
     headline += window.memory_unit
     if soon and left is not None and left.within_an_hour:
         headline += f", full in {time_left(left)}"
@@ -93,7 +208,7 @@ def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: Window)
 
 def _rise(place: MemoryPlace, grown: Growth, window: Window) -> Evidence:
     first, last = grown.blocks.lows[0], grown.blocks.lows[-1]
-    text = f"{place.whose}: {mib(first.bytes)} to {mib(last.bytes)} "
+    text = f"{place.whose}: {size(first.bytes)} to {size(last.bytes)} "
     text += f"over {last.step - first.step:,} {window.memory_unit}"
     began = onset(place.points, grown, window.moments)
     if began is not None:
@@ -110,10 +225,7 @@ def _until_full(place: MemoryPlace, left: Exhaustion, unit: MemoryUnit) -> Evide
     steps = [f"{earliest:,.0f}"]
     if isfinite(latest):
         steps.append(f"{latest:,.0f}")
-    text = f"memory is full in {_range(steps)} {unit} ({time_left(left)})"
+    # One figure where both ends read the same.
+    span = " to ".join(dict.fromkeys(steps))
+    text = f"memory is full in {span} {unit} ({time_left(left)})"
     return Evidence(text, place.source, earliest, unit)
-
-
-def _range(ends: list[str]) -> str:
-    """ "200 to 240"; one figure where both ends read the same."""
-    return " to ".join(dict.fromkeys(ends))

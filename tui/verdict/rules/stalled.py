@@ -10,17 +10,7 @@ from ..findings import Evidence, EvidenceSource, Finding
 from ..format import ms, percent
 from ..scoring import state
 from ..step_time import pace_of
-from ..thresholds.causes import (
-    STALL_CHECKPOINT_S,
-    STALL_COMPILE_S,
-    STALL_FIRST_S,
-    STALL_KNOWN_STEPS,
-    STALL_LONGEST,
-    STALL_NAMED_S,
-    STALL_S,
-    STALL_STARTUP_S,
-    STALL_STEPS,
-)
+from ..thresholds import causes as limits
 from ..window import OpenStep, StepWindow, WorkersAt
 
 # Where the loader's workers stand while the training thread waits for their batch.
@@ -85,7 +75,7 @@ def stalled(window: StepWindow) -> Finding | None:
     The age is that of the last mark, not of the step: an evaluation that fetches makes progress.
     """
     now = window.open_step
-    if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= STALL_S:
+    if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= limits.STALL_S:
         return None  # no limit is below this one, and few phases last so long
     limit_s = limit_of(now, window.all_recent)
     if now.age_s <= limit_s:
@@ -128,25 +118,25 @@ def notebook_idle(age_s: float, source: EvidenceSource = "hook") -> Finding:
 def is_near(now: OpenStep, recent: tuple[Step, ...], ended: bool) -> bool:
     """Whether half of that time has passed: who is asked where everyone is needs seconds. `ended`:
     no mark is to come, though the process may live on."""
-    if ended or now.phase in _NO_STEP or now.age_s <= STALL_S / 2:
+    if ended or now.phase in _NO_STEP or now.age_s <= limits.STALL_S / 2:
         return False
     return now.age_s > limit_of(now, recent) / 2
 
 
 def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:
     """Seconds in the open phase from which the run counts as stalled."""
-    known = sum(row.count for row in recent) >= STALL_KNOWN_STEPS
-    limit_s = STALL_FIRST_S
+    known = sum(row.count for row in recent) >= limits.STALL_KNOWN_STEPS
+    limit_s = limits.STALL_FIRST_S
     if known:
-        limit_s = max(STALL_S, STALL_STEPS * _percentile_95(recent) / 1e9)
+        limit_s = max(limits.STALL_S, limits.STALL_STEPS * _percentile_95(recent) / 1e9)
     longest_ns = 0
     if now.phase == "checkpoint":
-        limit_s = max(limit_s, STALL_CHECKPOINT_S)
+        limit_s = max(limit_s, limits.STALL_CHECKPOINT_S)
         longest_ns = max((row.checkpoint_ns for row in recent), default=0)
     elif now.phase == "compile":
-        limit_s = max(limit_s, STALL_COMPILE_S)
+        limit_s = max(limit_s, limits.STALL_COMPILE_S)
     elif now.phase == "loader start-up":
-        limit_s = max(limit_s, STALL_STARTUP_S)
+        limit_s = max(limit_s, limits.STALL_STARTUP_S)
         longest_ns = max((row.startup_ns for row in recent), default=0)
     elif now.evaluating or now.phase == "evaluation":
         # How long one batch of it takes is not known, how long all of it took is.
@@ -154,9 +144,9 @@ def limit_of(now: OpenStep, recent: tuple[Step, ...]) -> float:
     elif now.phase == "other":
         longest_ns = max((row.other_ns for row in recent), default=0)
     elif now.phase not in ("data", "forward", "backward", "optimizer"):
-        limit_s = max(limit_s, STALL_NAMED_S)
+        limit_s = max(limit_s, limits.STALL_NAMED_S)
         longest_ns = max((row.phases.get(now.phase, 0) for row in recent), default=0)
-    return max(limit_s, STALL_LONGEST * longest_ns / 1e9)
+    return max(limit_s, limits.STALL_LONGEST * longest_ns / 1e9)
 
 
 def _percentile_95(rows: tuple[Step, ...]) -> float:

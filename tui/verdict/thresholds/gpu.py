@@ -2,7 +2,7 @@
 
 from typing import Final
 
-# -- the GPU's clock ---------------------------------------------------------------------------
+# The GPU's clock.
 
 LEAST_GPU_STEPS: Final = 5
 """Measured steps before the GPU's clock is used for the window; the host's may be twice as many."""
@@ -32,7 +32,7 @@ spreads them over its modules."""
 HIDDEN_WORTH: Final = 0.05
 """A hidden wait of this part of the step is mentioned beside the exposed one."""
 
-# -- what a busy GPU is busy with (figures of one H200) ----------------------------------------
+# What a busy GPU is busy with (figures of one H200).
 
 GPU_BUSY: Final = 0.80
 """From here on the counters show what limits the GPU; below, it is not the limit all the time."""

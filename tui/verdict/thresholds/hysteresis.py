@@ -2,7 +2,7 @@
 
 from typing import Final
 
-# -- entering, leaving, swapping ---------------------------------------------------------------
+# Entering, leaving, swapping.
 
 ENTER_SHARE: Final = 0.10
 ENTER_LOW: Final = 0.05
@@ -48,7 +48,7 @@ QUIET_STEPS: Final = 30
 step of eight is missed by 10 steps in one run of four, by 30 in one of fifty. What the counters of
 a GPU show is reported at once."""
 
-# -- speed-up and severity ---------------------------------------------------------------------
+# Speed-up and severity.
 
 LEAST_LEFT: Final = 0.01
 """A speed-up beyond 100 carries no more information."""
@@ -82,7 +82,7 @@ CRITICAL_SHARE: Final = 0.20
 WARNING_SHARE: Final = 0.10
 """A fifth and a tenth of the time: TraceML's levels, which people know."""
 
-# -- confidence --------------------------------------------------------------------------------
+# Confidence.
 
 EVIDENCE_HOST_ONLY_ON_GPU: Final = 0.6
 EVIDENCE_NO_STACKS: Final = 0.9
@@ -100,7 +100,7 @@ MISSED: Final = 3.0
 MOST_CONFIDENT: Final = 0.99
 """Nothing that is measured from outside is certain."""
 
-# -- memory of past verdicts -------------------------------------------------------------------
+# Memory of past verdicts.
 
 TIMELINE_LEAST_NS: Final = 5_000_000_000
 """A verdict that held for less is no entry of its own: five judgements, of which the hysteresis
@@ -110,9 +110,7 @@ TIMELINE_MOST: Final = 50
 exact without them."""
 
 
-# Which steps are judged, and the intervals of their shares.
-
-# -- intervals ---------------------------------------------------------------------------------
+# Intervals.
 
 BATCHES: Final = 10
 """Batch means per window: waits are bursty and autocorrelated, so the standard error of
@@ -122,7 +120,7 @@ Z90: Final = 1.83
 Z95: Final = 1.96
 """Two-sided 95 % of a normal distribution: Sen's interval of a slope."""
 
-# -- window ------------------------------------------------------------------------------------
+# Window.
 
 LEAST_STEPS: Final = 10
 """Before this many warm steps there is no verdict."""
@@ -131,7 +129,7 @@ WINDOW_ROWS: Final = 100
 FAST_WINDOW_NS: Final = 5_000_000_000
 """Steps below 20 ms are windowed by time: a hundred of 2 ms are a blink."""
 
-# -- warm-up -----------------------------------------------------------------------------------
+# Warm-up.
 
 WARMUP_STEPS: Final = 5
 WARMUP_STEPS_COMPILING: Final = 10
@@ -147,7 +145,7 @@ COMPILE_HORIZON: Final = 20
 COMPILE_SETTLES: Final = 2
 """Steps left out after the last compilation of the warm-up."""
 
-# -- change points -----------------------------------------------------------------------------
+# Change points.
 
 CHANGE_ROWS: Final = 200
 """Rows searched; a change further back has left the window of 100 anyway."""

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...model.snapshot import Snapshot
-from ...timeseries.series import Level, Series
-from ...timeseries.step_edges import StepEdges
+from ...timeseries.series import Level, Series, StepEdges
 from ...wording.numbers import ms
 from ...wording.rhythm import beat_ns as beat_ns
 from ..text import EIGHTHS, SHADE, Row, Span

@@ -6,8 +6,7 @@ from typing import Final
 
 from ....probe.wire.messages import Step
 from ...model.snapshot import Sawtooth, Snapshot
-from ...timeseries.series import Series
-from ...timeseries.step_edges import NO_STEPS
+from ...timeseries.series import NO_STEPS, Series
 from ...wording.numbers import duration, span
 from ...wording.rhythm import period_of, rhythm_of, rhythm_words
 from ..gpu.devices import gpu_rows

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...model.observations import GpuUse
-from ...timeseries.series import Series
-from ...timeseries.step_edges import NO_STEPS
+from ...timeseries.series import NO_STEPS, Series
 from ...wording.gpu import no_counters_words, sources_words
 from ...wording.numbers import span
 from ..charts.columns import (

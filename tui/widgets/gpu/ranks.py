@@ -113,7 +113,7 @@ def step_bar(rank: Rank, longest_ms: float, cells: int) -> str:
 def where_words(rank: Rank, now_ns: int) -> str:
     """ "ended", "silent 12s", "in backward 40s" where that is long, else the steps it has made."""
     if rank.state == "silent":
-        return f"silent {duration((now_ns - rank.heard_ns) / 1e9)}"
+        return f"silent {duration((now_ns - rank.last_seen_ns) / 1e9)}"
     if rank.state != "live":
         return rank.state
     open_ns = now_ns - rank.open_since_ns
