@@ -21,8 +21,10 @@ ABOUT_THE_PICTURE = (
     r"window \d+ (s|min)",
     r"── (Events|Verdict) ─.*?──(?=\s|$)",
     r"^ \? help.*",
+    r"● 0\.\d+ ?s\b",
 )
-"""Scales, grains and counts of what is drawn, not of what was measured."""
+"""Scales, grains and counts of what is drawn, not of what was measured; and how fresh it is, which
+the report says only of what is stale."""
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 State = Callable[[Snapshot], Snapshot]

@@ -22,6 +22,8 @@ from .report_run import loader_lines, sampled_lines, stack_lines, step_lines
 LEAST_WIDTH: Final = 40
 PAST_ROWS: Final = 6
 EVENT_ROWS: Final = 8
+STALE_S: Final = 1.0
+"""Messages come four times per second: only an older one is worth a word."""
 SECOND_NS: Final = 1_000_000_000
 """A past verdict that held for less is the newest one, which stands above."""
 
@@ -76,7 +78,7 @@ def _status(status: Status) -> list[str]:
         facts.append(f"recording {status.recording}")
     if status.replay is not None:
         facts.append(f"replay {status.replay}")
-    if status.freshness_s is not None and status.ended is None:
+    if status.freshness_s is not None and status.ended is None and status.freshness_s >= STALE_S:
         facts.append(f"last message {numbers.duration(status.freshness_s)} ago")
     return facts
 
