@@ -121,7 +121,6 @@ class GpuwatchApp(TerminalApp):
     def draw(self) -> None:
         """The view, what is open above it, and news of a recording."""
         view = self._view()
-        self._shown = view.snapshot
         self._main.show(view)
         if isinstance(self.screen, Dialog):
             self.screen.show(view)
@@ -150,6 +149,7 @@ class GpuwatchApp(TerminalApp):
             window_s = automatic(moment.snapshot, columns, state.window_s)
             state = self._view_state = state.over(window_s, chosen=False)
         focused = self._main.focused
+        self._shown = moment.snapshot
         return View(
             moment.snapshot,
             state.window_s,

@@ -114,10 +114,10 @@ def test_keys_that_people_press_first(tmp_path: Path) -> None:
             ("Escape", "Step", "this help"),
             ("Space", "PAUSED", "this help"),
             ("Space", "pause", "PAUSED"),
-            ("z", "GPU busy %", "── Memory"),
-            ("Escape", "── Memory", "PAUSED"),
-            ("Enter", "store the images at the size they are used", "── Memory"),
-            ("Escape", "── Memory", "PAUSED"),
+            ("z", "GPU busy %", "── Process memory"),
+            ("Escape", "── Process memory", "PAUSED"),
+            ("Enter", "store the images at the size they are used", "── Process memory"),
+            ("Escape", "── Process memory", "PAUSED"),
         ):
             tmux.press(key)
             tmux.until(shows, gone=gone)
@@ -153,4 +153,7 @@ def test_of_a_window_that_grew_nothing_of_ours_is_in_the_shells_history(tmp_path
         tmux.until("INPUT-BOUND", "── Stacks")
         tmux.press("q")
         tmux.until("left with 0")
-        assert "INPUT-BOUND" not in tmux._ask("capture-pane", "-p", "-S", "-")
+        history = tmux._ask("capture-pane", "-p", "-S", "-")
+    ours = [line for line in history.splitlines() if "INPUT-BOUND" in line or "NEXT" in line]
+    assert [line.split()[0] for line in ours] == ["▲", "NEXT"], "the two lines that are left"
+    assert "── Stacks" not in history

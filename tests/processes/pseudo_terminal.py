@@ -95,7 +95,10 @@ class PseudoTerminal:
         while self.process.poll() is None:
             assert time.monotonic() < deadline, "it did not end"
             self.read()
-        self.read(0.0)
+        have = -1
+        while have < len(self.output):  # it comes in pieces of 4 KiB
+            have = len(self.output)
+            self.read(0.05)
         return self.process.returncode
 
     def hang_up(self) -> None:

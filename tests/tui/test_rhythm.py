@@ -35,7 +35,7 @@ def test_the_period_is_that_of_the_steps() -> None:
     assert rhythm is not None
     assert rhythm.period_ns == STEP
     assert rhythm.duty == pytest.approx(534 / 1240, abs=0.04)
-    assert rhythm_words(rhythm) == ["duty 44%", "period 1.24 s", "peak 92", "trough 1"]
+    assert rhythm_words(rhythm) == ["duty 44%", "period 1.2 s", "peak 92", "trough 1"]
 
 
 def test_of_merged_rows_the_steps_are_counted() -> None:

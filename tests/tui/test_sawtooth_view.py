@@ -108,7 +108,7 @@ def test_nothing_is_drawn_finer_than_it_is_still_held() -> None:
     assert "a column is 1.0 s" in back[-1]
     # With steps that they would beat with, only means over several steps.
     back = drawn(view_of(HOUR, 10, at_ns=then_ns), 100, 10)
-    assert "means of 4 whole steps" in back[-1]
+    assert "a column is 4 steps" in back[-1]
 
 
 def test_the_cursor_reads_what_stands_in_its_column() -> None:

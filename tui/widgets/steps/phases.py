@@ -1,6 +1,7 @@
 """The phases of a step: their order, names and fills, the stacked bar and its legend."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from ...model.snapshot import PhaseStats
@@ -13,7 +14,6 @@ from ...wording.steps import (
     share_interval_words,
     step_words,
 )
-from ..charts.columns import runs_of
 from ..text import EMPTY, Row, Span, clip, length, row, rule
 
 
@@ -61,8 +61,10 @@ def looks_of(phases: Sequence[PhaseStats]) -> list[tuple[PhaseStats, PhaseStyle]
 
 
 def in_colours(text: str, roles: Mapping[str, str], other: str = "area") -> Row:
-    """The characters of a picture in the colours of the phases that they stand for."""
-    return runs_of(Span(char, roles.get(char, other)) for char in text)
+    """The characters of a picture in the colours of the phases that they stand for; blanks have
+    none behind them."""
+    runs = groupby(text, key=lambda char: roles.get(char, other))
+    return tuple(Span("".join(chars), role) for role, chars in runs)
 
 
 def _name(phase: PhaseStats) -> str:
