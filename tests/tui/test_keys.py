@@ -136,11 +136,11 @@ def test_focus_zoom_and_back() -> None:
         await pilot.pause()
         zoomed = screen_text(app)
         assert "▸ Step" in zoomed
-        assert "── Memory" not in zoomed
+        assert "── Process memory" not in zoomed
         assert "INPUT-BOUND" in zoomed
         await pilot.press("escape")
         await pilot.pause()
-        assert "── Memory" in screen_text(app)
+        assert "── Process memory" in screen_text(app)
 
     _session(do)
 
