@@ -233,51 +233,48 @@ def test_a_damaged_file_ends_where_the_damage_is(tmp_path: Path, file: bytes, ha
     assert place(picture, START + 4 * S) == f"0:04 of {until} ■ paused"
 
 
-def test_keys_while_it_plays_jump_and_while_it_is_held_hold(
-    replay: ReplayProvider, hand: Hand
-) -> None:
-    course, looking = TimeNavigation(replay), ViewState(16)
+def test_going_back_holds_it_and_the_end_is_its_end(replay: ReplayProvider, hand: Hand) -> None:
+    navigation, view = TimeNavigation(replay), ViewState(16)
     hand.ns += 9 * S
-    looking = course.back(looking, -2)
-    assert looking == ViewState(16)
-    assert place(replay) == "0:05 of 0:12 ▸ 1x"
-    looking = course.back(course.paused(looking), +1)
-    assert looking.held_ns == START + 7 * S
-    looking = course.end(looking, +1)
-    assert course.moment(looking).snapshot.status.replay == "0:12 of 0:12 ■ over"
-    looking = course.back(looking, -1)
-    assert course.moment(looking).snapshot.status.replay == "0:10.40 of 0:12 ■ paused"
-    looking = course.paused(looking)
-    assert course.moment(looking).snapshot.status.replay == "0:10 of 0:12 ▸ 1x"
-    assert course.change_speed(+1)
+    view = navigation.back(view, -2)
+    assert view.held_ns == START + 5 * S
+    view = navigation.back(view, +1)
+    assert view.held_ns == START + 7 * S
+    view = navigation.end(view, +1)
+    assert navigation.moment(view).snapshot.status.replay == "0:12 of 0:12 ■ over"
+    view = navigation.back(view, -1)
+    assert navigation.moment(view).snapshot.status.replay == "0:10.40 of 0:12 ■ paused"
+    view = navigation.paused(view)
+    assert navigation.moment(view).snapshot.status.replay == "0:10 of 0:12 ▸ 1x"
+    assert navigation.change_speed(+1)
 
 
 def test_one_step_back_is_where_a_step_begins(replay: ReplayProvider, hand: Hand) -> None:
-    course, looking = TimeNavigation(replay), ViewState(10)
+    navigation, view = TimeNavigation(replay), ViewState(10)
     hand.ns += 6 * S
-    looking = course.paused(looking)
+    view = navigation.paused(view)
     starts_ns = []
     for _ in range(3):
-        looking = course.one_step(looking, -1)
-        assert looking.held_ns is not None
-        starts_ns.append(looking.held_ns)
-    saw = course.moment(looking).snapshot.sawtooth
+        view = navigation.one_step(view, -1)
+        assert view.held_ns is not None
+        starts_ns.append(view.held_ns)
+    saw = navigation.moment(view).snapshot.sawtooth
     assert saw is not None
     assert set(starts_ns) <= set(saw.step_starts_ns)
     assert starts_ns == sorted(starts_ns, reverse=True)
-    assert course.one_step(looking, +1).held_ns == starts_ns[1]
-    assert course.moment(looking).snapshot.status.replay == "0:05.79 of 0:12 ■ paused"
+    assert navigation.one_step(view, +1).held_ns == starts_ns[1]
+    assert navigation.moment(view).snapshot.status.replay == "0:05.79 of 0:12 ■ paused"
 
 
 def test_one_step_on_goes_beyond_what_was_played(replay: ReplayProvider, hand: Hand) -> None:
-    course, looking = TimeNavigation(replay), ViewState(10)
+    navigation, view = TimeNavigation(replay), ViewState(10)
     hand.ns += 6 * S
-    looking = course.paused(looking)
-    places = [looking.held_ns or 0]
+    view = navigation.paused(view)
+    places = [view.held_ns or 0]
     for _ in range(4):
-        looking = course.one_step(looking, +1)
-        places.append(looking.held_ns or 0)
-    saw = course.moment(looking).snapshot.sawtooth
+        view = navigation.one_step(view, +1)
+        places.append(view.held_ns or 0)
+    saw = navigation.moment(view).snapshot.sawtooth
     assert saw is not None
     assert places == sorted(set(places))
     assert set(places[1:]) <= set(saw.step_starts_ns)
