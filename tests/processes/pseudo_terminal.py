@@ -41,7 +41,7 @@ class PseudoTerminal:
         self.modes_before = termios.tcgetattr(self._slave)
         self.output = b""
         plain = {k: v for k, v in os.environ.items() if k not in OTHERS}
-        path = {"PYTHONPATH": str(ROOT)}
+        path = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
         env = {**plain, **path, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(environ or {})}
         self.process = subprocess.Popen(
             [sys.executable, "-m", *arguments],

@@ -24,7 +24,9 @@ from gpuwatch.probe import api, clock, serve
 from tests.measuring.in_and_out import InAndOut
 
 SERVE: Any = serve
-"""Whose clock is taken."""
+"""Whose clock and whose wait are taken."""
+SLICE_S = 0.02
+"""The publisher wakes so often here, which real ones do not: below a microsecond per step."""
 
 
 class OpenTime:
@@ -34,8 +36,7 @@ class OpenTime:
     waking up falls into no block.
     """
 
-    def __init__(self, stop: Event) -> None:
-        self._is_set = stop.is_set
+    def __init__(self) -> None:
         self._condition = Condition()
         self._open = True
         self._asked = 0
@@ -47,17 +48,23 @@ class OpenTime:
         """perf_counter_ns, less the time in which this was closed."""
         return (perf_counter_ns() if self._open else self._since_ns) - self._closed_ns
 
-    def wait(self, seconds: float) -> bool:
-        """Let so much open time pass; whether the end has come. As `Event.wait`."""
+    def wait(self, server: Any, stop: Event, seconds: float) -> None:
+        """Serve for so much open time, or until `stop`. As `Server.wait`, in slices: a thread that
+        serves cannot be told to sleep before its slice is over."""
         with self._condition:
-            while seconds > 0 or not self._open:
+            while not stop.is_set() and (seconds > 0 or not self._open):
                 self._answered = self._asked
                 self._condition.notify_all()
-                begin_s, was_open = monotonic(), self._open
-                self._condition.wait(seconds if was_open else None)
-                if was_open:
-                    seconds -= monotonic() - begin_s
-            return self._is_set()
+                if not self._open:
+                    self._condition.wait()
+                    continue
+                begin_s = monotonic()
+                self._condition.release()
+                try:
+                    server._endpoint.serve(round(min(seconds, SLICE_S) * 1e9))
+                finally:
+                    self._condition.acquire()
+                seconds -= monotonic() - begin_s
 
     def close(self) -> None:
         """From now on, once a turn that is under way is over."""
@@ -94,8 +101,9 @@ class Switch:
         assert api._installed._armed is not None
         self._installed = api._installed
         publisher: Any = api._installed._armed._publisher
-        self._time = OpenTime(publisher._stop)
-        publisher._stop.wait = self._time.wait
+        self._time = OpenTime()
+        timed = self._time
+        SERVE.Server.wait = lambda server, stop, seconds: timed.wait(server, stop, seconds)
         SERVE.clock = SimpleNamespace(now_ns=self._time.now_ns)
         assert publisher._thread.ident is not None
         self._hooks = InAndOut(self._installed)
