@@ -18,6 +18,7 @@ ABOUT_THE_PICTURE = (
     r"a column is [^·]*",
     r"last \d+ steps   .*longest [\d,.]+ m?s",
     r"one step, folded \(\d+ steps\)",
+    r"● [\d.]+ s",
     r"window \d+ (s|min)",
     r"── (Events|Verdict) ─.*?──(?=\s|$)",
     r"^ \? help.*",

@@ -140,7 +140,7 @@ def _freshness(status: Status) -> Row:
         return (Span(f"○ {status.state}", "dim"),)
     if status.state == "silent" or age > STALE_S:
         return (Span(f"○ silent {duration(age)}", "warning"),)
-    return (Span("● ", "good"), Span(f"{age:.1f}s", "dim"))
+    return (Span("● ", "good"), Span(f"{age:.1f} s", "dim"))
 
 
 def ended_line(view: View, width: int) -> Row:

@@ -106,9 +106,11 @@ def legend_row(phases: Sequence[PhaseStats], width: int, idle: float | None = No
         (2, BASE, True),
         (2, "ms", True),
         (2, "", True),
+        (2, None, True),
     ):
+        beside = "" if idle is None else f", {'' if unit is None else 'GPU '}idle {percent(idle)}"
         entries = [
-            _entry(p, look, step_ms if unit else None, short, idle if p.name == "data" else None)
+            _entry(p, look, step_ms if unit else None, short, beside if p.name == "data" else "")
             for p, look in looks
         ]
         full = (*_spaced(entries, gap), *([Span(f"  {unit}", "dim")] if unit else ()))
@@ -125,17 +127,16 @@ def legend_row(phases: Sequence[PhaseStats], width: int, idle: float | None = No
 
 
 def _entry(
-    phase: PhaseStats, look: PhaseStyle, step_ms: float | None, short: bool, idle: float | None
+    phase: PhaseStats, look: PhaseStyle, step_ms: float | None, short: bool, beside: str
 ) -> Row:
     name = look.short if short else look.long
     numbers = f" {about(phase)}{percent(phase.share)}"
     if step_ms is not None:
         numbers = f" {about(phase)}{like(phase.mean_ms, step_ms)}" + numbers
     entry = (Span(look.fill, look.role), Span(f" {name}", "text"), Span(numbers, "strong"))
-    if idle is None or phase.share < LEAST_WAIT:
+    if not beside or phase.share < LEAST_WAIT:
         return entry
-    whose = "" if short and step_ms is None else "GPU "
-    return (*entry, Span(f", {whose}idle {percent(idle)}", "text"))
+    return (*entry, Span(beside, "text"))
 
 
 def _spaced(entries: Sequence[Row], gap: int) -> Row:
