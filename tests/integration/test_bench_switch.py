@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from time import perf_counter_ns
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -42,10 +43,13 @@ class Turns(threading.Thread):
         super().__init__(daemon=True)
         self.stop = threading.Event()
         self.turned = threading.Event()
-        self.time = OpenTime(self.stop)
+        self.time = OpenTime()
+        serve = SimpleNamespace(serve=lambda for_ns: self.stop.wait(for_ns / 1e9))
+        self.server = SimpleNamespace(_endpoint=serve)
 
     def run(self) -> None:
-        while not self.time.wait(0.001):
+        while not self.stop.is_set():
+            self.time.wait(self.server, self.stop, 0.001)
             self.turned.set()
 
 

@@ -100,7 +100,7 @@ DIES = "print('one')\nraise SystemExit(3)"
 def test_a_script_that_dies_shows_its_last_lines(tmp_path: Path, script: str) -> None:
     done = run_in(clone_with(tmp_path, script))
     assert done.returncode == 1
-    assert "ended by itself: exit code 3" in done.stderr
+    assert "the training script ended: exit code 3" in done.stderr
     assert done.stderr.endswith("  one\n")
 
 

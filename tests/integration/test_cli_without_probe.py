@@ -46,7 +46,7 @@ def test_once_says_what_holds_it_and_that_it_is_an_estimate(tmp_path: Path) -> N
     assert "no probe" in report.splitlines()[0]
     assert "INPUT-BOUND" in report
     assert "waiting for data takes ~" in report
-    assert "medium confidence" in report
+    assert "% sure" in report
     assert "num_workers 0" in report
     assert "probe.install()" in report, "how to have more"
 

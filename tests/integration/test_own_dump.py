@@ -26,7 +26,7 @@ from gpuwatch.probe.wire.messages import (
 from gpuwatch.tui.cli.target import watch_live
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.sources import stacks
-from gpuwatch.tui.verdict.rules import stalled
+from gpuwatch.tui.verdict.thresholds import causes
 from tests.processes.command_line import environment
 from tests.processes.monitored import LIMIT_S, Run, hello_of, started, until
 
@@ -170,7 +170,7 @@ def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused.write_text(f"#!/bin/sh\necho '{REFUSAL}' >&2\nexit 1\n")
     refused.chmod(0o755)
     monkeypatch.setattr(stacks, "find_py_spy", lambda: str(refused))
-    monkeypatch.setattr(stalled, "STALL_S", 1.0)
+    monkeypatch.setattr(causes, "STALL_S", 1.0)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -18,7 +18,7 @@ from gpuwatch.tui.model.snapshot import (
 )
 from gpuwatch.tui.timeseries.series import NO_STEPS, StepEdges
 from gpuwatch.tui.verdict.findings import Evidence, Finding, Kind, MissingSignal, Note, Verdict
-from gpuwatch.tui.verdict.hysteresis import PastVerdict, VerdictTimeline
+from gpuwatch.tui.verdict.history import PastVerdict, VerdictTimeline
 from tests.tui import fake_stacks
 from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S, busy, series_of
 

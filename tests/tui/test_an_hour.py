@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gpuwatch.tui.verdict.findings import Verdict
-from gpuwatch.tui.verdict.hysteresis import NO_HISTORY, Held, VerdictTimeline
+from gpuwatch.tui.verdict.history import NO_HISTORY, Held, VerdictTimeline
 from gpuwatch.tui.verdict.memory.trends import MemoryTrend
 from gpuwatch.tui.verdict.window import Window
 from tests.tui.an_hour import hold

@@ -99,12 +99,16 @@ def _without_probe(probed: Collection[int]) -> list[Candidate]:
     process that has a probe."""
     above = {parent.pid for pid in probed for parent in _parents(pid)}
     others = [pid for pid in psutil.pids() if pid not in probed and pid not in above]
-    holding = [pid for pid in others if has_opened_driver(pid) or maps_torch(pid)]
-    known = {*probed, *holding}
+    on_gpu = [pid for pid in others if has_opened_driver(pid)]
+    with_torch = [pid for pid in others if pid not in on_gpu and maps_torch(pid)]
+    # A launcher of ranks has loaded torch too, and its ranks are what is worth watching.
+    launchers = {parent.pid for pid in on_gpu for parent in _parents(pid)}
+    with_torch = [pid for pid in with_torch if pid not in launchers]
     candidates = []
-    for pid in holding:
+    for pid in (*on_gpu, *with_torch):
         try:
             process = psutil.Process(pid)
+            known = {*probed, *on_gpu} if pid in on_gpu else {*probed, *on_gpu, *with_torch}
             inherited = any(parent.pid in known for parent in process.parents())
             if not inherited and is_python(process):
                 candidates.append(Candidate(pid, user_of(pid), script_of_process(process), None))

@@ -12,7 +12,7 @@ from ...probe.wire.messages import GpuMemory
 from ..model.observations import Activity, GpuUse, OtherProcess
 from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot, Status, StepStats
 from ..verdict.findings import Evidence, Finding, MissingSignal, Note, Verdict
-from ..verdict.hysteresis import Held, PastVerdict
+from ..verdict.history import Held, PastVerdict
 from ..verdict.window import OpenStep, Sampled
 
 SCHEMA: Final = 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..verdict.findings import Finding, MissingSignal, Verdict
-from ..verdict.hysteresis import NO_HISTORY, Held, VerdictTimeline
+from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
 
 if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
     from ...probe.wire.messages import GpuMemory, GpuStep, Hello, Loader, Step

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from ..model.snapshot import NOT_YET
 from ..verdict.findings import Verdict
-from ..verdict.hysteresis import NO_HISTORY, Held, VerdictTimeline
+from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
 from ..verdict.memory.trends import MemoryTrend
 from ..verdict.window import Window
 from ..wording.words import name_of

@@ -6,7 +6,8 @@ from typing import Any
 
 from .findings import Finding, Verdict
 from .forecast.gain import either_of, with_the_other_way
-from .hysteresis import Held, Selection, VerdictHistory, VerdictTimeline
+from .history import Held, VerdictHistory, VerdictTimeline
+from .hysteresis import Selection
 from .memory.trends import MemoryTrend
 from .memory.watch import MemoryWatch
 from .notes import NoteReporter

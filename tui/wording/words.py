@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 from ..model.snapshot import Event, Snapshot
 from ..verdict.findings import Finding, Kind
 from ..verdict.format import times
-from ..verdict.hysteresis import Held, PastVerdict
+from ..verdict.history import Held, PastVerdict
 from .numbers import count, duration, percent
 
 # How much a number has changed since the marked moment; nothing where it may be chance.

@@ -16,7 +16,7 @@ from gpuwatch.tui.model.snapshot import (
 from gpuwatch.tui.timeseries.series import NO_STEPS, Series
 from gpuwatch.tui.timeseries.writer import Growing
 from gpuwatch.tui.verdict.findings import Evidence, Finding, MissingSignal, Verdict
-from gpuwatch.tui.verdict.hysteresis import Held, PastVerdict, VerdictTimeline
+from gpuwatch.tui.verdict.history import Held, PastVerdict, VerdictTimeline
 from gpuwatch.tui.verdict.window import FrameShare, OpenStep, Stacks
 from tests.unit.session.making import HELLO, MS, S, finding, loader
 

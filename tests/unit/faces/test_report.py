@@ -7,7 +7,7 @@ import pytest
 
 from gpuwatch.tui.formats.report import report_lines
 from gpuwatch.tui.verdict.findings import Kind
-from gpuwatch.tui.verdict.hysteresis import Held, VerdictTimeline
+from gpuwatch.tui.verdict.history import Held, VerdictTimeline
 from gpuwatch.tui.verdict.window import MemoryPoint
 from tests.tui.states import NOTES
 from tests.unit.faces.pictures import (

@@ -13,7 +13,7 @@ from gpuwatch.tui.session.replay import ReplayProvider
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
-from gpuwatch.tui.verdict.hysteresis import Held, VerdictTimeline
+from gpuwatch.tui.verdict.history import Held, VerdictTimeline
 from gpuwatch.tui.verdict.memory.trends import MemoryTrend
 from gpuwatch.tui.verdict.window import Window
 from tests.unit.recording.a_run import SETTINGS, START, a_run

@@ -8,7 +8,7 @@ from gpuwatch.tui.model.observations import Delivered, ProcessesSeen, ProcessRol
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.findings import Finding, Verdict
-from gpuwatch.tui.verdict.hysteresis import NO_HISTORY, Held, VerdictTimeline
+from gpuwatch.tui.verdict.history import NO_HISTORY, Held, VerdictTimeline
 from gpuwatch.tui.verdict.memory.trends import MemoryTrend
 from gpuwatch.tui.verdict.window import StepWindow, Window
 

@@ -4,7 +4,7 @@ import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Kind
-from gpuwatch.tui.verdict.hysteresis import VerdictHistory
+from gpuwatch.tui.verdict.history import VerdictHistory
 from gpuwatch.tui.verdict.thresholds.hysteresis import TIMELINE_MOST
 from tests.unit.session.making import verdict
 from tests.unit.verdict.windows import S, even, window
