@@ -11,8 +11,9 @@ def test_a_run_appears_is_picked_and_watched(tmp_path: Path) -> None:
     with PseudoTerminal("gpuwatch.tui.cli.main", size=(100, 30)) as terminal:
         terminal.read_until(lambda: terminal.shows("which process?"))
         with toy(tmp_path) as target:
-            terminal.read_until(lambda: terminal.shows("toy.py"))
-            os.write(terminal.master, b"toy")
+            # By its pid: other tests run scripts of that name beside this one.
+            terminal.read_until(lambda: terminal.shows(str(target.pid)))
+            os.write(terminal.master, str(target.pid).encode())
             terminal.read_until(lambda: terminal.shows("find"))
             os.write(terminal.master, b"\r")
             terminal.read_until(lambda: terminal.shows(f"pid {target.pid}"))
