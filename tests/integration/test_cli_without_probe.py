@@ -53,7 +53,7 @@ def test_once_says_what_holds_it_and_that_it_is_an_estimate(tmp_path: Path) -> N
 
 def test_json_has_nulls_where_nothing_is_known(tmp_path: Path) -> None:
     with training(tmp_path) as target:
-        done = gpuwatch("attach", str(target.pid), "--json", "--duration", "4")
+        done = gpuwatch("attach", str(target.pid), "--json", "--duration", "8")
     lines = records(done.stdout)
     validator = jsonschema.Draft202012Validator(strict())
     for line in lines:
