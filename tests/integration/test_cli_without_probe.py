@@ -1,7 +1,7 @@
 """`gpuwatch attach` and `record` on a real training that nobody prepared for it."""
 
-import re
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
