@@ -49,8 +49,8 @@ def uninstall() -> tuple[str, ...]:
     _calls.pop()
     if _calls:
         return ()
-    gone, _installed = _installed, None
-    return gone.uninstall()
+    installed, _installed = _installed, None
+    return installed.uninstall()
 
 
 def wrap(iterable: Iterable[T]) -> Wrapped[T]:
@@ -82,7 +82,7 @@ class phase(ContextDecorator):
     def __enter__(self) -> "phase":
         recorder = _recorder()
         if recorder is not None and recorder.on:
-            recorder.mark(PHASE_ENTER, self._name)
+            recorder.mark(PHASE_ENTER, self._name, sight=recorder.name)
         return self
 
     def __exit__(
@@ -93,7 +93,7 @@ class phase(ContextDecorator):
     ) -> None:
         recorder = _recorder()
         if recorder is not None and recorder.on:
-            recorder.mark(PHASE_LEAVE, self._name)
+            recorder.mark(PHASE_LEAVE, self._name, sight=recorder.name)
 
 
 def _recorder() -> Recorder | None:

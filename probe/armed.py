@@ -36,11 +36,11 @@ class Armed:
         """In a forked child: what this stands for is the parent's."""
         self._publisher.abandon()
 
-    def tell_fault(self) -> None:
-        """The fuse has blown: say so on the page, which needs nobody's help."""
+    def report_fault(self) -> None:
+        """The fuse has blown: write so on the page, which needs nobody's help."""
         self._page.words[page.WORD_STATE] = page.STATE_DISARMED
         identity = self._identity.but(self._identity.endpoint, self._fuse.fault)
-        self._page.say(identity.as_json(page.HELLO_BYTES))
+        self._page.write_hello(identity.as_json(page.HELLO_BYTES))
 
     def end(self, reason: str, state: int) -> None:
         """Say good-bye, take the socket and the page away."""

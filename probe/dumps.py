@@ -12,11 +12,10 @@ import threading
 from collections.abc import Iterator
 from itertools import islice
 from types import CodeType, FrameType
-from typing import Final
+from typing import Final, NamedTuple
 
 from .peers import Peer
 from .recorder import Recorder
-from .rows import Dump, ThreadStack
 
 QUIET_NS: Final = 5_000_000_000
 """No mark for so long: half of what the monitor takes for a stall at the least."""
@@ -27,6 +26,25 @@ MOST_FRAMES: Final = 64
 MOST_TEXT: Final = 200
 """Characters of a name; of a file's its end. A dump has 3.3 MB at the very most, frames up to 4."""
 OFF: Final = "commands to the probe are turned off (GPUWATCH_CONTROL=0)"
+
+
+class ThreadStack(NamedTuple):
+    """The fields of `wire.dump.ThreadStack`."""
+
+    name: str
+    training: bool
+    frames: list[tuple[str, str, int]]
+    cut: bool
+
+
+class Dump(NamedTuple):
+    """The fields of `wire.dump.Dump`."""
+
+    taken_ns: int
+    threads: list[ThreadStack]
+    left_out: int
+    why_not: str = ""
+
 
 Place = tuple[CodeType, int]
 
@@ -40,14 +58,14 @@ class Dumps:
         self._last: Dump | None = None
 
     def for_peer(self, peer: Peer | None, now_ns: int) -> Dump | None:
-        """What to answer; None where nothing is: to who does not watch, or has just been told, and
-        while steps progress."""
+        """What to answer; None to who does not watch or has just had an answer, and while steps
+        progress."""
         if peer is None or (peer.dumped_ns is not None and now_ns - peer.dumped_ns < AGAIN_NS):
             return None
         if self._off:
             peer.dumped_ns = now_ns
             return Dump(now_ns, [], 0, OFF)
-        marked_ns = self._recorder.newest()[2]
+        marked_ns = self._recorder.newest()[0]
         if now_ns - marked_ns < QUIET_NS:
             return None
         peer.dumped_ns = now_ns
@@ -74,7 +92,7 @@ def dump(owner: int, now_ns: int) -> Dump:
         ThreadStack(
             names.get(ident, f"thread {ident}")[:MOST_TEXT],
             ident == training,
-            [_told(place) for place in reversed(found[:MOST_FRAMES])],
+            [_frame(place) for place in reversed(found[:MOST_FRAMES])],
             len(found) > MOST_FRAMES,
         )
         for ident, found in places.items()
@@ -89,7 +107,7 @@ def _places(frame: FrameType | None) -> Iterator[Place]:
         frame = frame.f_back
 
 
-def _told(place: Place) -> tuple[str, str, int]:
+def _frame(place: Place) -> tuple[str, str, int]:
     code, line = place
     name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
     return name[:MOST_TEXT], code.co_filename[-MOST_TEXT:], line

@@ -4,19 +4,14 @@ Runs on the publisher's thread.
 """
 
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from time import sleep
 from typing import Any, Final, NamedTuple
 
+from .device.budget import PPM
+from .dumps import Dump
 from .identity import Identity
-from .rows import Batch, Dump
 
-MOST_REPLY_BYTES: Final = 4 * 1024 * 1024
-"""As `messages.MAX_FRAME_BYTES`."""
 MOST_REQUEST_BYTES: Final = 4096
-ROWS_A_BREATH: Final = 128
-"""Rows encoded before the interpreter lock is offered to the training thread: 0.3 ms."""
 
 _encode: Final = json.JSONEncoder(
     check_circular=False, ensure_ascii=False, separators=(",", ":")
@@ -29,6 +24,8 @@ class Subscribe(NamedTuple):
     schema: int
     pid: int
     history: bool
+    behind_ns: int = 0
+    device_ppm: int = PPM
 
 
 class Leave(NamedTuple):
@@ -43,7 +40,7 @@ class AskStacks(NamedTuple):
 
 Request = Subscribe | Leave | AskStacks
 _REQUESTS: Final[dict[str, tuple[type[Request], tuple[type, ...]]]] = {
-    "subscribe": (Subscribe, (int, int, bool)),
+    "subscribe": (Subscribe, (int, int, bool, int, int)),
     "leave": (Leave, (int,)),
     "stacks": (AskStacks, ()),
 }
@@ -64,6 +61,7 @@ def decode_request(frame: bytes) -> Request:
         raise ValueError(f"Invalid value {words[0][:40]!r}")
     kind, types = _REQUESTS[words[0]]
     fields = words[1 : 1 + len(types)]
+    types = types[: max(len(fields), len(types) - len(kind._field_defaults))]
     if tuple(map(type, fields)) != types or not all(-(2**63) <= it < 2**64 for it in fields):
         raise ValueError(f"fields of {words[0]!r}")
     return kind(*fields)
@@ -84,30 +82,10 @@ def encode_dump(dump: Dump) -> bytes:
     return _bytes(_encode(["dump", *dump]))
 
 
-def encode_batch(batch: Batch) -> bytes:
-    """The batch, without its oldest steps where it would be longer than a reader takes.
-
-    A history of steps with many phases of the user's comes to that.
-    """
-    while True:
-        fields = [_encode("batch")]
-        for value in batch:
-            if isinstance(value, list) and len(value) > ROWS_A_BREATH:
-                fields.append("[" + ",".join(_in_breaths(value)) + "]")
-            else:
-                fields.append(_encode(value))
-        frame = _bytes(f"[{','.join(fields)}]")
-        if len(frame) <= MOST_REPLY_BYTES or not (batch.steps or batch.gpu_steps):
-            return frame
-        newer, newer_gpu = len(batch.steps) // 2 + 1, len(batch.gpu_steps) // 2 + 1
-        batch = batch._replace(steps=batch.steps[newer:], gpu_steps=batch.gpu_steps[newer_gpu:])
+def encode_marks(head: tuple[Any, ...], body: bytes) -> bytes:
+    """`messages.Marks`: its fields but the last, a line end, the marks themselves."""
+    return b"%b\n%b" % (_bytes(_encode(["marks", *head])), body)
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")  # a file's name may hold any bytes
-
-
-def _in_breaths(rows: Sequence[Any]) -> Iterator[str]:
-    for at in range(0, len(rows), ROWS_A_BREATH):
-        yield _encode(rows[at : at + ROWS_A_BREATH])[1:-1]
-        sleep(0)

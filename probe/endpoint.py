@@ -29,14 +29,14 @@ HANDSHAKE_NS: Final = 2_000_000_000
 STALLED_NS: Final = 30_000_000_000
 """A peer that has read nothing for so long while something waited for it is dropped."""
 IDLE_NS: Final = 5_000_000_000
-"""A peer that has said nothing for so long gives its place up when another comes."""
+"""A peer that was silent for so long gives its place up when another comes."""
 MOST_REQUESTS: Final = 64
 """Of one peer that wait to be taken; until then no more is read from it."""
 READ_BYTES: Final = 8_192
 LONGEST_PATH: Final = 107
 """Bytes of a unix socket's."""
 _PEER: Final = struct.Struct("3i")
-"""pid, uid, gid as the kernel tells them."""
+"""pid, uid, gid by the kernel."""
 
 
 class _Peer:
@@ -277,7 +277,7 @@ class Endpoint:
         try:
             connected, _ = listener.accept()
         except BlockingIOError:
-            return  # it has gone already
+            return  # it has left already
         except OSError:
             self._accepts_ns = now_ns + 250_000_000
             return
@@ -337,13 +337,13 @@ def _read(peer: _Peer) -> None:
 
 
 def _may_enter(connected: socket.socket) -> bool:
-    """Whether the peer is our user or root, as the kernel tells; the directory keeps the others
-    out where it tells nothing."""
+    """Whether the peer is our user or root, by the kernel; the directory keeps the others
+    out where that knows nothing."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return True
-    told = connected.getsockopt(socket.SOL_SOCKET, option, _PEER.size)
-    return _PEER.unpack(told)[1] in (os.getuid(), 0)
+    credentials = connected.getsockopt(socket.SOL_SOCKET, option, _PEER.size)
+    return _PEER.unpack(credentials)[1] in (os.getuid(), 0)
 
 
 def _close(one: socket.socket, is_ours: bool) -> None:

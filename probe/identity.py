@@ -1,4 +1,4 @@
-"""Who this process is: what the hello says."""
+"""Who this process is: the fields of the hello."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Final
 from . import clock
 from .encodable import encodable
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """The same number as messages.SCHEMA, which needs the codec: a test holds them together."""
 VERSION: Final = "0.1.0"
 
@@ -106,7 +106,7 @@ def _cwd() -> str:
     try:
         return encodable(os.getcwd())
     except OSError:
-        return ""  # the directory is gone
+        return ""  # the directory was removed
 
 
 def _number(variable: str) -> int | None:

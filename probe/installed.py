@@ -108,7 +108,7 @@ class Installed:
     def _blown(self) -> None:
         self.recorder.stop()
         if self._armed is not None:
-            self._armed.tell_fault()
+            self._armed.report_fault()
 
     def _leave(self) -> None:
         """At the interpreter's end; a fork that runs our exit handler has nothing to end."""

@@ -16,7 +16,7 @@ MOST: Final = 256
 def remove_leftovers(directory: str) -> None:
     """Remove the sockets in our directory that nobody listens at.
 
-    Asked of the kernel and not told by the pid in the name: that may be another container's.
+    Asked of the kernel and not known by the pid in the name: that may be another container's.
     """
     try:
         with os.scandir(directory) as entries:

@@ -9,11 +9,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-LOOK_EVERY: Final = 61
-"""A batch is looked at when the number of its mark divides by this: prime, so that loops with any
-number of marks a step come round to it. Batch sizes change rarely."""
+from .wire.marks import FETCH_ENTER, word_of
+
 MOST_TENSORS: Final = 64
-"""Of a batch that is looked at: a list of thousands is told by its first."""
+"""Of a batch that is looked at: of a list of thousands its first."""
 KNOWN_ITERATORS: Final = 64
 """Iterators remembered as described; beyond that all are described again, which is harmless."""
 
@@ -31,14 +30,14 @@ class LoaderWatch:
     """Which iterators have been described. Keeps identities only, never the objects."""
 
     def __init__(self) -> None:
-        self.known: set[int] = set()
-        """Iterators described since they were made or reset."""
+        self.known: dict[int, int] = {}
+        """Iterators described since they were made or reset, with the word of their fetches."""
         self.queued: set[int] = set()
         """Those of them whose batches come through a queue."""
 
     def restarted(self, iterator: Any) -> int:
         """An iterator begins (again): describe it before its next fetch. Returns its identity."""
-        self.known.discard(id(iterator))
+        self.known.pop(id(iterator), None)
         self.queued.discard(id(iterator))
         return id(iterator)
 
@@ -47,7 +46,7 @@ class LoaderWatch:
         if len(self.known) >= KNOWN_ITERATORS:
             self.known.clear()
             self.queued.clear()
-        self.known.add(id(iterator))
+        self.known[id(iterator)] = word_of(FETCH_ENTER, id(iterator))
         if hasattr(iterator, "_data_queue"):
             self.queued.add(id(iterator))
         return describe_iterator(iterator), bool(sys.modules["torch"].is_grad_enabled())
@@ -59,7 +58,7 @@ def describe_iterator(iterator: Any) -> LoaderRow:
     try:
         batches: int | None = len(sampler)  # type: ignore[arg-type]
     except Exception:
-        batches = None  # an iterable dataset, or a sampler of the user's that cannot tell
+        batches = None  # an iterable dataset, or a sampler of the user's that does not know
     dataset = getattr(iterator, "_dataset", None)
     workers = getattr(iterator, "_workers", ())
     return (
@@ -85,7 +84,7 @@ def _whole(number: Any) -> int | None:
 
 
 def ready_batches(iterator: Any) -> int | None:
-    """Batches that the training thread could take without waiting; None where nobody can tell.
+    """Batches that the training thread could take without waiting; None where nobody knows.
 
     `mp.Queue.qsize` is not there on macOS; `empty()` would cost 5 us.
     """

@@ -1,13 +1,13 @@
 """The monitors that watch: who they are, and what each is still owed."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from .rows import Loader
+from .device.budget import PPM
 from .settings.reading import Reading
 
 PEER_TIMEOUT_NS: Final = 5_000_000_000
-"""Monitors say every second that they watch; five silent seconds are a dead or stopped one."""
+"""Monitors subscribe again every second; five silent seconds are a dead or stopped one."""
 MOST_PEERS: Final = 16
 
 
@@ -17,26 +17,35 @@ class Peer:
 
     seen_ns: int
     pid: int
-    """As it says."""
+    """By its own word."""
     sequence: int = 0
     greeted: bool = False
-    told: list[Loader] = field(default_factory=list)
-    """The loaders as it last heard of them."""
-    told_settings: Reading | None = None
+    next: int = 0
+    """Number of the mark that it is to be sent next."""
+    behind_ns: int = 0
+    """How far it saw the device behind the host."""
+    device_ppm: int = PPM
+    """Part of the time that it asks device marks to take."""
+    rare: int = 0
+    """Number of the newest that it was sent of what stands beside the marks."""
+    names: int = 0
+    """Names of phases that it was sent."""
+    sent_settings: Reading | None = None
     dumped_ns: int | None = None
     """When it was last given a dump."""
 
-    def loaders_to_tell(self, loaders: list[Loader]) -> list[Loader]:
-        """Those that changed since it was last told."""
-        changed = [loader for loader in loaders if loader not in self.told]
-        self.told = loaders
-        return changed
+    def names_to_send(self, names: dict[str, int]) -> list[str]:
+        """All of them, if it lacks some."""
+        if len(names) == self.names:
+            return []
+        self.names = len(names)
+        return list(names)[: self.names]
 
-    def settings_to_tell(self, settings: Reading) -> Reading | None:
-        """The settings, if it was not told just these; None as long as there is nothing to tell."""
-        if settings == (self.told_settings or Reading()):
+    def settings_to_send(self, settings: Reading) -> Reading | None:
+        """The settings, unless it has just these; None as long as none are known."""
+        if settings == (self.sent_settings or Reading()):
             return None
-        self.told_settings = settings
+        self.sent_settings = settings
         return settings
 
 
@@ -62,8 +71,8 @@ class Peers:
         """Of the monitor that came last; 0 without one."""
         return next((peer.pid for peer in reversed(self._peers.values())), 0)
 
-    def heard(self, identity: bytes, pid: int, now_ns: int) -> Peer:
-        """A monitor spoke. Beyond `MOST_PEERS` the one heard longest ago is forgotten."""
+    def subscribed(self, identity: bytes, pid: int, now_ns: int) -> Peer:
+        """A monitor watches. Beyond `MOST_PEERS` the one silent for longest is forgotten."""
         peer = self._peers.get(identity)
         if peer is None:
             if len(self._peers) >= MOST_PEERS:
@@ -74,11 +83,11 @@ class Peers:
         return peer
 
     def left(self, identity: bytes) -> None:
-        """A monitor said good-bye."""
+        """A monitor leaves."""
         self._peers.pop(identity, None)
 
     def drop_silent(self, now_ns: int) -> None:
-        """Forget those that have not been heard for `PEER_TIMEOUT_NS`."""
+        """Forget those that have been silent for `PEER_TIMEOUT_NS`."""
         for identity, peer in self.items():
             if now_ns - peer.seen_ns > PEER_TIMEOUT_NS:
                 del self._peers[identity]

@@ -1,64 +1,56 @@
-"""The publisher's work: marks into steps, steps to whoever watches. Runs on its own thread.
+"""The publisher's work: the ring's new marks to whoever watches, as bytes. On its own thread.
 
-Never touches CUDA, and imports nothing once it runs: a fork would inherit the lock of that import.
+Nothing is worked out here: the monitor makes steps of the marks. Never touches CUDA, and imports
+nothing once it runs: a fork would inherit the lock of that import.
 """
 
 import os
 import sys
+from array import array
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from threading import Event
-from time import monotonic, sleep
-from typing import Final
+from time import monotonic
+from typing import Any, Final
 
 from . import clock
+from .counting import StepCount
+from .device.budget import PPM
 from .device.governor import Governor
-from .device.sampling import Sampling
+from .device.reports import Aligned, Allocated, Passed
 from .dumps import Dumps
 from .encoding import (
     AskStacks,
     Leave,
     Subscribe,
     decode_request,
-    encode_batch,
     encode_bye,
     encode_dump,
     encode_greeting,
+    encode_marks,
 )
 from .endpoint import Endpoint
 from .fuse import Fuse
 from .identity import Identity, torch_version
 from .leftovers import remove_leftovers
+from .loaders import look_at
 from .mark_cost import mark_cost_ns
-from .merging import merge_gpu_steps, merge_steps
 from .peers import Peer, Peers
-from .plain import FEWEST_MARKS
-from .recorder import Recorder
+from .recorder import ENTRIES, MOST_RARE, Recorder
 from .resident import resident_bytes
-from .rows import Batch, GpuClock, GpuMemory, GpuStep, Step
 from .settings.glance import Glance
 from .state_page import StatePage
-from .timeline import Timeline
 from .tracer import NOBODY, Tracer
-from .wire import page
+from .wire import marks, page
 
 TURN_S: Final = 0.25
-"""A turn costs 0.2 ms before the first step, 0.3 ms with a monitor to tell: the caches are cold and
-the interpreter lock is held. A screen draws four frames a second."""
-MARKS_A_BREATH: Final = 512
-"""Marks digested before the interpreter lock is offered to the training thread: 0.2 ms of a plain
-loop, 0.6 ms of another."""
-ROWS_A_TURN: Final = 100
-FULL: Final = 0.9
-"""Of those rows: a run of plain steps ends where a batch is looked at, and leaves a shorter one."""
-RESTING_MARKS: Final = 240
-"""Marks a turn above which the hooks rest while nobody watches: 160 plain steps a second. Below,
-all that they cost (8 us a step) is 0.13 % at most."""
-REST_TURNS: Final = 9
-MOST_MARKS: Final = 5_000
-"""Marks a turn beyond which a watched run is sampled: steps under 0.3 ms."""
-HISTORY_ROWS: Final = 2048
-"""Steps that a monitor is told of when it comes: minutes of them, about a megabyte here."""
+"""While somebody watches: a screen draws four frames a second."""
+UNWATCHED_TURN_S: Final = 1.0
+SHORTEST_TURN_S: Final = 0.05
+MOST_REPORTS: Final = 600
+"""What the device reported lately: for a monitor that comes."""
+MOST_LOADERS: Final = 32
 SLOW_LOOK_NS: Final = 1_000_000_000
 MEND_NS: Final = 5_000_000_000
 REQUESTS_A_TURN: Final = 64
@@ -74,33 +66,46 @@ class Server:
         self._page = state_page
         self._fuse = fuse
         self._identity = identity
-        self._timeline = Timeline()
         self._governor = Governor(recorder, fuse.trip)
-        self._sampling = Sampling()
         self._glance = Glance(recorder, fuse.trip)
         self._peers = Peers()
         self._tracer = Tracer()
         self._dumps = Dumps(recorder)
         self._refused = 0
         """Requests that were none."""
-        self._history: deque[Step] = deque(maxlen=HISTORY_ROWS)
-        self._gpu_history: deque[GpuStep] = deque(maxlen=HISTORY_ROWS)
         self._endpoint: Endpoint | None = None
         self._mark_cost_ns: int | None = None
-        self._marks = 0
-        self._newest = -1
-        """Number of the newest mark at the last turn."""
-        self._behind = False
-        """Marks were left in the ring, and some may have fallen out: nobody was to be told."""
-        self._rest_turns = 0
+        self._until = 0
+        """Marks before this number are on the page."""
+        self._newest_ns = 0
+        """When the last of them was put."""
+        self._count = StepCount()
+        self._rare: deque[tuple[int, int, int, Any]] = deque(maxlen=MOST_RARE)
+        """What stands beside the marks on the page."""
+        self._asked = 0
+        """Entries that the last turn brought."""
+        self._marks_per_s = 0.0
+        self._turned_ns: int | None = None
+        self._loaders: dict[int, tuple[int, Any, bool, int]] = {}
+        """The newest description of each loader, by its key."""
+        self._described = -1
+        """Number of the newest of them."""
+        self._reports: deque[Any] = deque(maxlen=MOST_REPORTS)
+        self._switched: deque[tuple[int, bool]] = deque(maxlen=MOST_REPORTS)
+        self._fresh: tuple[list[Any], list[tuple[int, bool]]] = ([], [])
+        """Of this turn: what the device reported, and where its stamping began and ended."""
         self._rss_bytes: int | None = None
         self._file_bytes: int | None = None
-        self._behind_ns: int | None = None
-        """How far the device was behind the host at the last step that it told of."""
-        self._gpu_memory: list[GpuMemory] = []
-        self._gpu_clocks: list[GpuClock] = []
         self._next_look_ns = 0
         self._next_mend_ns = 0
+
+    @property
+    def turn_s(self) -> float:
+        """Until the next turn: the recorder has room for twice of what comes meanwhile."""
+        longest = TURN_S if self._peers else UNWATCHED_TURN_S
+        if self._marks_per_s * longest <= ENTRIES / 4:
+            return longest
+        return max(SHORTEST_TURN_S, ENTRIES / 4 / self._marks_per_s)
 
     def open(self) -> None:
         """Bind the socket."""
@@ -113,45 +118,37 @@ class Server:
         remove_leftovers(os.path.dirname(path))
 
     def turn(self, last: bool = False) -> None:
-        """One wake-up: digest the marks, answer, publish. The last one as the run ends."""
+        """One wake-up: answer, publish. The last one as the probe leaves."""
         now_ns = clock.now_ns()
+        recorder = self._recorder
+        if last:
+            recorder.end()
         self._look_for_trainer()
-        newest, kind, since_ns, _ = self._recorder.newest()
+        since_ns, kind = recorder.newest()
+        self._put_on_page(now_ns)
         words = self._page.words
         words[page.WORD_HEARTBEAT] = now_ns
         words[page.WORD_OPEN] = page.pack_open(kind, since_ns)
-        rows = HISTORY_ROWS if self._behind else ROWS_A_TURN
-        steps = self._digest(newest, rows)
-        if last:
-            steps += self._timeline.finish()
-        fresh = merge_steps(steps, rows)
-        self._page.add_rows(fresh)
-        self._history.extend(fresh)
-        gpu = self._take_device(now_ns)
-        self._gpu_history.extend(gpu)
-        words[page.WORD_STEPS] = self._timeline.steps_by(newest + 1)
-        words[page.WORD_LOST_MARKS] = self._timeline.lost_marks
+        words[page.WORD_STEPS] = self._count.steps
+        self._take_device(now_ns)
+        self._keep_loaders()
         if self._endpoint is None:
             return
         self._look(now_ns)
-        told = self._answer(now_ns)
+        self._answer(now_ns)
         self._peers.drop_silent(now_ns)
         self._tracer.allow(self._peers.newest_pid)
-        self._recorder.watched = bool(self._peers)
-        if self._recorder.watched:
-            self._recorder.wake()
+        recorder.watched = bool(self._peers)
         for identity, peer in self._peers.items():
-            if identity not in told:
-                self._send_batch(identity, peer, fresh, gpu, now_ns)
+            self._send_marks(identity, peer, now_ns)
         self._rss_bytes = self._file_bytes = None
-        self._gpu_clocks = []
 
     def close(self, reason: str) -> None:
         """Say good-bye to whoever watches and take the socket away."""
         self._tracer.allow(NOBODY)
         if self._endpoint is None:
             return
-        bye = encode_bye(reason, self._timeline.steps)
+        bye = encode_bye(reason, self._count.steps)
         for identity, _ in self._peers.items():
             self._endpoint.send(identity, bye)
         self._endpoint.close()
@@ -176,110 +173,104 @@ class Server:
 
     # ------------------------------------------------------------------------------------------
 
-    def _digest(self, newest: int, rows: int) -> list[Step]:
-        """The steps that the ring's marks complete, plain ones in no more than about `rows`.
+    def _put_on_page(self, now_ns: int) -> None:
+        """The new marks: the page is what is sent, and read by others."""
+        before, since_ns = self._until, self._turned_ns
+        times, words = self._new_marks()
+        body = array("q", times).tobytes(), array("q", words).tobytes()
+        self._page.put(before, b"".join(body))
+        self._count.add(body[1])
+        self._until = before + len(times)
+        self._page.words[page.WORD_MARKS] = self._until
+        if since_ns is not None and now_ns > since_ns:
+            self._marks_per_s = (self._until - before) / (now_ns - since_ns) * 1e9
+        self._turned_ns = now_ns
+        for one in list(self._recorder.rare):
+            if not self._rare or one[0] > self._rare[-1][0]:
+                self._rare.append(one)
 
-        Unwatched, little is worked out: what is left stays in the ring, the oldest fall out, and a
-        monitor that comes is told of those that are there.
-        """
-        ring = self._recorder.ring
-        arriving, self._newest = newest - self._newest, newest
-        due = len(ring)
-        if not self._recorder.watched:
-            self._pace(arriving)
-            due = min(due, 2 * RESTING_MARKS)
-            self._behind |= due < len(ring)
-        elif arriving > MOST_MARKS and not self._behind:
-            for _ in range(due - MOST_MARKS):
-                self._recorder.last = ring.popleft()
-            due = min(due, MOST_MARKS)
-        if self._behind and due:
-            self._timeline.pick_up(ring[0][0])
-            self._behind = due < len(ring)
-        a_row = 1
-        if due > rows * FEWEST_MARKS:
-            a_row += int(due / (FULL * rows * FEWEST_MARKS))
-        steps: list[Step] = []
-        while due:
-            breath = min(due, MARKS_A_BREATH)
-            self._recorder.last = ring[breath - 1]
-            steps += self._timeline.feed_all([ring.popleft() for _ in range(breath)], a_row)
-            if due := due - breath:
-                sleep(0)
-        self._recorder.trained |= self._timeline.trained
-        self._marks = newest + 1
-        return steps
+    def _new_marks(self) -> tuple[list[int], list[int]]:
+        """Times and words since the last turn. A first mark of 0 stands for those that are lost:
+        the recorder has had more than it holds."""
+        wanted = max(256, 2 * self._asked)
+        while True:
+            entries = self._recorder.tail(wanted)
+            times, words = entries[0::2], entries[1::2]
+            at = bisect_right(times, self._newest_ns)
+            if at or wanted >= ENTRIES or len(entries) < wanted - 2:
+                break
+            wanted = min(ENTRIES, 4 * wanted)
+        times, words = times[at:], words[at:]
+        self._asked = 2 * len(times)
+        if times:
+            self._newest_ns = times[-1]
+        if not at and len(entries) >= ENTRIES - 2:
+            self._page.words[page.WORD_LOST_MARKS] += 1
+            return [0, *times[1:]], [0, *words[1:]]
+        return times, words
 
     def _look_for_trainer(self) -> None:
         """A worker of Ray trains in a thread, and is killed a second after that has ended."""
         recorder = self._recorder
-        is_quiet = recorder.newest()[0] == self._newest
+        is_quiet = recorder.newest()[0] <= self._newest_ns
         if is_quiet and recorder.owner and recorder.owner not in sys._current_frames():
             recorder.lose_owner()
 
-    def _take_device(self, now_ns: int) -> list[GpuStep]:
-        """What the device marks have told since the last turn; and the next turn's grant."""
-        ledger = self._timeline.ledger
-        for told in self._governor.told():
-            ledger.take(told, self._timeline.steps)
-        rows = ledger.steps()
-        self._gpu_memory, ledger.memory = ledger.memory, []
-        if rows:
-            self._behind_ns = rows[-1].lag_start_ns
-        self._governor.turn(now_ns, self._timeline.steps, self._behind_ns)
+    def _take_device(self, now_ns: int) -> None:
+        """What the device marks have reported since the last turn; and the next turn's grant."""
+        fresh = list(self._governor.reports())
+        switched: list[tuple[int, bool]] = []
+        behind_ns = max((peer.behind_ns for _, peer in self._peers.items()), default=0)
+        ppm = max((peer.device_ppm for _, peer in self._peers.items()), default=PPM)
+        self._governor.turn(now_ns, self._count.steps, behind_ns, ppm)
         stamper = self._governor.stamper
-        if stamper is not None:
-            ledger.switched = stamper.switched
-        if stamper is not None and self._recorder.watched:
-            measured = sum(row.count for row in rows)
-            self._gpu_clocks = self._sampling.clocks(
-                now_ns, self._timeline.steps, measured, ledger, self._governor
-            )
-        return merge_gpu_steps(rows, ROWS_A_TURN)
+        while stamper is not None and stamper.switched:
+            switched.append(stamper.switched.popleft())
+        self._reports.extend(fresh)
+        self._switched.extend(switched)
+        self._fresh = fresh, switched
 
-    def _pace(self, arriving: int) -> None:
-        """Unwatched, a run of short steps is marked in one turn of ten."""
-        recorder = self._recorder
-        if recorder.resting:
-            self._rest_turns -= 1
-            if self._rest_turns <= 0:
-                recorder.wake()
-        elif arriving > RESTING_MARKS:
-            self._rest_turns = REST_TURNS
-            recorder.rest()
+    def _keep_loaders(self) -> None:
+        for number, kind, iterator, seen in self._rare:
+            if kind == marks.LOADER and number > self._described:
+                self._described = number
+                row, with_grad = seen
+                self._loaders.pop(row[0], None)
+                if len(self._loaders) >= MOST_LOADERS:
+                    del self._loaders[next(iter(self._loaders))]
+                self._loaders[row[0]] = number, row, with_grad, iterator
 
     def _look(self, now_ns: int) -> None:
         if now_ns >= self._next_look_ns:
             self._next_look_ns = now_ns + SLOW_LOOK_NS
             self._rss_bytes, self._file_bytes = resident_bytes()
+            self._recorder.look_with(look_at)
             if self._recorder.watched:
                 self._glance.ask()
             if self._identity.torch is None and torch_version() is not None:
-                self._say(self._identity.endpoint, self._identity.fault)
+                self._describe(self._identity.endpoint, self._identity.fault)
         if now_ns >= self._next_mend_ns:
             self._next_mend_ns = now_ns + MEND_NS
             assert self._endpoint is not None
             self._hold(self._endpoint)
 
-    def _answer(self, now_ns: int) -> set[bytes]:
-        """Hear the requests; returns who was told all of the past, what is fresh with it."""
+    def _answer(self, now_ns: int) -> None:
         assert self._endpoint is not None
-        told: set[bytes] = set()
         for identity, frame in self._endpoint.receive(REQUESTS_A_TURN):
             try:
                 request = decode_request(frame)
             except ValueError:
-                self._refused += 1  # not ours, or of a version that says things differently
+                self._refused += 1  # not ours, or of a version with other requests
                 continue
             if isinstance(request, Leave):
                 self._peers.left(identity)
             elif isinstance(request, Subscribe):
-                peer = self._peers.heard(identity, request.pid, now_ns)
-                if not peer.greeted and self._greet(identity, peer, request.history, now_ns):
-                    told.add(identity)
+                peer = self._peers.subscribed(identity, request.pid, now_ns)
+                peer.behind_ns, peer.device_ppm = request.behind_ns, request.device_ppm
+                if not peer.greeted:
+                    self._greet(identity, peer, request.history, now_ns)
             elif isinstance(request, AskStacks):
                 self._dump(identity, now_ns)
-        return told
 
     def _dump(self, identity: bytes, now_ns: int) -> None:
         assert self._endpoint is not None
@@ -287,61 +278,75 @@ class Server:
         if dump is not None:
             self._endpoint.send(identity, encode_dump(dump))
 
-    def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> bool:
-        """Say who we are; returns whether the past was told, which is done where it is wanted."""
+    def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
         assert self._endpoint is not None
         peer.greeted = True
+        peer.next = max(0, self._until - (marks.RING if history else 1))
         self._endpoint.send(identity, encode_greeting(self._identity, now_ns))
-        if not (history and self._history):
-            return False
-        self._send_batch(identity, peer, list(self._history), list(self._gpu_history), now_ns)
-        return True
 
-    def _send_batch(
-        self, identity: bytes, peer: Peer, steps: list[Step], gpu: list[GpuStep], now_ns: int
-    ) -> None:
+    def _send_marks(self, identity: bytes, peer: Peer, now_ns: int) -> None:
         assert self._endpoint is not None
-        peer.sequence += 1
-        batch = Batch(
-            sequence=peer.sequence,
-            sent_ns=now_ns,
-            steps=steps,
-            open=self._timeline.open(),
-            loaders=peer.loaders_to_tell(self._timeline.loaders.all()),
-            lost_marks=self._timeline.lost_marks,
-            rss_bytes=self._rss_bytes,
-            mark_cost_ns=self._mark_cost_ns,
-            marks=self._marks,
-            fault=self._fuse.fault,
-            gpu_steps=gpu,
-            gpu_memory=self._gpu_memory,
-            gpu_clocks=self._gpu_clocks,
-            settings=peer.settings_to_tell(self._glance.reading),
-            file_bytes=self._file_bytes,
-            refused=self._refused,
+        recorder, first = self._recorder, peer.sequence == 0
+        since, until = peer.next, self._until
+        peer.sequence, peer.next = peer.sequence + 1, until
+        rare = [one for one in self._rare if one[0] > peer.rare]
+        loaders = [(n, row, grad, at) for n, kind, at, (row, grad) in _of(marks.LOADER, rare)]
+        if first and rare:
+            loaders = [one for one in self._loaders.values() if one[0] < rare[0][0]] + loaders
+        peer.rare = rare[-1][0] if rare else peer.rare
+        reports, switched = self._fresh
+        if first:
+            reports, switched = list(self._reports), list(self._switched)
+        stamper = self._governor.stamper
+        since = max(since, until - marks.RING)
+        body = self._page.marks(since, until)
+        head = (
+            peer.sequence,
+            now_ns,
+            until,
+            self._count.steps,
+            peer.names_to_send(recorder.names),
+            loaders,
+            [(n, seen) for n, _, _, seen in _of(marks.BATCH, rare)],
+            self._rss_bytes,
+            self._file_bytes,
+            self._mark_cost_ns,
+            self._fuse.fault,
+            peer.settings_to_send(self._glance.reading),
+            self._refused,
+            switched,
+            [one for one in reports if isinstance(one, Passed)],
+            [one for one in reports if isinstance(one, Aligned)],
+            [one.flat() for one in reports if isinstance(one, Allocated)],
+            self._governor.cost_ns if stamper is not None else None,
+            stamper.dropped if stamper is not None else 0,
         )
-        self._endpoint.send(identity, encode_batch(batch))
+        self._endpoint.send(identity, encode_marks(head, body))
 
     def _hold(self, endpoint: Endpoint) -> None:
-        """See to it that there is a socket. Where that fails the page says why, until it works."""
-        told: tuple[str | None, str | None] = f"ipc://{endpoint.path}", None
+        """See to it that there is a socket. Where that fails, the page has the reason."""
+        now: tuple[str | None, str | None] = f"ipc://{endpoint.path}", None
         try:
             endpoint.hold()
         except OSError as error:
-            told = None, f"no socket: {error}"
-        if told != (self._identity.endpoint, self._identity.fault):
-            self._say(*told)
+            now = None, f"no socket: {error}"
+        if now != (self._identity.endpoint, self._identity.fault):
+            self._describe(*now)
 
-    def _say(self, endpoint: str | None, fault: str | None) -> None:
+    def _describe(self, endpoint: str | None, fault: str | None) -> None:
         self._identity = self._identity.but(endpoint=endpoint, fault=self._fuse.fault or fault)
-        self._page.say(self._identity.as_json(page.HELLO_BYTES))
+        self._page.write_hello(self._identity.as_json(page.HELLO_BYTES))
+
+
+def _of(kind: int, rare: list[tuple[int, int, int, Any]]) -> list[tuple[int, int, int, Any]]:
+    return [one for one in rare if one[1] == kind]
 
 
 def serve(server: Server, stop: Event, reason: Callable[[], str]) -> None:
     """Take turns until `stop` is set."""
     server.open()
     while not stop.is_set():
-        server.wait(stop, TURN_S)
+        server.wait(stop, server.turn_s)
         if not stop.is_set():
             server.turn()
     server.turn(last=True)

@@ -24,7 +24,7 @@ class Wrapped(Generic[T]):
         begun = Wrapped(self._inner, self._recorder)
         recorder = self._recorder()
         if recorder is not None and recorder.on:
-            recorder.mark(ITERATION, id(begun))
+            recorder.mark(ITERATION, detail=id(begun))
         begun._iterator = iter(self._inner)
         return begun
 
@@ -36,8 +36,9 @@ class Wrapped(Generic[T]):
             return next(self._iterator)
         if not self._described:
             self._described = True
-            recorder.mark(LOADER, self, _describe)
-        recorder.mark(FETCH_ENTER, id(self))
+            recorder.mark(LOADER, self, id(self), _describe)
+            recorder.look_with(look_at)
+        recorder.mark(FETCH_ENTER, detail=id(self))
         try:
             batch = next(self._iterator)
         except StopIteration:
@@ -46,7 +47,7 @@ class Wrapped(Generic[T]):
         except BaseException:
             recorder.mark(FETCH_FAILED)
             raise
-        recorder.mark(FETCH_LEAVE, batch, look_at)
+        recorder.mark(FETCH_LEAVE, batch)
         return batch
 
     def __len__(self) -> int:

@@ -25,9 +25,9 @@ def _act(package: str, action: str, answer: str) -> None:
         module = ModuleType("gpuwatch_putting_in")
         file = os.path.join(package, "boot", "putting_in.py")
         SourceFileLoader(module.__name__, file).exec_module(module)
-        said = getattr(module, action)(package) or ""
+        answer = getattr(module, action)(package) or ""
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
+        answer = f"{type(error).__name__}: {error}"
     with open(f"{answer}.part", "w", encoding="utf-8") as part:
-        part.write(said)
+        part.write(answer)
     os.rename(f"{answer}.part", answer)

@@ -2,16 +2,13 @@
 
 from typing import Final
 
-SHARE: Final = 0.003
-"""Part of the training thread's time that device marks may take. With the host's marks that leaves
-a 20 ms step below 0.5 %, and a 5 ms step below 1 %."""
-STEP_NS: Final = 10_000
-STEP_SHARE: Final = 0.001
-"""What they may take of a step on average: the larger of these. The host's marks (10 us) and the
-publisher's turns, which hold the interpreter lock (7 us a step at 0.5 ms, 19 us at 5 ms), leave so
-much of the promised 30 us; steps over 100 ms are stamped all. Measured on an H200: 50 to 160 us a
-stamped step (reading an event fetches what the device wrote, 3 us each; caches are cold after a
-wait), so in short steps one of five to sixteen is stamped."""
+PPM: Final = 3_000
+"""Part of the training thread's time that device marks may take while nobody asks for another: with
+the host's marks a 20 ms step stays below 0.5 %. Measured on an H200: 50 to 160 us a stamped step
+(reading an event fetches what the device wrote, 3 us each; caches are cold after a wait), so that
+of steps of 2 ms one in 8 to 26 is stamped."""
+MOST_PPM: Final = 20_000
+"""Of what a monitor may ask for."""
 STAMPED_S: Final = 50
 """Steps a second that are stamped at most, while that delays the host: 500 make a window of ten
 seconds, and each costs the publisher 30 us besides."""
@@ -46,14 +43,14 @@ class Budget:
         if stamped:
             self.cost_ns += round(SMOOTHING * (spent_ns // stamped - self.cost_ns))
 
-    def earn(self, turn_ns: int, steps: int, behind_ns: int | None) -> None:
-        """So much time passed, in so many steps, with the device so far behind the host."""
-        if behind_ns is not None and behind_ns >= BEHIND_NS:
+    def earn(self, turn_ns: int, ppm: int, behind_ns: int) -> None:
+        """So much time passed, of which such a part may be spent, with the device so far behind the
+        host."""
+        if behind_ns >= BEHIND_NS:
             earned_ns = round(BEHIND_SHARE * turn_ns)
         else:
-            each_ns = max(STEP_NS * steps, round(STEP_SHARE * turn_ns))
             most_ns = STAMPED_S * self.cost_ns * turn_ns // 1_000_000_000
-            earned_ns = min(round(SHARE * turn_ns), each_ns, most_ns)
+            earned_ns = min(turn_ns * min(ppm, MOST_PPM) // 1_000_000, most_ns)
         self._purse_ns = min(self._purse_ns + earned_ns, self._most_ns(earned_ns))
 
     def affordable(self) -> int:

@@ -47,7 +47,7 @@ class Chain:
 
     @property
     def anchored(self) -> bool:
-        """The device has told a time."""
+        """The device has had a time."""
         return self._anchor is not None
 
     def meet(self, handle: int) -> Stream:

@@ -46,7 +46,7 @@ class Events(Protocol):
         """The caching allocator's counters, nested; None where there are none."""
 
     def fraction(self, device: int) -> float | None:
-        """Part of the device's memory that it may take; None where that is not told."""
+        """Part of the device's memory that it may take; None where that is not known."""
 
 
 class CudaEvents:
@@ -108,7 +108,7 @@ class AcceleratorEvents:
         return None
 
     def fraction(self, device: int) -> float | None:
-        """Not told by the generic interface."""
+        """Not known to the generic interface."""
         return None
 
 

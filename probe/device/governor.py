@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..recorder import Recorder
-from .budget import Budget, near_ns
+from .budget import PPM, Budget, near_ns
 from .events import Events, find_events
+from .reports import Report
 from .stamper import Stamper
-from .told import Report
 
 FIND_NS: Final = 500_000_000
 UNWATCHED_NS: Final = 1_000_000_000
@@ -43,9 +43,10 @@ class Governor:
         """Measured cost of one stamped step."""
         return self._budget.cost_ns
 
-    def turn(self, now_ns: int, steps: int, behind_ns: int | None) -> None:
-        """Grant what the budget allows until the next turn; `steps` were completed by now, and the
-        device was so far behind the host when it was last heard of."""
+    def turn(self, now_ns: int, steps: int, behind_ns: int, ppm: int = PPM) -> None:
+        """Grant what the budget allows until the next turn: `steps` were completed by now, the
+        device was so far behind the host at the last step that is known, and such a part of the
+        time may be spent."""
         stamper = self.stamper
         if stamper is None:
             if now_ns < self._next_ns:
@@ -56,7 +57,7 @@ class Governor:
                 return
             self.stamper = stamper = Stamper(self._recorder, events, self._trip)
             self._next_ns, self._turned_ns, self._steps = 0, now_ns, steps
-        self._account(stamper, now_ns, steps, behind_ns)
+        self._account(stamper, now_ns, steps, behind_ns, ppm)
         if not self._recorder.on:
             return
         if self._recorder.watched:
@@ -66,20 +67,20 @@ class Governor:
             self._next_ns = now_ns + UNWATCHED_NS
             stamper.grant(1)
 
-    def told(self) -> Iterator[Report]:
-        """What the training thread has told since the last call."""
+    def reports(self) -> Iterator[Report]:
+        """What the training thread has reported since the last call."""
         if self.stamper is None:
             return
-        told = self.stamper.told
-        while told:
-            yield told.popleft()
+        reports = self.stamper.reports
+        while reports:
+            yield reports.popleft()
 
-    def _account(self, stamper: Stamper, now_ns: int, steps: int, behind_ns: int | None) -> None:
+    def _account(self, stamper: Stamper, now_ns: int, steps: int, behind_ns: int, ppm: int) -> None:
         spent_ns, stamped = stamper.spent_ns, stamper.stamped
         self._budget.spend(spent_ns - self._spent[0], stamped - self._spent[1])
         self._spent = spent_ns, stamped
         passed_ns, completed = now_ns - self._turned_ns, steps - self._steps
         self._turned_ns, self._steps = now_ns, steps
-        self._budget.earn(passed_ns, completed, behind_ns)
+        self._budget.earn(passed_ns, ppm, behind_ns)
         if completed > 0:
             stamper.near_ns = near_ns(passed_ns // completed)

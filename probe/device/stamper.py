@@ -1,6 +1,6 @@
 """Puts a timing event behind every mark of the training thread, and reads those that were passed.
 
-Called by the hooks right after a mark was put, while `Recorder.stamp` holds its method. The
+Called by the hooks right after a mark was put, while the recorder holds its method. The
 publisher grants a number of steps; when they are stamped and read, the stamper takes itself away,
 so that an unsampled step costs one look at an attribute a mark.
 """
@@ -10,11 +10,18 @@ from collections.abc import Callable
 from typing import Final
 
 from ..recorder import Recorder
-from ..wire.marks import BACKWARD_ENTER, FETCH_ENTER, FETCH_LEAVE, OPTIMIZER_LEAVE, STEP
+from ..wire.marks import (
+    BACKWARD_ENTER,
+    FETCH_ENTER,
+    FETCH_LEAVE,
+    OPTIMIZER_LEAVE,
+    STAMPED,
+    STEP,
+)
 from .chain import MOST_PENDING, Chain
 from .events import Events
 from .memory_look import MemoryLook
-from .told import Aligned, Passed, Report
+from .reports import Aligned, Passed, Report
 
 READ_A_BOUNDARY: Final = 24
 """Marks read at a step boundary: more than a step has, so that what is behind catches up."""
@@ -25,7 +32,7 @@ WAITED_NS: Final = 40_000
 ms were seen on an H200): counted as this much."""
 PATIENT_NS: Final = 500_000
 """A fetch that takes longer hid the reading that was done before it."""
-TOLD: Final = 4096
+MOST_REPORTS: Final = 4096
 """Rows that wait for the publisher, who comes four times a second."""
 
 
@@ -36,10 +43,10 @@ class Stamper:
         self, recorder: Recorder, events: Events, trip: Callable[[Exception], None]
     ) -> None:
         self.events = events
-        self.told: deque[Report] = deque(maxlen=TOLD)
+        self.reports: deque[Report] = deque(maxlen=MOST_REPORTS)
         """For the publisher, oldest first."""
-        self.switched: deque[tuple[int, bool]] = deque(maxlen=TOLD)
-        """Marks at which complete steps began to be stamped (True), or no more are."""
+        self.switched: deque[tuple[int, bool]] = deque(maxlen=MOST_REPORTS)
+        """Numbers of marks at which complete steps began to be stamped (True), or no more are."""
         self.near_ns = 0
         """A mark this soon after another shares its event: nothing was launched between them."""
         self.spent_ns = 0
@@ -52,6 +59,8 @@ class Stamper:
         self._trip = trip
         self._now_ns = recorder.now_ns
         self._chains: dict[int, Chain] = {}
+        self._number = 0
+        """Of the last mark that was stamped."""
         self._left = 0
         """Complete steps that may still be stamped."""
         self._on = False
@@ -72,20 +81,20 @@ class Stamper:
     def grant(self, steps: int) -> None:
         """Stamp that many complete steps from the next boundary on. Called by the publisher."""
         self._left = steps
-        self._recorder.stamp = self.stamp
+        self._recorder.stamp_with(self.stamp)
 
-    def stamp(self, number: int, kind: int) -> None:
-        """Behind mark `number`. Nothing that fails in here reaches the user's loop."""
+    def stamp(self, kind: int) -> None:
+        """Behind a mark of this kind. Nothing that fails in here reaches the user's loop."""
         try:
             began_ns = self._now_ns()
             if self._ends_step(kind):
-                self._boundary(number, began_ns)
+                self._boundary(began_ns)
                 done_ns = self._now_ns()
                 self._read_ns = done_ns, min(WAITED_NS, done_ns - began_ns - self._aside_ns)
             elif self._on:
                 if kind == FETCH_LEAVE and began_ns - self._read_ns[0] > PATIENT_NS:
                     self.spent_ns -= self._read_ns[1]
-                self._put(number, began_ns)
+                self._put(self._next_number(), began_ns)
                 if kind == BACKWARD_ENTER and self._memory.wants_backward:
                     self._memory.at_backward()
             took_ns = self._now_ns() - began_ns - self._aside_ns
@@ -129,8 +138,15 @@ class Stamper:
         self._put_ns = self._now_ns()
         flight.append((number, event))
 
-    def _boundary(self, number: int, now_ns: int) -> None:
+    def _next_number(self) -> int:
+        """A number for the last mark, which is put behind it."""
+        self._number += 1
+        self._recorder.put_behind(STAMPED, self._number)
+        return self._number
+
+    def _boundary(self, now_ns: int) -> None:
         """A step has ended: read what the device has passed, and see whether to go on."""
+        number = self._next_number()
         self._stepped = False
         events = self.events
         capturing = events.handle(events.device()) and events.capturing()
@@ -148,13 +164,13 @@ class Stamper:
         for chain in self._chains.values():
             chain.land()
             if known := chain.resolve(READ_A_BOUNDARY):
-                self.told.append(Passed(self._now_ns(), chain.device, known))
+                self.reports.append(Passed(self._now_ns(), chain.device, known))
             waiting += chain.pending
         if not self._on and not waiting:
-            self._recorder.stamp = None
+            self._recorder.stamp_with(None)
         began_ns = self._now_ns()
         if self._memory.due(began_ns) and (seen := self._memory.at_end(began_ns)) is not None:
-            self.told.append(seen)
+            self.reports.append(seen)
         if began_ns - self._slow_ns >= SLOW_NS:
             self._align(began_ns)
         self._aside_ns = self._now_ns() - began_ns
@@ -165,4 +181,4 @@ class Stamper:
             if chain.anchored:
                 self._slow_ns = began_ns
             if (seen := chain.align(self._now_ns)) is not None:
-                self.told.append(Aligned(chain.device, *seen))
+                self.reports.append(Aligned(chain.device, *seen))

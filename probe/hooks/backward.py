@@ -9,14 +9,16 @@ traces its joint graph that way, which is no backward of the user's.
 import functools
 import sys
 from threading import get_ident
-from typing import Any
+from typing import Any, Final
 
 from ..recorder import Recorder
-from ..wire.marks import BACKWARD_ENTER, BACKWARD_LEAVE
+from ..wire.marks import BACKWARD_ENTER, BACKWARD_LEAVE, word_of
 from . import Detach
 from .replaced import replace
 
 MODULE = "torch"
+ENTER: Final = word_of(BACKWARD_ENTER)
+LEAVE: Final = word_of(BACKWARD_LEAVE)
 
 
 def attach(recorder: Recorder) -> Detach:
@@ -34,33 +36,26 @@ def attach(recorder: Recorder) -> Detach:
 def _attach(
     recorder: Recorder, original: Any, places: list[tuple[Any, str]], always: bool
 ) -> Detach:
-    put, number, now_ns, claim = recorder.put, recorder.number, recorder.now_ns, recorder.claim
-    trip = recorder.trip
+    put, now_ns, claim = recorder.put, recorder.now_ns, recorder.claim
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
-        if recorder.resting or not (always or kwargs.get("accumulate_grad")):
+        if not (always or kwargs.get("accumulate_grad")):
             return original(*args, **kwargs)
         if get_ident() != recorder.owner and not claim(BACKWARD_ENTER):
             return original(*args, **kwargs)
         owner = recorder.owner
-        try:
-            put((n := number(), BACKWARD_ENTER, now_ns(), None))
-            if (stamp := recorder.stamp) is not None:
-                stamp(n, BACKWARD_ENTER)
-            if (glance := recorder.glance) is not None and args:
-                glance(BACKWARD_ENTER, args[0])
-        except Exception as error:
-            trip(error)
+        put(now_ns())
+        put(ENTER)
+        if recorder.extra is not None:
+            recorder.extra(BACKWARD_ENTER, args[0] if args else None)
         try:
             return original(*args, **kwargs)
         finally:
-            try:
-                if recorder.owner == owner:  # else another thread trains since then
-                    put((n := number(), BACKWARD_LEAVE, now_ns(), None))
-                    if (stamp := recorder.stamp) is not None:
-                        stamp(n, BACKWARD_LEAVE)
-            except Exception as error:
-                trip(error)
+            if recorder.owner == owner:  # else another thread trains since then
+                put(now_ns())
+                put(LEAVE)
+                if recorder.extra is not None:
+                    recorder.extra(BACKWARD_LEAVE, None)
 
     return replace(original, backward, places)

@@ -8,15 +8,26 @@ A torch without that class has no fetches: steps end with the optimizer, and `pr
 import functools
 import sys
 from threading import get_ident
-from typing import Any
+from typing import Any, Final
 
-from ..loaders import LOOK_EVERY, LoaderWatch, look_at, ready_batches
+from ..loaders import LoaderWatch, look_at, ready_batches
 from ..recorder import Recorder
-from ..wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE, ITERATION, LOADER, READY
+from ..wire.marks import (
+    FETCH_END,
+    FETCH_ENTER,
+    FETCH_FAILED,
+    FETCH_LEAVE,
+    ITERATION,
+    LOADER,
+    NO_DETAIL,
+    READY,
+    word_of,
+)
 from . import Detach
 from .replaced import replace
 
 MODULE = "torch"
+LEAVE: Final = word_of(FETCH_LEAVE)
 
 
 def attach(recorder: Recorder) -> Detach:
@@ -35,47 +46,40 @@ def attach(recorder: Recorder) -> Detach:
 
 def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
     original = base.__next__
-    put, number, now_ns, claim = recorder.put, recorder.number, recorder.now_ns, recorder.claim
-    known, queued, trip = watch.known, watch.queued, recorder.trip
+    put, now_ns, claim, mark = recorder.put, recorder.now_ns, recorder.claim, recorder.mark
+    known, queued = watch.known, watch.queued
+
+    def describe(iterator: Any) -> int:
+        """Before the first fetch of an iterator."""
+        mark(LOADER, iterator, id(iterator), watch.describe)
+        recorder.look_with(look_at)
+        return word_of(FETCH_ENTER, id(iterator))
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:
-        if recorder.resting:
-            return original(self)
         if get_ident() != recorder.owner and not claim(FETCH_ENTER):
             return original(self)
-        entered, owner = 0, recorder.owner
-        try:
-            iterator = id(self)
-            if iterator not in known:
-                recorder.mark(LOADER, self, watch.describe)
-            if recorder.watched and iterator in queued:
-                recorder.mark(READY, self, ready_batches)
-            entered = number()
-            put((entered, FETCH_ENTER, now_ns(), iterator))
-            if (stamp := recorder.stamp) is not None:
-                stamp(entered, FETCH_ENTER)
-        except Exception as error:
-            trip(error)
+        owner = recorder.owner
+        word = known.get(id(self)) or describe(self)
+        if queued and recorder.watched and id(self) in queued:
+            mark(READY, self, NO_DETAIL, ready_batches)
+        put(now_ns())
+        put(word)
+        if recorder.extra is not None:
+            recorder.extra(FETCH_ENTER, None)
         try:
             batch = original(self)
         except StopIteration:
-            recorder.mark(FETCH_END)
+            mark(FETCH_END)
             raise
         except BaseException:
-            recorder.mark(FETCH_FAILED)
+            mark(FETCH_FAILED)
             raise
-        try:
-            if recorder.owner != owner:
-                return batch  # another thread trains since then
-            if entered % LOOK_EVERY:
-                put((n := number(), FETCH_LEAVE, now_ns(), None))
-                if (stamp := recorder.stamp) is not None:
-                    stamp(n, FETCH_LEAVE)
-            else:
-                recorder.mark(FETCH_LEAVE, batch, look_at)
-        except Exception as error:
-            trip(error)
+        if recorder.owner == owner:  # else another thread trains since then
+            put(now_ns())
+            put(LEAVE)
+            if recorder.extra is not None:
+                recorder.extra(FETCH_LEAVE, batch)
         return batch
 
     return replace(original, __next__, [(base, "__next__")])
@@ -89,7 +93,7 @@ def _patch_start(recorder: Recorder, watch: LoaderWatch, base: Any, name: str) -
     def start(self: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.on:
             try:
-                mark(ITERATION, watch.restarted(self))  # also while the hooks rest
+                mark(ITERATION, detail=watch.restarted(self))
             except Exception as error:
                 trip(error)
         return original(self, *args, **kwargs)

@@ -27,7 +27,7 @@ def attach(recorder: Recorder) -> Detach:
     def _fetch_batches(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not recorder.on or self.state.process_index == 0:
             return original(self, *args, **kwargs)
-        mark(FETCH_ENTER, id(self))
+        mark(FETCH_ENTER, detail=id(self))
         try:
             batches = original(self, *args, **kwargs)
         except BaseException:

@@ -7,13 +7,15 @@ has no optimizer phase (its time lies in "other").
 
 import sys
 from threading import get_ident
-from typing import Any
+from typing import Any, Final
 
 from ..recorder import Recorder
-from ..wire.marks import OPTIMIZER_ENTER, OPTIMIZER_LEAVE
+from ..wire.marks import OPTIMIZER_ENTER, OPTIMIZER_LEAVE, word_of
 from . import Detach
 
 MODULE = "torch"
+ENTER: Final = word_of(OPTIMIZER_ENTER)
+LEAVE: Final = word_of(OPTIMIZER_LEAVE)
 
 
 def attach(recorder: Recorder) -> Detach:
@@ -22,34 +24,25 @@ def attach(recorder: Recorder) -> Detach:
     compiler: Any = sys.modules["torch.compiler"]
     # The narrower question is the cheaper one: outside dynamo it is a constant.
     is_compiling = getattr(compiler, "is_dynamo_compiling", compiler.is_compiling)
-    put, number, now_ns, claim = recorder.put, recorder.number, recorder.now_ns, recorder.claim
-    trip = recorder.trip
+    put, now_ns, claim = recorder.put, recorder.now_ns, recorder.claim
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if is_compiling() or recorder.resting:
+        if is_compiling():
             return
-        try:
-            if get_ident() == recorder.owner or claim(OPTIMIZER_ENTER):
-                put((n := number(), OPTIMIZER_ENTER, now_ns(), None))
-                if (stamp := recorder.stamp) is not None:
-                    stamp(n, OPTIMIZER_ENTER)
-                if (glance := recorder.glance) is not None:
-                    glance(OPTIMIZER_ENTER, optimizer)
-        except Exception as error:
-            trip(error)
+        if get_ident() == recorder.owner or claim(OPTIMIZER_ENTER):
+            put(now_ns())
+            put(ENTER)
+            if recorder.extra is not None:
+                recorder.extra(OPTIMIZER_ENTER, optimizer)
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling():
             return
-        try:
-            if recorder.resting:
-                recorder.rested += get_ident() == recorder.owner
-            elif get_ident() == recorder.owner or claim(OPTIMIZER_LEAVE):
-                put((n := number(), OPTIMIZER_LEAVE, now_ns(), None))
-                if (stamp := recorder.stamp) is not None:
-                    stamp(n, OPTIMIZER_LEAVE)
-        except Exception as error:
-            trip(error)
+        if get_ident() == recorder.owner or claim(OPTIMIZER_LEAVE):
+            put(now_ns())
+            put(LEAVE)
+            if recorder.extra is not None:
+                recorder.extra(OPTIMIZER_LEAVE, None)
 
     handles = (
         module.register_optimizer_step_pre_hook(before),

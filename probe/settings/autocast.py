@@ -28,7 +28,7 @@ _PRODUCTS: Final = ("Addmm", "Mm", "Bmm", "Baddbmm", "Linear", "Convolution")
 
 
 def autocast_of(roots: Any) -> str | None:
-    """ "bfloat16", "" where it was not on, None where the graph does not tell. `roots` is what a
+    """ "bfloat16", "" where it was not on, None where the graph does not show it. `roots` is what a
     backward starts from."""
     first = next(iter(_tensors(roots)), None)
     if first is None:
@@ -77,6 +77,6 @@ def _walked(root: Any) -> str | None:
 
 
 def _type_of(node: Any) -> str | None:
-    """Type of what a node made in the forward; None where this torch does not say."""
+    """Type of what a node made in the forward; None where this torch does not record it."""
     metadata = getattr(node, "_input_metadata", None)
     return type_name(metadata[0].dtype) if metadata else None

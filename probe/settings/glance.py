@@ -1,10 +1,10 @@
 """A look at one turn of the loop, from one step of an optimizer until it steps again.
 
-The publisher asks for it. The hooks of backward and optimizer call it while `Recorder.glance` holds
-it, so that between two looks a loop pays for two looks at an attribute (20 ns each). Measured with
-warm caches, once a second: 4 us for an optimizer, 2 us for the switches; every ten seconds 30 to 60
-us for the graph. Right after the forward of a 12-layer transformer, which has filled the caches: 75
-us and 200 us. The first look at an optimizer takes 1 us a tensor more.
+The publisher asks for it. The hooks of backward and optimizer call it while the recorder holds it,
+so that between two looks a loop pays for two looks at an attribute (20 ns each). Measured with warm
+caches, once a second: 4 us for an optimizer, 2 us for the switches; every ten seconds 30 to 60 us
+for the graph. Right after the forward of a 12-layer transformer, which has filled the caches: 75 us
+and 200 us. The first look at an optimizer takes 1 us a tensor more.
 """
 
 from collections.abc import Callable
@@ -40,8 +40,8 @@ class Glance:
 
     def ask(self) -> None:
         """Look at the next turn of the loop. Called by the publisher."""
-        if self._recorder.on and self._recorder.glance is None:
-            self._recorder.glance = self.at
+        if self._recorder.on and not self._recorder.glances:
+            self._recorder.glance_with(self.at)
 
     def at(self, kind: int, what: Any) -> None:
         """An optimizer begins to step, or a backward begins from some tensors. Nothing that fails
@@ -60,7 +60,8 @@ class Glance:
         elif self._first == id(optimizer):
             if not self._backwards:
                 return  # a subclass that calls its parent's step
-            self._first = self._recorder.glance = None
+            self._first = None
+            self._recorder.glance_with(None)
         self.reading = self._optimizers.stepping(optimizer, self.reading)
 
     def _at_backward(self, roots: Any) -> None:

@@ -68,7 +68,7 @@ class Optimizers:
 
     def stepping(self, optimizer: Any, reading: Reading) -> Reading:
         """The reading with what an optimizer shows that begins to step. Of several the one with
-        the most bytes is told."""
+        the most bytes is reported."""
         key = id(optimizer)
         known = self._known.get(key)
         if known is None or known.optimizer() is not optimizer:
@@ -80,8 +80,8 @@ class Optimizers:
             known.groups, known.facts = len(optimizer.param_groups), facts_of(optimizer)
         known.look(optimizer)
         self._last = known
-        told = max(self._known.values(), key=lambda one: one.facts.bytes)
-        facts = told.facts
+        largest = max(self._known.values(), key=lambda one: one.facts.bytes)
+        facts = largest.facts
         return reading._replace(
             scaler=_is_scaled(optimizer),
             optimizer=facts.name,
@@ -92,7 +92,7 @@ class Optimizers:
             parameter_dtype=facts.dtype,
             parameter_device=facts.device,
             capability=facts.capability,
-            set_to_none=None if told.kept is None else not told.kept,
+            set_to_none=None if largest.kept is None else not largest.kept,
         )
 
     def backward(self) -> None:
@@ -104,7 +104,7 @@ class Optimizers:
 
 
 def facts_of(optimizer: Any) -> OptimizerFacts:
-    """What an optimizer's groups say. 1 us a tensor, once."""
+    """What an optimizer's groups hold. 1 us a tensor, once."""
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
     parameters = 0

@@ -10,8 +10,9 @@ from typing import Final
 import msgspec
 
 from .dump import Dump
+from .marks import MARK_BYTES
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """Version of these structs: raised when a field changes meaning, not when one is appended."""
 
 MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
@@ -79,7 +80,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ready: int | None
     """Batches that lay ready when the step's first fetch began (None: not looked at)."""
     data_max_ns: int
-    """Longest single fetch: tells a burst from a steady wait."""
+    """Longest single fetch: a burst differs by it from a steady wait."""
     inference: bool
     """Fetch to fetch, no backward ever seen."""
 
@@ -179,7 +180,7 @@ class GpuMemory(msgspec.Struct, frozen=True, array_like=True):
 class Settings(msgspec.Struct, frozen=True, array_like=True):
     """How PyTorch is set up in the process and what the loop uses: read about once a second.
 
-    None: not known, or not there in this version. A loop without a backward tells nothing, one
+    None: not known, or not there in this version. A loop without a backward shows nothing, one
     whose optimizer is compiled nothing of its optimizer.
     """
 
@@ -194,7 +195,7 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """Autograd's anomaly detection is on."""
     autocast: str | None = None
     """Type that autocast was seen to use in the loop, as "bfloat16"; "" where products were seen to
-    run without it, None where the graph does not tell (a compiled forward)."""
+    run without it, None where the graph does not show it (a compiled forward)."""
     scaler: bool | None = None
     """A GradScaler that is enabled steps the optimizer."""
     optimizer: str | None = None
@@ -317,6 +318,99 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
     """Requests since the start that were malformed, or no request that this probe knows."""
 
 
+class BatchSeen(msgspec.Struct, frozen=True, array_like=True):
+    """What a batch looks like."""
+
+    samples: int | None
+    """First dimension of its first tensor that has one."""
+    tensors: int
+    bytes: int
+    device: str | None
+    """Type of the first tensor's device."""
+    pinned: bool | None
+    """Whether the first tensor lies in pinned memory; None where it is not on the CPU."""
+
+
+class Passed(msgspec.Struct, frozen=True, array_like=True):
+    """A device has passed these marks; the last of them at `t_ns` of the host at the latest."""
+
+    t_ns: int
+    device: int
+    times: list[tuple[int, int]]
+    """(detail of the STAMPED mark, ns on the device's clock), in order of the marks."""
+
+
+class Aligned(msgspec.Struct, frozen=True, array_like=True):
+    """An idle stream passed an event between two moments of the host."""
+
+    device: int
+    before_ns: int
+    device_ns: int
+    after_ns: int
+
+
+class Allocated(msgspec.Struct, frozen=True, array_like=True):
+    """What a device's allocator holds at a step's end: bytes, and counts since the start."""
+
+    t_ns: int
+    device: int
+    at_backward: int | None
+    allocated: int
+    reserved: int
+    active: int
+    peak_allocated: int
+    peak_reserved: int
+    retries: int
+    ooms: int
+    inactive_split: int | None
+    device_allocs: int | None
+    allocations: int | None
+    lowest: int
+    fraction: float | None
+
+
+class Marks(msgspec.Struct, frozen=True, array_like=True, tag="marks"):
+    """The marks since the last message, and what their numbers do not hold.
+
+    A line of JSON, then the marks themselves in two columns: all times (perf_counter_ns, 8 bytes),
+    all words (`marks.word_of`, 8 bytes), in the byte order of the machine.
+    """
+
+    sequence: int
+    """Per peer, so that a loss is counted."""
+    sent_ns: int
+    marks: int
+    """Since the start of the process: the number behind that of the last one here."""
+    steps: int
+    """Completed since the start, by the probe's own simple rule (`counting.StepCount`)."""
+    names: list[str]
+    """All user phases so far: a mark of one has its index."""
+    loaders: list[tuple[int, Loader, bool, int]]
+    """(detail of the LOADER mark, loader, whether gradients were on, iterator)."""
+    batches: list[tuple[int, BatchSeen]]
+    """(detail of the BATCH mark, what was seen)."""
+    rss_bytes: int | None
+    file_bytes: int | None
+    mark_cost_ns: int | None
+    fault: str | None
+    settings: Settings | None
+    refused: int
+    switched: list[tuple[int, bool]]
+    """(detail of a STAMPED mark, whether complete steps are stamped on the device from there)."""
+    passed: list[Passed]
+    aligned: list[Aligned]
+    allocated: list[Allocated]
+    stamp_cost_ns: int | None
+    """Of one stamped step; None without a device."""
+    stamps_dropped: int
+    body: bytes = b""
+
+    @property
+    def first(self) -> int:
+        """Number of the first mark here."""
+        return self.marks - len(self.body) // MARK_BYTES
+
+
 class Bye(msgspec.Struct, frozen=True, array_like=True, tag="bye"):
     """The probe is leaving: `reason` is "uninstalled", "exiting" or "disarmed"."""
 
@@ -331,7 +425,11 @@ class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"):
     pid: int
     """The monitor's pid, shown to the user and used for PR_SET_PTRACER."""
     history: bool
-    """Send the last minutes of steps first."""
+    """Send the ring's past first."""
+    behind_ns: int = 0
+    """How far the device was behind the host at the last step that was seen."""
+    device_ppm: int = 3_000
+    """Part of the training thread's time, in millionths, that marks on the device may take."""
 
 
 class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
@@ -345,10 +443,10 @@ class AskStacks(msgspec.Struct, frozen=True, array_like=True, tag="stacks"):
     with more than that."""
 
 
-Reply = Greeting | Batch | Dump | Bye
+Reply = Greeting | Batch | Marks | Dump | Bye
 Request = Subscribe | Leave | AskStacks
 """All that a monitor can ask for. An older probe counts what it does not know, or passes over it,
-and says nothing."""
+and does not answer."""
 
 encode_message = msgspec.json.Encoder().encode
 """Encode any message of this module to bytes."""
@@ -358,10 +456,12 @@ _hello_decoder: Final = msgspec.json.Decoder(Hello)
 
 
 def decode_reply(frame: bytes) -> Reply:
-    """What a probe said. Raises ValueError for a frame that is too long or malformed."""
+    """What a probe sent. Raises ValueError for a frame that is too long or malformed."""
     if len(frame) > MAX_FRAME_BYTES:
         raise ValueError(f"a frame of {len(frame)} bytes")
-    return _reply_decoder.decode(frame)
+    head, _, body = frame.partition(b"\n")
+    reply = _reply_decoder.decode(head)
+    return msgspec.structs.replace(reply, body=body) if isinstance(reply, Marks) else reply
 
 
 def decode_request(frame: bytes) -> Request:

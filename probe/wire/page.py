@@ -1,4 +1,4 @@
-"""The state page: one memfd that says who a training process is and what it is doing now.
+"""The state page: one memfd with who a training process is and what it is doing now.
 
 A monitor finds it as `/proc/PID/fd/N -> /memfd:gpuwatch-v1`, reads it without asking anybody, and
 can do so while a C call holds the GIL or after a SIGKILL as long as a descriptor lives.
@@ -9,20 +9,24 @@ Layout (little endian, offsets in bytes):
 0      8 words of 8 bytes, see the ``WORD_*`` indices
 64     magic, layout version, hello length, ring geometry (``HEADER``)
 128    the hello, JSON, at most ``HELLO_BYTES``
-8192   a ring of ``RING_ROWS`` rows of ``ROW`` (the last steps, for a post-mortem)
+8192   the ring of the last marks (marks.py) in two columns: times, then words, eight bytes each.
+       Mark `n` has row `n % RING`
 ====== =====================================================================
 
 The words are single aligned 8-byte stores by one writer each, so a reader never sees half of one.
-A row is valid when its first and last fields (the step number, written last and first) agree.
+The rows of the ring are written before ``WORD_MARKS`` counts them. Who reads while the publisher
+may write leaves the oldest half out.
 """
 
 import struct
 from typing import Final, NamedTuple
 
+from .marks import MARK_BYTES, RING
+
 NAME: Final = "gpuwatch-v1"
 """The memfd's name; the version in it is the layout's."""
 MAGIC: Final = b"gpuwatch"
-LAYOUT_VERSION: Final = 1
+LAYOUT_VERSION: Final = 2
 
 WORD_OPEN: Final = 0
 """The last mark: ``perf_counter_ns << 8 | kind`` (marks.py). Written by the publisher, so it is up
@@ -36,8 +40,8 @@ WORD_LOST_MARKS: Final = 3
 """Marks that a full ring dropped."""
 WORD_STATE: Final = 4
 """One of the ``STATE_*`` values."""
-WORD_ROWS: Final = 5
-"""Rows written to the ring since the start; the newest is at ``(value - 1) % RING_ROWS``."""
+WORD_MARKS: Final = 5
+"""Marks since the start, written by the publisher."""
 WORDS: Final = 8
 
 STATE_ARMED: Final = 1
@@ -52,11 +56,7 @@ HEADER_OFFSET: Final = 64
 HELLO_OFFSET: Final = 128
 HELLO_BYTES: Final = 8064
 RING_OFFSET: Final = 8192
-RING_ROWS: Final = 256
-ROW: Final = struct.Struct("<QQQQQQQQQQ")
-"""number, start_ns, end_ns, data_ns, forward_ns, backward_ns, optimizer_ns, other_ns, named_ns
-(evaluation, checkpoint, compile, user phases together), number again."""
-SIZE: Final = RING_OFFSET + RING_ROWS * ROW.size
+SIZE: Final = RING_OFFSET + RING * MARK_BYTES
 
 
 class OpenMark(NamedTuple):
@@ -77,17 +77,17 @@ def unpack_open(word: int) -> OpenMark:
 
 
 class PageHeader(NamedTuple):
-    """What the header says of the rest of the page."""
+    """What the header has of the rest of the page."""
 
     version: int
     hello_bytes: int
-    ring_rows: int
-    row_bytes: int
+    ring_marks: int
+    mark_bytes: int
 
 
 def pack_header(hello_bytes: int) -> bytes:
     """The header of a page whose hello is `hello_bytes` long."""
-    return HEADER.pack(MAGIC, LAYOUT_VERSION, hello_bytes, RING_ROWS, ROW.size)
+    return HEADER.pack(MAGIC, LAYOUT_VERSION, hello_bytes, RING, MARK_BYTES)
 
 
 def unpack_header(page: bytes | memoryview) -> PageHeader:
@@ -97,11 +97,26 @@ def unpack_header(page: bytes | memoryview) -> PageHeader:
     """
     if len(page) < RING_OFFSET:
         raise ValueError(f"a state page has at least {RING_OFFSET} bytes, this has {len(page)}")
-    magic, version, hello_bytes, ring_rows, row_bytes = HEADER.unpack_from(page, HEADER_OFFSET)
+    magic, version, hello_bytes, ring_marks, mark_bytes = HEADER.unpack_from(page, HEADER_OFFSET)
     if magic != MAGIC:
         raise ValueError("not a gpuwatch state page")
     if version != LAYOUT_VERSION:
         raise ValueError(f"the page has layout {version}, this gpuwatch reads {LAYOUT_VERSION}")
-    if hello_bytes > HELLO_BYTES or row_bytes != ROW.size or not 0 < ring_rows <= 65536:
+    if hello_bytes > HELLO_BYTES or mark_bytes != MARK_BYTES or ring_marks != RING:
         raise ValueError("the page's header does not describe a page of this layout")
-    return PageHeader(version, hello_bytes, ring_rows, row_bytes)
+    return PageHeader(version, hello_bytes, ring_marks, mark_bytes)
+
+
+def places(since: int, until: int) -> list[tuple[int, int]]:
+    """Where the marks from a number up to another stand on the page: (offset, bytes) of the pieces
+    that make a message's body, in its order."""
+    first, end = since % RING, until % RING
+    if since >= until:
+        return []
+    spans = [(first, end)] if first < end else [(first, RING), (0, end)]
+    return [
+        (RING_OFFSET + 8 * (column + a), 8 * (b - a))
+        for column in (0, RING)
+        for a, b in spans
+        if b > a
+    ]

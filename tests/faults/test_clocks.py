@@ -5,17 +5,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from msgspec.structs import asdict
 
-from gpuwatch.probe import rows
-from gpuwatch.probe.encoding import encode_batch
-from gpuwatch.probe.state_page import StatePage
-from gpuwatch.probe.timeline import Timeline
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.probe.wire.messages import Batch, Step, decode_reply
-from gpuwatch.tui.discovery.state_page import rows_of
+from gpuwatch.probe.wire.messages import Batch, Step, decode_reply, encode_message
+from gpuwatch.tui.sources.marks.timeline import Timeline
 from tests.faults.training import TRAIN, bare
-from tests.processes.monitored import hello_of, pages_of, started, subscribed, until, word_of
+from tests.processes.monitored import hello_of, started, subscribed, until, word_of
 from tests.unit.probe.held_clock import partition_ns
 
 HOUR_NS = 3_600_000_000_000
@@ -26,7 +21,6 @@ DETAILS = {
     marks.PHASE_ENTER: "named",
     marks.PHASE_LEAVE: "named",
     marks.READY: 3,
-    marks.RESTED: 7,
     marks.ITERATION: 11,
     marks.FETCH_ENTER: 11,
 }
@@ -55,7 +49,6 @@ def test_whatever_the_clock_does_no_phase_is_negative(
     kinds: list[tuple[int, ...]], jumps: list[int], every: int, lost: int
 ) -> None:
     timeline = Timeline()
-    state_page = StatePage(b"{}")
     t_ns, number, some_marks = 100 * HOUR_NS, 0, []
     for at, kind in enumerate([*PLAIN * 4, *(kind for group in kinds for kind in group)]):
         t_ns += 1_000
@@ -68,13 +61,8 @@ def test_whatever_the_clock_does_no_phase_is_negative(
         assert min(step.other_ns, step.startup_ns, step.evaluation_ns, step.checkpoint_ns) >= 0
         assert min([0, *step.phases.values()]) == 0
         assert partition_ns(step) >= step.end_ns - step.start_ns
-        state_page.add_rows([step])
-        batch = rows.Batch(1, t_ns, [step], timeline.open(), [], 0, None, 1, 1, None)
-        read = decode_reply(encode_batch(batch))
-        assert isinstance(read, Batch)
-        assert [asdict(one) for one in read.steps] == [step._asdict()]
-        assert asdict(read.open) == batch.open._asdict()
-    state_page.close(page.STATE_ENDED)
+        batch = Batch(1, t_ns, [step], timeline.open(), [], 0, None, 1, 1, None)
+        assert decode_reply(encode_message(batch)) == batch
 
 
 HELD = """
@@ -88,7 +76,6 @@ HELD = """
         return real() + leapt[0]
     clock.now_ns = leaping
     import gpuwatch.probe.serve
-    gpuwatch.probe.serve.RESTING_MARKS = 10**9  # every step has its row
     walls = itertools.cycle([0.0, 4e9, -5.0])
     clock.unix_seconds = lambda: next(walls)
 """
@@ -121,6 +108,5 @@ def test_a_run_goes_on(tmp_path: Path, leaps: dict[int, int]) -> None:
         if len(leaps) == 1:
             assert seen[21].forward_ns >= leaps[20], "the leap was in its forward"
         assert hello_of(run.pid).fault is None
-        assert len(rows_of(pages_of(run.pid)[0])) >= 50
         run.tell()
         assert run.finish() == (0, "", "")

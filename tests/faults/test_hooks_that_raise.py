@@ -15,7 +15,7 @@ BREAKING: Final = """
     from unittest.mock import patch
     import gpuwatch.probe.serve
     from gpuwatch.probe import api, armed, fuse, installed, loaders, publish, recorder
-    from gpuwatch.probe import timeline, wrapped
+    from gpuwatch.probe import wrapped
     from gpuwatch.probe.hooks import backward, checkpoint, compilation, dataloader
     from gpuwatch.probe.hooks import optimizer, tracing
     from gpuwatch.probe.device import stamper
@@ -80,7 +80,7 @@ BREAKING: Final = """
 CASES: Final = {
     **{f"clock at mark {at}": f"at_call({at})" for at in (1, 2, 3, 4, 5, 6, 7, 9, 40, 41, 42, 43)},
     "describing a loader": "always(loaders, 'describe_iterator')",
-    "looking at a batch": "always(dataloader, 'look_at'), always(dataloader, 'LOOK_EVERY', 1)",
+    "looking at a batch": "always(dataloader, 'look_at')",
     "counting what is ready": (
         "always(dataloader, 'ready_batches'), always(recorder.Recorder, 'watched', WATCHED), "
         "workers=1"
@@ -96,11 +96,11 @@ CASES: Final = {
        for hook in ("tracing", "dataloader", "backward", "optimizer", "checkpoint", "compilation")},
     "making the server": "always(publish, 'Server')",
     "the publisher's first turn": "always(probe.serve.Server, 'turn')",
-    "the state machine": "always(timeline.Timeline, 'feed')",
+    "the ring": "always(recorder.Recorder, 'newest')",
     "binding": "always(probe.serve.Endpoint, 'hold')",
     "receiving": "always(probe.serve.Endpoint, 'receive')",
     "leaving": "always(armed.Armed, 'end')",
-    "telling the fault": "at_call(9), always(armed.Armed, 'tell_fault')",
+    "reporting the fault": "at_call(9), always(armed.Armed, 'report_fault')",
     "saying it": "at_call(9), always(fuse.Fuse, '_say')",
     "an error that cannot say what it is": "at_call(9), always(Purpose, '__str__')",
     "stamping": "before=set_on_recorder('stamp')",
@@ -132,7 +132,7 @@ def test_an_error_in_each_of_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("broken", ["encode_batch", "clock.now_ns"])
+@pytest.mark.parametrize("broken", ["encode_marks", "clock.now_ns"])
 def test_a_fault_while_it_is_watched_is_shown(tmp_path: Path, broken: str) -> None:
     script = (
         TRAIN

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import zmq
 
-from gpuwatch.probe.wire.messages import SCHEMA, Leave, Subscribe, decode_reply, encode_message
+from gpuwatch.probe.wire.messages import SCHEMA, Leave, Subscribe, encode_message
+from gpuwatch.tui.sources.marks.reader import ReplyReader
 from tests.faults.training import TRAIN, bare, descriptors_of, resident_bytes, threads_of
 from tests.faults.watching import NEVER_READS, READS, monitor
 from tests.processes.monitored import LIMIT_S, Run, hello_of, started, until
@@ -91,10 +92,10 @@ def test_ten_monitors_at_once_are_all_told_everything(tmp_path: Path) -> None:
             run.tell()
             assert run.line() == bare(STEPS)
             for one in sockets:
-                told = 0
+                told, replies = 0, ReplyReader()
                 while told < STEPS - 1:
                     assert one.poll(int(LIMIT_S * 1000)), told
-                    reply = decode_reply(one.recv())
+                    reply = replies.read(one.recv())
                     told = max([told, *(step.number for step in getattr(reply, "steps", []))])
                 one.close()
         run.tell()

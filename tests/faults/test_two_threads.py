@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from threading import Thread
-from typing import Any
 
 import pytest
 import torch
@@ -47,19 +46,6 @@ def test_from_its_first_backward_on_a_thread_is_followed(run: Watched) -> None:
     assert all(phases_ms(step)["backward"] == 9 for step in steps)
 
 
-def test_what_another_thread_steps_while_the_hooks_rest_is_not_counted(run: Watched) -> None:
-    ours, theirs = training(run), training(run)
-    ours()
-    run.recorder.rest()
-    ours()
-    of_one = run.recorder.rested  # 2 where torch has hooked the class above SlowSGD, too
-    for _ in range(4):
-        ours()
-        elsewhere(theirs)
-    assert of_one in (1, 2)
-    assert run.recorder.rested == 5 * of_one
-
-
 class Interrupted(torch.utils.data.Dataset[torch.Tensor]):
     """Somebody else trains while its row is loaded."""
 
@@ -77,19 +63,6 @@ class Interrupted(torch.utils.data.Dataset[torch.Tensor]):
 def test_a_fetch_that_lost_the_timeline_meanwhile_does_not_end_in_it(run: Watched) -> None:
     batches = iter(torch.utils.data.DataLoader(Interrupted(training(run))))
     next(batches)
-    kinds = [kind for _, kind, _, _ in run.recorder.ring]
+    kinds = [kind for _, kind, _, _ in run.marks()]
     assert kinds[-1] == marks.OPTIMIZER_LEAVE
     assert marks.FETCH_LEAVE not in kinds
-
-
-def test_an_iterator_that_begins_while_the_hooks_rest_is_described_anew(run: Watched) -> None:
-    rows: Any = torch.ones(4, 3)
-    loader: Any = torch.utils.data.DataLoader(rows)
-    batches: Any = iter(loader)
-    next(batches)
-    run.recorder.rest()
-    batches._reset(loader)
-    run.recorder.wake()
-    run.recorder.ring.clear()
-    next(batches)
-    assert marks.LOADER in [kind for _, kind, _, _ in run.recorder.ring]

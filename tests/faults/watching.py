@@ -9,7 +9,7 @@ from tests.processes.command_line import environment
 
 READS = """
 import os, sys, zmq
-from gpuwatch.probe.wire.messages import SCHEMA, Batch, Subscribe, decode_reply, encode_message
+from gpuwatch.probe.wire.messages import SCHEMA, Marks, Subscribe, decode_reply, encode_message
 context = zmq.Context()
 socket = context.socket(zmq.DEALER)
 socket.connect(sys.argv[1])
@@ -18,7 +18,7 @@ while True:
     socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), not seen)))
     while socket.poll(500):
         batch = decode_reply(socket.recv())
-        if isinstance(batch, Batch):
+        if isinstance(batch, Marks):
             if batch.sequence != seen + 1:
                 print("lost", batch.sequence - seen - 1, flush=True)
             if not seen:

@@ -13,10 +13,10 @@ from gpuwatch.probe.wire.messages import (
     Bye,
     Step,
     Subscribe,
-    decode_reply,
     encode_message,
 )
 from gpuwatch.tui.cli.target import has_probe
+from gpuwatch.tui.sources.marks.reader import ReplyReader
 from tests.processes.monitored import hello_of, until
 
 AGAIN_S = 1.0
@@ -34,6 +34,7 @@ class Listener(Thread):
         self.quiet = Event()
         """A batch without a step has come: all is told that the process has done."""
         self._pid = pid
+        self._replies = ReplyReader()
         self._left = Event()
 
     def leave(self) -> None:
@@ -61,7 +62,7 @@ class Listener(Thread):
 
     def _take(self, frame: bytes) -> bool:
         """Whether that was the good-bye."""
-        reply = decode_reply(frame)
+        reply = self._replies.read(frame)
         if isinstance(reply, Batch):
             self.steps += reply.steps
             self.fault = reply.fault

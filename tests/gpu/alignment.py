@@ -10,9 +10,9 @@ from time import perf_counter_ns
 
 import torch
 
-from gpuwatch.probe.alignment import Alignment
 from gpuwatch.probe.device.chain import Chain
 from gpuwatch.probe.device.events import CudaEvents
+from gpuwatch.tui.sources.marks.alignment import Alignment
 
 
 def truth_ns(chain: Chain, events: CudaEvents) -> tuple[float, float]:

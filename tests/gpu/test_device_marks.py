@@ -1,5 +1,6 @@
 """The device marks on a real device, by both adapters: kernels of known length in every phase."""
 
+from array import array
 from collections.abc import Iterator
 from time import perf_counter_ns, sleep
 from typing import Any
@@ -12,8 +13,10 @@ from gpuwatch.probe.device.events import AcceleratorEvents, CudaEvents, Events
 from gpuwatch.probe.device.governor import Governor
 from gpuwatch.probe.hooks import backward, dataloader, optimizer
 from gpuwatch.probe.recorder import Recorder
-from gpuwatch.probe.timeline import Timeline
-from gpuwatch.probe.wire.messages import GpuStep
+from gpuwatch.probe.wire.messages import GpuStep, Passed
+from gpuwatch.tui.sources.marks.reader import MarkReader
+from gpuwatch.tui.sources.marks.timeline import Timeline
+from tests.unit.probe.test_device_marks import crossed
 
 pytestmark = [
     pytest.mark.gpu,
@@ -71,12 +74,11 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
     recorder.watched = True
     detach = [hook.attach(recorder) for hook in (dataloader, backward, optimizer)]
     governor, timeline = Governor(recorder, failures.append, lambda: events), Timeline()
-    governor.turn(perf_counter_ns(), 0, None)
+    governor.turn(perf_counter_ns(), 0, 0)
     a_ms = cycles_a_ms()
     weight = torch.nn.Parameter(torch.ones(8, device="cuda"))
     update = torch.optim.SGD([weight], lr=0.1)
     assert governor.stamper is not None
-    timeline.ledger.switched = governor.stamper.switched
     try:
         for _ in DataLoader(Rows(wait_ms), batch_size=1):
             governor.stamper.grant(1_000)
@@ -89,10 +91,16 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
         for undo in detach:
             undo()
     assert not failures, failures
-    timeline.feed_all(list(recorder.ring))
-    for told in governor.told():
-        timeline.ledger.take(told, timeline.steps)
-    return (GpuStep(*row) for row in timeline.ledger.steps()[20:])
+    reader = MarkReader()
+    tail = recorder.tail(10**6)
+    some = reader._read(0, b"".join(array("q", tail[at::2]).tobytes() for at in (0, 1)))
+    timeline.ledger.switched.extend(reader.numbered(governor.stamper.switched))
+    timeline.feed_all(some)
+    for told in map(crossed, governor.reports()):
+        timeline.ledger.take(
+            reader.passed(told) if isinstance(told, Passed) else told, timeline.steps
+        )
+    return iter(timeline.ledger.steps()[20:])
 
 
 @pytest.mark.parametrize("adapter", ["cuda", "accelerator"])

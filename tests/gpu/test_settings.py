@@ -44,7 +44,7 @@ def seen(
         for undo in detach:
             undo()
     assert not failures
-    assert recorder.glance is None, "the turn came to an end"
+    assert not recorder.glances, "the turn came to an end"
     return glance.reading
 
 

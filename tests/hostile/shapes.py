@@ -46,6 +46,7 @@ def anything(kind: Any) -> "some.SearchStrategy[Any]":
         float: some.one_of(some.floats(allow_nan=False, allow_infinity=False), some.floats(0, 1e3)),
         str: some.one_of(some.sampled_from(TEXTS), some.text(max_size=5)),
         bool: some.booleans(),
+        bytes: some.just(b""),
         type(None): some.none(),
         None: some.none(),
     }[kind]

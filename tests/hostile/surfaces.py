@@ -8,6 +8,7 @@ import contextlib
 import os
 import struct
 import zlib
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -18,23 +19,26 @@ from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import messages as wire
 from gpuwatch.probe.wire import page
 from gpuwatch.probe.wire.dump import Dump, ThreadStack
-from gpuwatch.tui.discovery.state_page import hello_of, rows_of
+from gpuwatch.tui.discovery.state_page import hello_of
 from gpuwatch.tui.errors import GpuwatchError
 from gpuwatch.tui.model.observations import Delivered, is_plausible
 from gpuwatch.tui.recording.format import CHECK, FRAME, PREFIX, frame
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.sources.marks.reader import ReplyReader
 from gpuwatch.tui.verdict.engine import Engine
 from tests.processes.monitored import ROOT
 from tests.unit.session.making import HELLO, delivered, judged, loader, steps
 
+KINDS: Final = (2, 3, 6, 7, 8, 9) * 4
+"""Kinds of the marks of a plain loop."""
 RECORDINGS: Final = ("item_each_step", "gpt_bf16")
 
 
 def a_reply(data: bytes) -> None:
     """What a probe sends, as far as the picture on the screen."""
     with contextlib.suppress(ValueError):
-        reply = wire.decode_reply(data)
+        reply = ReplyReader().read(data)
         if isinstance(reply, wire.Batch) and is_plausible(reply):
             session = Session(1, "train.py", 0, Engine())
             session.ingest(Delivered(t_ns=reply.sent_ns, batch=reply, lost=0))
@@ -49,7 +53,6 @@ def a_request(data: bytes) -> None:
 
 def a_page(data: bytes) -> None:
     """The state page."""
-    rows_of(data)
     with contextlib.suppress(ValueError):
         hello_of(data)
 
@@ -105,15 +108,37 @@ def seeds_of(surface: str) -> list[bytes]:
             "settings": wire.Settings(threads=4, optimizer="AdamW"),
         })  # fmt: skip
         dump = Dump(1, [ThreadStack("MainThread", True, [("f", "t.py", 3)], False)], 0)
+        times_ns = range(9, 9 * len(KINDS) + 9, 9)
+        slots = array("q", [*times_ns, *[-kind for kind in KINDS]]).tobytes()
+        sent = wire.Marks(
+            1,
+            9,
+            len(KINDS),
+            1,
+            ["a"],
+            [],
+            [],
+            None,
+            None,
+            None,
+            None,
+            None,
+            0,
+            [],
+            [],
+            [],
+            [],
+            None,
+            0,
+        )
         said = (told, wire.Greeting(HELLO, 5), wire.Bye("exiting", 3), dump)
-        return [wire.encode_message(one) for one in said]
+        plain = [wire.encode_message(one) for one in said]
+        return [*plain, wire.encode_message(sent) + b"\n" + slots]
     if surface == "request":
         asked = (wire.Subscribe(wire.SCHEMA, 1, True), wire.Leave(1), wire.AskStacks())
         return [wire.encode_message(one) for one in asked]
     if surface == "page":
         made = StatePage(identify("ipc:///tmp/x", None).as_json(page.HELLO_BYTES))
-        for one in steps(20, forward_ms=3):
-            made.add_rows([one])  # type: ignore[list-item]
-        return [bytes(made._map)]
+        return [bytes(made._map)[: page.RING_OFFSET]]
     folder = ROOT / "demo" / "recordings"
     return [(folder / f"{name}.gpuwatch").read_bytes() for name in RECORDINGS]

@@ -8,17 +8,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from gpuwatch.probe.encoding import MOST_REPLY_BYTES, decode_request, encode_batch
+from gpuwatch.probe.api import LONGEST_NAME
+from gpuwatch.probe.encoding import decode_request
 from gpuwatch.probe.fuse import Fuse
 from gpuwatch.probe.identity import identify
 from gpuwatch.probe.peers import MOST_PEERS
-from gpuwatch.probe.recorder import Recorder
-from gpuwatch.probe.rows import Batch, Open, Step
+from gpuwatch.probe.recorder import MOST_NAMES, MOST_RARE, Recorder
 from gpuwatch.probe.serve import REQUESTS_A_TURN, Server
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import messages as wire
 from gpuwatch.probe.wire import page
 from gpuwatch.probe.wire.dump import Dump
+from gpuwatch.probe.wire.marks import LOADER, MARK_BYTES, RING
 from tests.hostile.shapes import anything
 
 COMMANDS = {"subscribe", "leave", "stacks"}
@@ -93,7 +94,7 @@ def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
         made.turn()
         assert len(heard.answers) <= len(asked) + MOST_PEERS
         for peer, answer in heard.answers:
-            assert isinstance(answer, wire.Greeting | wire.Batch | Dump)
+            assert isinstance(answer, wire.Greeting | wire.Marks | Dump)
             assert peer in {who for who, _ in frames}
     assert fuse.fault is None
 
@@ -102,18 +103,27 @@ def test_a_history_is_given_once_however_often_it_is_asked_for() -> None:
     made, heard, _ = server()
     heard.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True)))] * 60
     made.turn()
-    assert [type(answer) for _, answer in heard.answers] == [wire.Greeting, wire.Batch]
+    assert [type(answer) for _, answer in heard.answers] == [wire.Greeting, wire.Marks]
 
 
-def test_a_long_history_is_cut_to_what_a_reader_takes() -> None:
-    phases = {f"phase {number} {'x' * 150}": number for number in range(200)}
-    row = Step(1, 1, 0, 9, 0, 0, 9, 0, 0, 0, 0, 0, 0, phases, 1, 1, 1, 8, 0, 0, False)
-    opened = Open(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, False)
-    rows = [row._replace(number=number) for number in range(1, 401)]
-    batch = Batch(1, 0, rows, opened, [], 0, None, 1, 1, None)
-    assert MOST_REPLY_BYTES == wire.MAX_FRAME_BYTES
-    assert len(msgspec.json.encode(batch)) > wire.MAX_FRAME_BYTES
-    told = wire.decode_reply(encode_batch(batch))
-    assert isinstance(told, wire.Batch)
-    assert 50 < len(told.steps) < 400
-    assert told.steps[-1].number == 400
+def test_the_largest_message_is_one_that_a_reader_takes() -> None:
+    """A whole ring, every rare detail, every name at its longest."""
+    made, heard, _ = server()
+    recorder = made._recorder
+    name = "\N{SNAKE}" * LONGEST_NAME
+    for number in range(MOST_NAMES + 9):
+        recorder.name(f"{number:03}{name}"[:LONGEST_NAME])
+    row = (2**63 - 1, "x" * 300, 9, 9, True, True, 9, 2**40, tuple(range(10**6, 10**6 + 200)), "x")
+    for _ in range(40):
+        for _ in range(1_000):
+            recorder._put(-8)
+        made.turn()
+    for _ in range(2 * MOST_RARE):
+        recorder._keep(LOADER, 2**62, (row, True))
+    heard.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True)))]
+    made.turn()
+    _, told = (answer for _, answer in heard.answers)
+    assert isinstance(told, wire.Marks)
+    assert len(told.names) == MOST_NAMES
+    assert len(told.loaders) > 400
+    assert len(told.body) == RING * MARK_BYTES

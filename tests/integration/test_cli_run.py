@@ -200,7 +200,8 @@ if __name__ == "__main__":
     for iterator in batches:
         next(iterator)
     workers = [worker.pid for iterator in batches for worker in iterator._workers]
-    print(os.getpid(), *workers, flush=True)
+    sys.stdout.write(" ".join(map(str, [os.getpid(), *workers])) + "\\n")  # one write each
+    sys.stdout.flush()
     sys.stdin.readline()
 """
 

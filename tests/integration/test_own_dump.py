@@ -20,12 +20,12 @@ from gpuwatch.probe.wire.messages import (
     Batch,
     Reply,
     Subscribe,
-    decode_reply,
     encode_message,
 )
 from gpuwatch.tui.cli.target import watch_live
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.sources import stacks
+from gpuwatch.tui.sources.marks.reader import ReplyReader
 from gpuwatch.tui.verdict.thresholds import causes
 from tests.processes.command_line import environment
 from tests.processes.monitored import LIMIT_S, Run, hello_of, started, until
@@ -74,6 +74,7 @@ class Peer:
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.connect(endpoint)
+        self._replies = ReplyReader()
 
     def __enter__(self) -> "Peer":
         return self
@@ -90,7 +91,7 @@ class Peer:
 
     def hears(self) -> Reply:
         assert self._socket.poll(int(LIMIT_S * 1000)), "no reply"
-        return decode_reply(self._socket.recv())
+        return self._replies.read(self._socket.recv())
 
     def hears_until(self, refused: int) -> list[Reply]:
         """All until a batch that tells of so many refused requests: each frame before was read."""

@@ -16,17 +16,14 @@ class Claim:
     """In words and units, as the table shows it."""
     bar: str
     met: bool | None
-    """None: there is nothing to meet (a row for comparison), or it could not be measured."""
+    """None: there is nothing to meet (a row for comparison), or the measurement does not tell."""
     figures: dict[str, Any] = field(default_factory=dict)
     """All that was measured, for the JSON."""
-    sure: bool = True
-    """False: the bar lies within the noise of the measurement; a row says so by a "?"."""
 
     def line(self) -> str:
         """A row of a markdown table."""
         word = {True: "PASS", False: "FAIL", None: ""}[self.met]
-        doubt = "" if self.sure else "?"
-        return f"| {self.item} | {self.loop} | {self.measured} | {self.bar} | {word}{doubt} |"
+        return f"| {self.item} | {self.loop} | {self.measured} | {self.bar} | {word} |"
 
 
 def broken(item: str, loop: str, error: BaseException | str) -> Claim:

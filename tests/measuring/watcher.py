@@ -17,9 +17,9 @@ from gpuwatch.probe.wire.messages import (
     Leave,
     Step,
     Subscribe,
-    decode_reply,
     encode_message,
 )
+from gpuwatch.tui.sources.marks.reader import ReplyReader
 from tests.processes.monitored import hello_of
 
 AGAIN_S: Final = 1.0
@@ -36,6 +36,7 @@ class Watcher(threading.Thread):
         self.clocks: list[GpuClock] = []
         self.faults: set[str] = set()
         self._endpoint = endpoint
+        self._replies = ReplyReader()
         self._done = threading.Event()
 
     def run(self) -> None:
@@ -69,7 +70,7 @@ class Watcher(threading.Thread):
             sleep(0.05)
 
     def _take(self, frame: bytes) -> None:
-        reply = decode_reply(frame)
+        reply = self._replies.read(frame)
         if isinstance(reply, Batch):
             self.steps.extend(reply.steps)
             self.gpu_steps.extend(reply.gpu_steps)

@@ -21,9 +21,9 @@ from gpuwatch.probe.wire.messages import (
     Reply,
     Subscribe,
     decode_hello,
-    decode_reply,
     encode_message,
 )
+from gpuwatch.tui.sources.marks.reader import ReplyReader
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 30.0
@@ -111,10 +111,11 @@ def subscribed(endpoint: str, history: bool = True) -> Iterator[Callable[[], Rep
     socket.linger = 0
     socket.connect(endpoint)
     socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), history)))
+    replies = ReplyReader()
 
     def next_reply() -> Reply:
         assert socket.poll(int(LIMIT_S * 1000)), "no reply"
-        return decode_reply(socket.recv())
+        return replies.read(socket.recv())
 
     try:
         yield next_reply

@@ -22,7 +22,7 @@ def probed(
     pid: int, script: str, steps: int, rank: int | None = None, launcher: Launcher | None = None
 ) -> Candidate:
     hello = msgspec.structs.replace(HELLO, pid=pid, argv=[script], rank=rank, world_size=2)
-    words = Words(0, 0, steps, 0, 0, 1)
+    words = Words(0, 0, steps, 0, 0, 6 * steps, 1)
     return Candidate(pid, "ana", script, Found(pid, hello, words, "ana"), launcher)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ...probe.wire import page
+from ...probe.wire.marks import RING
 from ...probe.wire.messages import Hello, decode_hello
 from ..errors import NotPermittedError
 
@@ -137,22 +138,8 @@ class Words:
     steps: int
     heartbeat_ns: int
     lost_marks: int
+    marks: int
     state: int
-
-
-@dataclass(frozen=True, slots=True)
-class PageStep:
-    """One step of the ring that outlives a hang; ns."""
-
-    number: int
-    start_ns: int
-    end_ns: int
-    data_ns: int
-    forward_ns: int
-    backward_ns: int
-    optimizer_ns: int
-    other_ns: int
-    named_ns: int
 
 
 class OpenPage:
@@ -173,17 +160,21 @@ class OpenPage:
             steps=values[page.WORD_STEPS],
             heartbeat_ns=values[page.WORD_HEARTBEAT],
             lost_marks=values[page.WORD_LOST_MARKS],
+            marks=values[page.WORD_MARKS],
             state=values[page.WORD_STATE],
         )
 
-    def rows(self, since: int = 0) -> list[PageStep]:
-        """The last steps from number `since` on, oldest first; rows that are being written are left
-        out."""
-        return rows_of(os.pread(self._fd, page.SIZE, 0), since)
+    def marks(self, since: int) -> tuple[int, bytes]:
+        """(first number, body) of the marks from a number on, of those that the publisher does not
+        write over meanwhile."""
+        until = int.from_bytes(os.pread(self._fd, 8, page.WORD_MARKS * 8), "little")
+        since = max(since, until - RING // 2)
+        places = page.places(since, until)
+        return since, b"".join([os.pread(self._fd, size, offset) for offset, size in places])
 
     def reread_hello(self) -> Hello:
         """The hello as it is now: it changes when the probe disarms or loses its socket."""
-        self.hello = hello_of(os.pread(self._fd, page.SIZE, 0))
+        self.hello = hello_of(os.pread(self._fd, page.RING_OFFSET, 0))
         return self.hello
 
     def close(self) -> None:
@@ -195,18 +186,6 @@ def hello_of(raw: bytes) -> Hello:
     """The hello of a page. Raises ValueError when it is not a page of ours."""
     header = page.unpack_header(raw)
     return decode_hello(raw[page.HELLO_OFFSET : page.HELLO_OFFSET + header.hello_bytes])
-
-
-def rows_of(raw: bytes, since: int = 0) -> list[PageStep]:
-    """The valid rows of a page's ring from step number `since` on, oldest first."""
-    ring = raw[page.RING_OFFSET : page.RING_OFFSET + page.RING_ROWS * page.ROW.size]
-    whole = ring[: len(ring) // page.ROW.size * page.ROW.size]
-    rows = [
-        PageStep(*fields)
-        for *fields, again in page.ROW.iter_unpack(whole)
-        if fields[0] == again and fields[0] >= max(1, since)
-    ]
-    return sorted(rows, key=lambda row: row.number)
 
 
 def pages_of(pid: int, proc: Path = Path("/proc")) -> list[OpenPage]:
@@ -233,7 +212,7 @@ def pages_of(pid: int, proc: Path = Path("/proc")) -> list[OpenPage]:
 def _open(fd: int) -> OpenPage | None:
     for _ in range(READ_TRIES):
         try:
-            return OpenPage(fd, hello_of(os.pread(fd, page.SIZE, 0)))
+            return OpenPage(fd, hello_of(os.pread(fd, page.RING_OFFSET, 0)))
         except (ValueError, OSError):
             continue
     os.close(fd)

@@ -17,7 +17,6 @@ from ...probe.wire.messages import (
     Leave,
     Reply,
     Subscribe,
-    decode_reply,
     encode_message,
 )
 from ..discovery.state_page import check_socket_directory, reachable
@@ -32,6 +31,7 @@ from ..model.observations import (
     StackCount,
     is_plausible,
 )
+from .marks.reader import ReplyReader
 from .source_code import ShortPaths, SourceLines, roots_of
 from .stack_samples import PIN_LOOP, frame_text
 
@@ -83,6 +83,11 @@ SILENT_NS: Final = 3_000_000_000
 """Batches come four times a second; this long without one, the link is called silent."""
 CHECK_NS: Final = 1_000_000_000
 """How often a directory that is not there, or cannot be trusted, is checked again."""
+FIRST_PPM: Final = 3_000
+LASTING_PPM: Final = 1_000
+ENOUGH_STEPS: Final = 300
+"""Of the training thread's time device marks may take 0.3 % until so many steps are measured: a
+verdict needs twenty. From then on 0.1 % is some 14 steps a second."""
 FRAMES_A_POLL: Final = 1_000
 ASK_NS: Final = 10_000_000_000
 """How often stacks that are lacking are asked for, until they are there."""
@@ -121,6 +126,7 @@ class FeedSource:
         self._malformed = 0
         self._asked_ns: int | None = None
         self._dumps = DumpReader(self._pid)
+        self._replies = ReplyReader()
 
     def open(self) -> None:
         """Connect, if the socket's directory is there and can be trusted; nothing is waited for."""
@@ -156,7 +162,7 @@ class FeedSource:
         self._ask_for_stacks(now_ns)
         for frame in self._arrived():
             try:
-                reply = decode_reply(frame)
+                reply = self._replies.read(frame)
                 if isinstance(reply, Batch) and not is_plausible(reply):
                     raise ValueError("times that there are not")
             except ValueError as error:
@@ -213,7 +219,10 @@ class FeedSource:
         if silent_ns is None or silent_ns >= WATCHING_NS:
             unknown = silent_ns is None or silent_ns > FORGOTTEN_NS
             self._reported_ns = now_ns
-            self._send(encode_message(Subscribe(SCHEMA, os.getpid(), history=unknown)))
+            reader = self._replies.marks
+            ppm = FIRST_PPM if reader.measured < ENOUGH_STEPS else LASTING_PPM
+            asked = Subscribe(SCHEMA, os.getpid(), unknown, reader.behind_ns, ppm)
+            self._send(encode_message(asked))
 
     def _ask_for_stacks(self, now_ns: int) -> None:
         if not self._lacks_stacks():

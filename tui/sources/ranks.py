@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 from ...probe.wire.messages import Hello
 from ..discovery.command_lines import environ_of, has_opened_driver, visible
-from ..discovery.state_page import OpenPage, PageStep
+from ..discovery.state_page import OpenPage
 from ..discovery.targets import pids_inside
 from ..model.observations import AnyObservation, RanksSeen, RankUse
 from .launcher import is_running, local_ranks, ranks_here
+from .marks.reader import MarkReader
 from .nvml import answer
 
 # Which GPU each rank uses, and how busy it is: by NVML, a few microseconds a device.
@@ -131,6 +131,8 @@ SAMPLE_NS: Final = 200_000_000
 READ_NS: Final = 1_000_000_000
 """While ranks are missing: they start one after the other, and elastic launchers start them anew.
 """
+FIRST_MARKS: Final = 4_096
+"""Of a page that is met, the newest that are read."""
 FIRST_NS: Final = 10_000_000_000
 """Of the past that lies ready on a page, the first look takes this much."""
 
@@ -206,8 +208,9 @@ class _Member:
         self.page = page
         self._since_ns = since_ns
         """Steps that ended before are not counted."""
-        self._last = 0
-        """Number of the newest step that was counted."""
+        self._next: int | None = None
+        """Number of the first mark that was not read yet."""
+        self._marks = MarkReader()
 
     @property
     def is_running(self) -> bool:
@@ -216,14 +219,15 @@ class _Member:
 
     def use(self, device: DeviceUse | None) -> RankUse:
         """What its page says, and the steps that are new on it."""
-        words, counted = self.page.words(), counted_rows(self.page.rows(self._last))
-        fresh = [
-            (row, count)
-            for row, count in counted
-            if row.number > self._last and row.end_ns > self._since_ns
+        words = self.page.words()
+        if self._next is None:
+            self._next = max(0, words.marks - FIRST_MARKS)
+        steps = [
+            step
+            for step in self._marks.page_steps(*self.page.marks(self._next))
+            if step.end_ns > self._since_ns
         ]
-        self._last = counted[-1][0].number if counted else self._last
-        steps = [row for row, _ in fresh]
+        self._next = words.marks
         return RankUse(
             rank=self.page.hello.rank or 0,
             pid=self.pid,
@@ -233,9 +237,9 @@ class _Member:
             open_kind=words.open_kind,
             open_since_ns=words.open_since_ns,
             heartbeat_ns=words.heartbeat_ns,
-            counted=sum(count for _, count in fresh),
+            counted=sum(step.count for step in steps),
             wall_ns=sum(row.end_ns - row.start_ns for row in steps),
-            data_ns=sum(row.data_ns for row in steps),
+            data_ns=sum(row.data_ns + row.startup_ns for row in steps),
             forward_ns=sum(row.forward_ns for row in steps),
             backward_ns=sum(row.backward_ns for row in steps),
             optimizer_ns=sum(row.optimizer_ns for row in steps),
@@ -244,15 +248,3 @@ class _Member:
             device_memory_bytes=device.memory_bytes if device else None,
             device_total_bytes=device.total_bytes if device else None,
         )
-
-
-def counted_rows(rows: list[PageStep]) -> list[tuple[PageStep, int]]:
-    """The rows with the number of steps in each: one of several merged steps bears the number of
-    the last. Left out is a row of which that is not known: the oldest, and the one after a rest
-    of the hooks (nobody watches, and the steps are short)."""
-    counted = [(row, 1) for row in rows[:1] if row.number == 1]
-    for before, row in pairwise(rows):
-        count = row.number - before.number
-        if count == 1 or row.start_ns == before.end_ns:
-            counted.append((row, count))
-    return counted

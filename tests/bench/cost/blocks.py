@@ -1,10 +1,15 @@
-"""The training side of `steps`: blocks of steps, bare and with the probe, in random order.
+"""The training side of `steps`: blocks of steps, with the hooks in and out.
 
 `python -m tests.bench.cost.blocks SECONDS TARGET_MS…`. One process, since processes differ by more
-than the probe costs, and blocks of 20 ms side by side, since machines do not keep their speed for
-longer. Each round has two bare blocks, whose difference is the noise (A/A), and one
-with the probe: for half of the time nobody looks, for the other half another process watches.
-Prints a JSON line a length, for which it takes about SECONDS.
+than the probe costs, and blocks of 10 ms in the order in-out-out-in, since machines do not keep
+their speed for longer: a drift falls on both alike. A third kind of block is out as well; what it
+differs from "out" is the noise (A/A).
+
+Some of what the probe does falls on few steps: the publisher takes a turn once to four times a
+second. So a pair, which the arithmetic compares, is as many such rounds as one turn is apart.
+
+For half of the time nobody looks, for the other half another process watches. Prints a JSON line a
+length, for which it takes about SECONDS.
 """
 
 import json
@@ -12,176 +17,158 @@ import random
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping
-from time import monotonic, perf_counter_ns, thread_time_ns
-from typing import Any, Final, NamedTuple
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, Final
 
 import torch
 
-from tests.bench.cost.figures import ARMS, PROBED, Block, Round, without_pauses
+from tests.bench.cost.counters import Counters
+from tests.bench.cost.intervals import IN, OUT, OUT_AGAIN, Arm, Pair
 from tests.bench.cost.loop import LaunchLoop, layers_for
-from tests.bench.cost.run_queue import RunQueue
 from tests.bench.cost.switch import Switch
 from tests.measuring.one_thread import one_thread
 
-BLOCK_S: Final = 0.02
+BLOCK_S: Final = 0.01
+"""With neighbours on both cores 40 s of 0.5 ms steps have an interval (95 %, A/A, CPU) of 3 us,
+with blocks of 25 ms of 5 us, of 50 ms of 7 us."""
+FEWEST_STEPS: Final = 5
+"""Of a block."""
 WARM_S: Final = 0.003
 """Steps of a block before the measured ones: the interpreter learns the places again."""
 SETTLE_S: Final = 1.2
-"""With the probe in, before the first round: it looks for a device, its budget finds its level."""
-TURN_S: Final = 0.25
-REST_S: Final = 2.5
-"""A group of rounds holds so much time with the probe: a turn of the publisher, or, where the hooks
-rest nine turns of ten, all ten."""
-WATCHED_S: Final = 5.0
-
-
-class Monitor:
-    """The process that watches."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.cost.on_call"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-        )
-
-    def say(self, words: str) -> None:
-        """Watch, or rest."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(words + "\n")
-        self._process.stdin.flush()
-
-    def kill(self) -> None:
-        """End it."""
-        self._process.kill()
-        self._process.wait()
-
-
-class Taken(NamedTuple):
-    """One block as the clocks have it."""
-
-    times_ns: list[int]
-    """Of each step."""
-    queue_ns: int
-    thread_ns: int
-    publisher_ns: int
+"""With the probe in, before the first pair: it looks for a device, its budget finds its level."""
+WINDOWS: Final = 8
+WINDOW_S: Final = 1.0
+"""Four turns of the publisher."""
+LIMIT_S: Final = 30.0
+"""For settling."""
+ROUNDS: Final[tuple[tuple[Arm, ...], ...]] = (
+    (OUT_AGAIN, IN, OUT, OUT, IN, OUT_AGAIN),
+    (IN, OUT_AGAIN, OUT, OUT, OUT_AGAIN, IN),
+)
 
 
 class Blocks:
-    """A loop of one length of step, and the probe that comes and goes. It is in between rounds'
-    blocks only while it is measured."""
+    """A loop of one length of step, and the probe that comes and goes."""
 
-    def __init__(self, layers: int, switch: Switch, queue: RunQueue) -> None:
+    def __init__(self, layers: int, switch: Switch, counters: Counters) -> None:
         self._loop = LaunchLoop(layers)
         self._switch = switch
+        self._counters = counters
         self._order = random.Random(0)
-        self._queue = queue
         step_s = min(self._loop.times_ns(5)) / 1e9
-        self.steps = max(1, round(BLOCK_S / step_s))
-        self._warm_steps = round(WARM_S / step_s)
-        self.block_s = self.steps * step_s
+        self._steps = max(FEWEST_STEPS, round(BLOCK_S / step_s))
+        self._warm_steps = max(1, round(WARM_S / step_s))
+        self._hooked_ns = array("q", [0]) * self._steps
 
-    def settle(self, watched: bool) -> bool:
-        """Train with the probe in until it is used to it; whether its hooks rested meanwhile."""
-        rested = False
-        until_s = monotonic() + WATCHED_S
-        while self._switch.watched != watched:
+    def settle(self, watched: bool) -> None:
+        """Train with the probe in until it is used to it."""
+        until_s, limit_s = monotonic() + SETTLE_S, monotonic() + LIMIT_S
+        switch = self._switch
+        while monotonic() < until_s or switch.watched != watched:
             self._loop.step()
-            if monotonic() > until_s:
-                raise TimeoutError("nobody watches" if watched else "somebody watches still")
-        until_s = monotonic() + SETTLE_S
+            if monotonic() > limit_s:
+                raise TimeoutError("not watched" if watched else "watched still")
+
+    def left_alone(self) -> list[Pair]:
+        """Windows of a run whose probe stays in: in blocks the publisher's turns come three times
+        as far apart, and find the caches colder."""
+        return [{IN: self._window()} for _ in range(WINDOWS)]
+
+    def _window(self) -> dict[str, float]:
+        before, until_s, steps = self._counters.read(), monotonic() + WINDOW_S, 0
         while monotonic() < until_s:
             self._loop.step()
-            rested |= self._switch.resting
-        return rested
+            steps += 1
+        after = self._counters.read()
+        return {name: (after[name] - before[name]) / steps for name in before}
 
-    def rounds(self, seconds: float) -> list[Round]:
+    def pairs(self, seconds: float) -> list[Pair]:
         """As many as fit, one at least. The probe is in before, and after."""
         self._switch.take_out()
         until_s = monotonic() + seconds
-        rounds: list[Round] = []
-        while not rounds or monotonic() < until_s:
-            arms = self._order.sample(ARMS, len(ARMS))
-            rounds.append(as_blocks({arm: self._block(arm == PROBED) for arm in arms}))
-        self._switch.put_in()
-        return rounds
+        pairs = [self._pair()]
+        while monotonic() < until_s:
+            pairs.append(self._pair())
+        self._switch.free()
+        return pairs
 
-    def _block(self, probed: bool) -> Taken:
-        # Two wakings of the publisher before each block and two after it, in every arm: on a busy
+    def _pair(self) -> Pair:
+        """Rounds up to the end of that in which the publisher took its turn."""
+        used: dict[Arm, Counter[str]] = {arm: Counter() for arm in (IN, OUT, OUT_AGAIN)}
+        hooked_ns: dict[Arm, array[int]] = {arm: array("q") for arm in used}
+        turns = self._switch.turns
+        while self._switch.turns == turns:
+            for arm in self._order.choice(ROUNDS):
+                used[arm].update(self._block(arm is IN))
+                hooked_ns[arm].extend(self._hooked_ns)
+        return {
+            arm: {
+                **{name: count / len(hooked_ns[arm]) for name, count in used[arm].items()},
+                "hooked_ns": statistics.median(hooked_ns[arm]),
+            }
+            for arm in used
+        }
+
+    def _block(self, hooked: bool) -> dict[str, int]:
+        switch, loop, times_ns = self._switch, self._loop, self._hooked_ns
+        if hooked:
+            switch.put_in()
+        else:
+            switch.shake()
+        for _ in range(self._warm_steps):
+            loop.step()
+        # A waking of the publisher before each block and one after it, in every arm: on a busy
         # machine each lets a neighbour in, and the caches are cold afterwards.
-        self._switch.shake()
-        if probed:
-            self._switch.put_in()
+        if hooked:
+            switch.open()
         else:
-            self._switch.shake()
-        self._loop.fetch()  # the first one after a switch describes the loader again
-        self._loop.times_ns(self._warm_steps)
-        thread_ns, publisher_ns = thread_time_ns(), self._switch.publisher_ns()
-        times_ns, queue_ns = self._train()
-        thread_ns = thread_time_ns() - thread_ns
-        publisher_ns = self._switch.publisher_ns() - publisher_ns
-        if probed:
-            self._switch.take_out()
+            switch.nudge()
+        before = self._counters.read()
+        for at in range(len(times_ns)):
+            times_ns[at] = loop.step()
+        after = self._counters.read()
+        if hooked:
+            switch.take_out()
         else:
-            self._switch.shake()
-        self._switch.shake()
-        return Taken(times_ns, queue_ns, thread_ns, publisher_ns)
-
-    def _train(self) -> tuple[list[int], int]:
-        """(each step without its wait for a core, that wait of all steps)."""
-        times_ns, queued_ns = [], self._queue.waited_ns()
-        before_ns = queued_ns
-        for _ in range(self.steps):
-            begin_ns = perf_counter_ns()
-            self._loop.step()
-            took_ns = perf_counter_ns() - begin_ns
-            waited_ns = self._queue.waited_ns() - queued_ns
-            queued_ns += waited_ns
-            times_ns.append(took_ns - waited_ns)
-        return times_ns, queued_ns - before_ns
+            switch.nudge()
+        return {name: after[name] - before[name] for name in before}
 
 
-def as_blocks(taken: Mapping[str, Taken]) -> dict[str, Block]:
-    """One round."""
-    kept = without_pauses({arm: one.times_ns for arm, one in taken.items()})
-    return {
-        arm: Block(
-            statistics.fmean(kept[arm]) / 1e3,
-            statistics.median(kept[arm]) / 1e3,
-            one.queue_ns / len(one.times_ns) / 1e3,
-            one.thread_ns / len(one.times_ns) / 1e3,
-            one.publisher_ns / len(one.times_ns) / 1e3,
-        )
-        for arm, one in taken.items()
-    }
+@contextmanager
+def monitor(endpoint: str) -> Iterator[None]:
+    """Another process watches."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.cost.on_call", endpoint],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        try:
+            yield
+        except BaseException:
+            process.kill()
+            raise
 
 
-def measure(
-    layers: int, seconds: float, switch: Switch, queue: RunQueue, monitor: Monitor
-) -> dict[str, Any]:
+def measure(layers: int, seconds: float, switch: Switch, counters: Counters) -> dict[str, Any]:
     """Both modes of one length of step."""
-    blocks = Blocks(layers, switch, queue)
-    each_s = max(0.0, seconds / 2 - SETTLE_S)
-    rested = blocks.settle(watched=False)
-    unwatched = blocks.rounds(each_s)
-    monitor.say(f"watch {switch.endpoint}")
-    blocks.settle(watched=True)
-    watched = blocks.rounds(each_s)
-    monitor.say("rest")
-    return {
-        "layers": layers,
-        "steps": blocks.steps,
+    blocks = Blocks(layers, switch, counters)
+    blocks.settle(watched=False)
+    unwatched = blocks.pairs(seconds / 2)
+    with monitor(switch.endpoint):
+        blocks.settle(watched=True)
+        left_alone = blocks.left_alone()
+        watched = blocks.pairs(seconds / 2)
+    seen: dict[str, Any] = {
         "unwatched": unwatched,
-        "unwatched_group": _a_group(REST_S if rested else TURN_S, blocks),
         "watched": watched,
-        "watched_group": _a_group(TURN_S, blocks),
+        "watched, left alone": left_alone,
     }
-
-
-def _a_group(period_s: float, blocks: Blocks) -> int:
-    return max(1, round(period_s / blocks.block_s))
+    return {"layers": layers, **seen}
 
 
 def main() -> None:
@@ -190,18 +177,18 @@ def main() -> None:
     one_thread()
     if torch.cuda.is_available():
         torch.cuda.init()
-    monitor = Monitor()
-    try:
-        counts = layers_for(targets_ms)
-        switch, queue = Switch(), RunQueue()
-        print("ready", flush=True)
-        sys.stdin.readline()
-        for target_ms, layers in zip(targets_ms, counts, strict=True):
-            seen = measure(layers, seconds, switch, queue, monitor)
-            print(json.dumps({"target_ms": target_ms, **seen}), flush=True)
-        switch.end()
-    finally:
-        monitor.kill()
+    counts = layers_for(targets_ms)
+    switch = Switch()
+    LaunchLoop(1).step()
+    switch.fill()
+    counters = Counters(switch.publisher_ns)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for target_ms, layers in zip(targets_ms, counts, strict=True):
+        seen = measure(layers, seconds, switch, counters)
+        seen |= {"target_ms": target_ms, "no_instructions": counters.no_instructions}
+        print(json.dumps(seen), flush=True)
+    switch.end()
 
 
 if __name__ == "__main__":

@@ -42,10 +42,11 @@ class Machine:
     device: str
     """ "" without one."""
 
-    def said(self) -> str:
+    @property
+    def name(self) -> str:
         """In a line."""
         device = self.device or "no GPU"
-        return f"{self.cores} cores, Python {self.python}, torch {self.torch}, {device}"
+        return f"{self.cores} cores, {device}, Python {self.python}, torch {self.torch}"
 
 
 @cache

@@ -1,54 +1,75 @@
-"""Section `memory`: what the probe adds to the memory of a process that trains.
+"""Section `memory`: what the probe adds to the resident memory of a process that trains.
 
-One process: it trains bare, then with the probe, then watched. The first row is the same over two
-readings of the bare one.
+Two processes train the same, both bare at first. Then one installs the probe, and later it is
+watched; what its memory grows by beyond its bare twin's is the probe's. Other pairs follow while
+there is time.
 """
 
 from collections.abc import Iterator
-from time import sleep
+from contextlib import ExitStack
+from dataclasses import asdict
+from time import monotonic, sleep
 from typing import Final
 
+from gpuwatch.probe.wire import marks, page
+from tests.bench.cost.intervals import FEWEST, Bar, interval, judged
 from tests.bench.cost.machine import HOST
 from tests.measuring.child import Child
 from tests.measuring.claims import Claim
-from tests.measuring.uses import Use, use_of
+from tests.measuring.uses import use_of
 from tests.measuring.watcher import watching
+from tests.processes.monitored import pages_of, word_of
 
-STEPS_S: Final = 150
-"""With six marks each 180 a turn of the publisher: the hooks do not rest yet, which they do above
-192 (`probe.serve.RESTING_MARKS`)."""
+STEPS_S: Final = 2000
+"""Or as many as the machine makes: the rings of marks are to be full soon."""
+TURN_S: Final = 4.0
+"""Between two readings, or until the rings are full."""
+FULL_S: Final = 60.0
+"""At most."""
+LOOK_S: Final = 0.2
 ANSWER_S: Final = 30.0
+BAR: Final = Bar(2)
 
 
 def claims(seconds: float) -> Iterator[Claim]:
-    """Three rows, within about so many seconds."""
-    each_s = seconds / 4
+    """Two rows, within about so many seconds, or what `FEWEST` pairs take."""
+    more_mb: dict[str, list[float]] = {"unwatched": [], "watched": []}
+    until_s = monotonic() + seconds
+    while len(more_mb["watched"]) < FEWEST or monotonic() < until_s:
+        for mode, mb in zip(more_mb, _pair(), strict=True):
+            more_mb[mode].append(mb)
+    for mode, values in more_mb.items():
+        found = interval(values)
+        measured, met = judged(found, BAR, "MB", 2, signed=True)
+        loop = f"host, {mode}"
+        figures = {"unit": "MB", **asdict(found)}
+        yield Claim("resident memory", loop, measured, f"{BAR.most:g} MB", met, figures)
+
+
+def _pair() -> tuple[float, float]:
+    """(unwatched, watched), MB."""
     words = ["-m", "tests.bench.cost.paced", str(STEPS_S), "0", "bare"]
-    with Child(words, HOST.environment) as child:
-        child.ready()
-        bare = _after(child, "go on", each_s)
-        yield _row("A/A", bare, _after(child, "go on", each_s), each_s)
-        bare = use_of(child.pid)
-        yield _row("unwatched", bare, _after(child, "install", each_s), each_s)
-        with watching(child.pid):
-            yield _row("watched", bare, _after(child, "go on", each_s), each_s)
+    with ExitStack() as stack:
+        ours, twin = (stack.enter_context(Child(words, HOST.environment)) for _ in range(2))
+        ours.ready()
+        twin.ready()
+        bare_mb = _beyond(ours, twin, "collect")
+        unwatched_mb = _beyond(ours, twin, "install") - bare_mb
+        with watching(ours.pid):
+            return unwatched_mb, _beyond(ours, twin, "collect") - bare_mb
 
 
-def _after(child: Child, word: str, seconds: float) -> Use:
-    child.tell(word)
-    child.until("done", ANSWER_S)
-    sleep(seconds)
-    child.tell("collect")
-    child.until("done", ANSWER_S)
-    return use_of(child.pid)
-
-
-def _row(mode: str, before: Use, after: Use, seconds: float) -> Claim:
-    more = {
-        name: (getattr(after, name) - getattr(before, name)) / 1e6
-        for name in ("rss_bytes", "pss_bytes")
-    }
-    measured = f"{more['rss_bytes']:+.1f} MB resident, {more['pss_bytes']:+.1f} MB PSS"
-    loop = f"{mode}, {STEPS_S} steps/s for {seconds:.0f} s"
-    figures = {"mode": mode, **{name.replace("bytes", "mb"): mb for name, mb in more.items()}}
-    return Claim("memory of the process", loop, measured, "", None, figures)
+def _beyond(ours: Child, twin: Child, word: str) -> float:
+    """What one has beyond the other some time after it was given a word, MB."""
+    ours.tell(word)
+    ours.until("done", ANSWER_S)
+    sleep(TURN_S)
+    limit_s = monotonic() + FULL_S
+    while pages_of(ours.pid) and word_of(ours.pid, page.WORD_MARKS) < marks.RING:
+        if monotonic() > limit_s:
+            raise TimeoutError("the ring of marks is not full yet")
+        sleep(LOOK_S)
+    for one in (ours, twin):
+        one.tell("collect")
+        one.until("done", ANSWER_S)
+    return (use_of(ours.pid).rss_bytes - use_of(twin.pid).rss_bytes) / 1e6

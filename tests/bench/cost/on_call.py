@@ -1,50 +1,41 @@
-"""A monitor that watches when it is told to: reads "watch ENDPOINT" and "rest" from stdin.
+"""A monitor without a screen: `python -m tests.bench.cost.on_call ENDPOINT`, until stdin ends.
 
-Says "watching" at the first reply. Like a monitor it asks every second and decodes everything.
+It asks every second, as a monitor does, and makes steps of what comes.
 """
 
 import os
 import sys
 from time import monotonic
+from typing import Final
 
 import zmq
 
-from gpuwatch.probe.wire.messages import SCHEMA, Leave, Subscribe, decode_reply, encode_message
+from gpuwatch.probe.wire.messages import SCHEMA, Leave, Subscribe, encode_message
+from gpuwatch.tui.sources.marks.reader import ReplyReader
 
-AGAIN_S = 1.0
+AGAIN_S: Final = 1.0
 
 
 def main() -> None:
-    """Until stdin ends."""
+    """Watch."""
     context = zmq.Context()
     poller = zmq.Poller()
     poller.register(sys.stdin.fileno(), zmq.POLLIN)
-    socket: zmq.Socket[bytes] | None = None
-    next_s, told = 0.0, False
+    socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
+    socket.connect(sys.argv[1])
+    poller.register(socket, zmq.POLLIN)
+    replies, next_s = ReplyReader(), 0.0
     while True:
-        if socket is not None and monotonic() >= next_s:
-            socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), history=not told)))
-            next_s = monotonic() + (AGAIN_S if told else 0.1)
+        if monotonic() >= next_s:
+            socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), history=False)))
+            next_s = monotonic() + AGAIN_S
         for ready, _ in poller.poll(100):
             if ready is socket:
-                decode_reply(socket.recv())
-                if not told:
-                    print("watching", flush=True)
-                    told = True
-                continue
-            word, _, endpoint = sys.stdin.readline().strip().partition(" ")
-            if socket is not None:
-                poller.unregister(socket)
+                replies.read(socket.recv())
+            elif not sys.stdin.readline():
                 socket.send(encode_message(Leave(os.getpid())))
                 socket.close(linger=100)
-                socket = None
-            if word == "watch":
-                socket = context.socket(zmq.DEALER)
-                socket.connect(endpoint)
-                poller.register(socket, zmq.POLLIN)
-                next_s, told = 0.0, False
-            elif word != "rest":
-                context.destroy(linger=0)
+                context.term()
                 return
 
 

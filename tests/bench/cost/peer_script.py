@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import torch
 
+from tests.bench.cost.counters import RunQueue
 from tests.bench.cost.loop import LaunchLoop
-from tests.bench.cost.run_queue import RunQueue
 from tests.measuring.one_thread import one_thread
 
 FILES: Final = Path(os.environ["PEER_FILES"])

@@ -3,32 +3,31 @@
 TraceML cannot be taken out of a process again, so each tool has a process of its own, and they
 train in turns of 0.3 s, or of five steps where those take longer, in random order; those whose
 turn it is not are stopped. What a tool adds is the median over the rounds of its mean step less the
-bare one's of the same round. The A/A row is a second bare process: two of a kind may differ by half
-a per cent.
+bare one's of the same round. "The same twice" is a second bare process: two of a kind may differ by
+half a per cent.
 """
 
 import importlib.util
 import json
 import os
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from tests.bench.cost.intervals import Bar, Interval, interval, judged
 from tests.bench.cost.machine import Side, sides
 from tests.bench.cost.peer import START_S, Peer
 from tests.measuring.child import ROOT, python_path
 from tests.measuring.claims import Claim, broken
-from tests.measuring.spread import spread
 
-TARGETS_MS: Final = (0.5, 2.0, 5.0, 20.0, 100.0)
+TARGETS_MS: Final = (0.5, 2.0, 20.0)
 TURN_S: Final = 0.3
 FEWEST_STEPS: Final = 5
 """Of a turn."""
@@ -41,24 +40,8 @@ MODULES: Final = {
     TRACEML: "traceml_ai",
     "gpuprof": "gpuprof",
 }
-FEWEST_ROUNDS: Final = 3
-"""Below, an interval tells nothing."""
-
 Round = Mapping[str, float]
 """Mean step of each tool's turn, us."""
-
-
-@dataclass(frozen=True)
-class Added:
-    """What one tool adds, us a step."""
-
-    rounds: int
-    step_us: float
-    """Bare."""
-    cost_us: float
-    low_us: float
-    high_us: float
-    """90 % of the bootstrapped medians lie between these."""
 
 
 def claims(seconds: float) -> Iterator[Claim]:
@@ -103,9 +86,9 @@ def _side(side: Side, seconds: float) -> Iterator[Claim]:
             yield broken("beside others", side.name, error)
         for _, peer in peers:
             peer.bye()
-    for target_ms, count, rounds in zip(TARGETS_MS, layers, seen, strict=True):
+    for target_ms, rounds in zip(TARGETS_MS, seen, strict=True):
         if rounds:
-            yield from rows(side, target_ms, count, rounds)
+            yield from rows(side, target_ms, rounds)
 
 
 def turn_s(target_ms: float) -> float:
@@ -113,49 +96,30 @@ def turn_s(target_ms: float) -> float:
     return max(TURN_S, FEWEST_STEPS * target_ms / 1e3)
 
 
-def rows(side: Side, target_ms: float, layers: int, rounds: Sequence[Round]) -> Iterator[Claim]:
+def rows(side: Side, target_ms: float, rounds: Sequence[Round]) -> Iterator[Claim]:
     """Of one length."""
     found = {tool: added(tool, rounds) for tool in MODULES if tool in rounds[0] and tool != BARE}
-    loop = f"{side.name}, {target_ms:g} ms, {layers} layers"
     for tool, each in found.items():
-        bar, met, sure = "", None, True
-        if tool == OURS and TRACEML in found:
-            bar, met, sure = beside(each, found[TRACEML], found[BARE_AGAIN])
-        measured = f"{each.cost_us:+.1f} us ({each.low_us:+.1f} to {each.high_us:+.1f}), "
-        measured += f"{100 * each.cost_us / each.step_us:+.1f} % of {each.step_us:.0f} us"
+        bar = tenth(found[TRACEML]) if tool == OURS and TRACEML in found else None
+        measured, met = judged(each, bar, "us", signed=True)
         yield Claim(
-            f"beside others, {'A/A' if tool == BARE_AGAIN else tool}",
-            loop,
+            f"beside others, {'the same twice' if tool == BARE_AGAIN else tool}",
+            f"{side.name}, {target_ms:g} ms",
             measured,
-            bar,
+            "" if bar is None else f"{bar.most:.0f} us, a tenth of TraceML's",
             met,
-            {"side": side.name, "target_ms": target_ms, "tool": tool, **asdict(each)},
-            sure,
+            {"unit": "us", **asdict(each)},
         )
 
 
-def beside(ours: Added, traceml: Added, noise: Added) -> tuple[str, bool | None, bool]:
-    """(the bar, whether we keep it, whether that is beyond the noise)."""
-    if traceml.low_us <= 0:
-        return "a tenth of TraceML's, which is lost in the noise", None, False
-    low_us, allowed_us, high_us = (
-        TENTH * us for us in (traceml.low_us, traceml.cost_us, traceml.high_us)
-    )
-    told = ours.high_us <= low_us or ours.low_us > high_us
-    told = told and abs(ours.cost_us - allowed_us) > abs(noise.cost_us)
-    told = told and ours.rounds >= FEWEST_ROUNDS
-    return f"a tenth of TraceML's: {allowed_us:.0f} us", ours.cost_us <= allowed_us, told
+def tenth(traceml: Interval) -> Bar | None:
+    """The bar; none where TraceML's cost cannot be told from nothing."""
+    return Bar(TENTH * traceml.value) if traceml.low > 0 else None
 
 
-def added(tool: str, rounds: Sequence[Round]) -> Added:
+def added(tool: str, rounds: Sequence[Round]) -> Interval:
     """Over the bare process."""
-    more_us = [one[tool] - one[BARE] for one in rounds]
-    return Added(
-        len(rounds),
-        statistics.median(one[BARE] for one in rounds),
-        statistics.median(more_us),
-        *spread(more_us, statistics.median),
-    )
+    return interval([one[tool] - one[BARE] for one in rounds])
 
 
 def _layers(side: Side) -> list[int]:

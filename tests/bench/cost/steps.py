@@ -1,95 +1,159 @@
-"""Section `steps`: what the probe adds to a step of 0.5 to 100 ms, in one process.
+"""Section `steps`: what the probe adds to a step, in one process (`blocks` has the method).
 
-The A/A row is the same arithmetic over two bare blocks: what is below it cannot be told from
-nothing. A word with a "?" means that the bar lies within the noise.
+Two lengths of step a side. A row is the median over the pairs, with the interval in which 95 % of
+such medians lie, or "not resolved". The row "the same code twice" is the same arithmetic over two
+blocks without the probe: its interval should hold 0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
-from tests.bench.cost.figures import BARE_AGAIN, PROBED, Block, Cost, cost
-from tests.bench.cost.machine import CUDA, Side, sides
+from tests.bench.cost.intervals import (
+    IN,
+    OUT_AGAIN,
+    Arm,
+    Bar,
+    Mode,
+    Pair,
+    differences,
+    interval,
+    judged,
+)
+from tests.bench.cost.machine import CUDA, HOST, Side, sides
 from tests.measuring.child import Child, ChildError
 from tests.measuring.claims import Claim, broken
 
-TARGETS_MS: Final = (0.5, 2.0, 5.0, 20.0, 100.0)
-UNWATCHED_US: Final = 5.0
-WATCHED_US: Final = 15.0
-WATCHED_CUDA_US: Final = 30.0
-WATCHED_CUDA_SHARE: Final = 0.005
-LONG_STEP_US: Final = 15_000.0
-LIMIT_S: Final = 60.0
-"""For one length, beyond what was planned."""
-FEWEST_ROUNDS: Final = 5
-"""With fewer, drawing them anew says little of how far apart others would lie; one alone is its own
-interval."""
+TARGETS_MS: Final = {HOST.name: (0.5, 2.0), CUDA.name: (2.0, 20.0)}
+COARSE: Final = {HOST.name: Bar(15), CUDA.name: Bar(30)}
+"""In place of a bar that is not there: an interval that holds both nothing and more than this tells
+nothing. us; what a watched step was to cost at most before there were other bars."""
+LIMIT_S: Final = 90.0
+"""For one length, beyond what was planned: one pair at least, and up to 30 s of settling, twice."""
+
+
+class Row(NamedTuple):
+    """One line of the table, for each length of step."""
+
+    name: str
+    mode: Mode
+    values: Callable[[list[Pair]], list[float]]
+    """A value a pair, in `unit`."""
+    unit: str
+    digits: int = 1
+    bars: Mapping[str, Bar] = MappingProxyType({})
+    """By loop, where there is one."""
+    is_noise: bool = False
+    """It shows how far the same code differs from itself."""
+    only_shortest: bool = False
+    """A median over steps drowns in long ones."""
+
+
+def _more(figure: str, per: float = 1e3, arm: Arm = IN) -> Callable[[list[Pair]], list[float]]:
+    return lambda pairs: [one / per for one in differences(pairs, arm, figure)]
+
+
+def _wall_without_queue(arm: Arm) -> Callable[[list[Pair]], list[float]]:
+    """us; without the waits for a core, which are the neighbours' doing."""
+
+    def values(pairs: list[Pair]) -> list[float]:
+        wall_ns, queue_ns = (differences(pairs, arm, name) for name in ("wall_ns", "queue_ns"))
+        return [(wall - queue) / 1e3 for wall, queue in zip(wall_ns, queue_ns, strict=True)]
+
+    return values
+
+
+def _lock_held(pairs: list[Pair]) -> list[float]:
+    """%: all CPU time of our thread, as if it held the lock also where it lets it go."""
+    return [100 * one[IN]["publisher_ns"] / one[IN]["wall_ns"] for one in pairs]
+
+
+def _objects(pairs: list[Pair]) -> list[float]:
+    """By which those alive grew: a loop that is bare keeps none. Not those made and freed again."""
+    return [one[IN]["objects"] for one in pairs]
+
+
+HALF_MS: Final = "host, 0.5 ms"
+ROWS: Final = (
+    Row(
+        "the hooks alone",
+        "unwatched",
+        _more("hooked_ns"),
+        "us",
+        bars={HALF_MS: Bar(3)},
+        only_shortest=True,
+    ),
+    Row("CPU, training thread", "unwatched", _more("thread_ns"), "us"),
+    Row("CPU, training thread", "watched", _more("thread_ns"), "us"),
+    Row("CPU, whole process", "unwatched", _more("process_ns"), "us", bars={HALF_MS: Bar(4)}),
+    Row("CPU, whole process", "watched", _more("process_ns"), "us", bars={HALF_MS: Bar(6)}),
+    Row("time", "unwatched", _wall_without_queue(IN), "us"),
+    Row(
+        "time",
+        "watched",
+        _wall_without_queue(IN),
+        "us",
+        bars={HALF_MS: Bar(8, within=15), "CUDA, 2 ms": Bar(20, within=30)},
+    ),
+    Row("lock held, at most", "watched, left alone", _lock_held, "%", 2, bars={HALF_MS: Bar(1)}),
+    Row("Python objects kept", "watched, left alone", _objects, "per step", 2),
+    Row("instructions", "watched", _more("instructions"), "thousand"),
+    Row(
+        "the same code twice, CPU",
+        "watched",
+        _more("process_ns", arm=OUT_AGAIN),
+        "us",
+        is_noise=True,
+    ),
+    Row(
+        "the same code twice, time", "watched", _wall_without_queue(OUT_AGAIN), "us", is_noise=True
+    ),
+)
 
 
 def claims(seconds: float) -> Iterator[Claim]:
-    """Three rows a length of step and side, within about so many seconds."""
+    """The rows of each side and length of step, within about so many seconds."""
     there = sides()
-    each_s = seconds / len(there) / len(TARGETS_MS)
     for side in there:
-        words = [str(each_s), *map(str, TARGETS_MS)]
+        targets_ms = TARGETS_MS[side.name]
+        each_s = seconds / len(there) / len(targets_ms)
+        words = [str(each_s), *map(str, targets_ms)]
         with Child(["-m", "tests.bench.cost.blocks", *words], side.environment) as child:
             try:
                 child.ready()
                 child.tell()
-                for _ in TARGETS_MS:
+                for _ in targets_ms:
                     yield from rows(side, child.answer(each_s + LIMIT_S))
             except ChildError as error:
-                yield broken("cost", side.name, error)
+                yield broken("per step", side.name, error)
 
 
 def rows(side: Side, seen: dict[str, Any]) -> Iterator[Claim]:
-    """Of one length."""
-    loop = f"{side.name}, {seen['target_ms']:g} ms, {seen['layers']} layers"
-    told = {"side": side.name, "target_ms": seen["target_ms"], "steps_a_block": seen["steps"]}
-    found: dict[str, Cost] = {}
-    for mode in ("unwatched", "watched"):
-        rounds = [{arm: Block(*block) for arm, block in one.items()} for one in seen[mode]]
-        a_group = seen[f"{mode}_group"]
-        found[f"A/A, {mode}"] = cost(BARE_AGAIN, rounds, a_group)
-        found[mode] = cost(PROBED, rounds, a_group)
-    for name, each in found.items():
-        allowed = allowed_us(side, name, each.step_us)
-        sure = allowed is None or is_sure(
-            each, found[f"A/A, {name}"], allowed, seen[f"{name}_group"]
-        )
-        yield Claim(
-            f"cost, {name}",
-            loop,
-            _said(each),
-            "" if allowed is None else f"{allowed:.0f} us",
-            None if allowed is None else each.cost_us <= allowed,
-            {**told, "mode": name, **asdict(each)},
-            sure,
-        )
+    """Of one length, from a line of `blocks`."""
+    where = f"{side.name}, {seen['target_ms']:g} ms"
+    is_shortest = seen["target_ms"] == min(TARGETS_MS[side.name])
+    for row in ROWS:
+        if row.only_shortest and not is_shortest:
+            continue
+        loop = f"{where}, {row.mode}"
+        pairs: list[Pair] = [
+            {Arm(arm): used for arm, used in one.items()} for one in seen[row.mode]
+        ]
+        values = row.values(pairs)
+        if not values:
+            why = seen["no_instructions"]
+            yield Claim(row.name, loop, f"not measured: {why}", "", None, {"error": why})
+            continue
+        found, bar = interval(values), row.bars.get(where)
+        coarse = COARSE[side.name] if row.unit == "us" and not row.is_noise else None
+        measured, met = judged(found, bar or coarse, row.unit, row.digits, row.unit != "%")
+        met = None if bar is None else met
+        figures = {"unit": row.unit, "layers": seen["layers"], **asdict(found)}
+        yield Claim(row.name, loop, measured, _words(bar, row.unit), met, figures)
 
 
-def is_sure(found: Cost, noise: Cost, allowed_us: float, a_group: int) -> bool:
-    """Whether the bar lies outside the interval, and further off than the same code twice, in
-    rounds enough for an interval and for all that falls on few of them."""
-    enough = found.rounds >= max(FEWEST_ROUNDS, a_group)
-    within = found.low_us <= allowed_us <= found.high_us
-    return enough and not within and abs(found.cost_us - allowed_us) > abs(noise.cost_us)
-
-
-def allowed_us(side: Side, mode: str, step_us: float) -> float | None:
-    """The bar; None for a row that has none."""
-    if mode == "unwatched":
-        return UNWATCHED_US
-    if mode != "watched":
-        return None
-    if side is not CUDA:
-        return WATCHED_US
-    return max(WATCHED_CUDA_US, WATCHED_CUDA_SHARE * step_us if step_us >= LONG_STEP_US else 0.0)
-
-
-def _said(found: Cost) -> str:
-    words = f"{found.cost_us:+.1f} us ({found.low_us:+.1f} to {found.high_us:+.1f})"
-    words += f", {100 * found.share:+.2f} % of {found.step_us:.0f} us"
-    words += f"; median step {found.median_cost_us:+.1f}"
-    words += f", queue {found.queue_us:+.1f}, CPU {found.thread_us:+.1f}"
-    return f"{words}, publisher {found.publisher_us:.1f}"
+def _words(bar: Bar | None, unit: str) -> str:
+    if bar is None:
+        return ""
+    return f"{bar.most:g} {unit}" + (f", within {bar.within:g}" if bar.within is not None else "")

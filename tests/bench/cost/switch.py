@@ -19,73 +19,85 @@ from time import clock_gettime_ns, monotonic, perf_counter_ns, pthread_getcpuclo
 from types import SimpleNamespace
 from typing import Any
 
+import torch
+
 import probe
 from gpuwatch.probe import api, clock, serve
+from gpuwatch.probe.loaders import look_at
+from gpuwatch.probe.recorder import ENTRIES, MOST_RARE
+from gpuwatch.probe.wire.marks import BATCH, FETCH_LEAVE, LOADER, NO_DETAIL
 from tests.measuring.in_and_out import InAndOut
 
 SERVE: Any = serve
 """Whose clock and whose wait are taken."""
-SLICE_S = 0.02
-"""The publisher wakes so often here, which real ones do not: below a microsecond per step."""
+WAIT: Any = serve.Server.wait
 
 
 class OpenTime:
     """What the publisher waits on between two turns: only the time counts in which it is open.
 
-    Whoever opens or closes it goes on when the publisher knows of it and sleeps again, so that its
-    waking up falls into no block.
+    Free at first: the publisher waits as in a run. From the first `close` on requests are read at
+    its turns and not as they come, one wake-up a second less. Whoever opens or closes it goes on
+    when the publisher knows of it and sleeps again, so that its waking up falls into no block.
     """
 
     def __init__(self) -> None:
         self._condition = Condition()
+        self._free = True
         self._open = True
         self._asked = 0
         self._answered = 0
         self._closed_ns = 0
         self._since_ns = 0
+        self.turns = 0
+        """Since the start."""
 
     def now_ns(self) -> int:
         """perf_counter_ns, less the time in which this was closed."""
         return (perf_counter_ns() if self._open else self._since_ns) - self._closed_ns
 
     def wait(self, server: Any, stop: Event, seconds: float) -> None:
-        """Serve for so much open time, or until `stop`. As `Server.wait`, in slices: a thread that
-        serves cannot be told to sleep before its slice is over."""
+        """For so much open time, or until `stop`: in place of `Server.wait`."""
+        self.turns += 1
+        if self._free:
+            WAIT(server, stop, seconds)
+            return
         with self._condition:
-            while not stop.is_set() and (seconds > 0 or not self._open):
+            while not (stop.is_set() or self._free) and (seconds > 0 or not self._open):
                 self._answered = self._asked
                 self._condition.notify_all()
-                if not self._open:
-                    self._condition.wait()
-                    continue
-                begin_s = monotonic()
-                self._condition.release()
-                try:
-                    server._endpoint.serve(round(min(seconds, SLICE_S) * 1e9))
-                finally:
-                    self._condition.acquire()
-                seconds -= monotonic() - begin_s
+                begin_s, was_open = monotonic(), self._open
+                self._condition.wait(seconds if was_open else None)
+                if was_open:
+                    seconds -= monotonic() - begin_s
 
     def close(self) -> None:
         """From now on, once a turn that is under way is over."""
         with self._condition:
-            self._await_publisher()
+            self._free = False
+            self._wait_for_publisher()
             self._open, self._since_ns = False, perf_counter_ns()
-            self._await_publisher()
+            self._wait_for_publisher()
 
     def open(self) -> None:
         """Go on."""
         with self._condition:
             self._closed_ns += perf_counter_ns() - self._since_ns
             self._open = True
-            self._await_publisher()
+            self._wait_for_publisher()
 
     def nudge(self) -> None:
         """Wake the publisher and let it sleep again, as opening and closing do."""
         with self._condition:
-            self._await_publisher()
+            self._wait_for_publisher()
 
-    def _await_publisher(self) -> None:
+    def free(self) -> None:
+        """Let the publisher wait as in a run. It is open."""
+        with self._condition:
+            self._free = True
+            self._condition.notify_all()
+
+    def _wait_for_publisher(self) -> None:
         self._asked += 1
         self._condition.notify_all()
         while self._answered != self._asked:
@@ -100,6 +112,7 @@ class Switch:
         assert api._installed is not None
         assert api._installed._armed is not None
         self._installed = api._installed
+        self._recorder = api._installed.recorder
         publisher: Any = api._installed._armed._publisher
         self._time = OpenTime()
         timed = self._time
@@ -120,12 +133,20 @@ class Switch:
     @property
     def watched(self) -> bool:
         """Whether the probe knows of a monitor."""
-        return self._installed.recorder.watched
+        return self._recorder.watched
 
     @property
-    def resting(self) -> bool:
-        """Whether the hooks rest now: nobody watches and the steps are short."""
-        return self._installed.recorder.resting
+    def turns(self) -> int:
+        """The publisher's, since the start."""
+        return self._time.turns
+
+    def fill(self) -> None:
+        """Take marks until each new one takes the place of an old one, as in all but a run's first
+        half minute. By the thread that trains."""
+        for _ in range(MOST_RARE):
+            self._recorder.mark(BATCH, torch.zeros(1), NO_DETAIL, look_at)
+        for _ in range(ENTRIES // 2):
+            self._recorder.mark(FETCH_LEAVE)
 
     def publisher_ns(self) -> int:
         """CPU time that the publisher's thread has taken."""
@@ -137,21 +158,36 @@ class Switch:
         self._hooks.take_out()
 
     def put_in(self) -> None:
-        """Training as after `install()`."""
+        """The hooks as after `install()`; the publisher sleeps until `open`."""
         self._hooks.put_in()
+
+    def open(self) -> None:
+        """The publisher's time passes, once the hooks are in and warm."""
+        rare = self._recorder.rare
+        for beside in [one for one in rare if one[1] in (LOADER, BATCH)]:
+            rare.remove(beside)  # each `put_in` has a loader described again: no run does that
         self._time.open()
 
     def shake(self) -> None:
-        """In and out at once, without a step. It is out. What a switch does to the interpreter and
-        to the scheduler (places it must learn again, a thread that was woken) bare blocks have
-        around them too."""
-        self._time.nudge()
+        """In and out at once, without a step. It is out. What a switch does to the interpreter
+        (places it must learn again) bare blocks have before them too."""
         self._hooks.put_in()
         self._hooks.take_out()
 
+    def nudge(self) -> None:
+        """Wake the publisher and let it sleep again, as `open` and `take_out` do."""
+        self._time.nudge()
+
+    def free(self) -> None:
+        """In, and the publisher serves as in a run. It is out."""
+        self._hooks.put_in()
+        self._time.open()
+        self._time.free()
+
     def end(self) -> None:
         """Uninstall; it is in."""
+        self._time.free()
         self._hooks.take_out()
         left = probe.uninstall()
-        SERVE.clock = clock
+        SERVE.clock, SERVE.Server.wait = clock, WAIT
         assert not left, left

@@ -13,10 +13,6 @@ def test_a_row_for_comparison_has_no_word() -> None:
     assert Claim("cost, A/A", "2 ms", "+1 us", "", None).line().endswith("|  |  |")
 
 
-def test_a_bar_within_the_noise_has_a_question_mark() -> None:
-    assert Claim("cost", "2 ms", "+31 us", "30 us", False, sure=False).line().endswith("| FAIL? |")
-
-
 def test_what_could_not_be_measured_fails_and_names_the_error() -> None:
     said = "Traceback\n  File x\nValueError: no device\n\nfrom user code:\n  step()"
     claim = broken("lag", "fp32", said)

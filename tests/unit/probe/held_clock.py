@@ -1,5 +1,6 @@
 """A clock that stands still until the work of a loop moves it: phases become exact numbers."""
 
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -7,10 +8,14 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset
 
+from gpuwatch.probe.counting import StepCount
 from gpuwatch.probe.hooks import backward, checkpoint, dataloader, optimizer
 from gpuwatch.probe.recorder import Recorder
-from gpuwatch.probe.rows import Step
-from gpuwatch.probe.timeline import Timeline
+from gpuwatch.probe.wire.marks import BATCH, LOADER
+from gpuwatch.probe.wire.messages import BatchSeen, Loader, Marks, Step
+from gpuwatch.tui.sources.marks.plain import Mark
+from gpuwatch.tui.sources.marks.reader import MarkReader
+from gpuwatch.tui.sources.marks.timeline import Timeline
 
 MS = 1_000_000
 
@@ -35,14 +40,42 @@ class Watched:
     def __init__(self, clock: HeldClock, recorder: Recorder) -> None:
         self.clock = clock
         self.recorder = recorder
+        self.reader = MarkReader()
         self.timeline = Timeline()
+        self._sent = 0
         self._by_marks = Timeline()
         """Fed mark by mark: what the other one takes in whole steps must be the same."""
 
+    def marks(self) -> list[Mark]:
+        """The marks since the last call, through the ring's bytes and the wire's line beside."""
+        tail = self.recorder.tail(10**6)[2 * self._sent :]
+        body = b"".join(array("q", tail[at::2]).tobytes() for at in (0, 1))
+        self._sent += len(tail) // 2
+        rare = [*self.recorder.rare]
+        told = Marks(
+            1, 0, self._sent, 0, list(self.recorder.names),
+            [(n, Loader(*seen[0]), seen[1], it) for n, kind, it, seen in rare if kind == LOADER],
+            [(n, BatchSeen(*seen)) for n, kind, _, seen in rare if kind == BATCH],
+            None, None, None, None, None, 0, [], [], [], [], None, 0,
+            body,
+        )  # fmt: skip
+        self.reader._names = told.names
+        return self.reader._marks(told)
+
+    def counted(self) -> StepCount:
+        """The steps so far by the probe's own rule, word by word."""
+        self.steps()
+        count = StepCount()
+        for word in self.recorder.tail(10**6)[1::2]:
+            count.add(array("q", [word]).tobytes())
+        whole = StepCount()
+        whole.add(array("q", self.recorder.tail(10**6)[1::2]).tobytes())
+        assert whole.steps == count.steps
+        return count
+
     def steps(self) -> list[Step]:
         """The steps completed since the last call."""
-        some = list(self.recorder.ring)
-        self.recorder.ring.clear()
+        some = self.marks()
         done = self.timeline.feed_all(some)
         assert done == [step for mark in some for step in self._by_marks.feed(mark)]
         assert self.timeline.open() == self._by_marks.open()
@@ -72,7 +105,7 @@ def phases_ms(step: Step) -> dict[str, float]:
     """The phases of a step that are not zero, ms."""
     named = {
         name.removesuffix("_ns"): getattr(step, name) / MS
-        for name in step._fields
+        for name in step.__struct_fields__
         if name.endswith("_ns") and name not in ("start_ns", "end_ns", "data_max_ns")
     }
     named |= {name: ns / MS for name, ns in step.phases.items()}

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from gpuwatch.probe.alignment import Alignment
+from gpuwatch.tui.sources.marks.alignment import Alignment
 
 S = 1_000_000_000
 

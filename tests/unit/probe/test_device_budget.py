@@ -4,10 +4,9 @@ import pytest
 
 from gpuwatch.probe.device.budget import (
     KEPT_STEPS,
-    SHARE,
+    MOST_PPM,
+    PPM,
     STAMPED_S,
-    STEP_NS,
-    STEP_SHARE,
     Budget,
     near_ns,
 )
@@ -17,7 +16,8 @@ MS = 1_000_000
 
 @pytest.mark.parametrize("step_ms", [1, 2, 5, 20, 100, 3000])
 @pytest.mark.parametrize("cost_us", [10, 40, 60, 200])
-def test_the_average_stays_within_all_limits(step_ms: int, cost_us: int) -> None:
+@pytest.mark.parametrize("ppm", [300, 1_000, PPM, 10 * MOST_PPM])
+def test_the_average_stays_within_all_limits(step_ms: int, cost_us: int, ppm: int) -> None:
     budget, spent_ns, stamped, owed = Budget(), 0, 0, 0.0
     turns = 2_000
     for _ in range(turns):
@@ -27,11 +27,10 @@ def test_the_average_stays_within_all_limits(step_ms: int, cost_us: int) -> None
         stamped += done
         spent_ns += done * cost_us * 1000
         budget.spend(done * cost_us * 1000, done)
-        budget.earn(100 * MS, steps, behind_ns=None)
+        budget.earn(100 * MS, ppm, behind_ns=0)
     total = turns * 100 // step_ms
-    each_ns = max(STEP_NS, STEP_SHARE * step_ms * MS)
     most_ns = STAMPED_S * turns / 10 * cost_us * 1000
-    allowed_ns = min(SHARE * turns * 100 * MS, each_ns * total, most_ns)
+    allowed_ns = min(min(ppm, MOST_PPM) * turns * MS / 10_000, most_ns)
     assert spent_ns <= 1.05 * allowed_ns + KEPT_STEPS * 200_000
     wanted = total * cost_us * 1000
     assert spent_ns >= 0.85 * min(wanted, allowed_ns)
@@ -43,9 +42,9 @@ def test_the_first_steps_are_stamped_at_once() -> None:
 
 def test_a_long_pause_earns_no_long_burst() -> None:
     budget = Budget()
-    budget.earn(3600 * 1000 * MS, 1, behind_ns=None)
-    budget.earn(100 * MS, 5, behind_ns=None)
-    assert budget.affordable() <= KEPT_STEPS
+    budget.earn(3600 * 1000 * MS, PPM, behind_ns=0)
+    budget.earn(100 * MS, PPM, behind_ns=0)
+    assert budget.affordable() <= 2 * KEPT_STEPS
 
 
 def test_a_device_that_is_behind_waits_for_nobody() -> None:
@@ -54,7 +53,7 @@ def test_a_device_that_is_behind_waits_for_nobody() -> None:
         done = min(5, budget.affordable())
         stamped += done
         budget.spend(done * 160_000, done)
-        budget.earn(100 * MS, 5, behind_ns=150 * MS)
+        budget.earn(100 * MS, PPM, behind_ns=150 * MS)
     assert stamped > 450
 
 

@@ -8,10 +8,19 @@ from itertools import pairwise
 import pytest
 import torch
 
+from gpuwatch.probe.device import reports
 from gpuwatch.probe.device.governor import Governor
-from gpuwatch.probe.wire.messages import GpuStep
+from gpuwatch.probe.device.reports import Report
+from gpuwatch.probe.wire.messages import Aligned, Allocated, GpuStep, Passed
 from tests.unit.probe.fake_device import REACH_NS, FakeDevice, FakeStream
 from tests.unit.probe.held_clock import MS, Rows, Watched, watched
+
+
+def crossed(told: Report) -> Passed | Aligned | Allocated:
+    """As the monitor has it from the wire."""
+    if isinstance(told, reports.Allocated):
+        return Allocated(*told.flat())
+    return (Passed if isinstance(told, reports.Passed) else Aligned)(*told)
 
 
 @dataclass
@@ -27,11 +36,16 @@ class Run:
 
     def told(self) -> list[GpuStep]:
         """What the publisher would send now."""
-        self.host.steps()
-        ledger = self.host.timeline.ledger
-        for told in self.governor.told():
+        assert self.governor.stamper is not None
+        some, ledger = self.host.marks(), self.host.timeline.ledger
+        ledger.switched.extend(self.host.reader.numbered(self.governor.stamper.switched))
+        self.governor.stamper.switched.clear()
+        self.host.timeline.feed_all(some)
+        for told in map(crossed, self.governor.reports()):
+            if isinstance(told, Passed):
+                told = self.host.reader.passed(told)
             ledger.take(told, self.host.timeline.steps)
-        return [GpuStep(*row) for row in ledger.steps()]
+        return ledger.steps()
 
     def work(self, host_ms: float, device_ms: float) -> None:
         """The host issues a kernel in that time."""
@@ -39,7 +53,7 @@ class Run:
         self.host.clock.work(host_ms)
         if self.turning and self.host.clock.now_ns >= self.turn_ns:
             self.turn_ns = self.host.clock.now_ns + 100 * MS
-            self.governor.turn(self.host.clock.now_ns, 0, None)
+            self.governor.turn(self.host.clock.now_ns, 0, 0)
             assert self.governor.stamper is not None
             self.governor.stamper.grant(10_000)
 
@@ -51,9 +65,7 @@ def on_a_device(**device: object) -> Iterator[Run]:
         failures: list[Exception] = []
         governor = Governor(host.recorder, failures.append, lambda: fake)
         host.recorder.watched = True
-        governor.turn(host.clock.now_ns, 0, None)
-        assert governor.stamper is not None
-        host.timeline.ledger.switched = governor.stamper.switched
+        governor.turn(host.clock.now_ns, 0, 0)
         yield Run(host, fake, governor)
         assert not failures, failures
 
@@ -214,7 +226,7 @@ def test_a_grant_that_is_used_up_takes_the_stamper_away(run: Run) -> None:
     for granted in (3, 1, 7):
         run.governor.stamper.grant(granted)
         train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
-        assert run.host.recorder.stamp is None
+        assert not run.host.recorder.stamps
         assert len(run.told()) == granted
 
 
@@ -266,7 +278,7 @@ def test_marks_close_to_each_other_share_an_event(run: Run) -> None:
     train(run, 6, wait_ms=7, forward=(2, 3), backward=(2, 4))
     run.told()
     run.governor.stamper.near_ns = 20_000
-    run.governor.turn = lambda now_ns, steps, behind_ns: None  # type: ignore[method-assign]
+    run.governor.turn = lambda now_ns, steps, behind_ns, ppm=0: None  # type: ignore[method-assign]
     before = [event.recorded for event in run.device.events]
     train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 4))
     recorded = sum(event.recorded for event in run.device.events) - sum(before)

@@ -54,7 +54,8 @@ def test_the_wait_for_another_ranks_batches_is_data(
         for _ in Dispatcher(run, rank, batches=5):
             model(model.weight.detach()).backward()
             optimizer.step()
-        steps = run.steps() + run.timeline.finish()
+        run.recorder.end()
+        steps = run.steps()
         assert detach() == ()
     assert vars(Dispatcher)["_fetch_batches"] is bare
     middle = {"data": 4, "forward": 6, "backward": 9, "optimizer": 3}

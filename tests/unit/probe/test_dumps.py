@@ -15,12 +15,12 @@ from gpuwatch.probe.dumps import (
     OFF,
     QUIET_NS,
     Dumps,
+    ThreadStack,
     dump,
 )
 from gpuwatch.probe.encoding import encode_dump
 from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
-from gpuwatch.probe.rows import ThreadStack
 from gpuwatch.probe.wire import marks
 from gpuwatch.probe.wire.messages import MAX_FRAME_BYTES
 

@@ -295,66 +295,24 @@ def test_optimizer_in_backward_is_counted_and_has_no_phase(run: Watched) -> None
     assert [phases_ms(step) for step in steps[1:]] == [{"data": 4, "forward": 6, "backward": 9}] * 9
 
 
-def test_a_rest_counts_its_steps_and_tells_none_of_them(run: Watched) -> None:
+def test_the_probe_counts_the_steps_that_the_monitor_makes_of_the_marks(run: Watched) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)
-
-    def train(rows: int) -> None:
-        for batch in loader_of(run, rows=rows):
+    for _ in range(3):
+        for at, batch in enumerate(loader_of(run, rows=20)):
             model(batch).backward()
-            optimizer.step()
-
-    train(20)
-    assert len(run.steps()) == 10
-    run.recorder.rest()
-    train(80)
-    run.recorder.wake()
-    assert run.steps() == []
-    assert run.timeline.steps == 10 + 40
-    train(20)
-    told = run.steps()
-    assert [step.number for step in told] == list(range(52, 61))
-    assert [phases_ms(step) for step in told] == [PLAIN] * 9
-    assert run.timeline.lost_marks == 0
+            if at % 2:
+                optimizer.step()
+    assert run.counted().steps == run.timeline.steps == 15
 
 
-def test_marks_that_are_lost_after_a_rest_are_as_many_steps_as_others(run: Watched) -> None:
+def test_without_a_loader_they_are_counted_at_the_next_backward(run: Watched) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)
-
-    def train(steps: int) -> None:
-        for _ in range(steps):
-            model(torch.ones(3)).backward()
-            optimizer.step()
-
-    train(400)
-    run.steps()
-    run.recorder.rest()
-    train(5_000)
-    run.recorder.wake()
-    train(10)
-    run.steps()
-    before = run.timeline.steps
-    train(100)
-    run.recorder.ring.clear()
-    train(10)
-    run.steps()
-    assert abs(run.timeline.steps - before - 110) < 8
-
-
-def test_a_rest_of_an_inference_is_counted_by_the_clock(run: Watched) -> None:
-    model = Model(run.clock)
-    with torch.no_grad():
-        for batch in loader_of(run):
-            model(batch)
-        before = run.steps()
-        run.recorder.rest()
-        for batch in loader_of(run, rows=80):
-            model(batch)
-        run.recorder.wake()
-    run.steps()
-    assert len(before) == 10
-    assert run.timeline.steps == pytest.approx(10 + 40, abs=1)
+    for _ in range(10):
+        model(torch.ones(3)).backward()
+        optimizer.step()
+    assert run.counted().steps == run.timeline.steps == 9
 
 
 def test_a_loader_tells_what_its_batches_look_like(run: Watched) -> None:

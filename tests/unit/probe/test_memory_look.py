@@ -6,7 +6,7 @@ import pytest
 
 from gpuwatch.probe.device.allocator import AllocatorCounts, allocator_row
 from gpuwatch.probe.device.memory_look import MemoryLook
-from gpuwatch.probe.device.told import Allocated
+from gpuwatch.probe.device.reports import Allocated
 from tests.unit.probe.fake_device import FakeDevice
 from tests.unit.probe.held_clock import HeldClock
 

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from gpuwatch.probe.merging import merge_steps
-from gpuwatch.probe.recorder import Mark
-from gpuwatch.probe.rows import Step
-from gpuwatch.probe.timeline import Timeline
 from gpuwatch.probe.wire import marks
+from gpuwatch.probe.wire.messages import Step
+from gpuwatch.tui.sources.marks.merging import merge_steps
+from gpuwatch.tui.sources.marks.plain import Mark
+from gpuwatch.tui.sources.marks.timeline import Timeline
 
 PLAIN = (
     marks.FETCH_LEAVE,
@@ -123,14 +123,3 @@ def test_a_plain_loop_is_taken_in_whole_steps(
     monkeypatch.setattr(timeline, "feed", noted)
     assert len(timeline.feed_all(loop.marks)) == 99
     assert len(one_by_one) < 30, "the first steps, and the last"
-
-
-def test_the_count_goes_on_after_a_rest_behind_plain_steps() -> None:
-    loop = Loop(1)
-    loop.steps(50)
-    loop.put(marks.RESTED, 30)
-    loop.steps(10)
-    expected, slow = by_marks(loop.marks)
-    timeline = Timeline()
-    assert timeline.feed_all(loop.marks) == expected
-    assert timeline.steps == slow.steps == 50 + 30 + 10 - 1

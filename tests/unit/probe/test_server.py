@@ -1,41 +1,85 @@
-"""A turn of the publisher, without its thread."""
+"""A turn of the publisher, without its thread, and what the monitor makes of it."""
 
+from gpuwatch.probe.device.allocator import AllocatorCounts
+from gpuwatch.probe.device.reports import Allocated
+from gpuwatch.probe.encoding import encode_marks
 from gpuwatch.probe.fuse import Fuse
 from gpuwatch.probe.identity import identify
-from gpuwatch.probe.recorder import Recorder
-from gpuwatch.probe.rows import GpuMemory
-from gpuwatch.probe.serve import ROWS_A_TURN, Server
+from gpuwatch.probe.recorder import ENTRIES, Recorder
+from gpuwatch.probe.serve import MOST_REPORTS, TURN_S, UNWATCHED_TURN_S, Server
 from gpuwatch.probe.state_page import StatePage
-from gpuwatch.probe.wire import page
-from tests.unit.probe.test_plain import Loop
+from gpuwatch.probe.wire import marks, messages, page
+from gpuwatch.tui.sources.marks.reader import ROWS_A_TURN, ReplyReader, columns_of
+
+STEP = (
+    marks.FETCH_ENTER,
+    marks.FETCH_LEAVE,
+    marks.BACKWARD_ENTER,
+    marks.BACKWARD_LEAVE,
+    marks.OPTIMIZER_ENTER,
+    marks.OPTIMIZER_LEAVE,
+)
 
 
-def unheard() -> tuple[Server, Recorder]:
-    """A server that found no safe place for a socket."""
+class OneMonitor:
+    """An endpoint with one monitor, which reads everything."""
+
+    path = "/nowhere/x.sock"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[bytes, bytes]] = []
+        self.sent: list[bytes] = []
+
+    def hold(self) -> None:
+        """It is there."""
+
+    def receive(self, most: int) -> list[tuple[bytes, bytes]]:
+        asked, self.asked = self.asked, []
+        return asked
+
+    def send(self, peer: bytes, frame: bytes) -> None:
+        self.sent.append(frame)
+
+    def subscribe(self, history: bool = True) -> None:
+        request = messages.Subscribe(messages.SCHEMA, 1, history)
+        self.asked.append((b"a", messages.encode_message(request)))
+
+
+def served(recorder: Recorder | None = None) -> tuple[Server, Recorder, OneMonitor]:
     fuse = Fuse(lambda: None)
-    recorder = Recorder(lambda _: True, fuse.trip)
-    identity = identify(None, "no socket")
+    recorder = recorder or Recorder(lambda _: True, fuse.trip)
+    identity = identify("ipc:///nowhere/x.sock", None)
     state_page = StatePage(identity.as_json(page.HELLO_BYTES))
-    return Server(recorder, state_page, fuse, identity), recorder
+    server, told = Server(recorder, state_page, fuse, identity), OneMonitor()
+    server._endpoint = told  # type: ignore[assignment]
+    return server, recorder, told
+
+
+def train(recorder: Recorder, steps: int) -> None:
+    for _ in range(steps):
+        for kind in STEP:
+            newest_ns = recorder.entries[-2] if recorder.entries else 0
+            detail = 7 if kind == marks.FETCH_ENTER else marks.NO_DETAIL
+            recorder.put(newest_ns + 1000)
+            recorder.put(marks.word_of(kind, detail))
 
 
 def rows_of(steps: int) -> list[int]:
     """How many steps each row of a turn holds in which so many plain ones were completed."""
-    server, recorder = unheard()
-    loop = Loop(0, counted=0.0)
-    loop.steps(10)
-    recorder.ring.extend(loop.marks)
-    recorder.watched = True
+    server, recorder, told = served()
+    reader = ReplyReader()
+    train(recorder, 10)
+    told.subscribe()
     server.turn()
-    before = len(server._history)
-    begun = len(loop.marks)
-    loop.steps(steps)
-    recorder.ring.extend(loop.marks[begun:])
+    train(recorder, steps)
     server.turn()
-    return [step.count for step in list(server._history)[before:]]
+    replies = [reader.read(frame) for frame in told.sent]
+    last = replies[-1]
+    assert isinstance(last, messages.Batch)
+    return [step.count for step in last.steps]
 
 
-def test_as_many_steps_as_a_turn_has_rows_are_told_one_by_one() -> None:
+def test_as_many_steps_as_a_turn_has_rows_come_one_by_one() -> None:
     assert rows_of(ROWS_A_TURN - 5) == [1] * (ROWS_A_TURN - 5)
 
 
@@ -46,10 +90,126 @@ def test_more_steps_than_rows_are_put_together_evenly() -> None:
     assert max(rows) <= 6
 
 
-def test_what_nobody_is_told_is_not_kept() -> None:
-    server, _ = unheard()
-    seen = GpuMemory(0, 0, 0, 1, 1, 1, 1, 1, None, 0, 0)
-    for _ in range(20):
-        server._timeline.ledger.memory.append(seen)
+def test_who_comes_late_has_the_ring_and_the_right_numbers() -> None:
+    server, recorder, told = served()
+    for _ in range(8):
+        train(recorder, 1_000)
         server.turn()
-    assert len(server._gpu_memory) <= 1
+    told.subscribe()
+    server.turn()
+    _, batch = map(ReplyReader().read, told.sent)
+    assert isinstance(batch, messages.Batch)
+    assert batch.lost_marks == 0
+    assert batch.steps[-1].number == 8_000 - 1
+    told_of = sum(step.count for step in batch.steps)
+    assert told_of > marks.RING // 6 - 20
+    assert batch.steps[0].number - batch.steps[0].count == 7_999 - told_of
+    assert {(step.end_ns - step.start_ns) // step.count for step in batch.steps} == {6_000}
+
+
+def test_ten_thousand_steps_a_second_are_sent_without_a_loss() -> None:
+    server, recorder, told = served()
+    reader = ReplyReader()
+    told.subscribe()
+    server.turn()
+    counted = lost = 0
+    for _ in range(8):
+        train(recorder, 2_500)
+        server.turn()
+    for frame in told.sent:
+        reply = reader.read(frame)
+        if isinstance(reply, messages.Batch):
+            counted += sum(step.count for step in reply.steps)
+            lost = reply.lost_marks
+    assert (counted, lost) == (8 * 2_500 - 1, 0)
+
+
+def test_marks_that_were_overrun_are_missed() -> None:
+    server, recorder, told = served()
+    reader = ReplyReader()
+    train(recorder, 10)
+    told.subscribe()
+    server.turn()
+    train(recorder, 10_000)
+    server.turn()
+    batch = [reader.read(frame) for frame in told.sent][-1]
+    assert isinstance(batch, messages.Batch)
+    assert batch.lost_marks == server._page.words[page.WORD_LOST_MARKS] == 1
+    assert batch.open.since_ns == recorder.entries[-2]
+    assert sum(step.count for step in batch.steps) > ENTRIES // 12 - 3
+
+
+def test_a_time_whose_word_is_yet_to_come_waits_for_the_next_turn() -> None:
+    server, recorder, _ = served()
+    train(recorder, 2)
+    recorder.put(13_000)
+    server.turn()
+    assert (server._until, recorder.newest()) == (12, (12_000, marks.OPTIMIZER_LEAVE))
+    recorder.put(marks.word_of(marks.FETCH_ENTER, 7))
+    server.turn()
+    assert (server._until, recorder.newest()) == (13, (13_000, marks.FETCH_ENTER))
+
+
+def test_marks_of_two_threads_between_each_other_are_put_in_pairs() -> None:
+    _, recorder, _ = served()
+    for entry in (5, 6, -marks.BACKWARD_ENTER, -marks.OPTIMIZER_INSIDE, 7, -marks.BACKWARD_LEAVE):
+        recorder.put(entry)
+    words = [-marks.BACKWARD_ENTER, -marks.OPTIMIZER_INSIDE, -marks.BACKWARD_LEAVE]
+    tail = recorder.tail(100)
+    assert (tail[0::2], tail[1::2]) == ([5, 6, 7], words)
+
+
+def test_the_faster_the_loop_the_shorter_the_turn() -> None:
+    server, recorder, told = served()
+    server.turn()
+    assert server.turn_s == UNWATCHED_TURN_S
+    train(recorder, 2_000)
+    server._turned_ns -= 100_000_000  # type: ignore[operator]
+    server.turn()
+    assert server.turn_s < UNWATCHED_TURN_S
+    told.subscribe()
+    server._turned_ns -= 10**10
+    server.turn()
+    assert server.turn_s == TURN_S
+
+
+def test_a_fork_starts_behind_its_parents_marks() -> None:
+    _, recorder, _ = served()
+    train(recorder, 10)
+    recorder.forget()
+    server, _, told = served(recorder)
+    train(recorder, 5)
+    told.subscribe()
+    server.turn()
+    (body,) = (
+        one.body for one in map(messages.decode_reply, told.sent) if isinstance(one, messages.Marks)
+    )
+    assert len(body) == 30 * marks.MARK_BYTES
+
+
+def test_who_wants_no_history_gets_what_is_new() -> None:
+    server, recorder, told = served()
+    train(recorder, 100)
+    told.subscribe(history=False)
+    server.turn()
+    train(recorder, 1)
+    server.turn()
+    heads = [messages.decode_reply(frame) for frame in told.sent]
+    bodies = [columns_of(one.body) for one in heads if isinstance(one, messages.Marks)]
+    assert [len(words) for _, words in bodies] == [1, 6]
+
+
+def test_what_the_device_reported_is_kept_for_who_comes_and_bounded() -> None:
+    server, _, told = served()
+    seen = Allocated(0, 0, None, AllocatorCounts(0, 1, 2, 3, 4, 5, 6, None, None, None), 0, None)
+    server._reports.extend([seen] * 10_000)
+    told.subscribe()
+    server.turn()
+    server.turn()
+    heads = [messages.decode_reply(frame) for frame in told.sent]
+    counts = [len(one.allocated) for one in heads if isinstance(one, messages.Marks)]
+    assert counts == [MOST_REPORTS, 0]
+
+
+def test_the_message_begins_with_a_line() -> None:
+    assert encode_marks((1, 2), b"\n\0").startswith(b'["marks",1,2]\n\n')

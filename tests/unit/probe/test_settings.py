@@ -95,7 +95,7 @@ def test_one_question_is_one_look(run: Asked) -> None:
     net = net_of()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     run.seen(lambda: plain(net, optimizer), times=1)
-    assert run.recorder.glance is None
+    assert not run.recorder.glances
     run.clock.work(AGAIN_NS / 1e6)
     was = torch.get_num_threads()
     torch.set_num_threads(was + 1)
@@ -325,11 +325,11 @@ def test_what_fails_inside_trips_the_fuse_and_not_the_loop(run: Asked) -> None:
 
 def test_settings_are_told_first_and_when_they_change() -> None:
     peer = Peer(0, 1)
-    assert peer.settings_to_tell(Reading()) is None, "nothing is known yet"
+    assert peer.settings_to_send(Reading()) is None, "nothing is known yet"
     known = Reading(threads=4)
-    assert peer.settings_to_tell(known) == known
-    assert peer.settings_to_tell(Reading(threads=4)) is None
-    assert peer.settings_to_tell(Reading(threads=8)) == Reading(threads=8)
+    assert peer.settings_to_send(known) == known
+    assert peer.settings_to_send(Reading(threads=4)) is None
+    assert peer.settings_to_send(Reading(threads=8)) == Reading(threads=8)
 
 
 def test_settings_survive_the_wire() -> None:

@@ -77,9 +77,9 @@ def test_the_kernel_s_call_is_harmless_without_yama(scope: Path) -> None:
 def test_of_several_monitors_the_one_that_came_last_and_then_the_one_that_is_left() -> None:
     peers = Peers()
     assert peers.newest_pid == NOBODY
-    peers.heard(b"a", 11, 0)
-    peers.heard(b"b", 22, 1)
-    peers.heard(b"a", 11, PEER_TIMEOUT_NS)
+    peers.subscribed(b"a", 11, 0)
+    peers.subscribed(b"b", 22, 1)
+    peers.subscribed(b"a", 11, PEER_TIMEOUT_NS)
     assert peers.newest_pid == 22
     peers.drop_silent(PEER_TIMEOUT_NS + 2)
     assert peers.newest_pid == 11

@@ -69,7 +69,8 @@ def test_the_last_step_is_told_as_the_run_ends(run: Watched, ahead: bool) -> Non
         batch = following if ahead else next(batches, None)
     told = run.steps()
     assert len(told) == (3 if ahead else 4)
-    last = run.timeline.finish()
+    run.recorder.end()
+    last = run.steps()
     assert [phases_ms(step) for step in last] == ([UPDATE] if ahead else [])
 
 
@@ -77,4 +78,6 @@ def test_a_run_that_ends_between_backward_and_optimizer_tells_no_more_steps(run:
     model = Model(run.clock)
     for batch in DataLoader(Rows(run.clock, rows=2), batch_size=2):
         model(batch).backward()
-    assert run.steps() == run.timeline.finish() == []
+    assert run.steps() == []
+    run.recorder.end()
+    assert run.steps() == []

@@ -1,5 +1,6 @@
 """The wire: golden bytes of version 1, and whatever else arrives is refused."""
 
+from array import array
 from typing import Any, get_args
 
 import msgspec
@@ -7,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.probe import encoding, identity, rows
-from gpuwatch.probe.merging import merge_steps
+from gpuwatch.probe import dumps, encoding, identity, loaders
+from gpuwatch.probe.device import reports
+from gpuwatch.probe.device.allocator import AllocatorCounts
 from gpuwatch.probe.settings.reading import Reading
+from gpuwatch.probe.wire import marks
 from gpuwatch.probe.wire import messages as wire
 from gpuwatch.probe.wire.dump import Dump, ThreadStack
 from gpuwatch.probe.wire.messages import (
@@ -23,6 +26,8 @@ from gpuwatch.probe.wire.messages import (
     Step,
     Subscribe,
 )
+from gpuwatch.tui.sources.marks.merging import merge_steps
+from gpuwatch.tui.sources.marks.reader import MarkReader, columns_of
 
 STEP = Step(
     7, 1, 100, 200, 10, 0, 20, 40, 20, 10, 0, 0, 0, {"augment": 5}, 1, 1, 1, 32, 2, 10, False
@@ -40,24 +45,25 @@ def test_everything_survives_the_wire() -> None:
     batch = batch_of()
     assert wire.decode_reply(wire.encode_message(batch)) == batch
     request = Subscribe(wire.SCHEMA, 1, True)
-    assert tuple(encoding.decode_request(wire.encode_message(request))) == (wire.SCHEMA, 1, True)
+    asked = encoding.decode_request(wire.encode_message(request))
+    assert asked == encoding.Subscribe(wire.SCHEMA, 1, True, 0)
 
 
-def test_golden_bytes_of_version_two() -> None:
-    assert wire.SCHEMA == 2
+def test_golden_bytes_of_version_three() -> None:
+    assert wire.SCHEMA == 3
     assert encoding.encode_bye("exiting", 3) == b'["bye","exiting",3]'
     assert wire.decode_reply(b'["bye","exiting",3]') == Bye("exiting", 3)
-    dump = rows.Dump(5, [rows.ThreadStack("MainThread", True, [("f", "a.py", 3)], False)], 0)
+    dump = dumps.Dump(5, [dumps.ThreadStack("MainThread", True, [("f", "a.py", 3)], False)], 0)
     written = b'["dump",5,[["MainThread",true,[["f","a.py",3]],false]],0,""]'
     assert encoding.encode_dump(dump) == written
-    told = Dump(5, [ThreadStack("MainThread", True, [("f", "a.py", 3)], False)], 0)
-    assert wire.decode_reply(written) == told
+    read = Dump(5, [ThreadStack("MainThread", True, [("f", "a.py", 3)], False)], 0)
+    assert wire.decode_reply(written) == read
 
 
 PAIRS = [
-    *((getattr(rows, name), getattr(wire, name)) for name in
-      ("Step", "GpuStep", "Loader", "GpuMemory", "GpuClock", "Open", "Batch")),
-    (rows.ThreadStack, ThreadStack), (rows.Dump, Dump), (Reading, wire.Settings),
+    (dumps.ThreadStack, ThreadStack), (dumps.Dump, Dump), (Reading, wire.Settings),
+    (reports.Passed, wire.Passed), (reports.Aligned, wire.Aligned),
+    (loaders.BatchSeen, wire.BatchSeen),
     *((getattr(encoding, name), getattr(wire, name)) for name in
       ("Subscribe", "Leave", "AskStacks")),
 ]  # fmt: skip
@@ -80,18 +86,40 @@ def test_the_greeting_is_the_identity() -> None:
     )
 
 
-def test_what_the_probe_writes_the_monitor_reads() -> None:
-    step = rows.Step(*msgspec.structs.astuple(STEP))
-    opened = rows.Open(2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, None, False)
-    loader = rows.Loader(*msgspec.structs.astuple(LOADER))
-    batch = rows.Batch(
-        1, 2, [step] * 300, opened, [loader], 0, 1024, 300, 42, None, settings=Reading(threads=4)
+def test_marks_cross_as_they_stand_in_the_ring() -> None:
+    row = loaders.describe_iterator(object())
+    seen = loaders.BatchSeen(32, 2, 1024, "cpu", False)
+    allocated = reports.Allocated(
+        9, 0, None, AllocatorCounts(0, 1, 2, 3, 4, 5, 6, None, None, None), 5, None
     )
-    read = wire.decode_reply(encoding.encode_batch(batch))
-    assert isinstance(read, Batch)
-    assert read.steps == [STEP] * 300
-    assert (read.open, read.loaders) == (batch_of().open, [LOADER])
+    body = b"\n{" + bytes(14)
+    head = (
+        1, 2, 1, 3, ["other phases"], [(0, row, True, 7)], [(0, seen)], 1024, None, 300, None,
+        Reading(threads=4), 0, [(0, True)], [reports.Passed(5, 0, [(0, 1)])],
+        [reports.Aligned(0, 1, 2, 3)], [allocated.flat()], 50_000, 0,
+    )  # fmt: skip
+    assert len(head) == len(wire.Marks.__struct_fields__) - 1
+    read = wire.decode_reply(encoding.encode_marks(head, body))
+    assert isinstance(read, wire.Marks)
+    assert read.body == body
+    assert read.loaders[0][1:] == (wire.Loader(*row), True, 7)
+    assert read.batches == [(0, wire.BatchSeen(*seen))]
     assert read.settings == wire.Settings(threads=4)
+    assert read.allocated[0].peak_reserved == 4
+
+
+def test_a_kind_that_is_not_known_is_passed_over_and_counted() -> None:
+    reader = MarkReader()
+    body = array("q", [100, 200, 300, 400, 500, -6, -99, -7, -8, -9]).tobytes()
+    batch = reader.read(
+        wire.Marks(
+            1, 9, 5, 0, [], [], [], None, None, None, None, None, 0, [], [], [], [], None, 0,
+            body,
+        )
+    )  # fmt: skip
+    assert (reader.unknown, batch.lost_marks, batch.open.kind) == (1, 0, marks.OPTIMIZER_LEAVE)
+    with pytest.raises(ValueError, match="bytes of marks"):
+        columns_of(b"x")
 
 
 def test_golden_bytes_of_the_one_command() -> None:
@@ -122,8 +150,8 @@ def test_a_request_whose_fields_are_wrong_is_refused(asked: bytes) -> None:
 
 
 def test_a_newer_monitor_may_append_fields() -> None:
-    asked = encoding.decode_request(b'["subscribe",3,7,true,{"and":["more"]}]')
-    assert asked == encoding.Subscribe(3, 7, True)
+    asked = encoding.decode_request(b'["subscribe",3,7,true,5,900,{"and":["more"]}]')
+    assert asked == encoding.Subscribe(3, 7, True, 5, 900)
 
 
 def test_a_newer_version_may_append_fields() -> None:
@@ -150,7 +178,7 @@ def test_the_schema_is_one_number() -> None:
 
 def test_merged_steps_keep_every_sum() -> None:
     steps = [
-        rows.Step(
+        Step(
             n,
             1,
             n * 100,

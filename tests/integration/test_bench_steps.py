@@ -1,15 +1,22 @@
-"""The switch of the benchmark: out is out, and its publisher's time stands still."""
+"""The benchmark of the steps: out is out, the publisher's time stands still, no row is left out."""
 
+import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from time import perf_counter_ns
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from tests.bench.cost.loop import LaunchLoop
+from tests.bench.cost.machine import HOST
+from tests.bench.cost.steps import ROWS
 from tests.bench.cost.switch import OpenTime, Switch
+from tests.measuring.child import ROOT
 from tests.unit.probe.patched import held
 
 
@@ -44,13 +51,18 @@ class Turns(threading.Thread):
         self.stop = threading.Event()
         self.turned = threading.Event()
         self.time = OpenTime()
-        serve = SimpleNamespace(serve=lambda for_ns: self.stop.wait(for_ns / 1e9))
-        self.server = SimpleNamespace(_endpoint=serve)
+        self._endpoint = None
 
     def run(self) -> None:
         while not self.stop.is_set():
-            self.time.wait(self.server, self.stop, 0.001)
+            self.time.wait(self, self.stop, 0.001)
             self.turned.set()
+
+    def end(self) -> None:
+        """Wherever it waits."""
+        self.stop.set()
+        self.time.free()
+        self.join(30)
 
 
 @pytest.fixture
@@ -58,8 +70,7 @@ def turns() -> Iterator[Turns]:
     publisher = Turns()
     publisher.start()
     yield publisher
-    publisher.stop.set()
-    publisher.join(30)
+    publisher.end()
     assert not publisher.is_alive()
 
 
@@ -83,3 +94,41 @@ def test_its_clock_stands_still_while_closed(turns: Turns) -> None:
     time.open()
     opened_ns = time.now_ns()
     assert closed_ns <= opened_ns < perf_counter_ns() - 1_000_000
+
+
+def test_a_turn_is_due_after_so_much_open_time(turns: Turns) -> None:
+    turns.time.close()
+    before = turns.time.turns
+    for _ in range(3):
+        turns.time.nudge()
+    assert turns.time.turns == before
+    turns.turned.clear()
+    turns.time.open()
+    assert turns.turned.wait(30)
+    assert turns.time.turns > before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(150)
+def test_a_short_run_prints_every_row(tmp_path: Path) -> None:
+    kept = tmp_path / "cost.json"
+    command = [sys.executable, "-m", "tests.bench.cost", "--only", "steps", "--seconds", "2"]
+    done = subprocess.run(
+        [*command, "--json", str(kept)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, **HOST.environment},
+        timeout=140,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr  # of so few pairs no row says that it misses
+    rows = json.loads(kept.read_text())["rows"]
+    names = [row.name for row in ROWS]
+    others = [row.name for row in ROWS if not row.only_shortest]
+    assert [row["item"] for row in rows] == names + others, done.stderr
+    assert {row["loop"].partition(" ms")[0] for row in rows} == {"host, 0.5", "host, 2"}
+    assert not [row for row in rows if "?" in row["measured"]]
+    values = {row["item"]: row["figures"]["value"] for row in rows if "value" in row["figures"]}
+    assert 0 < values["lock held, at most"] < 100
+    assert "CPU, whole process" in values

@@ -7,8 +7,8 @@ user put it. Their time is taken out of the phase that encloses them, so that al
 from dataclasses import dataclass
 from typing import Final
 
+from ....probe.wire import marks
 from .open_step import CHECKPOINT, COMPILE, EVALUATION, PHASE_NAMES, OpenStep
-from .wire import marks
 
 OVERLAY_BEGINS: Final = {
     marks.COMPILE_ENTER: COMPILE,

@@ -1,6 +1,6 @@
-"""What the training thread tells the publisher of its devices."""
+"""What the training thread reports to the publisher of its devices."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .allocator import AllocatorCounts
 
@@ -35,6 +35,10 @@ class Allocated(NamedTuple):
     """Bytes allocated: the least at the ends of steps since the last time."""
     fraction: float | None
     """Part of the device's memory that PyTorch may take; None: all of it, or not known."""
+
+    def flat(self) -> tuple[Any, ...]:
+        """The fields of `messages.Allocated`."""
+        return (self.t_ns, self.device, self.at_backward, *self.row, self.lowest, self.fraction)
 
 
 Report = Passed | Aligned | Allocated

@@ -31,7 +31,7 @@ class Boundary:
         self._unstepped = 0
         """Backwards of steps that were ended without an optimizer, since it was seen last."""
 
-    def said(self) -> None:
+    def by_user(self) -> None:
         """`probe.step()` was called: from now on it alone ends steps."""
         self._explicit = True
 

@@ -10,9 +10,11 @@ from itertools import accumulate, repeat
 from operator import add, sub
 from typing import Any, Final, NamedTuple
 
-from .recorder import Mark
-from .rows import Step
-from .wire import marks
+from ....probe.wire import marks
+from ....probe.wire.messages import Step
+
+Mark = tuple[int, int, int, Any]
+"""(running number, kind, perf_counter_ns, detail)."""
 
 _BODY: Final = (
     marks.FETCH_LEAVE,

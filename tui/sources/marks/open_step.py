@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .rows import Open, Step
+from ....probe.wire.messages import Open, Step
 
 DATA: Final = 0
 STARTUP: Final = 1

@@ -1,7 +1,7 @@
 """Steps on the device's clock: the pieces of a step, and when the device passed their ends.
 
 The timeline says which mark ended which phase; the times of those marks come later, when the device
-has passed them. A step of which one mark has no time is not told: absent, never a guess.
+has passed them. A step of which one mark has no time is not reported: absent, never a guess.
 """
 
 from collections import deque
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from ....probe.wire.messages import Aligned, Allocated, GpuMemory, GpuStep, Passed
 from .alignment import Alignment
-from .device.told import Aligned, Allocated, Passed, Report
 from .open_step import (
     BACKWARD,
     CHECKPOINT,
@@ -25,13 +25,12 @@ from .open_step import (
     OpenStep,
 )
 from .overlays import Name
-from .rows import GpuMemory, GpuStep
 
 MOST_WAITING: Final = 2048
 """Steps whose times have not come."""
 MOST_TIMES: Final = 16_384
 MOST_PIECES: Final = 4_096
-"""A step that holds a whole evaluation of more batches is not told on the device's clock."""
+"""A step that holds a whole evaluation of more batches is not reported on the device's clock."""
 
 
 @dataclass(slots=True)
@@ -54,11 +53,11 @@ class _Step:
 
 
 class Ledger:
-    """Fed by the timeline with pieces, and with what the training thread told."""
+    """Fed by the timeline with pieces, and with what the training thread reported."""
 
     def __init__(self) -> None:
         self.switched: deque[tuple[int, bool]] = deque()
-        """The stamper's: at which marks it began to ask a device, and ended; empty without one."""
+        """At which marks the probe began to ask a device, and ended; empty without one."""
         self.sampling = False
         """The open step's marks are stamped, from its first on."""
         self.memory: list[GpuMemory] = []
@@ -82,7 +81,7 @@ class Ledger:
         return self.switched[0][0] if self.switched else None
 
     def begin(self, number: int, t_ns: int) -> None:
-        """A step begins at this mark; what was open is not told."""
+        """A step begins at this mark; what was open is not reported."""
         self._last = number, t_ns
         self.sampling = self._samples(number)
         if self.sampling:
@@ -113,7 +112,7 @@ class Ledger:
         step.closed = len(step.names)
 
     def end(self, closed: OpenStep | None, number: int, count: int, end_ns: int) -> None:
-        """The open step ended with its last piece; the next begins there. None: not to be told."""
+        """The open step ended with its last piece, the next begins. None: it is left out."""
         step = self._open
         if closed is not None and self.sampling and step.names:
             step.number, step.count = number, count
@@ -124,34 +123,33 @@ class Ledger:
 
     # -- from the device ---------------------------------------------------------------------
 
-    def take(self, told: Report, steps: int) -> None:
-        """Take what the training thread told; `steps` are completed by now."""
-        if isinstance(told, Passed):
-            self._take_times(told)
-        elif isinstance(told, Aligned):
-            alignment = self._alignment(told.device)
-            alignment.at_least(told.before_ns - told.device_ns, told.before_ns)
-            alignment.at_most(told.after_ns - told.device_ns, told.after_ns)
-        elif isinstance(told, Allocated):
-            row = told.row
+    def take(self, report: Passed | Aligned | Allocated, steps: int) -> None:
+        """Take what the device reported; `steps` are completed by now."""
+        if isinstance(report, Passed):
+            self._take_times(report)
+        elif isinstance(report, Aligned):
+            alignment = self._alignment(report.device)
+            alignment.at_least(report.before_ns - report.device_ns, report.before_ns)
+            alignment.at_most(report.after_ns - report.device_ns, report.after_ns)
+        elif isinstance(report, Allocated):
             self.memory.append(
                 GpuMemory(
-                    t_ns=told.t_ns,
+                    t_ns=report.t_ns,
                     step=steps,
-                    device=told.device,
-                    allocated=row.allocated,
-                    reserved=row.reserved,
-                    active=row.active,
-                    peak_allocated=row.peak_allocated,
-                    peak_reserved=row.peak_reserved,
-                    at_backward=told.at_backward,
-                    retries=row.retries,
-                    ooms=row.ooms,
-                    inactive_split=row.inactive_split,
-                    device_allocs=row.device_allocs,
-                    allocations=row.allocations,
-                    lowest=told.lowest,
-                    fraction=told.fraction,
+                    device=report.device,
+                    allocated=report.allocated,
+                    reserved=report.reserved,
+                    active=report.active,
+                    peak_allocated=report.peak_allocated,
+                    peak_reserved=report.peak_reserved,
+                    at_backward=report.at_backward,
+                    retries=report.retries,
+                    ooms=report.ooms,
+                    inactive_split=report.inactive_split,
+                    device_allocs=report.device_allocs,
+                    allocations=report.allocations,
+                    lowest=report.lowest,
+                    fraction=report.fraction,
                 )
             )
 
@@ -166,7 +164,7 @@ class Ledger:
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """Devices that have told their time."""
+        """Devices that have reported their time."""
         return tuple(self._alignments)
 
     def uncertain_ns(self, device: int, now_ns: int) -> int | None:
@@ -187,12 +185,12 @@ class Ledger:
     def _alignment(self, device: int) -> Alignment:
         return self._alignments.setdefault(device, Alignment())
 
-    def _take_times(self, told: Passed) -> None:
-        for number, device_ns in told.times:
-            self._passed[number] = (told.device, device_ns)
-        number, device_ns = told.times[-1]
+    def _take_times(self, report: Passed) -> None:
+        for number, device_ns in report.times:
+            self._passed[number] = (report.device, device_ns)
+        number, device_ns = report.times[-1]
         self._newest = max(self._newest, number)
-        self._alignment(told.device).at_most(told.t_ns - device_ns, told.t_ns)
+        self._alignment(report.device).at_most(report.t_ns - device_ns, report.t_ns)
 
     def _measured(self, step: _Step) -> GpuStep | None:
         """The step on the device's clock; None when a mark has no time, or two devices' times

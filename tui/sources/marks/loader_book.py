@@ -1,7 +1,8 @@
-"""The loaders of a run, as the marks tell of them."""
+"""The loaders of a run, as the marks describe them."""
 
-from .loaders import BatchSeen, LoaderRow
-from .rows import Loader
+from msgspec.structs import replace
+
+from ....probe.wire.messages import BatchSeen, Loader
 
 
 class LoaderBook:
@@ -11,23 +12,23 @@ class LoaderBook:
         self._loaders: dict[int, Loader] = {}
         self._key_of: dict[int, int] = {}
 
-    def iterated(self, iterator: int, row: LoaderRow) -> None:
+    def iterated(self, iterator: int, described: Loader) -> None:
         """An iterator of a loader is fetched from for the first time."""
-        key = row[0]
+        key = described.key
         before = self._loaders.pop(key, None)
         if len(self._loaders) >= 32:
             self._loaders.pop(next(iter(self._loaders)))
-        told = Loader(*row)
         if before is not None:
-            told = told._replace(
-                iterations=before.iterations + 1,
+            described = replace(
+                described,
+                iterations=max(described.iterations, before.iterations + 1),
                 evaluation=before.evaluation,
                 batch_bytes=before.batch_bytes,
                 batch_tensors=before.batch_tensors,
                 batch_device=before.batch_device,
                 pinned=before.pinned,
             )
-        self._loaders[key] = told
+        self._loaders[key] = described
         if len(self._key_of) >= 64:
             self._key_of.clear()
         self._key_of[iterator] = key
@@ -42,10 +43,10 @@ class LoaderBook:
         key = self._key_of.get(iterator, 0)
         loader = self._loaders.get(key)
         if loader is not None and loader.evaluation != evaluation:
-            self._loaders[key] = loader._replace(evaluation=evaluation)
+            self._loaders[key] = replace(loader, evaluation=evaluation)
 
     def seen(self, iterator: int, batch: BatchSeen) -> None:
-        """A batch of an iterator was looked at. Its size is told when it changes by a quarter."""
+        """A batch of an iterator was looked at. Its size is kept when it changes by a quarter."""
         key = self._key_of.get(iterator, 0)
         loader = self._loaders.get(key)
         if loader is None:
@@ -53,7 +54,8 @@ class LoaderBook:
         same = (loader.batch_device, loader.pinned) == (batch.device, batch.pinned)
         if same and abs(batch.bytes - (loader.batch_bytes or 0)) * 4 <= batch.bytes:
             return
-        self._loaders[key] = loader._replace(
+        self._loaders[key] = replace(
+            loader,
             batch_bytes=batch.bytes,
             batch_tensors=batch.tensors,
             batch_device=batch.device,

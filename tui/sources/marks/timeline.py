@@ -8,18 +8,18 @@ accumulation, GANs and LBFGS need no case of their own (tests/unit/probe/test_lo
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ....probe.wire import marks
+from ....probe.wire.messages import BatchSeen, Loader, Open, Step
 from .boundary import Boundary
 from .iterators import Iterators
 from .ledger import Ledger
 from .loader_book import LoaderBook
-from .loaders import BatchSeen, Description
 from .open_step import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, STARTUP, OpenStep
 from .overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, Name, Overlays
-from .plain import MarkColumns, columns_of, plain_run
-from .recorder import Mark
-from .rests import Rests
-from .rows import Open, Step
-from .wire import marks
+from .plain import Mark, MarkColumns, columns_of, plain_run
+
+Description = tuple[Loader, bool]
+"""A loader, and whether gradients are on where its iterator is first fetched from."""
 
 
 class Timeline:
@@ -53,7 +53,8 @@ class Timeline:
         self._described: Description | None = None
         self._ready: int | None = None
         self._done: list[Step] = []
-        self._rests = Rests()
+        self.unknown = 0
+        """Marks of a kind that a newer probe has."""
         self._bounds: dict[int, Callable[[int, Any], None]] = {
             marks.ITERATION: self._iteration,
             marks.FETCH_ENTER: self._fetch_enter,
@@ -65,9 +66,9 @@ class Timeline:
             marks.OPTIMIZER_ENTER: self._optimizer_enter,
             marks.OPTIMIZER_LEAVE: self._optimizer_leave,
             marks.OPTIMIZER_INSIDE: self._optimizer_inside,
-            marks.STEP: self._step_said,
-            marks.RESTED: self._rested,
+            marks.STEP: self._user_step,
             marks.TRAINER_GONE: self._trainer_gone,
+            marks.ENDED: self._trainer_gone,
         }
         self._asides: dict[int, Callable[[int, Any], None]] = {
             marks.LOADER: self._loader,
@@ -87,11 +88,13 @@ class Timeline:
         self._last = (kind, t_ns)
         if (aside := self._asides.get(kind)) is not None:
             aside(t_ns, detail)
+        elif (bound := self._bounds.get(kind)) is None:
+            self.unknown += 1
         elif not self._overlays:
-            self._bounds[kind](t_ns, detail)
+            bound(t_ns, detail)
         elif not self._overlays.absorbing:
             self._overlays.passed()
-            self._bounds[kind](t_ns, detail)
+            bound(t_ns, detail)
         if not self._done:
             return []
         done, self._done = self._done, []
@@ -117,25 +120,10 @@ class Timeline:
         """A backward has been seen."""
         return self._boundary.trained
 
-    def steps_by(self, number: int) -> int:
-        """Steps completed by the mark of that number, if the loop marks as it did before."""
-        if not self._expected or number <= self._expected:
-            return self.steps
-        return self.steps + self._rests.unseen(self.steps, self._expected, number)
-
-    def pick_up(self, number: int) -> None:
-        """Go on at a mark that is not the next: what lies between was left out on purpose."""
-        lost = self.lost_marks
-        if self._expected is not None and number != self._expected:
-            self._resume(number, self._since_ns)
-            self._expected = number
-        self.lost_marks = lost
-
-    def finish(self) -> list[Step]:
-        """The run ends; returns the step that had no mark behind it to end it."""
-        if self._boundary.ends_with_the_run(self._step):
-            self._end_step()
-        return self._done
+    def joins(self, steps: int) -> None:
+        """The marks to come begin within a step, after so many."""
+        self.steps = steps
+        self._spoiled = True
 
     def open(self) -> Open:
         """The step that is running."""
@@ -168,9 +156,6 @@ class Timeline:
         done += run.rows(self.steps, self._step.ready, self._samples_of(iterator), a_row)
         end_ns = run.ended_ns[-1]
         self.steps += run.steps
-        self._rests.leaves = run.steps
-        self._rests.told(run.steps, end_ns - self._since_ns)
-        self._rests.leaves = 0
         self._number += run.marks
         self._expected, self._last = self._number + 1, (marks.FETCH_ENTER, end_ns)
         self._since_ns, self._step = end_ns, OpenStep(end_ns)
@@ -196,11 +181,9 @@ class Timeline:
         if not self._spoiled:
             inference = not self._boundary.trained
             self._done.append(self._step.closed(self.steps, count, self._since_ns, inference))
-            self._rests.told(count, self._since_ns - self._step.started_ns)
         step = None if self._spoiled else self._step
         self.ledger.end(step, self.steps, count, self._since_ns)
         self._spoiled = False
-        self._rests.leaves = 0
         self._step = OpenStep(self._since_ns)
 
     # -- fetches -----------------------------------------------------------------------------
@@ -316,7 +299,6 @@ class Timeline:
         self._close(FORWARD if unseen_backward else OTHER, t_ns, marks.OPTIMIZER_ENTER)
 
     def _optimizer_leave(self, t_ns: int, _: None) -> None:
-        self._rests.leaves += 1
         if self._backward_depth:
             self._optimizer_inside(t_ns, None)
             return
@@ -333,24 +315,16 @@ class Timeline:
         self._step.optimized = True
         self._step.optimizer_steps += 1
 
-    def _step_said(self, t_ns: int, _: None) -> None:
-        self._boundary.said()
+    def _user_step(self, t_ns: int, _: None) -> None:
+        self._boundary.by_user()
         phase = OTHER
         if self._kind == marks.FETCH_LEAVE and not self._step.backwards:
             phase = EVALUATION if self._evaluating else FORWARD
         self._close(phase, t_ns, marks.STEP)
         self._end_step()
 
-    def _rested(self, t_ns: int, leaves: int) -> None:
-        """Steps passed unmarked: count them, and begin anew here."""
-        if self._boundary.ends_with_the_run(self._step):
-            self._end_step()  # it had only its end left when the rest began
-        self.steps += self._rests.over(leaves, t_ns - self._since_ns)
-        self._begin_at(t_ns)
-        self._spoiled = True
-
     def _trainer_gone(self, t_ns: int, _: None) -> None:
-        """No mark will end the last step; what comes next is another thread's, from its first."""
+        """No mark will end the last step; what comes next is another thread's, or nothing."""
         if self._boundary.ends_with_the_run(self._step):
             self._end_step()
         self._begin_at(t_ns)
@@ -385,7 +359,6 @@ class Timeline:
         """Marks are missing before this one, it is the first, or the clock has jumped back."""
         if self._expected is not None:
             self.lost_marks += max(0, number - self._expected)
-            self.steps = self.steps_by(number)
             self._spoiled = True
         self._begin_at(t_ns)
 
@@ -393,6 +366,6 @@ class Timeline:
         """What came before is not known, or not to be told: a step begins here."""
         self._step, self._since_ns = OpenStep(t_ns), t_ns
         self.ledger.begin(self._number, t_ns)
-        self._kind = self._rests.leaves = 0
+        self._kind = 0
         self._overlays = Overlays()
         self._fetch_depth = self._backward_depth = self._optimizer_depth = 0

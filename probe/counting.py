@@ -1,0 +1,72 @@
+"""How many steps the marks hold, by a rule simple enough for the run: the monitor has the real one.
+
+For the state page, the good-bye, and the device's budget. Bytes alone, a few calls into C a turn.
+"""
+
+import sys
+from typing import Final
+
+from .wire import marks
+
+
+def _low(kind: int) -> bytes:
+    """The lowest byte of a word of this kind, whatever its detail."""
+    return bytes([-kind & 0xFF])
+
+
+LOW_BYTE: Final = 0 if sys.byteorder == "little" else 7
+FETCH: Final = _low(marks.FETCH_ENTER)
+BACKWARD: Final = _low(marks.BACKWARD_ENTER)
+UPDATE: Final = _low(marks.OPTIMIZER_LEAVE)
+INSIDE: Final = _low(marks.OPTIMIZER_INSIDE)
+STEP: Final = _low(marks.STEP)
+OVER: Final = _low(marks.ENDED) + _low(marks.TRAINER_GONE)
+"""A thread trains no more: the step that was open is complete, or none."""
+_ALL: Final = bytes(range(256))
+
+
+PATIENCE: Final = 16
+"""Backwards without an optimizer's step before they are steps: accumulation looks the same."""
+
+
+class StepCount:
+    """A step is a fetch after an optimizer's step; without a loader, a backward after one; without
+    an optimizer, every fetch or else every backward; where `probe.step` is called, that alone."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+        self._begun = 0
+        """Fetches, or else backwards, before the first optimizer's step."""
+        self._fetches = self._backwards = self._updates = self._says = False
+        """Seen at all: a fetch, a backward, an optimizer's step, a call of `probe.step`."""
+        self._stepped = False
+        """An optimizer has stepped since the last step began."""
+
+    @property
+    def steps(self) -> int:
+        """Completed since the start."""
+        if self._updates or self._says or (self._backwards and self._begun <= PATIENCE):
+            return self._steps
+        return max(0, self._begun - 1)
+
+    def add(self, words: bytes) -> None:
+        """Words of marks, eight bytes each."""
+        kinds = words[LOW_BYTE::8]
+        if not self._fetches and FETCH in kinds:
+            self._fetches, self._begun = True, 0
+        self._backwards |= BACKWARD in kinds
+        self._updates |= UPDATE in kinds or INSIDE in kinds
+        self._says |= STEP in kinds
+        if self._says:
+            self._steps += kinds.count(STEP)
+            return
+        begin = FETCH if self._fetches else BACKWARD
+        if not self._updates:
+            self._begun += kinds.count(begin)
+            return
+        alike = bytes.maketrans(INSIDE + OVER, UPDATE + begin + begin)
+        order = kinds.translate(alike, _ALL.translate(None, begin + UPDATE + INSIDE + OVER))
+        if self._stepped:
+            order = UPDATE + order
+        self._steps += order.count(UPDATE + begin)
+        self._stepped = order.endswith(UPDATE)
