@@ -242,6 +242,28 @@ def test_without_an_optimizer_each_backward_becomes_a_step_after_patience(run: W
     assert phases_ms(steps[-1]) == {"data": 4, "forward": 6, "backward": 9}
 
 
+def test_without_an_optimizer_and_a_loader_a_step_is_backward_to_backward(run: Watched) -> None:
+    model = Model(run.clock)
+    for _ in range(40):
+        run.clock.work(2)
+        model(torch.ones(3)).backward()
+        run.clock.work(1)
+    steps = run.steps()
+    assert [step.count for step in steps] == [16, *[1] * 23]
+    assert phases_ms(steps[-1]) == {"forward": 1 + 2 + 6, "backward": 9}
+    assert run.counted().steps == 39
+
+
+def test_accumulation_without_a_loader_is_learnt(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for index in range(240):
+        model(torch.ones(3)).backward()
+        if index % 24 == 23:
+            optimizer.step()
+    assert [step.backwards for step in run.steps()][-3:] == [24, 24, 24]
+
+
 def test_accumulation_beyond_patience_is_learnt(run: Watched) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)

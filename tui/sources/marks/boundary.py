@@ -2,8 +2,9 @@
 
 * no loader ever seen, or none for `PATIENCE` updates (one batch used again and again): the
   optimizer's end, decided when the next backward comes;
-* a loader, but no optimizer in `patience` micro-steps (a compiled or home-made one): the first
-  fetch after a backward; patience becomes twice the longest accumulation seen;
+* no optimizer in `patience` micro-steps (a compiled or home-made one): the first fetch after a
+  backward, without a loader the next backward; patience becomes twice the longest accumulation
+  seen;
 * no backward ever: from fetch to fetch, at once when gradients are off (inference);
 * `probe.step()`: there, and nowhere else.
 """
@@ -51,18 +52,9 @@ class Boundary:
         if self._explicit:
             return 0
         if step.optimized:
-            self._patience = max(self._patience, 2 * (self._unstepped + step.backwards))
-            self._unstepped = 0
-            self._without_optimizer = False
-            return 1
+            return self._optimized(step)
         if self.trained:
-            if not step.backwards:
-                return 0
-            if not self._without_optimizer and step.backwards < self._patience:
-                return 0
-            self._without_optimizer = True
-            self._unstepped += step.backwards
-            return step.backwards
+            return self._unoptimized(step)
         if step.fetches and (not grad or step.fetches >= PATIENCE):
             return step.fetches
         return 0
@@ -70,15 +62,32 @@ class Boundary:
     def steps_before_backward(self, step: OpenStep) -> int:
         """How many steps the open one is, if a backward that begins now shows that it ended at its
         last mark; 0 if it goes on."""
-        if not step.optimized or self._explicit:
+        if self._explicit:
             return 0
+        if not step.optimized:
+            return 0 if self._loader_seen else self._unoptimized(step)
         if not self._loader_seen:
-            return 1
+            return self._optimized(step)
         self._updates += 1
         if self._updates < PATIENCE:
             return 0
         self._loader_seen = False
         return self._updates
+
+    def _optimized(self, step: OpenStep) -> int:
+        self._patience = max(self._patience, 2 * (self._unstepped + step.backwards))
+        self._unstepped = 0
+        self._without_optimizer = False
+        return 1
+
+    def _unoptimized(self, step: OpenStep) -> int:
+        if not step.backwards:
+            return 0
+        if not self._without_optimizer and step.backwards < self._patience:
+            return 0
+        self._without_optimizer = True
+        self._unstepped += step.backwards
+        return step.backwards
 
     def ends_with_the_run(self, step: OpenStep) -> bool:
         """Whether the open step is complete as the run ends: one whose batch was fetched ahead has
