@@ -1,0 +1,106 @@
+"""Examine generated runs: verdicts against what each change to a run really gives.
+
+    python demo/evaluate_runs.py OUT --seeds 0-49 [--device cuda] [--jobs 4]
+    python demo/evaluate_runs.py OUT --again     # judge the recordings in OUT anew
+    python demo/evaluate_runs.py OUT --report    # the tables
+
+Even seeds are for development and odd ones for the report. Of odd seeds nothing is printed but
+their sums: rules must not be fitted to them. A seed that has its result in OUT is not run again.
+"""
+
+import argparse
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from evaluation.examined import Examined, keep_all, kept_in
+from evaluation.examined_table import row_of, tables
+from evaluation.seeds import Plan, again, run_seeds, slots_of
+from generated.spec import half_of
+
+RESULTS: Final = "results.json"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run, or judge anew, or only print."""
+    given = arguments(argv)
+    out: Path = given.folder
+    out.mkdir(parents=True, exist_ok=True)
+    path: Path = given.out or out / RESULTS
+    results = {(each.device, each.name): each for each in kept_in(path)}
+    failed: list[int] = []
+    if given.again:
+        results = {key: again(each, out) for key, each in results.items()}
+        keep_all(path, list(results.values()))
+    elif given.seeds:
+        failed = _run(given, path, results)
+    if given.report or given.again:
+        print(tables(list(results.values())))
+    return 1 if failed else 0
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    about, _, more = (__doc__ or "").partition("\n")
+    parser = argparse.ArgumentParser(
+        description=about, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, metavar="OUT", help="recordings and results")
+    parser.add_argument("--seeds", type=_seeds, default=[], metavar="A-B", help="or A,B,C")
+    parser.add_argument("--half", choices=("development", "report", "both"), default="both")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--mode", choices=("run", "probe", "bare"), default="run")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of a recording")
+    parser.add_argument("--turn-seconds", type=float, default=0.6, help="of a turn")
+    parser.add_argument(
+        "--turns", type=int, default=2, help="with each switch, the run as it is between"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, each on its own cores")
+    parser.add_argument("--limit", type=float, metavar="S", help="begin no run after S seconds")
+    parser.add_argument("--out", type=Path, metavar="JSON", help="results; OUT/results.json")
+    parser.add_argument("--again", action="store_true", help="judge the recordings in OUT anew")
+    parser.add_argument("--report", action="store_true", help="print the tables")
+    return parser.parse_args(argv)
+
+
+def _run(
+    given: argparse.Namespace, path: Path, results: dict[tuple[str, str], Examined]
+) -> list[int]:
+    out: Path = given.folder
+    plan = Plan(given.device, given.mode, given.seconds, given.turn_seconds, given.turns, out)
+    seeds = [seed for seed in given.seeds if given.half in ("both", half_of(seed))]
+    ends = None if given.limit is None else time.monotonic() + given.limit
+    one = threading.Lock()
+
+    def left() -> Sequence[int]:
+        return [seed for seed in seeds if (given.device, str(seed)) not in results]
+
+    def done(result: Examined) -> None:
+        with one:
+            results[result.device, result.name] = result
+            keep_all(path, list(results.values()))
+            print(row_of(result), flush=True)
+
+    slots = slots_of(given.jobs, _gpus() if given.device == "cuda" else 0)
+    return run_seeds(left(), plan, slots, done, ends)
+
+
+def _gpus() -> int:
+    """Of this machine; without torch, which would begin to use them."""
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True)
+    return len(listed.stdout.splitlines())
+
+
+def _seeds(text: str) -> list[int]:
+    first, dash, last = text.partition("-")
+    if dash:
+        return list(range(int(first), int(last) + 1))
+    return [int(seed) for seed in text.split(",")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
