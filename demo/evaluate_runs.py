@@ -1,6 +1,7 @@
 """Examine generated runs: verdicts against what each change to a run really gives.
 
     python demo/evaluate_runs.py OUT --seeds 0-49 [--device cuda] [--jobs 4]
+    python demo/evaluate_runs.py OUT --ordinary [--only dlrm,ppo]  # the scripts of demo/ordinary
     python demo/evaluate_runs.py OUT --again     # judge the recordings in OUT anew
     python demo/evaluate_runs.py OUT --report    # the tables
 
@@ -19,7 +20,9 @@ from typing import Final
 
 from evaluation.examined import Examined, keep_all, kept_in
 from evaluation.examined_table import row_of, tables
-from evaluation.seeds import Plan, again, run_seeds, slots_of
+from evaluation.ordinary import ScriptPlan, run_scripts, scripts
+from evaluation.rejudging import again
+from evaluation.seeds import Plan, run_seeds, slots_of
 from generated.spec import half_of
 
 RESULTS: Final = "results.json"
@@ -32,11 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     path: Path = given.out or out / RESULTS
     results = {(each.device, each.name): each for each in kept_in(path)}
-    failed: list[int] = []
+    failed: list[str] = []
     if given.again:
         results = {key: again(each, out) for key, each in results.items()}
         keep_all(path, list(results.values()))
-    elif given.seeds:
+    elif given.seeds or given.ordinary:
         failed = _run(given, path, results)
     if given.report or given.again:
         print(tables(list(results.values())))
@@ -50,7 +53,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         description=about, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, metavar="OUT", help="recordings and results")
-    parser.add_argument("--seeds", type=_seeds, default=[], metavar="A-B", help="or A,B,C")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--seeds", type=_seeds, default=[], metavar="A-B", help="or A,B,C")
+    what.add_argument("--ordinary", action="store_true", help="the scripts of demo/ordinary")
+    parser.add_argument("--only", default="", metavar="A,B", help="of those scripts")
     parser.add_argument("--half", choices=("development", "report", "both"), default="both")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--mode", choices=("run", "probe", "bare"), default="run")
@@ -69,15 +75,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _run(
     given: argparse.Namespace, path: Path, results: dict[tuple[str, str], Examined]
-) -> list[int]:
-    out: Path = given.folder
-    plan = Plan(given.device, given.mode, given.seconds, given.turn_seconds, given.turns, out)
-    seeds = [seed for seed in given.seeds if given.half in ("both", half_of(seed))]
-    ends = None if given.limit is None else time.monotonic() + given.limit
+) -> list[str]:
     one = threading.Lock()
-
-    def left() -> Sequence[int]:
-        return [seed for seed in seeds if (given.device, str(seed)) not in results]
 
     def done(result: Examined) -> None:
         with one:
@@ -85,8 +84,19 @@ def _run(
             keep_all(path, list(results.values()))
             print(row_of(result), flush=True)
 
+    def is_new(name: str) -> bool:
+        return (given.device, name) not in results
+
     slots = slots_of(given.jobs, _gpus() if given.device == "cuda" else 0)
-    return run_seeds(left(), plan, slots, done, ends)
+    timing = (given.seconds, given.turn_seconds, given.turns)
+    if given.ordinary:
+        chosen = [script for script in scripts(given.only) if is_new(script.name)]
+        return run_scripts(chosen, ScriptPlan(given.device, *timing, given.folder), slots, done)
+    plan = Plan(given.device, given.mode, *timing, given.folder)
+    seeds = [seed for seed in given.seeds if given.half in ("both", half_of(seed))]
+    ends = None if given.limit is None else time.monotonic() + given.limit
+    missing = [seed for seed in seeds if is_new(str(seed))]
+    return [str(seed) for seed in run_seeds(missing, plan, slots, done, ends)]
 
 
 def _gpus() -> int:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Generic, Protocol, TypeVar
@@ -204,6 +205,17 @@ class Launched(Generic[Work]):
         """What went wrong, with the last line that it printed."""
         last = (self.output.read_text().splitlines() or ["nothing printed"])[-1]
         return FailedError(f"{self.job.name}: {what} ({last[:160]})")
+
+
+@contextmanager
+def running(job: Work) -> Iterator[Launched[Work]]:
+    """One job's process, which has begun; stopped in the end."""
+    launched = Launched(job)
+    try:
+        launched.begin()
+        yield launched
+    finally:
+        launched.stop()
 
 
 def one_at_a_time(jobs: Iterable[Work], ahead: bool = True) -> Iterator[Launched[Work]]:

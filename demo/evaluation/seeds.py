@@ -176,28 +176,6 @@ def examine(launched: Launched[SeedRun]) -> Examined:
     )
 
 
-def again(result: Examined, folder: Path) -> Examined:
-    """The result with its recording judged anew, after a rule has changed."""
-    device: Device = "cuda" if result.device == "cuda" else "cpu"
-    spec = draw(int(result.name), device)
-    return judged_as(
-        result.name,
-        result.gains,
-        reported_on(folder / f"{device}-{result.name}.gpuwatch"),
-        {switch.name: switch.advice for switch in switches(spec)},
-        half=result.half,
-        device=result.device,
-        gpu=result.gpu,
-        mode=result.mode,
-        causes=result.causes,
-        failed=result.failed,
-        others_cores=result.others_cores,
-        seconds=result.seconds,
-        recording_bytes=result.recording_bytes,
-        about=result.about,
-    )
-
-
 def reported_on(file: Path) -> Reported:
     """All that is reported on a recording as it is replayed."""
     watcher = Watcher()

@@ -63,7 +63,7 @@ class Model:
             with torch.no_grad():
                 for parameter in self.net.parameters():
                     if parameter.grad is not None:
-                        parameter -= LEARNING_RATE * parameter.grad
+                        parameter.sub_(parameter.grad, alpha=LEARNING_RATE)
                         parameter.grad = None
         for optimizer in self.optimizers:
             optimizer.step()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import torch
 from torch import nn
@@ -359,7 +359,7 @@ def _seconds(work: Callable[[], object], spec: Spec) -> float:
             work()
         wait_for(spec)
         took.append((time.perf_counter() - turn) / 2)
-    return cast(float, sorted(took)[len(took) // 2])
+    return sorted(took)[len(took) // 2]
 
 
 def wait_for(spec: Spec) -> None:

@@ -1,0 +1,46 @@
+"""Examined runs judged anew from their recordings, after a rule has changed."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from evaluation.examined import Examined, judged_as
+from evaluation.ordinary import scripts
+from evaluation.seeds import reported_on
+from generated.draw import draw
+from generated.switches import switches
+
+MEASURED: Final = (
+    "half",
+    "device",
+    "gpu",
+    "mode",
+    "causes",
+    "failed",
+    "others_cores",
+    "seconds",
+    "recording_bytes",
+    "about",
+)
+"""What stays as it was measured."""
+
+
+def again(result: Examined, folder: Path) -> Examined:
+    """The result, with what is reported on its recording now."""
+    kept = asdict(result)
+    return judged_as(
+        result.name,
+        result.gains,
+        reported_on(folder / f"{result.device}-{result.name}.gpuwatch"),
+        advice_of(result),
+        **{name: kept[name] for name in MEASURED},
+    )
+
+
+def advice_of(result: Examined) -> dict[str, str]:
+    """What a first action says that asks for each switch."""
+    if result.name.isdecimal():
+        spec = draw(int(result.name), "cuda" if result.device == "cuda" else "cpu")
+        return {switch.name: switch.advice for switch in switches(spec)}
+    (script,) = scripts(result.name)
+    return {change.name: change.advice for change in script.switches}
