@@ -23,6 +23,8 @@ NEARLY: Final = 0.90
 """Any change within 10 % of the best is a right verdict."""
 NOISE: Final = 1.10
 """A negative's gains must be known at least so well: their upper ends stay below this."""
+NOT_MEASURED: Final = frozenset({"underfilled", "misaligned"})
+"""Subs of a verdict that ask for a change that is no switch here."""
 ERRORS: Final = 2.0
 """Standard errors either side of a gain, from its turns."""
 CROWDED: Final = 0.5
@@ -178,7 +180,10 @@ def judged_as(
     expected = expected_of(gains, label)
     found = first_right(reported.looks, expected)
     advised = advised_switch(last, gains, advice_of)
-    underfilled = last.kind == "compute" and last.sub == "underfilled"
+    # What no switch here changes (a larger batch, other kernels) is not known to be false.
+    measured = {kind for each in gains for kind in each.kinds}
+    known = last.kind not in NOTHING_TO_FIX or last.kind in measured
+    known = known and last.sub not in NOT_MEASURED
     return Examined(
         name=name,
         label=label,
@@ -187,8 +192,7 @@ def judged_as(
         verdict=last.kind,
         sub=last.sub,
         right=last.kind in expected.kinds,
-        # That a GPU is too little filled is asked of no switch here: a larger batch is another run.
-        false_bound=label == "negative" and is_false_alarm(last, expected) and not underfilled,
+        false_bound=label == "negative" and known and is_false_alarm(last, expected),
         settled=last.kind not in UNSETTLED,
         confidence=last.confidence,
         share=last.share,

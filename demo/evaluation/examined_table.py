@@ -76,6 +76,7 @@ def bars(results: Sequence[Examined]) -> list[Bar]:
     return [
         _part("top verdict right, of positives", [each.right for each in positives], 0.95),
         _part("false bound, of negatives", [each.false_bound for each in negatives], 0.02, True),
+        _part("no verdict at the end, of all", [not each.settled for each in results], 0.0, True),
         _unexplained(results),
         _covered(positives),
         _errors(positives),

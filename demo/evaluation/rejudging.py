@@ -4,10 +4,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from evaluation.examined import Examined, judged_as
 from evaluation.ordinary import scripts
 from evaluation.seeds import reported_on
-from generated.draw import draw
+from generated.spec import Spec
 from generated.switches import switches
 
 MEASURED: Final = (
@@ -39,8 +41,9 @@ def again(result: Examined, folder: Path) -> Examined:
 
 def advice_of(result: Examined) -> dict[str, str]:
     """What a first action says that asks for each switch."""
-    if result.name.isdecimal():
-        spec = draw(int(result.name), "cuda" if result.device == "cuda" else "cpu")
+    if "spec" in result.about:
+        # As it was drawn then: the generator may draw another run from that seed now.
+        spec = msgspec.convert(result.about["spec"], Spec)
         return {switch.name: switch.advice for switch in switches(spec)}
     (script,) = scripts(result.name)
     return {change.name: change.advice for change in script.switches}

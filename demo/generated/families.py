@@ -63,16 +63,16 @@ SCALES: Final[Mapping[str, Mapping[Family, Mapping[Size, Scale]]]] = {
             "large": Scale(512, 16, 40_000, 3),
         },
         "pointwise": {
-            "small": Scale(64, 1_024, 1_024, 6),
-            "medium": Scale(256, 2_048, 2_048, 8),
-            "large": Scale(512, 4_096, 4_096, 8),
+            "small": Scale(64, 256, 1_024, 6),
+            "medium": Scale(256, 256, 2_048, 8),
+            "large": Scale(512, 256, 4_096, 8),
         },
     },
     "cuda": {
         "mlp": {
             "small": Scale(64, 512, 512, 8),
-            "medium": Scale(4_096, 2_048, 2_048, 12),
-            "large": Scale(8_192, 4_096, 4_096, 12),
+            "medium": Scale(4_096, 512, 2_048, 12),
+            "large": Scale(8_192, 512, 4_096, 12),
         },
         "conv": {
             "small": Scale(16, 64, 32, 3),
@@ -100,9 +100,9 @@ SCALES: Final[Mapping[str, Mapping[Family, Mapping[Size, Scale]]]] = {
             "large": Scale(32_768, 26, 1_000_000, 6),
         },
         "pointwise": {
-            "small": Scale(512, 4_096, 4_096, 8),
-            "medium": Scale(4_096, 8_192, 8_192, 12),
-            "large": Scale(8_192, 16_384, 16_384, 16),
+            "small": Scale(512, 256, 4_096, 8),
+            "medium": Scale(4_096, 256, 4_096, 24),
+            "large": Scale(8_192, 256, 4_096, 64),
         },
     },
 }
@@ -186,6 +186,7 @@ class Pointwise(nn.Module):
         self.head = nn.Linear(scale.width, scale.classes)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        rows = rows.repeat(1, self.gains[0].numel() // rows.shape[1])
         for gain in self.gains:
             rows = torch.tanh(rows * gain) + 0.1 * torch.sigmoid(rows)
         return cast(torch.Tensor, self.head(rows))

@@ -11,11 +11,9 @@ import numpy
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from generated.families import Batch, samples_of, scale_of
+from generated.families import Batch, scale_of
 from generated.spec import Spec, Work
 
-POOL: Final = 4
-"""Batches in host memory; whatever hands out batches takes them from there."""
 ENDLESS: Final = 1_000_000
 """Batches in an epoch that never ends."""
 BURST_EVERY: Final = 10
@@ -174,11 +172,6 @@ def _part(chore: Chore | None, parts: int) -> Chore | None:
     if chore is None:
         return None
     return Chore(chore.work, max(1, round(chore.rounds / parts)), chore.seconds / parts)
-
-
-def pool_of(spec: Spec) -> Batch:
-    """Samples for some batches."""
-    return samples_of(spec, POOL * scale_of(spec).batch)
 
 
 def ready_batches(spec: Spec, pool: Batch) -> Iterator[Batch]:

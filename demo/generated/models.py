@@ -9,10 +9,12 @@ from typing import Final, cast
 import torch
 from torch import nn
 
-from generated.families import net_of, samples_of, scale_of
+from generated.families import Batch, Scale, net_of, samples_of, scale_of
 from generated.spec import Spec
 
 LEARNING_RATE: Final = 1e-3
+POOL: Final = 4
+"""Batches in host memory; whatever hands out batches takes them from there."""
 STATISTICS_OF: Final = 12
 """Modules whose activations are looked at."""
 
@@ -109,10 +111,18 @@ class Model:
 
 
 class Models:
-    """The models of a run and of what its switches make of it."""
+    """The models, and the data, of a run and of what its switches make of it."""
 
     def __init__(self) -> None:
         self._models: dict[Spec, Model] = {}
+        self._pools: dict[Scale, Batch] = {}
+
+    def pool(self, spec: Spec) -> Batch:
+        """Samples for some batches, the same for all of them."""
+        scale = scale_of(spec)
+        if scale not in self._pools:
+            self._pools[scale] = samples_of(spec, POOL * scale.batch)
+        return self._pools[scale]
 
     def model(self, spec: Spec) -> Model:
         """The one that fits; it is built when first asked for."""

@@ -44,7 +44,7 @@ SETTLE_S: Final = 0.25
 """Of each turn, before it counts: batches that a loader got ready while others had their turn are
 used up by then, or after `SETTLE_BATCHES` for each worker."""
 SETTLE_BATCHES: Final = 3
-LONGEST_TURN: Final = 5.0
+LONGEST_TURN: Final = 3.0
 """Times the seconds asked for: a turn lasts until everything that comes now and then has come
 equally often, but no longer than this."""
 

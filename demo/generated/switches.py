@@ -5,6 +5,9 @@ from typing import Final
 
 from generated.spec import CauseName, Spec
 
+RARELY: Final = 20
+"""Steps between two waits from which they cannot cost a twentieth. Nor can an evaluation that no
+cause makes longer: it is one forward in ten steps or more."""
 FEEDING: Final[frozenset[CauseName]] = frozenset({"transform", "burst", "restarts", "draw"})
 
 
@@ -50,12 +53,13 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
     if spec.optimizer in ("adamw", "hand") and not names & {"per_parameter", "dense_table"}:
         fused = replace(spec, optimizer="adamw-fused" if spec.optimizer == "adamw" else "sgd")
         found.append(Switch("fused", ("optimizer",), OPTIMIZER_ADVICE, fused))
-    if gpu and spec.sync != "none":
+    if gpu and spec.family == "pointwise" and not spec.compiled:
+        compiled = replace(spec, compiled=True)
+        kinds = ("memory-bandwidth", "launch")
+        found.append(Switch("compile", kinds, "compile|fuse", compiled))
+    if gpu and spec.sync != "none" and spec.sync_every < RARELY:
         free = replace(spec, sync="none")
         found.append(Switch("sync", ("sync",), SYNC_ADVICE, free))
-    if spec.evaluation != "none" and "evaluations" not in names:
-        alone = replace(spec, evaluation="none")
-        found.append(Switch("evaluation", ("evaluation",), "evaluat|validat", alone))
     if spec.checkpoint_every:
         unsaved = replace(spec, checkpoint_every=0)
         found.append(Switch("checkpoint", ("checkpoint",), "checkpoint|save", unsaved))

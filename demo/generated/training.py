@@ -22,7 +22,6 @@ from generated.feeding import (
     cropped,
     lengths_of,
     loader_of,
-    pool_of,
     ready_batches,
     seconds_to_restart,
     to_device,
@@ -61,7 +60,7 @@ class Training:
         self.spec = spec
         self.speed = speed
         self.model: Model = models.model(spec)
-        self.pool = pool_of(spec)
+        self.pool = models.pool(spec)
         self.folder = folder
         self.batch = scale_of(spec).batch
         self.number = 0
@@ -125,11 +124,13 @@ class Training:
         rows = torch.randint(len(self.pool[0]), (self.batch,))
         inputs, targets = self.pool
         if self.spec.family in ("gpt", "lstm"):
-            return (
-                torch.stack([inputs[row] for row in rows.tolist()]),
-                torch.stack([targets[row] for row in rows.tolist()]),
-            )
-        return inputs[rows], targets[rows]
+            inputs = torch.stack([inputs[row] for row in rows.tolist()])
+            targets = torch.stack([targets[row] for row in rows.tolist()])
+        else:
+            inputs, targets = inputs[rows], targets[rows]
+        return (
+            (inputs.pin_memory(), targets.pin_memory()) if self.spec.pinned else (inputs, targets)
+        )
 
     def learn(self, batch: Batch) -> None:
         """One batch: copy, forward, backward, and the update where it is due."""
@@ -348,11 +349,11 @@ def _compilation(model: Model, training: Training) -> float:
 
 def _seconds(work: Callable[[], object], spec: Spec) -> float:
     """What one call of it takes: the median of many, GPU and all."""
-    for _ in range(4):
+    for _ in range(3):
         work()
     took: list[float] = []
     began = time.perf_counter()
-    while len(took) < 5 or (time.perf_counter() - began < 0.4 and len(took) < 50):
+    while len(took) < 3 or (time.perf_counter() - began < 0.4 and len(took) < 50):
         wait_for(spec)
         turn = time.perf_counter()
         for _ in range(2):
