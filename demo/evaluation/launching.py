@@ -34,7 +34,11 @@ class Runnable(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in messages and in the name of its log."""
+        """Of its log."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
 
     @property
     def folder(self) -> Path:
@@ -90,7 +94,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What it is called in messages and in the name of its log."""
+        """Of its log."""
         return f"{self.scenario.name}.{self.title}"
 
     @property
@@ -204,7 +208,7 @@ class Launched(Generic[Work]):
     def failure(self, what: str) -> FailedError:
         """What went wrong, with the last line that it printed."""
         last = (self.output.read_text().splitlines() or ["nothing printed"])[-1]
-        return FailedError(f"{self.job.name}: {what} ({last[:160]})")
+        return FailedError(f"{self.job.title}: {what} ({last[:160]})")
 
 
 @contextmanager

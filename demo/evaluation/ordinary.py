@@ -81,6 +81,11 @@ class ScriptRun:
         return f"{self.plan.device}-{self.script.name}.{change}"
 
     @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        return self.name
+
+    @property
     def folder(self) -> Path:
         """Where its output goes."""
         return self.plan.folder

@@ -70,6 +70,11 @@ class SeedRun:
         return f"{self.spec.device}-{self.spec.seed}"
 
     @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        return self.name
+
+    @property
     def folder(self) -> Path:
         """Where its output goes."""
         return self.plan.folder

@@ -136,11 +136,11 @@ _SIZES: Final[Mapping[Device, dict[Size, float]]] = {
 def _conflicts(spec: Spec, name: CauseName) -> bool:
     """Whether it cannot be in this run: another cause that was injected needs the same part."""
     feeding: tuple[CauseName, ...] = ("transform", "burst", "restarts", "draw")
-    precise: tuple[CauseName, ...] = ("full_precision", "recompiles")
-    shapes: tuple[CauseName, ...] = ("dense_table", "cells", "recompiles", "pieces")
+    precise: tuple[CauseName, ...] = ("full_precision", "dense_table", "cells", "recompiles")
+    families: tuple[CauseName, ...] = ("dense_table", "cells", "recompiles", "pieces")
     updates: tuple[CauseName, ...] = ("per_parameter", "dense_table")
     looks: tuple[CauseName, ...] = ("norms", "classes", "statistics")
-    groups = (feeding, precise, shapes, updates, looks)
+    groups = (feeding, families, precise, updates, looks)
     return any(name in group and any(spec.cause(each) for each in group) for group in groups)
 
 
