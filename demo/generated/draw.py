@@ -76,7 +76,7 @@ def draw(seed: int, device: Device) -> Spec:
         name = chance.choice(possible)
         if spec.cause(name) is None and not _conflicts(spec, name):
             spec = _with(chance, spec, name)
-    return spec
+    return _in_rhythm(spec)
 
 
 def _axes(chance: random.Random, seed: int, device: Device) -> Spec:
@@ -124,6 +124,18 @@ def _axes(chance: random.Random, seed: int, device: Device) -> Spec:
         accumulation=chance.choice((1, 1, 1, 1, 2, 4)),
         clip=chance.random() < 0.3,
         causes=(),
+    )
+
+
+def _in_rhythm(spec: Spec) -> Spec:
+    """A cause may have changed the size: what comes now and then comes as often as fits it."""
+    most = RHYTHMS[spec.size][-1]
+    return replace(
+        spec,
+        sync_every=min(spec.sync_every, most),
+        log_every=min(spec.log_every, most),
+        evaluate_every=min(spec.evaluate_every, most),
+        checkpoint_every=min(spec.checkpoint_every, most),
     )
 
 
