@@ -26,6 +26,7 @@ import select
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -66,13 +67,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     pace = measured_pace()
     models = Models()
     with tempfile.TemporaryDirectory() as folder:
-        speed = measured_speed(spec, models, pace)
+        # The steps that measure the machine are none of the run's.
+        with unwatched():
+            speed = measured_speed(spec, models, pace)
         set_precision(spec)
         training = Training(spec, models, speed, Path(folder))
         if given.examine:
             steps = watch(training)
-            stop_watching()
-            report = examine(models, speed, Turns(training, steps), given)
+            with unwatched():
+                report = examine(models, speed, Turns(training, steps), given)
         else:
             report = plain(training, given.seconds)
         print(json.dumps(report), flush=True)
@@ -107,12 +110,16 @@ def watch(training: Training) -> Iterator[int]:
     return steps
 
 
-def stop_watching() -> None:
-    """Take the probe out, if it is there: what a switch gives is measured without it."""
-    for name in ("probe", "gpuwatch.probe"):
-        if name in sys.modules:
-            sys.modules[name].uninstall()
-            return
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Without the probe, where there is one."""
+    names = [name for name in ("probe", "gpuwatch.probe") if name in sys.modules]
+    ours = sys.modules[names[0]] if names else None
+    if ours is not None:
+        ours.uninstall()
+    yield
+    if ours is not None:
+        ours.install()
 
 
 class Turns:
