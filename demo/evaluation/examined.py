@@ -14,6 +14,7 @@ import msgspec
 from evaluation.catalogue import NOTHING_TO_FIX, Expected
 from evaluation.recording import VerdictTrack
 from evaluation.verdict_track import UNSETTLED, Judgement, first_right, is_false_alarm
+from gpuwatch.tui.model.snapshot import Snapshot
 
 POSITIVE: Final = 1.15
 """The best gain from which a run counts as having something to fix…"""
@@ -147,8 +148,10 @@ class Reported:
 
     looks: tuple[Judgement, ...]
     begun_step: int
+    forecast: float | None
+    """The last: what its first action gives."""
     interval: tuple[float | None, float | None]
-    """Of the last forecast."""
+    """That holds it; no upper end, or none at all, where none is known."""
     ledger: Mapping[str, float]
 
 
@@ -157,9 +160,9 @@ class Watcher(VerdictTrack):
 
     def __init__(self) -> None:
         super().__init__()
-        self.final: Any = None
+        self.final: Snapshot | None = None
 
-    def show(self, snapshot: Any) -> None:
+    def show(self, snapshot: Snapshot) -> None:
         """A picture."""
         super().show(snapshot)
         self.final = snapshot
@@ -202,7 +205,7 @@ def judged_as(
         advice=last.advice,
         advised=advised.name if advised else None,
         advised_gain=advised.gain if advised else None,
-        forecast=last.speedup,
+        forecast=reported.forecast,
         forecast_low=reported.interval[0],
         forecast_high=reported.interval[1],
         forecast_is=last.speedup_is,

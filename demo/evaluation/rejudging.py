@@ -30,11 +30,13 @@ MEASURED: Final = (
 def again(result: Examined, folder: Path) -> Examined:
     """The result, with what is reported on its recording now."""
     kept = asdict(result)
+    advice = advice_of(result)
     return judged_as(
         result.name,
-        result.gains,
+        # A switch that is not asked about any more counts no more either.
+        [gain for gain in result.gains if gain.name in advice],
         reported_on(folder / f"{result.device}-{result.name}.gpuwatch"),
-        advice_of(result),
+        advice,
         **{name: kept[name] for name in MEASURED},
     )
 

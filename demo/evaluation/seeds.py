@@ -1,6 +1,5 @@
 """Generated runs, one process each: watched and recorded, then its switches measured."""
 
-import json
 import os
 import sys
 import time
@@ -19,6 +18,7 @@ from generated.draw import draw
 from generated.spec import Device, Spec
 from generated.switches import switches
 from gpuwatch.tui.cli.replay import tell
+from gpuwatch.tui.formats import jsonlines
 from gpuwatch.tui.recording.reader import Recording
 
 PLAY: Final = ROOT / "demo" / "generated" / "play.py"
@@ -185,20 +185,13 @@ def reported_on(file: Path) -> Reported:
     """All that is reported on a recording as it is replayed."""
     watcher = Watcher()
     tell(Recording(file), watcher, None)
-    final = watcher.final
-    finding = final.verdict.finding if final is not None else None
-    low, high = (getattr(finding, f"speedup_{end}", None) for end in ("low", "high"))
+    final = {} if watcher.final is None else jsonlines.record(watcher.final, final=True)
+    verdict = final.get("verdict") or {}
+    ledger = final.get("ledger") or verdict.get("ledger") or {}
     return Reported(
         looks=tuple(watcher.looks),
         begun_step=signals_in(file).begun_step,
-        interval=(low, high),
-        ledger=shares_of(getattr(final, "ledger", None)),
+        forecast=verdict.get("speedup"),
+        interval=(verdict.get("speedup_low"), verdict.get("speedup_high")),
+        ledger={name: part for name, part in ledger.items() if isinstance(part, float)},
     )
-
-
-def shares_of(ledger: object) -> dict[str, float]:
-    """The numbers of a ledger, by name."""
-    if ledger is None:
-        return {}
-    shares = json.loads(json.dumps(ledger, default=lambda value: vars(value)))
-    return {name: share for name, share in shares.items() if isinstance(share, (int, float))}

@@ -36,7 +36,7 @@ def examined(*looks: Judgement, gains: list[Gain], others_cores: float = 0.0) ->
     return judged_as(
         "4",
         gains,
-        Reported(looks, begun_step=10, interval=(1.5, 2.5), ledger={}),
+        Reported(looks, 10, looks[-1].speedup, interval=(1.5, 2.5), ledger={}),
         ADVICE,
         others_cores,
         half="development",
