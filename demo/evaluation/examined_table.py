@@ -7,6 +7,7 @@ from statistics import median
 from typing import Final
 
 from evaluation.examined import Examined
+from evaluation.figures import percentile_90
 
 COVERED: Final = (0.85, 0.95)
 """Of the truths, those within the interval of their forecast."""
@@ -142,7 +143,7 @@ def _errors(positives: Iterable[Examined]) -> Bar:
     what, asks = "forecast's error (median, 90th percentile)", "10 %, 30 %"
     if not errors:
         return Bar(what, asks, "n/a", None)
-    half, most = median(errors), sorted(errors)[int(0.9 * (len(errors) - 1))]
+    half, most = median(errors), percentile_90(errors) or 0.0
     shows = f"{half:.0%}, {most:.0%} of {len(errors)}"
     return Bar(what, asks, shows, half <= 0.10 and most <= 0.30)
 

@@ -109,7 +109,7 @@ def main() -> None:
         return x, y
 
     model = GPT().to(DEVICE)
-    step_model = torch.compile(model, mode="reduce-overhead") if args.compile else model
+    step_model = torch.compile(model) if args.compile else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, fused=True)
 
     @torch.no_grad()
