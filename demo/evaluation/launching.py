@@ -186,7 +186,12 @@ class Launched(Generic[Work]):
             raise self.failure("did not end") from None
         if code:
             raise self.failure(f"ended with {code}")
-        report: dict[str, float] = json.loads(self.output.read_text().splitlines()[-1])
+        lines = self.output.read_text().splitlines()
+        # Workers that are ended with the process may still complain below it.
+        closing = next((line for line in reversed(lines) if line.startswith("{")), None)
+        if closing is None:
+            raise self.failure("printed no closing line")
+        report: dict[str, float] = json.loads(closing)
         return report
 
     def stop(self) -> None:
