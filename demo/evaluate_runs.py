@@ -16,16 +16,13 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
-from evaluation.examined import Examined, keep_all, kept_in
+from evaluation.examined import Examined
 from evaluation.examined_table import row_of, tables
+from evaluation.kept_runs import RESULTS, again, choose, keep_all, kept_in
 from evaluation.ordinary import ScriptPlan, run_scripts, scripts
-from evaluation.rejudging import again
 from evaluation.seeds import Plan, run_seeds, slots_of
 from generated.spec import half_of
-
-RESULTS: Final = "results.json"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         keep_all(path, list(results.values()))
     elif given.seeds or given.ordinary:
         failed = _run(given, path, results)
+    if given.keep is not None:
+        kept = choose(list(results.values()), out, given.keep)
+        print(f"{len(kept)} of {len(results)} runs kept in {given.keep}")
     if given.report or given.again:
         print(tables(list(results.values())))
     return 1 if failed else 0
@@ -69,6 +69,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, metavar="S", help="begin no run after S seconds")
     parser.add_argument("--out", type=Path, metavar="JSON", help="results; OUT/results.json")
     parser.add_argument("--again", action="store_true", help="judge the recordings in OUT anew")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy a choice of 3 MiB there")
     parser.add_argument("--report", action="store_true", help="print the tables")
     return parser.parse_args(argv)
 

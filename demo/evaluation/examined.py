@@ -3,13 +3,10 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from statistics import mean, median
 from typing import Any, Final, Literal
-
-import msgspec
 
 from evaluation.catalogue import NOTHING_TO_FIX, Expected
 from evaluation.recording import VerdictTrack
@@ -225,18 +222,3 @@ def advised_switch(
     fits = [each for each in gains if re.search(advice_of[each.name], look.advice, re.I)]
     own = [each for each in fits if look.kind in each.kinds]
     return max(own or fits, key=lambda each: each.gain, default=None)
-
-
-def keep_all(path: Path, results: Sequence[Examined]) -> None:
-    """Write them, whole or not at all."""
-    part = path.with_suffix(".part")
-    rows = [asdict(each) for each in results]
-    part.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1))
-    part.rename(path)
-
-
-def kept_in(path: Path) -> list[Examined]:
-    """All that were kept; none where there is no file."""
-    if not path.exists():
-        return []
-    return msgspec.json.decode(path.read_bytes(), type=list[Examined])

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from evaluation.examined import kept_in
+from evaluation.kept_runs import kept_in
 from evaluation.ordinary import ORDINARY, scripts
 from generated.draw import draw
 from generated.switches import switches

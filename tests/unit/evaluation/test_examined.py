@@ -12,11 +12,10 @@ from evaluation.examined import (
     expected_of,
     gains_of,
     judged_as,
-    keep_all,
-    kept_in,
     label_of,
 )
 from evaluation.examined_table import bars, forecast_truth, reliability, row_of, tables
+from evaluation.kept_runs import choose, keep_all, kept_in
 from evaluation.verdict_track import Judgement
 
 KINDS = {"data": ("input",), "fused": ("optimizer",)}
@@ -122,6 +121,26 @@ def test_results_are_kept(tmp_path: Path) -> None:
     keep_all(tmp_path / "results.json", [result])
     assert kept_in(tmp_path / "results.json") == [result]
     assert kept_in(tmp_path / "none.json") == []
+
+
+def test_a_choice_of_small_recordings_is_kept_and_none_for_the_report(tmp_path: Path) -> None:
+    run = examined(look("input"), gains=[gain("data", 2.0)])
+    runs = [
+        replace(run, name="2", recording_bytes=2 << 20),
+        replace(run, name="4", recording_bytes=1 << 19),
+        replace(run, name="6", recording_bytes=1 << 20),
+        replace(run, name="7", half="report", recording_bytes=1),
+        replace(run, name="8", label="unclear", recording_bytes=1),
+        replace(run, name="dlrm", half="report", recording_bytes=1 << 10),
+    ]
+    for each in runs:
+        (tmp_path / f"cpu-{each.name}.gpuwatch").write_text("signals")
+    kept = choose(runs, tmp_path, tmp_path / "kept")
+    assert [each.name for each in kept] == ["dlrm", "4", "6"]
+    assert kept_in(tmp_path / "kept" / "results.json") == kept
+    assert {path.stem for path in (tmp_path / "kept").glob("*.gpuwatch")} == {
+        *("cpu-dlrm", "cpu-4", "cpu-6")
+    }
 
 
 def test_the_forecast_is_held_against_what_the_advice_gives() -> None:
