@@ -45,8 +45,8 @@ SETTLE_S: Final = 0.25
 """Of each turn, before it counts: batches that a loader got ready while others had their turn are
 used up by then, or after `SETTLE_BATCHES` for each worker."""
 SETTLE_BATCHES: Final = 3
-LONGEST_TURN: Final = 3.0
-"""Times the seconds asked for: a turn lasts until everything that comes now and then has come
+LONGEST_TURN_S: Final = 3.0
+"""A turn lasts until everything that comes now and then has come
 equally often, but no longer than this."""
 
 
@@ -149,7 +149,7 @@ class Turns:
             samples += next(self.steps)
             took = time.perf_counter() - began
             whole = (training.number - first) % training.period == 0
-            if took >= seconds * LONGEST_TURN or (took >= seconds and whole):
+            if took >= LONGEST_TURN_S or (took >= seconds and whole):
                 break
         wait_for(training.spec)
         return samples / (time.perf_counter() - began)
