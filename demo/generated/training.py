@@ -72,6 +72,7 @@ class Training:
         self._logged = self._chore("logger")
         self._drawn = self._chore("draw")
         self._extra = self._extra_tensors()
+        self._validation = loader_of(replace(spec, workers=0), self.pool)
         self._log = (folder / "log.csv").open("a") if spec.log == "file" else None
         self.evaluate_every, self.evaluate_batches = self._evaluation()
         self.checkpoint_every, self._saved = self._checkpoints()
@@ -211,9 +212,8 @@ class Training:
         net = self.model.net
         net.eval()
         right = torch.zeros((), device=self.spec.device)
-        loader = loader_of(replace(self.spec, workers=0), self.pool)
         with torch.no_grad():
-            for inputs, targets in itertools.islice(loader, self.evaluate_batches):
+            for inputs, targets in itertools.islice(self._validation, self.evaluate_batches):
                 inputs, targets = to_device((inputs, targets), self.spec)
                 right += (self.model(inputs).argmax(-1) == targets).float().mean()
         self.losses[-50:] = [*self.losses[-49:], right.item()]
