@@ -33,11 +33,12 @@ from typing import Any, Final
 import torch
 from machine import stay_small
 
+from generated.calibration import measured_speed, wait_for
 from generated.draw import draw
 from generated.feeding import measured_pace
 from generated.models import Models, set_precision
 from generated.switches import switches
-from generated.training import Speed, Training, measured_speed, wait_for
+from generated.training import Speed, Training
 
 FIRST_STEP: Final = "first step done"
 WARM_UP_S: Final = 1.0
