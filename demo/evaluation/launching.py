@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Generic, Protocol, TypeVar
 
 from evaluation.catalogue import ROOT, Scenario
 from gpuwatch.tui.cli.target import has_probe
@@ -26,6 +27,41 @@ GRACE_S: Final = 60.0
 
 class FailedError(Exception):
     """A scenario that did not do its part; the others go on."""
+
+
+class Runnable(Protocol):
+    """A script to run."""
+
+    @property
+    def name(self) -> str:
+        """Of its log."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+
+    @property
+    def folder(self) -> Path:
+        """Where its output goes."""
+
+    @property
+    def seconds(self) -> float | None:
+        """To train after the script's own warm-up; None: until stopped."""
+
+    @property
+    def probe(self) -> bool:
+        """It has a probe, and is recorded through it."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables of its own."""
+
+    @property
+    def cores(self) -> tuple[int, ...]:
+        """That it may use; empty: any."""
+
+    def command(self) -> list[str]:
+        """The command line."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +89,18 @@ class Job:
     """The probe watches it; else it is recorded from outside."""
     under: tuple[str, ...] = ()
     """Module and arguments that run the script, where not Python itself."""
+    cores: tuple[int, ...] = ()
+    """That it may use; empty: any."""
+
+    @property
+    def name(self) -> str:
+        """Of its log."""
+        return f"{self.scenario.name}.{self.title}"
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Only a recorded run is watched."""
+        return {} if self.purpose == "recording" and self.probe else {"GPUWATCH": "0"}
 
     @property
     def title(self) -> str:
@@ -75,17 +123,19 @@ class Job:
         return command
 
 
-class Launched:
+Work = TypeVar("Work", bound=Runnable)
+
+
+class Launched(Generic[Work]):
     """A script's process; it has imported what it needs and waits for `begin`."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Work) -> None:
         self.job = job
-        self.output = job.folder / f"{job.scenario.name}.{job.title}.log"
+        self.output = job.folder / f"{job.name}.log"
         paths = filter(None, (str(ROOT), str(ROOT / "demo"), os.environ.get("PYTHONPATH")))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         environment.pop("GPUWATCH", None)
-        if job.purpose != "recording" or not job.probe:
-            environment["GPUWATCH"] = "0"
+        environment.update(job.environment)
         with self.output.open("w") as output:
             self.process = subprocess.Popen(
                 job.command(),
@@ -97,16 +147,25 @@ class Launched:
                 start_new_session=True,
                 text=True,
             )
+        if job.cores:
+            os.sched_setaffinity(self.process.pid, job.cores)
 
-    def begin(self) -> None:
-        """Let it train."""
+    def begin(self, more: bool = False) -> None:
+        """Let it train; with `more` it goes on to something else after `go_on`."""
         stdin: IO[str] | None = self.process.stdin
         if stdin is not None:
             try:
                 stdin.write("\n")
-                stdin.close()
+                stdin.flush()
+                if not more:
+                    stdin.close()
             except BrokenPipeError:
                 raise self.failure("ended before it began") from None
+
+    def go_on(self) -> None:
+        """Let it do what comes after the training."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
 
     def wait_for_steps(self, probe: bool) -> None:
         """Return once its first step is over and, with `probe`, its page is there."""
@@ -127,7 +186,12 @@ class Launched:
             raise self.failure("did not end") from None
         if code:
             raise self.failure(f"ended with {code}")
-        report: dict[str, float] = json.loads(self.output.read_text().splitlines()[-1])
+        lines = self.output.read_text().splitlines()
+        # Workers that are ended with the process may still complain below it.
+        closing = next((line for line in reversed(lines) if line.startswith("{")), None)
+        if closing is None:
+            raise self.failure("printed no closing line")
+        report: dict[str, float] = json.loads(closing)
         return report
 
     def stop(self) -> None:
@@ -152,7 +216,18 @@ class Launched:
         return FailedError(f"{self.job.title}: {what} ({last[:160]})")
 
 
-def one_at_a_time(jobs: Iterable[Job], ahead: bool = True) -> Iterator[Launched]:
+@contextmanager
+def running(job: Work) -> Iterator[Launched[Work]]:
+    """One job's process, which has begun; stopped in the end."""
+    launched = Launched(job)
+    try:
+        launched.begin()
+        yield launched
+    finally:
+        launched.stop()
+
+
+def one_at_a_time(jobs: Iterable[Work], ahead: bool = True) -> Iterator[Launched[Work]]:
     """Each job's process, ready to begin; it is stopped before the next one is handed out.
 
     With `ahead` the next one imports while this one runs, and waits before it touches the GPU.
@@ -173,6 +248,6 @@ def one_at_a_time(jobs: Iterable[Job], ahead: bool = True) -> Iterator[Launched]
                 left.stop()
 
 
-def _launched(queue: Iterator[Job]) -> Launched | None:
+def _launched(queue: Iterator[Work]) -> Launched[Work] | None:
     job = next(queue, None)
     return Launched(job) if job is not None else None

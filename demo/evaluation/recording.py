@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Final
 
 from evaluation.catalogue import GROWTH, ROOT
-from evaluation.launching import GRACE_S, FailedError, Launched
+from evaluation.launching import GRACE_S, FailedError, Launched, Work
 from evaluation.verdict_track import Judgement
 from gpuwatch.probe.wire.messages import Step
 from gpuwatch.tui.cli.replay import tell
@@ -22,7 +22,7 @@ MOST_S: Final = 300.0
 """For a script to come to its end."""
 
 
-def record(launched: Launched, file: Path, seconds: float | None) -> None:
+def record(launched: Launched[Work], file: Path, seconds: float | None) -> None:
     """Write a recording of the running script from its first step on; None: to its end."""
     launched.wait_for_steps(probe=launched.job.probe)
     command = [*GPUWATCH, "record", str(launched.process.pid), "-o", str(file)]

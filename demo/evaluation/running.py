@@ -137,7 +137,7 @@ class Progress:
         self._seconds = 0.0
         self.failed = False
 
-    def add(self, launched: Launched) -> None:
+    def add(self, launched: Launched[Job]) -> None:
         """Let this one train, to its end. Raises FailedError where it does not get there."""
         began = time.monotonic()
         job = launched.job

@@ -1,0 +1,224 @@
+"""What is kept of a run whose truth is measured: its switches' gains, and what was reported."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import mean, median
+from typing import Any, Final, Literal
+
+from evaluation.catalogue import NOTHING_TO_FIX, Expected
+from evaluation.recording import VerdictTrack
+from evaluation.verdict_track import UNSETTLED, Judgement, first_right, is_false_alarm
+from gpuwatch.tui.model.snapshot import Snapshot
+
+POSITIVE: Final = 1.15
+"""The best gain from which a run counts as having something to fix…"""
+NEGATIVE: Final = 1.05
+"""…and below which it counts as having nothing."""
+NEARLY: Final = 0.90
+"""Any change within 10 % of the best is a right verdict."""
+NOISE: Final = 1.10
+"""A negative's gains must be known at least so well: their upper ends stay below this."""
+NOT_MEASURED: Final = frozenset({"underfilled", "misaligned"})
+"""Subs of a verdict that ask for a change that is no switch here."""
+ERRORS: Final = 2.0
+"""Standard errors either side of a gain, from its turns."""
+CROWDED: Final = 0.5
+"""Cores that other processes use, from which a verdict of contention says something true that no
+switch removes."""
+Label = Literal["positive", "negative", "between", "unclear"]
+"""By the best gain; "unclear" where its turns disagree too much, or other processes interfere."""
+Mode = Literal["run", "probe", "bare"]
+"""Under `gpuwatch run`, with the probe in the script, or from outside alone."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Of one switch: samples a second with it, over those without."""
+
+    name: str
+    kinds: tuple[str, ...]
+    gain: float
+    low: float
+    high: float
+
+
+def gains_of(
+    turns: Sequence[tuple[str, float]], kinds: Mapping[str, tuple[str, ...]]
+) -> list[Gain]:
+    """From samples a second, turn by turn: every other turn is the run as it is (""), and each of
+    the rest is held against the two beside it, since other processes come and go.
+
+    The interval comes from how far turns of the run as it is are from the next of them.
+    """
+    rates = [math.log(rate) for _, rate in turns]
+    base = rates[::2]
+    steps = [(after - before) ** 2 for before, after in pairwise(base)]
+    noise = math.sqrt(mean(steps) / 2) if steps else 0.0
+    ratios: dict[str, list[float]] = {}
+    for at in range(1, len(turns), 2):
+        beside = (rates[at - 1] + rates[at + 1]) / 2
+        ratios.setdefault(turns[at][0], []).append(rates[at] - beside)
+    found = []
+    for name, each in ratios.items():
+        spread = ERRORS * noise * math.sqrt(1.5 / len(each))
+        gain = median(each)
+        ends = math.exp(gain - spread), math.exp(gain + spread)
+        found.append(Gain(name, kinds[name], math.exp(gain), *ends))
+    return found
+
+
+def label_of(gains: Sequence[Gain]) -> Label:
+    """What the gains make of the run."""
+    if not gains:
+        return "negative"
+    best = max(gains, key=lambda each: each.gain)
+    if best.gain >= POSITIVE:
+        return "positive" if best.low >= NEGATIVE else "unclear"
+    if best.gain >= NEGATIVE:
+        return "between"
+    return "negative" if max(each.high for each in gains) < NOISE else "unclear"
+
+
+def expected_of(gains: Sequence[Gain], label: Label) -> Expected:
+    """The verdicts that are right: of the changes within 10 % of the best, any one's."""
+    if label != "positive":
+        return Expected(tuple(sorted(NOTHING_TO_FIX)), None, True)
+    best = max(each.gain for each in gains)
+    ranked = sorted(gains, key=lambda each: -each.gain)
+    near = [kind for each in ranked if each.gain >= NEARLY * best for kind in each.kinds]
+    return Expected(tuple(dict.fromkeys(near)), None, False)
+
+
+@dataclass(frozen=True)
+class Examined:
+    """One run."""
+
+    name: str
+    """The seed, or the script."""
+    half: str
+    """ "development" or "report"."""
+    device: str
+    gpu: str | None
+    mode: Mode
+    causes: tuple[str, ...]
+    """That were injected; a run may have others by nature."""
+    label: Label
+    gains: tuple[Gain, ...]
+    failed: Mapping[str, str]
+    """Switches that could not be made, and why."""
+    right_kinds: tuple[str, ...]
+    verdict: str
+    sub: str | None
+    right: bool
+    false_bound: bool
+    """Something is said to hold back a run that has nothing to fix."""
+    settled: bool
+    confidence: float | None
+    share: float | None
+    contributors: tuple[str, ...]
+    first_right_steps: int | None
+    first_right_s: float | None
+    advice: str | None
+    advised: str | None
+    """The switch that the first advice asks for; None where it matches none."""
+    advised_gain: float | None
+    forecast: float | None
+    forecast_low: float | None
+    forecast_high: float | None
+    forecast_is: str | None
+    ledger: Mapping[str, float] = field(default_factory=dict)
+    """The GPU's time by what it went into, where the monitor has it."""
+    others_cores: float | None = None
+    """Of the cores, those that other processes used meanwhile."""
+    seconds: float = 0.0
+    recording_bytes: int = 0
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What was measured beside: the spec, the speed of its parts, the rates."""
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What gpuwatch made of a recording."""
+
+    looks: tuple[Judgement, ...]
+    begun_step: int
+    forecast: float | None
+    """The last: what its first action gives."""
+    interval: tuple[float | None, float | None]
+    """That holds it; no upper end, or none at all, where none is known."""
+    ledger: Mapping[str, float]
+
+
+class Watcher(VerdictTrack):
+    """Keeps what the last picture has beside its verdict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.final: Snapshot | None = None
+
+    def show(self, snapshot: Snapshot) -> None:
+        """A picture."""
+        super().show(snapshot)
+        self.final = snapshot
+
+
+def judged_as(
+    name: str,
+    gains: Sequence[Gain],
+    reported: Reported,
+    advice_of: Mapping[str, str],
+    others_cores: float | None,
+    **facts: Any,
+) -> Examined:
+    """Hold what was reported against what was measured; `advice_of` has each switch's advice."""
+    last = reported.looks[-1] if reported.looks else Judgement(0.0, 0, "warming-up")
+    crowded = last.kind == "contention" and (others_cores or 0.0) >= CROWDED
+    label = "unclear" if crowded else label_of(gains)
+    expected = expected_of(gains, label)
+    found = first_right(reported.looks, expected)
+    advised = advised_switch(last, gains, advice_of)
+    # What no switch here changes (a larger batch, other kernels) is not known to be false.
+    measured = {kind for each in gains for kind in each.kinds}
+    known = last.kind not in NOTHING_TO_FIX or last.kind in measured
+    known = known and last.sub not in NOT_MEASURED
+    return Examined(
+        name=name,
+        label=label,
+        gains=tuple(gains),
+        right_kinds=expected.kinds,
+        verdict=last.kind,
+        sub=last.sub,
+        right=last.kind in expected.kinds,
+        false_bound=label == "negative" and known and is_false_alarm(last, expected),
+        settled=last.kind not in UNSETTLED,
+        confidence=last.confidence,
+        share=last.share,
+        contributors=last.contributors,
+        first_right_steps=max(0, found.step - reported.begun_step) if found else None,
+        first_right_s=found.at_s if found else None,
+        advice=last.advice,
+        advised=advised.name if advised else None,
+        advised_gain=advised.gain if advised else None,
+        forecast=reported.forecast,
+        forecast_low=reported.interval[0],
+        forecast_high=reported.interval[1],
+        forecast_is=last.speedup_is,
+        ledger=reported.ledger,
+        others_cores=others_cores,
+        **facts,
+    )
+
+
+def advised_switch(
+    look: Judgement, gains: Sequence[Gain], advice_of: Mapping[str, str]
+) -> Gain | None:
+    """The switch that does what the first advice says: among those whose verdict this is, else
+    among all."""
+    if look.advice is None:
+        return None
+    fits = [each for each in gains if re.search(advice_of[each.name], look.advice, re.I)]
+    own = [each for each in fits if look.kind in each.kinds]
+    return max(own or fits, key=lambda each: each.gain, default=None)

@@ -1,0 +1,197 @@
+"""Generated runs, one process each: watched and recorded, then its switches measured."""
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.catalogue import ROOT
+from evaluation.examined import Examined, Mode, Reported, Watcher, gains_of, judged_as
+from evaluation.launching import FailedError, Launched, one_at_a_time
+from evaluation.recording import GPUWATCH, record, signals_in
+from generated.draw import draw
+from generated.spec import Device, Spec
+from generated.switches import switches
+from gpuwatch.tui.cli.replay import tell
+from gpuwatch.tui.formats import jsonlines
+from gpuwatch.tui.recording.reader import Recording
+
+PLAY: Final = ROOT / "demo" / "generated" / "play.py"
+FEW_CORES: Final = 8
+"""With fewer in a slot the next run's imports would slow down the one that is measured."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How runs are examined."""
+
+    device: Device
+    mode: Mode
+    seconds: float
+    """Recorded."""
+    turn_seconds: float
+    turns: int
+    """Of each way to run."""
+    folder: Path
+    """Of recordings."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Cores, and on a machine with GPUs one of them, for one run at a time."""
+
+    cores: tuple[int, ...]
+    gpu: int | None
+
+    @property
+    def ahead(self) -> bool:
+        """The next run may import while one is measured."""
+        return len(self.cores) >= FEW_CORES
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """One seed's process."""
+
+    spec: Spec
+    plan: Plan
+    slot: Slot
+    seconds: float | None = None
+    """It trains until it is let go on."""
+
+    @property
+    def name(self) -> str:
+        """Of its log and its recording."""
+        return f"{self.spec.device}-{self.spec.seed}"
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages."""
+        return self.name
+
+    @property
+    def folder(self) -> Path:
+        """Where its output goes."""
+        return self.plan.folder
+
+    @property
+    def probe(self) -> bool:
+        """It has one."""
+        return self.plan.mode != "bare"
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The GPU of its slot; where nothing watches from inside, nothing may."""
+        gpu = {} if self.slot.gpu is None else {"CUDA_VISIBLE_DEVICES": str(self.slot.gpu)}
+        return {**gpu, **({} if self.probe else {"GPUWATCH": "0"})}
+
+    @property
+    def cores(self) -> tuple[int, ...]:
+        """Those of its slot."""
+        return self.slot.cores
+
+    def command(self) -> list[str]:
+        """The command line."""
+        plan = self.plan
+        start = [*GPUWATCH, "run"] if plan.mode == "run" else []
+        python = [] if plan.mode == "run" else [sys.executable]
+        more = ["--probe"] if plan.mode == "probe" else []
+        timing = ["--turn-seconds", f"{plan.turn_seconds:g}", "--turns", str(plan.turns)]
+        seed = [str(self.spec.seed), "--device", plan.device]
+        return [*start, *python, str(PLAY), *seed, "--examine", *timing, *more]
+
+
+def slots_of(jobs: int, gpus: int) -> list[Slot]:
+    """The machine's cores, shared out among so many runs at a time; and its GPUs in turn."""
+    cores = sorted(os.sched_getaffinity(0))
+    share = max(1, len(cores) // jobs)
+    return [
+        Slot(tuple(cores[at * share : (at + 1) * share]), at % gpus if gpus else None)
+        for at in range(jobs)
+    ]
+
+
+def run_seeds(
+    seeds: Sequence[int],
+    plan: Plan,
+    slots: Sequence[Slot],
+    done: Callable[[Examined], None],
+    ends: float | None = None,
+) -> list[int]:
+    """Examine them all; `done` gets each result as it comes. Returns the seeds that failed.
+
+    From `ends` on, by the monotonic clock, no further one is begun.
+    """
+    queue = deque(seeds)
+    failed: list[int] = []
+
+    def runs(slot: Slot) -> Iterator[SeedRun]:
+        while queue and (ends is None or time.monotonic() < ends):
+            yield SeedRun(draw(queue.popleft(), plan.device), plan, slot)
+
+    def work(slot: Slot) -> None:
+        for launched in one_at_a_time(runs(slot), ahead=slot.ahead):
+            if ends is not None and time.monotonic() > ends:
+                return
+            try:
+                done(examine(launched))
+            except FailedError as error:
+                failed.append(launched.job.spec.seed)
+                print(f"FAILED {error}", flush=True)
+
+    with ThreadPoolExecutor(len(slots)) as pool:
+        list(pool.map(work, slots))
+    return failed
+
+
+def examine(launched: Launched[SeedRun]) -> Examined:
+    """One seed, from its first step to its result. Raises FailedError."""
+    run = launched.job
+    began = time.monotonic()
+    file = run.folder / f"{run.name}.gpuwatch"
+    launched.begin(more=True)
+    record(launched, file, run.plan.seconds)
+    launched.go_on()
+    measured: dict[str, Any] = launched.report()
+    seconds = time.monotonic() - began
+    found = {switch.name: switch for switch in switches(run.spec)}
+    turns = [(name, rate) for name, rate in measured["turns"]]
+    gains = gains_of(turns, {name: switch.kinds for name, switch in found.items()})
+    signals = signals_in(file)
+    return judged_as(
+        str(run.spec.seed),
+        gains,
+        reported_on(file),
+        {name: switch.advice for name, switch in found.items()},
+        half=run.spec.half,
+        device=run.spec.device,
+        gpu=signals.gpu,
+        others_cores=signals.others_cores,
+        mode=run.plan.mode,
+        causes=tuple(cause.name for cause in run.spec.causes),
+        failed=measured["failed"],
+        seconds=seconds,
+        recording_bytes=file.stat().st_size,
+        about=measured,
+    )
+
+
+def reported_on(file: Path) -> Reported:
+    """All that is reported on a recording as it is replayed."""
+    watcher = Watcher()
+    tell(Recording(file), watcher, None)
+    final = {} if watcher.final is None else jsonlines.record(watcher.final, final=True)
+    verdict = final.get("verdict") or {}
+    ledger = final.get("ledger") or verdict.get("ledger") or {}
+    return Reported(
+        looks=tuple(watcher.looks),
+        begun_step=signals_in(file).begun_step,
+        forecast=verdict.get("speedup"),
+        interval=(verdict.get("speedup_low"), verdict.get("speedup_high")),
+        ledger={name: part for name, part in ledger.items() if isinstance(part, float)},
+    )

@@ -1,0 +1,204 @@
+"""Train as a seed says, and measure what each change to the run would give.
+
+    python demo/generated/play.py SEED [--device cuda] [--seconds 10]   # train, then say how fast
+    python demo/generated/play.py SEED --describe                       # what the seed stands for
+    python demo/generated/play.py SEED --examine                        # for demo/evaluate_runs.py
+
+With `--examine` it waits for a line on stdin, trains until stdin ends, and then measures: the run
+as it is and with each switch, in short turns of one process. `--probe` watches it; or run it under
+`gpuwatch run`.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "scenarios")]
+
+if "--probe" in sys.argv:
+    import probe
+
+    probe.install()
+
+import argparse
+import gc
+import json
+import select
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, Final
+
+import torch
+from machine import stay_small
+
+from generated.calibration import measured_speed, wait_for
+from generated.draw import draw
+from generated.feeding import measured_pace
+from generated.models import Models, set_precision
+from generated.switches import switches
+from generated.training import Speed, Training
+
+FIRST_STEP: Final = "first step done"
+WARM_UP_S: Final = 1.0
+SETTLE_S: Final = 0.25
+"""Of each turn, before it counts: batches that a loader got ready while others had their turn are
+used up by then, or after `SETTLE_BATCHES` for each worker."""
+SETTLE_BATCHES: Final = 3
+LONGEST_TURN_S: Final = 3.0
+"""A turn lasts until everything that comes now and then has come
+equally often, but no longer than this."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the command line asks for."""
+    given = arguments(argv)
+    spec = draw(given.seed, given.device)
+    if given.describe:
+        print(spec.describe())
+        for switch in switches(spec):
+            print(f"switch            {switch.name}: {' or '.join(switch.kinds)}")
+        return 0
+    if given.examine:
+        sys.stdin.readline()
+    if given.device == "cpu":
+        stay_small()
+    torch.manual_seed(given.seed)
+    pace = measured_pace()
+    models = Models()
+    with tempfile.TemporaryDirectory() as folder:
+        # The steps that measure the machine are none of the run's.
+        with unwatched():
+            speed = measured_speed(spec, models, pace)
+        set_precision(spec)
+        training = Training(spec, models, speed, Path(folder))
+        if given.examine:
+            steps = watch(training)
+            with unwatched():
+                report = examine(models, speed, Turns(training, steps), given)
+        else:
+            report = plain(training, given.seconds)
+        print(json.dumps(report), flush=True)
+    return 0
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    about, _, more = (__doc__ or "").partition("\n")
+    parser = argparse.ArgumentParser(
+        description=about, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--describe", action="store_true", help="print the run, and do not train")
+    parser.add_argument("--examine", action="store_true", help="train, then measure its switches")
+    parser.add_argument("--probe", action="store_true", help="install the probe")
+    parser.add_argument("--seconds", type=float, default=10.0, metavar="S")
+    parser.add_argument("--turn-seconds", type=float, default=0.6, metavar="S")
+    parser.add_argument("--turns", type=int, default=2, metavar="N", help="each way to run takes")
+    return parser.parse_args(argv)
+
+
+def watch(training: Training) -> Iterator[int]:
+    """Train until stdin ends; returns the steps that are left, for ever."""
+    steps = training.steps()
+    for _samples in steps:
+        if training.number == 1:
+            print(FIRST_STEP, flush=True)
+        if select.select([sys.stdin], [], [], 0)[0]:
+            break
+    return steps
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Without the probe, where there is one."""
+    names = [name for name in ("probe", "gpuwatch.probe") if name in sys.modules]
+    ours = sys.modules[names[0]] if names else None
+    if ours is not None:
+        ours.uninstall()
+    yield
+    if ours is not None:
+        ours.install()
+
+
+class Turns:
+    """One way to run, in its turns."""
+
+    def __init__(self, training: Training, steps: Iterator[int]) -> None:
+        self.training = training
+        self.steps = steps
+
+    def settle(self) -> None:
+        """Train until what was ready before the turn is used up."""
+        training, spec = self.training, self.training.spec
+        set_precision(spec)
+        settled = time.perf_counter() + SETTLE_S
+        least = SETTLE_BATCHES * (spec.workers if spec.feed == "loader" and not spec.ready else 0)
+        first = training.number
+        while time.perf_counter() < settled or training.number - first < max(4, least):
+            next(self.steps)
+        wait_for(spec)
+
+    def take(self, seconds: float) -> float:
+        """Train for about so long; returns samples a second."""
+        self.settle()
+        training = self.training
+        began, samples, first = time.perf_counter(), 0, training.number
+        while True:
+            samples += next(self.steps)
+            took = time.perf_counter() - began
+            whole = (training.number - first) % training.period == 0
+            if took >= LONGEST_TURN_S or (took >= seconds and whole):
+                break
+        wait_for(training.spec)
+        return samples / (time.perf_counter() - began)
+
+
+def examine(
+    models: Models, speed: Speed, as_it_is: Turns, given: argparse.Namespace
+) -> dict[str, Any]:
+    """Samples a second of the run as it is (""), and between two such turns with each switch."""
+    training = as_it_is.training
+    turns = {"": as_it_is}
+    failed: dict[str, str] = {}
+    for switch in switches(training.spec):
+        # A switch that cannot be made here (a net that no graph can hold) is no truth about it.
+        try:
+            changed = Training(switch.changed, models, speed, training.folder)
+            ready = Turns(changed, changed.steps())
+            ready.settle()
+            turns[switch.name] = ready
+        except Exception as error:
+            failed[switch.name] = f"{type(error).__name__}: {error}"[:300]
+    gc.collect()
+    order = [name for name in turns if name]
+    taken = [("", as_it_is.take(given.turn_seconds))]
+    for turn in range(given.turns):
+        for name in order if turn % 2 == 0 else reversed(order):
+            taken.append((name, turns[name].take(given.turn_seconds)))
+            taken.append(("", as_it_is.take(given.turn_seconds)))
+    return {"turns": taken, "failed": failed, "speed": asdict(speed), "spec": asdict(training.spec)}
+
+
+def plain(training: Training, seconds: float) -> dict[str, Any]:
+    """Train for so long after a warm-up; how fast it was."""
+    steps = training.steps()
+    warm = time.perf_counter() + WARM_UP_S
+    while time.perf_counter() < warm:
+        next(steps)
+        if training.number == 1:
+            print(FIRST_STEP, flush=True)
+    wait_for(training.spec)
+    began, samples, first = time.perf_counter(), 0, training.number
+    while time.perf_counter() - began < seconds:
+        samples += next(steps)
+    wait_for(training.spec)
+    took = time.perf_counter() - began
+    count = training.number - first
+    return {"steps_per_s": count / took, "samples_per_s": samples / took}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""What a person could change in a run, each change alone: how the truth about it is measured."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from generated.spec import CauseName, Spec
+
+RARELY: Final = 20
+"""Steps between two waits from which they cannot cost a twentieth. Nor can an evaluation that no
+cause makes longer: it is one forward in ten steps or more."""
+FEEDING: Final[frozenset[CauseName]] = frozenset({"transform", "burst", "restarts", "draw"})
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One change, and the verdicts that ask for it."""
+
+    name: str
+    kinds: tuple[str, ...]
+    """Kinds of verdict that are right where this change is worth most."""
+    advice: str
+    """Regular expression of a first action that says to make this change."""
+    changed: Spec
+    """The run with it."""
+
+
+INPUT_ADVICE: Final = (
+    r"num_workers|worker|prefetch|cache|once|storage|local|read|persistent|transform|decod|vectori"
+    r"|augment|loader|batch(es)? ahead|fetch|token"
+)
+LAUNCH_ADVICE: Final = r"torch\.compile|CUDA graph|reduce-overhead|vectori|nn\.LSTM|fewer.*kernels"
+OPTIMIZER_ADVICE: Final = r"fused|foreach|sparse|optimizer"
+SYNC_ADVICE: Final = r"\.item|sync|on the GPU|every .* steps|detach|non_blocking|wait|finite|NaN"
+HOST_ADVICE: Final = r"log|thread|between|every .* steps|less often|write|metric|process"
+
+
+def switches(spec: Spec) -> tuple[Switch, ...]:
+    """Every change that could make this run faster, injected causes first."""
+    found = [_remove(spec, cause.name) for cause in spec.causes]
+    names = {cause.name for cause in spec.causes}
+    if spec.feed != "resident" and not names & FEEDING:
+        found.append(_ready(spec))
+    gpu = spec.device == "cuda"
+    if gpu and not spec.varied and not names & {"cells", "recompiles", "pieces", "statistics"}:
+        graphed = replace(spec, graphed=True)
+        found.append(Switch("graphs", ("launch",), LAUNCH_ADVICE, graphed))
+    if gpu and spec.precision == "tf32":
+        lower = replace(spec, precision="bf16")
+        found.append(Switch("bf16", ("compute",), "bf16|autocast|bfloat16", lower))
+    if gpu and spec.feed != "resident" and not spec.varied and not names & {"pageable"}:
+        there = replace(spec, copies=False)
+        found.append(Switch("copies", ("h2d",), r"pin_memory|non_blocking|copy|uint8", there))
+    if spec.optimizer in ("adamw", "hand") and not names & {"per_parameter", "dense_table"}:
+        fused = replace(spec, optimizer="adamw-fused" if spec.optimizer == "adamw" else "sgd")
+        found.append(Switch("fused", ("optimizer",), OPTIMIZER_ADVICE, fused))
+    if gpu and spec.family == "pointwise" and not spec.compiled:
+        compiled = replace(spec, compiled=True)
+        kinds = ("memory-bandwidth", "launch")
+        found.append(Switch("compile", kinds, "compile|fuse", compiled))
+    if gpu and spec.sync != "none" and spec.sync_every < RARELY:
+        free = replace(spec, sync="none")
+        found.append(Switch("sync", ("sync",), SYNC_ADVICE, free))
+    if spec.checkpoint_every:
+        unsaved = replace(spec, checkpoint_every=0)
+        found.append(Switch("checkpoint", ("checkpoint",), "checkpoint|save", unsaved))
+    return tuple(found)
+
+
+def _ready(spec: Spec) -> Switch:
+    # A function that draws batches in the loop is Python between the phases as well as input; and
+    # workers on few cores take them from the training.
+    also = ("host",) if spec.feed == "function" else ("contention",) if spec.workers else ()
+    return Switch("ready", ("input", *also), INPUT_ADVICE, replace(spec, ready=True))
+
+
+def _remove(spec: Spec, name: CauseName) -> Switch:
+    without = replace(spec, causes=tuple(each for each in spec.causes if each.name != name))
+    kinds, advice = _CAUSES[name]
+    match name:
+        case "per_parameter":
+            without = replace(without, optimizer="adamw-fused")
+        case "dense_table":
+            # The table stays as large as it is: its gradients become sparse.
+            without = replace(spec, table="sparse")
+        case "full_precision":
+            without = replace(without, precision="bf16")
+        case _:
+            pass
+    return Switch(name, kinds, advice, without)
+
+
+_CAUSES: Final[dict[CauseName, tuple[tuple[str, ...], str]]] = {
+    "transform": (("input",), INPUT_ADVICE),
+    "burst": (("input",), INPUT_ADVICE),
+    "restarts": (("input",), INPUT_ADVICE),
+    "draw": (("input", "host"), INPUT_ADVICE),
+    "logger": (("host",), HOST_ADVICE),
+    "checkpoints": (("checkpoint",), "checkpoint|save"),
+    "evaluations": (("evaluation",), "evaluat|validat"),
+    "per_parameter": (("optimizer",), OPTIMIZER_ADVICE),
+    "dense_table": (("optimizer",), "sparse"),
+    "recompiles": (("recompile",), "dynamic|pad|recompil|shape|tensor"),
+    "statistics": (("sync",), SYNC_ADVICE),
+    # Who reads every gradient waits in clipping, which is the optimizer's.
+    "norms": (("sync", "optimizer"), SYNC_ADVICE + "|clip_grad_norm|foreach"),
+    "classes": (("sync", "host"), SYNC_ADVICE + "|metric"),
+    "pieces": (("launch",), LAUNCH_ADVICE),
+    "cells": (("launch",), LAUNCH_ADVICE),
+    "full_precision": (("compute",), "bf16|autocast|bfloat16|TF32|tf32|matmul_precision"),
+    "pageable": (("h2d", "sync"), r"pin_memory|non_blocking|copy|uint8"),
+    "tiny_copies": (("h2d", "launch", "sync"), r"one copy|pack|pin_memory|copies|together"),
+    "empty_cache": (("allocator",), "empty_cache"),
+}
+"""Kinds that are right, and what the first action says then."""

@@ -1,0 +1,118 @@
+"""Generated runs and ordinary scripts as processes: they train, and are examined as a whole."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from evaluation.kept_runs import kept_in
+from evaluation.ordinary import ORDINARY, scripts
+from generated.draw import draw
+from generated.switches import switches
+from gpuwatch.tui.verdict.findings import Kind
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+PLAY = str(ROOT / "demo" / "generated" / "play.py")
+EVALUATE = str(ROOT / "demo" / "evaluate_runs.py")
+
+
+def seed_with(cause: str, **axes: object) -> int:
+    """The first seed of a small run that has it and nothing else."""
+    for seed in range(2_000):
+        spec = draw(seed, "cpu")
+        causes = [each.name for each in spec.causes]
+        right = all(getattr(spec, axis) == value for axis, value in axes.items())
+        if causes == [cause] and spec.size == "small" and right:
+            return seed
+    raise AssertionError(f"no such run: {cause} {axes}")
+
+
+def output_of(*command: str, timeout: float = 50) -> str:
+    run = subprocess.run(
+        [sys.executable, *command],
+        env=ENVIRONMENT,
+        input="\n",
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+def test_a_seed_is_described_without_training() -> None:
+    shown = output_of(PLAY, "0", "--describe")
+    assert shown.startswith(draw(0, "cpu").describe())
+    assert [line.split()[1] for line in shown.splitlines() if line.startswith("switch ")] == [
+        f"{switch.name}:" for switch in switches(draw(0, "cpu"))
+    ]
+
+
+def test_a_switch_gives_what_its_cause_costs() -> None:
+    seed = seed_with("logger")
+    (cause,) = draw(seed, "cpu").causes
+    # Stdin ends after its first line: one step, and the turns.
+    shown = output_of(PLAY, str(seed), "--examine", "--turn-seconds", "0.2", "--turns", "1")
+    report: dict[str, Any] = json.loads(shown.splitlines()[-1])
+    assert report["failed"] == {}
+    names = [name for name, _ in report["turns"]]
+    assert names[::2] == [""] * (len(names) // 2 + 1)
+    assert names[1::2] == [switch.name for switch in switches(draw(seed, "cpu"))]
+    rates = dict(report["turns"])
+    assert rates["logger"] / rates[""] > 1 + 0.3 * cause.strength / (1 - cause.strength)
+
+
+@pytest.mark.slow
+def test_a_run_is_watched_and_examined(tmp_path: Path) -> None:
+    seed = seed_with("transform", workers=0)
+    timing = ("--seconds", "3", "--turn-seconds", "0.2", "--turns", "1")
+    output_of(EVALUATE, str(tmp_path), "--seeds", str(seed), *timing)
+    (result,) = kept_in(tmp_path / "results.json")
+    assert result.failed == {}
+    assert result.gains[0].name == "transform"
+    assert result.about["spec"]["seed"] == seed
+    assert 0 < result.recording_bytes < 300_000
+    assert (tmp_path / f"cpu-{seed}.gpuwatch").exists()
+    output_of(EVALUATE, str(tmp_path), "--again")
+    (again,) = kept_in(tmp_path / "results.json")
+    assert (again.verdict, again.gains) == (result.verdict, result.gains)
+
+
+def test_the_catalogue_of_ordinary_scripts_fits_them() -> None:
+    every = scripts()
+    paths = {path.stem for path in ORDINARY.glob("*.py")} - {"meter"}
+    assert {script.name for script in every} == paths
+    assert len(every) == 12
+    for script in every:
+        text = (ORDINARY / f"{script.name}.py").read_text()
+        assert "probe" not in text
+        assert len(text.splitlines()) < 200
+        for change in script.switches:
+            assert set(change.kinds) <= set(get_args(Kind))
+            re.compile(change.advice)
+            for flag in change.flags:
+                assert not flag.startswith("--") or f'"{flag}"' in text, flag
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [script.name for script in scripts()])
+def test_an_ordinary_script_trains_under_gpuwatch_run(name: str) -> None:
+    run = ("-m", "gpuwatch.tui.cli.main", "run", str(ORDINARY / f"{name}.py"))
+    shown = output_of(*run, "--seconds", "0.1").splitlines()
+    assert "first step done" in shown
+    assert json.loads(shown[-1])["steps_per_s"] > 0
+
+
+@pytest.mark.slow
+def test_an_ordinary_script_is_examined(tmp_path: Path) -> None:
+    timing = ("--seconds", "3", "--turn-seconds", "0.2", "--turns", "1")
+    output_of(EVALUATE, str(tmp_path), "--ordinary", "--only", "dcgan", *timing)
+    (result,) = kept_in(tmp_path / "results.json")
+    assert result.name == "dcgan"
+    assert {gain.name for gain in result.gains} == {"fused"}

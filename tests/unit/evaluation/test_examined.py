@@ -1,0 +1,187 @@
+"""Runs with a measured truth: gains from turns, what they make of a verdict, and the tables."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluation.examined import (
+    Examined,
+    Gain,
+    Reported,
+    expected_of,
+    gains_of,
+    judged_as,
+    label_of,
+)
+from evaluation.examined_table import bars, forecast_truth, reliability, row_of, tables
+from evaluation.kept_runs import choose, keep_all, kept_in
+from evaluation.verdict_track import Judgement
+
+KINDS = {"data": ("input",), "fused": ("optimizer",)}
+ADVICE = {"data": "num_workers", "fused": "fused"}
+
+
+def gain(name: str, value: float, noise: float = 1.01) -> Gain:
+    return Gain(name, KINDS[name], value, value / noise, value * noise)
+
+
+def look(kind: str, sub: str | None = None, **more: object) -> Judgement:
+    values = {"confidence": 0.95, "asks": True, **more}
+    return Judgement(8.0, 200, kind, sub, **values)  # type: ignore[arg-type]
+
+
+def examined(*looks: Judgement, gains: list[Gain], others_cores: float = 0.0) -> Examined:
+    return judged_as(
+        "4",
+        gains,
+        Reported(looks, 10, looks[-1].speedup, interval=(1.5, 2.5), ledger={}),
+        ADVICE,
+        others_cores,
+        half="development",
+        device="cpu",
+        gpu=None,
+        mode="run",
+        causes=(),
+        failed={},
+    )
+
+
+def test_a_turn_is_held_against_those_beside_it() -> None:
+    # The machine becomes half as fast on the way: no gain of either switch.
+    turns = [("", 100.0), ("data", 90.0), ("", 81.0), ("fused", 73.0), ("", 65.8)]
+    for each in gains_of(turns, KINDS):
+        assert each.gain == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_gain_is_as_uncertain_as_the_run_as_it_is() -> None:
+    steady = gains_of([("", 100.0), ("data", 200.0), ("", 100.0)], KINDS)
+    shaky = gains_of([("", 80.0), ("data", 200.0), ("", 120.0)], KINDS)
+    assert steady[0].low == steady[0].high == pytest.approx(2.0)
+    assert shaky[0].low < 1.5 < shaky[0].gain < shaky[0].high
+
+
+@pytest.mark.parametrize(
+    ("gains", "label"),
+    [
+        ([], "negative"),
+        ([gain("data", 1.3)], "positive"),
+        ([gain("data", 1.3, noise=1.5)], "unclear"),
+        ([gain("data", 1.1)], "between"),
+        ([gain("data", 1.02), gain("fused", 0.97)], "negative"),
+        ([gain("data", 1.02, noise=1.2)], "unclear"),
+    ],
+)
+def test_the_label_of_a_run_is_that_of_its_best_gain(gains: list[Gain], label: str) -> None:
+    assert label_of(gains) == label
+
+
+def test_any_change_within_ten_percent_of_the_best_is_right() -> None:
+    gains = [gain("data", 1.95), gain("fused", 2.0)]
+    assert expected_of(gains, "positive").kinds == ("optimizer", "input")
+    assert expected_of([gain("data", 1.5), gain("fused", 2.0)], "positive").kinds == ("optimizer",)
+
+
+def test_a_verdict_is_right_by_what_its_change_gives() -> None:
+    right = examined(look("input", advice="num_workers=4"), gains=[gain("data", 2.0)])
+    assert right.right
+    assert right.advised == "data"
+    assert right.advised_gain == 2.0
+    assert right.first_right_steps == 190
+    wrong = examined(look("optimizer", advice="fused=True"), gains=[gain("data", 2.0)])
+    assert not wrong.right
+    assert wrong.advised is None
+    assert wrong.first_right_steps is None
+
+
+def test_a_negative_has_a_false_bound_where_a_change_is_asked_for() -> None:
+    nothing = [gain("data", 1.01)]
+    assert examined(look("input"), gains=nothing).false_bound
+    assert examined(look("checkpoint"), gains=nothing).false_bound, "there is none"
+    assert not examined(look("healthy", asks=False), gains=nothing).false_bound
+    assert not examined(look("compute", "saturated", asks=True), gains=nothing).false_bound
+    assert not examined(look("warming-up"), gains=nothing).false_bound
+
+
+def test_what_no_switch_measured_is_not_called_false() -> None:
+    measured = [Gain("bf16", ("compute",), 1.01, 1.0, 1.02)]
+    ADVICE["bf16"] = "bf16"
+    assert examined(look("compute", "precision"), gains=measured).false_bound
+    assert not examined(look("compute", "underfilled"), gains=measured).false_bound
+
+
+def test_a_crowded_machine_is_no_truth_about_the_run() -> None:
+    contended = look("contention", "cores")
+    assert examined(contended, gains=[gain("data", 2.0)], others_cores=1.2).label == "unclear"
+    assert examined(contended, gains=[gain("data", 2.0)], others_cores=0.1).label == "positive"
+
+
+def test_results_are_kept(tmp_path: Path) -> None:
+    result = examined(look("input"), gains=[gain("data", 2.0)])
+    keep_all(tmp_path / "results.json", [result])
+    assert kept_in(tmp_path / "results.json") == [result]
+    assert kept_in(tmp_path / "none.json") == []
+
+
+def test_a_choice_of_small_recordings_is_kept_and_none_for_the_report(tmp_path: Path) -> None:
+    run = examined(look("input"), gains=[gain("data", 2.0)])
+    runs = [
+        replace(run, name="2", recording_bytes=2 << 20),
+        replace(run, name="4", recording_bytes=1 << 19),
+        replace(run, name="6", recording_bytes=1 << 20),
+        replace(run, name="7", half="report", recording_bytes=1),
+        replace(run, name="8", label="unclear", recording_bytes=1),
+        replace(run, name="dlrm", half="report", recording_bytes=1 << 10),
+    ]
+    for each in runs:
+        (tmp_path / f"cpu-{each.name}.gpuwatch").write_text("signals")
+    kept = choose(runs, tmp_path, tmp_path / "kept")
+    assert [each.name for each in kept] == ["dlrm", "4", "6"]
+    assert kept_in(tmp_path / "kept" / "results.json") == kept
+    assert {path.stem for path in (tmp_path / "kept").glob("*.gpuwatch")} == {
+        *("cpu-dlrm", "cpu-4", "cpu-6")
+    }
+
+
+def test_the_forecast_is_held_against_what_the_advice_gives() -> None:
+    said = look("input", advice="num_workers=4", speedup=1.8)
+    result = examined(said, gains=[gain("data", 2.0)])
+    assert forecast_truth(result) == 2.0
+    shown = {bar.what: bar for bar in bars([result])}
+    assert shown["truth within the forecast's interval"].shows == "1 of 1 (100%)"
+    assert shown["forecast's error (median, 90th percentile)"].shows == "10%, 10% of 1"
+    assert shown["first advice gives 80 % of the best gain"].passes
+
+
+def test_bars_without_anything_measured_neither_pass_nor_fail() -> None:
+    assert all(bar.passes is None for bar in bars([]))
+
+
+def test_a_run_without_a_verdict_misses_a_bar() -> None:
+    waiting = examined(look("warming-up", confidence=0.0), gains=[gain("data", 2.0)])
+    shown = {bar.what: bar for bar in bars([waiting])}
+    assert shown["no verdict at the end, of all"].passes is False
+    assert shown["headlines below 0.5"].passes is not False
+    assert shown["steps to the first right verdict (median, most)"].shows == "never, for 1"
+
+
+def test_the_reliability_table_counts_what_was_right_at_each_confidence() -> None:
+    right = examined(look("input"), gains=[gain("data", 2.0)])
+    wrong = examined(look("optimizer"), gains=[gain("data", 2.0)])
+    unsure = examined(look("input", confidence=0.55), gains=[gain("data", 2.0)])
+    between = examined(look("input"), gains=[gain("data", 1.1)])
+    assert reliability([right, right, wrong, unsure, between]) == [
+        ("0.5 to 0.6", "1", "1 (100%)"),
+        ("0.9 to 1.0", "3", "2 (67%)"),
+    ]
+
+
+def test_of_a_run_for_the_report_only_sums_are_printed() -> None:
+    shown = replace(examined(look("input"), gains=[gain("data", 2.0)]), seconds=14.0)
+    kept = replace(shown, half="report", name="5")
+    assert "said input" in row_of(shown)
+    assert row_of(kept).endswith("examined in 14 s")
+    text = tables([shown, kept])
+    assert "### no GPU, run, development: 1 runs (1 positive" in text
+    assert "### no GPU, run, report: 1 runs (1 positive" in text
+    assert text.count("said input") == 1

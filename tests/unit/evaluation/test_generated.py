@@ -1,0 +1,113 @@
+"""Generated runs: what a seed stands for, and which changes to it are measured."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import get_args
+
+import msgspec
+import pytest
+
+from generated.draw import LEAST, MOST, RHYTHMS, draw
+from generated.spec import CauseName, Device, Spec, half_of
+from generated.switches import switches
+from gpuwatch.tui.verdict.findings import Kind
+
+DEVICES: tuple[Device, ...] = ("cpu", "cuda")
+SEEDS = range(400)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_seed_always_stands_for_the_same_run(device: Device) -> None:
+    assert [draw(seed, device) for seed in SEEDS] == [draw(seed, device) for seed in SEEDS]
+    assert len({draw(seed, device) for seed in SEEDS}) == len(SEEDS)
+
+
+def test_even_seeds_are_for_development_and_odd_ones_for_the_report() -> None:
+    assert {half_of(seed) for seed in range(0, 100, 2)} == {"development"}
+    assert {half_of(seed) for seed in range(1, 100, 2)} == {"report"}
+    assert draw(7, "cpu").half == "report"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_cause_of_a_device_and_every_value_of_an_axis_is_drawn(device: Device) -> None:
+    specs = [draw(seed, device) for seed in SEEDS]
+    causes = {cause.name for spec in specs for cause in spec.causes}
+    without_gpu = {"statistics", "norms", "classes", "pieces", "cells", "full_precision"}
+    without_gpu |= {"pageable", "tiny_copies", "empty_cache"}
+    assert causes == set(get_args(CauseName)) - (without_gpu if device == "cpu" else set())
+    for axis, least in (("family", 7), ("size", 3), ("feed", 3), ("sync", 4), ("optimizer", 4)):
+        assert len({getattr(spec, axis) for spec in specs}) == least, axis
+    counts = Counter(len(spec.causes) for spec in specs)
+    assert set(counts) == {0, 1, 2}
+    assert counts[0] >= len(specs) // 5, "negatives are needed too"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_axes_of_a_run_leave_room_for_its_causes(device: Device) -> None:
+    for seed in SEEDS:
+        spec = draw(seed, device)
+        assert all(LEAST <= cause.strength <= MOST for cause in spec.causes)
+        assert spec.evaluate_every <= RHYTHMS[spec.size][-1]
+        if spec.cause("transform") or spec.cause("burst") or spec.cause("restarts"):
+            assert spec.feed == "loader"
+        if spec.cause("restarts"):
+            assert spec.workers > 0
+        if spec.cause("draw"):
+            assert spec.feed == "function"
+        if spec.cause("evaluations"):
+            assert spec.evaluation != "none"
+        if spec.cause("cells"):
+            assert spec.family == "lstm"
+        if spec.cause("dense_table"):
+            assert spec.family == "recommender"
+        if spec.cause("per_parameter"):
+            assert spec.optimizer == "adamw"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_switch_changes_the_run_and_asks_for_a_verdict_that_there_is(device: Device) -> None:
+    for seed in SEEDS:
+        spec = draw(seed, device)
+        found = switches(spec)
+        assert len({switch.name for switch in found}) == len(found)
+        assert {cause.name for cause in spec.causes} <= {switch.name for switch in found}
+        for switch in found:
+            assert switch.changed != spec
+            assert switch.changed.seed == spec.seed
+            assert set(switch.kinds) <= set(get_args(Kind))
+
+
+def test_a_switch_removes_its_cause_and_leaves_the_others() -> None:
+    spec = next(draw(seed, "cpu") for seed in SEEDS if len(draw(seed, "cpu").causes) == 2)
+    for cause in spec.causes:
+        (switch,) = [each for each in switches(spec) if each.name == cause.name]
+        (other,) = [each for each in spec.causes if each != cause]
+        assert other in switch.changed.causes
+        gone = switch.changed.cause(cause.name) is None
+        assert gone or switch.changed.table == "sparse"
+
+
+def test_no_switch_waits_for_a_gpu_where_there_is_none() -> None:
+    names = {switch.name for seed in SEEDS for switch in switches(draw(seed, "cpu"))}
+    assert not names & {"sync", "graphs", "bf16", "copies", "compile"}
+
+
+def test_what_a_person_could_change_by_nature_is_measured_too() -> None:
+    spec = replace(draw(0, "cuda"), causes=(), feed="loader", precision="tf32", optimizer="adamw")
+    spec = replace(spec, varied=False, sync="item", sync_every=1, family="pointwise")
+    spec = replace(spec, compiled=False, checkpoint_every=10)
+    assert {switch.name for switch in switches(spec)} == {
+        *("ready", "graphs", "bf16", "copies", "fused", "compile", "sync", "checkpoint")
+    }
+
+
+def test_a_spec_survives_being_kept() -> None:
+    spec = draw(3, "cuda")
+    assert msgspec.convert(msgspec.to_builtins(spec), Spec) == spec
+
+
+def test_a_run_is_described_by_all_of_its_axes() -> None:
+    shown = draw(0, "cpu").describe()
+    assert "family " in shown
+    assert "causes " in shown
+    assert "draw 0." in shown
