@@ -1,13 +1,14 @@
 """Places in the code that samples name, and what kind of place each is."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
+from . import code_origin
 from .findings import Evidence
 from .format import percent
 from .thresholds import causes as limits
-from .window import FrameShare, RunFacts, Stacks
+from .window import FrameShare, RunFacts, StackPhase, Stacks
 
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
 READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
@@ -91,6 +92,26 @@ def is_users(place: FrameShare) -> bool:
     """Python that is no phase's: not PyTorch's modules, loader, backward or optimizers."""
     match = _FRAME.match(place.frame)
     return match is None or not match["file"].startswith(_PYTORCH)
+
+
+def own_frame(place: FrameShare) -> str | None:
+    """The innermost frame of the user's own; None where only a library's is known."""
+    if place.caller:
+        return place.caller
+    match = _FRAME.match(place.frame)
+    return place.frame if match is None or code_origin.is_users(match["file"]) else None
+
+
+def within(
+    places: Iterable[FrameShare], phases: Collection[StackPhase]
+) -> tuple[FrameShare, ...]:
+    """The places in these phases; those whose phase is not known too."""
+    return tuple(one for one in places if one.phase is None or one.phase in phases)
+
+
+BETWEEN: Final[frozenset[StackPhase]] = frozenset(("other", "synchronisation", "forward"))
+"""Phases of stacks whose time may be Python between the phases: a line of the user's own that calls
+torch counts as forward."""
 
 
 def share_where(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) -> float:

@@ -9,7 +9,7 @@ from math import sqrt
 from statistics import median
 from typing import Final
 
-from ...model.frames import is_users
+from ...verdict.code_origin import is_users
 from ...verdict.statistics import Share
 from . import table
 from .table import CodeRow, StackPhase
@@ -158,6 +158,12 @@ def classify(frames: tuple[str, ...], line: str) -> Classified:
     if phase == "other" and own:
         phase = _by_line(line)
     return Classified(phase, evaluates, serial and phase == "data")
+
+
+def phase_of(frames: tuple[str, ...], line: str) -> StackPhase:
+    """The phase of a stack; "evaluation" for all that an evaluation does."""
+    found = classify(frames, line)
+    return "evaluation" if found.evaluates else found.phase
 
 
 @lru_cache(maxsize=16384)

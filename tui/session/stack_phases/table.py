@@ -5,20 +5,10 @@ from 3.11 on Python names functions with what encloses them ("Module._call_impl"
 Files were looked up in torch 2.13, accelerate 1.15, lightning 2.6, transformers 5.23 and
 safetensors."""
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-StackPhase = Literal[
-    "data",
-    "forward",
-    "backward",
-    "optimizer",
-    "synchronisation",
-    "checkpoint",
-    "evaluation",
-    "compile",
-    "starting",
-    "other",
-]
+from ...verdict.window import StackPhase as StackPhase
+
 PHASES: Final[tuple[StackPhase, ...]] = (
     "data",
     "forward",

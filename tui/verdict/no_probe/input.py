@@ -7,8 +7,8 @@ from ..findings import Evidence, Finding
 from ..format import cores, percent
 from ..gpu_clock import counted_by, idle_of
 from ..loader import Feeding
-from ..rules.input import oversubscribed
-from ..rules.input_pattern import Explained, cheaper, gain, limited_by, named, storage
+from ..rules.input import cores_used, oversubscribed
+from ..rules.input_pattern import Explained, cheaper, folded, gain, limited_by, named, waiting
 from ..scoring import cause
 from ..statistics import Share
 from ..thresholds import causes as limits
@@ -77,19 +77,19 @@ def _explained(window: SampleWindow, share: float) -> Explained:
         return found
     fed = _fed(window, share)
     if fed is not None:
-        for explanation in (storage, oversubscribed):
+        for explanation in (waiting, oversubscribed):
             if (found := explanation(window, fed)) is not None:
                 return found
         if fed.busy is not None:
             return _by_workers(window, fed, fed.busy)
-    places = worker_places(window)
-    shown = named(places, "worker") or named(window.sampled.loading, "main-thread")
+    places = folded(worker_places(window))
+    shown = named(places, "worker") or named(folded(window.sampled.loading), "main-thread")
     return Explained(None, shown, (cheaper(places[0] if places else None),))
 
 
 def _serial(window: SampleWindow, share: float) -> Explained:
     text = "num_workers=0: the training process loads every batch itself"
-    places = window.sampled.loading
+    places = folded(window.sampled.loading)
     place = places[0] if places else None
     evidence = (Evidence(text, "py-spy", 0.0, "workers"), *named(places, "main-thread"))
     own = Feeding(0, STEP, share * STEP, None, share * STEP, share * STEP, STEP, window.cores)
@@ -130,7 +130,7 @@ def _fed(window: SampleWindow, share: float) -> Feeding | None:
 
 def _by_workers(window: SampleWindow, fed: Feeding, busy: float) -> Explained:
     """More workers, or none would help: as the cores allow."""
-    workers, use, places = fed.workers or 1, window.workers, worker_places(window)
+    workers, use, places = fed.workers or 1, window.workers, folded(worker_places(window))
     used = use.cpu_percent / 100 if use is not None and use.cpu_percent is not None else busy
     make = workers * busy * STEP
     costs = Feeding(
@@ -151,9 +151,11 @@ def _by_workers(window: SampleWindow, fed: Feeding, busy: float) -> Explained:
         text += f", of {cores(window.cores)}" if window.cores else ""
     evidence = (Evidence(text, "py-spy", busy), *named(places, "worker"))
     less = cheaper(places[0] if places else None)
-    if plan is None or plan.workers <= workers:
-        return Explained("cpu-bound", evidence, (less, "more workers will not help"))
-    if plan.batch_ns >= STEP * (1 - limits.WORTH_DOING):
-        return Explained("cpu-bound", evidence, (less, "more workers will hardly help"))
+    if plan is None or plan.workers <= workers or plan.batch_ns >= STEP * (1 - limits.WORTH_DOING):
+        full = (cores_used(window) or 0.0) >= limits.WORKER_CPU_BOUND
+        wont = "more workers will not help"
+        if full:
+            wont += ": the cores are full"
+        return Explained("cpu-bound" if full else None, evidence, (less, wont))
     more = f"num_workers {workers} → {plan.workers}, {gain(costs, plan.batch_ns)}"
     return Explained("workers", evidence, (more + limited_by(costs, plan.wanted), less))

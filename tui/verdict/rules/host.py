@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ....probe.wire.messages import Step
 from ..code_places import (
+    BETWEEN,
     by_user_function,
     is_users,
     main_places,
@@ -11,6 +12,7 @@ from ..code_places import (
     place_name,
     share_where,
     waits_for_gpu,
+    within,
 )
 from ..cpu_wait import asleep
 from ..findings import Evidence, Finding
@@ -24,7 +26,7 @@ from ..statistics import Share, share_of, without_rows
 from ..step_time import is_python, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, LONG_PAUSE_NS, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import StepWindow
+from ..window import FrameShare, StepWindow
 
 
 def now_and_then(window: StepWindow) -> Finding | None:
@@ -60,7 +62,7 @@ def now_and_then(window: StepWindow) -> Finding | None:
             "ms",
         )
     ]
-    mine = by_user_function(p for p in places if is_users(p) and not waits_for_gpu(p))
+    mine = by_user_function(_mine(places))
     evidence += [place_evidence(place, "main-thread") for place in mine[:1]]
     if window.gpu_present and window.activity is not None:
         text = f"the GPU is idle {percent(most)} of the time"
@@ -84,7 +86,7 @@ def asleep_within(window: StepWindow) -> Finding | None:
     slept, places = asleep(window), main_places(window)
     if slept is None or not places:
         return None
-    mine = [place for place in places if is_users(place) and not waits_for_gpu(place)]
+    mine = _mine(places)
     mean = min(slept, sum(place.share for place in mine))
     activity = window.activity
     if window.gpu_present:
@@ -114,6 +116,11 @@ def asleep_within(window: StepWindow) -> Finding | None:
         ),
         loader_floor(window),
     )
+
+
+def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
+    """What is the user's own and no other rule's: a batch that is made belongs to the loader."""
+    return [one for one in within(places, BETWEEN) if is_users(one) and not waits_for_gpu(one)]
 
 
 def host(window: StepWindow) -> Finding | None:
@@ -168,7 +175,7 @@ def _steady(window: StepWindow) -> Finding | None:
                 f"{ms(part_ns)} of {ms(step_ns)} per step {where}", "hook", part_ns / 1e6, "ms"
             )
         ]
-    mine = by_user_function(p for p in places if is_users(p) and not waits_for_gpu(p))
+    mine = by_user_function(_mine(places))
     evidence += [place_evidence(place, "main-thread") for place in mine[:1]]
     floor = loader_floor(window)
     if floor > 1 - share.mean:

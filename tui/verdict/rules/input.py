@@ -4,7 +4,14 @@ from dataclasses import replace
 from math import floor
 from typing import Final
 
-from ..code_places import fetches_tensors, main_places, place_evidence, share_where, worker_places
+from ..code_places import (
+    fetches_tensors,
+    main_places,
+    place_evidence,
+    share_where,
+    within,
+    worker_places,
+)
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import cores, ms, percent
@@ -17,17 +24,18 @@ from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import FrameShare, RunFacts, StepWindow
+from ..window import FrameShare, RunFacts, StackPhase, StepWindow
 from .input_pattern import (
     Explained,
     Explanation,
     burst,
     cheaper,
     epoch_start,
+    folded,
     gain,
     limited_by,
     named,
-    storage,
+    waiting,
 )
 
 
@@ -41,14 +49,14 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     workers, have = feeding.workers, feeding.cores
     if not workers or not have or workers <= limits.OVERSUBSCRIBED * have:
         return None
-    shown = _queue(window, feeding) if _delay(window) is not None else _full(window, workers, have)
+    shown = _full(window, feeding)
     if shown is None:
         return None
     evidence = [
         Evidence(f"{workers} workers on {cores(have)}", "proc", workers / have, "workers per core"),
         shown,
     ]
-    places = worker_places(window)
+    places = folded(worker_places(window))
     evidence += named(places, "worker")
     advice = (
         f"num_workers {workers} → {max(1, floor(have))}: more than one per core only adds "
@@ -58,32 +66,32 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     return Explained("oversubscribed", tuple(evidence), advice, foretold=False)
 
 
-def _delay(window: RunFacts) -> float | None:
-    return None if window.workers is None else window.workers.run_delay
-
-
-def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:
-    """A worker is ready and has no core."""
-    delay = _delay(window) or 0.0
-    if delay < limits.QUEUES * (feeding.busy or 1.0):
-        return None
-    return Evidence(f"workers wait for a core {percent(delay)} of the time", "proc", delay)
-
-
-def _full(window: RunFacts, workers: int, have: float) -> Evidence | None:
-    """The cores have no time left."""
-    used = window.machine_cpu_percent
-    if used is None and window.workers is not None and window.workers.cpu_percent is not None:
-        used = (workers * window.workers.cpu_percent + (window.main_cpu_percent or 0.0)) / have
+def _full(window: RunFacts, feeding: Feeding) -> Evidence | None:
+    """The cores are measured to have no time left: workers are ready and have none, or where the
+    kernel does not report that, all cores are busy."""
+    delay = None if window.workers is None else window.workers.run_delay
+    if delay is not None:
+        if delay < limits.QUEUES * (feeding.busy or 1.0):
+            return None
+        return Evidence(f"workers wait for a core {percent(delay)} of the time", "proc", delay)
+    used = cores_used(window)
     if used is None or used < limits.WORKER_CPU_BOUND:
         return None
     return Evidence(f"the cores are {used:.0f}% busy", "proc", used, "%")
 
 
+def cores_used(window: RunFacts) -> float | None:
+    """Percent of the cores that the run may use: the machine's figure, or what its own processes
+    use of them, the larger, for in a container the machine has more; None where neither is
+    known."""
+    use, known = window.workers, [window.machine_cpu_percent]
+    if use is not None and use.cpu_percent is not None and window.cores:
+        own = use.count * use.cpu_percent + (window.main_cpu_percent or 0.0)
+        known.append(own / window.cores)
+    return max((one for one in known if one is not None), default=None)
+
+
 # num_workers=0: the training process loads every batch itself, between two steps.
-
-_ELSEWHERE = frozenset({"conv.py", "linear.py", "graph.py", "_tensor.py", "optimizer.py"})
-
 
 def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     """The batch costs the training thread what it would cost a worker: that is the forecast."""
@@ -91,10 +99,9 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
         return None
     text = "num_workers=0: the training process loads every batch itself"
     evidence = [Evidence(text, "hook", 0.0, "workers")]
-    place = loading_place(main_places(window))
-    if place is not None:
-        evidence += named((place,), "main-thread")
-    advice = [cheaper(place)]
+    places = loading_places(window)
+    evidence += named(places, "main-thread")
+    advice = [cheaper(places[0] if places else None)]
     plan = feeding.plan()
     if plan is not None and feeding.cores != 1:
         costs = f"a batch takes {ms(feeding.wait_ns)}, the rest of the step {ms(feeding.other_ns)}"
@@ -105,19 +112,24 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     return Explained("serial", tuple(evidence), tuple(advice))
 
 
-def loading_place(places: tuple[FrameShare, ...]) -> FrameShare | None:
-    """The first place that is neither the net nor the optimizer."""
-    from_loader = [p for p in places if not any(f"{name}:" in p.frame for name in _ELSEWHERE)]
-    return from_loader[0] if from_loader else None
+LOADING: Final[frozenset[StackPhase]] = frozenset(("data",))
+
+
+def loading_places(window: RunFacts) -> tuple[FrameShare, ...]:
+    """Where the training thread makes a batch: of what the loader calls there, never of the net or
+    the optimizer, the user's own lines."""
+    return folded(within(main_places(window), LOADING))
 
 
 def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
-    """`workers` where other numbers would give 10 % or more, by the model of `Feeding`; else
-    `cpu-bound`: more workers will not help."""
-    workers, plan = feeding.workers, feeding.plan()
+    """`workers` where other numbers would give 10 % or more, by the model of `Feeding`; `cpu-bound`
+    where they would not, and the cores are full."""
+    workers = feeding.workers
+    full = _full(window, feeding)
+    plan = feeding.plan(1 if full else limits.WORKERS_PER_FREE_CORE)
     if not workers or plan is None or feeding.make_ns is None:
         return None
-    places = worker_places(window)
+    places = folded(worker_places(window))
     evidence = [_cost(window, feeding), *named(places, "worker")]
     use = window.workers
     if use is not None and use.cpu_percent is not None:
@@ -127,14 +139,18 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
             text += f", of {cores(feeding.cores)}"
         evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
     less = cheaper(places[0] if places else None)
+    more = f"num_workers {workers} → {plan.workers}, {gain(feeding, plan.batch_ns)}"
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING):
         costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
-        more = f"num_workers {workers} → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs})"
-        return Explained("workers", tuple(evidence), (more, less))
-    limit = f"the {cores(feeding.cores)} are" if feeding.cores else "the cores are"
-    wont = f"more workers will not help: {limit} taken by {workers} workers and the training"
-    return Explained("cpu-bound", tuple(evidence), (less, wont + limited_by(feeding, plan.wanted)))
+        return Explained("workers", tuple(evidence), (f"{more} ({costs})", less))
+    if full is not None:
+        wont = f"more workers will not help: {full.text}{limited_by(feeding, plan.wanted)}"
+        return Explained("cpu-bound", tuple(evidence), (less, wont))
+    if plan.workers > workers:
+        return Explained(None, tuple(evidence), (less, more))
+    wont = "more workers will not help: on average they keep up, and single batches are late"
+    return Explained(None, tuple(evidence), (less, wont))
 
 
 def _cost(window: StepWindow, feeding: Feeding) -> Evidence:
@@ -153,7 +169,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     epoch_start,
     serial,
     burst,
-    storage,
+    waiting,
     oversubscribed,
     too_few_workers,
 )
@@ -229,5 +245,5 @@ def explained(window: StepWindow, fed: Feeding) -> Explained:
     for explanation in EXPLANATIONS:
         if (found := explanation(window, fed)) is not None:
             return found
-    places = main_places(window)
+    places = loading_places(window)
     return Explained(None, named(places, "main-thread"), (cheaper(places[0] if places else None),))

@@ -4,12 +4,14 @@ from typing import Final
 
 from ....probe.wire.messages import GpuStep
 from ..code_places import (
+    BETWEEN,
     by_user_function,
     empties_cache,
     is_users,
     main_places,
     share_where,
     waits_for_gpu,
+    within,
 )
 from ..cpu_wait import asleep, core_wait_evidence, remedies, starved
 from ..findings import Evidence, Finding
@@ -108,7 +110,7 @@ def launch(window: StepWindow) -> Finding | None:
         advice.insert(0, f"most launches are the optimizer's: {together}")
     if window.settings is not None and window.settings.anomaly:
         advice.insert(0, DETECTS_ANOMALIES)
-    mine = by_user_function(place for place in main_places(window) if is_users(place))
+    mine = by_user_function(filter(is_users, within(main_places(window), BETWEEN)))
     if mine and mine[0].share >= LOOP_SHARE:
         advice.append(
             f"{percent(mine[0].share)} of launches come from {mine[0].frame}: turn a loop over "

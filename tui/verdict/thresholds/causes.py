@@ -123,6 +123,8 @@ OVERSUBSCRIBED: Final = 1.5
 QUEUES: Final = 0.25
 """Part of its busy time in which a worker waits for a core, from which they are too many: 1.5 of
 them on one core wait for a third of it."""
+WORKERS_PER_FREE_CORE: Final = 2
+"""While cores have time left, a worker that uses part of one may share it: then at most so many."""
 STORAGE_WORKERS_PER_CORE: Final = 4
 """Workers that only wait may outnumber the cores, 2 to 4 times."""
 MOST_WORKERS: Final = 64

@@ -9,7 +9,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.scoring import missing_of
-from gpuwatch.tui.verdict.window import StepWindow, WorkerUse
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow, WorkerUse
 from gpuwatch.tui.wording.words import gain_of
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import (
@@ -118,24 +118,27 @@ def test_workers_that_wait_for_something_else_are_said_to_wait() -> None:
     finding = found(
         waiting(2, 86, workers=worker_use(2, 8), stacks=stacks(workers=[lock], idle=0.0))
     )
-    assert finding.sub == "storage"
+    assert finding.sub == "waits"
     assert "acquire (locks.py:12)" in finding.advice[0]
+    assert "not for a disk" in " ".join(evidence.text for evidence in finding.evidence)
 
 
 @pytest.mark.parametrize(
-    ("line", "sub"),
+    "line",
     [
-        ("reply = self.socket.recv(256)", "storage"),
-        ("time.sleep(0.02)", "storage"),
-        ("row = self.database.execute(query).fetchone()", "storage"),
+        "reply = self.socket.recv(256)",
+        "time.sleep(0.02)",
+        "row = self.database.execute(query).fetchone()",
     ],
 )
-def test_a_call_into_c_is_known_by_its_line(line: str, sub: str) -> None:
+def test_a_call_into_c_is_known_by_its_line(line: str) -> None:
+    """It waits for something that is not on this machine's disk, of which nothing is read."""
     at = (0.95, "__getitem__ (dataset.py:9)", None, line)
     use = worker_use(2, 1)
     finding = found(waiting(2, 98, workers=use, stacks=stacks(workers=[at], idle=0.0)))
-    assert finding.sub == sub
-    assert "local disk" in finding.advice[0]
+    assert finding.sub == "waits"
+    assert "__getitem__ (dataset.py:9)" in finding.advice[0]
+    assert not any("MiB per second" in evidence.text for evidence in finding.evidence)
 
 
 def test_workers_that_queue_for_a_core_do_not_wait_for_a_disk() -> None:
@@ -190,7 +193,7 @@ def test_at_best_is_bounded_by_what_the_gpu_works() -> None:
 def test_many_workers_that_sleep_are_not_too_many() -> None:
     """They wait for a disk or a server: more of them may even help."""
     finding = found(queueing(12, 0.02, machine=95.0))
-    assert finding.sub == "storage"
+    assert finding.sub == "waits"
 
 
 def test_a_worker_that_waits_for_a_core_does_not_wait_for_a_disk() -> None:
@@ -223,6 +226,33 @@ def test_workers_restarting_each_epoch_are_not_too_few() -> None:
     assert finding.sub == "epoch-start"
     assert "persistent_workers=True" in finding.advice[0]
     assert "num_workers" not in " ".join(finding.advice)
+
+
+def test_cores_are_blamed_only_where_they_are_full() -> None:
+    """Two workers of 16 cores at half of theirs: nothing is taken."""
+    places = stacks(workers=[DECODE], idle=0.0)
+    free = waiting(2, 40, cores=16.0, workers=worker_use(2, 60), stacks=places)
+    assert found(free).sub == "workers"
+    slow = waiting(2, 40, workers=worker_use(2, 56), main_cpu_percent=10.0, stacks=places)
+    assert "cores are" not in " ".join(found(slow).advice)
+    full = found(waiting(2, 40, workers=worker_use(2, 92), main_cpu_percent=16.0, stacks=places))
+    assert full.sub == "cpu-bound"
+    assert "the cores are 100% busy" in " ".join(full.advice)
+
+
+def test_serial_loading_is_shown_by_the_loaders_own_places() -> None:
+    """What the net and the evaluation do is no part of a batch; a library's line is the user's."""
+    places = (
+        FrameShare(0.4, "batch_norm (torch/nn/functional.py:2813)", "forward (net.py:9)", "", "forward"),
+        FrameShare(0.2, "walk_stack (traceback.py:389)", "D.__getitem__ (data.py:12)", "", "data"),
+        FrameShare(0.1, "extract (traceback.py:447)", "D.__getitem__ (data.py:12)", "", "data"),
+    )
+    seen = waiting(0, 40, stacks=Stacks(200, places, 0, (), None))
+    finding = found(seen)
+    assert finding.sub == "serial"
+    told = [evidence.text for evidence in finding.evidence]
+    assert "30% of main-thread samples are in D.__getitem__ (data.py:12)" in told
+    assert finding.advice[-1].endswith("store the result (D.__getitem__ (data.py:12))")
 
 
 def test_a_gpu_makes_the_wait_an_upper_bound() -> None:
