@@ -11,7 +11,8 @@ from typing import Any, Final
 from ...probe.wire.messages import GpuMemory
 from ..model.observations import Activity, GpuUse, OtherProcess
 from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot, Status, StepStats
-from ..verdict.findings import Evidence, Finding, MissingSignal, Note, Verdict
+from ..verdict.findings import Evidence, Finding, Forecast, MissingSignal, Note, Verdict
+from ..verdict.forecast.interval import forecast_of
 from ..verdict.history import Held, PastVerdict
 from ..verdict.window import OpenStep, Sampled
 
@@ -278,8 +279,7 @@ def _verdict(verdict: Verdict, missing: tuple[MissingSignal, ...]) -> Record:
         "share": _number(finding.share),
         "share_low": _number(finding.share_low),
         "share_high": _number(finding.share_high),
-        "speedup": _number(finding.speedup),
-        "speedup_is": finding.speedup_is,
+        **_forecast(forecast_of(finding)),
         "headline": finding.headline,
         "evidence": [_evidence(evidence) for evidence in finding.evidence],
         "advice": list(finding.advice),
@@ -341,9 +341,20 @@ def _contributor(finding: Finding) -> Record:
         "sub": finding.sub,
         "severity": finding.severity,
         "share": _number(finding.share),
-        "speedup": _number(finding.speedup),
-        "speedup_is": finding.speedup_is,
+        **_forecast(forecast_of(finding)),
         "headline": finding.headline,
+    }
+
+
+def _forecast(forecast: Forecast | None) -> Record:
+    """What the first action gives, with the interval that holds it nine times in ten."""
+    if forecast is None:
+        return dict.fromkeys(("speedup", "speedup_low", "speedup_high", "speedup_is"))
+    return {
+        "speedup": _number(forecast.speedup),
+        "speedup_low": _number(forecast.low),
+        "speedup_high": _number(forecast.high),
+        "speedup_is": forecast.kind,
     }
 
 

@@ -15,6 +15,7 @@ READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
 SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
 COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
+PRODUCT_CALL: Final = re.compile("|".join(limits.PRODUCT_LINES))
 SHAPE_CALL: Final = re.compile("|".join(limits.SHAPE_LINES))
 EMPTYING_CALL: Final = re.compile("|".join(limits.EMPTYING_LINES))
 _PYTORCH: Final = "torch/"
@@ -83,6 +84,13 @@ def attends(place: FrameShare) -> bool:
     return bool(ATTENTION_CALL.search(place.line))
 
 
+def multiplies(place: FrameShare) -> bool:
+    """Matrix products are issued there: by PyTorch's function or module, or in the line."""
+    if function_of(place.frame) in limits.PRODUCT_FRAMES:
+        return True
+    return file_of(place.frame) in limits.PRODUCT_FILES or bool(PRODUCT_CALL.search(place.line))
+
+
 def asks_for_shape(place: FrameShare) -> bool:
     """The host needs a shape there that the GPU must compute first."""
     return calls(place, SHAPE_CALL)
@@ -102,9 +110,7 @@ def own_frame(place: FrameShare) -> str | None:
     return place.frame if match is None or code_origin.is_users(match["file"]) else None
 
 
-def within(
-    places: Iterable[FrameShare], phases: Collection[StackPhase]
-) -> tuple[FrameShare, ...]:
+def within(places: Iterable[FrameShare], phases: Collection[StackPhase]) -> tuple[FrameShare, ...]:
     """The places in these phases; those whose phase is not known too."""
     return tuple(one for one in places if one.phase is None or one.phase in phases)
 

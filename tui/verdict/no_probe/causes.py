@@ -6,7 +6,7 @@ from ..code_places import by_user_function, is_users, place_evidence, place_name
 from ..findings import Evidence, Finding, Kind, Signal, find_missing
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of
-from ..rules.compute import KINDS_OF_WORK, work_of
+from ..rules.compute import KINDS_OF_WORK, products_seen, work_of
 from ..rules.optimizer import for_this_optimizer
 from ..rules.stalled import notebook_idle, stuck_worker, stuck_worker_advice, workers_evidence
 from ..scoring import cause, state
@@ -64,7 +64,7 @@ def no_cause(window: SampleWindow) -> Finding:
         headline = f"GPU idle {about(idle)} of the time while the host launches work"
         advice = ("with the probe, GPU timing separates launches from other waits",)
         return state("incomplete", "clock", "info", headline, (busy, *seen), advice)
-    work = work_of(activity)
+    work = work_of(activity, None, products_seen(window))
     found = next((one for kind in KINDS_OF_WORK if work and (one := kind(work))), None)
     if found is not None:
         return found

@@ -1,5 +1,6 @@
 """Input rules on stack samples, how samples are worded, and what the GPU hides of host time."""
 
+from dataclasses import replace
 from typing import Final
 
 from ..code_places import worker_places
@@ -8,7 +9,16 @@ from ..format import cores, percent
 from ..gpu_clock import counted_by, idle_of
 from ..loader import Feeding
 from ..rules.input import cores_used, oversubscribed
-from ..rules.input_pattern import Explained, cheaper, folded, gain, limited_by, named, waiting
+from ..rules.input_pattern import (
+    Explained,
+    best_of,
+    cheaper,
+    folded,
+    gain,
+    limited_by,
+    named,
+    waiting,
+)
 from ..scoring import cause
 from ..statistics import Share
 from ..thresholds import causes as limits
@@ -65,7 +75,8 @@ def input_bound(window: SampleWindow) -> Finding | None:
     why = _explained(window, share.mean)
     evidence = (counted(sampled, waits, "wait for data"), *idles(window), *why.evidence)
     headline = f"waiting for data takes {about(share.mean)} of the time"
-    return cause("input", why.sub, share, headline, evidence, why.advice)
+    found = cause("input", why.sub, share, headline, evidence, why.advice)
+    return replace(found, forecast=why.forecast)
 
 
 def _explained(window: SampleWindow, share: float) -> Explained:
@@ -93,12 +104,13 @@ def _serial(window: SampleWindow, share: float) -> Explained:
     place = places[0] if places else None
     evidence = (Evidence(text, "py-spy", 0.0, "workers"), *named(places, "main-thread"))
     own = Feeding(0, STEP, share * STEP, None, share * STEP, share * STEP, STEP, window.cores)
-    plan = own.plan()
+    plan, forecast = own.plan(), None
     advice = [cheaper(place)]
     if plan is not None and window.cores != 1:
         more = f"num_workers 0 → {plan.workers}, {gain(own, plan.batch_ns)}"
         advice.insert(0, more + limited_by(own, plan.wanted))
-    return Explained("serial", evidence, tuple(advice))
+        forecast = best_of(own, plan.batch_ns)
+    return Explained("serial", evidence, tuple(advice), forecast=forecast)
 
 
 def _epoch_start(use: WorkerUse | None) -> Explained | None:
@@ -158,4 +170,5 @@ def _by_workers(window: SampleWindow, fed: Feeding, busy: float) -> Explained:
             wont += ": the cores are full"
         return Explained("cpu-bound" if full else None, evidence, (less, wont))
     more = f"num_workers {workers} → {plan.workers}, {gain(costs, plan.batch_ns)}"
-    return Explained("workers", evidence, (more + limited_by(costs, plan.wanted), less))
+    more += limited_by(costs, plan.wanted)
+    return Explained("workers", evidence, (more, less), forecast=best_of(costs, plan.batch_ns))

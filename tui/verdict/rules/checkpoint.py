@@ -2,6 +2,7 @@
 
 from ..findings import Finding
 from ..forecast.gain import gain_of_pauses
+from ..forecast.interval import seldom
 from ..format import percent
 from ..pauses import checkpoints, pause_evidence
 from ..scoring import cause
@@ -24,4 +25,5 @@ def checkpoint(window: StepWindow) -> Finding | None:
     )
     headline = f"checkpoints take {percent(found.share.mean)} of the time"
     gain = gain_of_pauses("checkpoint", window, found)
-    return cause("checkpoint", None, found.share, headline, evidence, advice, gain=gain)
+    finding = cause("checkpoint", None, found.share, headline, evidence, advice, gain=gain)
+    return seldom(finding)

@@ -2,6 +2,7 @@
 
 from ..findings import Finding
 from ..forecast.gain import gain_of_pauses
+from ..forecast.interval import seldom
 from ..format import percent
 from ..pauses import evaluations, pause_evidence
 from ..scoring import cause
@@ -23,4 +24,5 @@ def evaluation(window: StepWindow) -> Finding | None:
     )
     headline = f"evaluation takes {percent(found.share.mean)} of the time"
     gain = gain_of_pauses("evaluation", window, found)
-    return cause("evaluation", None, found.share, headline, evidence, advice, gain=gain)
+    finding = cause("evaluation", None, found.share, headline, evidence, advice, gain=gain)
+    return seldom(finding)

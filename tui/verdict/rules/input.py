@@ -28,6 +28,7 @@ from ..window import FrameShare, RunFacts, StackPhase, StepWindow
 from .input_pattern import (
     Explained,
     Explanation,
+    best_of,
     burst,
     cheaper,
     epoch_start,
@@ -93,6 +94,7 @@ def cores_used(window: RunFacts) -> float | None:
 
 # num_workers=0: the training process loads every batch itself, between two steps.
 
+
 def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     """The batch costs the training thread what it would cost a worker: that is the forecast."""
     if feeding.workers != 0:
@@ -102,14 +104,15 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     places = loading_places(window)
     evidence += named(places, "main-thread")
     advice = [cheaper(places[0] if places else None)]
-    plan = feeding.plan()
+    plan, forecast = feeding.plan(), None
     if plan is not None and feeding.cores != 1:
+        forecast = best_of(feeding, plan.batch_ns)
         costs = f"a batch takes {ms(feeding.wait_ns)}, the rest of the step {ms(feeding.other_ns)}"
         limited = limited_by(feeding, plan.wanted)
         advice.insert(
             0, f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
         )
-    return Explained("serial", tuple(evidence), tuple(advice))
+    return Explained("serial", tuple(evidence), tuple(advice), forecast=forecast)
 
 
 LOADING: Final[frozenset[StackPhase]] = frozenset(("data",))
@@ -143,7 +146,8 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING):
         costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
-        return Explained("workers", tuple(evidence), (f"{more} ({costs})", less))
+        best = best_of(feeding, plan.batch_ns)
+        return Explained("workers", tuple(evidence), (f"{more} ({costs})", less), forecast=best)
     if full is not None:
         wont = f"more workers will not help: {full.text}{limited_by(feeding, plan.wanted)}"
         return Explained("cpu-bound", tuple(evidence), (less, wont))
@@ -215,7 +219,9 @@ def input_bound(window: StepWindow) -> Finding | None:
     if gain is not None and fetched:
         gain = replace(gain, speedup_is="bound")
     finding = cause("input", why.sub, share, headline, evidence, why.advice, gain=gain)
-    return finding if why.foretold else replace(finding, speedup=None, speedup_is=None)
+    if not why.foretold:
+        return replace(finding, speedup=None, speedup_is=None)
+    return replace(finding, forecast=why.forecast)
 
 
 def _waited(

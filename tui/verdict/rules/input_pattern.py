@@ -15,9 +15,10 @@ from ..code_places import (
     share_where,
     worker_places,
 )
-from ..findings import Evidence
+from ..findings import Evidence, Forecast
+from ..forecast.interval import at_most
 from ..format import cores, ms, percent, size, times
-from ..loader import Feeding
+from ..loader import Feeding, WorkerPlan
 from ..pauses import startup_parts
 from ..scoring import speedup_of
 from ..thresholds import causes as limits
@@ -33,6 +34,8 @@ class Explained:
     advice: tuple[str, ...]
     foretold: bool = True
     """Its first action can take all of the wait away; else its gain is unknown."""
+    forecast: Forecast | None = None
+    """What the first action gives, where that is not all of the wait."""
 
 
 Explanation = Callable[[StepWindow, Feeding], Explained | None]
@@ -82,8 +85,13 @@ def folded(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:
 
 def gain(feeding: Feeding, batch_ns: float) -> str:
     """ "at best 1.5x": what a batch time would give for the training alone."""
+    return f"at best {times(best_of(feeding, batch_ns).speedup)}"
+
+
+def best_of(feeding: Feeding, batch_ns: float) -> Forecast:
+    """The same as a forecast."""
     share = 1 - batch_ns / feeding.batch_ns if feeding.batch_ns else 0.0
-    return f"at best {times(speedup_of(max(0.0, share)))}"
+    return at_most(speedup_of(max(0.0, share)))
 
 
 def limited_by(feeding: Feeding, wanted: int) -> str:
@@ -222,11 +230,19 @@ def waiting(window: RunFacts, feeding: Feeding) -> Explained | None:
         text += ": they wait, and not for a disk of this machine"
     shown = tuple(filter(reads, places)) or places
     advice = [_fetch_less(on_disk, shown)]
+    forecast = None
     if (more := _more_that_wait(feeding)) is not None:
-        hides, text_of_it = more
-        advice.insert(0 if hides else 1, text_of_it)
+        # By the host's clock: what the GPU idles beside the wait is no work that hides a batch.
+        rest_ns = feeding.batch_ns - feeding.wait_ns
+        first = rest_ns >= limits.MOST_OF_THE_GAIN * more.batch_ns
+        forecast = best_of(feeding, more.batch_ns) if first else None
+        have = f" of {cores(feeding.cores)}" if feeding.cores else ""
+        many = f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: a "
+        many += f"batch waits {ms(feeding.make_ns or 0.0)} and uses little{have}"
+        advice.insert(0 if first else 1, many)
     evidence = (Evidence(text, "proc", use.cpu_percent, "%"), *named(shown, "worker"))
-    return Explained("storage" if on_disk else "waits", evidence, tuple(advice))
+    sub = "storage" if on_disk else "waits"
+    return Explained(sub, evidence, tuple(advice), forecast=forecast)
 
 
 def _on_disk(use: WorkerUse, busy: float) -> bool:
@@ -247,18 +263,10 @@ def _fetch_less(on_disk: bool, shown: tuple[FrameShare, ...]) -> str:
     )
 
 
-def _more_that_wait(feeding: Feeding) -> tuple[bool, str] | None:
-    """Workers that only wait need no core: how many give what, and whether that is most of what no
-    wait would give."""
+def _more_that_wait(feeding: Feeding) -> WorkerPlan | None:
+    """Workers that only wait need no core: more of them, where that helps."""
     more = feeding.plan(limits.STORAGE_WORKERS_PER_CORE)
-    if more is None or feeding.make_ns is None or more.workers <= (feeding.workers or 0):
-        return None
-    have = f" of {cores(feeding.cores)}" if feeding.cores else ""
-    # By the host's clock: what the GPU idles beside the wait is no work that hides a batch.
-    rest_ns = feeding.batch_ns - feeding.wait_ns
-    text = f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: a "
-    text += f"batch waits {ms(feeding.make_ns)} and uses little{have}"
-    return rest_ns >= limits.MOST_OF_THE_GAIN * more.batch_ns, text
+    return None if more is None or more.workers <= (feeding.workers or 0) else more
 
 
 def _queue_for_a_core(window: RunFacts, use: WorkerUse, busy: float, reading: float) -> bool:

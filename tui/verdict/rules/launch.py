@@ -1,5 +1,6 @@
 """The GPU waits for the host to launch its kernels."""
 
+from dataclasses import replace
 from typing import Final
 
 from ....probe.wire.messages import GpuStep
@@ -16,6 +17,7 @@ from ..code_places import (
 from ..cpu_wait import asleep, core_wait_evidence, remedies, starved
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
+from ..forecast.interval import at_least
 from ..format import ms, percent
 from ..gpu_clock import copies, counted_by, on_device, unmeasured
 from ..loader import loader_floor
@@ -110,13 +112,15 @@ def launch(window: StepWindow) -> Finding | None:
         advice.insert(0, f"most launches are the optimizer's: {together}")
     if window.settings is not None and window.settings.anomaly:
         advice.insert(0, DETECTS_ANOMALIES)
+    loops = False
     mine = by_user_function(filter(is_users, within(main_places(window), BETWEEN)))
     if mine and mine[0].share >= LOOP_SHARE:
+        loops = True
         advice.append(
             f"{percent(mine[0].share)} of launches come from {mine[0].frame}: turn a loop over "
             "samples or time steps there into one tensor expression"
         )
-    return cause(
+    found = cause(
         "launch",
         None,
         share,
@@ -126,6 +130,9 @@ def launch(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_without("launch", window),
     )
+    if found.speedup is None or not (loops or advice[0] == DETECTS_ANOMALIES):
+        return found
+    return replace(found, forecast=at_least(max(1.0, limits.LOOP_GIVES * found.speedup)))
 
 
 def _busy(busy: float, sm: float | None) -> str:

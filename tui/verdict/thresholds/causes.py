@@ -45,6 +45,19 @@ COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefe
 ATTENTION_LINES: Final = (r"\bsoftmax\(",)
 """Text of a line that computes attention step by step. A classifier's last layer has it
 too, once: it counts only where samples meet it."""
+PRODUCT_FRAMES: Final = frozenset(
+    {
+        *("linear", "matmul", "bmm", "addmm", "baddbmm", "einsum", "_conv_forward", "bilinear"),
+        *("multi_head_attention_forward", "scaled_dot_product_attention", "chain_matmul"),
+    }
+)
+PRODUCT_FILES: Final = frozenset({"linear.py", "conv.py", "rnn.py", "transformer.py"})
+PRODUCT_LINES: Final = (
+    r"\b(matmul|mm|bmm|addmm|baddbmm|einsum|linear|conv[123]d|scaled_dot_product_attention)\(",
+    r"[\w\])] @ [\w(]",
+)
+"""Functions, PyTorch's files of modules, and text of lines that issue matrix products: a
+convolution is one too."""
 SHAPE_LINES: Final = (r"\b(nonzero|masked_select|unique|argwhere)\(", r"\[[^\]]*\bmask\b[^\]]*\]")
 """Text of a line whose result has a shape that only the GPU knows: the host must wait for it."""
 EMPTYING_LINES: Final = (r"\bempty_cache\(", r"\bipc_collect\(")
@@ -89,6 +102,11 @@ HOST_ALIKE: Final = 0.8
 """Two views of the host's time this close to each other are views of the same."""
 ASLEEP_AWAKE: Final = 0.5
 """A thread that sleeps for half of the GPU's wait for launches is not what launches too slowly."""
+
+LOOP_GIVES: Final = 0.9
+"""Part of what the same kernels without gaps give that another algorithm gives at the least: one
+kernel for a loop of cells 0.94 and 1.8 of it, a vectorised loop over samples 5.4, no anomaly
+detection 1.6 (H200)."""
 
 # Nothing wrong.
 
