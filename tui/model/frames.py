@@ -106,19 +106,25 @@ def _samples(stacks: list[StackCount]) -> int:
 
 @lru_cache(maxsize=MOST_STACKS)
 def _place(frames: tuple[str, ...]) -> tuple[str, str | None, bool]:
-    """What is named of a stack, who called it, and whether the stack's line is the caller's or its
-    own. Below a loader's frame the loop that fetches has called nothing."""
+    """What is named of a stack, who called it, and whether the stack's line belongs to one of the
+    two: what makes a batch was not called by the loop that fetches it."""
     named = worth_naming(frames)
-    inside = below_loader(frames)
-    caller = caller_of(inside, named)
-    return named, caller, caller is not None or is_users(_file(named)) or inside is frames
+    made_at = _below_loader(frames)
+    if made_at is None:
+        return named, caller_of(frames, named), True
+    caller = caller_of(frames[made_at:], named)
+    return named, caller, caller is not None or is_users(_file(named))
 
 
-def below_loader(frames: tuple[str, ...]) -> tuple[str, ...]:
-    """From the outermost frame of a loader on; all of them where there is none."""
-    first = (i for i, frame in enumerate(frames) if _file(frame).startswith(LOADERS))
-    at = next(first, 0)
-    return frames[at:] if at else frames
+def _below_loader(frames: tuple[str, ...]) -> int | None:
+    """Index of the outermost frame that makes a batch; None where no loader calls anything but its
+    own queues."""
+    files = [_file(frame) for frame in frames]
+    first = next((i for i, file in enumerate(files) if file.startswith(LOADERS)), None)
+    if first is None:
+        return None
+    made = (i for i in range(first, len(files)) if not files[i].startswith((*LOADERS, *MACHINERY)))
+    return next(made, None)
 
 
 def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:

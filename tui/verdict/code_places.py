@@ -15,6 +15,7 @@ READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
 SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
 COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
+EMBEDDING_CALL: Final = re.compile(r"\bembed(ding)?(_bag|s)?\(")
 PRODUCT_CALL: Final = re.compile("|".join(limits.PRODUCT_LINES))
 SHAPE_CALL: Final = re.compile("|".join(limits.SHAPE_LINES))
 EMPTYING_CALL: Final = re.compile("|".join(limits.EMPTYING_LINES))
@@ -89,6 +90,18 @@ def multiplies(place: FrameShare) -> bool:
     if function_of(place.frame) in limits.PRODUCT_FRAMES:
         return True
     return file_of(place.frame) in limits.PRODUCT_FILES or bool(PRODUCT_CALL.search(place.line))
+
+
+def embeds(place: FrameShare) -> bool:
+    """Rows of an embedding are looked up there."""
+    return function_of(place.frame) in ("embedding", "embedding_bag") or (
+        file_of(place.frame) == "sparse.py" or bool(EMBEDDING_CALL.search(place.line))
+    )
+
+
+def clips(place: FrameShare) -> bool:
+    """Gradients are clipped there, which is part of the update."""
+    return file_of(place.frame) == "clip_grad.py" or "clip_grad_" in place.line
 
 
 def asks_for_shape(place: FrameShare) -> bool:

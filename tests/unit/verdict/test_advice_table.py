@@ -87,7 +87,8 @@ ROWS: list[tuple[Any, ...]] = [
     # -- B: the three regimes
     ("B1 bandwidth near its peak", limited(tensor=2, dram=85), "memory-bandwidth/None",
      "fuse the pointwise work: torch.compile"),
-    ("B2 B4 low FLOPs: precision", limited(fp32=60, stacks=LINEAR), "compute/precision", "torch.bfloat16"),
+    ("B2 B4 low FLOPs: precision", limited(fp32=60, stacks=LINEAR), "compute/precision",
+     "torch.bfloat16"),
     ("B2 B4 low FLOPs: batch", limited(sm=20, tensor=3, **device_memory(0.3)),
      "batch_size 12 → 48 (60 GiB of 100 GiB of memory then)"),
     ("B3 B7 overhead", launching(stacks=lines(
@@ -141,7 +142,8 @@ ROWS: list[tuple[Any, ...]] = [
     ("a wait with its line", syncing("total += loss.item()"),
      "`loss.item()` at train.py:88: keep it on the GPU", "every 15 steps"),
     ("a wait for a shape", syncing("kept = x[mask]"), "torch.where(mask, a, b)"),
-    ("an embedding", optimizing(parameters=3, parameter_bytes=900 * MIB), "SparseAdam"),
+    ("an embedding", optimizing(parameters=3, parameter_bytes=900 * MIB, stacks=lines(
+        (0.2, "embedding (torch/nn/functional.py:2567)", "x = self.table(ids)"))), "SparseAdam"),
     ("fused already", optimizing(fused=True), "accumulate gradients"),
 ]  # fmt: skip
 

@@ -103,6 +103,16 @@ HOST_ALIKE: Final = 0.8
 ASLEEP_AWAKE: Final = 0.5
 """A thread that sleeps for half of the GPU's wait for launches is not what launches too slowly."""
 
+FUSED_LEFT_ON_CPU: Final = {
+    "Adam": (0.10, 0.22, 0.40),
+    "AdamW": (0.10, 0.22, 0.40),
+    "SGD": (0.35, 0.60, 0.85),
+    "Adagrad": (0.10, 0.30, 0.85),
+}
+FUSED_LEFT_UNKNOWN: Final = (0.10, 0.30, 0.85)
+"""Least, middle and most of an optimizer's time that `fused=True` leaves on a CPU: four nets of 1
+to 132 tensors, one and two threads of two cores, torch 2.13 (Adam and AdamW 0.09 to 0.39, SGD with
+momentum 0.36 to 0.78; Adagrad was not measured). `foreach=True` leaves 0.7 to 2.0."""
 LOOP_GIVES: Final = 0.9
 """Part of what the same kernels without gaps give that another algorithm gives at the least: one
 kernel for a loop of cells 0.94 and 1.8 of it, a vectorised loop over samples 5.4, no anomaly
