@@ -50,7 +50,8 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     workers, have = feeding.workers, feeding.cores
     if not workers or not have or workers <= limits.OVERSUBSCRIBED * have:
         return None
-    shown = _full(window, feeding)
+    known = window.workers is not None and window.workers.run_delay is not None
+    shown = _queue(window, feeding) if known else _full(window)
     if shown is None:
         return None
     evidence = [
@@ -67,14 +68,16 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     return Explained("oversubscribed", tuple(evidence), advice, foretold=False)
 
 
-def _full(window: RunFacts, feeding: Feeding) -> Evidence | None:
-    """The cores are measured to have no time left: workers are ready and have none, or where the
-    kernel does not report that, all cores are busy."""
+def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:
+    """A worker is ready and has no core."""
     delay = None if window.workers is None else window.workers.run_delay
-    if delay is not None:
-        if delay < limits.QUEUES * (feeding.busy or 1.0):
-            return None
-        return Evidence(f"workers wait for a core {percent(delay)} of the time", "proc", delay)
+    if delay is None or delay < limits.QUEUES * (feeding.busy or 1.0):
+        return None
+    return Evidence(f"workers wait for a core {percent(delay)} of the time", "proc", delay)
+
+
+def _full(window: RunFacts) -> Evidence | None:
+    """The cores are measured to have no time left."""
     used = cores_used(window)
     if used is None or used < limits.WORKER_CPU_BOUND:
         return None
@@ -85,11 +88,13 @@ def cores_used(window: RunFacts) -> float | None:
     """Percent of the cores that the run may use: the machine's figure, or what its own processes
     use of them, the larger, for in a container the machine has more; None where neither is
     known."""
-    use, known = window.workers, [window.machine_cpu_percent]
+    use, known = window.workers, [window.machine_cpu_percent or 0.0]
     if use is not None and use.cpu_percent is not None and window.cores:
         own = use.count * use.cpu_percent + (window.main_cpu_percent or 0.0)
         known.append(own / window.cores)
-    return max((one for one in known if one is not None), default=None)
+    elif window.machine_cpu_percent is None:
+        return None
+    return max(known)
 
 
 # num_workers=0: the training process loads every batch itself, between two steps.
@@ -128,7 +133,7 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
     """`workers` where other numbers would give 10 % or more, by the model of `Feeding`; `cpu-bound`
     where they would not, and the cores are full."""
     workers = feeding.workers
-    full = _full(window, feeding)
+    full = _queue(window, feeding) or _full(window)
     plan = feeding.plan(1 if full else limits.WORKERS_PER_FREE_CORE)
     if not workers or plan is None or feeding.make_ns is None:
         return None

@@ -153,6 +153,10 @@ QUEUES: Final = 0.25
 them on one core wait for a third of it."""
 WORKERS_PER_FREE_CORE: Final = 2
 """While cores have time left, a worker that uses part of one may share it: then at most so many."""
+MOST_CORES_BESIDE_GPU: Final = 2.0
+"""Where the net computes on a GPU: the training thread and autograd's own. What its process uses
+beyond are OpenMP's threads, which spin while they wait: 16 cores of it, in one loop that loaded its
+batches itself, and its loading took one of them."""
 STORAGE_WORKERS_PER_CORE: Final = 4
 """Workers that only wait may outnumber the cores, 2 to 4 times."""
 MOST_WORKERS: Final = 64

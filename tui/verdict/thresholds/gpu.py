@@ -40,7 +40,7 @@ TENSOR_HEALTHY: Final = 0.40
 """Tensor cores active for this part of the busy time: as good as large trainings get (Llama 3 at 38
 to 43 % of the peak)."""
 TENSOR_ABSENT: Final = 0.10
-TENSOR_SEEN: Final = 0.02
+TENSOR_SEEN: Final = 0.005
 """Tensor cores active for so much: some product runs on them, and only products do."""
 FP32_HEAVY: Final = 0.25
 """fp32 units this active while the tensor cores rest: products run in the wrong precision."""
