@@ -15,6 +15,8 @@ READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
 SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
 COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
+ROLLOUT: Final = re.compile(r"rollout|generate|collect|trajector|episode|self_play")
+"""In the name of a function that acts in an environment, or generates what is trained on."""
 EMBEDDING_CALL: Final = re.compile(r"\bembed(ding)?(_bag|s)?\(")
 PRODUCT_CALL: Final = re.compile("|".join(limits.PRODUCT_LINES))
 SHAPE_CALL: Final = re.compile("|".join(limits.SHAPE_LINES))
@@ -102,6 +104,18 @@ def embeds(place: FrameShare) -> bool:
 def clips(place: FrameShare) -> bool:
     """Gradients are clipped there, which is part of the update."""
     return file_of(place.frame) == "clip_grad.py" or "clip_grad_" in place.line
+
+
+def clipped_part(window: RunFacts) -> float:
+    """Of the time between the phases the part in which gradients are clipped, 0 to 1, by the
+    samples that lie there; 0 without."""
+    places = main_places(window)
+    clipped = share_where(places, clips)
+    others = share_where(places, lambda one: not clips(one) and one.phase in _BETWEEN_MARKS)
+    return clipped / (clipped + others) if clipped else 0.0
+
+
+_BETWEEN_MARKS: Final = ("other", "synchronisation", None)
 
 
 def asks_for_shape(place: FrameShare) -> bool:

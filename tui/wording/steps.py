@@ -135,9 +135,12 @@ def usual_words(stats: StepStats) -> list[str]:
 
 
 def rare_words(phase: PhaseStats) -> str:
-    """For a phase that few steps have, "every 10 steps, 903 ms each"; "" for others. Its other
-    figures are means over all steps."""
+    """For a phase that few steps have, "every 10 steps, 903 ms each", or "one so far, 903 ms"; ""
+    for others. Its other figures are means over all steps."""
     rare = None if phase.spread is None else phase.spread.rare
     if rare is None:
         return ""
-    return f"every {rare.every_steps:.0f} steps, {ms(1e6 * rare.each_ms)} each"
+    each = ms(1e6 * rare.each_ms)
+    if rare.every_steps is not None:
+        return f"every {rare.every_steps:.0f} steps, {each} each"
+    return f"one so far, {each}" if rare.events == 1 else f"{rare.events} so far, {each} each"

@@ -157,6 +157,8 @@ def classify(frames: tuple[str, ...], line: str) -> Classified:
         serial = serial or (file == table.SERIAL.file and function in table.SERIAL.functions)
     if phase == "other" and own:
         phase = _by_line(line)
+    if phase in ("backward", "optimizer"):
+        evaluates = False  # what learns does not evaluate, whatever its name
     return Classified(phase, evaluates, serial and phase == "data")
 
 

@@ -163,12 +163,17 @@ uses modules is a dataset. Importing inside anything is starting: the first step
 torch."""
 
 EVALUATION_NAMES: Final = (
+    r"(?!\w*(train|fit))("
     r"(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val)(_\w+)?|"
-    r"\w+_(evaluate|evaluation|eval|validate|validation|valid|val)"
+    r"\w+_(evaluate|evaluation|eval|validate|validation|valid|val)|"
+    r"(\w+_)?rollouts?|"
+    r"(_|do_|run_)*(collect|gather)_(rollouts?|trajector\w+|experiences?|episodes?))"
 )
-"""A user's own functions that evaluate, by their names…"""
+"""A user's own functions that evaluate, or act in an environment, by their names:
+`train_and_evaluate` does more…"""
 EVALUATION_NAMES_OF_A_NET: Final = (
-    r"(run_|do_|compute_|_)*(test|accuracy|perplexity|estimate_loss)(_\w+)?"
+    r"(run_|do_|compute_|_)*(test|accuracy|perplexity|estimate_loss)(_\w+)?|"
+    r"(\w+_)?generate(_completions|_responses)?|(select|choose|get)_actions?"
 )
 """…or where they run a net or fetch batches: a metric of scores that lie there is none."""
 RUNS_A_NET: Final = frozenset(("_call_impl", "_wrapped_call_impl"))

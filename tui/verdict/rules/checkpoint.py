@@ -18,7 +18,7 @@ def checkpoint(window: StepWindow) -> Finding | None:
         return None
     if found.share.mean < CONTRIBUTOR and found.longest_ns < LONG_PAUSE_NS:
         return None
-    evidence = pause_evidence(found, "a checkpoint")
+    evidence = pause_evidence(found, "checkpoint")
     advice = (
         f"save every {found.affordable_steps:,} steps: it would cost {percent(TARGET_BUDGET)}",
         "copy the state and write it on another thread (torch.distributed.checkpoint.async_save)",

@@ -6,6 +6,8 @@ from ....probe.wire.messages import Step
 from ..code_places import (
     BETWEEN,
     by_user_function,
+    clipped_part,
+    clips,
     is_users,
     main_places,
     place_evidence,
@@ -20,7 +22,7 @@ from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of, on_device
 from ..loader import loader_floor
-from ..pauses import host_parts, outliers
+from ..pauses import Pauses, host_parts, outliers
 from ..scoring import cause
 from ..statistics import Share, share_of, without_rows
 from ..step_time import is_python, spent, wall_of
@@ -55,7 +57,7 @@ def now_and_then(window: StepWindow) -> Finding | None:
         return None
     evidence = [
         Evidence(
-            f"one step in {found.every_steps:.0f} takes {ms(found.each_ns)} longer, up to "
+            f"{_how_often(found)} {ms(found.each_ns)} longer, up to "
             f"{ms(found.longest_ns)}; the others take {ms(found.step_ns)}",
             "hook",
             found.each_ns / 1e6,
@@ -77,6 +79,12 @@ def now_and_then(window: StepWindow) -> Finding | None:
     return cause(
         "host", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)
     )
+
+
+def _how_often(found: Pauses) -> str:
+    if found.spacing_steps is not None:
+        return f"one step in {found.spacing_steps:.0f} takes"
+    return "one step so far took" if found.events == 1 else f"{found.events} steps so far took"
 
 
 def asleep_within(window: StepWindow) -> Finding | None:
@@ -120,7 +128,8 @@ def asleep_within(window: StepWindow) -> Finding | None:
 
 def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
     """What is the user's own and no other rule's: a batch that is made belongs to the loader."""
-    return [one for one in within(places, BETWEEN) if is_users(one) and not waits_for_gpu(one)]
+    mine = [one for one in within(places, BETWEEN) if is_users(one) and not clips(one)]
+    return [one for one in mine if not waits_for_gpu(one)]
 
 
 def host(window: StepWindow) -> Finding | None:
@@ -157,6 +166,8 @@ def _steady(window: StepWindow) -> Finding | None:
         # This is also where `loss.item()` waits for the GPU.
         waits = share_where(places, waits_for_gpu)
         share = Share(*(max(0.0, part - waits) for part in (share.mean, share.low, share.high)))
+    left = 1.0 - clipped_part(window)  # clipping is the optimizer's
+    share = Share(*(left * part for part in (share.mean, share.low, share.high)))
     if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)

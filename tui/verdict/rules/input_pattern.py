@@ -19,7 +19,7 @@ from ..findings import Evidence, Forecast
 from ..forecast.interval import at_most
 from ..format import cores, ms, percent, size, times
 from ..loader import Feeding, WorkerPlan
-from ..pauses import startup_parts
+from ..pauses import spacing_of, startup_parts
 from ..scoring import speedup_of
 from ..thresholds import causes as limits
 from ..window import FrameShare, RunFacts, StepWindow, WorkerUse
@@ -178,8 +178,12 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     if not starts or sum(starts) <= waits:
         return None
     each_ns = sum(starts) / len(starts)
-    steps = sum(row.count for row in window.steps) / len(starts)
-    text = f"{ms(each_ns)} until the first batch of an epoch, every {steps:.0f} steps"
+    text = f"{ms(each_ns)} until the first batch of an epoch"
+    begun = [row.number for row, part in zip(window.steps, parts, strict=True) if part > 0]
+    if (spacing := spacing_of(begun)) is not None:
+        text += f", every {spacing:.0f} steps"
+    else:
+        text += ", one so far" if len(begun) == 1 else f", {len(begun)} so far"
     evidence = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
     if loader is None or not loader.num_workers:
         advice: tuple[str, ...] = ("make the first batch of an epoch cheap: see what iter() does",)

@@ -4,7 +4,16 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from ..code_places import embeds, function_of, main_places, place_evidence, steps_one_by_one
+from ..code_places import (
+    by_user_function,
+    clipped_part,
+    clips,
+    embeds,
+    function_of,
+    main_places,
+    place_evidence,
+    steps_one_by_one,
+)
 from ..findings import Evidence, EvidenceSource, Finding, Forecast
 from ..forecast.gain import gain_without
 from ..format import ms, percent
@@ -101,14 +110,20 @@ def _forecast(window: RunFacts, share: float) -> Forecast | None:
 
 
 def optimizer(window: StepWindow) -> Finding | None:
-    """Time in `optimizer.step()`. A step with 8 backwards has one of them, so the
-    ratio of sums is the amortised share. On the GPU's clock where that is read."""
-    rows = window.steps
-    share = share_of([row.optimizer_ns for row in rows], [wall_of(row) for row in rows])
+    """Time in `optimizer.step()`, and of clipping before it. A step with 8 backwards has one of
+    them, so the ratio of sums is the amortised share. On the GPU's clock where that is read."""
+    rows, clipped = window.steps, clipped_part(window)
+    share = share_of(
+        [row.optimizer_ns + round(clipped * row.other_ns) for row in rows],
+        [wall_of(row) for row in rows],
+    )
     device = on_device(window)
     if device is not None:
         measured = device.rows
-        share = share_of([row.optimizer_ns for row in measured], [row.wall_ns for row in measured])
+        share = share_of(
+            [row.optimizer_ns + round(clipped * row.other_ns) for row in measured],
+            [row.wall_ns for row in measured],
+        )
     if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
@@ -121,6 +136,9 @@ def optimizer(window: StepWindow) -> Finding | None:
         Evidence(f"{ms(part_ns)} of {ms(step_ns)} per step", source, part_ns / 1e6, "ms"),
         Evidence(f"{ms(each_ns)} per call of step()", source, each_ns / 1e6, "ms"),
     ]
+    if clipped:
+        cut = [place for place in main_places(window) if clips(place)]
+        evidence[1:] = [place_evidence(by_user_function(cut)[0], "main-thread")]
     looped = [place for place in main_places(window) if steps_one_by_one(place)]
     evidence += [place_evidence(place, "main-thread") for place in looped[:1]]
     headline = f"the optimizer takes {percent(share.mean)} of each step"

@@ -76,6 +76,9 @@ RECOMPILE_STEPS: Final = 200
 """Recompiling: at least 3 in 200 steps."""
 EVENTS_IN_WINDOW: Final = 3
 """Checkpoints or evaluations needed to judge them by the window; else by all recent steps."""
+RHYTHM_EVENTS: Final = 3
+"""Events that are a rhythm. Of one or two nobody knows when the next comes: evaluations every 313
+and checkpoints every 250 steps looked like every 100 and 89."""
 MID_EPOCH: Final = 0.8
 """Evaluations closer together than this part of an epoch do not mark its end."""
 LONG_PAUSE_NS: Final = 30_000_000_000

@@ -7,6 +7,7 @@ import pytest
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.forecast.gain import with_the_other_way
+from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.optimizer import for_this_optimizer, optimizer
 from gpuwatch.tui.verdict.scoring import state
 from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
@@ -132,3 +133,21 @@ def test_the_optimizer_by_the_gpus_clock() -> None:
     assert found is not None
     assert found.share == pytest.approx(3 / 35, abs=0.01)
     assert found.evidence[0].source == "event"
+
+
+def clipping(share: float) -> StepWindow:
+    """Ten of 60 ms lie between the backward and the optimizer."""
+    clip = FrameShare(share, "_get_total_norm (torch/nn/utils/clip_grad.py:75)", "train (a.py:9)")
+    other = FrameShare(0.02, "log (a.py:12)", None, "", "other")
+    rows = even(60, data_ms=1, forward_ms=19, backward_ms=20, other_ms=16, optimizer_ms=4)
+    return window(rows, stacks=Stacks(100, (clip, other), 0, (), None))
+
+
+def test_clipping_is_the_optimizers() -> None:
+    found = optimizer(clipping(0.18))
+    assert found is not None
+    assert found.share == pytest.approx((4 + 0.9 * 16) / 60, abs=0.001)
+    assert "_get_total_norm" not in found.evidence[1].text, "a library's name is folded"
+    assert "train (a.py:9)" in found.evidence[1].text
+    assert host(clipping(0.18)) is None
+    assert host(clipping(0.0)) is not None
