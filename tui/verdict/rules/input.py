@@ -12,14 +12,20 @@ from ..code_places import (
     within,
     worker_places,
 )
-from ..findings import Evidence, Finding
+from ..cpu_wait import (
+    core_account,
+    fewer_workers,
+    taken_by_workers,
+    thread_advice,
+)
+from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import cores, ms, percent
 from ..gpu_clock import OnDevice, on_device
 from ..loader import Feeding, feeding
 from ..pauses import startup_parts
-from ..scoring import cause
-from ..statistics import share_of
+from ..scoring import cause, speedup_of
+from ..statistics import Share, share_of
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
@@ -133,8 +139,9 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
     """`workers` where other numbers would give 10 % or more, by the model of `Feeding`; `cpu-bound`
     where they would not, and the cores are full."""
     workers = feeding.workers
-    full = _queue(window, feeding) or _full(window)
-    plan = feeding.plan(1 if full else limits.WORKERS_PER_FREE_CORE)
+    full, used = _queue(window, feeding) or _full(window), cores_used(window)
+    free = full is None and used is not None and used < limits.CORES_FREE
+    plan = feeding.plan(limits.WORKERS_PER_FREE_CORE if free else 1)
     if not workers or plan is None or feeding.make_ns is None:
         return None
     places = folded(worker_places(window))
@@ -159,6 +166,8 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
     if plan.workers > workers:
         return Explained(None, tuple(evidence), (less, more))
     wont = "more workers will not help: on average they keep up, and single batches are late"
+    if plan.wanted > workers and feeding.cores:
+        wont = f"{workers} workers on {cores(feeding.cores)}: more would share them"
     return Explained(None, tuple(evidence), (less, wont))
 
 
@@ -203,6 +212,9 @@ def input_bound(window: StepWindow) -> Finding | None:
     parts = [round(exposed_share * wait) for wait in waits]
     share = share_of(parts, [wall_of(row) for row in rows])
     fed = feeding(window)
+    taken = 0.0 if window.gpu_present else taken_by_workers(window)
+    if fed is not None and taken > max(CONTRIBUTOR, share.mean):
+        return _crowded(window, fed, share, taken)
     if share.mean < CONTRIBUTOR or fed is None:
         return None
     total = spent(rows)
@@ -227,6 +239,42 @@ def input_bound(window: StepWindow) -> Finding | None:
     if not why.foretold:
         return replace(finding, speedup=None, speedup_is=None)
     return replace(finding, forecast=why.forecast)
+
+
+def _crowded(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> Finding:
+    """The workers keep up, on the cores that the training needs: on few cores, what a batch costs
+    is lost to the step whoever makes it. At best the training has the cores to itself."""
+    share = Share(*(min(1.0, part + taken) for part in (wait.mean, wait.low, wait.high)))
+    places = folded(worker_places(window))
+    text = (
+        f"training thread ready but without a core {percent(window.run_delay or 0.0)} of the time"
+    )
+    account = core_account(window)
+    evidence = [Evidence(text, "proc", window.run_delay)]
+    evidence += [account] if account is not None else []
+    less, fewer = cheaper(places[0] if places else None), fewer_workers(window)
+    advice = [less, *thread_advice(window)]
+    loader = window.loaders[0] if window.loaders else None
+    if loader is not None and not loader.persistent_workers and _restarts(window):
+        advice.insert(0, "persistent_workers=True: starting workers takes cores as well")
+    if fewer is not None:
+        advice.insert(0, fewer)
+    found = cause(
+        "input",
+        "cores",
+        share,
+        f"the loader's workers take the training's cores {percent(taken)} of the time",
+        (*evidence, *named(places, "worker")),
+        tuple(advice),
+    )
+    gives = speedup_of(share.mean)
+    alone = (window.main_cpu_percent or 0.0) / 100 / (window.cores or 1.0)
+    most = max(gives, speedup_of(1.0 - alone)) if alone else gives
+    return replace(found, forecast=Forecast(gives, 1.0, most))
+
+
+def _restarts(window: StepWindow) -> bool:
+    return sum(row.startup_ns > 0 for row in window.steps) >= limits.RHYTHM_EVENTS
 
 
 def _waited(

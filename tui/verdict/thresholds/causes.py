@@ -154,8 +154,10 @@ OVERSUBSCRIBED: Final = 1.5
 QUEUES: Final = 0.25
 """Part of its busy time in which a worker waits for a core, from which they are too many: 1.5 of
 them on one core wait for a third of it."""
+CORES_FREE: Final = 70.0
 WORKERS_PER_FREE_CORE: Final = 2
-"""While cores have time left, a worker that uses part of one may share it: then at most so many."""
+"""While the cores are busy for less than so many percent, a worker that uses part of one may share
+it: then at most so many."""
 MOST_CORES_BESIDE_GPU: Final = 2.0
 """Where the net computes on a GPU: the training thread and autograd's own. What its process uses
 beyond are OpenMP's threads, which spin while they wait: 16 cores of it, in one loop that loaded its

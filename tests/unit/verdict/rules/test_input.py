@@ -334,3 +334,43 @@ def test_an_iterator_for_every_step_is_no_start_of_an_epoch() -> None:
     finding = input_bound(seen)
     assert finding is not None
     assert finding.sub == "serial"
+
+
+def sharing(have: int = 2, **fields: Any) -> StepWindow:
+    """A training of 94 ms on two cores, whose workers keep up and use most of both."""
+    rows = even(60, data_ms=1, forward_ms=40, backward_ms=50, optimizer_ms=3)
+    given: dict[str, Any] = {
+        "run_delay": 0.4, "others_cores": 0.1, "beside_cores": 1.3, "main_cpu_percent": 70.0,
+        "workers": worker_use(have, 65), "stacks": stacks(workers=[DECODE], idle=0.3),
+        "loaders": (loader(have),), **fields,
+    }  # fmt: skip
+    return window(rows, **given)
+
+
+def test_workers_that_take_the_trainings_cores_are_the_loaders() -> None:
+    finding = found(sharing())
+    assert (finding.kind, finding.sub) == ("input", "cores")
+    assert finding.share == pytest.approx(1 / 94 + 0.4 - 0.4 * 0.1 / 1.4, abs=0.005)
+    told = [evidence.text for evidence in finding.evidence]
+    assert "of 2 cores the workers use 1.3, training 0.7, other processes 0.1" in told
+    assert finding.advice[0].startswith("num_workers 2 → 1: ")
+    assert any("decode less" in advice for advice in finding.advice)
+    assert Engine().judge(sharing()).finding.sub == "cores"
+
+
+def test_one_worker_that_takes_a_core_is_made_cheaper() -> None:
+    assert "decode less" in found(sharing(1, workers=worker_use(1, 100))).advice[0]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"run_delay": 0.03},
+        {"run_delay": None},
+        {"others_cores": None},
+        {"others_cores": 1.9, "beside_cores": 0.1, "workers": worker_use(2, 5)},
+    ],
+    ids=["hardly waits", "wait unknown", "others unknown", "others have them"],
+)
+def test_no_cores_are_said_to_be_taken_by_workers(fields: dict[str, Any]) -> None:
+    assert input_bound(sharing(**fields)) is None
