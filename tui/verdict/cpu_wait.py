@@ -125,9 +125,7 @@ def remedies(window: RunFacts, lack: Starved) -> tuple[str, ...]:
     apart = f"give this run its {have} alone: move other processes away, or use a cpuset"
     fewer = "use fewer processes and threads: they take the training thread's core"
     if taken_by_workers(window) >= lack.share / 2:
-        fewer = (
-            fewer_workers(window) or "cheaper batches: the workers take the training's core"
-        )
+        fewer = fewer_workers(window) or "cheaper batches: the workers take the training's core"
     parts = ((lack.by_quota, quota), (by_others, apart))
     own = lack.share - lack.by_quota - by_others if lack.by_others is not None else 0.0
     by_share = sorted((*parts, (own, fewer)), key=lambda part: -part[0])

@@ -226,6 +226,10 @@ class GpuActivity:
     against the highest it goes to: a mean over all readings, 0 to 1."""
     neighbours: tuple[Neighbour, ...] = ()
     """Those processes, the one that uses most of the device first."""
+    pcie_rx_peak_mb_s: float | None = None
+    """The highest of the readings."""
+    link_mb_s: float | None = None
+    """What the link to the host carries one way, by its generation and width."""
 
 
 class TimeSpan(Protocol):

@@ -10,7 +10,7 @@ from ..thresholds.causes import TARGET_BUDGET
 MODEL_ERROR: Final[dict[Kind, tuple[float, float]]] = {
     "input": (0.6, 1.6),
     "h2d": (0.85, 1.2),
-    "launch": (0.5, 1.15),
+    "launch": (0.5, 2.2),
     "sync": (0.85, 1.25),
     "compute": (0.85, 1.25),
     "memory-bandwidth": (0.85, 1.15),
@@ -22,8 +22,9 @@ MODEL_ERROR: Final[dict[Kind, tuple[float, float]]] = {
     "contention": (0.8, 1.3),
 }
 """The measured gain over the forecast one, from and to, of right verdicts in 60 recorded runs on an
-H200 whose cause was then removed. For launches the lower end is what kernels of 2 us leave in a
-CUDA graph: gaps of 1 to 2 us, which counters call idle and no replay sees."""
+H200 whose cause was then removed. For launches counters call a kernel of 1 to 4 us busy for
+twice as long as it takes in a CUDA graph (0.8 us against 2.2, 2.0 against 4.0, on an H200), so a
+graph may give twice the forecast; half was measured where it left the optimizer out."""
 OTHER_ERROR: Final = (0.7, 1.4)
 """Of kinds with fewer than two such runs."""
 

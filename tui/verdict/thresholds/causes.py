@@ -62,10 +62,17 @@ SHAPE_LINES: Final = (r"\b(nonzero|masked_select|unique|argwhere)\(", r"\[[^\]]*
 """Text of a line whose result has a shape that only the GPU knows: the host must wait for it."""
 EMPTYING_LINES: Final = (r"\bempty_cache\(", r"\bipc_collect\(")
 """Text of a line on which the allocator gives its cache back."""
-PAGEABLE_MB_S: Final = 5_900.0
+LINK_REACHED: Final = 0.87
+"""Part of what a PCIe link carries that copies from pinned memory reach: 54.8 of 63.0 GB/s (fifth
+generation, 16 lanes, an H200); headers and credits take the rest."""
 PINNED_MB_S: Final = 26_800.0
-"""Rates over PCIe that copies alone reached on an H200: the share of the time that copies hold is
-the rate that is read over the rate they can have."""
+PINNED_GEN5_MB_S: Final = 54_800.0
+"""Where the link is not known: 16 lanes of the fourth generation, or of the fifth if more was read.
+Copies alone reached these on two H200s: the share of the time that copies hold is the rate that is
+read over the rate they can have."""
+PAGEABLE_MB_S: Final = 5_900.0
+"""From pageable memory the processor copies first: 5.9 GB/s on one machine, 8 to 15 on another, so
+no less than this, and what was read."""
 COPY_LEAST_MB_S: Final = 400.0
 """Launching tiny kernels alone reads 50 to 200 MB/s."""
 TINY_COPY_BYTES: Final = 64 * 1024
