@@ -6,15 +6,17 @@ fields that they do not know.
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ...probe.wire.messages import GpuMemory
 from ..model.observations import Activity, GpuUse, OtherProcess
-from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot, Status, StepStats
+from ..model.snapshot import GpuPhases, MemoryView, PhaseStats, Rank, Snapshot, Status, StepStats
 from ..verdict.findings import Evidence, Finding, Forecast, MissingSignal, Note, Verdict
 from ..verdict.forecast.interval import forecast_of
 from ..verdict.history import Held, PastVerdict
 from ..verdict.window import OpenStep, Sampled
+from ..wording.steps import drawn_phases
 
 SCHEMA: Final = 1
 
@@ -34,7 +36,7 @@ def record(snapshot: Snapshot, final: bool) -> Record:
         "final": final,
         "target": _target(snapshot),
         "status": _status(snapshot.status, snapshot.attached_s),
-        "steps": _steps(snapshot.steps),
+        "steps": _steps(snapshot.steps, drawn_phases(snapshot)),
         "sampled": _sampled(snapshot.sampled),
         "open": _open(snapshot.open_step),
         "busy": _busy(snapshot),
@@ -76,7 +78,7 @@ def _status(status: Status, attached_s: float) -> Record:
     }
 
 
-def _steps(steps: StepStats | None) -> Record | None:
+def _steps(steps: StepStats | None, phases: Sequence[PhaseStats]) -> Record | None:
     if steps is None:
         return None
     return {
@@ -91,7 +93,7 @@ def _steps(steps: StepStats | None) -> Record | None:
         "inference": steps.inference,
         "phases": {
             phase.name: {"mean_ms": _number(phase.mean_ms), "share": _number(phase.share)}
-            for phase in steps.phases
+            for phase in phases
         },
     }
 

@@ -82,7 +82,8 @@ def _holding(phases: list[PhaseStats], share: float) -> list[str]:
 
 # A run without a probe: estimates from stack samples, always with "~".
 
-NAMES: Final = {"data": "data wait", "synchronisation": "waiting for the GPU"}
+NAMES: Final = {"data": "data wait", GPU_WAIT: "GPU wait"}
+"""Phases whose name on every face is not their own."""
 WORTH: Final = 0.005
 """Smaller shares round to nothing and are left out."""
 
