@@ -300,7 +300,8 @@ def _action(word: str, finding: Finding, width: int, lines: int, whole: bool = T
 
 def _without_gain(advice: str, gain: str) -> str:
     """Without the number that stands beside it already: ", about 5.7x" of "~5.7x faster"."""
-    return advice.removesuffix(f", about {gain.removeprefix('~').removesuffix(' faster')}")
+    number = gain.removeprefix("~").removesuffix(" faster")
+    return advice.replace(f", about {number}", "", 1) if number else advice
 
 
 def _also(finding: Finding, width: int) -> Row:

@@ -189,14 +189,9 @@ _SIGNS: Final[dict[ForecastKind, str]] = {"estimate": "~", "bound": "≤ ", "at-
 def gain_of(finding: Finding) -> str:
     """What the first action gives: "≤ 2.3x faster" for a bound, "~2.3x faster" for an estimate,
     "≥ 2.3x faster" where the remedy is another algorithm, ">10x faster" beyond that; "" where
-    unknown.
-
-    Also "" where the advice itself has the number.
-    """
+    unknown."""
     forecast = forecast_of(finding)
     if forecast is None or forecast.speedup < 1.005:
-        return ""
-    if finding.advice and "at best" in finding.advice[0]:
         return ""
     text = times(forecast.speedup)
     if forecast.speedup > MOST_TIMES:

@@ -25,6 +25,9 @@ MODEL_ERROR: Final[dict[Kind, tuple[float, float]]] = {
 H200 whose cause was then removed. For launches counters call a kernel of 1 to 4 us busy for
 twice as long as it takes in a CUDA graph (0.8 us against 2.2, 2.0 against 4.0, on an H200), so a
 graph may give twice the forecast; half was measured where it left the optimizer out."""
+PLAN_ERROR: Final = (0.6, 1.35)
+"""The same of another number of workers, by the model of `loader.Feeding`: from 0.60, where workers
+slow each other down, to 1.33, of 12 such runs."""
 OTHER_ERROR: Final = (0.7, 1.4)
 """Of kinds with fewer than two such runs."""
 
@@ -62,9 +65,19 @@ def at_least(speedup: float) -> Forecast:
     return Forecast(speedup, speedup, None)
 
 
-def at_most(speedup: float) -> Forecast:
-    """Of a model of what else takes time: an action that does all it can gives this."""
-    return Forecast(speedup, 1.0, speedup)
+def planned(speedup: float) -> Forecast:
+    """Of another number of workers."""
+    below, above = PLAN_ERROR
+    return Forecast(speedup, max(1.0, below * speedup), above * speedup)
+
+
+def with_interval(finding: Finding) -> Finding:
+    """A finding whose gain follows from a share of samples: not a bound, for the share may be
+    larger."""
+    if finding.speedup is None:
+        return finding
+    shares = finding.share, finding.share_low, finding.share_high
+    return replace(finding, forecast=interval_of(finding.kind, finding.speedup, *shares))
 
 
 def seldom(finding: Finding) -> Finding:

@@ -5,6 +5,7 @@ from typing import Final
 
 from ..code_places import worker_places
 from ..findings import Evidence, Finding
+from ..forecast.interval import with_interval
 from ..format import cores, percent
 from ..gpu_clock import counted_by, idle_of
 from ..loader import Feeding
@@ -76,7 +77,7 @@ def input_bound(window: SampleWindow) -> Finding | None:
     evidence = (counted(sampled, waits, "wait for data"), *idles(window), *why.evidence)
     headline = f"waiting for data takes {about(share.mean)} of the time"
     found = cause("input", why.sub, share, headline, evidence, why.advice)
-    return replace(found, forecast=why.forecast)
+    return replace(found, forecast=why.forecast) if why.forecast else with_interval(found)
 
 
 def _explained(window: SampleWindow, share: float) -> Explained:

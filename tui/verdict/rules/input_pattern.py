@@ -16,7 +16,7 @@ from ..code_places import (
     worker_places,
 )
 from ..findings import Evidence, Forecast
-from ..forecast.interval import at_most
+from ..forecast.interval import planned
 from ..format import cores, ms, percent, size, times
 from ..loader import Feeding, WorkerPlan
 from ..pauses import spacing_of, startup_parts
@@ -84,14 +84,14 @@ def folded(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:
 
 
 def gain(feeding: Feeding, batch_ns: float) -> str:
-    """ "at best 1.5x": what a batch time would give for the training alone."""
-    return f"at best {times(best_of(feeding, batch_ns).speedup)}"
+    """ "about 1.5x": what a batch time would give for the training."""
+    return f"about {times(best_of(feeding, batch_ns).speedup)}"
 
 
 def best_of(feeding: Feeding, batch_ns: float) -> Forecast:
     """The same as a forecast."""
     share = 1 - batch_ns / feeding.batch_ns if feeding.batch_ns else 0.0
-    return at_most(speedup_of(max(0.0, share)))
+    return planned(speedup_of(max(0.0, share)))
 
 
 def limited_by(feeding: Feeding, wanted: int) -> str:

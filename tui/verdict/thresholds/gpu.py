@@ -27,8 +27,9 @@ LAUNCH_BUSY: Final = 0.80
 """A GPU that is busy for more is not waiting for launches."""
 
 LOOP_SHARE: Final = 0.5
-"""A function of the user's own in which this part of the launches is issued holds a loop: a net
-spreads them over its modules."""
+"""A function of the user's own that is no module's forward, or a recurrent cell, in which this part
+of the forward's launches is issued holds a loop, or is called in one: a net spreads them over its
+modules. The backward repeats them under one frame."""
 HIDDEN_WORTH: Final = 0.05
 """A hidden wait of this part of the step is mentioned beside the exposed one."""
 

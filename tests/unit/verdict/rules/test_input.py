@@ -53,7 +53,7 @@ def test_one_worker_too_few_names_the_decoding_and_a_number() -> None:
     assert finding.speedup == pytest.approx(96 / 14)
     assert finding.speedup_is == "estimate", "the host's phases are the truth without a GPU"
     assert finding.advice[0] == (
-        "num_workers 1 → 2, at best 1.6x (one worker needs 96 ms per batch, the rest of the step "
+        "num_workers 1 → 2, about 1.6x (one worker needs 96 ms per batch, the rest of the step "
         "takes 14 ms; 9 workers would hide it, you have 2 cores)"
     )
     told = " ".join(evidence.text for evidence in finding.evidence)
@@ -66,7 +66,7 @@ def test_one_worker_too_few_names_the_decoding_and_a_number() -> None:
 
 def test_cores_enough_means_workers_enough() -> None:
     finding = found(waiting(1, 82, cores=16.0, workers=worker_use(1, 97), main_cpu_percent=100.0))
-    assert finding.advice[0].startswith("num_workers 1 → 7, at best 6.9x")
+    assert finding.advice[0].startswith("num_workers 1 → 7, about 6.9x")
 
 
 def test_the_advice_depends_on_the_workers_and_the_cores() -> None:
@@ -186,7 +186,7 @@ def test_at_best_is_bounded_by_what_the_gpu_works() -> None:
     finding = found(gpu_window(rows, on_gpu, loaders=(loader(0),), cores=16.0))
     assert finding.share == pytest.approx(8 / 24)
     assert finding.advice[0] == (
-        "num_workers 0 → 2, at best 1.5x (a batch takes 20 ms, the rest of the step 16 ms)"
+        "num_workers 0 → 2, about 1.5x (a batch takes 20 ms, the rest of the step 16 ms)"
     )
 
 
