@@ -17,6 +17,7 @@ COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
 ROLLOUT: Final = re.compile(r"rollout|generate|collect|trajector|episode|self_play")
 """In the name of a function that acts in an environment, or generates what is trained on."""
+CLIP_CALL: Final = re.compile(r"\bclip_grad_(norm|value)_\(")
 EMBEDDING_CALL: Final = re.compile(r"\bembed(ding)?(_bag|s)?\(")
 PRODUCT_CALL: Final = re.compile("|".join(limits.PRODUCT_LINES))
 SHAPE_CALL: Final = re.compile("|".join(limits.SHAPE_LINES))
@@ -103,7 +104,7 @@ def embeds(place: FrameShare) -> bool:
 
 def clips(place: FrameShare) -> bool:
     """Gradients are clipped there, which is part of the update."""
-    return file_of(place.frame) == "clip_grad.py" or "clip_grad_" in place.line
+    return file_of(place.frame) == "clip_grad.py" or calls(place, CLIP_CALL)
 
 
 def clipped_part(window: RunFacts) -> float:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpuwatch.tui.verdict.code_places import clipped_part
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.forecast.gain import with_the_other_way
@@ -151,3 +152,10 @@ def test_clipping_is_the_optimizers() -> None:
     assert "train (a.py:9)" in found.evidence[1].text
     assert host(clipping(0.18)) is None
     assert host(clipping(0.0)) is not None
+
+
+def test_the_update_on_the_line_that_clips_is_no_clipping() -> None:
+    line = "clip_grad_norm_(net.parameters(), 1.0); opt.step()"
+    step = FrameShare(0.3, "_single_tensor_adam (torch/optim/adam.py:4)", "train (a.py:9)", line)
+    seen = replace(clipping(0.0), stacks=Stacks(100, (step,), 0, (), None))
+    assert clipped_part(seen) == 0.0
