@@ -24,6 +24,7 @@ class Reading(NamedTuple):
     cudnn_tf32: bool | None = None
     capability: int | None = None
     set_to_none: bool | None = None
+    failed_guard: str | None = None
 
 
 def type_name(dtype: object) -> str:

@@ -217,6 +217,9 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     set_to_none: bool | None = None
     """`zero_grad` drops gradients; False where they live on from step to step, filled with
     zeros."""
+    failed_guard: str | None = None
+    """The guard that failed last of the compiled function that was compiled anew most often, as
+    dynamo words it: "L['n'] == 3  # y = x * n  # train.py:12 in forward"."""
 
 
 class GpuClock(msgspec.Struct, frozen=True, array_like=True):

@@ -22,9 +22,13 @@ CATALOGUE: list[dict[str, Any]] = json.loads((SCENARIOS / "catalogue.json").read
 NAMES = [entry["name"] for entry in CATALOGUE]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{SCENARIOS}", "OMP_NUM_THREADS": "1"}
 SUBS = {
-    "input": {"workers", "serial", "storage", "burst", "epoch-start", "oversubscribed"},
+    "input": {
+        *("workers", "serial", "storage", "waits", "burst", "epoch-start", "oversubscribed"),
+        *("cpu-bound", "cores"),
+    },
     "launch": {"cpu-starved"},
-    "compute": {"saturated", "precision", "misaligned", "underfilled"},
+    "compute": {"saturated", "precision", "fp32", "misaligned", "underfilled"},
+    "evaluation": {"rollout"},
     "memory-growth": {"growth", "leak", "fragmentation"},
 }
 """The subs that a kind has; no other kind has any."""

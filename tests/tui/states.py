@@ -332,7 +332,7 @@ def noted(snapshot: Snapshot) -> Snapshot:
 
 LONG: tuple[str, str] = (
     "data wait felt by the GPU is 79% of every step",
-    "num_workers 2 → 10, at best 4.8x (each batch costs a worker 79 ms, the rest of the step 8 ms)",
+    "num_workers 2 → 10, about 4.8x (each batch costs a worker 79 ms, the rest of the step 8 ms)",
 )
 
 

@@ -4,13 +4,13 @@ import pytest
 
 from gpuwatch.tui.widgets.text import elided, is_cut, within
 
-ADVICE = "num_workers 2 → 9, at best 4.5x (each batch costs a worker 76 ms, the rest 8 ms)"
+ADVICE = "num_workers 2 → 9, about 4.5x (each batch costs a worker 76 ms, the rest 8 ms)"
 
 
 @pytest.mark.parametrize(
     ("text", "left"),
     [
-        (ADVICE, "num_workers 2 → 9, at best 4.5x"),
+        (ADVICE, "num_workers 2 → 9, about 4.5x"),
         ("num_workers 4 → 10 (16 cores, 11 idle), then more", "num_workers 4 → 10, then more"),
         ("decode less (load (Image.py:425), called by decode (p.py:69))", "decode less"),
         ("call loss.item() rarely (each 50 ms)", "call loss.item() rarely"),
@@ -32,7 +32,7 @@ def test_parentheses_are_left_out_but_those_that_say_something(text: str, left: 
 def test_it_is_whole_where_there_is_room_and_cut_only_where_even_the_rest_has_none() -> None:
     assert within(ADVICE, 100) == [ADVICE]
     assert " ".join(within(ADVICE, 50, 2)) == ADVICE
-    assert within(ADVICE, 50) == ["num_workers 2 → 9, at best 4.5x"]
-    assert within(ADVICE, 24) == ["num_workers 2 → 9, at…"]
+    assert within(ADVICE, 50) == ["num_workers 2 → 9, about 4.5x"]
+    assert within(ADVICE, 24) == ["num_workers 2 → 9…"]
     assert is_cut(ADVICE, 50, 1)
     assert not is_cut(ADVICE, 50, 2)

@@ -1,5 +1,6 @@
 """What used to stop a new user: cut advice, an unnamed wait, two colours for one thing."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -7,6 +8,9 @@ import pytest
 
 from gpuwatch.tui.cli.demo import starting
 from gpuwatch.tui.cli.demo_runs import Demo
+from gpuwatch.tui.formats.jsonlines import line
+from gpuwatch.tui.formats.plain import heartbeat
+from gpuwatch.tui.formats.report import report_lines
 from gpuwatch.tui.model.snapshot import PhaseStats, Snapshot, unseen
 from gpuwatch.tui.verdict.rules.warming_up import NO_STEP
 from gpuwatch.tui.verdict.window import FrameShare
@@ -91,6 +95,16 @@ def test_the_wait_for_the_gpu_is_a_segment_of_its_own() -> None:
     assert "═ GPU wait ~50.0 ~50%" in legend or "═ GPU wait ~50 ~50%" in legend
     table = [text_of(row) for row in table_rows(view(snapshot), 100, 10)]
     assert any(line.startswith(" ═ GPU wait") and "~50%" in line for line in table)
+
+
+def test_the_wait_for_the_gpu_has_one_name_on_every_face() -> None:
+    """Report, plain lines and JSON said "other"."""
+    snapshot = waiting(FakeRun().snapshot())
+    assert "GPU wait ~50%" in heartbeat(snapshot)
+    assert "GPU wait ~50.0 ms per step, ~50%" in joined("\n".join(report_lines(snapshot, 100)))
+    record = json.loads(line(snapshot, final=False))
+    assert record["steps"]["phases"][GPU_WAIT]["share"] == pytest.approx(0.5)
+    assert record["steps"]["phases"]["other"]["share"] == pytest.approx(0.1)
 
 
 def test_without_a_gpu_nobody_waits_for_one() -> None:

@@ -81,7 +81,7 @@ def test_of_the_wait_it_says_how_long_the_gpu_was_idle() -> None:
 
 def test_of_a_checkpoint_the_table_says_how_often_and_how_long_each() -> None:
     # 90 ms per step is nothing that a person who saw one of 903 ms would recognise.
-    spread = Spread(0.0, 918.2, 946.6, 27.0, Rare(10.0, 903.0))
+    spread = Spread(0.0, 918.2, 946.6, 27.0, Rare(12, 903.0, 10.0))
     saved = PhaseStats("checkpoint", 90.3, 0.74, spread)
     assert rare_words(saved) == "every 10 steps, 903 ms each"
     assert [text_of(one) for one in rare_rows((*STEP, saved))] == [

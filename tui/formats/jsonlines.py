@@ -6,14 +6,17 @@ fields that they do not know.
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ...probe.wire.messages import GpuMemory
 from ..model.observations import Activity, GpuUse, OtherProcess
-from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot, Status, StepStats
-from ..verdict.findings import Evidence, Finding, MissingSignal, Note, Verdict
+from ..model.snapshot import GpuPhases, MemoryView, PhaseStats, Rank, Snapshot, Status, StepStats
+from ..verdict.findings import Evidence, Finding, Forecast, MissingSignal, Note, Verdict
+from ..verdict.forecast.interval import forecast_of
 from ..verdict.history import Held, PastVerdict
 from ..verdict.window import OpenStep, Sampled
+from ..wording.steps import drawn_phases
 
 SCHEMA: Final = 1
 
@@ -33,7 +36,7 @@ def record(snapshot: Snapshot, final: bool) -> Record:
         "final": final,
         "target": _target(snapshot),
         "status": _status(snapshot.status, snapshot.attached_s),
-        "steps": _steps(snapshot.steps),
+        "steps": _steps(snapshot.steps, drawn_phases(snapshot)),
         "sampled": _sampled(snapshot.sampled),
         "open": _open(snapshot.open_step),
         "busy": _busy(snapshot),
@@ -75,7 +78,7 @@ def _status(status: Status, attached_s: float) -> Record:
     }
 
 
-def _steps(steps: StepStats | None) -> Record | None:
+def _steps(steps: StepStats | None, phases: Sequence[PhaseStats]) -> Record | None:
     if steps is None:
         return None
     return {
@@ -90,7 +93,7 @@ def _steps(steps: StepStats | None) -> Record | None:
         "inference": steps.inference,
         "phases": {
             phase.name: {"mean_ms": _number(phase.mean_ms), "share": _number(phase.share)}
-            for phase in steps.phases
+            for phase in phases
         },
     }
 
@@ -278,8 +281,7 @@ def _verdict(verdict: Verdict, missing: tuple[MissingSignal, ...]) -> Record:
         "share": _number(finding.share),
         "share_low": _number(finding.share_low),
         "share_high": _number(finding.share_high),
-        "speedup": _number(finding.speedup),
-        "speedup_is": finding.speedup_is,
+        **_forecast(forecast_of(finding)),
         "headline": finding.headline,
         "evidence": [_evidence(evidence) for evidence in finding.evidence],
         "advice": list(finding.advice),
@@ -341,9 +343,20 @@ def _contributor(finding: Finding) -> Record:
         "sub": finding.sub,
         "severity": finding.severity,
         "share": _number(finding.share),
-        "speedup": _number(finding.speedup),
-        "speedup_is": finding.speedup_is,
+        **_forecast(forecast_of(finding)),
         "headline": finding.headline,
+    }
+
+
+def _forecast(forecast: Forecast | None) -> Record:
+    """What the first action gives, with the interval that holds it nine times in ten."""
+    if forecast is None:
+        return dict.fromkeys(("speedup", "speedup_low", "speedup_high", "speedup_is"))
+    return {
+        "speedup": _number(forecast.speedup),
+        "speedup_low": _number(forecast.low),
+        "speedup_high": _number(forecast.high),
+        "speedup_is": forecast.kind,
     }
 
 

@@ -127,7 +127,7 @@ def heartbeat(snapshot: Snapshot) -> str:
     if steps is not None:
         parts.append(f"step {numbers.count(steps.total)}")
         parts.append(f"{numbers.digits(steps.steps_s)} steps/s")
-        parts.append(", ".join(phase_shares(steps)))
+        parts.append(", ".join(phase_shares(snapshot)))
         parts += _gpus(snapshot)
     elif snapshot.sampled is not None and snapshot.sampled.samples:
         parts.append(", ".join(share_words(snapshot.sampled)))

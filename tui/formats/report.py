@@ -11,7 +11,7 @@ from ..wording.words import (
     account,
     contributor_name,
     entry,
-    gain_of,
+    gain_interval_of,
     sure_words,
     time_of_day,
 )
@@ -116,7 +116,7 @@ def _reasons(finding: Finding, width: int, indent: str, label: str) -> list[str]
         lines += wrapped(indent, _evidence(evidence), width)
     if not finding.advice:
         return lines
-    gain = gain_of(finding)
+    gain = gain_interval_of(finding)
     first = f"{finding.advice[0]}   {gain}" if gain else finding.advice[0]
     if label:
         return lines + labelled(label, [first, *finding.advice[1:]], width)

@@ -12,6 +12,8 @@ from ..wording.gpu import clock_words
 from ..wording.steps import (
     NAMES,
     WORTH,
+    about,
+    drawn_phases,
     rare_words,
     samples_words,
     share_interval_words,
@@ -20,7 +22,6 @@ from ..wording.steps import (
 )
 from .report_layout import joined, labelled
 
-PHASE_NAMES: Final = {"data": "data wait"}
 STACK_ROWS: Final = 6
 DUMP_FRAMES: Final = 6
 
@@ -32,7 +33,8 @@ def step_lines(snapshot: Snapshot, width: int) -> list[str]:
         return []
     lines = labelled("steps", [_pace(steps)], width)
     on_gpu = {one.name: one for one in snapshot.gpu_phases.phases} if snapshot.gpu_phases else {}
-    spent = [phase for phase in steps.phases if phase.share > 0 or phase.name in on_gpu]
+    drawn = drawn_phases(snapshot)
+    spent = [phase for phase in drawn if phase.share > 0 or phase.name in on_gpu]
     lines += labelled("phases", [_phase(phase, on_gpu.get(phase.name)) for phase in spent], width)
     if snapshot.gpu_phases is not None:
         clock = " · ".join(clock_words(snapshot.gpu_phases))
@@ -40,11 +42,12 @@ def step_lines(snapshot: Snapshot, width: int) -> list[str]:
     return lines
 
 
-def phase_shares(steps: StepStats) -> list[str]:
-    """ "data wait 57%", in the order of a step; phases without time are left out."""
+def phase_shares(snapshot: Snapshot) -> list[str]:
+    """ "data wait 57%", "GPU wait ~20%", in the order of a step; phases without time are left
+    out."""
     return [
-        f"{_name(phase)} {numbers.percent(phase.share)}"
-        for phase in steps.phases
+        f"{_name(phase)} {about(phase)}{numbers.percent(phase.share)}"
+        for phase in drawn_phases(snapshot)
         if phase.share > 0
     ]
 
@@ -67,8 +70,8 @@ def _pace(steps: StepStats) -> str:
 def _phase(phase: PhaseStats, on_gpu: PhaseStats | None) -> str:
     """ "data wait 706 ms per step, 57% · p50 690 ms · p95 980 ms · max 1.4 s · on the GPU 41 ms",
     "checkpoint 90 ms per step, 74% · every 10 steps, 903 ms each · max 947 ms"."""
-    mean = f"{numbers.milliseconds(phase.mean_ms)} per step"
-    facts = [f"{_name(phase)} {mean}, {numbers.percent(phase.share)}"]
+    mean = f"{about(phase)}{numbers.milliseconds(phase.mean_ms)} per step"
+    facts = [f"{_name(phase)} {mean}, {about(phase)}{numbers.percent(phase.share)}"]
     spread, rare = phase.spread, rare_words(phase)
     if rare:
         facts.append(rare)
@@ -83,7 +86,7 @@ def _phase(phase: PhaseStats, on_gpu: PhaseStats | None) -> str:
 
 
 def _name(phase: PhaseStats) -> str:
-    return PHASE_NAMES.get(phase.name, phase.name)
+    return NAMES.get(phase.name, phase.name)
 
 
 def sampled_lines(snapshot: Snapshot, width: int) -> list[str]:

@@ -1,61 +1,36 @@
 """From stacks to the places in the code that are worth naming."""
 
 import os
-import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from ..verdict.window import FrameShare, Stacks
+from ..verdict.code_origin import MACHINERY, is_users
+from ..verdict.window import FrameShare, StackPhase, Stacks
 from .observations import StackCount
 
 TOP: Final = 12
 """Places kept for each role; the rest is too little to act on."""
 
-# fmt: off
-LIBRARIES: Final = frozenset((
-    "accelerate", "albumentations", "bitsandbytes", "cupy", "cv2", "datasets", "deepspeed",
-    "einops", "fsspec", "h5py", "huggingface_hub", "imageio", "joblib", "jax", "keras",
-    "lightning", "lightning_fabric", "litdata", "lmdb", "matplotlib", "monai", "numba", "numpy",
-    "nvidia", "pandas", "peft", "PIL", "pip", "pyarrow", "pytorch_lightning", "ray",
-    "safetensors", "scipy", "sentencepiece", "skimage", "sklearn", "streaming", "tensorboard",
-    "tensordict", "timm", "tokenizers", "torch", "torchao", "torchaudio", "torchdata",
-    "torchmetrics", "torchvision", "tqdm", "transformers", "triton", "wandb", "webdataset",
-    "zarr", "zmq",
-))
-# fmt: on
-"""Packages that are not the user's own code."""
-
 WAY: Final = 5
 WAY_OF_USERS: Final = 3
 """Frames kept of the way to a place, and how many of them may be the user's own."""
 
-MACHINERY: Final = (
-    "multiprocessing/",
-    "threading.py",
-    "selectors.py",
-    "queue.py",
-    "contextlib.py",
-    "socket.py",
-    "functools.py",
-    "importlib/",
-    "<frozen",
-    "gpuwatch/probe/",
-    "_pytest/",
-)
-"""Files that show how something waits, not what for."""
-
-MOST_PATHS: Final = 8_192
-"""The same lines come again and again."""
-
 MOST_STACKS: Final = 1_024
 """A run is at the same places again and again, and its stacks are read every few seconds."""
+
+LOADERS: Final = ("torch/utils/data/", "torchdata/", "webdataset/", "litdata/", "nvidia/dali/")
+"""Files of loaders: what a stack has above them is the loop that fetches, not what is fetched."""
 
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
 
-def summarise(stacks: Iterable[StackCount]) -> Stacks:
+PhaseOf = Callable[[tuple[str, ...], str], StackPhase]
+"""The phase of a stack, outermost frame first, and the text of its line."""
+
+
+def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> Stacks:
     """Shares by role. A worker that waits for its next index is idle and names no place."""
     kept = list(stacks)
     main = [stack for stack in kept if stack.role == "main"]
@@ -64,7 +39,7 @@ def summarise(stacks: Iterable[StackCount]) -> Stacks:
     samples = _samples(workers)
     return Stacks(
         main_samples=_samples(main),
-        main=_shares(main),
+        main=_shares(main, phase_of),
         worker_samples=samples,
         workers=_shares(busy),
         worker_idle_share=1 - _samples(busy) / samples if samples else None,
@@ -114,15 +89,6 @@ def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(frames[i] for i in sorted(own + called[-(WAY - len(own)) :]))
 
 
-@lru_cache(maxsize=MOST_PATHS)
-def is_users(path: str) -> bool:
-    """Whether a file is the user's own: neither a library's nor the standard library's."""
-    if path.startswith(MACHINERY) or path.startswith("<") or "-packages/" in path:
-        return False
-    top = path.partition(":")[0].split("/", 1)[0].removesuffix(".py")
-    return top not in LIBRARIES and top not in sys.stdlib_module_names
-
-
 def place_of(frame: str) -> tuple[str, int]:
     """("conv.py", 12) of "forward (conv.py:12)"; number 0 where there is none."""
     path, _, number = _file(frame).rpartition(":")
@@ -139,21 +105,39 @@ def _samples(stacks: list[StackCount]) -> int:
 
 
 @lru_cache(maxsize=MOST_STACKS)
-def _place(frames: tuple[str, ...]) -> tuple[str, str | None]:
-    """What is named of a stack, and who called it."""
+def _place(frames: tuple[str, ...]) -> tuple[str, str | None, bool]:
+    """What is named of a stack, who called it, and whether the stack's line belongs to one of the
+    two: what makes a batch was not called by the loop that fetches it."""
     named = worth_naming(frames)
-    return named, caller_of(frames, named)
+    made_at = _below_loader(frames)
+    if made_at is None:
+        return named, caller_of(frames, named), True
+    caller = caller_of(frames[made_at:], named)
+    return named, caller, caller is not None or is_users(_file(named))
 
 
-def _shares(stacks: list[StackCount]) -> tuple[FrameShare, ...]:
-    places: Counter[tuple[str, str | None, str]] = Counter()
+def _below_loader(frames: tuple[str, ...]) -> int | None:
+    """Index of the outermost frame that makes a batch; None where no loader calls anything but its
+    own queues."""
+    files = [_file(frame) for frame in frames]
+    first = next((i for i, file in enumerate(files) if file.startswith(LOADERS)), None)
+    if first is None:
+        return None
+    made = (i for i in range(first, len(files)) if not files[i].startswith((*LOADERS, *MACHINERY)))
+    return next(made, None)
+
+
+def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:
+    places: Counter[tuple[str, str | None, str, StackPhase | None]] = Counter()
     for stack in stacks:
-        named, caller = _place(stack.frames)
-        places[named, caller, stack.line] += stack.count
+        named, caller, has_line = _place(stack.frames)
+        line = stack.line if has_line else ""
+        phase = None if phase_of is None else phase_of(stack.frames, stack.line)
+        places[named, caller, line, phase] += stack.count
     total = sum(places.values())
     if not total:
         return ()  # no samples, no shares
     return tuple(
-        FrameShare(share=count / total, frame=frame, caller=caller, line=line)
-        for (frame, caller, line), count in places.most_common(TOP)
+        FrameShare(share=count / total, frame=frame, caller=caller, line=line, phase=phase)
+        for (frame, caller, line, phase), count in places.most_common(TOP)
     )

@@ -213,6 +213,10 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Processes other than the target that hold a context on the device."""
     max_sm_clock_mhz: int | None = None
     """The highest that the device goes to."""
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
+    """Of the link to the host, the fastest that device and machine allow: 5 and 16 lanes. A link
+    that nobody uses runs slower to save power."""
 
 
 class GpusSeen(Observation, frozen=True, kw_only=True, tag="gpus"):

@@ -36,10 +36,11 @@ class Spread:
 class Rare:
     """What comes now and then: a checkpoint, an evaluation."""
 
-    every_steps: float
-    """Steps from one to the next, on average."""
+    events: int
     each_ms: float
     """Mean of the steps that have any."""
+    every_steps: float | None
+    """Steps from one to the next, on average; None while there are too few for a rhythm."""
 
 
 @dataclass(frozen=True, slots=True)

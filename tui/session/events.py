@@ -48,9 +48,9 @@ class EventStore:
         """What a step had in it beside training. Compiling is news only once the run is warm."""
         for kind, ns in (("checkpoint", step.checkpoint_ns), ("evaluation", step.evaluation_ns)):
             if ns:
-                self.say(kind, step.end_ns, step.number, f"{kind} {_took(ns)}")
+                self.say(kind, step.end_ns, step.number, f"{kind} {milliseconds(ns / 1e6)}")
         if step.compile_ns and step.number > COMPILE_HORIZON:
-            text = f"recompile {_took(step.compile_ns)}"
+            text = f"recompile {milliseconds(step.compile_ns / 1e6)}"
             self.say("recompile", step.end_ns, step.number, text)
 
     def pace_changed(self, first: Step, change: PaceChange) -> None:
@@ -107,11 +107,6 @@ class EventStore:
 def _alike(one: PaceChange, other: PaceChange) -> bool:
     pairs = ((one.before_ns, other.before_ns), (one.after_ns, other.after_ns))
     return all(abs(now / before - 1) < ALIKE for before, now in pairs)
-
-
-def _took(ns: int) -> str:
-    """ "4.1 s"; below a second "47.8 ms"."""
-    return f"{ns / 1e9:.1f} s" if ns >= 1_000_000_000 else milliseconds(ns / 1e6)
 
 
 # At which steps a run began an epoch, evaluated, saved, or started its workers anew.

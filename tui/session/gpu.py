@@ -19,6 +19,9 @@ from .step_profile import MOST_SAMPLES, ProfileSample
 
 # How the GPUs were over an interval: what else used them, what lowered their clocks.
 
+LANE_MB_S: Final = {1: 250.0, 2: 500.0, 3: 985.0, 4: 1_969.0, 5: 3_938.0, 6: 7_563.0}
+"""One lane one way by PCIe generation, after its line code: 2.5, 5, 8, 16, 32 and 64 GT/s with 8
+bits of 10, from the third on 128 of 130, in the sixth 242 of 256 bytes of a flit."""
 HARMLESS: Final = frozenset({"power cap"})
 """Reasons that are normal: large GPUs run at their power cap."""
 
@@ -298,6 +301,10 @@ class GpuStore:
             dram=mean.dram,
             pcie_rx_mb_s=mean.pcie_rx_mb_s,
             pcie_tx_mb_s=mean.pcie_tx_mb_s,
+            pcie_rx_peak_mb_s=max(
+                (row.pcie_rx_mb_s for row in rows if row.pcie_rx_mb_s is not None), default=None
+            ),
+            link_mb_s=min(filter(None, map(_link_mb_s, latest)), default=None),
             throttled=were.throttled,
             others=were.others,
             others_sm=were.others_sm,
@@ -305,6 +312,12 @@ class GpuStore:
             clock_lost=were.clock_lost,
             neighbours=were.neighbours,
         )
+
+
+def _link_mb_s(gpu: GpuUse) -> float | None:
+    """What its link to the host carries one way; None where that is not known."""
+    lane = LANE_MB_S.get(gpu.pcie_generation or 0)
+    return None if lane is None or not gpu.pcie_width else lane * gpu.pcie_width
 
 
 def _shown(gpu: Activity) -> float | None:

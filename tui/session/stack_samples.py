@@ -1,7 +1,7 @@
 """A run without a probe: samples of its main thread's stack, sorted into phases."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from msgspec import structs
@@ -10,7 +10,14 @@ from ..model.frames import caller_of, summarise, way_to, worth_naming
 from ..model.observations import StackCount, StacksSeen
 from ..verdict.statistics import Share
 from ..verdict.window import FrameShare, SampleSpan
-from .stack_phases.classify import Classified, classify, fraction_of, parts_of, period_ns
+from .stack_phases.classify import (
+    Classified,
+    classify,
+    fraction_of,
+    parts_of,
+    period_ns,
+    phase_of,
+)
 from .stack_phases.table import PHASES, RUNS_A_NET, StackPhase
 
 SPACING_NS: Final = 100_000_000
@@ -109,11 +116,8 @@ class StackSampleStore:
         if not own:
             return ()
         part = len(own) / len(self._kept)
-        places = summarise([structs.replace(stack, count=1) for stack in own]).main
-        return tuple(
-            FrameShare(place.share * part, place.frame, place.caller, place.line)
-            for place in places
-        )
+        places = summarise([structs.replace(stack, count=1) for stack in own], phase_of).main
+        return tuple(replace(place, share=place.share * part) for place in places)
 
     def period_ns(self) -> float | None:
         """Estimate of a step."""

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from ..model.frames import (
     MOST_STACKS,
     at_prompt,
-    is_users,
     place_of,
     summarise,
     waits_for_work,
@@ -19,6 +18,7 @@ from ..model.frames import (
 )
 from ..model.observations import DumpSeen, StackCount, StacksSeen
 from ..model.stack_trees import Branch, Merged, StacksOf, StackTrees, Tree
+from ..verdict.code_origin import is_users
 from ..verdict.window import SeenBy, WorkersAt
 from .open_step import FRAME_AGE_NS
 

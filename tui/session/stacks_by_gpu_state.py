@@ -16,6 +16,7 @@ from ..model.stack_trees import Merged, SortedBy, StacksOf, StackTrees, Tree
 from ..verdict.thresholds.causes import BUSY_FROM, IDLE_BELOW, MOMENT_NS
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
+from .stack_phases.classify import phase_of
 from .stacks import StackStore, branches_of
 from .step_profile import ProfileSample
 from .steps import StepStore
@@ -236,4 +237,4 @@ def stacks_of(stacks: Collection[StackCount], threads: Mapping[str, int]) -> Sta
         if own:
             samples = sum(one.samples for one in own)
             trees.append(Tree(role, threads[role], samples, branches_of(own)))
-    return StacksOf(summarise(stacks), tuple(trees), merged)
+    return StacksOf(summarise(stacks, phase_of), tuple(trees), merged)

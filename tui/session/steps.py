@@ -3,7 +3,7 @@
 from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from math import sqrt
 from operator import attrgetter
 from statistics import fmean
@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from ...probe.wire.messages import Step
 from ..model.snapshot import PhaseStats, Rare, Spread
 from ..timeseries.series import StepEdges
+from ..verdict.pauses import spacing_of
 
 # Where the steps began: what the ticks of the pictures over time are drawn from.
 
@@ -228,7 +229,9 @@ def _rare(means_ms: Sequence[float], counts: Sequence[int]) -> Rare | None:
     hidden = any(times > 1 for _, times in having)
     if hidden or not having or len(having) > RARE * sum(counts):
         return None
-    return Rare(sum(counts) / len(having), fmean(ms for ms, _ in having))
+    ends = list(accumulate(counts))
+    numbers = [end for end, ms in zip(ends, means_ms, strict=True) if ms > 0]
+    return Rare(len(having), fmean(ms for ms, _ in having), spacing_of(numbers))
 
 
 def percentile(ranked: Sequence[tuple[float, int]], steps: int, part: float) -> float:

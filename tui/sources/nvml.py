@@ -52,7 +52,9 @@ class Nameplate:
     uuid: str
     name: str
     max_sm_clock_mhz: int | None
-    """None where the device does not report it."""
+    """None where the device does not report it, as the two below."""
+    pcie_generation: int | None
+    pcie_width: int | None
 
 
 def nameplate_of(nvml: Any, device: Any) -> Nameplate:
@@ -61,6 +63,8 @@ def nameplate_of(nvml: Any, device: Any) -> Nameplate:
         uuid=text_of(nvml.nvmlDeviceGetUUID(device)),
         name=text_of(nvml.nvmlDeviceGetName(device)),
         max_sm_clock_mhz=answer(nvml, nvml.nvmlDeviceGetMaxClockInfo, device, nvml.NVML_CLOCK_SM),
+        pcie_generation=answer(nvml, nvml.nvmlDeviceGetMaxPcieLinkGeneration, device),
+        pcie_width=answer(nvml, nvml.nvmlDeviceGetMaxPcieLinkWidth, device),
     )
 
 
@@ -307,4 +311,6 @@ class NvmlSource:
             power_limit_w=None if limit_mw is None else limit_mw / 1000,
             others=others_on(nvml, device, running, self._pids),
             max_sm_clock_mhz=nameplate.max_sm_clock_mhz,
+            pcie_generation=nameplate.pcie_generation,
+            pcie_width=nameplate.pcie_width,
         )

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from ...probe.wire.messages import Hello
-from ..model.frames import is_users, place_of
+from ..model.frames import place_of
 from ..model.provider import SourceText
 from ..model.snapshot import Snapshot
+from ..verdict.code_origin import is_users
 
 # File names as py-spy shortens them elsewhere: "torch/nn/functional.py", "train.py".
 

@@ -1,19 +1,25 @@
 """Places in the code that samples name, and what kind of place each is."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
+from . import code_origin
 from .findings import Evidence
 from .format import percent
 from .thresholds import causes as limits
-from .window import FrameShare, RunFacts, Stacks
+from .window import FrameShare, RunFacts, StackPhase, Stacks
 
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
 READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
 SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
 COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
+ROLLOUT: Final = re.compile(r"rollout|generate|collect|trajector|episode|self_play")
+"""In the name of a function that acts in an environment, or generates what is trained on."""
+CLIP_CALL: Final = re.compile(r"\bclip_grad_(norm|value)_\(")
+EMBEDDING_CALL: Final = re.compile(r"\bembed(ding)?(_bag|s)?\(")
+PRODUCT_CALL: Final = re.compile("|".join(limits.PRODUCT_LINES))
 SHAPE_CALL: Final = re.compile("|".join(limits.SHAPE_LINES))
 EMPTYING_CALL: Final = re.compile("|".join(limits.EMPTYING_LINES))
 _PYTORCH: Final = "torch/"
@@ -82,6 +88,37 @@ def attends(place: FrameShare) -> bool:
     return bool(ATTENTION_CALL.search(place.line))
 
 
+def multiplies(place: FrameShare) -> bool:
+    """Matrix products are issued there: by PyTorch's function or module, or in the line."""
+    if function_of(place.frame) in limits.PRODUCT_FRAMES:
+        return True
+    return file_of(place.frame) in limits.PRODUCT_FILES or bool(PRODUCT_CALL.search(place.line))
+
+
+def embeds(place: FrameShare) -> bool:
+    """Rows of an embedding are looked up there."""
+    return function_of(place.frame) in ("embedding", "embedding_bag") or (
+        file_of(place.frame) == "sparse.py" or bool(EMBEDDING_CALL.search(place.line))
+    )
+
+
+def clips(place: FrameShare) -> bool:
+    """Gradients are clipped there, which is part of the update."""
+    return file_of(place.frame) == "clip_grad.py" or calls(place, CLIP_CALL)
+
+
+def clipped_part(window: RunFacts) -> float:
+    """Of the time between the phases the part in which gradients are clipped, 0 to 1, by the
+    samples that lie there; 0 without."""
+    places = main_places(window)
+    clipped = share_where(places, clips)
+    others = share_where(places, lambda one: not clips(one) and one.phase in _BETWEEN_MARKS)
+    return clipped / (clipped + others) if clipped else 0.0
+
+
+_BETWEEN_MARKS: Final = ("other", "synchronisation", None)
+
+
 def asks_for_shape(place: FrameShare) -> bool:
     """The host needs a shape there that the GPU must compute first."""
     return calls(place, SHAPE_CALL)
@@ -91,6 +128,24 @@ def is_users(place: FrameShare) -> bool:
     """Python that is no phase's: not PyTorch's modules, loader, backward or optimizers."""
     match = _FRAME.match(place.frame)
     return match is None or not match["file"].startswith(_PYTORCH)
+
+
+def own_frame(place: FrameShare) -> str | None:
+    """The innermost frame of the user's own; None where only a library's is known."""
+    if place.caller:
+        return place.caller
+    match = _FRAME.match(place.frame)
+    return place.frame if match is None or code_origin.is_users(match["file"]) else None
+
+
+def within(places: Iterable[FrameShare], phases: Collection[StackPhase]) -> tuple[FrameShare, ...]:
+    """The places in these phases; those whose phase is not known too."""
+    return tuple(one for one in places if one.phase is None or one.phase in phases)
+
+
+BETWEEN: Final[frozenset[StackPhase]] = frozenset(("other", "synchronisation", "forward"))
+"""Phases of stacks whose time may be Python between the phases: a line of the user's own that calls
+torch counts as forward."""
 
 
 def share_where(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) -> float:

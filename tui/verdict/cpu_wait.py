@@ -62,6 +62,47 @@ def starved(window: RunFacts) -> Starved | None:
     return Starved(waits, by_quota, min(others, by_others))
 
 
+def worker_cores(window: RunFacts) -> float | None:
+    """Cores that the loader's workers use together; None where that is unknown."""
+    use = window.workers
+    return None if use is None or use.cpu_percent is None else use.count * use.cpu_percent / 100
+
+
+def taken_by_workers(window: RunFacts) -> float:
+    """Part of the time, 0 to 1, in which the training thread was ready and the loader's workers had
+    its core: their part of the wait that the run causes itself, by CPU time. 0 where any of that
+    is unknown."""
+    lack, used, beside = starved(window), worker_cores(window), window.beside_cores
+    if lack is None or lack.by_others is None or not used or not beside:
+        return 0.0
+    own = max(0.0, lack.share - lack.by_quota - lack.by_others)
+    return own * min(1.0, used / beside)
+
+
+def core_account(window: RunFacts) -> Evidence | None:
+    """ "of 2 cores the workers use 1.4, training 0.5, other processes 0.1"; None without
+    workers."""
+    used = worker_cores(window)
+    if used is None or not window.cores or window.main_cpu_percent is None:
+        return None
+    text = f"of {cores(window.cores)} the workers use {used:.1f}, training "
+    text += f"{window.main_cpu_percent / 100:.1f}"
+    if window.others_cores is not None:
+        text += f", other processes {window.others_cores:.1f}"
+    return Evidence(text, "proc", used, "cores")
+
+
+def fewer_workers(window: RunFacts) -> str | None:
+    """Workers that leave the training a core; None where it has one."""
+    workers = window.loaders[0].num_workers if window.loaders else None
+    if not workers or not window.cores or workers < window.cores:
+        return None
+    leaves = max(1, int(window.cores) - 1)
+    if leaves >= workers:
+        return None
+    return f"num_workers {workers} → {leaves}: leave the training a core of {cores(window.cores)}"
+
+
 def core_wait_evidence(window: RunFacts, lack: Starved) -> tuple[Evidence, ...]:
     """What shows it."""
     text = f"training thread ready but without a core {percent(lack.share)} of the time"
@@ -83,19 +124,25 @@ def remedies(window: RunFacts, lack: Starved) -> tuple[str, ...]:
     quota = f"raise its CPU quota of {have}: cgroup cpu.max, or the container's --cpus"
     apart = f"give this run its {have} alone: move other processes away, or use a cpuset"
     fewer = "use fewer processes and threads: they take the training thread's core"
+    if taken_by_workers(window) >= lack.share / 2:
+        fewer = fewer_workers(window) or "cheaper batches: the workers take the training's core"
     parts = ((lack.by_quota, quota), (by_others, apart))
     own = lack.share - lack.by_quota - by_others if lack.by_others is not None else 0.0
     by_share = sorted((*parts, (own, fewer)), key=lambda part: -part[0])
-    return (*(advice for part, advice in by_share if part >= lack.share / 4), *_threads(window))
+    return (
+        *(advice for part, advice in by_share if part >= lack.share / 4),
+        *thread_advice(window),
+    )
 
 
-def _threads(window: RunFacts) -> tuple[str, ...]:
+def thread_advice(window: RunFacts) -> tuple[str, ...]:
     """Threads of one product wait for the last of them, and spin meanwhile: on two cores that
-    others used as well, one thread made 7 to 22 times the steps of two (measured)."""
+    others used as well, one thread made 7 to 22 times the steps of two (measured). The loader's
+    workers are such others."""
     settings, have = window.settings, window.cores
     if window.gpu_present or settings is None or settings.threads is None or have is None:
         return ()
-    free = max(1, round(have - (window.others_cores or 0.0)))
+    free = max(1, round(have - (window.others_cores or 0.0) - (worker_cores(window) or 0.0)))
     if settings.threads <= free:
         return ()
     return (

@@ -86,6 +86,27 @@ class Evidence:
     unit: str | None = None
 
 
+ForecastKind = Literal["estimate", "bound", "at-least"]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What an action gives, as steps a second after over before: nine times in ten `low` to
+    `high`."""
+
+    speedup: float
+    low: float
+    high: float | None
+    """None where nothing measured here bounds it: the remedy is another algorithm."""
+
+    @property
+    def kind(self) -> ForecastKind:
+        """Of `speedup`: the middle of an interval, its upper end, or its lower one."""
+        if self.high is None:
+            return "at-least"
+        return "bound" if self.high <= self.speedup and self.low <= 1.0 else "estimate"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One cause, as one rule sees it."""
@@ -106,6 +127,9 @@ class Finding:
     evidence: tuple[Evidence, ...]
     advice: tuple[str, ...]
     """First actions, the first first, concrete for this run."""
+    forecast: Forecast | None = None
+    """What the first action gives, where that is less than removing the cause gives, or known in
+    another way; else see `forecast.interval.forecast_of`."""
 
 
 @dataclass(frozen=True, slots=True)

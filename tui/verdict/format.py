@@ -55,8 +55,14 @@ def size(value: float) -> str:
     return f"{value / _MIB:.{places}f} MiB"
 
 
+MOST_TIMES = 10.0
+"""Beyond, a forecast says only that: what is left of a step is then what nobody measured."""
+
+
 def times(speedup: float) -> str:
-    """1.234 -> "1.2x", 1.04 -> "1.04x"."""
+    """1.234 -> "1.2x", 1.04 -> "1.04x", 16.3 -> ">10x"."""
+    if speedup > MOST_TIMES:
+        return ">10x"
     return f"{speedup:.1f}x" if speedup >= 1.095 else f"{speedup:.2f}x"
 
 

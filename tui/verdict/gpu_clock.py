@@ -161,6 +161,9 @@ class Copies:
     """Part of the time that they hold and in which the GPU does not work, 0 to 1."""
     rx_mb_s: float | None
     """PCIe traffic towards the device."""
+    pinned_mb_s: float
+    """What copies alone can reach on this link: never less than what was read."""
+    pageable_mb_s: float
     on_lines: float
     """Part of the training thread's samples on lines that copy."""
     pinned: bool | None
@@ -187,7 +190,8 @@ def copies(window: RunFacts) -> Copies | None:
         return None
     pinned = None if loader is None else loader.pinned
     on_lines = share_where(main_places(window), copies_to_gpu)
-    rate = limits.PINNED_MB_S if pinned else limits.PAGEABLE_MB_S
+    pinned_mb_s, pageable_mb_s = _peaks(activity, bool(pinned))
+    rate = pinned_mb_s if pinned else pageable_mb_s
     rx = activity.pcie_rx_mb_s
     moving = 0.0 if rx is None or rx < limits.COPY_LEAST_MB_S else min(1.0, rx / rate)
     if not moving and rx is not None and not _tiny(window):
@@ -195,11 +199,26 @@ def copies(window: RunFacts) -> Copies | None:
     return Copies(
         share=min(idle_of(window), max(moving, on_lines)),
         rx_mb_s=rx,
+        pinned_mb_s=pinned_mb_s,
+        pageable_mb_s=pageable_mb_s,
         on_lines=on_lines,
         pinned=pinned,
         batch_bytes=None if loader is None else loader.batch_bytes,
         tensors=None if loader is None else loader.batch_tensors,
     )
+
+
+def _peaks(activity: GpuActivity, pinned: bool) -> tuple[float, float]:
+    """What copies from pinned and from pageable memory reach on this machine: by its link, and no
+    less than the highest reading of such copies. A link that is not known is the one with which
+    that reading fits."""
+    seen = activity.pcie_rx_peak_mb_s or activity.pcie_rx_mb_s or 0.0
+    of_link = limits.PINNED_MB_S if seen <= limits.PINNED_MB_S else limits.PINNED_GEN5_MB_S
+    if activity.link_mb_s is not None:
+        of_link = limits.LINK_REACHED * activity.link_mb_s
+    fast = max(of_link, seen)
+    slow = min(fast, max(limits.PAGEABLE_MB_S, 0.0 if pinned else seen))
+    return fast, slow
 
 
 def _tiny(window: RunFacts) -> bool:

@@ -99,7 +99,10 @@ def feeding(window: StepWindow) -> Feeding | None:
         make_ns = make_cpu_ns = wait_ns
     main_cpu_ns = batch_ns - wait_ns
     if window.main_cpu_percent is not None:
-        used_ns = window.main_cpu_percent / 100 * every_ns
+        used = window.main_cpu_percent / 100
+        if window.gpu_present:
+            used = min(used, limits.MOST_CORES_BESIDE_GPU)
+        used_ns = used * every_ns
         main_cpu_ns = used_ns - wait_ns if workers == 0 else used_ns
     return Feeding(
         workers=workers,

@@ -27,9 +27,11 @@ class Pauses:
     each_ns: float
     longest_ns: int
     every_steps: float
-    """Steps between two of them, on average."""
+    """Steps for each of them: what they cost is shared out over so many."""
     step_ns: float
     """Time of a step without them."""
+    spacing_steps: float | None = None
+    """Steps from one to the next, on average; None while there are too few for a rhythm."""
 
     @property
     def mean_ns(self) -> float:
@@ -64,16 +66,34 @@ def evaluations(window: StepWindow) -> Pauses | None:
     return _pauses(window, lambda row: row.evaluation_ns, clinging)
 
 
-def pause_evidence(found: Pauses, what: str) -> tuple[Evidence, ...]:
-    """How often `what` ("a checkpoint") comes, how long it takes, what that is of each step, and
-    a step without it."""
-    often = f"{what} every {found.every_steps:.0f} steps, {ms(found.each_ns)} each: "
-    often += f"{ms(found.each_ns / found.every_steps)} per step"
+def pause_evidence(found: Pauses, noun: str) -> tuple[Evidence, ...]:
+    """How often a "checkpoint" comes, how long it takes, what that is of each step, and a step
+    without it."""
+    often = f"{_how_often(found, noun)}, {ms(found.each_ns)}"
+    if found.events > 1:
+        often += " each"
+    if found.spacing_steps is not None:
+        often += f": {ms(found.each_ns / found.every_steps)} per step"
     without = f"a step without one takes {ms(found.step_ns)}"
     return (
         Evidence(often, "hook", found.each_ns / 1e6, "ms"),
         Evidence(without, "hook", found.step_ns / 1e6, "ms"),
     )
+
+
+def _how_often(found: Pauses, noun: str) -> str:
+    """ "checkpoint every 50 steps", "one checkpoint so far"."""
+    if found.spacing_steps is not None:
+        return f"{noun} every {found.spacing_steps:.0f} steps"
+    return f"one {noun} so far" if found.events == 1 else f"{found.events} {noun}s so far"
+
+
+def spacing_of(numbers: Sequence[int]) -> float | None:
+    """Mean distance of the numbers of steps that have an event; None below three: the time before
+    the first and after the last says nothing of a rhythm."""
+    if len(numbers) < limits.RHYTHM_EVENTS:
+        return None
+    return (numbers[-1] - numbers[0]) / (len(numbers) - 1)
 
 
 def host_parts(rows: Sequence[Step]) -> list[int]:
@@ -121,6 +141,7 @@ def _pauses(
         longest_ns=max(parts),
         every_steps=total.steps / len(paused),
         step_ns=max(0, total.wall_ns - sum(parts)) / max(1, total.steps),
+        spacing_steps=spacing_of([row.number for row in paused]),
     )
 
 
@@ -186,6 +207,7 @@ def outliers(window: StepWindow) -> Pauses | None:
         longest_ns=max(parts),
         every_steps=total.steps / events,
         step_ns=max(0, total.wall_ns - sum(parts)) / max(1, total.steps),
+        spacing_steps=spacing_of([r.number for r, part in zip(rows, parts, strict=True) if part]),
     )
 
 

@@ -53,6 +53,18 @@ def without_rows(mean: float) -> Share:
     return Share(mean, mean - spread, min(1.0, mean + spread))
 
 
+def of_samples(part: float, samples: float) -> Share:
+    """A part of so many samples with Wilson's 90 % interval. Two of 19 are 4 to 26 %: a normal
+    interval would reach below nothing there. No sample leaves everything open."""
+    if samples <= 0:
+        return Share(part, 0.0, 1.0)
+    part = min(1.0, max(0.0, part))
+    spread = limits.Z90_MANY**2 / samples
+    middle = (part + spread / 2) / (1 + spread)
+    half = limits.Z90_MANY / (1 + spread) * sqrt(part * (1 - part) / samples + spread / 4 / samples)
+    return Share(part, max(0.0, min(part, middle - half)), min(1.0, max(part, middle + half)))
+
+
 def error_of(mean: float, low: float, high: float) -> float:
     """The standard error behind an interval; the wider side, as one may be cut at 0 or 1."""
     return max(mean - low, high - mean) / limits.Z90

@@ -9,6 +9,19 @@ from .findings import MissingSignal
 from .statistics import Share
 from .step_time import spent
 
+StackPhase = Literal[
+    "data",
+    "forward",
+    "backward",
+    "optimizer",
+    "synchronisation",
+    "checkpoint",
+    "evaluation",
+    "compile",
+    "starting",
+    "other",
+]
+"""What the main thread does, by its stack."""
 SeenBy = Literal["py-spy", "probe"]
 """Who saw a stack: the sampler from outside, or the probe itself, once, as nothing moved."""
 
@@ -56,9 +69,11 @@ class FrameShare:
     frame: str
     """"function (file:line)", the innermost frame worth naming."""
     caller: str | None
-    """The innermost frame of the user's own code above it."""
+    """The innermost frame of the user's own code above it; in the loader's stacks, below it."""
     line: str = ""
-    """Text of the innermost line of the user's own code, where that could be read."""
+    """Text of that innermost line of the user's own code, where it could be read."""
+    phase: StackPhase | None = None
+    """Of the main thread's; None where it was not looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +226,10 @@ class GpuActivity:
     against the highest it goes to: a mean over all readings, 0 to 1."""
     neighbours: tuple[Neighbour, ...] = ()
     """Those processes, the one that uses most of the device first."""
+    pcie_rx_peak_mb_s: float | None = None
+    """The highest of the readings."""
+    link_mb_s: float | None = None
+    """What the link to the host carries one way, by its generation and width."""
 
 
 class TimeSpan(Protocol):

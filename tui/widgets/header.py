@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ..model.snapshot import Snapshot, Status
-from ..wording.numbers import count, duration
+from ..wording.numbers import count, duration, seconds
 from .panel import Panel, View, has_measured
 from .text import Row, Span, clip, ends, first_that_fits, length, text_of
 
@@ -140,7 +140,7 @@ def _freshness(status: Status) -> Row:
         return (Span(f"○ {status.state}", "dim"),)
     if status.state == "silent" or age > STALE_S:
         return (Span(f"○ silent {duration(age)}", "warning"),)
-    return (Span("● ", "good"), Span(f"{age:.1f} s", "dim"))
+    return (Span("● ", "good"), Span(seconds(age), "dim"))
 
 
 def ended_line(view: View, width: int) -> Row:

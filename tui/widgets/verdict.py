@@ -10,6 +10,7 @@ from ..wording.words import (
     WORDS,
     abstains,
     contributor_name,
+    gain_interval_of,
     gain_of,
     glyph_of,
     lasted,
@@ -278,23 +279,29 @@ def _action(word: str, finding: Finding, width: int, lines: int, whole: bool = T
     if not finding.advice:
         return []
     gain = gain_of(finding)
+    label = _label(word, width, "key")
+    room = width - len(label.text) - 1
+    advice = _without_gain(finding.advice[0], gain)
+    if not whole:
+        advice = elided(advice)
     if width < NARROW:
         gain = gain.removesuffix(" faster")
+    text = within(advice, room - len(gain) - 1, max(1, lines))
+    if width >= NARROW and len(text) == 1:
+        longer = gain_interval_of(finding)
+        gain = longer if len(text[0]) + len(longer) + 2 <= room else gain
     tail = Span(f"{gain} ", role_of(finding)) if gain else Span(" ")
-    label = _label(word, width, "key")
-    room = width - len(label.text) - len(tail.text) - 1
-    advice = _without_gain(finding.advice[0], gain)
-    first, *more = within(advice if whole else elided(advice), room, max(1, lines))
     blank = Span(" " * len(label.text))
     return [
-        ends((label, Span(first, "strong")), (tail,), width, gap=1),
-        *((blank, Span(text, "strong")) for text in more),
+        ends((label, Span(text[0], "strong")), (tail,), width, gap=1),
+        *((blank, Span(more, "strong")) for more in text[1:]),
     ]
 
 
 def _without_gain(advice: str, gain: str) -> str:
     """Without the number that stands beside it already: ", about 5.7x" of "~5.7x faster"."""
-    return advice.removesuffix(f", about {gain.removeprefix('~').removesuffix(' faster')}")
+    number = gain.removeprefix("~").removesuffix(" faster")
+    return advice.replace(f", about {number}", "", 1) if number else advice
 
 
 def _also(finding: Finding, width: int) -> Row:

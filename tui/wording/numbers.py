@@ -6,7 +6,7 @@ Units that verdicts write too are in `verdict.format`, and are the same here.
 from ..verdict.format import duration as duration
 from ..verdict.format import ms as ms
 from ..verdict.format import percent as percent
-from ..verdict.format import seconds
+from ..verdict.format import seconds as seconds
 from ..verdict.format import size as size
 
 _MIB = 1024 * 1024

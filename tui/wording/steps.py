@@ -82,7 +82,8 @@ def _holding(phases: list[PhaseStats], share: float) -> list[str]:
 
 # A run without a probe: estimates from stack samples, always with "~".
 
-NAMES: Final = {"data": "data wait", "synchronisation": "waiting for the GPU"}
+NAMES: Final = {"data": "data wait", GPU_WAIT: "GPU wait"}
+"""Phases whose name on every face is not their own."""
 WORTH: Final = 0.005
 """Smaller shares round to nothing and are left out."""
 
@@ -135,9 +136,12 @@ def usual_words(stats: StepStats) -> list[str]:
 
 
 def rare_words(phase: PhaseStats) -> str:
-    """For a phase that few steps have, "every 10 steps, 903 ms each"; "" for others. Its other
-    figures are means over all steps."""
+    """For a phase that few steps have, "every 10 steps, 903 ms each", or "one so far, 903 ms"; ""
+    for others. Its other figures are means over all steps."""
     rare = None if phase.spread is None else phase.spread.rare
     if rare is None:
         return ""
-    return f"every {rare.every_steps:.0f} steps, {ms(1e6 * rare.each_ms)} each"
+    each = ms(1e6 * rare.each_ms)
+    if rare.every_steps is not None:
+        return f"every {rare.every_steps:.0f} steps, {each} each"
+    return f"one so far, {each}" if rare.events == 1 else f"{rare.events} so far, {each} each"

@@ -6,8 +6,9 @@ from time import localtime, strftime
 from typing import Final, Literal, NamedTuple
 
 from ..model.snapshot import Event, Snapshot
-from ..verdict.findings import Finding, Kind
-from ..verdict.format import times
+from ..verdict.findings import Finding, ForecastKind, Kind
+from ..verdict.forecast.interval import forecast_of
+from ..verdict.format import MOST_TIMES, times
 from ..verdict.history import Held, PastVerdict
 from .numbers import count, duration, percent
 
@@ -182,18 +183,30 @@ def role_of(finding: Finding) -> str:
     return "good" if finding.kind == "healthy" else finding.severity
 
 
-def gain_of(finding: Finding) -> str:
-    """ "≤ 2.3x faster" for a bound, "~2.3x faster" for an estimate, "" where unknown.
+_SIGNS: Final[dict[ForecastKind, str]] = {"estimate": "~", "bound": "≤ ", "at-least": "≥ "}
 
-    Also "" where the advice states its own gain: removing the whole cause would give more than that
-    action, and two numbers side by side read as a contradiction.
-    """
-    if finding.speedup is None or finding.speedup < 1.005:
+
+def gain_of(finding: Finding) -> str:
+    """What the first action gives: "≤ 2.3x faster" for a bound, "~2.3x faster" for an estimate,
+    "≥ 2.3x faster" where the remedy is another algorithm, ">10x faster" beyond that; "" where
+    unknown."""
+    forecast = forecast_of(finding)
+    if forecast is None or forecast.speedup < 1.005:
         return ""
-    if finding.advice and "at best" in finding.advice[0]:
-        return ""
-    text = times(finding.speedup)
-    return f"≤ {text} faster" if finding.speedup_is == "bound" else f"~{text} faster"
+    text = times(forecast.speedup)
+    if forecast.speedup > MOST_TIMES:
+        return f"up to {text} faster" if forecast.kind == "bound" else f"{text} faster"
+    return f"{_SIGNS[forecast.kind]}{text} faster"
+
+
+def gain_interval_of(finding: Finding) -> str:
+    """ "~2.3x faster (1.9 to 2.8x)": nine times in ten. The gain alone where it is an end itself,
+    or both ends read the same."""
+    forecast, gain = forecast_of(finding), gain_of(finding)
+    if not gain or forecast is None or forecast.high is None or forecast.kind != "estimate":
+        return gain
+    low, high = times(forecast.low), times(forecast.high)
+    return gain if low == high else f"{gain} ({low.removesuffix('x')} to {high})"
 
 
 # The verdicts of a run so far: its time by verdict, and a line for each of them.

@@ -48,7 +48,7 @@ def test_the_report_marks_every_figure_as_an_estimate() -> None:
     text = "\n".join(report_lines(unprobed(), 200))
     assert "no probe" in text.splitlines()[0]
     assert "of 190 samples: data wait ~57% · forward ~20% · backward ~20%" in text
-    assert "waiting for the GPU ~3%" in text
+    assert "GPU wait ~3%" in text
     assert "optimizer ~" not in text, "never seen"
     assert "data wait 50% to 64%" in text
     assert "~410 ms per step" in text

@@ -309,6 +309,43 @@ def test_a_loop_without_an_optimizer_tells_its_switches_once_a_second(run: Asked
         torch.set_float32_matmul_precision("highest")
 
 
+def test_the_guard_that_failed_is_read(run: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As dynamo keeps it, of the function that was compiled anew most often."""
+    import torch._dynamo.utils as kept
+
+    assert isinstance(kept.guard_failures, dict), "another name in this torch"
+    often = ["0/0: s.k == 0", "0/1: s.k == 1    # return x + s.k  # t.py:5 in f\nUser stack trace:"]
+    monkeypatch.setattr(kept, "guard_failures", {"once": ["0/0: L['x'] == 1"], "often": often})
+    optimizer = torch.optim.SGD((net := net_of()).parameters(), lr=0.1)
+
+    def train() -> None:
+        optimizer.zero_grad()
+        loss_of(net).backward()
+        optimizer.step()
+
+    assert run.seen(train).failed_guard == "0/1: s.k == 1 # return x + s.k # t.py:5 in f"
+    monkeypatch.setattr(kept, "guard_failures", {})
+    assert run.seen(train).failed_guard is None
+
+
+def test_dynamo_keeps_the_guard_that_failed(run: Asked) -> None:
+    """A Python number that changes; without dynamo's logs switched on."""
+    net = net_of()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    scaled = torch.compile(lambda x, factor: x * factor, backend="eager")
+    factors = iter([0.5, 1.5, 2.5, 3.5])
+
+    def train() -> None:
+        optimizer.zero_grad()
+        scaled(loss_of(net), next(factors)).backward()
+        optimizer.step()
+
+    read = run.seen(train, times=2).failed_guard
+    torch._dynamo.reset()
+    assert read is not None
+    assert "factor == 0.5" in read.replace("L['factor']", "factor")
+
+
 def test_what_fails_inside_trips_the_fuse_and_not_the_loop(run: Asked) -> None:
     net = net_of()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

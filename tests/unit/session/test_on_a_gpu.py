@@ -1,8 +1,10 @@
 """The picture of a run on a GPU."""
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.model.observations import Activity, ActivitySeen, Delivered, GpusSeen, GpuUse
+from gpuwatch.tui.session.gpu import GpuStore
 from tests.unit.session.making import (
     MS,
     delivered,
@@ -70,3 +72,15 @@ def test_what_the_marks_cost_is_a_part_of_the_mean_step() -> None:
     assert seen.steps.p50_ms < 25
     share = seen.status.cost_share
     assert share == pytest.approx((20_000 + 6 * 500) / 1e9 * seen.steps.steps_s, rel=0.02)
+
+
+def test_the_link_to_the_host_is_known_by_its_generation_and_width() -> None:
+    store = GpuStore()
+    read = (Activity(index=0, source="gpm", interval_ns=100 * MS, busy=50.0, pcie_rx_mb_s=900.0),)
+    store.seen(ActivitySeen(t_ns=100 * MS, gpus=read))
+    linked = structs.replace(gpu(50.0), pcie_generation=5, pcie_width=16)
+    store.used(GpusSeen(t_ns=150 * MS, gpus=(linked,)))
+    known = store.between(0, 200 * MS)
+    assert known is not None
+    assert known.link_mb_s == pytest.approx(63_000, rel=0.01)
+    assert known.pcie_rx_peak_mb_s == 900.0

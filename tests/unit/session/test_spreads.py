@@ -55,7 +55,7 @@ def test_of_what_few_steps_have_it_says_how_often_and_how_long_each() -> None:
     ]
     told = spreads_of(made)
     assert told is not None
-    assert told.phases["checkpoint"].rare == Rare(every_steps=100 / 9, each_ms=5.0)
+    assert told.phases["checkpoint"].rare == Rare(events=9, each_ms=5.0, every_steps=10.0)
     assert told.phases["forward"].rare is None
 
 

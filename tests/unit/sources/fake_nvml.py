@@ -130,6 +130,12 @@ class FakeNvml:
     def nvmlDeviceGetClockInfo(self, device: int, kind: int) -> int:
         return {1: 1980, 2: 3201}[kind]
 
+    def nvmlDeviceGetMaxPcieLinkGeneration(self, device: int) -> int:
+        return 5
+
+    def nvmlDeviceGetMaxPcieLinkWidth(self, device: int) -> int:
+        return 16
+
     def nvmlDeviceGetMaxClockInfo(self, device: int, kind: int) -> int:
         self.asked["nvmlDeviceGetMaxClockInfo"] += 1
         return {1: 1980, 2: 3201}[kind]

@@ -4,6 +4,7 @@ import pytest
 
 from gpuwatch.tui.model.frames import place_of, summarise
 from gpuwatch.tui.model.observations import StackCount
+from gpuwatch.tui.verdict.window import FrameShare
 
 
 @pytest.mark.parametrize(
@@ -22,3 +23,28 @@ def test_where_a_frame_is(frame: str, place: tuple[str, int]) -> None:
 def test_stacks_that_were_seen_no_time_have_no_shares() -> None:
     stack = StackCount(role="main", pid=1, thread="t", frames=("f (a.py:1)",), count=0)
     assert summarise([stack]).main == ()
+
+
+LOOP = "train (train.py:30)"
+FETCH = (
+    "__next__ (torch/utils/data/dataloader.py:701)",
+    "fetch (torch/utils/data/_utils/fetch.py:52)",
+)
+
+
+def place(*frames: str, line: str = "for x in loader:") -> FrameShare:
+    stack = StackCount(role="main", pid=1, thread="t", frames=frames, count=1, line=line)
+    return summarise([stack]).main[0]
+
+
+def test_what_makes_a_batch_was_not_called_by_the_loop_that_fetches_it() -> None:
+    made = place(LOOP, *FETCH, "__getitem__ (torchvision/datasets/folder.py:245)")
+    assert (made.caller, made.line) == (None, "")
+    mine = ("D.__getitem__ (data.py:9)", "load (PIL/Image.py:3)")
+    own = place(LOOP, *FETCH, *mine, line="x = open()")
+    assert (own.caller, own.line) == ("D.__getitem__ (data.py:9)", "x = open()")
+
+
+def test_a_wait_for_a_batch_is_the_loops() -> None:
+    waits = place(LOOP, FETCH[0], "get (multiprocessing/queues.py:113)")
+    assert waits.caller == LOOP

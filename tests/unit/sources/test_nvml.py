@@ -77,6 +77,8 @@ def driver(processes: dict[int, list[Any]]) -> Any:
         nvmlDeviceGetClockInfo=lambda device, kind: 1980,
         nvmlDeviceGetMaxClockInfo=lambda device, kind: 1980,
         nvmlDeviceGetTemperature=lambda device, kind: 51,
+        nvmlDeviceGetMaxPcieLinkGeneration=lambda device: 5,
+        nvmlDeviceGetMaxPcieLinkWidth=refuse,
     )
 
 
@@ -92,6 +94,7 @@ def test_the_devices_that_hold_a_context_of_the_target(monkeypatch: pytest.Monke
     assert (gpu.index, gpu.uuid, gpu.utilization_percent) == (1, "GPU-bbbb", 41.0)
     assert gpu.target_memory_bytes == 7
     assert gpu.power_w is None
+    assert (gpu.pcie_generation, gpu.pcie_width) == (5, None)
     assert gpu.throttle_reasons == ("power cap", "too hot")
 
 

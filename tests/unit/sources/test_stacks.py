@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.model.frames import is_users, summarise, waits_for_work
+from gpuwatch.tui.model.frames import summarise, waits_for_work
 from gpuwatch.tui.sources.py_spy import read_trace
 from gpuwatch.tui.sources.source_code import ShortPaths
 from gpuwatch.tui.sources.stack_samples import Chunk, sampled
 from gpuwatch.tui.sources.stacks import why_refused
+from gpuwatch.tui.verdict.code_origin import is_users
 from tests.unit.sources.traces import Sample, process, thread, trace
 
 TRAIN = ("<module>", "/home/ana/train.py", 14)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuwatch.tui.session.stack_phases.classify import classify
+from gpuwatch.tui.session.stack_phases.classify import classify, phase_of
 from tests.unit.stack_phases.real_stacks import (
     BACKWARD,
     CALL,
@@ -234,3 +234,24 @@ def test_before_3_11_functions_have_no_class() -> None:
     assert classify(frames, "").phase == "forward"
     frames = ("train (train.py:48)", "_get_data (torch/utils/data/dataloader.py:1464)")
     assert classify(frames, "").phase == "data"
+
+
+def test_what_trains_and_evaluates_is_no_evaluation() -> None:
+    """A whole program may run in `train_and_evaluate`; what learns does not evaluate."""
+    net = "Module._call_impl (torch/nn/modules/module.py:1779)"
+    assert phase_of(("main (a.py:1)", "train_and_evaluate (a.py:5)", net), "") == "forward"
+    assert phase_of(("main (a.py:1)", "evaluate (a.py:5)", net), "") == "evaluation"
+    learns = "_engine_run_backward (torch/autograd/graph.py:869)"
+    assert phase_of(("validate_all (a.py:5)", learns), "") == "backward"
+
+
+def test_rollouts_are_evaluation_with_their_environment() -> None:
+    net, step = "Module._call_impl (torch/nn/modules/module.py:1779)", "step (envs.py:9)"
+    for name, without_net in (
+        ("rollout", "evaluation"),
+        ("collect_rollouts", "evaluation"),
+        ("generate", "other"),
+        ("select_action", "other"),
+    ):
+        assert phase_of((f"{name} (ppo.py:5)", net), "") == "evaluation"
+        assert phase_of((f"{name} (ppo.py:5)", step), "") == without_net

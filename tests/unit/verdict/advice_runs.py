@@ -48,7 +48,8 @@ def optimizing(**told: Any) -> StepWindow:
     """An optimizer that takes a third of the step on the GPU."""
     parts = {"forward_ms": 20, "backward_ms": 40, "optimizer_ms": 30}
     on_gpu = {**parts, "lag_ms": 20}
-    given = {"settings": settings(**told), "activity": activity(99, sm=60)}
+    fields = {name: told.pop(name) for name in list(told) if name in NAMES}
+    given = {"settings": settings(**told), "activity": activity(99, sm=60), **fields}
     return gpu_window(even(60, **parts), on_gpu, **given)
 
 

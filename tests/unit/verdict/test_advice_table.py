@@ -55,6 +55,7 @@ def said(seen: StepWindow) -> str:
     )
 
 
+LINEAR = lines((0.4, "linear (torch/nn/functional.py:2330)", "x = self.fc(x)"))
 ROWS: list[tuple[Any, ...]] = [
     # -- A: the three-run lab
     ("A1 C1 busy is no green light", limited(sm=20, tensor=3), "compute/underfilled"),
@@ -86,7 +87,8 @@ ROWS: list[tuple[Any, ...]] = [
     # -- B: the three regimes
     ("B1 bandwidth near its peak", limited(tensor=2, dram=85), "memory-bandwidth/None",
      "fuse the pointwise work: torch.compile"),
-    ("B2 B4 low FLOPs: precision", limited(fp32=60), "compute/precision", "torch.bfloat16"),
+    ("B2 B4 low FLOPs: precision", limited(fp32=60, stacks=LINEAR), "compute/precision",
+     "torch.bfloat16"),
     ("B2 B4 low FLOPs: batch", limited(sm=20, tensor=3, **device_memory(0.3)),
      "batch_size 12 → 48 (60 GiB of 100 GiB of memory then)"),
     ("B3 B7 overhead", launching(stacks=lines(
@@ -95,7 +97,7 @@ ROWS: list[tuple[Any, ...]] = [
     ("B5 compute", limited(tensor=60), "the GPU is the limit and well used"),
     ("B6 B8 few operations a byte, casts", limited(tensor=2, dram=85), "move fewer bytes"),
     # -- C: the four bottlenecks
-    ("C5 mixed precision", limited(fp32=60), "torch.autocast"),
+    ("C5 mixed precision", limited(fp32=60, stacks=LINEAR), "torch.autocast"),
     ("C10 graph breaks", window(run(120, lambda n: {
         "forward_ms": 50, "compile_ms": 900 if n > 40 and n % 12 == 0 else 0})),
      "TORCH_LOGS=recompiles,graph_breaks"),
@@ -140,7 +142,8 @@ ROWS: list[tuple[Any, ...]] = [
     ("a wait with its line", syncing("total += loss.item()"),
      "`loss.item()` at train.py:88: keep it on the GPU", "every 15 steps"),
     ("a wait for a shape", syncing("kept = x[mask]"), "torch.where(mask, a, b)"),
-    ("an embedding", optimizing(parameters=3, parameter_bytes=900 * MIB), "SparseAdam"),
+    ("an embedding", optimizing(parameters=3, parameter_bytes=900 * MIB, stacks=lines(
+        (0.2, "embedding (torch/nn/functional.py:2567)", "x = self.table(ids)"))), "SparseAdam"),
     ("fused already", optimizing(fused=True), "accumulate gradients"),
 ]  # fmt: skip
 

@@ -52,7 +52,7 @@ def test_the_forecast_of_fusion_lies_between_the_ends_it_names() -> None:
 
 
 def test_each_precision_has_its_own_gain_and_the_larger_comes_first() -> None:
-    told = activity(100, sm=95, tensor=2, fp32=66, dram=9)
+    told = activity(100, sm=95, tensor=2, fp32=66, dram=9)  # tensor cores: products are seen
     found = compute(gpu_window(STEPS, BEHIND, activity=told))
     assert found is not None
     assert found.speedup is not None

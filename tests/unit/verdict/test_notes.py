@@ -82,7 +82,10 @@ def test_tf32_off_without_counters_needs_a_product_that_was_seen() -> None:
     unseen = settings(**{**FP32, "autocast": None})
     assert tf32(on_gpu(unseen)) is None
     assert tf32(on_gpu(unseen, activity=activity(99, fp32=20.0, tensor=0.0))) is None
-    assert tf32(on_gpu(unseen, activity=activity(99, fp32=60.0, tensor=0.0))) is not None
+    busy = activity(99, fp32=60.0, tensor=0.0)
+    assert tf32(on_gpu(unseen, activity=busy)) is None, "pointwise work keeps them busy, too"
+    linear = lines((0.3, "linear (torch/nn/functional.py:2330)", "x = self.fc(x)"))
+    assert tf32(on_gpu(unseen, activity=busy, stacks=linear)) is not None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from math import sqrt
 from statistics import median
 from typing import Final
 
-from ...model.frames import is_users
+from ...verdict.code_origin import is_users
 from ...verdict.statistics import Share
 from . import table
 from .table import CodeRow, StackPhase
@@ -157,7 +157,15 @@ def classify(frames: tuple[str, ...], line: str) -> Classified:
         serial = serial or (file == table.SERIAL.file and function in table.SERIAL.functions)
     if phase == "other" and own:
         phase = _by_line(line)
+    if phase in ("backward", "optimizer"):
+        evaluates = False  # what learns does not evaluate, whatever its name
     return Classified(phase, evaluates, serial and phase == "data")
+
+
+def phase_of(frames: tuple[str, ...], line: str) -> StackPhase:
+    """The phase of a stack; "evaluation" for all that an evaluation does."""
+    found = classify(frames, line)
+    return "evaluation" if found.evaluates else found.phase
 
 
 @lru_cache(maxsize=16384)

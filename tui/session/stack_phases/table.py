@@ -5,20 +5,10 @@ from 3.11 on Python names functions with what encloses them ("Module._call_impl"
 Files were looked up in torch 2.13, accelerate 1.15, lightning 2.6, transformers 5.23 and
 safetensors."""
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-StackPhase = Literal[
-    "data",
-    "forward",
-    "backward",
-    "optimizer",
-    "synchronisation",
-    "checkpoint",
-    "evaluation",
-    "compile",
-    "starting",
-    "other",
-]
+from ...verdict.window import StackPhase as StackPhase
+
 PHASES: Final[tuple[StackPhase, ...]] = (
     "data",
     "forward",
@@ -173,12 +163,17 @@ uses modules is a dataset. Importing inside anything is starting: the first step
 torch."""
 
 EVALUATION_NAMES: Final = (
+    r"(?!\w*(train|fit))("
     r"(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val)(_\w+)?|"
-    r"\w+_(evaluate|evaluation|eval|validate|validation|valid|val)"
+    r"\w+_(evaluate|evaluation|eval|validate|validation|valid|val)|"
+    r"(\w+_)?rollouts?|"
+    r"(_|do_|run_)*(collect|gather)_(rollouts?|trajector\w+|experiences?|episodes?))"
 )
-"""A user's own functions that evaluate, by their names…"""
+"""A user's own functions that evaluate, or act in an environment, by their names:
+`train_and_evaluate` does more…"""
 EVALUATION_NAMES_OF_A_NET: Final = (
-    r"(run_|do_|compute_|_)*(test|accuracy|perplexity|estimate_loss)(_\w+)?"
+    r"(run_|do_|compute_|_)*(test|accuracy|perplexity|estimate_loss)(_\w+)?|"
+    r"(\w+_)?generate(_completions|_responses)?|(select|choose|get)_actions?"
 )
 """…or where they run a net or fetch batches: a metric of scores that lie there is none."""
 RUNS_A_NET: Final = frozenset(("_call_impl", "_wrapped_call_impl"))

@@ -248,5 +248,5 @@ def with_the_other_way(
 
 
 def _same(top: Finding, other: Finding) -> bool:
-    """Both are mended by the same action: launches that are the optimizer's."""
+    """The same action removes both: launches that are the optimizer's."""
     return bool(top.advice) and top.advice[0] in other.advice[0]

@@ -4,9 +4,10 @@ from typing import Final
 
 from ..code_places import by_user_function, is_users, place_evidence, place_name
 from ..findings import Evidence, Finding, Kind, Signal, find_missing
+from ..forecast.interval import with_interval
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of
-from ..rules.compute import KINDS_OF_WORK, work_of
+from ..rules.compute import KINDS_OF_WORK, products_seen, work_of
 from ..rules.optimizer import for_this_optimizer
 from ..rules.stalled import notebook_idle, stuck_worker, stuck_worker_advice, workers_evidence
 from ..scoring import cause, state
@@ -64,7 +65,7 @@ def no_cause(window: SampleWindow) -> Finding:
         headline = f"GPU idle {about(idle)} of the time while the host launches work"
         advice = ("with the probe, GPU timing separates launches from other waits",)
         return state("incomplete", "clock", "info", headline, (busy, *seen), advice)
-    work = work_of(activity)
+    work = work_of(activity, None, products_seen(window))
     found = next((one for kind in KINDS_OF_WORK if work and (one := kind(work))), None)
     if found is not None:
         return found
@@ -134,7 +135,7 @@ def host(window: SampleWindow) -> Finding | None:
     if mine:
         advice.insert(0, f"look at {place_name(mine[0])}")
     headline = f"{about(share.mean)} of the time is in Python between the phases"
-    return cause("host", None, share, headline, evidence, tuple(advice))
+    return with_interval(cause("host", None, share, headline, evidence, tuple(advice)))
 
 
 def sync(window: SampleWindow) -> Finding | None:
@@ -154,7 +155,7 @@ def sync(window: SampleWindow) -> Finding | None:
     )
     advice = ("keep it on the GPU (.detach()) and read it every hundred steps",)
     headline = f"host waits for the GPU leave it idle {about(mean)} of the time"
-    return cause("sync", None, without_rows(mean), headline, evidence, advice)
+    return with_interval(cause("sync", None, without_rows(mean), headline, evidence, advice))
 
 
 def _ends(share: Share) -> tuple[float, float, float]:
@@ -206,4 +207,5 @@ def _held(
     if share.mean < CONTRIBUTOR:
         return None
     headline = f"{what} {about(share.mean)} of the time"
-    return cause(kind, None, share, headline, (counted(known, share, clause),), advice)
+    found = cause(kind, None, share, headline, (counted(known, share, clause),), advice)
+    return with_interval(found)

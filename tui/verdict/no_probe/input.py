@@ -1,14 +1,25 @@
 """Input rules on stack samples, how samples are worded, and what the GPU hides of host time."""
 
+from dataclasses import replace
 from typing import Final
 
 from ..code_places import worker_places
 from ..findings import Evidence, Finding
+from ..forecast.interval import with_interval
 from ..format import cores, percent
 from ..gpu_clock import counted_by, idle_of
 from ..loader import Feeding
-from ..rules.input import oversubscribed
-from ..rules.input_pattern import Explained, cheaper, gain, limited_by, named, storage
+from ..rules.input import cores_used, oversubscribed
+from ..rules.input_pattern import (
+    Explained,
+    best_of,
+    cheaper,
+    folded,
+    gain,
+    limited_by,
+    named,
+    waiting,
+)
 from ..scoring import cause
 from ..statistics import Share
 from ..thresholds import causes as limits
@@ -65,7 +76,8 @@ def input_bound(window: SampleWindow) -> Finding | None:
     why = _explained(window, share.mean)
     evidence = (counted(sampled, waits, "wait for data"), *idles(window), *why.evidence)
     headline = f"waiting for data takes {about(share.mean)} of the time"
-    return cause("input", why.sub, share, headline, evidence, why.advice)
+    found = cause("input", why.sub, share, headline, evidence, why.advice)
+    return replace(found, forecast=why.forecast) if why.forecast else with_interval(found)
 
 
 def _explained(window: SampleWindow, share: float) -> Explained:
@@ -77,28 +89,29 @@ def _explained(window: SampleWindow, share: float) -> Explained:
         return found
     fed = _fed(window, share)
     if fed is not None:
-        for explanation in (storage, oversubscribed):
+        for explanation in (waiting, oversubscribed):
             if (found := explanation(window, fed)) is not None:
                 return found
         if fed.busy is not None:
             return _by_workers(window, fed, fed.busy)
-    places = worker_places(window)
-    shown = named(places, "worker") or named(window.sampled.loading, "main-thread")
+    places = folded(worker_places(window))
+    shown = named(places, "worker") or named(folded(window.sampled.loading), "main-thread")
     return Explained(None, shown, (cheaper(places[0] if places else None),))
 
 
 def _serial(window: SampleWindow, share: float) -> Explained:
     text = "num_workers=0: the training process loads every batch itself"
-    places = window.sampled.loading
+    places = folded(window.sampled.loading)
     place = places[0] if places else None
     evidence = (Evidence(text, "py-spy", 0.0, "workers"), *named(places, "main-thread"))
     own = Feeding(0, STEP, share * STEP, None, share * STEP, share * STEP, STEP, window.cores)
-    plan = own.plan()
+    plan, forecast = own.plan(), None
     advice = [cheaper(place)]
     if plan is not None and window.cores != 1:
         more = f"num_workers 0 → {plan.workers}, {gain(own, plan.batch_ns)}"
         advice.insert(0, more + limited_by(own, plan.wanted))
-    return Explained("serial", evidence, tuple(advice))
+        forecast = best_of(own, plan.batch_ns)
+    return Explained("serial", evidence, tuple(advice), forecast=forecast)
 
 
 def _epoch_start(use: WorkerUse | None) -> Explained | None:
@@ -130,7 +143,7 @@ def _fed(window: SampleWindow, share: float) -> Feeding | None:
 
 def _by_workers(window: SampleWindow, fed: Feeding, busy: float) -> Explained:
     """More workers, or none would help: as the cores allow."""
-    workers, use, places = fed.workers or 1, window.workers, worker_places(window)
+    workers, use, places = fed.workers or 1, window.workers, folded(worker_places(window))
     used = use.cpu_percent / 100 if use is not None and use.cpu_percent is not None else busy
     make = workers * busy * STEP
     costs = Feeding(
@@ -151,9 +164,12 @@ def _by_workers(window: SampleWindow, fed: Feeding, busy: float) -> Explained:
         text += f", of {cores(window.cores)}" if window.cores else ""
     evidence = (Evidence(text, "py-spy", busy), *named(places, "worker"))
     less = cheaper(places[0] if places else None)
-    if plan is None or plan.workers <= workers:
-        return Explained("cpu-bound", evidence, (less, "more workers will not help"))
-    if plan.batch_ns >= STEP * (1 - limits.WORTH_DOING):
-        return Explained("cpu-bound", evidence, (less, "more workers will hardly help"))
+    if plan is None or plan.workers <= workers or plan.batch_ns >= STEP * (1 - limits.WORTH_DOING):
+        full = (cores_used(window) or 0.0) >= limits.WORKER_CPU_BOUND
+        wont = "more workers will not help"
+        if full:
+            wont += ": the cores are full"
+        return Explained("cpu-bound" if full else None, evidence, (less, wont))
     more = f"num_workers {workers} → {plan.workers}, {gain(costs, plan.batch_ns)}"
-    return Explained("workers", evidence, (more + limited_by(costs, plan.wanted), less))
+    more += limited_by(costs, plan.wanted)
+    return Explained("workers", evidence, (more, less), forecast=best_of(costs, plan.batch_ns))

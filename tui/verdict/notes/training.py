@@ -7,9 +7,10 @@ from ..findings import EvidenceSource, Note
 from ..format import cores, percent, size
 from ..gpu_clock import on_device
 from ..memory.trends import batch_room
+from ..rules.compute import products_seen
 from ..step_time import wall_of
 from ..thresholds import causes as limits
-from ..thresholds.gpu import FP32_HEAVY, MEMORY_FULL
+from ..thresholds.gpu import MEMORY_FULL
 from ..window import FrameShare, StepWindow
 
 
@@ -166,8 +167,8 @@ def _scales(place: FrameShare) -> bool:
 
 def tf32(window: StepWindow) -> Note | None:
     """Matrix products of fp32 use the tensor cores only as tf32, which Ampere and later devices
-    have. A product must have been seen to run without autocast, or the fp32 units must be as busy
-    as only products make them; and where there are counters, the tensor cores must rest."""
+    have. A product must have been seen; where there are counters, the fp32 units must be at work
+    and the tensor cores rest."""
     settings, activity = window.settings, window.activity
     if settings is None or settings.matmul_precision != "highest" or settings.autocast:
         return None
@@ -175,12 +176,12 @@ def tf32(window: StepWindow) -> Note | None:
         return None
     if (settings.capability or 0) < limits.TF32_CAPABILITY:
         return None
-    seen = settings.autocast == ""
+    if not products_seen(window):
+        return None
     text = 'fp32 products without tensor cores: torch.set_float32_matmul_precision("high")'
     if activity is None or activity.fp32 is None or activity.tensor is None:
-        return Note(text, None, "hook") if seen else None
-    least = limits.NOTE_FP32 if seen else FP32_HEAVY
-    if activity.fp32 < 100 * least or activity.tensor >= 100 * limits.NOTE_SHARE:
+        return Note(text, None, "hook")
+    if activity.fp32 < 100 * limits.NOTE_FP32 or activity.tensor >= 100 * limits.NOTE_SHARE:
         return None
     cost = f"fp32 units are at work {percent(activity.fp32 / 100)} of the time, "
     cost += f"tensor cores {percent(activity.tensor / 100)}"

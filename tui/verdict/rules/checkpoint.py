@@ -2,6 +2,7 @@
 
 from ..findings import Finding
 from ..forecast.gain import gain_of_pauses
+from ..forecast.interval import seldom
 from ..format import percent
 from ..pauses import checkpoints, pause_evidence
 from ..scoring import cause
@@ -17,11 +18,12 @@ def checkpoint(window: StepWindow) -> Finding | None:
         return None
     if found.share.mean < CONTRIBUTOR and found.longest_ns < LONG_PAUSE_NS:
         return None
-    evidence = pause_evidence(found, "a checkpoint")
+    evidence = pause_evidence(found, "checkpoint")
     advice = (
         f"save every {found.affordable_steps:,} steps: it would cost {percent(TARGET_BUDGET)}",
         "copy the state and write it on another thread (torch.distributed.checkpoint.async_save)",
     )
     headline = f"checkpoints take {percent(found.share.mean)} of the time"
     gain = gain_of_pauses("checkpoint", window, found)
-    return cause("checkpoint", None, found.share, headline, evidence, advice, gain=gain)
+    finding = cause("checkpoint", None, found.share, headline, evidence, advice, gain=gain)
+    return seldom(finding)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ....probe.wire.messages import Settings
-from ..code_places import ATTENTION_CALL, attends, call_at, main_places
-from ..findings import Evidence, Finding, Kind
+from ..code_places import ATTENTION_CALL, attends, call_at, main_places, multiplies
+from ..findings import Evidence, Finding, Forecast, Kind, Severity
+from ..forecast.interval import at_least
 from ..forecast.measured import filled, fused, on_tensor_cores
 from ..format import ms, percent, times
 from ..gpu_clock import OnDevice, counted_by, idle_of, on_device
@@ -15,7 +16,7 @@ from ..scoring import severity_of, speedup_of, state
 from ..step_time import wall_of
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE, WARNING_SHARE
-from ..window import GpuActivity, StepWindow
+from ..window import GpuActivity, RunFacts, StepWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Work:
     dram: float
     on_tensor_cores: bool = False
     """By its settings products run in a half type or tf32: what fp32 units do is something else."""
+    products: bool = False
+    """Something shows matrix products: fp32 units are as busy with pointwise arithmetic."""
 
     def evidence(self) -> tuple[Evidence, ...]:
         """The counters as read."""
@@ -43,9 +46,11 @@ class Work:
         )
 
 
-def work_of(activity: GpuActivity | None, settings: Settings | None = None) -> Work | None:
+def work_of(
+    activity: GpuActivity | None, settings: Settings | None = None, products: bool = False
+) -> Work | None:
     """None where a counter is missing, or the GPU is idle too often for them to show what
-    limits."""
+    limits. `products`: matrix products were seen."""
     if activity is None or activity.busy is None or activity.busy < 100 * limits.GPU_BUSY:
         return None
     if (
@@ -60,7 +65,16 @@ def work_of(activity: GpuActivity | None, settings: Settings | None = None) -> W
         part / 100 / busy for part in (activity.sm, activity.tensor, activity.fp32, activity.dram)
     )
     sm, tensor, fp32, dram = (min(1.0, part) for part in parts)
-    return Work(min(1.0, busy), sm, tensor, fp32, dram, _uses_tensor_cores(settings))
+    multiplies = products or tensor >= limits.TENSOR_SEEN
+    return Work(min(1.0, busy), sm, tensor, fp32, dram, _uses_tensor_cores(settings), multiplies)
+
+
+def products_seen(window: RunFacts) -> bool:
+    """Matrix products, by the graph of a backward (which showed them to run without autocast) or
+    by the samples: functions, modules and lines that multiply."""
+    if window.settings is not None and window.settings.autocast == "":
+        return True
+    return any(map(multiplies, main_places(window)))
 
 
 def _uses_tensor_cores(settings: Settings | None) -> bool:
@@ -76,7 +90,7 @@ def precision(work: Work) -> Finding | None:
     """Matrix products in fp32 while the tensor cores rest."""
     if work.tensor >= limits.TENSOR_ABSENT or work.fp32 < limits.FP32_HEAVY:
         return None
-    if work.on_tensor_cores:
+    if work.on_tensor_cores or not work.products:
         return None
     products = min(1.0, work.fp32 / limits.FP32_FULL) * work.busy
     tf32, bf16 = (
@@ -93,6 +107,27 @@ def precision(work: Work) -> Finding | None:
             f'bf16: with torch.autocast("cuda", torch.bfloat16), about {times(speedup_of(bf16))}',
             'or tf32, one line: torch.set_float32_matmul_precision("high"), about '
             f"{times(speedup_of(tf32))}",
+        ),
+    )
+
+
+def fp32_arithmetic(work: Work) -> Finding | None:
+    """The fp32 units are busy and nothing shows matrix products: then no other precision is known
+    to help."""
+    if work.tensor >= limits.TENSOR_ABSENT or work.fp32 < limits.FP32_HEAVY:
+        return None
+    if work.on_tensor_cores or work.products or work.dram >= limits.DRAM_HEAVY:
+        return None
+    return state(
+        "compute",
+        "fp32",
+        "info",
+        f"the GPU is the limit: fp32 arithmetic, its units busy {percent(work.fp32)} of the time",
+        work.evidence(),
+        (
+            "fuse pointwise work: torch.compile(model)",
+            "one step in torch.profiler names the kernels: if they are matrix products, "
+            'torch.autocast("cuda", torch.bfloat16) moves them to the tensor cores',
         ),
     )
 
@@ -116,7 +151,11 @@ def bandwidth(work: Work) -> Finding | None:
     )
     text = f"fusing its kernels gives {times(speedup_of(least))} where kernels fuse in pairs, "
     text += f"{times(speedup_of(most))} where all memory traffic goes"
-    return replace(found, evidence=(*found.evidence, Evidence(text, "gpm")))
+    return replace(
+        found,
+        evidence=(*found.evidence, Evidence(text, "gpm")),
+        forecast=Forecast(speedup_of((least + most) / 2), speedup_of(least), speedup_of(most)),
+    )
 
 
 def saturated(work: Work) -> Finding | None:
@@ -139,7 +178,7 @@ def underfilled(work: Work) -> Finding | None:
     ):
         return None
     empty = (1 - work.sm) * work.busy
-    return _estimate(
+    found = _estimate(
         "compute",
         "underfilled",
         empty,
@@ -153,6 +192,8 @@ def underfilled(work: Work) -> Finding | None:
         is_bound=True,
         gain=speedup_of(work.busy * (1 - filled(work.tensor, work.fp32, work.dram))),
     )
+    # Samples a second of a larger batch: what every step costs once is shared out as well.
+    return replace(found, forecast=at_least(found.speedup or 1.0))
 
 
 def misaligned(work: Work) -> Finding | None:
@@ -183,13 +224,15 @@ def misaligned(work: Work) -> Finding | None:
         ),
         is_bound=True,
     )
-    # Counters alone hardly separate it from small tiles: no alarm.
-    return replace(found, severity="warning" if saved >= WARNING_SHARE else "info")
+    # Counters alone hardly separate it from small tiles: no alarm. Other sizes get other kernels.
+    severity: Severity = "warning" if saved >= WARNING_SHARE else "info"
+    return replace(found, severity=severity, forecast=at_least(found.speedup or 1.0))
 
 
 KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
     saturated,
     precision,
+    fp32_arithmetic,
     bandwidth,
     underfilled,
     misaligned,
@@ -249,7 +292,7 @@ def compute(window: StepWindow) -> Finding | None:
     if not window.gpu_present:
         return None
     device = on_device(window)
-    work = work_of(window.activity, window.settings)
+    work = work_of(window.activity, window.settings, products_seen(window))
     if work is not None:
         for judge in KINDS_OF_WORK:
             if (found := judge(work)) is not None:

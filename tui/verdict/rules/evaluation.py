@@ -1,26 +1,72 @@
 """Evaluation inside training: its budget, apart from every cause of slow steps."""
 
-from ..findings import Finding
+from typing import Final
+
+from ..code_places import ROLLOUT, by_user_function, main_places, place_evidence, share_where
+from ..findings import Evidence, Finding
 from ..forecast.gain import gain_of_pauses
+from ..forecast.interval import seldom
 from ..format import percent
 from ..pauses import evaluations, pause_evidence
 from ..scoring import cause
+from ..statistics import of_samples
 from ..thresholds.causes import TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import StepWindow
+from ..window import FrameShare, StepWindow
 
 
 def evaluation(window: StepWindow) -> Finding | None:
     """The amortised share of evaluations. A slow validation loader is part of it, and no reason to
-    blame the training loader."""
+    blame the training loader. Where no mark showed one (no loader, no switch), by samples."""
     found = evaluations(window)
-    if found is None or found.share.mean < CONTRIBUTOR:
+    if found is None:
+        return _by_samples(window)
+    if found.share.mean < CONTRIBUTOR:
         return None
-    evidence = pause_evidence(found, "an evaluation")
+    evidence = pause_evidence(found, "evaluation")
     advice = (
         f"evaluate every {found.affordable_steps:,} steps: it would cost {percent(TARGET_BUDGET)}",
-        "evaluate on a part of the held-out set, with a larger batch under torch.inference_mode()",
+        _ADVICE["evaluation"][1],
     )
     headline = f"evaluation takes {percent(found.share.mean)} of the time"
     gain = gain_of_pauses("evaluation", window, found)
-    return cause("evaluation", None, found.share, headline, evidence, advice, gain=gain)
+    finding = cause("evaluation", None, found.share, headline, evidence, advice, gain=gain)
+    return seldom(finding)
+
+
+_ADVICE: Final = {
+    "evaluation": (
+        "evaluate less often: it is a function of yours that no mark shows",
+        "evaluate on a part of the held-out set, with a larger batch under torch.inference_mode()",
+    ),
+    "rollout": (
+        "act for many environments in one batch, under torch.inference_mode()",
+        "collect on other processes while this one trains",
+    ),
+}
+
+
+def _by_samples(window: StepWindow) -> Finding | None:
+    """Functions of the user's that evaluate, or act in an environment, by their names and because
+    they run a net; their time is booked as forward, or as Python between the phases."""
+    places = [place for place in main_places(window) if place.phase == "evaluation"]
+    if window.stacks is None or not places or not any(row.backwards for row in window.steps):
+        return None  # without a backward nothing is trained: the run is an inference
+    share = of_samples(share_where(places, lambda _: True), window.stacks.main_samples)
+    if share.low < CONTRIBUTOR:
+        return None
+    acting = share_where(places, _acts) > share.mean / 2
+    sub, what = ("rollout", "rollouts take") if acting else (None, "evaluation takes")
+    text = "no evaluation was marked: its time is booked as forward, or between the phases"
+    return cause(
+        "evaluation",
+        sub,
+        share,
+        f"{what} {percent(share.mean)} of the time",
+        (place_evidence(by_user_function(places)[0], "main-thread"), Evidence(text, "hook")),
+        _ADVICE["rollout" if acting else "evaluation"],
+    )
+
+
+def _acts(place: FrameShare) -> bool:
+    return bool(ROLLOUT.search(f"{place.caller or ''} {place.frame}"))

@@ -3,12 +3,11 @@
 from ..code_places import COPY_CALL, call_at, copies_to_gpu, main_places, place_evidence
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
-from ..format import percent
+from ..format import percent, times
 from ..gpu_clock import Copies, copies
 from ..loader import loader_floor
 from ..scoring import cause
 from ..statistics import without_rows
-from ..thresholds.causes import PAGEABLE_MB_S, PINNED_MB_S
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
@@ -51,8 +50,8 @@ def _evidence(moved: Copies) -> tuple[Evidence, ...]:
 
 
 def _possible(moved: Copies) -> str:
-    """ "27 possible from pinned memory, 6 from pageable": what copies alone reached."""
-    pinned, pageable = (round(rate / 1000) for rate in (PINNED_MB_S, PAGEABLE_MB_S))
+    """ "27 possible from pinned memory, 6 from pageable": what copies alone reach."""
+    pinned, pageable = (round(rate / 1000) for rate in (moved.pinned_mb_s, moved.pageable_mb_s))
     if moved.pinned:
         return f"{pinned} possible"
     return f"{pinned} possible from pinned memory, {pageable} from pageable"
@@ -68,10 +67,10 @@ def _advice(moved: Copies, where: str) -> tuple[str, tuple[str, ...]]:
     ahead = "copy the next batch on a side stream while this one is computed"
     if moved.pinned:
         return "bandwidth", (smaller, ahead)
-    faster = PINNED_MB_S / PAGEABLE_MB_S
+    faster = moved.pinned_mb_s / moved.pageable_mb_s
     return "pageable", (
         f"DataLoader(..., pin_memory=True), and non_blocking=True{where}: copies run up to "
-        f"{faster:.1f}x faster from pinned memory",
+        f"{times(faster)} faster from pinned memory",
         smaller,
         ahead,
     )

@@ -4,13 +4,17 @@ from collections.abc import Sequence
 
 from ....probe.wire.messages import Step
 from ..code_places import (
+    BETWEEN,
     by_user_function,
+    clipped_part,
+    clips,
     is_users,
     main_places,
     place_evidence,
     place_name,
     share_where,
     waits_for_gpu,
+    within,
 )
 from ..cpu_wait import asleep
 from ..findings import Evidence, Finding
@@ -18,13 +22,13 @@ from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of, on_device
 from ..loader import loader_floor
-from ..pauses import host_parts, outliers
+from ..pauses import Pauses, host_parts, outliers
 from ..scoring import cause
 from ..statistics import Share, share_of, without_rows
 from ..step_time import is_python, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, LONG_PAUSE_NS, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import StepWindow
+from ..window import FrameShare, StepWindow
 
 
 def now_and_then(window: StepWindow) -> Finding | None:
@@ -53,14 +57,14 @@ def now_and_then(window: StepWindow) -> Finding | None:
         return None
     evidence = [
         Evidence(
-            f"one step in {found.every_steps:.0f} takes {ms(found.each_ns)} longer, up to "
+            f"{_how_often(found)} {ms(found.each_ns)} longer, up to "
             f"{ms(found.longest_ns)}; the others take {ms(found.step_ns)}",
             "hook",
             found.each_ns / 1e6,
             "ms",
         )
     ]
-    mine = by_user_function(p for p in places if is_users(p) and not waits_for_gpu(p))
+    mine = by_user_function(_mine(places))
     evidence += [place_evidence(place, "main-thread") for place in mine[:1]]
     if window.gpu_present and window.activity is not None:
         text = f"the GPU is idle {percent(most)} of the time"
@@ -77,6 +81,12 @@ def now_and_then(window: StepWindow) -> Finding | None:
     )
 
 
+def _how_often(found: Pauses) -> str:
+    if found.spacing_steps is not None:
+        return f"one step in {found.spacing_steps:.0f} takes"
+    return "one step so far took" if found.events == 1 else f"{found.events} steps so far took"
+
+
 def asleep_within(window: StepWindow) -> Finding | None:
     """Sleep in lines that are neither PyTorch's nor a wait for the GPU, in whatever phase they lie:
     a request between the loss and its backward counts as forward. With a GPU only what leaves it
@@ -84,7 +94,7 @@ def asleep_within(window: StepWindow) -> Finding | None:
     slept, places = asleep(window), main_places(window)
     if slept is None or not places:
         return None
-    mine = [place for place in places if is_users(place) and not waits_for_gpu(place)]
+    mine = _mine(places)
     mean = min(slept, sum(place.share for place in mine))
     activity = window.activity
     if window.gpu_present:
@@ -114,6 +124,12 @@ def asleep_within(window: StepWindow) -> Finding | None:
         ),
         loader_floor(window),
     )
+
+
+def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
+    """What is the user's own and no other rule's: a batch that is made belongs to the loader."""
+    mine = [one for one in within(places, BETWEEN) if is_users(one) and not clips(one)]
+    return [one for one in mine if not waits_for_gpu(one)]
 
 
 def host(window: StepWindow) -> Finding | None:
@@ -150,6 +166,8 @@ def _steady(window: StepWindow) -> Finding | None:
         # This is also where `loss.item()` waits for the GPU.
         waits = share_where(places, waits_for_gpu)
         share = Share(*(max(0.0, part - waits) for part in (share.mean, share.low, share.high)))
+    left = 1.0 - clipped_part(window)  # clipping is the optimizer's
+    share = Share(*(left * part for part in (share.mean, share.low, share.high)))
     if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
@@ -168,7 +186,7 @@ def _steady(window: StepWindow) -> Finding | None:
                 f"{ms(part_ns)} of {ms(step_ns)} per step {where}", "hook", part_ns / 1e6, "ms"
             )
         ]
-    mine = by_user_function(p for p in places if is_users(p) and not waits_for_gpu(p))
+    mine = by_user_function(_mine(places))
     evidence += [place_evidence(place, "main-thread") for place in mine[:1]]
     floor = loader_floor(window)
     if floor > 1 - share.mean:

@@ -4,30 +4,45 @@ from dataclasses import replace
 from math import floor
 from typing import Final
 
-from ..code_places import fetches_tensors, main_places, place_evidence, share_where, worker_places
-from ..findings import Evidence, Finding
+from ..code_places import (
+    fetches_tensors,
+    main_places,
+    place_evidence,
+    share_where,
+    within,
+    worker_places,
+)
+from ..cpu_wait import (
+    core_account,
+    fewer_workers,
+    taken_by_workers,
+    thread_advice,
+)
+from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import cores, ms, percent
 from ..gpu_clock import OnDevice, on_device
 from ..loader import Feeding, feeding
 from ..pauses import startup_parts
-from ..scoring import cause
-from ..statistics import share_of
+from ..scoring import cause, speedup_of
+from ..statistics import Share, share_of
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import FrameShare, RunFacts, StepWindow
+from ..window import FrameShare, RunFacts, StackPhase, StepWindow
 from .input_pattern import (
     Explained,
     Explanation,
+    best_of,
     burst,
     cheaper,
     epoch_start,
+    folded,
     gain,
     limited_by,
     named,
-    storage,
+    waiting,
 )
 
 
@@ -41,14 +56,15 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     workers, have = feeding.workers, feeding.cores
     if not workers or not have or workers <= limits.OVERSUBSCRIBED * have:
         return None
-    shown = _queue(window, feeding) if _delay(window) is not None else _full(window, workers, have)
+    known = window.workers is not None and window.workers.run_delay is not None
+    shown = _queue(window, feeding) if known else _full(window)
     if shown is None:
         return None
     evidence = [
         Evidence(f"{workers} workers on {cores(have)}", "proc", workers / have, "workers per core"),
         shown,
     ]
-    places = worker_places(window)
+    places = folded(worker_places(window))
     evidence += named(places, "worker")
     advice = (
         f"num_workers {workers} → {max(1, floor(have))}: more than one per core only adds "
@@ -58,31 +74,36 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     return Explained("oversubscribed", tuple(evidence), advice, foretold=False)
 
 
-def _delay(window: RunFacts) -> float | None:
-    return None if window.workers is None else window.workers.run_delay
-
-
 def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:
     """A worker is ready and has no core."""
-    delay = _delay(window) or 0.0
-    if delay < limits.QUEUES * (feeding.busy or 1.0):
+    delay = None if window.workers is None else window.workers.run_delay
+    if delay is None or delay < limits.QUEUES * (feeding.busy or 1.0):
         return None
     return Evidence(f"workers wait for a core {percent(delay)} of the time", "proc", delay)
 
 
-def _full(window: RunFacts, workers: int, have: float) -> Evidence | None:
-    """The cores have no time left."""
-    used = window.machine_cpu_percent
-    if used is None and window.workers is not None and window.workers.cpu_percent is not None:
-        used = (workers * window.workers.cpu_percent + (window.main_cpu_percent or 0.0)) / have
+def _full(window: RunFacts) -> Evidence | None:
+    """The cores are measured to have no time left."""
+    used = cores_used(window)
     if used is None or used < limits.WORKER_CPU_BOUND:
         return None
     return Evidence(f"the cores are {used:.0f}% busy", "proc", used, "%")
 
 
-# num_workers=0: the training process loads every batch itself, between two steps.
+def cores_used(window: RunFacts) -> float | None:
+    """Percent of the cores that the run may use: the machine's figure, or what its own processes
+    use of them, the larger, for in a container the machine has more; None where neither is
+    known."""
+    use, known = window.workers, [window.machine_cpu_percent or 0.0]
+    if use is not None and use.cpu_percent is not None and window.cores:
+        own = use.count * use.cpu_percent + (window.main_cpu_percent or 0.0)
+        known.append(own / window.cores)
+    elif window.machine_cpu_percent is None:
+        return None
+    return max(known)
 
-_ELSEWHERE = frozenset({"conv.py", "linear.py", "graph.py", "_tensor.py", "optimizer.py"})
+
+# num_workers=0: the training process loads every batch itself, between two steps.
 
 
 def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
@@ -91,33 +112,39 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
         return None
     text = "num_workers=0: the training process loads every batch itself"
     evidence = [Evidence(text, "hook", 0.0, "workers")]
-    place = loading_place(main_places(window))
-    if place is not None:
-        evidence += named((place,), "main-thread")
-    advice = [cheaper(place)]
-    plan = feeding.plan()
+    places = loading_places(window)
+    evidence += named(places, "main-thread")
+    advice = [cheaper(places[0] if places else None)]
+    plan, forecast = feeding.plan(), None
     if plan is not None and feeding.cores != 1:
+        forecast = best_of(feeding, plan.batch_ns)
         costs = f"a batch takes {ms(feeding.wait_ns)}, the rest of the step {ms(feeding.other_ns)}"
         limited = limited_by(feeding, plan.wanted)
         advice.insert(
             0, f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
         )
-    return Explained("serial", tuple(evidence), tuple(advice))
+    return Explained("serial", tuple(evidence), tuple(advice), forecast=forecast)
 
 
-def loading_place(places: tuple[FrameShare, ...]) -> FrameShare | None:
-    """The first place that is neither the net nor the optimizer."""
-    from_loader = [p for p in places if not any(f"{name}:" in p.frame for name in _ELSEWHERE)]
-    return from_loader[0] if from_loader else None
+LOADING: Final[frozenset[StackPhase]] = frozenset(("data",))
+
+
+def loading_places(window: RunFacts) -> tuple[FrameShare, ...]:
+    """Where the training thread makes a batch: of what the loader calls there, never of the net or
+    the optimizer, the user's own lines."""
+    return folded(within(main_places(window), LOADING))
 
 
 def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
-    """`workers` where other numbers would give 10 % or more, by the model of `Feeding`; else
-    `cpu-bound`: more workers will not help."""
-    workers, plan = feeding.workers, feeding.plan()
+    """`workers` where other numbers would give 10 % or more, by the model of `Feeding`; `cpu-bound`
+    where they would not, and the cores are full."""
+    workers = feeding.workers
+    full, used = _queue(window, feeding) or _full(window), cores_used(window)
+    free = full is None and used is not None and used < limits.CORES_FREE
+    plan = feeding.plan(limits.WORKERS_PER_FREE_CORE if free else 1)
     if not workers or plan is None or feeding.make_ns is None:
         return None
-    places = worker_places(window)
+    places = folded(worker_places(window))
     evidence = [_cost(window, feeding), *named(places, "worker")]
     use = window.workers
     if use is not None and use.cpu_percent is not None:
@@ -127,14 +154,21 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
             text += f", of {cores(feeding.cores)}"
         evidence.append(Evidence(text, "proc", use.cpu_percent, "%"))
     less = cheaper(places[0] if places else None)
+    more = f"num_workers {workers} → {plan.workers}, {gain(feeding, plan.batch_ns)}"
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING):
         costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
-        more = f"num_workers {workers} → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs})"
-        return Explained("workers", tuple(evidence), (more, less))
-    limit = f"the {cores(feeding.cores)} are" if feeding.cores else "the cores are"
-    wont = f"more workers will not help: {limit} taken by {workers} workers and the training"
-    return Explained("cpu-bound", tuple(evidence), (less, wont + limited_by(feeding, plan.wanted)))
+        best = best_of(feeding, plan.batch_ns)
+        return Explained("workers", tuple(evidence), (f"{more} ({costs})", less), forecast=best)
+    if full is not None:
+        wont = f"more workers will not help: {full.text}{limited_by(feeding, plan.wanted)}"
+        return Explained("cpu-bound", tuple(evidence), (less, wont))
+    if plan.workers > workers:
+        return Explained(None, tuple(evidence), (less, more))
+    wont = "more workers will not help: on average they keep up, and single batches are late"
+    if plan.wanted > workers and feeding.cores:
+        wont = f"{workers} workers on {cores(feeding.cores)}: more would share them"
+    return Explained(None, tuple(evidence), (less, wont))
 
 
 def _cost(window: StepWindow, feeding: Feeding) -> Evidence:
@@ -153,7 +187,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     epoch_start,
     serial,
     burst,
-    storage,
+    waiting,
     oversubscribed,
     too_few_workers,
 )
@@ -178,6 +212,9 @@ def input_bound(window: StepWindow) -> Finding | None:
     parts = [round(exposed_share * wait) for wait in waits]
     share = share_of(parts, [wall_of(row) for row in rows])
     fed = feeding(window)
+    taken = 0.0 if window.gpu_present else taken_by_workers(window)
+    if fed is not None and taken > max(CONTRIBUTOR, share.mean):
+        return _crowded(window, fed, share, taken)
     if share.mean < CONTRIBUTOR or fed is None:
         return None
     total = spent(rows)
@@ -199,7 +236,45 @@ def input_bound(window: StepWindow) -> Finding | None:
     if gain is not None and fetched:
         gain = replace(gain, speedup_is="bound")
     finding = cause("input", why.sub, share, headline, evidence, why.advice, gain=gain)
-    return finding if why.foretold else replace(finding, speedup=None, speedup_is=None)
+    if not why.foretold:
+        return replace(finding, speedup=None, speedup_is=None)
+    return replace(finding, forecast=why.forecast)
+
+
+def _crowded(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> Finding:
+    """The workers keep up, on the cores that the training needs: on few cores, what a batch costs
+    is lost to the step whoever makes it. At best the training has the cores to itself."""
+    share = Share(*(min(1.0, part + taken) for part in (wait.mean, wait.low, wait.high)))
+    places = folded(worker_places(window))
+    text = (
+        f"training thread ready but without a core {percent(window.run_delay or 0.0)} of the time"
+    )
+    account = core_account(window)
+    evidence = [Evidence(text, "proc", window.run_delay)]
+    evidence += [account] if account is not None else []
+    less, fewer = cheaper(places[0] if places else None), fewer_workers(window)
+    advice = [less, *thread_advice(window)]
+    loader = window.loaders[0] if window.loaders else None
+    if loader is not None and not loader.persistent_workers and _restarts(window):
+        advice.insert(0, "persistent_workers=True: starting workers takes cores as well")
+    if fewer is not None:
+        advice.insert(0, fewer)
+    found = cause(
+        "input",
+        "cores",
+        share,
+        f"the loader's workers take the training's cores {percent(taken)} of the time",
+        (*evidence, *named(places, "worker")),
+        tuple(advice),
+    )
+    gives = speedup_of(share.mean)
+    alone = (window.main_cpu_percent or 0.0) / 100 / (window.cores or 1.0)
+    most = max(gives, speedup_of(1.0 - alone)) if alone else gives
+    return replace(found, forecast=Forecast(gives, 1.0, most))
+
+
+def _restarts(window: StepWindow) -> bool:
+    return sum(row.startup_ns > 0 for row in window.steps) >= limits.RHYTHM_EVENTS
 
 
 def _waited(
@@ -229,5 +304,5 @@ def explained(window: StepWindow, fed: Feeding) -> Explained:
     for explanation in EXPLANATIONS:
         if (found := explanation(window, fed)) is not None:
             return found
-    places = main_places(window)
+    places = loading_places(window)
     return Explained(None, named(places, "main-thread"), (cheaper(places[0] if places else None),))

@@ -1,15 +1,25 @@
 """The workers are fast enough on average, and late now and then."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
 
-from ..code_places import file_of, place_evidence, place_name, reads, share_where, worker_places
-from ..findings import Evidence
+from ..code_places import (
+    file_of,
+    function_of,
+    own_frame,
+    place_evidence,
+    place_name,
+    reads,
+    share_where,
+    worker_places,
+)
+from ..findings import Evidence, Forecast
+from ..forecast.interval import planned
 from ..format import cores, ms, percent, size, times
-from ..loader import Feeding
-from ..pauses import startup_parts
+from ..loader import Feeding, WorkerPlan
+from ..pauses import spacing_of, startup_parts
 from ..scoring import speedup_of
 from ..thresholds import causes as limits
 from ..window import FrameShare, RunFacts, StepWindow, WorkerUse
@@ -24,6 +34,8 @@ class Explained:
     advice: tuple[str, ...]
     foretold: bool = True
     """Its first action can take all of the wait away; else its gain is unknown."""
+    forecast: Forecast | None = None
+    """What the first action gives, where that is not all of the wait."""
 
 
 Explanation = Callable[[StepWindow, Feeding], Explained | None]
@@ -33,16 +45,23 @@ ALWAYS = 0.995
 _DECODERS = ("ImageFile.py", "Image.py", "JpegImagePlugin.py", "PngImagePlugin.py", "_image.py")
 
 
+def decodes(place: FrameShare) -> bool:
+    """Pictures or the like are decoded there."""
+    return file_of(place.frame) in _DECODERS or "decode" in function_of(place.frame)
+
+
 def cheaper(place: FrameShare | None) -> str:
-    """What to do about the place that holds a batch's time."""
+    """What to do about the place that holds a batch's time: the user's own function, for nobody
+    changes a library's."""
     if place is None:
         return "make batches cheaper: store data at the size and type used"
-    if file_of(place.frame) in _DECODERS or "decode" in place.frame:
+    if decodes(place):
         what = "decode less: store images at the size used, or decode on the GPU"
-    else:
-        what = "make it cheaper (vectorised, or on the GPU for a whole batch), or do it once and "
-        what += "store the result"
-    return f"{what} ({place_name(place)})"
+        return f"{what} ({place_name(place)})"
+    what = "make it cheaper (vectorised, or on the GPU for a whole batch), or do it once and "
+    what += "store the result"
+    own = own_frame(place)
+    return f"{what} ({own})" if own else what
 
 
 def named(places: tuple[FrameShare, ...], whose: str) -> tuple[Evidence, ...]:
@@ -50,10 +69,29 @@ def named(places: tuple[FrameShare, ...], whose: str) -> tuple[Evidence, ...]:
     return tuple(place_evidence(place, whose) for place in places[:1])
 
 
+def folded(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:
+    """The places with what libraries do inside summed up at the user's line that calls it, the
+    largest first. What a decoder or a read does says more than the line."""
+    sums: dict[FrameShare, float] = {}
+    for place in places:
+        own = own_frame(place)
+        keeps = own is None or own == place.frame or decodes(place) or reads(place)
+        kept = place if keeps else FrameShare(0.0, own or "", None, place.line, place.phase)
+        key = replace(kept, share=0.0)
+        sums[key] = sums.get(key, 0.0) + place.share
+    summed = (replace(place, share=min(1.0, share)) for place, share in sums.items())
+    return tuple(sorted(summed, key=lambda place: -place.share))
+
+
 def gain(feeding: Feeding, batch_ns: float) -> str:
-    """ "at best 1.5x": what a batch time would give for the training alone."""
+    """ "about 1.5x": what a batch time would give for the training."""
+    return f"about {times(best_of(feeding, batch_ns).speedup)}"
+
+
+def best_of(feeding: Feeding, batch_ns: float) -> Forecast:
+    """The same as a forecast."""
     share = 1 - batch_ns / feeding.batch_ns if feeding.batch_ns else 0.0
-    return f"at best {times(speedup_of(max(0.0, share)))}"
+    return planned(speedup_of(max(0.0, share)))
 
 
 def limited_by(feeding: Feeding, wanted: int) -> str:
@@ -140,8 +178,12 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     if not starts or sum(starts) <= waits:
         return None
     each_ns = sum(starts) / len(starts)
-    steps = sum(row.count for row in window.steps) / len(starts)
-    text = f"{ms(each_ns)} until the first batch of an epoch, every {steps:.0f} steps"
+    text = f"{ms(each_ns)} until the first batch of an epoch"
+    begun = [row.number for row, part in zip(window.steps, parts, strict=True) if part > 0]
+    if (spacing := spacing_of(begun)) is not None:
+        text += f", every {spacing:.0f} steps"
+    else:
+        text += ", one so far" if len(begun) == 1 else f", {len(begun)} so far"
     evidence = (Evidence(text, "hook", each_ns / 1e6, "ms"),)
     if loader is None or not loader.num_workers:
         advice: tuple[str, ...] = ("make the first batch of an epoch cheap: see what iter() does",)
@@ -168,9 +210,10 @@ def _beyond_a_fetch(window: StepWindow, parts: list[int]) -> list[int]:
     return [max(0, round(part - usual)) for part in parts]
 
 
-def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
-    """Worker CPU below 50 %, and no core that they wait for: they wait for a disk or a server, or,
-    without visible reads, for what the stacks name, as a lock."""
+def waiting(window: RunFacts, feeding: Feeding) -> Explained | None:
+    """Worker CPU below 50 %, and no core that they wait for. `storage` where a disk is seen to be
+    read: bytes that come from one, or workers in state D. Else `waits`: for a server, an object
+    store, a lock, a sleep, as far as the stacks name it."""
     use = window.workers
     if not feeding.workers or use is None or use.cpu_percent is None:
         return None
@@ -178,38 +221,56 @@ def storage(window: RunFacts, feeding: Feeding) -> Explained | None:
     if use.cpu_percent >= limits.WORKER_CPU_WAITS * busy:
         return None
     places = worker_places(window)
-    reading = share_where(places, reads)
-    if _queue_for_a_core(window, use, busy, reading):
+    if _queue_for_a_core(window, use, busy, share_where(places, reads)):
         return None
+    on_disk = _on_disk(use, busy)
     text = "workers always busy" if busy >= ALWAYS else f"workers busy {percent(busy)} of the time"
     text += f", yet using {use.cpu_percent:.0f}% of a core"
-    disk = use.disk_wait_share or 0.0
-    if disk >= limits.READ_SHARE * busy:
-        text += f", waiting for a disk {percent(disk)} of the time"
-    if use.read_bytes_s:
+    if on_disk and use.disk_wait_share:
+        text += f", waiting for a disk {percent(use.disk_wait_share)} of the time"
+    if on_disk and use.read_bytes_s:
         text += f", reading {size(use.read_bytes_s)} per second"
-    shown = places
-    more = feeding.plan(limits.STORAGE_WORKERS_PER_CORE)
-    unseen = not places and (use.read_bytes_s or 0.0) >= limits.READ_BYTES_S
-    if unseen or max(disk, reading) >= limits.READ_SHARE * busy:
-        shown = tuple(filter(reads, places)) or places
-        advice = [
-            "keep a copy on a local disk or in memory, or pack small files into a few large ones",
-        ]
-    else:
-        advice = [cheaper(places[0] if places else None)]
-    if more is not None and more.workers > feeding.workers and feeding.make_ns is not None:
-        have = f" of {cores(feeding.cores)}" if feeding.cores else ""
+    if not on_disk:
+        text += ": they wait, and not for a disk of this machine"
+    shown = tuple(filter(reads, places)) or places
+    advice = [_fetch_less(on_disk, shown)]
+    forecast = None
+    if (more := _more_that_wait(feeding)) is not None:
         # By the host's clock: what the GPU idles beside the wait is no work that hides a batch.
         rest_ns = feeding.batch_ns - feeding.wait_ns
-        hides = rest_ns >= limits.MOST_OF_THE_GAIN * more.batch_ns
-        advice.insert(
-            0 if hides else 1,
-            f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: a "
-            f"batch waits {ms(feeding.make_ns)} and uses little{have}",
-        )
+        first = rest_ns >= limits.MOST_OF_THE_GAIN * more.batch_ns
+        forecast = best_of(feeding, more.batch_ns) if first else None
+        have = f" of {cores(feeding.cores)}" if feeding.cores else ""
+        many = f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: a "
+        many += f"batch waits {ms(feeding.make_ns or 0.0)} and uses little{have}"
+        advice.insert(0 if first else 1, many)
     evidence = (Evidence(text, "proc", use.cpu_percent, "%"), *named(shown, "worker"))
-    return Explained("storage", evidence, tuple(advice))
+    sub = "storage" if on_disk else "waits"
+    return Explained(sub, evidence, tuple(advice), forecast=forecast)
+
+
+def _on_disk(use: WorkerUse, busy: float) -> bool:
+    read = (use.read_bytes_s or 0.0) >= limits.READ_BYTES_S
+    return read or (use.disk_wait_share or 0.0) >= limits.READ_SHARE * busy
+
+
+def _fetch_less(on_disk: bool, shown: tuple[FrameShare, ...]) -> str:
+    """What shortens the wait itself."""
+    if on_disk:
+        return "keep a copy on a local disk or in memory, or pack small files into a few large ones"
+    where = f" in {place_name(shown[0])}" if shown else ""
+    if shown and not reads(shown[0]):
+        return f"see what workers wait for{where}: a lock, a server, another process"
+    return (
+        f"workers wait for what they fetch{where}: keep a copy on a local disk or in memory, or "
+        "fetch many at once"
+    )
+
+
+def _more_that_wait(feeding: Feeding) -> WorkerPlan | None:
+    """Workers that only wait need no core: more of them, where that helps."""
+    more = feeding.plan(limits.STORAGE_WORKERS_PER_CORE)
+    return None if more is None or more.workers <= (feeding.workers or 0) else more
 
 
 def _queue_for_a_core(window: RunFacts, use: WorkerUse, busy: float, reading: float) -> bool:

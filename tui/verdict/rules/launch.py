@@ -1,19 +1,26 @@
 """The GPU waits for the host to launch its kernels."""
 
+import re
+from dataclasses import replace
 from typing import Final
 
 from ....probe.wire.messages import GpuStep
 from ..code_places import (
+    BETWEEN,
     by_user_function,
     empties_cache,
+    function_of,
     is_users,
     main_places,
+    own_frame,
     share_where,
     waits_for_gpu,
+    within,
 )
 from ..cpu_wait import asleep, core_wait_evidence, remedies, starved
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
+from ..forecast.interval import at_least
 from ..format import ms, percent
 from ..gpu_clock import copies, counted_by, on_device, unmeasured
 from ..loader import loader_floor
@@ -23,7 +30,7 @@ from ..statistics import Share, share_of, without_rows
 from ..thresholds import causes as limits
 from ..thresholds.gpu import CAUGHT_UP_STEPS, LAUNCH_BUSY, LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
-from ..window import StepWindow
+from ..window import FrameShare, StepWindow
 from .optimizer import updated_together
 
 
@@ -48,6 +55,7 @@ def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
     )
 
 
+CELL: Final = re.compile(r"(LSTM|GRU|RNN)Cell\.")
 DETECTS_ANOMALIES: Final = (
     "torch.autograd.set_detect_anomaly(False): it records a stack and checks for "
     "NaN at every operation"
@@ -108,13 +116,11 @@ def launch(window: StepWindow) -> Finding | None:
         advice.insert(0, f"most launches are the optimizer's: {together}")
     if window.settings is not None and window.settings.anomaly:
         advice.insert(0, DETECTS_ANOMALIES)
-    mine = by_user_function(place for place in main_places(window) if is_users(place))
-    if mine and mine[0].share >= LOOP_SHARE:
-        advice.append(
-            f"{percent(mine[0].share)} of launches come from {mine[0].frame}: turn a loop over "
-            "samples or time steps there into one tensor expression"
-        )
-    return cause(
+    advice += _loops(window)
+    cells = _cells(window)
+    if cells is not None:
+        advice.insert(0, cells)
+    found = cause(
         "launch",
         None,
         share,
@@ -124,6 +130,38 @@ def launch(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_without("launch", window),
     )
+    if found.speedup is None or advice[0] not in (cells, DETECTS_ANOMALIES):
+        return found
+    return replace(found, forecast=at_least(max(1.0, limits.LOOP_GIVES * found.speedup)))
+
+
+def _cells(window: StepWindow) -> str | None:
+    """A loop over a recurrent cell, of which cuDNN runs all time steps at once: most of the samples
+    outside the backward are in one."""
+    places = within(main_places(window), BETWEEN)
+    looped = [place for place in places if CELL.match(place.frame)]
+    if not looped or share_where(looped, _any) < LOOP_SHARE * share_where(places, _any):
+        return None
+    cell = looped[0].frame.partition("Cell")[0]
+    where = own_frame(looped[0]) or looped[0].frame
+    return f"nn.{cell} instead of {cell}Cell in a loop ({where}): all time steps in one call"
+
+
+def _loops(window: StepWindow) -> list[str]:
+    """A function of the user's own that is no module's forward and holds most of the launches."""
+    places = within(main_places(window), BETWEEN)
+    mine = by_user_function(filter(is_users, places))
+    whole = share_where(places, _any)
+    if not mine or function_of(mine[0].frame) == "forward" or mine[0].share < LOOP_SHARE * whole:
+        return []
+    return [
+        f"{percent(mine[0].share / whole)} of launches come from {mine[0].frame}: turn a loop over "
+        "samples or time steps there into one tensor expression"
+    ]
+
+
+def _any(_: FrameShare) -> bool:
+    return True
 
 
 def _busy(busy: float, sm: float | None) -> str:

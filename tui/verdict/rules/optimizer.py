@@ -1,83 +1,129 @@
 """The optimizer's own share of the step, amortised over accumulated micro-steps."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
-from ..code_places import function_of, main_places, place_evidence, steps_one_by_one
-from ..findings import Evidence, EvidenceSource, Finding
+from ..code_places import (
+    by_user_function,
+    clipped_part,
+    clips,
+    embeds,
+    function_of,
+    main_places,
+    place_evidence,
+    steps_one_by_one,
+)
+from ..findings import Evidence, EvidenceSource, Finding, Forecast
 from ..forecast.gain import gain_without
 from ..format import ms, percent
 from ..gpu_clock import on_device
 from ..loader import loader_floor
-from ..scoring import cause
+from ..scoring import cause, speedup_of
 from ..statistics import share_of
 from ..step_time import spent, wall_of
+from ..thresholds.causes import FUSED_LEFT_ON_CPU, FUSED_LEFT_UNKNOWN
 from ..thresholds.gpu import FEW_TENSORS, LARGE_TENSOR
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts, StepWindow
 
 # What to do about an optimizer that takes long, by how this run's is set up.
 
-_FUSED: Final = ("Adam", "AdamW", "SGD", "Adagrad")
-"""Those of torch.optim that have a fused form."""
+_FUSED: Final = ("Adam", "AdamW", "SGD")
+_FUSED_ON_CPU: Final = (*_FUSED, "Adagrad")
+"""Those of torch.optim that have a fused form, since torch 2.4 on a CPU as well."""
 _FOREACH: Final = (
-    *("Adadelta", "Adafactor", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"),
+    *("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"),
 )
-"""The others that can update their tensors in groups."""
+"""The others that can update their tensors in groups: the default on a GPU, and no gain on a CPU
+(0.7 to 2 times the time of one by one, on two cores)."""
 
 
 def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
-    """One kernel for all tensors; fewer rows, where few tensors are most of it; fewer steps. Where
-    its settings are unknown, the one-word change comes first."""
+    """One kernel for all tensors; fewer rows, where an embedding was seen; fewer steps. Where its
+    settings are unknown, the one-word change comes first."""
     settings, together = window.settings, updated_together(window)
     rarely = "accumulate gradients over several batches: fewer optimizer steps"
-    rows = "a large embedding: sparse=True with SparseAdam updates only the rows used"
+    rows: tuple[str, ...] = ()
+    if any(map(embeds, main_places(window))):
+        rows = ("a large embedding: sparse=True with SparseAdam updates only the rows used",)
     first = (together,) if together else ()
     if settings is None:
-        return (*first, rarely, rows)
+        return (*first, rarely, *rows)
     tensors, held = settings.parameters or 0, settings.parameter_bytes or 0
     large = 0 < tensors <= FEW_TENSORS and held >= LARGE_TENSOR * tensors
     if settings.fused:
         first = ("an 8-bit or a sharded optimizer moves fewer bytes",)
-        return (rows, rarely, *first) if large else (rarely, rows, *first)
-    return (rows, rarely, *first) if large else (*first, rarely, rows)
+        return (*rows, rarely, *first) if large else (rarely, *rows, *first)
+    return (*rows, *first, rarely) if large else (*first, rarely, *rows)
 
 
 def updated_together(window: RunFacts) -> str | None:
     """ "AdamW(..., fused=True): …", as its class and settings allow; None where it is so by now, or
-    its class has no such form."""
+    its class has no such form there."""
     settings = window.settings
     if settings is None:
-        return _as_seen({function_of(place.frame) for place in main_places(window)})
+        functions = {function_of(place.frame) for place in main_places(window)}
+        return _as_seen(functions, window.gpu_present)
     name = settings.optimizer
-    grouped = settings.foreach is not False and window.gpu_present  # there it is the default
-    if settings.fused or (name in _FOREACH and grouped):
+    on_gpu = window.gpu_present and settings.parameter_device != "cpu"
+    how = _form(name, on_gpu, settings.foreach is False)
+    if settings.fused or how is None:
         return None
-    if name is not None and name not in (*_FUSED, *_FOREACH):
-        return None
-    how = "foreach=True" if name in _FOREACH else "fused=True"
     tensors = f"its {settings.parameters or 0} tensors"
     return f"{name or 'the optimizer'}(..., {how}): {tensors} are updated together"
 
 
-def _as_seen(functions: Collection[str]) -> str | None:
-    """By the functions in which the main thread was found: torch names them after the form."""
-    if any(name.startswith("_fused_") for name in functions):
+def _form(name: str | None, on_gpu: bool, one_by_one: bool) -> str | None:
+    """The argument that updates tensors together; None where the class has none on that device, or
+    the default is so."""
+    if name is None or name in (_FUSED if on_gpu else _FUSED_ON_CPU):
+        return "fused=True"
+    return "foreach=True" if on_gpu and one_by_one and name in _FOREACH else None
+
+
+def _as_seen(functions: Collection[str], on_gpu: bool) -> str | None:
+    """By the functions in which the main thread was found: torch names them after the form and the
+    class."""
+    for name in functions:
+        if name.startswith("_fused_"):
+            return None
+        for form in ("_multi_tensor_", "_single_tensor_"):
+            kind = name.removeprefix(form)
+            if kind == name:
+                continue
+            known = {one.lower(): one for one in (*_FUSED_ON_CPU, *_FOREACH)}
+            how = _form(known.get(kind, kind), on_gpu, form == "_single_tensor_")
+            return None if how is None else f"{how}: the tensors are updated together"
+    return "fused=True, where its class has it: one kernel updates all tensors"
+
+
+def _forecast(window: RunFacts, share: float) -> Forecast | None:
+    """Of a fused form on a CPU, by what that leaves of an optimizer's time; None on a GPU, where
+    the replay knows."""
+    settings = window.settings
+    if window.gpu_present or settings is None or not updated_together(window):
         return None
-    if any(name.startswith("_multi_tensor_") for name in functions):
-        return "fused=True: one kernel updates all tensors"
-    return "fused=True, or foreach=True: the tensors are updated together"
+    least, middle, most = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
+    gains = (speedup_of(share * (1 - left)) for left in (middle, most, least))
+    return Forecast(*gains)
 
 
 def optimizer(window: StepWindow) -> Finding | None:
-    """Time in `optimizer.step()`. A step with 8 backwards has one of them, so the
-    ratio of sums is the amortised share. On the GPU's clock where that is read."""
-    rows = window.steps
-    share = share_of([row.optimizer_ns for row in rows], [wall_of(row) for row in rows])
+    """Time in `optimizer.step()`, and of clipping before it. A step with 8 backwards has one of
+    them, so the ratio of sums is the amortised share. On the GPU's clock where that is read."""
+    rows, clipped = window.steps, clipped_part(window)
+    share = share_of(
+        [row.optimizer_ns + round(clipped * row.other_ns) for row in rows],
+        [wall_of(row) for row in rows],
+    )
     device = on_device(window)
     if device is not None:
         measured = device.rows
-        share = share_of([row.optimizer_ns for row in measured], [row.wall_ns for row in measured])
+        share = share_of(
+            [row.optimizer_ns + round(clipped * row.other_ns) for row in measured],
+            [row.wall_ns for row in measured],
+        )
     if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
@@ -90,10 +136,13 @@ def optimizer(window: StepWindow) -> Finding | None:
         Evidence(f"{ms(part_ns)} of {ms(step_ns)} per step", source, part_ns / 1e6, "ms"),
         Evidence(f"{ms(each_ns)} per call of step()", source, each_ns / 1e6, "ms"),
     ]
+    if clipped:
+        cut = [place for place in main_places(window) if clips(place)]
+        evidence[1:] = [place_evidence(by_user_function(cut)[0], "main-thread")]
     looped = [place for place in main_places(window) if steps_one_by_one(place)]
     evidence += [place_evidence(place, "main-thread") for place in looped[:1]]
     headline = f"the optimizer takes {percent(share.mean)} of each step"
-    return cause(
+    found = cause(
         "optimizer",
         None,
         share,
@@ -103,3 +152,4 @@ def optimizer(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_without("optimizer", window, at_most=not looped),
     )
+    return replace(found, forecast=_forecast(window, share.mean))

@@ -45,14 +45,34 @@ COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefe
 ATTENTION_LINES: Final = (r"\bsoftmax\(",)
 """Text of a line that computes attention step by step. A classifier's last layer has it
 too, once: it counts only where samples meet it."""
+PRODUCT_FRAMES: Final = frozenset(
+    {
+        *("linear", "matmul", "bmm", "addmm", "baddbmm", "einsum", "_conv_forward", "bilinear"),
+        *("multi_head_attention_forward", "scaled_dot_product_attention", "chain_matmul"),
+    }
+)
+PRODUCT_FILES: Final = frozenset({"linear.py", "conv.py", "rnn.py", "transformer.py"})
+PRODUCT_LINES: Final = (
+    r"\b(matmul|mm|bmm|addmm|baddbmm|einsum|linear|conv[123]d|scaled_dot_product_attention)\(",
+    r"[\w\])] @ [\w(]",
+)
+"""Functions, PyTorch's files of modules, and text of lines that issue matrix products: a
+convolution is one too."""
 SHAPE_LINES: Final = (r"\b(nonzero|masked_select|unique|argwhere)\(", r"\[[^\]]*\bmask\b[^\]]*\]")
 """Text of a line whose result has a shape that only the GPU knows: the host must wait for it."""
 EMPTYING_LINES: Final = (r"\bempty_cache\(", r"\bipc_collect\(")
 """Text of a line on which the allocator gives its cache back."""
-PAGEABLE_MB_S: Final = 5_900.0
+LINK_REACHED: Final = 0.87
+"""Part of what a PCIe link carries that copies from pinned memory reach: 54.8 of 63.0 GB/s (fifth
+generation, 16 lanes, an H200); headers and credits take the rest."""
 PINNED_MB_S: Final = 26_800.0
-"""Rates over PCIe that copies alone reached on an H200: the share of the time that copies hold is
-the rate that is read over the rate they can have."""
+PINNED_GEN5_MB_S: Final = 54_800.0
+"""Where the link is not known: 16 lanes of the fourth generation, or of the fifth if more was read.
+Copies alone reached these on two H200s: the share of the time that copies hold is the rate that is
+read over the rate they can have."""
+PAGEABLE_MB_S: Final = 5_900.0
+"""From pageable memory the processor copies first: 5.9 GB/s on one machine, 8 to 15 on another, so
+no less than this, and what was read."""
 COPY_LEAST_MB_S: Final = 400.0
 """Launching tiny kernels alone reads 50 to 200 MB/s."""
 TINY_COPY_BYTES: Final = 64 * 1024
@@ -63,6 +83,9 @@ RECOMPILE_STEPS: Final = 200
 """Recompiling: at least 3 in 200 steps."""
 EVENTS_IN_WINDOW: Final = 3
 """Checkpoints or evaluations needed to judge them by the window; else by all recent steps."""
+RHYTHM_EVENTS: Final = 3
+"""Events that are a rhythm. Of one or two nobody knows when the next comes: evaluations every 313
+and checkpoints every 250 steps looked like every 100 and 89."""
 MID_EPOCH: Final = 0.8
 """Evaluations closer together than this part of an epoch do not mark its end."""
 LONG_PAUSE_NS: Final = 30_000_000_000
@@ -89,6 +112,20 @@ HOST_ALIKE: Final = 0.8
 """Two views of the host's time this close to each other are views of the same."""
 ASLEEP_AWAKE: Final = 0.5
 """A thread that sleeps for half of the GPU's wait for launches is not what launches too slowly."""
+
+FUSED_LEFT_ON_CPU: Final = {
+    "Adam": (0.10, 0.22, 0.40),
+    "AdamW": (0.10, 0.22, 0.40),
+    "SGD": (0.35, 0.60, 0.85),
+    "Adagrad": (0.10, 0.30, 0.85),
+}
+FUSED_LEFT_UNKNOWN: Final = (0.10, 0.30, 0.85)
+"""Least, middle and most of an optimizer's time that `fused=True` leaves on a CPU: four nets of 1
+to 132 tensors, one and two threads of two cores, torch 2.13 (Adam and AdamW 0.09 to 0.39, SGD with
+momentum 0.36 to 0.78; Adagrad was not measured). `foreach=True` leaves 0.7 to 2.0."""
+LOOP_GIVES: Final = 0.9
+"""Part of what the same kernels without gaps give that another algorithm gives at the least: one
+kernel for a loop of cells 0.94, 1.8 and 3.7 of it, no anomaly detection 1.6 (H200)."""
 
 # Nothing wrong.
 
@@ -123,6 +160,14 @@ OVERSUBSCRIBED: Final = 1.5
 QUEUES: Final = 0.25
 """Part of its busy time in which a worker waits for a core, from which they are too many: 1.5 of
 them on one core wait for a third of it."""
+CORES_FREE: Final = 70.0
+WORKERS_PER_FREE_CORE: Final = 2
+"""While the cores are busy for less than so many percent, a worker that uses part of one may share
+it: then at most so many."""
+MOST_CORES_BESIDE_GPU: Final = 2.0
+"""Where the net computes on a GPU: the training thread and autograd's own. What its process uses
+beyond are OpenMP's threads, which spin while they wait: 16 cores of it, in one loop that loaded its
+batches itself, and its loading took one of them."""
 STORAGE_WORKERS_PER_CORE: Final = 4
 """Workers that only wait may outnumber the cores, 2 to 4 times."""
 MOST_WORKERS: Final = 64

@@ -27,8 +27,9 @@ LAUNCH_BUSY: Final = 0.80
 """A GPU that is busy for more is not waiting for launches."""
 
 LOOP_SHARE: Final = 0.5
-"""A function of the user's own in which this part of the launches is issued holds a loop: a net
-spreads them over its modules."""
+"""A function of the user's own that is no module's forward, or a recurrent cell, in which this part
+of the forward's launches is issued holds a loop, or is called in one: a net spreads them over its
+modules. The backward repeats them under one frame."""
 HIDDEN_WORTH: Final = 0.05
 """A hidden wait of this part of the step is mentioned beside the exposed one."""
 
@@ -40,6 +41,8 @@ TENSOR_HEALTHY: Final = 0.40
 """Tensor cores active for this part of the busy time: as good as large trainings get (Llama 3 at 38
 to 43 % of the peak)."""
 TENSOR_ABSENT: Final = 0.10
+TENSOR_SEEN: Final = 0.005
+"""Tensor cores active for so much: some product runs on them, and only products do."""
 FP32_HEAVY: Final = 0.25
 """fp32 units this active while the tensor cores rest: products run in the wrong precision."""
 FP32_FULL: Final = 0.77

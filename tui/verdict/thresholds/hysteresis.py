@@ -117,6 +117,8 @@ BATCHES: Final = 10
 single steps is too small."""
 Z90: Final = 1.83
 """Two-sided 90 % of Student's t with 9 degrees of freedom."""
+Z90_MANY: Final = 1.645
+"""Two-sided 90 % of a normal distribution: of many samples."""
 Z95: Final = 1.96
 """Two-sided 95 % of a normal distribution: Sen's interval of a slope."""
 

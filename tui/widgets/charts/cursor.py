@@ -7,7 +7,7 @@ from textual.message import Message
 
 from ....probe.wire.messages import Step
 from ...model.snapshot import Sawtooth
-from ...wording.numbers import count, duration
+from ...wording.numbers import count, seconds
 from ..footer import bindings
 from ..panel import Panel
 from ..steps.lanes import Pair, host_pieces
@@ -55,7 +55,7 @@ def read_out(
 ) -> list[str]:
     """What stood at the cursor: when, the values, the step and what it was doing."""
     name = saw.title.split()[0]
-    words = [_ago((end_ns - t_ns) / 1e9)]
+    words = [f"-{seconds((end_ns - t_ns) / 1e9)}"]
     words.append(f"{name} {_values(column)}" if column else f"{name} not measured")
     if tensor is not None:
         words.append(f"tensor {_values(tensor)}")
@@ -66,10 +66,6 @@ def read_out(
     if doing is not None:
         words.append(f"~{LOOKS[doing].long if doing in LOOKS else doing}")
     return words
-
-
-def _ago(seconds: float) -> str:
-    return f"-{seconds:.1f} s" if seconds < 100 else f"-{duration(seconds)}"
 
 
 def _values(column: ChartColumn) -> str:

@@ -5,12 +5,19 @@ import pytest
 from gpuwatch.probe.wire.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.compute import compute, precision, work_of
+from gpuwatch.tui.verdict.window import Stacks
+from tests.unit.verdict.noted import lines
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
 
 STEPS = even(60, data_ms=0.1, forward_ms=3, backward_ms=5, optimizer_ms=1)
 
 BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60}
+
+
+LINEAR = lines((0.4, "linear (torch/nn/functional.py:2330)", "x = self.fc(x)"))
+MATMUL = lines((0.4, "forward (train.py:40)", "scores = q @ k.mT"))
+POINTWISE = lines((0.4, "forward (train.py:40)", "x = torch.exp(x) * torch.sin(x)"))
 
 
 @pytest.mark.parametrize(
@@ -39,8 +46,33 @@ BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60
     ],
 )
 def test_the_loads_of_an_h200(told: dict[str, float], kind: str, sub: str | None) -> None:
-    verdict = Engine().judge(gpu_window(STEPS, BEHIND, activity=activity(**told)))
+    verdict = Engine().judge(gpu_window(STEPS, BEHIND, activity=activity(**told), stacks=LINEAR))
     assert (verdict.finding.kind, verdict.finding.sub) == (kind, sub)
+
+
+@pytest.mark.parametrize(
+    ("stacks", "settings", "sub"),
+    [
+        (None, None, "fp32"),
+        (POINTWISE, Settings(autocast=None), "fp32"),
+        (LINEAR, None, "precision"),
+        (MATMUL, None, "precision"),
+        (POINTWISE, Settings(autocast=""), "precision"),
+    ],
+    ids=["nothing is known", "pointwise", "a module", "a line", "the graph"],
+)
+def test_fp32_arithmetic_is_no_product_until_one_is_seen(
+    stacks: Stacks | None, settings: Settings | None, sub: str
+) -> None:
+    """exp and sin of large tensors keep the fp32 units as busy as a product would."""
+    told = activity(100, sm=97, tensor=0, fp32=60, dram=5)
+    seen = gpu_window(STEPS, BEHIND, activity=told, stacks=stacks, settings=settings)
+    found = compute(seen)
+    assert found is not None
+    assert found.sub == sub
+    claims = "matrix products run in fp32" in found.headline
+    assert claims is (sub == "precision")
+    assert (found.speedup is not None) is claims
 
 
 def test_nothing_is_said_of_a_gpu_that_idles() -> None:
@@ -55,7 +87,7 @@ def test_without_the_counters_there_is_no_sub() -> None:
 
 def test_what_a_lower_precision_would_give_is_an_estimate() -> None:
     told = activity(100, sm=97, tensor=0, fp32=77, dram=5)
-    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    found = compute(gpu_window(STEPS, BEHIND, activity=told, stacks=LINEAR))
     assert found is not None
     assert found.speedup == pytest.approx(8.0, rel=0.05)
     assert found.speedup_is == "estimate"
@@ -90,9 +122,7 @@ def test_fp32_units_at_work_under_autocast_are_no_matrix_products(settings: Sett
     """Depthwise convolutions run there in any precision."""
     told = activity(99.0, sm=90.0, tensor=6.0, fp32=30.0, dram=30.0)
     off = Settings(autocast="", matmul_precision="highest", parameter_dtype="float32")
-    unknown, plain, half = work_of(told), work_of(told, off), work_of(told, settings)
-    assert unknown is not None
-    assert precision(unknown) is not None
+    plain, half = work_of(told, off, True), work_of(told, settings, True)
     assert plain is not None
     assert precision(plain) is not None
     assert half is not None

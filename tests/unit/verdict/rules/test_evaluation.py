@@ -4,8 +4,9 @@ from typing import Any
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
-from gpuwatch.tui.verdict.window import StepWindow
-from tests.unit.verdict.windows import loader, run, window
+from gpuwatch.tui.verdict.rules.evaluation import evaluation
+from gpuwatch.tui.verdict.window import FrameShare, StackPhase, Stacks, StepWindow
+from tests.unit.verdict.windows import even, loader, run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
 
@@ -38,3 +39,47 @@ def test_workers_that_an_evaluation_starts_are_the_evaluations() -> None:
     said = verdict(window(rows, loaders=(loader(2, iterations=1),)))
     assert said.finding.kind == "evaluation"
     assert "input" not in [finding.kind for finding in said.contributors]
+
+
+def unmarked(share: float, function: str, samples: int = 200, **parts: Any) -> StepWindow:
+    """A function under `no_grad` without a loader or a switch: no mark shows it."""
+    phase: StackPhase = "evaluation"
+    place = FrameShare(share, "linear (torch/nn/functional.py:9)", function, "", phase)
+    places = Stacks(samples, (place,), 0, (), None)
+    rows = even(60, data_ms=1, forward_ms=60, backward_ms=30, **parts)
+    return window(rows, stacks=places)
+
+
+def test_evaluation_that_no_mark_shows_is_seen_by_samples() -> None:
+    found = evaluation(unmarked(0.46, "estimate_loss (train.py:80)"))
+    assert found is not None
+    assert (found.kind, found.sub, found.share) == ("evaluation", None, 0.46)
+    assert "estimate_loss (train.py:80)" in found.evidence[0].text
+
+
+def test_rollouts_are_called_rollouts() -> None:
+    found = evaluation(unmarked(0.59, "collect_rollouts (ppo.py:30)"))
+    assert found is not None
+    assert (found.sub, found.headline) == ("rollout", "rollouts take 59% of the time")
+
+
+def test_few_samples_of_an_evaluation_are_no_finding() -> None:
+    assert evaluation(unmarked(0.1, "estimate_loss (train.py:80)", samples=20)) is None
+
+
+def test_an_inference_is_no_evaluation() -> None:
+    assert evaluation(unmarked(0.9, "evaluate (infer.py:9)", backwards=0, inference=True)) is None
+
+
+def test_a_rhythm_needs_three() -> None:
+    for events, often in ((1, "one evaluation so far"), (2, "2 evaluations so far")):
+        at = [30 * n for n in range(1, events + 1)]
+        rows = run(100, lambda n, at=at: {**WORK, "evaluation_ms": 900 if n in at else 0})  # type: ignore[misc]
+        found = evaluation(window(rows))
+        assert found is not None
+        assert found.evidence[0].text.startswith(often)
+        assert "every" not in found.evidence[0].text
+    rows = run(100, lambda n: {**WORK, "evaluation_ms": 900 if n in (20, 50, 80) else 0})
+    found = evaluation(window(rows))
+    assert found is not None
+    assert found.evidence[0].text.startswith("evaluation every 30 steps, 900 ms each")

@@ -77,3 +77,24 @@ def test_many_tiny_copies() -> None:
 )
 def test_no_copies_are_claimed(loaders: tuple[Loader], told: object) -> None:
     assert h2d(gpu_window(STEPS, ON_GPU, loaders=loaders, activity=told)) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "possible"),
+    [
+        ({"pcie_rx_mb_s": 13_000.0, "link_mb_s": 63_008.0}, "of about 55 possible"),
+        ({"pcie_rx_mb_s": 5_000.0, "link_mb_s": 15_760.0}, "of about 14 possible"),
+        ({"pcie_rx_mb_s": 13_000.0}, "of about 27 possible"),
+        ({"pcie_rx_mb_s": 41_500.0}, "of about 55 possible"),
+        ({"pcie_rx_mb_s": 58_000.0, "link_mb_s": 63_008.0}, "of about 58 possible"),
+    ],
+    ids=["this link", "an older one", "unknown", "unknown, and faster", "never beyond"],
+)
+def test_what_is_possible_is_this_links(told: dict[str, float], possible: str) -> None:
+    """41.5 GB/s of about 27 possible, it said."""
+    seen = gpu_window(STEPS, ON_GPU, loaders=batches(pinned=True), activity=activity(10, **told))
+    found = h2d(seen)
+    assert found is not None
+    assert possible in found.evidence[0].text
+    assert found.share is not None
+    assert found.share <= 0.9

@@ -93,7 +93,7 @@ def test_a_slow_logger_every_fiftieth_step_is_the_hosts_with_its_line() -> None:
     assert finding.kind == "host"
     assert finding.share == pytest.approx(2_400 / (2_400 + 50 * 95.2), abs=0.02)
     assert finding.evidence[0].text == (
-        "one step in 49 takes 2.4 s longer, up to 2.4 s; the others take 95 ms"
+        "one step in 50 takes 2.4 s longer, up to 2.4 s; the others take 95 ms"
     )
     assert finding.advice[0] == "look at train (train.py:70)"
     assert finding.advice[1].startswith("done every 1,300 steps it would cost 2%")

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.rules.contention import contention
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.rules.launch import launch
-from gpuwatch.tui.verdict.window import StepWindow
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
 from tests.unit.verdict.windows import even, loader, run, stacks, window
@@ -157,3 +158,56 @@ def test_launches_under_anomaly_detection_end_with_it() -> None:
     )
     assert found is not None
     assert found.advice[0].startswith("torch.autograd.set_detect_anomaly(False)")
+
+
+CELL = (0.3, "LSTMCell.forward (torch/nn/modules/rnn.py:1767)", "Reader.forward (read.py:41)")
+BACKWARD = (0.65, "_engine_run_backward (torch/autograd/graph.py:869)", None)
+
+
+def phased(*places: tuple[float, str, str | None]) -> Stacks:
+    """Those of the backward are its own."""
+    return Stacks(
+        200,
+        tuple(
+            FrameShare(*place, "", "backward" if "backward" in place[1] else "forward")
+            for place in places
+        ),
+        0,
+        (),
+        None,
+    )
+
+
+def test_a_loop_over_a_recurrent_cell_wants_another_algorithm() -> None:
+    """4.3x was forecast for fewer launches, and cuDNN's LSTM gave 16x."""
+    found = launch(launching(stacks=phased(CELL, BACKWARD)))
+    assert found is not None
+    assert found.advice[0] == (
+        "nn.LSTM instead of LSTMCell in a loop (Reader.forward (read.py:41)): all time steps in "
+        "one call"
+    )
+    assert found.forecast is not None
+    assert found.forecast.kind == "at-least"
+    assert found.speedup is not None
+    assert found.forecast.speedup < found.speedup
+
+
+def test_fewer_launches_have_an_interval() -> None:
+    found = launch(launching())
+    assert found is not None
+    forecast = forecast_of(found)
+    assert forecast is not None
+    assert forecast.high is not None
+    assert forecast.low < forecast.speedup < forecast.high
+
+
+def test_a_loop_is_a_share_of_the_forward_and_no_module() -> None:
+    """The backward repeats its launches under one frame; a net's own modules are no loop."""
+    loop = (0.3, "contrast (train.py:29)", None)
+    found = launch(launching(stacks=phased(loop, BACKWARD)))
+    assert found is not None
+    assert "100% of launches come from contrast (train.py:29)" in found.advice[-1]
+    module = (0.3, "Block.forward (net.py:29)", None)
+    found = launch(launching(stacks=phased(module, BACKWARD)))
+    assert found is not None
+    assert not any("launches come from" in advice for advice in found.advice)
