@@ -163,7 +163,7 @@ def measure(layers: int, seconds: float, switch: Switch, counters: Counters) -> 
         blocks.settle(watched=True)
         left_alone = blocks.left_alone()
         watched = blocks.pairs(seconds / 2)
-    seen: dict[str, Any] = {
+    seen: dict[str, list[Pair]] = {
         "unwatched": unwatched,
         "watched": watched,
         "watched, left alone": left_alone,

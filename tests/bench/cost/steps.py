@@ -64,6 +64,11 @@ def _wall_without_queue(arm: Arm) -> Callable[[list[Pair]], list[float]]:
     return values
 
 
+def _publisher(pairs: list[Pair]) -> list[float]:
+    """us; all of it is the probe's, so there is nothing to subtract."""
+    return [one[IN]["publisher_ns"] / 1e3 for one in pairs]
+
+
 def _lock_held(pairs: list[Pair]) -> list[float]:
     """%: all CPU time of our thread, as if it held the lock also where it lets it go."""
     return [100 * one[IN]["publisher_ns"] / one[IN]["wall_ns"] for one in pairs]
@@ -88,6 +93,7 @@ ROWS: Final = (
     Row("CPU, training thread", "watched", _more("thread_ns"), "us"),
     Row("CPU, whole process", "unwatched", _more("process_ns"), "us", bars={HALF_MS: Bar(4)}),
     Row("CPU, whole process", "watched", _more("process_ns"), "us", bars={HALF_MS: Bar(6)}),
+    Row("CPU, the probe's thread", "watched, left alone", _publisher, "us"),
     Row("time", "unwatched", _wall_without_queue(IN), "us"),
     Row(
         "time",
