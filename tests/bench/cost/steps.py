@@ -70,8 +70,10 @@ def _publisher(pairs: list[Pair]) -> list[float]:
 
 
 def _lock_held(pairs: list[Pair]) -> list[float]:
-    """%: all CPU time of our thread, as if it held the lock also where it lets it go."""
-    return [100 * one[IN]["publisher_ns"] / one[IN]["wall_ns"] for one in pairs]
+    """%: all CPU time of our thread, as if it held the lock also where it lets it go; of the time in
+    which the training thread had a core."""
+    used = [one[IN] for one in pairs]
+    return [100 * one["publisher_ns"] / (one["wall_ns"] - one["queue_ns"]) for one in used]
 
 
 def _objects(pairs: list[Pair]) -> list[float]:
