@@ -56,7 +56,7 @@ class Interval:
             f"{round(one, digits) + 0.0:{'+' if signed else ''}.{digits}f}"
             for one in (self.value, self.low, self.high)
         )
-        return f"{value} {unit} ({low} to {high})"
+        return f"{f'{value} {unit}'.strip()} ({low} to {high})"
 
 
 @dataclass(frozen=True)
