@@ -183,7 +183,7 @@ def _with(chance: random.Random, spec: Spec, name: CauseName) -> Spec:
         case "dense_table":
             spec = replace(spec, family="recommender", optimizer="adamw", varied=False, clip=False)
         case "recompiles":
-            # The compiler that runs eagerly: as slow to compile anew, and it needs no other compiler.
+            # By the cause itself, for a backend that needs no other compiler.
             spec = replace(spec, family="mlp", varied=False, compiled=False, size="small")
         case "cells":
             spec = replace(spec, family="lstm", varied=False, compiled=False)

@@ -170,8 +170,9 @@ class Training:
             size = max(1, len(inputs) // PIECES)
             return torch.cat([self.model(part) for part in inputs.split(size)])
         every = self.temperature_every
-        if every:
-            self.model.temperature = 1 + self.number // every
+        if every and self.number % every == 0:
+            # Never one that was there before: that would be compiled already.
+            self.model.temperature += 1
         return self.model(inputs)
 
     def between(self, loss: torch.Tensor) -> None:
