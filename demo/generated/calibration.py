@@ -25,7 +25,7 @@ def measured_speed(spec: Spec, models: Models, pace: Pace) -> Speed:
         steps = training.steps()
         step_s = _seconds(lambda: next(steps), bare)
         with torch.no_grad():
-            forward_s = _seconds(lambda: training.forward(training._resident[0]), bare)
+            forward_s = _seconds(lambda: training.forward(training.resident[0]), bare)
         restart_s = compile_s = 0.0
         if spec.cause("restarts"):
             restart_s = min(seconds_to_restart(spec, training.pool) for _ in range(3))
@@ -36,7 +36,7 @@ def measured_speed(spec: Spec, models: Models, pace: Pace) -> Speed:
 
 def _compilation(model: Model, training: Training) -> float:
     took = []
-    inputs, targets = training._resident
+    inputs, targets = training.resident
     for temperature in (-1, -2, -3):
         model.temperature = temperature
         began = time.perf_counter()

@@ -65,7 +65,7 @@ class Training:
         """Batches trained on."""
         self.losses: list[float] = []
         held = ready_batches(replace(spec, pinned=False), self.pool)
-        self._resident = to_device(next(held), spec)
+        self.resident = to_device(next(held), spec)
         self._lengths = random.Random(spec.seed)
         self._logged = self._chore("logger")
         self._drawn = self._chore("draw")
@@ -113,7 +113,7 @@ class Training:
         """A loop over batches that lie ready: in host memory, or on the device."""
         resident = self.spec.feed == "resident"
         for batch in ready_batches(self.spec, self.pool):
-            self.learn(self._resident if resident else batch)
+            self.learn(self.resident if resident else batch)
             yield self.batch
 
     def get_batch(self) -> Batch:
@@ -155,7 +155,7 @@ class Training:
         """The batch on the device."""
         spec = self.spec
         if not spec.copies:
-            return self._resident
+            return self.resident
         if spec.feed == "resident":
             return batch
         for extra in self._extra:
@@ -170,8 +170,9 @@ class Training:
             size = max(1, len(inputs) // PIECES)
             return torch.cat([self.model(part) for part in inputs.split(size)])
         every = self.temperature_every
-        if every:
-            self.model.temperature = 1 + self.number // every
+        if every and self.number % every == 0:
+            # Never one that was there before: that would be compiled already.
+            self.model.temperature += 1
         return self.model(inputs)
 
     def between(self, loss: torch.Tensor) -> None:

@@ -107,12 +107,3 @@ def test_an_ordinary_script_trains_under_gpuwatch_run(name: str) -> None:
     shown = output_of(*run, "--seconds", "0.1").splitlines()
     assert "first step done" in shown
     assert json.loads(shown[-1])["steps_per_s"] > 0
-
-
-@pytest.mark.slow
-def test_an_ordinary_script_is_examined(tmp_path: Path) -> None:
-    timing = ("--seconds", "3", "--turn-seconds", "0.2", "--turns", "1")
-    output_of(EVALUATE, str(tmp_path), "--ordinary", "--only", "dcgan", *timing)
-    (result,) = kept_in(tmp_path / "results.json")
-    assert result.name == "dcgan"
-    assert {gain.name for gain in result.gains} == {"fused"}
