@@ -4,7 +4,6 @@ Runs on the publisher's thread.
 """
 
 import json
-from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
 from .device.budget import PPM
@@ -69,7 +68,7 @@ def decode_request(frame: bytes) -> Request:
 
 def encode_greeting(identity: Identity, now_ns: int) -> bytes:
     """The first answer to a new peer."""
-    return _bytes(_encode(["hello", asdict(identity), now_ns]))
+    return _bytes(_encode(["hello", identity._asdict(), now_ns]))
 
 
 def encode_bye(reason: str, steps: int) -> bytes:

@@ -4,8 +4,7 @@ import json
 import os
 import socket
 import sys
-from dataclasses import asdict, dataclass, replace
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from . import clock
 from .encodable import encodable
@@ -15,8 +14,7 @@ SCHEMA: Final = 3
 VERSION: Final = "0.1.0"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """The fields of `messages.Hello`, made without the codec, which the training thread avoids."""
 
     schema: int
@@ -40,11 +38,11 @@ class Identity:
 
     def but(self, endpoint: str | None, fault: str | None) -> "Identity":
         """The same process with another endpoint or fault, and the torch that is there by now."""
-        return replace(self, endpoint=endpoint, fault=fault, torch=torch_version())
+        return self._replace(endpoint=endpoint, fault=fault, torch=torch_version())
 
     def as_json(self, limit_bytes: int) -> bytes:
         """JSON of at most `limit_bytes`: the command line is cut first, then the longest texts."""
-        fields = asdict(self)
+        fields: dict[str, Any] = self._asdict()
         encoded = json.dumps(fields).encode()
         while len(encoded) > limit_bytes:
             texts = [name for name, value in fields.items() if isinstance(value, str)]

@@ -1,6 +1,5 @@
 """The monitors that watch: who they are, and what each is still owed."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from .device.budget import PPM
@@ -11,28 +10,31 @@ PEER_TIMEOUT_NS: Final = 5_000_000_000
 MOST_PEERS: Final = 16
 
 
-@dataclass(slots=True)
 class Peer:
     """One monitor."""
 
-    seen_ns: int
-    pid: int
-    """By its own word."""
-    sequence: int = 0
-    greeted: bool = False
-    next: int = 0
-    """Number of the mark that it is to be sent next."""
-    behind_ns: int = 0
-    """How far it saw the device behind the host."""
-    device_ppm: int = PPM
-    """Part of the time that it asks device marks to take."""
-    rare: int = 0
-    """Number of the newest that it was sent of what stands beside the marks."""
-    names: int = 0
-    """Names of phases that it was sent."""
-    sent_settings: Reading | None = None
-    dumped_ns: int | None = None
-    """When it was last given a dump."""
+    __slots__ = ("behind_ns", "device_ppm", "dumped_ns", "greeted", "names", "next", "pid", "rare",
+                 "seen_ns", "sent_settings", "sequence")  # fmt: skip
+
+    def __init__(self, seen_ns: int, pid: int) -> None:
+        self.seen_ns = seen_ns
+        self.pid = pid
+        """By its own word."""
+        self.sequence = 0
+        self.greeted = False
+        self.next = 0
+        """Number of the mark that it is to be sent next."""
+        self.behind_ns = 0
+        """How far it saw the device behind the host."""
+        self.device_ppm = PPM
+        """Part of the time that it asks device marks to take."""
+        self.rare = 0
+        """Number of the newest that it was sent of what stands beside the marks."""
+        self.names = 0
+        """Names of phases that it was sent."""
+        self.sent_settings: Reading | None = None
+        self.dumped_ns: int | None = None
+        """When it was last given a dump."""
 
     def names_to_send(self, names: dict[str, int]) -> list[str]:
         """All of them, if it lacks some."""

@@ -19,7 +19,9 @@ while True:
     while socket.poll(500):
         batch = decode_reply(socket.recv())
         if isinstance(batch, Marks):
-            if batch.sequence != seen + 1:
+            if batch.sequence == 1 and seen:
+                print("anew", len(batch.body), flush=True)
+            elif batch.sequence != seen + 1:
                 print("lost", batch.sequence - seen - 1, flush=True)
             if not seen:
                 print("watching", flush=True)
@@ -27,7 +29,7 @@ while True:
             if seen % 5 == 0:
                 break
 """
-"""Says what it missed; that it lives it tells once a second or so."""
+"""Prints what it missed, or that it begins anew after its connection was dropped; that it lives it tells once a second or so."""
 
 NEVER_READS = """
 import os, sys, time, zmq

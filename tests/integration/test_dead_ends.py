@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 
@@ -33,7 +32,7 @@ FORKED = """
 
 
 def hello(endpoint: str | None, fault: str | None = None) -> Hello:
-    return Hello(**asdict(identify(endpoint, fault)))
+    return Hello(**identify(endpoint, fault)._asdict())
 
 
 def missing_in(seen: list[AnyObservation]) -> list[str]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,7 @@ def test_a_monitor_that_was_stopped_asks_for_what_it_has_missed(
     probe_end: "tuple[zmq.Socket[bytes], str]",
 ) -> None:
     socket, endpoint = probe_end
-    feed = FeedSource(Hello(**asdict(identify(endpoint, None))))
+    feed = FeedSource(Hello(**identify(endpoint, None)._asdict()))
     feed.open()
     asked = []
     for now_ns in (0, WATCHING_NS, 2 * WATCHING_NS + FORGOTTEN_NS):
@@ -55,7 +54,7 @@ def test_a_directory_that_is_missing_is_looked_at_again_before_anything_connects
     elsewhere.mkdir(mode=0o755)
     with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
         socket.bind(f"ipc://{elsewhere}/1.sock")
-        feed = FeedSource(Hello(**asdict(identify(f"ipc://{folder}/1.sock", None))))
+        feed = FeedSource(Hello(**identify(f"ipc://{folder}/1.sock", None)._asdict()))
         feed.open()
         assert feed.poll(0) == []
         _, missing = feed.poll(CHECK_NS)

@@ -3,7 +3,6 @@
 import json
 import os
 from array import array
-from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -30,7 +29,7 @@ def test_a_page_is_found_and_read_back() -> None:
     written.words[page.WORD_STEPS] = 17
     (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == "ipc:///tmp/x"]
     assert found.hello.schema == SCHEMA
-    assert {name: getattr(found.hello, name) for name in asdict(identity)} == asdict(identity)
+    assert {name: getattr(found.hello, name) for name in identity._fields} == identity._asdict()
     words = found.words()
     assert (words.open_kind, words.open_since_ns) == (6, 123_456_789)
     assert (words.steps, words.marks) == (17, RING + 3)
