@@ -29,7 +29,8 @@ while True:
             if seen % 5 == 0:
                 break
 """
-"""Prints what it missed, or that it begins anew after its connection was dropped; that it lives it tells once a second or so."""
+"""Prints what it missed, or that it begins anew after its connection was dropped. Subscribes again
+every second or so."""
 
 NEVER_READS = """
 import os, sys, time, zmq
