@@ -5,6 +5,7 @@
     python demo/evaluate.py OUT --truth EARLIER  # what EARLIER measured bare is not run again
     python demo/evaluate.py OUT --again     # judge the recordings in OUT anew
     python demo/evaluate.py OUT --table     # the tables, from OUT's results
+    python demo/evaluate.py OUT --reliability  # how often what is 90 % sure is right
 
 A scenario that has its result in OUT is not run again.
 """
@@ -20,6 +21,7 @@ import pynvml
 
 from evaluation.catalogue import Scenario, scenarios
 from evaluation.judging import judge
+from evaluation.reliability import reliability_table, said_in
 from evaluation.result import MEASURED, RESULT, measured_in, results_in
 from evaluation.running import Run, RunPlan, run_all
 from evaluation.table import tables
@@ -31,6 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run, or judge anew, or only print."""
     given = arguments(argv)
     out: Path = given.folder
+    if given.reliability:
+        print(reliability_table(said_in(out)))
+        return 0
     chosen = [each for each in scenarios(given.only) if wanted(each, given)]
     failed = 0
     if not given.table:
@@ -61,6 +66,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("folder", type=Path, metavar="OUT")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--again", action="store_true", help="judge the recordings in OUT anew")
+    what.add_argument("--reliability", action="store_true", help="said against right, in OUT")
     what.add_argument("--table", action="store_true", help="print the tables, and do nothing else")
     parser.add_argument("--only", default="", metavar="A,B", help="names from the catalogue")
     parser.add_argument("--half", choices=("tune", "report", "both"), default="both")

@@ -13,6 +13,7 @@ import pytest
 from evaluation.catalogue import Expected, scenarios
 from evaluation.judging import among_several, truth_of
 from evaluation.recording import verdicts_on
+from evaluation.reliability import levels_of, said_in
 from evaluation.result import MEASURED, RECORDING, measured_in
 from evaluation.verdict_track import Judgement
 from gpuwatch.tui.cli.replay import tell
@@ -111,3 +112,15 @@ def test_a_rank_that_waits_for_another_names_it() -> None:
     assert verdict.finding.headline.startswith("all ranks wait for rank 2")
     assert "waits for data" in verdict.finding.evidence[0].text
     assert "waits in a collective" in verdict.finding.evidence[1].text
+
+
+@pytest.mark.suite
+@pytest.mark.parametrize("folder", [SUITE, NO_PROBE], ids=["probe", "no probe"])
+def test_what_is_said_to_be_likely_is_right_as_often(folder: Path) -> None:
+    """On the half of the scenarios that no constant was chosen by: of what was 90 % sure nine in
+    ten are right, and nothing is a headline below one half."""
+    looks = [one for one in said_in(folder) if one.half == "report"]
+    assert min(one.confidence for one in looks) >= 0.5
+    for level in levels_of(looks):
+        if level.begins >= 0.8 and level.runs >= 10:
+            assert level.right >= level.begins

@@ -19,6 +19,7 @@ from gpuwatch.tui.model.snapshot import (
 from gpuwatch.tui.timeseries.series import NO_STEPS, StepEdges
 from gpuwatch.tui.verdict.findings import Evidence, Finding, Kind, MissingSignal, Note, Verdict
 from gpuwatch.tui.verdict.history import PastVerdict, VerdictTimeline
+from gpuwatch.tui.verdict.idle_ledger import BUSY, IDLE, IdleLedger, Part
 from tests.tui import fake_stacks
 from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S, busy, series_of
 
@@ -165,6 +166,19 @@ def healthy_without_gpu(snapshot: Snapshot) -> Snapshot:
         trees=fake_stacks.ON_HOST,
         verdict=Verdict(finding, 0.85, 10, snapshot.t_ns - 95 * S, (), missing),
     )
+
+
+def a_ledger() -> IdleLedger:
+    """Of a run that waits for data more than half of the time."""
+    shares: dict[Part, float] = dict.fromkeys((*BUSY, *IDLE), 0.0)
+    shares |= {"used": 0.391, "others": 0.03, "input": 0.548, "host": 0.016, "launch": 0.009}
+    shares["unexplained"] = 1 - sum(shares.values())
+    return IdleLedger(shares, "gpm")
+
+
+def with_ledger(snapshot: Snapshot) -> Snapshot:
+    """The same run with its GPU's time accounted for."""
+    return replace(on_gpm(snapshot), ledger=a_ledger())
 
 
 def on_gpm(snapshot: Snapshot) -> Snapshot:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -39,6 +40,15 @@ def test_states(state: str, size: tuple[int, int]) -> None:
 def test_counters_of_the_gpu(size: tuple[int, int]) -> None:
     text = picture_of(size, states.on_gpm)
     assert_golden(f"on_gpm_{size[0]}x{size[1]}", text)
+
+
+@pytest.mark.parametrize("size", [(50, 20), (80, 24), (100, 30), (200, 60)])
+def test_where_the_gpus_time_goes_is_a_line(size: tuple[int, int]) -> None:
+    text = picture_of(size, states.with_ledger)
+    [row] = [line for line in text.splitlines() if " GPU time " in line]
+    figures = [int(one) for one in re.findall(r"(\d+)%", row.partition("GPU time")[2])]
+    assert sum(figures[:6]) == 100
+    assert_golden(f"ledger_{size[0]}x{size[1]}", text)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from ..model.snapshot import GpuPhases, MemoryView, PhaseStats, Rank, Snapshot, 
 from ..verdict.findings import Evidence, Finding, Forecast, MissingSignal, Note, Verdict
 from ..verdict.forecast.interval import forecast_of
 from ..verdict.history import Held, PastVerdict
+from ..verdict.idle_ledger import BUSY, IDLE, IdleLedger
 from ..verdict.window import OpenStep, Sampled
 from ..wording.steps import drawn_phases
 
@@ -41,6 +42,7 @@ def record(snapshot: Snapshot, final: bool) -> Record:
         "open": _open(snapshot.open_step),
         "busy": _busy(snapshot),
         "gpu": _gpus(snapshot),
+        "ledger": _ledger(snapshot.ledger),
         "memory": _memory(snapshot.memory),
         "ranks": [_rank(rank, snapshot.t_ns) for rank in snapshot.ranks] or None,
         "verdict": _verdict(snapshot.verdict, snapshot.status.missing),
@@ -231,6 +233,14 @@ def _other(other: OtherProcess) -> Record:
         "memory_bytes": other.memory_bytes,
         "sm_percent": _number(other.sm_percent),
     }
+
+
+def _ledger(ledger: IdleLedger | None) -> Record | None:
+    """Where the GPU's time went: the parts add up to 1."""
+    if ledger is None:
+        return None
+    parts = {part: _number(ledger.shares[part]) for part in (*BUSY, *IDLE)}
+    return {"source": ledger.source, "busy": _number(ledger.busy), "parts": parts}
 
 
 def _memory(memory: MemoryView) -> Record:

@@ -7,7 +7,7 @@ from ..verdict.findings import MissingSignal
 from ..wording import numbers
 from ..wording.gpu import does_words
 from ..wording.steps import share_words
-from ..wording.words import WORDS
+from ..wording.words import word_of
 from .report import event_line, note_line, report_lines, verdict_lines
 from .report_run import phase_shares
 
@@ -119,7 +119,7 @@ class PlainView:
 
 def heartbeat(snapshot: Snapshot) -> str:
     """One line: how far, how fast, where the time goes, the verdict's word."""
-    word = WORDS[snapshot.verdict.finding.kind]
+    word = word_of(snapshot.verdict.finding)
     status, steps, now = snapshot.status, snapshot.steps, snapshot.open_step
     if status.state == "ended":
         return f"training {status.ended} · {word}"

@@ -6,7 +6,6 @@ from ..model.snapshot import Event, Snapshot, Status
 from ..verdict.findings import Evidence, Finding, Note, Verdict
 from ..wording import numbers
 from ..wording.words import (
-    WORDS,
     abstains,
     account,
     contributor_name,
@@ -14,6 +13,7 @@ from ..wording.words import (
     gain_interval_of,
     sure_words,
     time_of_day,
+    word_of,
 )
 from .report_layout import labelled, wrapped
 from .report_machine import memory_lines, process_lines, use_lines
@@ -87,7 +87,7 @@ def verdict_lines(verdict: Verdict, width: int, now_ns: int | None = None) -> li
     """The verdict with its evidence, what to do next, what else was found, and the notes; with
     `now_ns` also for how long it has held."""
     finding = verdict.finding
-    head = WORDS[finding.kind]
+    head = word_of(finding)
     if not abstains(finding):
         facts = [finding.severity, sure_words(verdict.confidence)]
         if now_ns is not None and verdict.since_ns is not None:

@@ -9,6 +9,7 @@ from ..model.stack_trees import StacksOf
 from ..verdict.window import FrameShare, Stacks
 from ..wording import numbers
 from ..wording.gpu import clock_words
+from ..wording.ledger import ledger_words
 from ..wording.steps import (
     NAMES,
     WORTH,
@@ -39,6 +40,9 @@ def step_lines(snapshot: Snapshot, width: int) -> list[str]:
     if snapshot.gpu_phases is not None:
         clock = " · ".join(clock_words(snapshot.gpu_phases))
         lines += labelled("", [f"on the GPU's clock: {clock}   [event]"], width)
+    if snapshot.ledger is not None:
+        words = " · ".join(ledger_words(snapshot.ledger))
+        lines += labelled("GPU time", [f"{words}   [{snapshot.ledger.source}]"], width)
     return lines
 
 

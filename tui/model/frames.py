@@ -127,17 +127,29 @@ def _below_loader(frames: tuple[str, ...]) -> int | None:
     return next(made, None)
 
 
+ENDS_WORKERS: Final = ("_shutdown_workers", "_MultiProcessingDataLoaderIter._shutdown_workers")
+
+
+@lru_cache(maxsize=MOST_STACKS)
+def ends_workers(frames: tuple[str, ...]) -> bool:
+    """Whether the loader ends its workers in a stack, and waits for them."""
+    return any(
+        frame.partition(" (")[0] in ENDS_WORKERS and _file(frame).startswith(LOADERS)
+        for frame in frames
+    )
+
+
 def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:
-    places: Counter[tuple[str, str | None, str, StackPhase | None]] = Counter()
+    places: Counter[tuple[str, str | None, str, StackPhase | None, bool]] = Counter()
     for stack in stacks:
         named, caller, has_line = _place(stack.frames)
         line = stack.line if has_line else ""
         phase = None if phase_of is None else phase_of(stack.frames, stack.line)
-        places[named, caller, line, phase] += stack.count
+        places[named, caller, line, phase, ends_workers(stack.frames)] += stack.count
     total = sum(places.values())
     if not total:
         return ()  # no samples, no shares
     return tuple(
-        FrameShare(share=count / total, frame=frame, caller=caller, line=line, phase=phase)
-        for (frame, caller, line, phase), count in places.most_common(TOP)
+        FrameShare(count / total, frame, caller, line, phase, total, ends)
+        for (frame, caller, line, phase, ends), count in places.most_common(TOP)
     )

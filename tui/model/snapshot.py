@@ -11,6 +11,7 @@ from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
 if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
     from ...probe.wire.messages import GpuMemory, GpuStep, Hello, Loader, Step
     from ..timeseries.series import Series, StepEdges
+    from ..verdict.idle_ledger import IdleLedger
     from ..verdict.memory.trends import MemoryTrend
     from ..verdict.window import MemoryPoint, OpenStep, Sampled, Stacks
     from .observations import Activity, GpuUse, ProcessUse
@@ -285,6 +286,8 @@ class Snapshot:
     timeline: VerdictTimeline = NO_HISTORY
     summary: tuple[Held, ...] = ()
     """The same by the time that each held, the longest first."""
+    ledger: IdleLedger | None = None
+    """Where the GPU's time of the verdict's window went; None without the GPU's clock."""
     trends: tuple[MemoryTrend, ...] = ()
     surroundings: Surroundings | None = None
     """None until the processes were read."""

@@ -38,12 +38,18 @@ UNSEEN = frozenset(("-no-gpu", "-few-ranks"))
 """Of a process that nothing is known of: the first frame's."""
 
 
+def has_ledger_row(snapshot: Snapshot) -> bool:
+    """Beside ranks there is no room for it."""
+    return snapshot.ledger is not None and not snapshot.ranks
+
+
 def states_of(snapshot: Snapshot) -> frozenset[str]:
     """What the layout depends on, as classes of the screen."""
     states = {
         "-noted": bool(snapshot.verdict.notes),
         "-no-gpu": not snapshot.gpus,
         "-ranks": bool(snapshot.ranks),
+        "-ledger": has_ledger_row(snapshot),
         "-few-ranks": len(snapshot.ranks) <= FEW_RANKS,
         "-several-gpus": len(snapshot.gpus) > 1,
         "-grows": bool(snapshot.trends),
@@ -168,7 +174,7 @@ class MainScreen(Screen[None]):
         rest = LEAST_VIEW
         if is_whole:
             least = LEAST_OVERVIEW if height >= NORMAL_FROM else LEAST_FLOOR
-            rest = least + bool(view.snapshot.ranks)
+            rest = least + bool(view.snapshot.ranks) + has_ledger_row(view.snapshot)
         rows = max(0, min(rows, height - 2 - rest))
         if rows != self._verdict_rows:
             self._verdict_rows = rows

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def _overview() -> "Sequence[Panel]":
     """The picture that proves the verdict, then detail."""
     from ..widgets.charts.sawtooth import SawtoothPanel
+    from ..widgets.gpu.ledger import LedgerPanel
     from ..widgets.gpu.ranks import RanksPanel
     from ..widgets.memory.overview import MemoryPanel
     from ..widgets.processes.events import EventsPanel
@@ -26,6 +27,7 @@ def _overview() -> "Sequence[Panel]":
     return (
         SawtoothPanel("overview-sawtooth"),
         RanksPanel("overview-ranks"),
+        LedgerPanel("overview-ledger"),
         StepPanel("overview-step"),
         StacksPanel("overview-stacks"),
         MemoryPanel("overview-memory"),

@@ -13,7 +13,7 @@ from ..model.observations import Activity, ActivitySeen, GpusSeen, GpuUse
 from ..model.snapshot import Sawtooth
 from ..timeseries.series import Series, StepEdges
 from ..timeseries.writer import Growing
-from ..verdict.window import GpuActivity, Neighbour
+from ..verdict.gpu_activity import GpuActivity, Neighbour
 from .gpu_steps import NAMES, GpuSeries
 from .step_profile import MOST_SAMPLES, ProfileSample
 

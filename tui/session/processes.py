@@ -65,6 +65,11 @@ class ProcessStore:
         return self._readings[-1].processes if self._readings else ()
 
     @property
+    def stopped(self) -> bool:
+        """The training process was stopped when it was last seen: by a signal, or by a debugger."""
+        return any(_main(one) and one.status in ("T", "t") for one in self.processes)
+
+    @property
     def cores(self) -> float | None:
         """Cores that the target may use."""
         return self._readings[-1].cores if self._readings else None

@@ -158,6 +158,7 @@ class Session:
             summary=judge.summary,
             ranks=stores.ranks.ranks,
             world_size=stores.ranks.world_size,
+            ledger=assessment.ledger,
             trends=judge.trends,
             surroundings=stores.processes.surroundings(),
             sampled=assessment.from_samples if stores.link.unprobed else None,

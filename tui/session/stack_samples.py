@@ -117,7 +117,9 @@ class StackSampleStore:
             return ()
         part = len(own) / len(self._kept)
         places = summarise([structs.replace(stack, count=1) for stack in own], phase_of).main
-        return tuple(replace(place, share=place.share * part) for place in places)
+        return tuple(
+            replace(place, share=place.share * part, samples=len(self._kept)) for place in places
+        )
 
     def period_ns(self) -> float | None:
         """Estimate of a step."""

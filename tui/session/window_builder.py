@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from operator import truediv
+from typing import Final
 
 from ...probe.wire.messages import GpuMemory, GpuStep, Step
 from ..model.observations import GpuUse
 from ..model.snapshot import GpuPhases, StepStats
 from ..model.stack_trees import StackTrees
+from ..verdict.gpu_activity import GpuActivity
+from ..verdict.idle_ledger import IdleLedger, idle_ledger
 from ..verdict.rules.stalled import IDLE, is_near
+from ..verdict.thresholds.causes import SAMPLED_LEAST
 from ..verdict.window import (
-    GpuActivity,
     OpenStep,
     Sampled,
     SampleWindow,
@@ -28,6 +31,10 @@ from .stack_samples import HOST, LOADING, StackSampleStore
 from .stacks import StackStore
 from .stacks_by_gpu_state import SortedStacks
 from .steps import RECENT_ROWS, Spreads, percentile, phases_of, spreads_of
+
+LEAST_LONG_STEPS: Final = 2
+LONG_STEP_NS: Final = 2_000_000_000
+"""Of so long steps the twenty that a verdict takes are more than half a minute."""
 
 
 def sampled(
@@ -149,6 +156,8 @@ class Assessment:
         self.trees: StackTrees | None = None
         self.from_samples: Sampled | None = None
         """Of a run without a probe alone."""
+        self.ledger: IdleLedger | None = None
+        """Of the verdict's window."""
         self.lacks_stacks = False
         """Nothing moves, and nobody says where."""
         self.nearly_stalled = False
@@ -158,6 +167,8 @@ class Assessment:
         self._warm_step = 0
         """Last of the warm-up: what is held of the first steps does not tell it for ever."""
         self._sampled = StackSampleStore()
+        self._steps_judged = False
+        """There were steps enough for a verdict once."""
         self._sorted = SortedStacks(stores.stacks, stores.gpus, stores.gpu_steps, stores.steps)
 
     def update(self, now_ns: int, open_step: OpenStep | None) -> None:
@@ -180,7 +191,9 @@ class Assessment:
         if self._choice.change is not None and chosen:
             stores.events.pace_changed(chosen[0], self._choice.change)
         self._warm_step = max(self._warm_step, warm_after(stores.steps.last(RECENT_ROWS)))
-        changed = self.judge.judge(self._window(now_ns, open_step, gpu_rows))
+        window = self._window(now_ns, open_step, gpu_rows)
+        self.ledger = idle_ledger(window) if isinstance(window, StepWindow) else None
+        changed = self.judge.judge(window)
         finding = self.judge.verdict.finding
         is_stalled = finding.kind == "stalled" or finding.sub == IDLE
         self.lacks_stacks = is_stalled and stores.link.lacks("stacks") and standing is None
@@ -200,9 +213,32 @@ class Assessment:
     def _window(
         self, now_ns: int, open_step: OpenStep | None, gpu_rows: tuple[GpuStep, ...]
     ) -> Window:
-        """Of stack samples where there is no probe, else of steps."""
+        """Of stack samples where there is no probe, and while long steps are too few; else of
+        steps."""
         if self._stores.link.unprobed and self.from_samples is not None:
             return self._sample_window(now_ns, self.from_samples)
+        if (filling := self._while_steps_are_few(now_ns)) is not None:
+            return self._sample_window(now_ns, filling)
+        return self._step_window(now_ns, open_step, gpu_rows)
+
+    def _while_steps_are_few(self, now_ns: int) -> Sampled | None:
+        """Samples since the first step has ended, where steps are so long that enough of them would
+        take a minute; None where those will come soon, or nothing moves."""
+        stores, rows = self._stores, self._stores.steps.last(RECENT_ROWS)
+        self._steps_judged = self._steps_judged or not self._choice.warmup_left
+        if self._steps_judged or len(rows) < LEAST_LONG_STEPS or self.nearly_stalled:
+            return None
+        steps = sum(row.count for row in rows)
+        if (rows[-1].end_ns - rows[0].start_ns) / steps < LONG_STEP_NS:
+            return None
+        begun_ns = rows[0].end_ns
+        self._sampled.update([one for one in stores.stacks.chunks if one.started_ns >= begun_ns])
+        found = sampled(self._sampled, stores.stacks, stores.processes, stores.gpus, now_ns)
+        return found if found.samples >= SAMPLED_LEAST else None
+
+    def _step_window(
+        self, now_ns: int, open_step: OpenStep | None, gpu_rows: tuple[GpuStep, ...]
+    ) -> StepWindow:
         stores, steps = self._stores, self._choice.steps
         host = stores.processes.host_use(*_extent(steps))
         return StepWindow(
@@ -213,6 +249,7 @@ class Assessment:
             all_recent=stores.steps.last(RECENT_ROWS),
             loaders=stores.loaders.training(),
             cores=stores.processes.cores,
+            stopped=stores.processes.stopped,
             machine_cpu_percent=stores.processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
             workers=stores.processes.worker_use(stores.loaders.evaluating_pids()),
@@ -250,6 +287,7 @@ class Assessment:
             samples=spans,
             sampled=sampled,
             cores=stores.processes.cores,
+            stopped=stores.processes.stopped,
             machine_cpu_percent=stores.processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
             workers=stores.processes.worker_use(stores.loaders.evaluating_pids()),

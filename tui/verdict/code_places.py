@@ -7,6 +7,7 @@ from typing import Final
 from . import code_origin
 from .findings import Evidence
 from .format import percent
+from .statistics import Share, of_samples
 from .thresholds import causes as limits
 from .window import FrameShare, RunFacts, StackPhase, Stacks
 
@@ -56,7 +57,9 @@ def calls(place: FrameShare, what: re.Pattern[str]) -> bool:
 
 def waits_for_gpu(place: FrameShare) -> bool:
     """The thread waits for the GPU there, if there is one: by the function, by what the user's
-    line calls, or because a tensor is printed."""
+    line calls, or because a tensor is printed. Inside a fetch it is the fetch that waits."""
+    if place.phase == "data":
+        return False
     if function_of(place.frame) in limits.SYNC_FRAMES or file_of(place.frame) == "_tensor_str.py":
         return True
     return calls(place, SYNC_CALL)
@@ -68,8 +71,8 @@ def fetches_tensors(place: FrameShare) -> bool:
 
 
 def copies_to_gpu(place: FrameShare) -> bool:
-    """A batch goes to the GPU there."""
-    return calls(place, COPY_CALL)
+    """A batch goes to the GPU there, and not as a part of making it."""
+    return place.phase != "data" and calls(place, COPY_CALL)
 
 
 def empties_cache(place: FrameShare) -> bool:
@@ -124,8 +127,20 @@ def asks_for_shape(place: FrameShare) -> bool:
     return calls(place, SHAPE_CALL)
 
 
+def fetches(place: FrameShare) -> bool:
+    """A batch is fetched or made there."""
+    return place.phase == "data" and not place.ends_workers
+
+
+def ends_workers(place: FrameShare) -> bool:
+    """The loader ends its workers there."""
+    return place.ends_workers
+
+
 def is_users(place: FrameShare) -> bool:
     """Python that is no phase's: not PyTorch's modules, loader, backward or optimizers."""
+    if place.phase == "data":
+        return False
     match = _FRAME.match(place.frame)
     return match is None or not match["file"].startswith(_PYTORCH)
 
@@ -153,9 +168,22 @@ def share_where(places: Iterable[FrameShare], which: Callable[[FrameShare], bool
     return min(1.0, sum(place.share for place in places if which(place)))
 
 
+def share_seen(window: RunFacts, which: Callable[[FrameShare], bool]) -> Share:
+    """The part of the training thread's samples in such places, with its 90 % interval; nothing,
+    and nothing excluded, where samples are too few."""
+    places = main_places(window)
+    if window.stacks is None or not places:
+        return Share(0.0, 0.0, 1.0)
+    return of_samples(share_where(places, which), window.stacks.main_samples)
+
+
 def place_evidence(place: FrameShare, whose: str) -> Evidence:
-    """ "81% of worker samples are in load (PIL/ImageFile.py:300), called from …"."""
-    text = f"{percent(place.share)} of {whose} samples are in {place_name(place)}"
+    """ "162 of 200 worker samples (81%) are in load (PIL/ImageFile.py:300), called from …"."""
+    counted = f"{percent(place.share)} of {whose} samples"
+    if place.samples:
+        seen = round(place.share * place.samples)
+        counted = f"{seen:,} of {place.samples:,} {whose} samples ({percent(place.share)})"
+    text = f"{counted} are in {place_name(place)}"
     return Evidence(text, "py-spy", place.share)
 
 
@@ -185,15 +213,20 @@ def by_user_function(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:
     """
     sums: dict[tuple[str, str], float] = {}
     first: dict[tuple[str, str], str] = {}
+    samples = 0
     for place in places:
         frame = place.caller or place.frame
         match = _FRAME.match(frame)
         function = (match["function"] if match else frame).partition(".<locals>")[0]
         key = (function, match["file"] if match else "")
         sums[key] = sums.get(key, 0.0) + place.share
+        samples = max(samples, place.samples)
         line = f":{match['line']}" if match and match["line"] else ""
         first.setdefault(key, f"{key[0]} ({key[1]}{line})" if match else frame)
-    summed = (FrameShare(min(1.0, share), first[key], None) for key, share in sums.items())
+    summed = (
+        FrameShare(min(1.0, share), first[key], None, samples=samples)
+        for key, share in sums.items()
+    )
     return tuple(sorted(summed, key=lambda place: -place.share))
 
 

@@ -7,12 +7,22 @@ from typing import Any
 from .findings import Finding, Verdict
 from .forecast.gain import either_of, with_the_other_way
 from .history import Held, VerdictHistory, VerdictTimeline
-from .hysteresis import Selection
+from .hysteresis import Certainty, Selection
 from .memory.trends import MemoryTrend
 from .memory.watch import MemoryWatch
 from .notes import NoteReporter
 from .rulebook import BY_SAMPLES, BY_STEPS, Rulebook
-from .scoring import confidence_in_cause, confidence_in_none, missing_of, recoverable, state, worth
+from .rules.memory_growth import as_note, will_matter
+from .scoring import (
+    confidence_in_cause,
+    confidence_in_none,
+    missing_of,
+    none_above,
+    state,
+    unsure,
+    within_the_wall,
+    worth,
+)
 from .thresholds import hysteresis as limits
 from .window import SampleWindow, Window, WindowT
 
@@ -30,6 +40,7 @@ class Engine:
         """Shares of samples and of steps are not comparable: no memory is kept between them."""
         self._book = book
         self._selection = Selection(book.causes, book.enter_low, book.swap_renewed)
+        self._certainty = Certainty(book.swap_renewed)
         self._memory = MemoryWatch()
         self._judged: tuple[int, int] | None = None
         """Start and number of spans of the last window that had something to judge."""
@@ -58,7 +69,9 @@ class Engine:
     def _judge(self, window: WindowT, book: Rulebook[WindowT]) -> Verdict:
         if book is not self._book:
             self._begin_anew(book)
-        growth = self._memory.update(window)
+        grown: tuple[Finding, ...] = self._memory.update(window)
+        growth = tuple(one for one in grown if one.severity != "info")
+        minor = tuple(as_note(one) for one in grown if one.severity == "info")
         verdict: Verdict = self._present(window, book, growth)
         before, now = self._verdict, verdict.finding
         if before is not None and (before.finding.kind, before.finding.sub) == (now.kind, now.sub):
@@ -72,7 +85,7 @@ class Engine:
             confidence=min(book.most_confident, verdict.confidence),
             since_step=since[0],
             since_ns=since[1],
-            notes=self._notes.update(book.notes, window, (now, *verdict.contributors)),
+            notes=self._notes.update(book.notes, window, (now, *verdict.contributors)) + minor,
         )
         self._history.add(self._verdict, window.now_ns, window.steps_seen)
         return self._verdict
@@ -107,21 +120,37 @@ class Engine:
     ) -> Verdict:
         found = {kind: rule(window) for kind, rule in book.causes.items()}
         seen = [finding for finding in found.values() if finding is not None]
-        top = self._selection.update(found, window.spans, self._is_fresh(window))
+        fresh = self._is_fresh(window)
+        top = self._selection.update(found, window.spans, fresh)
         if top is None and self._settled is None and _too_young(window, book, seen):
             self._judged = None  # the next window is judged anew
             return _state(_so_far(seen), 0.0, growth, window)
         gap = book.unexplained(window)
         gap_share = 1.0 - window.attributed if gap is not None else 0.0
         if top is not None and (top.share or 0.0) >= gap_share:
-            return _verdict(top, confidence_in_cause(top, seen, window), seen, growth, window)
-        if gap is None and growth:
+            others = [one for one in seen if not self._selection.holds(one.kind)]
+            sure = self._certainty.of(
+                top.kind,
+                confidence_in_cause(top, seen, window),
+                confidence_in_cause(top, others, window),
+                window.spans,
+                fresh,
+            )
+            if self._certainty.doubts:
+                return _verdict(unsure(seen, top), sure, seen, growth, window)
+            return _verdict(top, sure, seen, growth, window)
+        if gap is None and growth and will_matter(growth[0]):
             return _verdict(growth[0], confidence_in_none(seen, window), seen, (), window)
         limit = next(one for rule in book.limits if (one := rule(window)) is not None)
-        if limit.kind == "incomplete" and gap is None:
-            self._judged = None  # once the signal is there, it may show more than "nothing wrong"
-        sure = 0.0 if limit.kind == "incomplete" else confidence_in_none(seen, window)
-        return _verdict(limit, sure, seen, growth, window)
+        if limit.kind == "incomplete":
+            if gap is None:
+                self._judged = None  # once the signal is there, it may show more than "nothing"
+            return _verdict(limit, 0.0, seen, growth, window)
+        none = confidence_in_none(seen, window)
+        sure = self._certainty.of(limit.kind, none, none, window.spans, fresh)
+        if self._certainty.doubts and any(worth(one) > limits.CONTRIBUTOR for one in seen):
+            return _verdict(unsure(seen, None), sure, seen, growth, window)
+        return _verdict(limit, sure, none_above(seen), growth, window)
 
     def _is_fresh(self, window: Window) -> bool:
         """Nothing was known, or the window was cut at a change of pace."""
@@ -140,8 +169,8 @@ def _verdict(
     window: Window,
 ) -> Verdict:
     """On the window's steps or samples."""
-    others = sorted(
-        (one for one in seen if one.kind != finding.kind), key=recoverable, reverse=True
+    others = within_the_wall(
+        finding, sorted((one for one in seen if one.kind != finding.kind), key=worth, reverse=True)
     )
     either = either_of(finding, others, window)
     return replace(
@@ -187,7 +216,7 @@ def _so_far(seen: Sequence[Finding]) -> Finding:
     """ "Warming up", with the likely cause."""
     if not seen:
         return state("warming-up", None, "info", "not sure yet: nothing stands out so far")
-    top = max(seen, key=recoverable)
+    top = max(seen, key=worth)
     return state("warming-up", None, "info", f"not sure yet: {top.headline} so far", top.evidence)
 
 

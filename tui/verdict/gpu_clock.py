@@ -7,6 +7,7 @@ from functools import lru_cache
 from ...probe.wire.messages import GpuStep
 from .code_places import copies_to_gpu, main_places, share_where
 from .findings import EvidenceSource
+from .gpu_activity import GpuActivity
 from .step_time import paused_of, wall_of
 from .thresholds import causes as limits
 from .thresholds.gpu import (
@@ -16,7 +17,7 @@ from .thresholds.gpu import (
     LAG_UNCERTAIN,
     LEAST_GPU_STEPS,
 )
-from .window import GpuActivity, RunFacts, StepWindow
+from .window import RunFacts, StepWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,11 @@ class OnDevice:
     lag_ns: float | None
     """Median lag at the end of the optimizer, of the backward where there is none."""
     uncertain_ns: int | None
+
+    @property
+    def steps(self) -> int:
+        """Measured steps; a merged row counts as many."""
+        return sum(row.count for row in self.rows)
 
     @property
     def abstains(self) -> bool:
@@ -161,6 +167,8 @@ class Copies:
     """Part of the time that they hold and in which the GPU does not work, 0 to 1."""
     rx_mb_s: float | None
     """PCIe traffic towards the device."""
+    moving: float
+    """Part of the time that the bytes on the link take at the rate that copies can have, 0 to 1."""
     pinned_mb_s: float
     """What copies alone can reach on this link: never less than what was read."""
     pageable_mb_s: float
@@ -169,6 +177,11 @@ class Copies:
     pinned: bool | None
     batch_bytes: int | None
     tensors: int | None
+
+    @property
+    def by_samples(self) -> bool:
+        """The share rests on stack samples alone: what the link moves would not explain it."""
+        return self.share > self.moving
 
     @property
     def tiny(self) -> bool:
@@ -199,6 +212,7 @@ def copies(window: RunFacts) -> Copies | None:
     return Copies(
         share=min(idle_of(window), max(moving, on_lines)),
         rx_mb_s=rx,
+        moving=moving,
         pinned_mb_s=pinned_mb_s,
         pageable_mb_s=pageable_mb_s,
         on_lines=on_lines,

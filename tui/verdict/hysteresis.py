@@ -1,5 +1,6 @@
 """Which causes hold, and which of them is the headline."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -102,6 +103,10 @@ class Selection:
         self._top: Kind | None = None
         self._rival: _Rival | None = None
 
+    def holds(self, kind: Kind) -> bool:
+        """Whether a cause holds, be it the headline or not."""
+        return kind in self._causes and self._causes[kind].holds
+
     def update(
         self, found: Mapping[Kind, Finding | None], spans: Sequence[TimeSpan], fresh: bool
     ) -> Finding | None:
@@ -112,17 +117,17 @@ class Selection:
         return self._causes[self._top].finding if self._top else None
 
     def _choose_top(self, spans: Sequence[TimeSpan], fresh: bool) -> Kind | None:
-        """The cause that recovers most; a new one must win for sure, twice, on new spans."""
+        """The cause that is worth most; a new one must win for sure, twice, on new spans."""
         rival, self._rival = self._rival, None
         holding = [one.finding for one in self._causes.values() if one.holds and one.finding]
         if not holding:
             return None
-        best = max(holding, key=recoverable)
+        best = max(holding, key=worth)
         now = next((finding for finding in holding if finding.kind == self._top), None)
         if now is None or fresh or best.kind == now.kind:
             return best.kind
         if (
-            recoverable(best) - recoverable(now) < limits.SWAP_MARGIN
+            worth(best) - worth(now) < limits.SWAP_MARGIN
             or beats(best, now) < limits.SWAP_PROBABILITY
         ):
             return now.kind
@@ -134,6 +139,42 @@ class Selection:
         wins = rival.times >= limits.SWAP_TIMES
         wins = wins and renewed(spans, rival.since_ns) >= self._swap_renewed
         return best.kind if wins else now.kind
+
+
+class Certainty:
+    """How sure the headline is: over a few windows, since one alone crosses any line by chance."""
+
+    def __init__(self, swap_renewed: float) -> None:
+        self._renewed = swap_renewed
+        self._kind: Kind | None = None
+        self._sure: deque[tuple[float, float]] = deque(maxlen=limits.SURE_LOOKS)
+        self._other_since_ns: int | None = None
+        """Where the windows began to say the contrary of `doubts`."""
+        self.doubts = False
+        """The headline is less likely right than not."""
+
+    def of(
+        self, kind: Kind, sure: float, real: float, spans: Sequence[TimeSpan], fresh: bool
+    ) -> float:
+        """The confidence in this headline after one more window: the mean of the last ones. It is
+        doubted by `real`, which leaves out the other causes that hold: which of these is first is
+        for `Selection`. At once where nothing was known before, else when so much of the window is
+        new since."""
+        anew = fresh or kind != self._kind
+        if anew:
+            self._kind = kind
+            self._sure.clear()
+        self._sure.append((sure, real))
+        mean = sum(each for each, _ in self._sure) / len(self._sure)
+        known = sum(each for _, each in self._sure) / len(self._sure)
+        doubts = known < (limits.SURE_AGAIN if self.doubts else limits.LEAST_SURE)
+        if anew or doubts == self.doubts:
+            self.doubts, self._other_since_ns = doubts, None
+        elif self._other_since_ns is None:
+            self._other_since_ns = spans[-1].end_ns
+        elif renewed(spans, self._other_since_ns) >= self._renewed:
+            self.doubts, self._other_since_ns = doubts, None
+        return mean if self.doubts else max(limits.LEAST_SURE, mean)
 
 
 def renewed(spans: Sequence[TimeSpan], since_ns: int) -> float:

@@ -18,7 +18,7 @@ from .rules.evaluation import evaluation
 from .rules.h2d import h2d
 from .rules.healthy import healthy
 from .rules.host import host
-from .rules.incomplete import incomplete, unattributed
+from .rules.incomplete import idle_gpu, incomplete, unattributed
 from .rules.input import input_bound
 from .rules.launch import launch
 from .rules.optimizer import optimizer
@@ -91,7 +91,7 @@ BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
         "straggler": straggler,
     },
     unexplained=unattributed,
-    limits=(unattributed, incomplete, healthy, compute),
+    limits=(unattributed, incomplete, healthy, idle_gpu, compute),
     at_work=compute,
     notes=NOTES,
     enter_low=ENTER_LOW,
@@ -107,6 +107,7 @@ BY_SAMPLES: Final[Rulebook[SampleWindow]] = Rulebook(
     causes={
         "input": input_by_samples,
         "sync": no_probe.sync,
+        "allocator": no_probe.allocator,
         "host": no_probe.host,
         "optimizer": no_probe.optimizer,
         "checkpoint": no_probe.checkpoint,

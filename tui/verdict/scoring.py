@@ -1,15 +1,17 @@
 """How a cause becomes a finding: severity, recoverable share, speed-up."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import sqrt
 
 from .findings import Evidence, Finding, Kind, MissingSignal, Severity, Signal, find_missing
 from .forecast.gain import Gain
+from .format import percent
 from .gpu_clock import on_device
 from .statistics import Share, error_of, probability_above
 from .thresholds import hysteresis as limits
 from .thresholds.causes import LEAST_STACKS, MACHINE_FULL
-from .window import Window
+from .window import SampleWindow, Window
 
 
 def speedup_of(share: float, floor: float = 0.0) -> float:
@@ -103,17 +105,83 @@ def spread_of(finding: Finding) -> float:
     return error_of(finding.share, finding.share_low, finding.share_high)
 
 
-def beats(one: Finding, other: Finding) -> float:
-    """P(`one` is worth more than `other`)."""
-    return probability_above(recoverable(one), spread_of(one), recoverable(other), spread_of(other))
+def beats(one: Finding, other: Finding, margin: float = 0.0) -> float:
+    """P(`one` is worth more than `other` less a margin)."""
+    return probability_above(worth(one) + margin, spread_of(one), worth(other), spread_of(other))
+
+
+def within_the_wall(top: Finding, others: Sequence[Finding]) -> list[Finding]:
+    """The others, in their order, with shares that add up to what the first leaves of the time at
+    most: each moment belongs to one cause. One of which hardly anything is left goes, and one that
+    still holds more than the first says why it is not the first."""
+    left, kept = 1.0 - (top.share or 0.0), []
+    for one in others:
+        if one.share is None:
+            kept.append(one)
+            continue
+        share = min(one.share, left)
+        if share < min(one.share, limits.CONTRIBUTOR):
+            continue
+        left -= share
+        cut = one if share == one.share else with_share(one, share)
+        kept.append(_beside(top, cut))
+    return kept
+
+
+def with_share(finding: Finding, share: float) -> Finding:
+    """Of a smaller part of the time."""
+    low, high = finding.share_low, finding.share_high
+    return replace(
+        finding,
+        severity=severity_of(share),
+        share=share,
+        share_low=None if low is None else min(low, share),
+        share_high=None if high is None else min(high, share),
+    )
+
+
+def _beside(top: Finding, other: Finding) -> Finding:
+    if top.share is None or other.share is None or other.share <= top.share:
+        return other
+    why = f"a fix gives back about {percent(worth(other))}"
+    if worth(other) > worth(top):
+        why = "not for long enough to be the verdict"
+    return replace(other, headline=f"{other.headline}; {why}")
+
+
+def none_above(seen: Sequence[Finding]) -> list[Finding]:
+    """What may stand beside "no cause above 10 %": no larger share, and of a larger one whose fix
+    would give back less only that."""
+    found = []
+    for one in seen:
+        if (one.share or 0.0) <= limits.ENTER_SHARE:
+            found.append(one)
+        elif limits.CONTRIBUTOR <= worth(one) <= limits.ENTER_SHARE:
+            found.append(with_share(one, worth(one)))
+    return found
+
+
+def unsure(seen: Sequence[Finding], top: Finding | None) -> Finding:
+    """ "not sure: input 34% or launch 31%": in place of a headline that is less likely right than
+    not, the two causes that are worth most; the headline's own, `top`, is one of them."""
+    others = [one for one in seen if one.share and (top is None or one.kind != top.kind)]
+    most = sorted(others, key=worth, reverse=True)[:1]
+    two = sorted(([top] if top is not None else []) + most, key=worth, reverse=True)
+    names = [f"{one.kind} {percent(one.share or 0.0)}" for one in two]
+    names += ["nothing"] if len(names) < 2 else []
+    evidence = tuple(one.evidence[0] for one in two if one.evidence)
+    advice = tuple(one.advice[0] for one in two if one.advice)
+    headline = f"not sure: {' or '.join(names)}"
+    return state("incomplete", "unsure", "info", headline, evidence, advice)
 
 
 def confidence_in_cause(top: Finding, others: Iterable[Finding], window: Window) -> float:
-    """For a cause that holds: that it is above 5 % and above every other."""
+    """For a cause that holds: that it is above 5 %, and no other far above it: of two that are
+    about as large either is right."""
     sure = probability_above(top.share or 0.0, spread_of(top), limits.ENTER_LOW)
     for other in others:
         if other.kind != top.kind and other.share is not None:
-            sure = min(sure, beats(top, other))
+            sure = min(sure, beats(top, other, limits.SWAP_MARGIN))
     return sure * evidence_factor(window) * window.attributed
 
 
@@ -133,7 +201,10 @@ def confidence_in_none(others: Iterable[Finding], window: Window) -> float:
 
 
 def evidence_factor(window: Window) -> float:
-    """What the missing signals cost. On a CPU-only run the host clock is the truth."""
+    """What the missing signals cost. On a CPU-only run the host clock is the truth; without a probe
+    the cap on the confidence is what all of it costs (`SAMPLED_MOST_CONFIDENT`)."""
+    if isinstance(window, SampleWindow):
+        return limits.EVIDENCE_OTHERS_UNKNOWN if _others_unknown(window) else 1.0
     blind = window.gpu_present and on_device(window) is None
     factor = limits.EVIDENCE_HOST_ONLY_ON_GPU if blind else 1.0
     if window.stacks is None or window.stacks.main_samples < LEAST_STACKS:

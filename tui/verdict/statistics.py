@@ -28,7 +28,20 @@ def share_of(parts_ns: Sequence[int], walls_ns: Sequence[int]) -> Share:
     Ratio of sums, not mean of ratios: a short step must not weigh as much as a long one. The
     interval comes from the ratio estimator on 10 consecutive batches:
     var = sum((x_b - r y_b)^2) / (m - 1) / m / mean(y)^2.
+
+    One row that holds nearly all of it is an event and no share: a pause of a minute says nothing
+    of the next hundred steps.
     """
+    share = _ratio(parts_ns, walls_ns)
+    largest = max(range(len(parts_ns)), key=parts_ns.__getitem__, default=0)
+    if share.mean < limits.CONTRIBUTOR or 2 * parts_ns[largest] <= sum(parts_ns):
+        return share
+    rest = [[*values[:largest], *values[largest + 1 :]] for values in (parts_ns, walls_ns)]
+    without = _ratio(*rest)
+    return without if without.mean < limits.CONTRIBUTOR else share
+
+
+def _ratio(parts_ns: Sequence[int], walls_ns: Sequence[int]) -> Share:
     whole = sum(walls_ns)
     if whole <= 0:
         return Share(0.0, 0.0, 1.0)
@@ -63,6 +76,11 @@ def of_samples(part: float, samples: float) -> Share:
     middle = (part + spread / 2) / (1 + spread)
     half = limits.Z90_MANY / (1 + spread) * sqrt(part * (1 - part) / samples + spread / 4 / samples)
     return Share(part, max(0.0, min(part, middle - half)), min(1.0, max(part, middle + half)))
+
+
+def at_most(share: Share, most: float) -> Share:
+    """The same where no more than `most` of the time can be meant, as what a GPU was idle for."""
+    return Share(*(min(most, part) for part in (share.mean, share.low, share.high)))
 
 
 def error_of(mean: float, low: float, high: float) -> float:

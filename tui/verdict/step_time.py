@@ -99,3 +99,12 @@ def spent(rows: Sequence[Step]) -> Spent:
         paused_ns=paused,
         attributed_ns=data + startup + training + paused + named,
     )
+
+
+def host_phases(rows: Sequence[Step]) -> dict[str, int]:
+    """The user's phases that are Python between the steps, by name, ns."""
+    sums: dict[str, int] = {}
+    for row in rows:
+        for name, ns in row.phases.items():
+            sums[name] = sums.get(name, 0) + ns
+    return {name: ns for name, ns in sums.items() if is_python(name)}

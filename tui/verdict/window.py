@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, Protocol, TypeVar
 
 from ...probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
 from .findings import MissingSignal
+from .gpu_activity import GpuActivity
 from .statistics import Share
 from .step_time import spent
 
@@ -74,6 +75,10 @@ class FrameShare:
     """Text of that innermost line of the user's own code, where it could be read."""
     phase: StackPhase | None = None
     """Of the main thread's; None where it was not looked for."""
+    samples: int = 0
+    """Of the role, all together: what `share` is a part of. 0: not counted."""
+    ends_workers: bool = False
+    """The loader ends its workers there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,53 +190,6 @@ class OpenStep:
     """It is a notebook's, and as far as stacks know waits for a cell to run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """Another process on the GPU."""
-
-    pid: int
-    name: str
-    """"" where it lives in another pid namespace."""
-    memory_bytes: int | None
-    sm_percent: float | None
-    """Its share of the device's time by NVML; None where that is unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class GpuActivity:
-    """Means of the counters over the window, percent or MB/s; None: not read."""
-
-    source: str
-    """"gpm", "samples" or "utilization"."""
-    seconds: float
-    """How much of the window they cover."""
-    busy: float | None
-    sm: float | None
-    occupancy: float | None
-    tensor: float | None
-    fp32: float | None
-    dram: float | None
-    pcie_rx_mb_s: float | None
-    pcie_tx_mb_s: float | None
-    throttled: float
-    """Part of the readings with a reason to throttle, 0 to 1."""
-    others: int
-    """Other processes on the device."""
-    others_sm: float | None = None
-    """What they use of the device's time together, percent, where NVML reports it."""
-    throttle_reasons: tuple[str, ...] = ()
-    """The reasons that were read, the most frequent first."""
-    clock_lost: float | None = None
-    """Part of its speed that the device lacked in the readings with such a reason, by its clock
-    against the highest it goes to: a mean over all readings, 0 to 1."""
-    neighbours: tuple[Neighbour, ...] = ()
-    """Those processes, the one that uses most of the device first."""
-    pcie_rx_peak_mb_s: float | None = None
-    """The highest of the readings."""
-    link_mb_s: float | None = None
-    """What the link to the host carries one way, by its generation and width."""
-
-
 class TimeSpan(Protocol):
     """A part of the observed time: a step (or several merged), or a stack sample's interval."""
 
@@ -308,6 +266,8 @@ class RunFacts:
     """Over the run, the newest of each kind; oldest first."""
     workers_grown: tuple[int, ...] = ()
     """Growth of each present worker since it was first measured, bytes (proportional)."""
+    stopped: bool = False
+    """The kernel holds it: SIGSTOP, Ctrl-Z, or a debugger (state T)."""
     killed: bool = False
     """It has ended without its probe's last message."""
 

@@ -7,7 +7,6 @@ from ..verdict.findings import Evidence, Finding, Note
 from ..wording.numbers import count, duration, span
 from ..wording.words import (
     ABSTAINS,
-    WORDS,
     abstains,
     contributor_name,
     gain_interval_of,
@@ -17,6 +16,7 @@ from ..wording.words import (
     name_of,
     role_of,
     sure_words,
+    word_of,
 )
 from .header import ended_line
 from .panel import Panel, View, shown_at_ns
@@ -44,7 +44,7 @@ def headline_rows(snapshot: Snapshot, width: int, height: int) -> list[Row]:
     """Glyph, word, severity, confidence, age and the clause: in one row or, if need be, in two."""
     finding = snapshot.verdict.finding
     role = role_of(finding)
-    word = (Span(f" {glyph_of(finding)} ", role), Span(WORDS[finding.kind], role))
+    word = (Span(f" {glyph_of(finding)} ", role), Span(word_of(finding), role))
     clause = (Span(finding.headline, "strong"), Span(" "))
     firsts = [(*word, Span(quality, "dim")) for quality in _qualities(snapshot, finding)]
     # Of two rows the other is for what to do: that is worth more than how bad and how sure.
@@ -85,7 +85,7 @@ def parting_lines(snapshot: Snapshot) -> list[str]:
     if abstains(finding):
         return []
     quality = " ".join(_qualities(snapshot, finding)[0].split())
-    lines = [f"{glyph_of(finding)} {WORDS[finding.kind]}  {quality}  {finding.headline}"]
+    lines = [f"{glyph_of(finding)} {word_of(finding)}  {quality}  {finding.headline}"]
     if finding.advice:
         gain = gain_of(finding)
         advice = _without_gain(finding.advice[0], gain)

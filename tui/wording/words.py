@@ -143,6 +143,13 @@ WORDS: Final = {
     "throttled": "THROTTLED",
     "memory-growth": "MEMORY GROWS",
 }
+SUB_WORDS: Final = {
+    ("stalled", "stopped"): "STOPPED",
+    ("healthy", "idle"): "IDLE",
+    ("incomplete", "unsure"): "NOT SURE",
+    ("incomplete", "idle"): "GPU IDLES",
+}
+"""Where the kind's word would be wrong."""
 ABSTAINS: Final = ("warming-up", "incomplete")
 """Kinds that are no verdict."""
 _GLYPHS: Final = {"critical": "▲", "warning": "◆", "info": "●"}
@@ -151,6 +158,11 @@ _GLYPHS: Final = {"critical": "▲", "warning": "◆", "info": "●"}
 def name_of(kind: Kind, sub: str | None) -> str:
     """ "input/workers"."""
     return f"{kind}/{sub}" if sub else kind
+
+
+def word_of(finding: Finding) -> str:
+    """ "INPUT-BOUND"."""
+    return SUB_WORDS.get((finding.kind, finding.sub or ""), WORDS[finding.kind])
 
 
 def abstains(finding: Finding) -> bool:

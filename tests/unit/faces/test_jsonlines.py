@@ -12,7 +12,7 @@ from gpuwatch.tui.formats.jsonlines import line, record
 from gpuwatch.tui.verdict.findings import EvidenceSource, Kind, Severity
 from tests.tui.fake_run import FakeRun
 from tests.tui.rank_states import a_rank, ranks_in_trouble
-from tests.tui.states import ALLOCATOR, NOTES, ON_GPU
+from tests.tui.states import ALLOCATOR, NOTES, ON_GPU, a_ledger
 from tests.unit.faces.pictures import (
     BY_GPM,
     BY_NVML,
@@ -63,7 +63,7 @@ def test_whole_and_young_pictures_follow_the_contract(final: bool) -> None:
     by_gpm = picture(gpus=(GPU,), activity=(BY_GPM,))
     by_nvml = picture(gpus=(GPU,), activity=(BY_NVML,))
     clocked = picture(gpus=(GPU,), gpu_phases=ON_GPU, gpu_memory=(ALLOCATOR,))
-    past = picture(timeline=TIMELINE, summary=SUMMARY)
+    past = picture(timeline=TIMELINE, summary=SUMMARY, ledger=a_ledger())
     for snapshot in (picture(), young(), picture(gpus=(GPU,)), by_gpm, by_nvml, clocked, past):
         one = record(snapshot, final)
         check(one)
@@ -107,6 +107,14 @@ def test_the_verdict_is_what_the_architecture_promises() -> None:
     assert said["advice"][0].startswith("num_workers")
     assert said["contributors"][0]["kind"] == "memory-growth"
     assert said["missing"] == ["nvml: no NVIDIA driver", *(one.text for one in STATUS.missing)]
+
+
+def test_the_gpus_time_adds_up_to_one() -> None:
+    ledger = record(picture(ledger=a_ledger()), False)["ledger"]
+    assert sum(ledger["parts"].values()) == pytest.approx(1.0, abs=1e-5)
+    assert ledger["busy"] == pytest.approx(0.421)
+    assert ledger["source"] == "gpm"
+    assert record(picture(), False)["ledger"] is None
 
 
 def test_phases_add_up_to_one() -> None:

@@ -9,7 +9,7 @@ from gpuwatch.tui.formats.report import report_lines
 from gpuwatch.tui.verdict.findings import Kind
 from gpuwatch.tui.verdict.history import Held, VerdictTimeline
 from gpuwatch.tui.verdict.window import MemoryPoint
-from tests.tui.states import NOTES
+from tests.tui.states import NOTES, a_ledger
 from tests.unit.faces.pictures import (
     BY_GPM,
     BY_NVML,
@@ -181,3 +181,9 @@ def test_memory_is_what_can_not_be_let_go_and_the_resident_is_named() -> None:
 def test_a_number_stays_with_its_unit() -> None:
     lines = report_lines(picture(), 60)
     assert not any(line.lstrip().startswith(("ms", "GiB", "MiB")) for line in lines)
+
+
+def test_where_the_gpus_time_goes_is_a_line_of_the_report() -> None:
+    text = " ".join("\n".join(report_lines(picture(ledger=a_ledger()), 100)).split())
+    assert "GPU time well used 39% · others' work 3% · waits for data 55%" in text
+    assert "GPU time" not in "\n".join(report_lines(picture(), 100))

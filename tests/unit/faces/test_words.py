@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.tui.wording.words import NumberChange, against, change_of, noise_of
+from gpuwatch.tui.verdict.idle_ledger import IdleLedger, Part
+from gpuwatch.tui.wording.ledger import ledger_words, whole_percents
+from gpuwatch.tui.wording.words import NumberChange, against, change_of, noise_of, word_of
 from tests.tui.fake_run import FakeRun, S
+from tests.tui.states import a_ledger
+from tests.unit.session.making import finding
 
 
 @pytest.mark.parametrize(
@@ -52,3 +56,28 @@ def test_what_is_compared_with() -> None:
     assert against(before, run.snapshot()) == "against step 18,204 (3 min ago)"
     assert against(run.snapshot(), before) == "against step 18,351 (3 min later)"
     assert against(replace(before, steps=None), run.snapshot()) == "against (3 min ago)"
+
+
+def test_whole_percents_of_the_gpus_time_add_up() -> None:
+    """What rounding leaves goes to the parts that lost most by it."""
+    thirds = a_ledger()
+    third: dict[Part, float] = {**dict.fromkeys(thirds.shares, 0.0)}
+    third |= {"used": 1 / 3, "input": 1 / 3, "launch": 1 / 3}
+    ledger = IdleLedger(third, "gpm")
+    assert sum(whole_percents(ledger).values()) == 100
+    assert ledger_words(ledger) == ["well used 34%", "waits for data 33%", "launching 33%"]
+
+
+@pytest.mark.parametrize("cells", range(10, 90, 7))
+def test_what_does_not_fit_is_summed_up_as_rest(cells: int) -> None:
+    words = ledger_words(a_ledger(), cells)
+    figures = [int(word.rpartition(" ")[2].rstrip("%")) for word in words]
+    assert sum(figures) == 100
+    assert len(words) == 2 or len(" · ".join(words)) <= cells
+
+
+def test_a_verdict_has_the_word_of_what_it_is() -> None:
+    stopped = finding("stalled", sub="stopped")
+    assert word_of(stopped) == "STOPPED"
+    assert word_of(finding("stalled")) == "STALLED"
+    assert word_of(finding("incomplete", sub="unsure")) == "NOT SURE"

@@ -24,6 +24,7 @@ from gpuwatch.tui.recording.format import Entry, Looked
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.thresholds.causes import SAMPLED_MOST_CONFIDENT
 
 DEMO = Path(__file__).parents[3] / "demo"
 CATALOGUE = {
@@ -71,7 +72,7 @@ def test_what_is_said_is_right_or_that_it_is_not_known(name: str) -> None:
     row, verdict = CATALOGUE[name], told(name).verdict
     finding = verdict.finding
     assert finding.kind in ABSTAINS | {row["kind"], *row["also_accept"]}
-    assert verdict.confidence < 0.8
+    assert verdict.confidence <= SAMPLED_MOST_CONFIDENT
     if row["negative"]:
         assert finding.severity == "info", "nothing to fix"
     if row["kind"] == "input":

@@ -6,7 +6,7 @@ from msgspec import structs
 from gpuwatch.tui.model.observations import Activity, ActivitySeen, GpusSeen, OtherProcess
 from gpuwatch.tui.session.gpu import LATE_NS, GpuStore
 from gpuwatch.tui.timeseries.series import NO_STEPS, StepEdges
-from gpuwatch.tui.verdict.window import GpuActivity
+from gpuwatch.tui.verdict.gpu_activity import GpuActivity
 from tests.unit.session.test_on_a_gpu import gpu
 
 MS = 1_000_000

@@ -13,7 +13,7 @@ from gpuwatch.probe.wire.messages import GpuMemory, Step
 from gpuwatch.tui.model.observations import GpusSeen, GpuUse
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
-from gpuwatch.tui.verdict.findings import Finding, Verdict
+from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.memory.watch import MemoryWatch
 from gpuwatch.tui.verdict.window import RunEvent, StepWindow
 from tests.unit.session.making import delivered, judged, loader, step
@@ -141,15 +141,9 @@ def in_a_session(series: Series, step_ms: float, epoch: int | None = None) -> Sa
             )
         )
         session.ingest(GpusSeen(t_ns=reading.t_ns, gpus=(_gpu(reading.reserved),)))
-        verdict = judged(session, reading.t_ns, 0.0).verdict
-        said.take(reading.step, of_memory(verdict))
+        snapshot = judged(session, reading.t_ns, 0.0)
+        said.take(reading.step, [one.finding for one in snapshot.trends if one.finding is not None])
     return said
-
-
-def of_memory(verdict: Verdict) -> list[Finding]:
-    """What a verdict says of memory."""
-    found = (verdict.finding, *verdict.contributors)
-    return [finding for finding in found if finding.kind == "memory-growth"]
 
 
 def _steps(count: int, step_ms: float) -> tuple[Step, ...]:

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpuwatch.probe.wire.messages import GpuStep, Step
-from gpuwatch.tui.verdict.window import GpuActivity, StepWindow
+from gpuwatch.tui.verdict.gpu_activity import GpuActivity
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.windows import MS, window
 
 US = 1_000

@@ -5,19 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from math import sqrt
 from statistics import median
 from typing import Final
 
 from ...verdict.code_origin import is_users
-from ...verdict.statistics import Share
+from ...verdict.statistics import Share, of_samples
 from . import table
 from .table import CodeRow, StackPhase
 
 # A part of the samples, and how well it is known.
 
-Z90: Final = 1.645
-"""Two-sided 90 % of a normal distribution."""
 FEWEST: Final = 1.0
 """However alike they are, all samples together count as one at least."""
 
@@ -27,12 +24,7 @@ def fraction_of(held: Sequence[bool]) -> Share:
     its 90 % interval (Wilson's, of as many samples as they are worth)."""
     if not held:
         return Share(0.0, 0.0, 1.0)
-    mean = sum(held) / len(held)
-    worth = effective(held)
-    spread = Z90 * Z90 / worth
-    middle = (mean + spread / 2) / (1 + spread)
-    half = Z90 / (1 + spread) * sqrt(mean * (1 - mean) / worth + spread / (4 * worth))
-    return Share(mean, max(0.0, min(mean, middle - half)), min(1.0, max(mean, middle + half)))
+    return of_samples(sum(held) / len(held), effective(held))
 
 
 def effective(held: Sequence[bool]) -> float:

@@ -129,6 +129,7 @@ ROWS: Final[tuple[CodeRow, ...]] = (
         for phase, file, functions in _FABRIC
     ),
     # -- other loaders ---------------------------------------------------------------------------
+    _row("data", "gpuwatch/probe/wrapped.py", "__next__"),
     _row("data", "torchdata/"),
     _row("data", "webdataset/"),
     _row("data", "litdata/"),

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from ....probe.wire.messages import GpuStep, Step
 from ..code_places import copies_to_gpu, main_places, share_where, waits_for_gpu
 from ..gpu_clock import keeps_up_ns, on_device, unmeasured
+from ..idle_ledger import idle_ledger
 from ..pauses import clinging_parts, startup_parts
 from ..thresholds import gpu as limits
-from ..thresholds.hysteresis import LEAST_LEFT, REPLAYED_ROWS
+from ..thresholds.hysteresis import ENTER_SHARE, LEAST_LEFT, REPLAYED_ROWS
 from ..window import StepWindow
-from .replay import MeasuredSegment, StepReplay, segments_of, spans_of
+from .replay import ISSUING, MeasuredSegment, StepReplay, segments_of, spans_of
 
 _IDLE_FIRST = ("other", "checkpoint", "compile")
 """Segments in which nothing but the training's last kernels is at work, as a rule."""
@@ -29,7 +30,8 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     steps = sum(counts)
     step_ns = sum(device.wall_ns for _, device, _, _ in rows) / steps
     keeps_up = keeps_up_ns(step_ns)
-    working = _working(spans, counts, steps, _busy_ns(window, step_ns), keeps_up)
+    busy_ns, dry_ns = _busy_ns(window, step_ns), _dry_share(window) * step_ns
+    working = _working(spans, counts, steps, busy_ns, dry_ns, keeps_up)
     late = bool(window.loaders and window.loaders[0].num_workers)
     waited = _waited_of(window)
     lags = [span.after_ns for row in spans for span in row]
@@ -72,6 +74,14 @@ def _busy_ns(window: StepWindow, step_ns: float) -> float | None:
     return min(1.0, activity.busy / 100 / held) * step_ns
 
 
+def _dry_share(window: StepWindow) -> float:
+    """Part of the time in which the GPU ran dry within the phases though it was behind at their
+    ends; less than would be a verdict is what counters and marks differ by."""
+    ledger = idle_ledger(window)
+    dry = 0.0 if ledger is None else ledger.shares["launch"]
+    return dry if dry >= ENTER_SHARE else 0.0
+
+
 def _waited_of(window: StepWindow) -> float | None:
     """Part of the time in which the host waits for the GPU, as far as samples show. A copy from
     pageable memory is such a wait."""
@@ -86,6 +96,7 @@ def _working(
     counts: Sequence[int],
     steps: int,
     busy_ns: float | None,
+    dry_ns: float,
     keeps_up_ns: float,
 ) -> list[list[float]]:
     """What the GPU works in each span, ns.
@@ -98,7 +109,7 @@ def _working(
     if busy_ns is None:
         return worked
     idle_ns = sum(sum(row) * n for row, n in zip(worked, counts, strict=True)) - busy_ns * steps
-    for tier in range(2):
+    for tier in range(3):
         held = [
             (at, index)
             for at, row in enumerate(spans)
@@ -106,6 +117,8 @@ def _working(
             if one.name != "data" and _tier(one, keeps_up_ns) == tier
         ]
         room_ns = sum(worked[at][index] * counts[at] for at, index in held)
+        if tier == 2:
+            idle_ns = min(idle_ns, dry_ns * steps)
         if idle_ns <= 0 or not room_ns:
             continue
         left = max(0.0, 1.0 - idle_ns / room_ns)
@@ -119,7 +132,10 @@ def _tier(span: MeasuredSegment, keeps_up_ns: float) -> int | None:
     """Where gaps are assigned first; None where there are none."""
     if span.name in _IDLE_FIRST and span.after_ns <= keeps_up_ns:
         return 0
-    return 1 if span.after_ns <= keeps_up_ns or span.drop_ns > keeps_up_ns else None
+    if span.after_ns <= keeps_up_ns or span.drop_ns > keeps_up_ns:
+        return 1
+    # What was queued as it began lasts for the lag: after that it may have run dry.
+    return 2 if span.name in ISSUING and span.host_ns > span.before_ns else None
 
 
 def on_tensor_cores(fp32: float, dram: float, sm: float, ratio: float) -> float:

@@ -239,6 +239,11 @@ def segments_of(
     # A GPU that never caught up was never short of work: how long the host alone would have taken
     # is not known, only that it was less.
     ahead = "first" not in cuts and all(span.after_ns > keeps_up_ns for span in row)
+    ahead = ahead and all(
+        span.device_ns - work <= keeps_up_ns
+        for span, work in zip(row, worked, strict=True)
+        if span.name in ISSUING
+    )
     lost_ns = sum(span.drop_ns for span, cut in zip(row, cuts, strict=True) if cut)
     step_ns = sum(span.host_ns for span in row)
     # What the host lost of its lead and did not wait for, it worked.

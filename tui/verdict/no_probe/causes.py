@@ -2,17 +2,33 @@
 
 from typing import Final
 
-from ..code_places import by_user_function, is_users, place_evidence, place_name
+from ..code_places import (
+    EMPTYING_CALL,
+    by_user_function,
+    call_at,
+    empties_cache,
+    is_users,
+    place_evidence,
+    place_name,
+    share_where,
+)
 from ..findings import Evidence, Finding, Kind, Signal, find_missing
 from ..forecast.interval import with_interval
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of
 from ..rules.compute import KINDS_OF_WORK, products_seen, work_of
 from ..rules.optimizer import for_this_optimizer
-from ..rules.stalled import notebook_idle, stuck_worker, stuck_worker_advice, workers_evidence
+from ..rules.stalled import (
+    notebook_idle,
+    stopped,
+    stuck_worker,
+    stuck_worker_advice,
+    workers_evidence,
+)
 from ..scoring import cause, state
-from ..statistics import Share, without_rows
+from ..statistics import Share, of_samples, without_rows
 from ..thresholds import causes as limits
+from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import SampleWindow, Still
 from .input import about, counted, gpu_exposed, idles, knows_gpu
@@ -61,7 +77,7 @@ def no_cause(window: SampleWindow) -> Finding:
     idle = idle_of(window)
     text = f"the GPU is busy {percent(1 - idle)} of the time"
     busy = Evidence(text, counted_by(activity), 1 - idle)
-    if idle >= limits.IDLE_GPU:
+    if idle >= 1 - GPU_BUSY:
         headline = f"GPU idle {about(idle)} of the time while the host launches work"
         advice = ("with the probe, GPU timing separates launches from other waits",)
         return state("incomplete", "clock", "info", headline, (busy, *seen), advice)
@@ -75,6 +91,8 @@ def no_cause(window: SampleWindow) -> Finding:
 def stalled(window: SampleWindow) -> Finding | None:
     """A long step uses cores or the GPU; a long wait for data is one in which workers do. What uses
     nothing for this long hangs."""
+    if (by_kernel := stopped(window)) is not None:
+        return by_kernel
     still = window.sampled.still
     if still is None or window.ended or not _nothing_runs(still):
         return None
@@ -122,6 +140,8 @@ def host(window: SampleWindow) -> Finding | None:
         own = Share(*(min(1.0, a + b) for a, b in zip(_ends(own), _ends(waits), strict=True)))
     elif not knows_gpu(window):
         return None
+    emptied = share_where(known.host, empties_cache) if window.gpu_present else 0.0
+    own = Share(*(max(0.0, part - emptied) for part in _ends(own)))
     share = gpu_exposed(window, own)
     if share.mean < CONTRIBUTOR:
         return None
@@ -136,6 +156,21 @@ def host(window: SampleWindow) -> Finding | None:
         advice.insert(0, f"look at {place_name(mine[0])}")
     headline = f"{about(share.mean)} of the time is in Python between the phases"
     return with_interval(cause("host", None, share, headline, evidence, tuple(advice)))
+
+
+def allocator(window: SampleWindow) -> Finding | None:
+    """Samples on lines that empty the cache, as far as the GPU stood idle for."""
+    if not window.gpu_present or not knows_gpu(window):
+        return None
+    emptied = [place for place in window.sampled.host if empties_cache(place)]
+    seen = of_samples(share_where(emptied, empties_cache), window.sampled.samples)
+    share = gpu_exposed(window, seen)
+    if share.low < CONTRIBUTOR:
+        return None
+    evidence = (counted(window.sampled, seen, "empty the allocator's cache"), *idles(window))
+    advice = f"take {call_at(emptied[0], EMPTYING_CALL)} out of the loop: PyTorch reuses its memory"
+    headline = f"emptying the allocator's cache takes {about(share.mean)} of the time"
+    return cause("allocator", None, share, headline, evidence, (advice,))
 
 
 def sync(window: SampleWindow) -> Finding | None:

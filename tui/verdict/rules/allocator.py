@@ -1,4 +1,4 @@
-"""The allocator works in the loop: its cache is emptied, or it has to be emptied to go on."""
+"""The allocator works in the loop: its cache is emptied, or it asks the device for memory."""
 
 from ..code_places import (
     EMPTYING_CALL,
@@ -6,53 +6,70 @@ from ..code_places import (
     empties_cache,
     main_places,
     place_evidence,
-    share_where,
+    share_seen,
 )
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
 from ..gpu_clock import idle_of, on_device
+from ..idle_ledger import asked_of_device, idle_ledger
 from ..loader import loader_floor
 from ..scoring import cause
-from ..statistics import without_rows
+from ..statistics import Share, at_most, without_rows
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
+EXPANDABLE = "if memory is short: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+
 
 def allocator(window: StepWindow) -> Finding | None:
-    """Time on lines that empty the cache, as far as the GPU is idle then: each call waits for
-    the GPU and gives back memory that the next step asks for again."""
-    known = window.activity
-    if known is None or known.busy is None or on_device(window) is None:
+    """Time on lines that empty the cache, as far as the GPU is idle then: each call waits for the
+    GPU and gives back memory that the next step asks for again. And what else is idle while the
+    device is asked for memory in every step, or allocations have to empty the cache: launching does
+    not explain that."""
+    known, ledger = window.activity, idle_ledger(window)
+    if known is None or known.busy is None or on_device(window) is None or ledger is None:
         return None
-    places = main_places(window)
-    spent = share_where(places, empties_cache)
-    mean = min(spent, idle_of(window))
-    if mean < CONTRIBUTOR:
+    share = at_most(share_seen(window, empties_cache), idle_of(window))
+    asking = max(0.0, ledger.shares["allocator"] - share.mean)
+    if asking:
+        share = Share(share.mean + asking, max(share.low, without_rows(asking).low), 1.0)
+    if share.mean < CONTRIBUTOR or share.low < CONTRIBUTOR:
         return None
-    emptied = [place for place in places if empties_cache(place)]
-    where = [place_evidence(place, "main-thread") for place in emptied[:2]]
-    retries = _retries(window)
-    if retries:
-        text = f"{retries} allocations had to empty the cache first"
-        where.append(Evidence(text, "hook", float(retries)))
+    emptied = [place for place in main_places(window) if empties_cache(place)]
+    headline = f"emptying the allocator's cache takes {percent(share.mean)} of each step"
+    advice: tuple[str, ...] = (
+        "pad batches to a few sizes: the allocator then reuses what it has",
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: free pieces then join",
+    )
+    if emptied:
+        out = f"take {call_at(emptied[0], EMPTYING_CALL)} out of the loop"
+        advice = (f"{out}: PyTorch reuses its cached memory", EXPANDABLE)
+    else:
+        headline = f"the allocator asks the device for memory {percent(share.mean)} of the time"
     return cause(
         "allocator",
         None,
-        without_rows(mean),
-        f"emptying the allocator's cache takes {percent(mean)} of each step",
-        tuple(where),
-        (
-            f"take {call_at(emptied[0], EMPTYING_CALL)} out of the loop: PyTorch reuses its "
-            "cached memory",
-            "if memory is short: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-        ),
+        share,
+        headline,
+        (*(place_evidence(place, "main-thread") for place in emptied[:1]), *_asked(window)),
+        advice,
         loader_floor(window),
-        gain_without("allocator", window),
+        gain_without("allocator", window) if emptied else None,
     )
 
 
-def _retries(window: StepWindow) -> int:
-    first_ns = window.steps[0].start_ns if window.steps else 0
-    seen = [row.retries for row in window.gpu_memory if row.t_ns >= first_ns]
-    return seen[-1] - seen[0] if seen else 0
+def _asked(window: StepWindow) -> tuple[Evidence, ...]:
+    """Calls that reached the device, a step."""
+    warm = [one for one in window.gpu_memory if one.step > window.warm_step]
+    if asked_of_device(window) is None:
+        return ()
+    found, steps = [], warm[-1].step - warm[0].step
+    if retries := warm[-1].retries - warm[0].retries:
+        text = f"{retries:,} allocations in {steps:,} steps had to empty the cache first"
+        found.append(Evidence(text, "hook", float(retries)))
+    before, now = warm[0].device_allocs, warm[-1].device_allocs
+    if before is not None and now is not None:
+        text = f"{(now - before) / steps:.1f} segments are asked of the device a step"
+        found.append(Evidence(text, "hook", (now - before) / steps, "segments"))
+    return tuple(found)

@@ -3,7 +3,7 @@
 from ..findings import Finding
 from ..forecast.gain import gain_of_pauses
 from ..forecast.interval import seldom
-from ..format import percent
+from ..format import ms, percent
 from ..pauses import checkpoints, pause_evidence
 from ..scoring import cause
 from ..thresholds.causes import LONG_PAUSE_NS, TARGET_BUDGET
@@ -24,6 +24,8 @@ def checkpoint(window: StepWindow) -> Finding | None:
         "copy the state and write it on another thread (torch.distributed.checkpoint.async_save)",
     )
     headline = f"checkpoints take {percent(found.share.mean)} of the time"
+    if found.events == 1:
+        headline = f"one checkpoint took {ms(found.longest_ns)}"
     gain = gain_of_pauses("checkpoint", window, found)
     finding = cause("checkpoint", None, found.share, headline, evidence, advice, gain=gain)
     return seldom(finding)

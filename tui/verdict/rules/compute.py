@@ -10,13 +10,15 @@ from ..findings import Evidence, Finding, Forecast, Kind, Severity
 from ..forecast.interval import at_least
 from ..forecast.measured import filled, fused, on_tensor_cores
 from ..format import ms, percent, times
-from ..gpu_clock import OnDevice, counted_by, idle_of, on_device
+from ..gpu_activity import GpuActivity
+from ..gpu_clock import OnDevice, counted_by, on_device
+from ..idle_ledger import uses_tensor_cores
 from ..memory.trends import larger_batch, to_eights
 from ..scoring import severity_of, speedup_of, state
 from ..step_time import wall_of
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE, WARNING_SHARE
-from ..window import GpuActivity, RunFacts, StepWindow
+from ..window import RunFacts, StepWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,8 @@ def work_of(
         part / 100 / busy for part in (activity.sm, activity.tensor, activity.fp32, activity.dram)
     )
     sm, tensor, fp32, dram = (min(1.0, part) for part in parts)
-    multiplies = products or tensor >= limits.TENSOR_SEEN
-    return Work(min(1.0, busy), sm, tensor, fp32, dram, _uses_tensor_cores(settings), multiplies)
+    seen = products or tensor >= limits.TENSOR_SEEN
+    return Work(min(1.0, busy), sm, tensor, fp32, dram, uses_tensor_cores(settings), seen)
 
 
 def products_seen(window: RunFacts) -> bool:
@@ -75,15 +77,6 @@ def products_seen(window: RunFacts) -> bool:
     if window.settings is not None and window.settings.autocast == "":
         return True
     return any(map(multiplies, main_places(window)))
-
-
-def _uses_tensor_cores(settings: Settings | None) -> bool:
-    if settings is None:
-        return False
-    halves = ("bfloat16", "float16")
-    if settings.autocast in halves or settings.parameter_dtype in halves:
-        return True
-    return settings.matmul_precision in ("high", "medium") and settings.cudnn_tf32 is not False
 
 
 def precision(work: Work) -> Finding | None:
@@ -285,7 +278,8 @@ def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
 
 
 def compute(window: StepWindow) -> Finding | None:
-    """The GPU is the limit; on the host's clock alone, it or launching to it.
+    """The GPU is the limit; on the host's clock alone, it or launching to it. One that idles is not
+    (`idle_gpu`).
 
     The sub is what the counters show it busy with; None without them.
     """
@@ -304,9 +298,6 @@ def compute(window: StepWindow) -> Finding | None:
         headline = f"no host cause above {least}: the GPU or kernel launches are the limit"
         return state("compute", None, "info", headline, (_issued(window), *evidence))
     headline = f"the GPU is the limit: nothing else takes {least} of a step"
-    if idle_of(window) >= 1 - limits.GPU_BUSY:
-        headline = f"the GPU is busy {percent(1 - idle_of(window))} of the time, and no single "
-        headline += f"cause takes {least} of a step"
     return state("compute", None, "info", headline, evidence)
 
 

@@ -5,13 +5,14 @@ from dataclasses import replace
 from ..cpu_wait import core_wait_evidence, remedies, starved
 from ..findings import Evidence, Finding
 from ..format import percent, size
+from ..gpu_activity import GpuActivity, Neighbour
 from ..gpu_clock import on_device
 from ..loader import loader_floor
 from ..scoring import cause
 from ..statistics import without_rows
 from ..thresholds.gpu import CAUGHT_UP_STEPS
 from ..thresholds.hysteresis import CONTRIBUTOR
-from ..window import GpuActivity, Neighbour, RunFacts, StepWindow
+from ..window import RunFacts, StepWindow
 
 
 def contention(window: StepWindow) -> Finding | None:

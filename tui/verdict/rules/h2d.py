@@ -1,13 +1,20 @@
 """The GPU waits while batches are copied to it."""
 
-from ..code_places import COPY_CALL, call_at, copies_to_gpu, main_places, place_evidence
+from ..code_places import (
+    COPY_CALL,
+    call_at,
+    copies_to_gpu,
+    main_places,
+    place_evidence,
+    share_seen,
+)
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent, times
 from ..gpu_clock import Copies, copies
 from ..loader import loader_floor
 from ..scoring import cause
-from ..statistics import without_rows
+from ..statistics import at_most, without_rows
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
@@ -16,9 +23,13 @@ def h2d(window: StepWindow) -> Finding | None:
     """Copies on the compute stream are always exposed, pinned ones too; what runs
     while the GPU computes is not counted."""
     moved = copies(window)
-    if moved is None or moved.share < CONTRIBUTOR:
+    if moved is None:
         return None
     share = without_rows(moved.share)
+    if moved.by_samples:
+        share = at_most(share_seen(window, copies_to_gpu), moved.share)
+    if share.mean < CONTRIBUTOR or (moved.by_samples and share.low < CONTRIBUTOR):
+        return None
     copied = [place for place in main_places(window) if copies_to_gpu(place)]
     sub, advice = _advice(moved, f" for {call_at(copied[0], COPY_CALL)}" if copied else "")
     lines = tuple(place_evidence(place, "main-thread") for place in copied)

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 
-from ....probe.wire.messages import Step
 from ..code_places import (
     BETWEEN,
     by_user_function,
     clipped_part,
     clips,
+    ends_workers,
     is_users,
     main_places,
     place_evidence,
     place_name,
+    share_seen,
     share_where,
     waits_for_gpu,
     within,
@@ -21,18 +22,19 @@ from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of, on_device
+from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
 from ..pauses import Pauses, host_parts, outliers
 from ..scoring import cause
-from ..statistics import Share, share_of, without_rows
-from ..step_time import is_python, spent, wall_of
-from ..thresholds.causes import HOST_ALIKE, LONG_PAUSE_NS, TARGET_BUDGET
+from ..statistics import Share, at_most, share_of
+from ..step_time import host_phases, spent, wall_of
+from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import FrameShare, StepWindow
 
 
 def now_and_then(window: StepWindow) -> Finding | None:
-    """The amortised excess of outlier steps, or one of half a minute.
+    """The amortised excess of outlier steps; one alone is an event.
 
     Less the time in which the thread had no core, which comes in bursts too. With a GPU only what
     leaves it idle counts: a step that reads the loss now and then waits for work that is done.
@@ -41,7 +43,7 @@ def now_and_then(window: StepWindow) -> Finding | None:
     if found is None:
         return None
     places = main_places(window)
-    lost, most = window.run_delay or 0.0, 1.0
+    lost, most = (window.run_delay or 0.0) + share_seen(window, ends_workers).mean, 1.0
     if window.gpu_present:
         if window.activity is None or window.activity.busy is None or not places:
             return None
@@ -52,8 +54,7 @@ def now_and_then(window: StepWindow) -> Finding | None:
             for part in (found.share.mean, found.share.low, found.share.high)
         )
     )
-    long = found.longest_ns >= LONG_PAUSE_NS
-    if share.mean < (0.0 if long else CONTRIBUTOR):
+    if share.mean < CONTRIBUTOR:
         return None
     evidence = [
         Evidence(
@@ -95,14 +96,15 @@ def asleep_within(window: StepWindow) -> Finding | None:
     if slept is None or not places:
         return None
     mine = _mine(places)
-    mean = min(slept, sum(place.share for place in mine))
-    activity = window.activity
+    activity, most = window.activity, slept
     if window.gpu_present:
         if activity is None or activity.busy is None:
             return None
-        mean = min(mean, idle_of(window))
-    if mean < CONTRIBUTOR:
+        most = min(slept, idle_of(window))
+    share = at_most(share_seen(window, mine.__contains__), most)
+    if share.low < CONTRIBUTOR:
         return None
+    mean = share.mean
     where = by_user_function(mine)
     evidence = [
         Evidence(f"the training thread sleeps {percent(slept)} of the time", "proc", slept),
@@ -115,7 +117,7 @@ def asleep_within(window: StepWindow) -> Finding | None:
     return cause(
         "host",
         None,
-        without_rows(mean),
+        share,
         f"the training thread sleeps in your code {percent(mean)} of the time",
         tuple(evidence),
         (
@@ -159,15 +161,12 @@ def _steady(window: StepWindow) -> Finding | None:
             row.other_ns + sum(row.phases.get(name, 0) for name in named) for row in device.rows
         ]
         share = share_of(gaps, [row.wall_ns for row in device.rows])
-        if window.activity is not None and window.activity.busy is not None:
-            idle = idle_of(window)  # clipping and averages are the GPU's work, not Python
-            share = Share(*(min(idle, part) for part in (share.mean, share.low, share.high)))
     elif window.gpu_present:
         # This is also where `loss.item()` waits for the GPU.
         waits = share_where(places, waits_for_gpu)
         share = Share(*(max(0.0, part - waits) for part in (share.mean, share.low, share.high)))
     left = 1.0 - clipped_part(window)  # clipping is the optimizer's
-    share = Share(*(left * part for part in (share.mean, share.low, share.high)))
+    share = _own(Share(*(left * part for part in (share.mean, share.low, share.high))), window)
     if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
@@ -201,10 +200,12 @@ def _steady(window: StepWindow) -> Finding | None:
     return cause("host", None, share, headline, tuple(evidence), tuple(advice), floor, gain)
 
 
-def host_phases(rows: Sequence[Step]) -> dict[str, int]:
-    """The user's phases that are Python between the steps, by name, ns."""
-    sums: dict[str, int] = {}
-    for row in rows:
-        for name, ns in row.phases.items():
-            sums[name] = sums.get(name, 0) + ns
-    return {name: ns for name, ns in sums.items() if is_python(name)}
+def _own(share: Share, window: StepWindow) -> Share:
+    """What is left of the time between the phases without the end of the loader's workers, which is
+    the loader's; with a GPU what its ledger has for the host: clipping and averages are work of the
+    GPU's, and lines that wait for it belong to `sync`."""
+    ledger = idle_ledger(window)
+    if ledger is not None:
+        return at_most(share, ledger.shares["host"])
+    ended = share_seen(window, ends_workers).mean
+    return Share(*(max(0.0, part - ended) for part in (share.mean, share.low, share.high)))

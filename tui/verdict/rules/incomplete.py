@@ -1,9 +1,12 @@
 """A signal is missing that the verdict would rest on: name it rather than guess."""
 
+from typing import Final
+
 from ..code_places import main_places, place_evidence
 from ..findings import Evidence, Finding
 from ..format import percent
-from ..gpu_clock import idle_of, on_device
+from ..gpu_clock import counted_by, idle_of, on_device
+from ..idle_ledger import IDLE, Part, idle_ledger
 from ..scoring import state
 from ..statistics import share_of
 from ..step_time import wall_of
@@ -26,7 +29,7 @@ def unattributed(window: StepWindow) -> Finding | None:
 def incomplete(window: StepWindow) -> Finding | None:
     """A loop whose fetches are not seen, or a GPU that Python may wait for."""
     frames = tuple(place_evidence(place, "main-thread") for place in main_places(window)[:2])
-    if not window.sees_loading:
+    if not window.sees_loading and not _is_busy(window):
         return state(
             "incomplete",
             "loader",
@@ -59,3 +62,48 @@ def incomplete(window: StepWindow) -> Finding | None:
             ("enable py-spy: see `gpuwatch doctor`",),
         )
     return None
+
+
+def _is_busy(window: StepWindow) -> bool:
+    """By its counters the GPU is the limit, wherever the loader's wait may hide."""
+    activity = window.activity
+    if activity is None or activity.busy is None or on_device(window) is None:
+        return False
+    return activity.busy >= 100 * GPU_BUSY
+
+
+NAMED: Final = 3
+"""Parts of the idle time that the headline names."""
+WORDS_OF: Final[dict[Part, str]] = {
+    "input": "waits for data",
+    "pauses": "pauses",
+    "copies": "copies",
+    "allocator": "the allocator",
+    "sync": "waits for the GPU",
+    "host": "Python",
+    "launch": "launching",
+    "unexplained": "unexplained",
+}
+
+
+def idle_gpu(window: StepWindow) -> Finding | None:
+    """A GPU that idles for 15 % of the time is not the limit, though no single cause holds 10 %:
+    what it idles for, the largest part first."""
+    ledger, activity = idle_ledger(window), window.activity
+    if ledger is None or activity is None or activity.busy is None:
+        return None
+    idle = 1 - ledger.busy
+    if idle < 1 - GPU_BUSY:
+        return None
+    parts = sorted(IDLE, key=ledger.shares.__getitem__, reverse=True)
+    named = [f"{WORDS_OF[one]} {percent(ledger.shares[one])}" for one in parts[:NAMED]]
+    headline = f"the GPU is idle {percent(idle)} of the time, and no single cause holds "
+    headline += f"{percent(ENTER_SHARE)}: {', '.join(named)}"
+    if ledger.unexplained >= ENTER_SHARE:
+        headline = f"the GPU is idle {percent(idle)} of the time, "
+        headline += f"{percent(ledger.unexplained)} for no cause that shows"
+    evidence = (
+        Evidence(f"the GPU is busy {percent(ledger.busy)} of the time", counted_by(activity)),
+        *(place_evidence(place, "main-thread") for place in main_places(window)[:2]),
+    )
+    return state("incomplete", "idle", "info", headline, evidence)

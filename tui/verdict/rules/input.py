@@ -5,9 +5,12 @@ from math import floor
 from typing import Final
 
 from ..code_places import (
+    by_user_function,
+    fetches,
     fetches_tensors,
     main_places,
     place_evidence,
+    share_seen,
     share_where,
     within,
     worker_places,
@@ -22,10 +25,11 @@ from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import cores, ms, percent
 from ..gpu_clock import OnDevice, on_device
+from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
 from ..loader import Feeding, feeding
 from ..pauses import startup_parts
 from ..scoring import cause, speedup_of
-from ..statistics import Share, share_of
+from ..statistics import Share, at_most, share_of
 from ..step_time import spent, wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import HIDDEN_WORTH
@@ -206,16 +210,17 @@ def input_bound(window: StepWindow) -> Finding | None:
     """
     rows = window.steps
     device = on_device(window)
-    exposed_share = 1.0 if device is None else device.exposed_share
     starts = startup_parts(window)
     waits = [row.data_ns + start for row, start in zip(rows, starts, strict=True)]
-    parts = [round(exposed_share * wait) for wait in waits]
-    share = share_of(parts, [wall_of(row) for row in rows])
+    parts = exposed_parts(window)
+    share = of_the_loader(window, share_of(parts, [wall_of(row) for row in rows]))
     fed = feeding(window)
+    if fed is None:
+        return unmarked(window)
     taken = 0.0 if window.gpu_present else taken_by_workers(window)
-    if fed is not None and taken > max(CONTRIBUTOR, share.mean):
+    if taken > max(CONTRIBUTOR, share.mean):
         return _crowded(window, fed, share, taken)
-    if share.mean < CONTRIBUTOR or fed is None:
+    if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)
     steps = max(1, total.steps)
@@ -277,6 +282,28 @@ def _restarts(window: StepWindow) -> bool:
     return sum(row.startup_ns > 0 for row in window.steps) >= limits.RHYTHM_EVENTS
 
 
+def unmarked(window: StepWindow) -> Finding | None:
+    """A loop without a loader, in which no fetch is marked: by the samples in functions of the
+    user's own that fetch, as far as a GPU idles then."""
+    seen, ledger = share_seen(window, fetches), idle_ledger(window)
+    share = seen if ledger is None else at_most(seen, ledger.shares["input"])
+    if share.low < CONTRIBUTOR or (window.gpu_present and ledger is None):
+        return None
+    made = by_user_function(place for place in main_places(window) if fetches(place))
+    place = made[0]
+    return cause(
+        "input",
+        "serial",
+        share,
+        f"fetching a batch takes {percent(share.mean)} of the time",
+        (place_evidence(place, "main-thread"),),
+        (
+            cheaper(place),
+            f"fetch the next batch on another thread, or through a DataLoader: {place.frame}",
+        ),
+    )
+
+
 def _waited(
     felt_ns: float, step_ns: float, host_ns: float, device: OnDevice | None
 ) -> tuple[Evidence, ...]:
@@ -300,7 +327,10 @@ def _fetched(window: StepWindow) -> tuple[Evidence, ...]:
 
 
 def explained(window: StepWindow, fed: Feeding) -> Explained:
-    """The first explanation that applies; what the main thread does where none does."""
+    """The first explanation that applies; what the main thread does where none does. Workers that
+    hold the training's own cores come before all: whatever else they wait for."""
+    if crowded(window) and (found := oversubscribed(window, fed)) is not None:
+        return found
     for explanation in EXPLANATIONS:
         if (found := explanation(window, fed)) is not None:
             return found

@@ -18,9 +18,11 @@ from ..code_places import (
 from ..findings import Evidence, Forecast
 from ..forecast.interval import planned
 from ..format import cores, ms, percent, size, times
+from ..idle_ledger import worker_ends
 from ..loader import Feeding, WorkerPlan
 from ..pauses import spacing_of, startup_parts
 from ..scoring import speedup_of
+from ..step_time import wall_of
 from ..thresholds import causes as limits
 from ..window import FrameShare, RunFacts, StepWindow, WorkerUse
 
@@ -175,7 +177,8 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     if loader is None or not loader.num_workers:
         parts = _beyond_a_fetch(window, parts)
     starts = [part for part in parts if part > 0]
-    if not starts or sum(starts) <= waits:
+    ended_ns = worker_ends(window).mean * sum(map(wall_of, window.steps))
+    if not starts or sum(starts) + ended_ns <= waits:
         return None
     each_ns = sum(starts) / len(starts)
     text = f"{ms(each_ns)} until the first batch of an epoch"

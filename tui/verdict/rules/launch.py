@@ -1,6 +1,7 @@
 """The GPU waits for the host to launch its kernels."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -8,27 +9,29 @@ from ....probe.wire.messages import GpuStep
 from ..code_places import (
     BETWEEN,
     by_user_function,
-    empties_cache,
     function_of,
     is_users,
     main_places,
     own_frame,
+    share_seen,
     share_where,
     waits_for_gpu,
     within,
 )
-from ..cpu_wait import asleep, core_wait_evidence, remedies, starved
+from ..cpu_wait import core_wait_evidence, remedies
+from ..cpu_wait import starved as short_of_cores
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..forecast.interval import at_least
 from ..format import ms, percent
-from ..gpu_clock import copies, counted_by, on_device, unmeasured
+from ..gpu_clock import OnDevice, counted_by, on_device
+from ..idle_ledger import idle_ledger, keeps_up, starved
 from ..loader import loader_floor
 from ..memory.trends import larger_batch
 from ..scoring import cause
-from ..statistics import Share, share_of, without_rows
+from ..statistics import Share, without_rows
 from ..thresholds import causes as limits
-from ..thresholds.gpu import CAUGHT_UP_STEPS, LAUNCH_BUSY, LOOP_SHARE
+from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import FrameShare, StepWindow
 from .optimizer import updated_together
@@ -37,7 +40,7 @@ from .optimizer import updated_together
 def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
     """Where waiting for a core explains half of the `bubble` in which the GPU waits for launches:
     then cores are the cure, not fewer kernels."""
-    lack = starved(window)
+    lack = short_of_cores(window)
     if lack is None:
         return None
     part = min(lack.share, bubble.mean)
@@ -63,45 +66,28 @@ DETECTS_ANOMALIES: Final = (
 
 
 def launch(window: StepWindow) -> Finding | None:
-    """The GPU has caught up with the host at the end of every phase, and is busy for part of them.
-    What is not busy is the bubble; without a utilisation counter the rule abstains.
+    """Idle time within the phases that nothing else explains: the host was not waiting, and what
+    was queued can have run out (`idle_ledger`). Without a utilisation counter the rule abstains,
+    and without stacks it asks that the GPU had caught up at the end of every phase.
     Removing it is bounded by the GPU's busy time and by the loader.
     """
-    device, activity = on_device(window), window.activity
-    if device is None or device.caught_up is None or activity is None or activity.busy is None:
+    device, activity, ledger = on_device(window), window.activity, idle_ledger(window)
+    if device is None or ledger is None or activity is None or activity.busy is None:
         return None
-    if device.caught_up < CAUGHT_UP_STEPS or activity.busy >= 100 * LAUNCH_BUSY:
-        return None
-    rows = device.rows
-    issued = share_of([_issued(row) for row in rows], [row.wall_ns for row in rows])
-    busy = activity.busy / 100
-    if share_where(main_places(window), waits_for_gpu) >= limits.SYNC_EXPLAINS:
-        return None  # the idle gaps follow the waits
-    moved = copies(window)
-    taken = busy + share_where(main_places(window), empties_cache)
-    taken += moved.share if moved is not None else 0.0
-    like_these = unmeasured(window).left
-    share = Share(
-        *(max(0.0, like_these * part - taken) for part in (issued.mean, issued.low, issued.high))
-    )
+    share = _idle_in_phases(window, device, ledger.shares["launch"])
     if share.mean < CONTRIBUTOR:
         return None
-    if (asleep(window) or 0.0) >= limits.ASLEEP_AWAKE * share.mean:
-        return None  # a thread that launches runs all the time
+    rows = device.rows
     if (found := cpu_starved(window, share)) is not None:
         return found
+    issued = _issued(rows)
     evidence = [
-        Evidence(
-            f"the GPU caught up with the host in {percent(device.caught_up)} of steps "
-            "by the end of forward, backward and optimizer",
-            "event",
-            device.caught_up,
-        ),
+        _dry(window, device),
         Evidence(_busy(activity.busy, activity.sm), counted_by(activity), activity.busy, "%"),
         Evidence(
-            f"launching takes {ms(issued.mean * device.step_ns)} of {ms(device.step_ns)} per step",
+            f"launching takes {ms(issued)} of {ms(device.step_ns)} per step",
             "event",
-            issued.mean * device.step_ns / 1e6,
+            issued / 1e6,
             "ms",
         ),
     ]
@@ -111,8 +97,7 @@ def launch(window: StepWindow) -> Finding | None:
         larger_batch(window, "as many launches, with more work in each"),
     ]
     together = updated_together(window)
-    issues_ns = sum(row.optimizer_ns for row in rows)
-    if together and issues_ns >= limits.MOST_OF_IT * sum(map(_issued, rows)):
+    if together and _in_optimizer(device) >= limits.MOST_OF_IT:
         advice.insert(0, f"most launches are the optimizer's: {together}")
     if window.settings is not None and window.settings.anomaly:
         advice.insert(0, DETECTS_ANOMALIES)
@@ -169,5 +154,37 @@ def _busy(busy: float, sm: float | None) -> str:
     return text if sm is None else f"{text}, on {percent(sm / 100)} of its multiprocessors"
 
 
-def _issued(row: GpuStep) -> int:
-    return row.forward_ns + row.backward_ns + row.optimizer_ns
+def _idle_in_phases(window: StepWindow, device: OnDevice, mean: float) -> Share:
+    """Without what is the optimizer's own: a loop over the parameters that holds most of the
+    launches is a cause by itself. Lines that wait for the GPU and that no sample met may explain
+    some of it, as far as the interval of their share goes."""
+    if (inside := _in_optimizer(device)) >= limits.MOST_OF_IT:
+        mean *= 1 - inside
+    share = without_rows(mean)
+    if not main_places(window):
+        return share
+    waits = share_seen(window, waits_for_gpu)
+    return Share(share.mean, max(0.0, share.low - (waits.high - waits.mean)), share.high)
+
+
+def _in_optimizer(device: OnDevice) -> float:
+    """Of the GPU's time within the phases the part in the optimizer, 0 to 1."""
+    whole = _issued(device.rows)
+    return sum(row.optimizer_ns for row in device.rows) / device.steps / whole if whole else 0.0
+
+
+def _issued(rows: Sequence[GpuStep]) -> float:
+    """Time of the phases on the GPU's clock, ns a step."""
+    inside = sum(row.forward_ns + row.backward_ns + row.optimizer_ns for row in rows)
+    return inside / sum(row.count for row in rows)
+
+
+def _dry(window: StepWindow, device: OnDevice) -> Evidence:
+    """How it shows that the queue ran out."""
+    if device.caught_up is not None and keeps_up(device):
+        text = f"the GPU caught up with the host in {percent(device.caught_up)} of steps "
+        text += "by the end of forward, backward and optimizer"
+        return Evidence(text, "event", device.caught_up)
+    dry = starved(window, device)
+    text = f"for {percent(dry)} of the time it had no launch queued beyond what ran"
+    return Evidence(text, "event", dry)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Final
 
-from ..findings import Evidence, Finding
+from ..findings import Evidence, Finding, Note
 from ..format import percent, size
 from ..memory.growth import Growth, onset
 from ..memory.trends import Exhaustion, MemoryPlace, exhaustion, readings, time_left
@@ -185,25 +185,47 @@ def memory_growth(place: MemoryPlace, grown: Growth, leak: bool, window: Window)
     Only then is the time until it is full given."""
     left = exhaustion(place, grown, window)
     urgent = left is not None and left.urgent(grown)
+    confirmed = leak or urgent
+    soon = left is not None and confirmed and left.within_a_day
+    fills = left is not None and _fills(left, grown)
     cause = cause_of(place, grown, window)
     evidence = [_rise(place, grown, window)]
-    if (leak or urgent) and left is not None:
+    if (confirmed or fills) and left is not None:
         evidence.append(_until_full(place, left, window.memory_unit))
     if cause.evidence is not None:
         evidence.append(cause.evidence)
-    soon = (leak or urgent) and left is not None and left.within_a_day
     headline = f"{place.kind} memory grows {size(100 * grown.slope.middle)} per 100 "
     headline += window.memory_unit
-    if soon and left is not None and left.within_an_hour:
+    if (soon or fills) and left is not None and left.within_an_hour:
         headline += f", full in {time_left(left)}"
     return state(
         "memory-growth",
-        "leak" if leak or urgent else "growth",
-        "critical" if soon else "warning",
+        "leak" if confirmed else "growth",
+        "critical" if soon else "warning" if confirmed or fills else "info",
         headline,
         tuple(evidence),
         cause.advice,
     )
+
+
+def _fills(left: Exhaustion, grown: Growth) -> bool:
+    """Whether provisional growth matters: the memory is full within an hour, and it went on evenly
+    for long. Libraries and caches fill during the first hundreds of steps, and stop."""
+    return grown.blocks.whole and grown.even and not grown.gives_back and left.within_an_hour
+
+
+def will_matter(finding: Finding) -> bool:
+    """Whether memory may be the headline: a leak that fills it within a day, growth that seems to
+    within an hour. Fragments in it cost time now."""
+    if finding.sub == "leak":
+        return finding.severity == "critical"
+    return finding.severity != "info"
+
+
+def as_note(finding: Finding) -> Note:
+    """Growth that fills nothing in sight, as a note."""
+    first = finding.evidence[0]
+    return Note(f"{finding.headline} ({first.text})", None, first.source)
 
 
 def _rise(place: MemoryPlace, grown: Growth, window: Window) -> Evidence:

@@ -12,6 +12,7 @@ from ..scoring import cause
 from ..statistics import share_of
 from ..step_time import wall_of
 from ..thresholds.causes import RECOMPILE_STEPS, RECOMPILES
+from ..thresholds.hysteresis import COMPILE_HORIZON
 from ..window import StepWindow
 
 # The guard that failed, in dynamo's words, and what helps against it.
@@ -85,14 +86,17 @@ def remedy_of(guard: FailedGuard) -> str:
 
 
 def recompile(window: StepWindow) -> Finding | None:
-    """At least 3 steps with a compilation in the last 200 after the warm-up."""
-    recent = warm_recent(window)
-    newest = recent[-1].number if recent else 0
-    rows = [row for row in recent if row.number > newest - RECOMPILE_STEPS]
+    """At least 3 steps with a compilation among the last 200, the first of the run apart, and one
+    of them after the warm-up: shapes that change from the start on keep the warm-up long."""
+    newest = window.all_recent[-1].number if window.all_recent else 0
+    rows = [row for row in window.all_recent if row.number > newest - RECOMPILE_STEPS]
+    begun = next((row.number for row in window.all_recent if row.compile_ns), 0)
+    if begun <= COMPILE_HORIZON:
+        rows = [row for row in rows if row.number > begun]
     compiled = [row for row in rows if row.compile_ns]
-    share = share_of([row.compile_ns for row in rows], [wall_of(row) for row in rows])
-    if len(compiled) < RECOMPILES:
+    if len(compiled) < RECOMPILES or not any(row.compile_ns for row in warm_recent(window)):
         return None
+    share = share_of([row.compile_ns for row in rows], [wall_of(row) for row in rows])
     each_ns = sum(row.compile_ns for row in compiled) / len(compiled)
     steps = sum(row.count for row in rows)
     text = f"{len(compiled)} of the last {steps} steps compiled, {ms(each_ns)} each"

@@ -11,7 +11,7 @@ from ..format import ms, percent
 from ..scoring import state
 from ..step_time import pace_of
 from ..thresholds import causes as limits
-from ..window import OpenStep, StepWindow, WorkersAt
+from ..window import OpenStep, RunFacts, StepWindow, WorkersAt
 
 # Where the loader's workers stand while the training thread waits for their batch.
 
@@ -60,6 +60,8 @@ def _who(workers: WorkersAt, plain: bool = False) -> str:
 _NO_STEP = ("starting", "training over")
 """Phases in which there is no step to come to an end."""
 IDLE: Final = "idle"
+STOPPED: Final = "stopped"
+"""A sub of `stalled`: the kernel holds the process."""
 _NEEDS = {
     "data": "see what the loader waits for: a lock, a server without a timeout, a dead worker",
     "loader start-up": "see what the workers import or open when they start",
@@ -74,6 +76,8 @@ def stalled(window: StepWindow) -> Finding | None:
 
     The age is that of the last mark, not of the step: an evaluation that fetches makes progress.
     """
+    if (by_kernel := stopped(window)) is not None:
+        return by_kernel
     now = window.open_step
     if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= limits.STALL_S:
         return None  # no limit is below this one, and few phases last so long
@@ -104,6 +108,16 @@ def stalled(window: StepWindow) -> Finding | None:
     advice = stuck_worker_advice(held) if held else usual
     headline = f"no progress for {age}: {now.phase}{here}"
     return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
+
+
+def stopped(window: RunFacts) -> Finding | None:
+    """Somebody stopped the process: nothing in it is wrong."""
+    if not window.stopped or window.ended:
+        return None
+    evidence = (Evidence("the kernel lists it in state T", "proc"),)
+    advice = ("if it should go on: kill -CONT its pid, or let the debugger go on",)
+    headline = "the process is stopped: a signal (SIGSTOP, Ctrl-Z) or a debugger holds it"
+    return state("stalled", STOPPED, "info", headline, evidence, advice)
 
 
 def notebook_idle(age_s: float, source: EvidenceSource = "hook") -> Finding:

@@ -10,16 +10,17 @@ from ..code_places import (
     line_of,
     main_places,
     place_evidence,
-    share_where,
+    share_seen,
     waits_for_gpu,
 )
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
 from ..gpu_clock import counted_by, on_device
+from ..idle_ledger import idle_ledger
 from ..loader import loader_floor, often_late
 from ..scoring import cause
-from ..statistics import without_rows
+from ..statistics import Share
 from ..thresholds.causes import TARGET_BUDGET, WAITS_ALIKE
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import FrameShare, StepWindow
@@ -37,17 +38,16 @@ def sync(window: StepWindow) -> Finding | None:
     places = main_places(window)
     if known is None or known.busy is None or not places or on_device(window) is None:
         return None
-    waits = share_where(places, waits_for_gpu)
-    if waits < CONTRIBUTOR:
-        return None
+    waits = share_seen(window, waits_for_gpu)
     busy = min(1.0, known.busy / 100)
-    mean = max(0.0, 1 - max(busy, 1 - waits))
-    if mean < CONTRIBUTOR:
+    share = _exposed(window, waits, busy)
+    if share.low < CONTRIBUTOR:
         return None
+    mean = share.mean
     where = tuple(place_evidence(place, "main-thread") for place in places if waits_for_gpu(place))
     evidence: tuple[Evidence, ...] = (
         Evidence(
-            f"host blocked {percent(waits)} of the time, GPU busy only {percent(busy)}",
+            f"host blocked {percent(waits.mean)} of the time, GPU busy only {percent(busy)}",
             counted_by(known),
             busy,
         ),
@@ -59,12 +59,29 @@ def sync(window: StepWindow) -> Finding | None:
     return cause(
         "sync",
         None,
-        without_rows(mean),
+        share,
         f"host waits for the GPU leave it idle {percent(mean)} of each step",
         evidence,
         _advice([place for place in places if waits_for_gpu(place)], mean),
         loader_floor(window),
         gain_without("sync", window),
+    )
+
+
+def _exposed(window: StepWindow, waits: Share, busy: float) -> Share:
+    """What the ledger has for waits, and the exposed wait for batches that this thread makes
+    itself: they would hide behind the GPU's work, had it not waited. Either fix gives that back."""
+    ledger = idle_ledger(window)
+    if ledger is None:
+        return Share(0.0, 0.0, 0.0)
+    most = ledger.shares["sync"]
+    if window.loaders and window.loaders[0].num_workers == 0:
+        most += ledger.shares["input"]
+    return Share(
+        *(
+            min(most, max(0.0, 1 - max(busy, 1 - part)))
+            for part in (waits.mean, waits.low, waits.high)
+        )
     )
 
 

@@ -14,6 +14,7 @@ from ...wording.gpu import (
     host_memory_words,
     no_gpu_words,
 )
+from ...wording.ledger import ledger_words
 from ..panel import Panel, View
 from ..text import Row, Span, clip, row, rule, within
 from .devices import chosen_gpu
@@ -71,7 +72,9 @@ def fact_lines(view: View, width: int, apart: bool) -> list[FactLine]:
         holders = [together]
     found = [one for one in snapshot.series if one.device == gpu.index]
     crowded = "warning" if gpu.others else "text"
+    spent = [] if snapshot.ledger is None else ledger_words(snapshot.ledger, width)
     return [
+        *(FactLine("time", " · ".join(spent)) for _ in spent[:1]),
         FactLine("clocks", clocks_words(gpu), "warning" if held_by(gpu) else "text"),
         *(FactLine("" if at else "used by", words, crowded) for at, words in enumerate(holders)),
         *(FactLine("missing", words, "warning") for words in missing),

@@ -8,6 +8,7 @@ from ...wording.gpu import clock_words, felt_share
 from ...wording.numbers import count, digits, duration
 from ...wording.steps import drawn_phases, inside_words, usual_words
 from ...wording.words import against
+from ..gpu.ledger import ledger_row
 from ..panel import Panel, View
 from ..text import EMPTY, Row, Span, ends, row, rule
 from .phase_table import rare_rows, step_change, table_rows
@@ -49,6 +50,8 @@ class StepPanel(Panel):
         if view.snapshot.gpu_phases is not None:
             words = " · ".join(clock_words(view.snapshot.gpu_phases))
             out.append(row(f" on the GPU: {words}", "dim"))
+        if view.snapshot.ledger is not None:
+            out.append(ledger_row(view.snapshot.ledger, width))
         room = height - len(out) - 1
         if room >= LEAST_HEIGHT and (scope := _hidden_inside(view.snapshot)):
             phases = phases_below(view.snapshot)

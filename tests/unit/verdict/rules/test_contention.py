@@ -7,9 +7,10 @@ import pytest
 from gpuwatch.probe.wire.messages import Settings
 from gpuwatch.tui.verdict.cpu_wait import starved
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.gpu_activity import GpuActivity, Neighbour
 from gpuwatch.tui.verdict.rules.contention import contention
 from gpuwatch.tui.verdict.scoring import evidence_factor, missing_of
-from gpuwatch.tui.verdict.window import GpuActivity, Neighbour, StepWindow
+from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
 

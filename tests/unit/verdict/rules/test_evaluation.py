@@ -72,13 +72,13 @@ def test_an_inference_is_no_evaluation() -> None:
 
 
 def test_a_rhythm_needs_three() -> None:
-    for events, often in ((1, "one evaluation so far"), (2, "2 evaluations so far")):
-        at = [30 * n for n in range(1, events + 1)]
-        rows = run(100, lambda n, at=at: {**WORK, "evaluation_ms": 900 if n in at else 0})  # type: ignore[misc]
-        found = evaluation(window(rows))
-        assert found is not None
-        assert found.evidence[0].text.startswith(often)
-        assert "every" not in found.evidence[0].text
+    once = run(100, lambda n: {**WORK, "evaluation_ms": 900 if n == 30 else 0})
+    assert evaluation(window(once)) is None, "an event is no share"
+    twice = run(100, lambda n: {**WORK, "evaluation_ms": 900 if n in (30, 60) else 0})
+    found = evaluation(window(twice))
+    assert found is not None
+    assert found.evidence[0].text.startswith("2 evaluations so far")
+    assert "every" not in found.evidence[0].text
     rows = run(100, lambda n: {**WORK, "evaluation_ms": 900 if n in (20, 50, 80) else 0})
     found = evaluation(window(rows))
     assert found is not None

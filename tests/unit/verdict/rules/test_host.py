@@ -169,11 +169,13 @@ def test_a_loss_that_is_read_now_and_then_waits_for_work_that_is_done() -> None:
     assert host(gpu_window(rows, on_gpu, activity=activity(None), stacks=places)) is None
 
 
-def test_one_stall_of_half_a_minute_is_said_however_rare() -> None:
-    rows = run(400, lambda n: {"forward_ms": 2_000, "other_ms": 35_000 if n == 200 else 0})
+def test_one_stall_is_an_event_and_no_share() -> None:
+    """A process that was stopped and went on, a cell that a person came back to: the steps after
+    it are as they were."""
+    rows = run(400, lambda n: {"forward_ms": 200, "other_ms": 35_000 if n == 360 else 0})
     said = Engine().judge(window(rows))
     assert said.finding.kind == "healthy"
-    assert [finding.kind for finding in said.contributors] == ["host"]
+    assert said.contributors == ()
 
 
 def test_few_steps_and_no_steps_have_no_outliers() -> None:

@@ -51,5 +51,30 @@ def test_an_idle_gpu_is_not_called_the_limit_before_stacks_are_there() -> None:
     assert (early.kind, early.sub) == ("incomplete", "stacks")
     main = stacks([(0.9, "forward (model.py:12)", None)])
     later = Engine().judge(gpu_window(steps, on_gpu, activity=activity(60), stacks=main)).finding
-    assert later.kind == "compute"
-    assert "busy 60%" in later.headline
+    assert later.kind == "launch"
+    assert "for 63% of the time it had no launch queued" in later.evidence[0].text
+
+
+def test_a_gpu_that_idles_for_many_small_reasons_is_not_the_limit() -> None:
+    """Each part of its idle time is below a tenth of the time: they are named, and none leads."""
+    steps = even(60, data_ms=6, forward_ms=40, backward_ms=45, optimizer_ms=2, other_ms=7)
+    on_gpu = {"data_ms": 6, "forward_ms": 40, "backward_ms": 45, "optimizer_ms": 2, "other_ms": 7}
+    main = stacks([(0.9, "forward (model.py:12)", None), (0.05, "log (train.py:9)", None)])
+    seen = gpu_window(steps, {**on_gpu, "lag_ms": 41}, activity=activity(81), stacks=main)
+    found = Engine().judge(seen).finding
+    assert (found.kind, found.sub) == ("incomplete", "idle")
+    assert "the GPU is idle 19% of the time, and no single cause holds 10%" in found.headline
+    assert "Python 7%" in found.headline
+    full = gpu_window(steps, {**on_gpu, "lag_ms": 41}, activity=activity(86), stacks=main)
+    assert Engine().judge(full).finding.kind == "compute"
+
+
+def test_a_busy_gpu_is_the_limit_whatever_the_loader() -> None:
+    """A loop that draws its tokens in a function of its own."""
+    rows = even(60, forward_ms=40, backward_ms=20, fetches=0)
+    on_gpu = {"forward_ms": 40, "backward_ms": 20, "lag_ms": 60}
+    main = stacks([(0.9, "forward (model.py:12)", None)])
+    seen = gpu_window(rows, on_gpu, activity=activity(99), stacks=main, loaders=())
+    assert Engine().judge(seen).finding.kind == "compute"
+    idle = gpu_window(rows, on_gpu, activity=activity(70), stacks=main, loaders=())
+    assert Engine().judge(idle).finding.sub == "loader"

@@ -93,7 +93,7 @@ def test_a_pace_that_is_not_sure_makes_a_range() -> None:
 def test_growth_that_is_not_confirmed_has_no_forecast() -> None:
     far = said(window(ROWS, memory_limit_bytes=999 * GIB), memory=rising(2 * MIB))
     assert far is not None
-    assert (far.sub, far.severity) == ("growth", "warning")
+    assert (far.sub, far.severity) == ("growth", "info")
     assert not any("full" in evidence.text for evidence in far.evidence)
 
 
@@ -232,12 +232,26 @@ def test_growth_is_the_headline_only_if_nothing_else_holds() -> None:
         points = memory(lambda step: GIB + 2 * MIB * step, seconds=60, steps_s=16.0)
         for look in count(40):
             rows = even(150 + look, data_ms=wait_ms, forward_ms=60)
-            verdict = engine.judge(window(rows, memory=tuple(points[:look])))
+            known = {"memory": tuple(points[:look]), "memory_limit_bytes": 32 * GIB}
+            verdict = engine.judge(window(rows, **known))
             if look == 55:
                 break
         assert verdict.finding.kind == headline
         beside = "memory-growth" in [finding.kind for finding in verdict.contributors]
         assert beside == (headline == "input")
+
+
+def test_growth_that_fills_nothing_in_sight_is_a_note() -> None:
+    """Caches and libraries that fill in the first hundreds of steps, with 128 GiB free."""
+    engine = Engine()
+    points = memory(lambda step: GIB + 1.3 * MIB * step, seconds=60, steps_s=3.0)
+    for look in range(1, 61):
+        rows = even(40 + look, data_ms=0.5, forward_ms=60)
+        known = {"memory": tuple(points[:look]), "memory_limit_bytes": 128 * GIB}
+        verdict = engine.judge(window(rows, **known))
+    assert verdict.finding.kind == "healthy"
+    assert verdict.contributors == ()
+    assert any(note.text.startswith("host memory grows 130 MiB") for note in verdict.notes)
 
 
 def test_a_leak_is_said_before_growth_elsewhere() -> None:

@@ -196,3 +196,15 @@ def test_a_notebook_at_its_prompt_is_idle_and_not_stalled() -> None:
     assert found is not None
     assert (found.kind, found.sub, found.severity) == ("healthy", "idle", "info")
     assert "the notebook is idle" in found.headline
+
+
+def test_a_stopped_process_is_stopped() -> None:
+    """SIGSTOP, Ctrl-Z, a debugger: nothing in it is to be looked for, however long it lasts."""
+    rows = even(30, data_ms=2, forward_ms=40)
+    for age_s in (0.1, 120.0):
+        now = open_step("data", age_s)
+        said = Engine().judge(window(rows, open_step=now, stopped=True)).finding
+        assert (said.kind, said.sub, said.severity) == ("stalled", "stopped", "info")
+        assert said.headline.startswith("the process is stopped")
+    goes_on = Engine().judge(window(rows, open_step=open_step("data", 0.1))).finding
+    assert goes_on.kind != "stalled"

@@ -1,0 +1,132 @@
+"""Which cause leads, what may stand beside it, and what is too unsure to lead."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding, Kind, Verdict
+from gpuwatch.tui.verdict.idle_ledger import idle_ledger
+from gpuwatch.tui.verdict.scoring import cause, none_above, unsure, within_the_wall
+from gpuwatch.tui.verdict.statistics import Share, of_samples, share_of
+from gpuwatch.tui.verdict.thresholds.hysteresis import ENTER_SHARE, LEAST_SURE
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.test_any_window import windows
+from tests.unit.verdict.test_rulebook import gpu_windows
+from tests.unit.verdict.windows import even, loader, run, stacks, watch, window
+
+
+def holding(kind: Kind, share: float, spread: float = 0.02) -> Finding:
+    return cause(kind, None, Share(share, share - spread, share + spread), f"{kind}", (), ())
+
+
+def names(verdict: Verdict) -> list[str]:
+    return [verdict.finding.kind, *(one.kind for one in verdict.contributors)]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seen=st.one_of(windows(), gpu_windows()))
+def test_the_wall_is_partitioned_once(seen: StepWindow) -> None:
+    """On any window: shares add up to the time at most, the GPU's ledger to all of it, nothing
+    below half sure leads, and beside "nothing above 10%" stands nothing above it."""
+    said = Engine().judge(seen)
+    shares = [one.share for one in (said.finding, *said.contributors) if one.share is not None]
+    if said.finding.kind not in ("compute", "memory-bandwidth"):  # these are of the busy time
+        assert sum(shares) <= 1.0 + 1e-9
+    ledger = idle_ledger(seen)
+    if ledger is not None:
+        assert sum(ledger.shares.values()) == pytest.approx(1.0)
+        assert min(ledger.shares.values()) >= -1e-12
+    if said.finding.kind not in ("warming-up", "incomplete"):
+        assert said.confidence >= LEAST_SURE
+    if said.finding.kind in ("healthy", "compute", "memory-bandwidth"):
+        assert all((one.share or 0.0) <= ENTER_SHARE for one in said.contributors)
+
+
+def test_shares_rank_the_headline() -> None:
+    """An optimizer that was the headline, and an evaluation that holds half of the time."""
+    rows = run(
+        400,
+        lambda n: {"forward_ms": 40, "optimizer_ms": 12, "evaluation_ms": 450 * (n % 8 == 0)},
+    )
+    said = watch(rows)[-1][1]
+    assert names(said) == ["evaluation", "optimizer"]
+    assert (said.finding.share or 0) > (said.contributors[0].share or 0)
+
+
+def test_a_larger_share_beside_the_headline_says_why_it_does_not_lead() -> None:
+    """The update is part of training: what a fix leaves of it is known to be about half."""
+    update = holding("optimizer", 0.40)
+    [beside] = within_the_wall(holding("input", 0.30), [update])
+    assert beside.headline == "optimizer; a fix gives back about 20%"
+    [smaller] = within_the_wall(holding("input", 0.30), [holding("host", 0.2)])
+    assert smaller.headline == "host"
+
+
+def test_what_is_left_of_the_time_is_all_that_others_can_hold() -> None:
+    [one] = within_the_wall(holding("input", 0.7), [holding("sync", 0.4), holding("host", 0.2)])
+    assert one.kind == "sync"
+    assert one.share == pytest.approx(0.3)
+    assert within_the_wall(holding("input", 0.98), [holding("sync", 0.43)]) == []
+
+
+def test_nothing_above_a_tenth_stands_beside_nothing_above_a_tenth() -> None:
+    kept = none_above([holding("evaluation", 0.21), holding("input", 0.07)])
+    assert [one.kind for one in kept] == ["input"]
+
+
+def test_two_that_are_as_likely_are_both_named() -> None:
+    found = unsure([holding("launch", 0.31)], holding("input", 0.34))
+    assert found.headline == "not sure: input 34% or launch 31%"
+    assert (found.kind, found.sub) == ("incomplete", "unsure")
+    assert unsure([holding("input", 0.12)], None).headline == "not sure: input 12% or nothing"
+
+
+def test_a_cause_that_may_be_chance_is_not_the_headline() -> None:
+    """Half of the time is in no phase, and nobody saw a fetch: less sure than a coin."""
+    rows = even(60, other_ms=60, forward_ms=20, unknown_ms=55, fetches=0)
+    at = stacks(main=[(0.6, "spread (train.py:70)", None)])
+    said = Engine().judge(window(rows, stacks=at, loaders=()))
+    assert (said.finding.kind, said.finding.sub) == ("incomplete", "unsure")
+    assert said.finding.headline.startswith("not sure: host 44%")
+    assert [one.kind for one in said.contributors] == ["host"]
+
+
+# -- one event is no share ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", ["data", "evaluation", "checkpoint", "other"])
+def test_one_pause_is_an_event_and_no_share(phase: str) -> None:
+    """A process that was stopped for 20 s goes on as before, whichever phase it was in."""
+    rows = run(120, lambda n: {"forward_ms": 90, f"{phase}_ms": 20_000 if n == 80 else 1})
+    if phase in ("evaluation", "checkpoint"):
+        rows = run(120, lambda n: {"forward_ms": 90, f"{phase}_ms": 20_000 * (n == 80)})
+    said = Engine().judge(window(rows, loaders=(loader(2),)))
+    assert said.finding.kind == "healthy"
+    assert said.contributors == ()
+
+
+def test_three_pauses_are_a_share() -> None:
+    rows = run(120, lambda n: {"forward_ms": 90, "evaluation_ms": 5_000 * (n % 30 == 0)})
+    said = Engine().judge(window(rows))
+    assert "evaluation" in names(said)
+
+
+def test_what_goes_on_beside_one_large_wait_keeps_its_share() -> None:
+    parts = [30] * 99 + [5_000]
+    walls = [130] * 99 + [5_100]
+    assert share_of(parts, walls).mean == pytest.approx(sum(parts) / sum(walls))
+    assert share_of([0] * 99 + [5_000], walls).mean == 0.0
+
+
+@pytest.mark.parametrize(
+    ("hits", "of", "low", "high"),
+    [(2, 19, 0.036, 0.27), (0, 50, 0.0, 0.051), (100, 200, 0.442, 0.558), (0, 0, 0.0, 1.0)],
+)
+def test_a_part_of_samples_has_wilsons_interval(
+    hits: int, of: int, low: float, high: float
+) -> None:
+    """Newcombe 1998, method 3, at 90 %."""
+    share = of_samples(hits / of if of else 0.0, of)
+    assert share.low == pytest.approx(low, abs=0.01)
+    assert share.high == pytest.approx(high, abs=0.01)

@@ -1,0 +1,334 @@
+"""Where the GPU's time goes: all of it, each part once.
+
+The GPU's clock says in which phase it idled, its counters how much of the time anything ran, the
+marks' lag where it can have run dry, and stack samples what the host did meanwhile. What none of
+them explains is "unexplained", and no cause may claim it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from ...probe.wire.messages import Settings
+from .code_places import (
+    empties_cache,
+    ends_workers,
+    fetches,
+    is_users,
+    main_places,
+    share_seen,
+    waits_for_gpu,
+)
+from .cpu_wait import asleep
+from .findings import EvidenceSource
+from .gpu_activity import GpuActivity
+from .gpu_clock import OnDevice, copies, counted_by, idle_of, on_device, unmeasured
+from .pauses import startup_parts
+from .statistics import Share
+from .step_time import host_phases, wall_of
+from .thresholds import causes
+from .thresholds import gpu as limits
+from .window import RunFacts, StepWindow
+
+Part = Literal[
+    "used",
+    "busy",
+    "underfilled",
+    "fp32",
+    "collectives",
+    "others",
+    "input",
+    "pauses",
+    "copies",
+    "allocator",
+    "sync",
+    "host",
+    "launch",
+    "unexplained",
+]
+BUSY: Final[tuple[Part, ...]] = ("used", "busy", "underfilled", "fp32", "collectives", "others")
+"""Kernels run: as far as the counters tell well used; where they do not tell, just busy; on few
+multiprocessors; arithmetic in fp32; waiting for other ranks; or another process's."""
+IDLE: Final[tuple[Part, ...]] = (
+    *("input", "pauses", "copies", "allocator", "sync", "host", "launch", "unexplained"),
+)
+"""Nothing runs: the step waits for data; a checkpoint, an evaluation or a compilation; a copy from
+the host; the allocator asks the device; the host has waited for the GPU; it runs Python between the
+phases, or sleeps; it launches too slowly; nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdleLedger:
+    """Parts of the GPU's time over the window. They add up to 1."""
+
+    shares: Mapping[Part, float]
+    """Every part, 0 to 1."""
+    source: EvidenceSource
+    """Of how much of the time it was busy: "event" where no counter tells."""
+
+    @property
+    def busy(self) -> float:
+        """Part of the time in which anything ran."""
+        return sum(self.shares[part] for part in BUSY)
+
+    @property
+    def unexplained(self) -> float:
+        """Part of the time in which it was idle, and nothing says why."""
+        return self.shares["unexplained"]
+
+
+class _Account:
+    """Time that is left to explain. Nothing is given away twice."""
+
+    def __init__(self, idle: float) -> None:
+        self.left = idle
+        self.taken: dict[Part, float] = dict.fromkeys((*BUSY, *IDLE), 0.0)
+
+    def take(self, part: Part, amount: float) -> float:
+        """As much of it as is left."""
+        got = min(self.left, max(0.0, amount))
+        self.taken[part] += got
+        self.left -= got
+        return got
+
+
+@lru_cache(maxsize=4)
+def idle_ledger(window: StepWindow) -> IdleLedger | None:
+    """None without the GPU's clock. Worked out once a window."""
+    device = on_device(window)
+    if device is None or not window.steps or not device.step_ns:
+        return None
+    activity = window.activity
+    known = activity is not None and activity.busy is not None
+    idle = idle_of(window) if known else _idle_by_marks(window, device)
+    account = _Account(min(1.0, idle))
+    account.take("input", exposed_wait(window) + worker_ends(window).mean)
+    if not window.sees_loading:
+        account.take("input", share_seen(window, fetches).mean)
+    _pauses(account, window)
+    moved = copies(window)
+    account.take("copies", 0.0 if moved is None else moved.share)
+    account.take("allocator", share_seen(window, empties_cache).mean)
+    _host(account, window, device)
+    account.take("allocator", asked_of_device(window) or 0.0)
+    if known and (main_places(window) or keeps_up(device)):
+        dry = min(starved(window, device), _issued(window, device))
+        if (asleep(window) or 0.0) < causes.ASLEEP_AWAKE * min(dry, account.left):
+            # A thread that launches runs all the time; one without a core waits for those that do.
+            account.take("input" if crowded(window) else "launch", dry)
+    account.take("unexplained", 1.0)
+    _busy(account.taken, window.activity if known else None, window)
+    source = counted_by(activity) if known and activity is not None else "event"
+    return IdleLedger(account.taken, source)
+
+
+def exposed_wait(window: StepWindow) -> float:
+    """Part of the time in which the GPU idles while the step waits for data, start-up included."""
+    whole = sum(map(wall_of, window.steps))
+    return sum(exposed_parts(window)) / whole if whole > 0 else 0.0
+
+
+def worker_ends(window: StepWindow) -> Share:
+    """Part of the time in which the loader's workers are ended: the training thread waits for them,
+    between two epochs."""
+    return share_seen(window, ends_workers)
+
+
+def crowded(window: RunFacts) -> bool:
+    """The loader's workers hold the cores that the training needs: more than one and a half for
+    each core, which wait for one themselves."""
+    workers, have = window.workers, window.cores
+    if workers is None or workers.run_delay is None or not have:
+        return False
+    queue = workers.run_delay >= causes.QUEUES * (workers.cpu_percent or 0.0) / 100
+    return queue and workers.count > causes.OVERSUBSCRIBED * have
+
+
+def of_the_loader(window: StepWindow, waits: Share) -> Share:
+    """The wait for data, and what else the loader takes: starting and ending its workers is one
+    cause, and so are workers that leave the training no core."""
+    ledger = idle_ledger(window)
+    beside = worker_ends(window).mean
+    if ledger is not None:
+        beside = max(beside, ledger.shares["input"] - waits.mean)
+    return Share(*(min(1.0, part + beside) for part in (waits.mean, waits.low, waits.high)))
+
+
+def exposed_parts(window: StepWindow) -> list[int]:
+    """That wait in each row of the window, ns. Without the GPU's clock what the host waits."""
+    device = on_device(window)
+    exposed = 1.0 if device is None else device.exposed_share
+    starts = startup_parts(window)
+    return [
+        round(exposed * (row.data_ns + start))
+        for row, start in zip(window.steps, starts, strict=True)
+    ]
+
+
+def _pauses(account: _Account, window: StepWindow) -> None:
+    """While a checkpoint is written or a graph compiled nothing runs on the GPU; an evaluation uses
+    it about as much as the rest of the time does."""
+    whole = sum(map(wall_of, window.steps))
+    if whole <= 0:
+        return
+    account.take("pauses", sum(row.checkpoint_ns + row.compile_ns for row in window.steps) / whole)
+    evaluating = sum(row.evaluation_ns for row in window.steps) / whole
+    account.take("pauses", evaluating * account.left)
+
+
+def _host(account: _Account, window: StepWindow, device: OnDevice) -> None:
+    """Idle time beside the phases, and what waits for the GPU cost within them.
+
+    Where the host stands at a line that waits, the GPU still works off its lag; the rest of that
+    time it has nothing to do. A host that had not waited would have launched meanwhile, so idle
+    time within the phases is the wait's too, as far as the wait was long.
+    """
+    waits = share_seen(window, waits_for_gpu).mean
+    lag = 0.0 if device.lag_ns is None else device.lag_ns / device.step_ns
+    between = min(account.left, _between(window, device))
+    ended = worker_ends(window).mean
+    idle_waits = account.take("sync", min(between, max(0.0, waits - lag)))
+    account.take("host", between - idle_waits - ended)
+    places = main_places(window)
+    mine = sum(one.share for one in places if is_users(one) and not waits_for_gpu(one))
+    slept = min(asleep(window) or 0.0, mine)
+    account.take("host", slept - account.taken["host"])
+    account.take("sync", waits - idle_waits)
+
+
+def _between(window: StepWindow, device: OnDevice) -> float:
+    """Part of the GPU's time between the phases: Python, where no kernel was left to run."""
+    named = host_phases(window.steps)
+    gaps = sum(row.other_ns + sum(row.phases.get(name, 0) for name in named) for row in device.rows)
+    return unmeasured(window).left * gaps / sum(row.wall_ns for row in device.rows)
+
+
+def _issued(window: StepWindow, device: OnDevice) -> float:
+    """Part of the GPU's time within the phases."""
+    inside = sum(row.forward_ns + row.backward_ns + row.optimizer_ns for row in device.rows)
+    return unmeasured(window).left * inside / sum(row.wall_ns for row in device.rows)
+
+
+def keeps_up(device: OnDevice) -> bool:
+    """The GPU had caught up with the host at the end of every phase, in most steps."""
+    return device.caught_up is not None and device.caught_up >= limits.CAUGHT_UP_STEPS
+
+
+def starved(window: StepWindow, device: OnDevice) -> float:
+    """The most of the time, 0 to 1, for which the GPU can have had nothing to run within the phases
+    for want of launches.
+
+    What is queued as a phase begins lasts for the lag there, and once the host has issued the last
+    kernel of it nothing is short: so for the host's time of the phase less that lag.
+    """
+    if device.abstains:
+        return 0.0
+    host = {row.number: row for row in window.steps}
+    short = whole = 0.0
+    for row in device.rows:
+        issued = host.get(row.number)
+        if issued is None or issued.count != row.count:
+            continue
+        whole += row.wall_ns
+        phases = (
+            (issued.forward_ns, row.lag_data_ns),
+            (issued.backward_ns, row.lag_forward_ns),
+            (issued.optimizer_ns, row.lag_backward_ns),
+        )
+        short += sum(max(0.0, ns - (lag or 0) * row.count) for ns, lag in phases)
+    return min(1.0, short / whole) * unmeasured(window).left if whole else 0.0
+
+
+def asked_of_device(window: StepWindow) -> float | None:
+    """The most of the time, 0 to 1, that PyTorch's allocator can have spent asking the device for
+    memory, or giving it back, after the warm-up; None where it does not in most steps.
+
+    A request that had to empty the cache first may take any time: None of the rest is excluded.
+    """
+    warm = [one for one in window.gpu_memory if one.step > window.warm_step]
+    if len(warm) < 2 or warm[-1].step <= warm[0].step:
+        return None
+    steps = warm[-1].step - warm[0].step
+    if (warm[-1].retries - warm[0].retries) / steps >= limits.RETRIES_A_STEP:
+        return 1.0
+    if warm[-1].device_allocs is None or warm[0].device_allocs is None:
+        return None
+    asked = (warm[-1].device_allocs - warm[0].device_allocs) / steps
+    if asked < limits.SEGMENTS_A_STEP:
+        return None
+    whole = sum(map(wall_of, window.steps))
+    return min(1.0, asked * window.observed * limits.SEGMENT_NS / whole) if whole else None
+
+
+def _idle_by_marks(window: StepWindow, device: OnDevice) -> float:
+    """The most that the GPU can have idled: its waits, the time between the phases, and that in
+    which it may have run dry within them."""
+    whole = sum(map(wall_of, window.steps))
+    paused = sum(row.checkpoint_ns + row.compile_ns for row in window.steps) / max(1, whole)
+    dry = min(starved(window, device), _issued(window, device))
+    return exposed_wait(window) + paused + _between(window, device) + dry
+
+
+# What a busy GPU is busy with.
+
+
+def _busy(taken: dict[Part, float], activity: GpuActivity | None, window: StepWindow) -> None:
+    """Share out the time in which kernels ran."""
+    busy = max(0.0, 1.0 - sum(taken[part] for part in IDLE))
+    if activity is not None and activity.others_sm:
+        taken["others"] = min(busy, activity.others_sm / 100)
+    own = busy - taken["others"]
+    well: Part = "used"
+    poorly: Part | None = None
+    amount = 0.0
+    if (work := _units(activity)) is None:
+        well = "busy"
+    else:
+        poorly, amount = _poorly_used(work, window)
+    if poorly is not None:
+        taken[poorly] = own * amount
+    taken[well] = own * (1.0 - amount)
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """Activity as parts of the time in which the GPU was busy at all, 0 to 1."""
+
+    sm: float
+    tensor: float
+    fp32: float
+    dram: float
+
+
+def _units(activity: GpuActivity | None) -> _Units | None:
+    if activity is None or not activity.busy:
+        return None
+    sm, tensor, fp32, dram = activity.sm, activity.tensor, activity.fp32, activity.dram
+    if sm is None or tensor is None or fp32 is None or dram is None:
+        return None
+    return _Units(*(min(1.0, one / activity.busy) for one in (sm, tensor, fp32, dram)))
+
+
+def _poorly_used(work: _Units, window: StepWindow) -> tuple[Part | None, float]:
+    """Which part of the busy time is not used well, and how much of it, 0 to 1; by the thresholds
+    of `compute`."""
+    if max(work.tensor, work.fp32, work.dram) < limits.SPINS and window.late_rank is not None:
+        return "collectives", 1.0
+    rests = work.tensor < limits.TENSOR_ABSENT and not uses_tensor_cores(window.settings)
+    if rests and work.fp32 >= limits.FP32_HEAVY:
+        return "fp32", min(1.0, work.fp32 / limits.FP32_FULL)
+    low = work.tensor < limits.UNDERFILLED_TENSOR and work.dram < limits.UNDERFILLED_DRAM
+    if low and work.sm < limits.UNDERFILLED_SM:
+        return "underfilled", 1.0 - work.sm
+    return None, 0.0
+
+
+def uses_tensor_cores(settings: Settings | None) -> bool:
+    """By its settings products run in a half type or tf32."""
+    if settings is None:
+        return False
+    halves = ("bfloat16", "float16")
+    if settings.autocast in halves or settings.parameter_dtype in halves:
+        return True
+    return settings.matmul_precision in ("high", "medium") and settings.cudnn_tf32 is not False
