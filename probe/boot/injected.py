@@ -6,17 +6,18 @@ The monitor writes it out with a call of `begin` behind it, and erases it afterw
 import threading
 
 
-def begin(package: str, action: str, answer: str) -> None:
+def begin(package: str, action: str, answer: str, monitor: "tuple[int, int]") -> None:
     """Do `action`, a function of `putting_in`, with the probe in the directory `package`.
 
-    The file `answer` is made when that is done: empty, or why it was not.
+    The file `answer` is made when that is done: empty, or why it was not. `monitor`: pid and start
+    time of who put it in, in whose place the probe is taken out if that cannot do it any more.
     """
     threading.Thread(
-        target=_act, args=(package, action, answer), name="gpuwatch-inject", daemon=True
+        target=_act, args=(package, action, answer, monitor), name="gpuwatch-inject", daemon=True
     ).start()
 
 
-def _act(package: str, action: str, answer: str) -> None:
+def _act(package: str, action: str, answer: str, monitor: "tuple[int, int]") -> None:
     import os
     from importlib.machinery import SourceFileLoader
     from types import ModuleType
@@ -31,3 +32,5 @@ def _act(package: str, action: str, answer: str) -> None:
     with open(f"{answer}.part", "w", encoding="utf-8") as part:
         part.write(answer)
     os.rename(f"{answer}.part", answer)
+    if action == "put_in" and not said:
+        module.stay(package, *monitor)

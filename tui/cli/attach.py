@@ -72,6 +72,7 @@ def injected(pid: int, yes: bool) -> Iterator[None]:
     python = target_python(pid)
     if not yes:
         _ask(pid)
+    python.check_version()
     injection = Injection(python)
     injection.put_in()
     try:
@@ -81,7 +82,7 @@ def injected(pid: int, yes: bool) -> Iterator[None]:
             write_notes(
                 [
                     f"gpuwatch: the probe is still in process {pid}, which runs no Python now",
-                    "It removes itself as soon as Python runs, and costs nothing until then.",
+                    "It leaves as soon as Python runs there, or a minute after this ends.",
                 ]
             )
 
@@ -97,7 +98,8 @@ def _ask(pid: int) -> None:
     write_notes(
         [
             f"gpuwatch: put the probe into process {pid}?",
-            "It runs a few lines on the main thread, once; its own thread stays until you quit.",
+            "It runs a few lines on the main thread, once; its own threads stay until you quit, or "
+            "a minute after this monitor was killed.",
             "[y/N]",
         ]
     )
