@@ -18,7 +18,7 @@ from typing import Final
 
 from . import clock
 from .descriptors import check_spare, identity_of, is_spare
-from .socket_directory import make_safe
+from .socket_directory import LONGEST_PATH, make_safe
 from .zmtp import Connection, ProtocolError, frame_header
 
 MOST_CONNECTIONS: Final = 16
@@ -33,8 +33,6 @@ IDLE_NS: Final = 5_000_000_000
 MOST_REQUESTS: Final = 64
 """Of one peer that wait to be taken; until then no more is read from it."""
 READ_BYTES: Final = 8_192
-LONGEST_PATH: Final = 107
-"""Bytes of a unix socket's."""
 _PEER: Final = struct.Struct("3i")
 """pid, uid, gid by the kernel."""
 

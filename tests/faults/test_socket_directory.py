@@ -150,38 +150,50 @@ def test_deleted_under_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.fault
 @pytest.mark.xdist_group("machine")
-@pytest.mark.parametrize(
-    ("made_before", "spoilt", "why"),
-    [(False, "nr_inodes=1", "No space left"), (True, "nr_inodes=2", "No space left"),
-     (True, "ro", "Read-only file system")],
-)  # fmt: skip
-def test_full_or_read_only_it_says_why_and_comes_back(
-    tmp_path: Path, made_before: bool, spoilt: str, why: str
+@pytest.mark.parametrize("is_made", [False, True])
+@pytest.mark.parametrize("spoilt", ["nr_inodes=1", "ro"])
+def test_where_no_directory_can_be_made_there_is_another_place(
+    tmp_path: Path, is_made: bool, spoilt: str
 ) -> None:
+    script = "import probe, sys; probe.install(); sys.stdin.readline()"
+    with small_disk(tmp_path / "disk", "mode=777,nr_inodes=9") as disk:
+        if is_made and spoilt == "ro":
+            (disk / f"gpuwatch-{os.getuid()}").mkdir(mode=0o700)
+        remount(disk, spoilt)
+        with started(script, tmp_path, TMPDIR=str(disk)) as run:
+            endpoint = until(lambda: hello_of(run.pid).endpoint)
+            assert str(disk) not in endpoint
+            with subscribed(endpoint) as next_reply:
+                assert next_reply() is not None
+            run.tell()
+            assert run.finish() == (0, "", "")
+
+
+@pytest.mark.fault
+@pytest.mark.xdist_group("machine")
+def test_a_disk_that_is_full_says_why_and_comes_back(tmp_path: Path) -> None:
     script = TRAIN.replace("import probe; probe.install()", HELD + "    import probe") + (
         "    probe.install(); print('waiting', flush=True); sys.stdin.readline(); print(train())\n"
         "    sys.stdout.flush(); sys.stdin.readline()\n"
     )
     with small_disk(tmp_path / "disk", "mode=777,nr_inodes=9") as disk:
-        if made_before:
-            (disk / f"gpuwatch-{os.getuid()}").mkdir(mode=0o700)
-        remount(disk, spoilt)
+        (disk / f"gpuwatch-{os.getuid()}").mkdir(mode=0o700)
+        remount(disk, "nr_inodes=2")
         torchs_own = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch")}
         with started(script, tmp_path, HELD=str(disk), **torchs_own) as run:
             assert run.line() == "waiting"
             until(lambda: pages_of(run.pid) and hello_of(run.pid).fault)
             hello = hello_of(run.pid)
             assert hello.endpoint is None
-            assert why in (hello.fault or "")
+            assert "No space left" in (hello.fault or "")
             assert "no socket" in (hello.fault or "")
             run.tell()
             assert run.line() == bare()
-            if made_before:
-                remount(disk, "rw,nr_inodes=9")
-                until(lambda: hello_of(run.pid).endpoint)
-                with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
-                    assert next_reply() is not None
-                assert hello_of(run.pid).fault is None
+            remount(disk, "rw,nr_inodes=9")
+            until(lambda: hello_of(run.pid).endpoint)
+            with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
+                assert next_reply() is not None
+            assert hello_of(run.pid).fault is None
             words = pages_of(run.pid)[0]
             assert words[page.WORD_STATE * 8] == page.STATE_ARMED
             run.tell()
