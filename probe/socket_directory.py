@@ -79,4 +79,5 @@ def _temporary() -> list[str]:
     chosen = getattr(sys.modules.get("tempfile"), "tempdir", None)
     named = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
     every = [chosen, *named, "/tmp", "/var/tmp", "/usr/tmp"]
-    return list(dict.fromkeys(one for one in every if isinstance(one, str) and os.path.isabs(one)))
+    paths = (one for one in every if isinstance(one, str) and os.path.isabs(one))
+    return list(dict.fromkeys(map(os.path.realpath, paths)))  # root's monitor follows few links

@@ -143,7 +143,8 @@ def test_what_its_interpreter_says_is_bounded(home: Path, says: str) -> None:
 def test_it_answers_with_escape_sequences(home: Path) -> None:
     """The version is asked first, then it is to hand the probe over."""
     answers = """#!/bin/sh
-case "$5$4" in *remote_exec*) printf '{"outcome": "refused", "text": "\\\\u001b]0;owned\\\\u0007"}';;
+case "$5$4" in
+*remote_exec*) printf '{"outcome": "refused", "text": "\\\\u001b]0;owned\\\\u0007"}';;
 *) echo 3 14;; esac
 """
     with with_an_interpreter_of_its_own(home, answers) as (target, _):

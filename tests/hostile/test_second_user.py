@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.probe.wire import page
-from gpuwatch.tui.discovery.state_page import check_socket_directory
+from gpuwatch.tui.discovery.sockets import check_socket
 from gpuwatch.tui.discovery.state_page import pages_of as opened_pages
 from gpuwatch.tui.errors import NotPermittedError
 from tests.processes.command_line import environment, gpuwatch
@@ -201,7 +201,7 @@ def test_root_is_not_led_to_another_socket(hostile: Callable[..., int], endpoint
     (seen,) = opened_pages(pid)
     assert seen.hello.endpoint == endpoint
     with pytest.raises(NotPermittedError):
-        check_socket_directory(seen.hello, pid, pwd.getpwnam(NAME).pw_uid)
+        check_socket(seen.hello, pid, pwd.getpwnam(NAME).pw_uid)
     seen.close()
     done = gpuwatch("attach", str(pid), "--once")
     assert done.returncode == 4, done.stdout
