@@ -14,7 +14,7 @@ from ..errors import NotPermittedError, UsageError
 from ..launch.inject import Injection
 from ..launch.interpreter import target_python
 from ..terminal import Appearance
-from .options import Manual, add_appearance, appearance_of, examples
+from .options import Manual, add_appearance, add_whole_argv, appearance_of, examples
 from .output import write_notes
 
 if TYPE_CHECKING:
@@ -148,6 +148,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         help="put the probe into a process without one, remove it on leaving (Python 3.14+)",
     )
     command.add_argument("--yes", action="store_true", help="--inject without asking")
+    add_whole_argv(command)
     add_appearance(command)
     command.set_defaults(run=run)
 
@@ -183,7 +184,7 @@ def _chosen_for(arguments: argparse.Namespace) -> int | None:
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    make = partial(_watch_live, stacks=not arguments.no_stacks)
+    make = partial(_watch_live, stacks=not arguments.no_stacks, whole_argv=arguments.argv)
     found = resolve(arguments.pid)
     if arguments.json or arguments.once or arguments.plain:
         return _without_screen(arguments, make(found.pid))
@@ -192,13 +193,14 @@ def _watch(arguments: argparse.Namespace) -> int:
         write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
         return _without_screen(arguments, make(found.pid))
     first = _connecting(found, stacks=not arguments.no_stacks)
+    first.recording.tape.whole_argv = arguments.argv
     return show_screen(first, appearance_of(arguments), make)
 
 
-def _watch_live(pid: int, stacks: bool) -> "LiveProvider":
+def _watch_live(pid: int, stacks: bool, whole_argv: bool) -> "LiveProvider":
     from .target import watch_live
 
-    return watch_live(pid, stacks)
+    return watch_live(pid, stacks, whole_argv=whole_argv)
 
 
 def _connecting(found: "Watchable", stacks: bool) -> "LiveProvider":
