@@ -3,7 +3,7 @@
 The monitor writes it out with a call of `begin` behind it, and erases it afterwards.
 """
 
-import threading
+import _thread
 
 
 def begin(package: str, action: str, answer: str, monitor: "tuple[int, int]") -> None:
@@ -12,9 +12,7 @@ def begin(package: str, action: str, answer: str, monitor: "tuple[int, int]") ->
     The file `answer` is made when that is done: empty, or why it was not. `monitor`: pid and start
     time of who put it in, in whose place the probe is taken out if that cannot do it any more.
     """
-    threading.Thread(
-        target=_act, args=(package, action, answer, monitor), name="gpuwatch-inject", daemon=True
-    ).start()
+    _thread.start_new_thread(_act, (package, action, answer, monitor))
 
 
 def _act(package: str, action: str, answer: str, monitor: "tuple[int, int]") -> None:
