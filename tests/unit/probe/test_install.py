@@ -31,7 +31,9 @@ def test_uninstall_puts_the_very_objects_back() -> None:
     before = held()
     probe.install()
     during = held()
-    assert all(during[name] is not before[name] for name in ("next", "graph", "autograd", "zipfile"))
+    assert all(
+        during[name] is not before[name] for name in ("next", "graph", "autograd", "zipfile")
+    )
     assert probe.uninstall() == ()
     after = held()
     assert all(after[name] is before[name] for name in ("next", "init", "reset", "graph", "save"))
