@@ -10,6 +10,7 @@ from collections import UserDict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from .interrupts import is_users
 from .wire.marks import FETCH_ENTER, word_of
 
 MOST_TENSORS: Final = 64
@@ -58,7 +59,9 @@ def describe_iterator(iterator: Any) -> LoaderRow:
     sampler = getattr(iterator, "_index_sampler", None)
     try:
         batches: int | None = len(sampler)  # type: ignore[arg-type]
-    except Exception:
+    except Exception as error:
+        if is_users(error):
+            raise
         batches = None  # an iterable dataset, or a sampler of the user's that does not know
     dataset = getattr(iterator, "_dataset", None)
     workers = getattr(iterator, "_workers", ())

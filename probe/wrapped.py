@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
 from .hooks.replaced import uncounted
+from .interrupts import is_users
 from .loaders import Description, look_at
 from .recorder import Recorder
 from .wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE, ITERATION, LOADER
@@ -99,7 +100,7 @@ class Wrapped(Generic[T]):
 
     @__class__.setter
     def __class__(self, value: Any) -> None:
-        self.__inner.__class__ = value
+        object.__setattr__(self.__inner, "__class__", value)
 
     def __copy__(self) -> "Wrapped[T]":
         return Wrapped(copy.copy(self.__inner), self.__recorder)
@@ -147,7 +148,9 @@ def _describe(inner: Any) -> Description:
     """All that can be known of a foreign pipeline: that it is one."""
     try:
         batches: int | None = len(inner)
-    except Exception:
+    except Exception as error:
+        if is_users(error):
+            raise
         batches = None  # it is the user's, and need not have one
     name = type(inner).__name__
     row = (id(inner), "wrap", None, None, False, False, None, batches, (), name)

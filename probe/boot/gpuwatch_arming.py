@@ -49,6 +49,8 @@ def _put_in() -> None:
     try:
         why_not = _load("boot", "putting_in").put_in(_PACKAGE)
     except Exception as error:
+        if _load("interrupts").is_users(error):
+            raise
         why_not = f"{type(error).__name__}: {error}"
     if why_not is not None:
         _say(why_not)

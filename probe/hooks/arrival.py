@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 
 class ArrivalFinder:
@@ -38,7 +39,7 @@ class ArrivalFinder:
         if name not in self._waiting:
             return None
         spec = self._found_behind(name, path, target)
-        loader = None if spec is None else spec.loader
+        loader: Any = None if spec is None else spec.loader
         # A class stands for a loader that all modules of its kind share.
         if spec is None or isinstance(loader, type) or not hasattr(loader, "exec_module"):
             return spec

@@ -161,7 +161,7 @@ def test_where_no_directory_can_be_made_there_is_another_place(
             (disk / f"gpuwatch-{os.getuid()}").mkdir(mode=0o700)
         remount(disk, spoilt)
         with started(script, tmp_path, TMPDIR=str(disk)) as run:
-            endpoint = until(lambda: hello_of(run.pid).endpoint)
+            endpoint = until(lambda: hello_of(run.pid).endpoint) or ""
             assert str(disk) not in endpoint
             with subscribed(endpoint) as next_reply:
                 assert next_reply() is not None

@@ -23,12 +23,15 @@ class Counted(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         SEEN.append(func.__name__)
-        return super().__torch_function__(func, types, args, kwargs or {})
+        known: Any = super()
+        return known.__torch_function__(func, types, args, kwargs or {})
 
 
 class Dispatched(torch.Tensor):
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override, unused-ignore]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         SEEN.append(str(func))
         return func(*args, **(kwargs or {}))
 
@@ -78,7 +81,8 @@ def test_a_function_mode_sees_nothing() -> None:
 
 def test_under_a_dispatch_mode_nothing_is_looked_at() -> None:
     batch = torch.zeros(4, 5)
-    with Dispatching():
+    mode: Any = Dispatching
+    with mode():
         found = look_at(batch)
     assert found is None
 
@@ -115,7 +119,7 @@ class LazyList(list[Any]):
 
 class Odd:
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # type: ignore[misc]
         SEEN.append("class")
         return dict
 

@@ -125,12 +125,13 @@ def test_items_of_a_mapping_are_set_and_deleted() -> None:
     del wrapped[1]
     assert inner == [9, 3]
     with pytest.raises(TypeError):
-        probe.wrap(generator())[0] = 1  # type: ignore[index]
+        probe.wrap(generator())[0] = 1
 
 
 def test_a_context_stays_wrapped_and_keeps_its_say_about_exceptions() -> None:
     pipeline = Pipeline()
-    with probe.wrap(pipeline) as entered:  # type: ignore[attr-defined]
+    wrapped: Any = probe.wrap(pipeline)
+    with wrapped as entered:
         assert pipeline.is_open
         assert type(entered).__mro__[1].__name__ == "Wrapped"
         raise ValueError("which it swallows")
@@ -155,10 +156,11 @@ def test_a_pickle_is_of_the_object_and_a_copy_is_wrapped() -> None:
     wrapped = probe.wrap(pipeline)
     unpickled = pickle.loads(pickle.dumps(wrapped))
     assert (type(unpickled), unpickled.epoch) == (Pipeline, 5)
-    for made in (copy.copy(wrapped), copy.deepcopy(wrapped)):
+    copies: list[Any] = [copy.copy(wrapped), copy.deepcopy(wrapped)]
+    for made in copies:
         assert type(made) is type(wrapped)
-        assert made.epoch == 5  # type: ignore[attr-defined]
-        made.epoch = 6  # type: ignore[attr-defined]
+        assert made.epoch == 5
+        made.epoch = 6
     assert pipeline.epoch == 5
     with pytest.raises(TypeError, match="generator"):
         pickle.dumps(probe.wrap(generator()))
