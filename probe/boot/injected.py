@@ -24,11 +24,11 @@ def _act(package: str, action: str, answer: str, monitor: "tuple[int, int]") -> 
         module = ModuleType("gpuwatch_putting_in")
         file = os.path.join(package, "boot", "putting_in.py")
         SourceFileLoader(module.__name__, file).exec_module(module)
-        answer = getattr(module, action)(package) or ""
+        fault = getattr(module, action)(package) or ""
     except Exception as error:
-        answer = f"{type(error).__name__}: {error}"
+        fault = f"{type(error).__name__}: {error}"
     with open(f"{answer}.part", "w", encoding="utf-8") as part:
-        part.write(answer)
+        part.write(fault)
     os.rename(f"{answer}.part", answer)
-    if action == "put_in" and not said:
+    if action == "put_in" and not fault:
         module.stay(package, *monitor)

@@ -118,9 +118,8 @@ class LazyList(list[Any]):
 
 
 class Odd:
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]
-        SEEN.append("class")
+    def __getattribute__(self, name: str) -> Any:
+        SEEN.append(name)
         return dict
 
 

@@ -131,11 +131,13 @@ def test_items_of_a_mapping_are_set_and_deleted() -> None:
 def test_a_context_stays_wrapped_and_keeps_its_say_about_exceptions() -> None:
     pipeline = Pipeline()
     wrapped: Any = probe.wrap(pipeline)
-    with wrapped as entered:
-        assert pipeline.is_open
-        assert type(entered).__mro__[1].__name__ == "Wrapped"
-        raise ValueError("which it swallows")
+    entered = wrapped.__enter__()
+    assert pipeline.is_open
+    assert type(entered).__mro__[1].__name__ == "Wrapped"
+    assert wrapped.__exit__(ValueError, ValueError("which it swallows"), None) is True
     assert not pipeline.is_open
+    with wrapped as entered:
+        assert type(entered) is type(wrapped)
 
 
 def test_an_iterator_is_its_own() -> None:
