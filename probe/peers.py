@@ -1,5 +1,6 @@
 """The monitors that watch: who they are, and what each is still owed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +18,7 @@ class Peer:
 
     seen_ns: int
     pid: int
-    """By its own word."""
+    """By the kernel's word; 0 where it has none."""
     sequence: int = 0
     greeted: bool = False
     next: int = 0
@@ -86,8 +87,9 @@ class Peers:
         """A monitor leaves."""
         self._peers.pop(identity, None)
 
-    def drop_silent(self, now_ns: int) -> None:
-        """Forget those that have been silent for `PEER_TIMEOUT_NS`."""
+    def drop_silent(self, now_ns: int, pid_of: Callable[[bytes], int | None]) -> None:
+        """Forget those that have been silent for `PEER_TIMEOUT_NS`, and those whose connection is
+        gone: `pid_of` has no process for them."""
         for identity, peer in self.items():
-            if now_ns - peer.seen_ns > PEER_TIMEOUT_NS:
+            if now_ns - peer.seen_ns > PEER_TIMEOUT_NS or pid_of(identity) is None:
                 del self._peers[identity]

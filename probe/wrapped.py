@@ -58,7 +58,7 @@ class Wrapped(Generic[T]):
 
     @uncounted
     def __next__(self) -> T:
-        iterator: Iterator[T] = self.__iterator
+        iterator: Iterator[T] | None = self.__iterator
         if iterator is None:
             iterator = iter(self.__inner)
             object.__setattr__(self, "_Wrapped__iterator", iterator)

@@ -1,6 +1,7 @@
 """The directory of the sockets is deleted, full, read-only, or not ours: the run goes on."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import zmq
 
 from gpuwatch.probe.endpoint import Endpoint
 from gpuwatch.probe.leftovers import YOUNG_S, remove_leftovers
+from gpuwatch.probe.socket_key import key_path
 from gpuwatch.probe.wire import page
 from tests.faults.training import TRAIN, bare
 from tests.processes.monitored import hello_of, pages_of, started, subscribed, until
@@ -50,9 +52,9 @@ def asked(endpoint: Endpoint, socket: "zmq.Socket[bytes]") -> bytes:
 
 def test_a_directory_that_was_deleted_is_made_again(endpoint: Endpoint) -> None:
     endpoint.hold()
-    os.unlink(endpoint.path)
-    os.rmdir(os.path.dirname(endpoint.path))
+    shutil.rmtree(os.path.dirname(endpoint.path))
     endpoint.hold()
+    assert Path(key_path(endpoint.path)).read_text() == endpoint.key
     with connected(endpoint) as socket:
         assert asked(endpoint, socket) == b"asked"
 
@@ -63,6 +65,7 @@ def test_a_directory_that_somebody_planted_is_not_used(endpoint: Endpoint) -> No
     with connected(endpoint) as socket:
         assert asked(endpoint, socket) == b"asked"
         os.unlink(endpoint.path)
+        os.unlink(key_path(endpoint.path))
         folder.chmod(0o777)
         with pytest.raises(OSError, match="can be entered by others"):
             endpoint.hold()
@@ -107,11 +110,13 @@ def test_only_sockets_that_nobody_holds_are_leftovers(endpoint: Endpoint) -> Non
             os.rename(folder / "aside", folder / name)
             gone.close(linger=0)
     (folder / "notes.txt").write_text("the user's own")
+    (folder / "dead.key").write_text("of the dead one")
     for name in ("dead.sock", "1-1.sock", "notes.txt"):
         found = (folder / name).stat()
         os.utime(folder / name, (found.st_atime, found.st_mtime - 2 * YOUNG_S))
     remove_leftovers(str(folder))
-    assert sorted(path.name for path in folder.iterdir()) == ["1-1.sock", "notes.txt", "young.sock"]
+    left = ["1-1.key", "1-1.sock", "notes.txt", "young.sock"]
+    assert sorted(path.name for path in folder.iterdir()) == left
     with connected(endpoint) as socket:
         assert asked(endpoint, socket) == b"asked"
 
@@ -140,8 +145,7 @@ def test_deleted_under_a_run(tmp_path: Path) -> None:
         endpoint = hello_of(run.pid).endpoint or ""
         path = Path(endpoint.removeprefix("ipc://"))
         until(path.exists)
-        path.unlink()
-        path.parent.rmdir()
+        shutil.rmtree(path.parent)
         run.tell()
         assert run.line() == bare()
         status, _, err = run.finish()

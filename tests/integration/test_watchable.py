@@ -332,7 +332,7 @@ class TestContainers:
             finally:
                 shutil.rmtree(folder)
         assert held is not None
-        os.close(held)
+        held.close()
 
 
 def children_of(pid: int) -> list[int]:

@@ -8,19 +8,42 @@ component from the process's own root, the socket is held open, and connecting g
 
 import os
 import stat
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...probe.wire.messages import Hello
 from ..errors import NotPermittedError
 from .state_page import sees_our_files
 
 MOST_LINKS: Final = 8
+LONGEST_KEY: Final = 256
 AGAIN: Final = "Remove it: the probe makes it again within seconds."
 
 
-def open_socket(endpoint: str, pid: int, uid: int) -> int | None:
-    """A descriptor that holds the socket that a process of this user names, without opening it;
-    None while it is not there.
+class HeldSocket(NamedTuple):
+    """A socket that was checked."""
+
+    descriptor: int
+    """Holds its inode, without opening it."""
+    key: str
+    """What requests have to bear; "" for a probe that has none."""
+
+    @property
+    def address(self) -> str:
+        """Where to connect to."""
+        return f"ipc:///proc/self/fd/{self.descriptor}"
+
+    @property
+    def is_removed(self) -> bool:
+        """Its file is gone: the probe has made another by now, or will."""
+        return os.fstat(self.descriptor).st_nlink == 0
+
+    def close(self) -> None:
+        """Let go of it."""
+        os.close(self.descriptor)
+
+
+def open_socket(endpoint: str, pid: int, uid: int) -> HeldSocket | None:
+    """The socket that a process of this user names, and its key; None while it is not there.
 
     Raises NotPermittedError where somebody else could have put it there.
     """
@@ -43,11 +66,12 @@ def open_socket(endpoint: str, pid: int, uid: int) -> int | None:
             held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
         except FileNotFoundError:
             return None
+        key = _key_beside(name, directory, uid)
     finally:
         os.close(directory)
     found = os.fstat(held)
     if stat.S_ISSOCK(found.st_mode) and found.st_uid == uid:
-        return held
+        return HeldSocket(held, key)
     os.close(held)
     raise NotPermittedError(
         f"{endpoint.removeprefix('ipc://')} cannot be trusted",
@@ -61,12 +85,23 @@ def check_socket(hello: Hello, pid: int, uid: int) -> None:
     for a person; `open_socket` asks again as something connects."""
     held = None if hello.endpoint is None else open_socket(hello.endpoint, pid, uid)
     if held is not None:
-        os.close(held)
+        held.close()
 
 
-def address_of(held: int) -> str:
-    """Where to connect to."""
-    return f"ipc:///proc/self/fd/{held}"
+def _key_beside(name: str, directory: int, uid: int) -> str:
+    """Neither a link nor a pipe is read, and nothing of another user's."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        file = os.open(f"{name.removesuffix('.sock')}.key", flags, dir_fd=directory)
+    except OSError:
+        return ""
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != uid:
+            return ""
+        return os.read(file, LONGEST_KEY).decode("ascii", "replace")
+    finally:
+        os.close(file)
 
 
 def _root_of(pid: int) -> str:

@@ -19,7 +19,7 @@ from ...probe.wire.messages import (
     Subscribe,
     encode_message,
 )
-from ..discovery.sockets import address_of, open_socket
+from ..discovery.sockets import HeldSocket, open_socket
 from ..errors import NotPermittedError
 from ..model.observations import (
     AnyObservation,
@@ -112,8 +112,7 @@ class FeedSource:
         self._pid = hello.pid if pid is None else pid
         self._context: zmq.Context[Any] | None = None
         self._socket: zmq.Socket[bytes] | None = None
-        self._held: int | None = None
-        """The descriptor of the socket's inode."""
+        self._held: HeldSocket | None = None
         self._refused: NotPermittedError | None = None
         """Why its socket cannot be trusted."""
         self._checked_ns = 0
@@ -143,7 +142,7 @@ class FeedSource:
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.rcvhwm = 10_000
-        self._socket.connect(address_of(self._held))
+        self._socket.connect(self._held.address)
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """Everything that has arrived."""
@@ -156,8 +155,8 @@ class FeedSource:
                 return [self._refusal(now_ns, self._refused)]
         if self._hello.endpoint is None:
             return []
-        if self._silent and self._held is not None and os.fstat(self._held).st_nlink == 0:
-            self._disconnect(linger_ms=0)  # it was removed: the probe has made another by now
+        if self._silent and self._held is not None and self._held.is_removed:
+            self._disconnect(linger_ms=0)
         if self._socket is None:
             return self._check_again(now_ns)
         if now_ns - self._polled_ns > 2 * WATCHING_NS:
@@ -194,10 +193,10 @@ class FeedSource:
             self._context.term()
         self._socket = None
         if self._held is not None:
-            os.close(self._held)
+            self._held.close()
             self._held = None
 
-    def _trusted(self, endpoint: str) -> int | None:
+    def _trusted(self, endpoint: str) -> HeldSocket | None:
         """The socket itself, held: what is not there another user could make meanwhile."""
         try:
             return open_socket(endpoint, self._pid, psutil.Process(self._pid).uids().real)
@@ -227,13 +226,14 @@ class FeedSource:
         return Missing(t_ns=now_ns, source=self.name, reason=error.what, fix=fix)
 
     def _say_watching(self, now_ns: int) -> None:
+        assert self._held is not None
         silent_ns = None if self._reported_ns is None else now_ns - self._reported_ns
         if silent_ns is None or silent_ns >= WATCHING_NS:
             unknown = silent_ns is None or silent_ns > FORGOTTEN_NS
             self._reported_ns = now_ns
             reader = self._replies.marks
             ppm = FIRST_PPM if reader.measured < ENOUGH_STEPS else LASTING_PPM
-            asked = Subscribe(SCHEMA, os.getpid(), unknown, reader.behind_ns, ppm)
+            asked = Subscribe(SCHEMA, os.getpid(), unknown, reader.behind_ns, ppm, self._held.key)
             self._send(encode_message(asked))
 
     def _ask_for_stacks(self, now_ns: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.discovery.sockets import address_of, open_socket
+from gpuwatch.tui.discovery.sockets import HeldSocket, open_socket
 from gpuwatch.tui.errors import NotPermittedError
 
 NOBODY = 65534
@@ -40,7 +40,7 @@ def bind() -> Iterator[Callable[[Path], socket.socket]]:
         one.close()
 
 
-def opened(path: Path, uid: int = ME) -> int | None:
+def opened(path: Path, uid: int = ME) -> HeldSocket | None:
     return open_socket(f"ipc://{path}", os.getpid(), uid)
 
 
@@ -55,13 +55,13 @@ def test_what_was_checked_is_what_is_connected_to(folder: Path, bind: Bind) -> N
     (folder / "1-1.sock").rename(folder / "aside")
     other = bind(folder / "1-1.sock")
     with socket.socket(socket.AF_UNIX) as knock:
-        knock.connect(address_of(held).removeprefix("ipc://"))
+        knock.connect(held.address.removeprefix("ipc://"))
         checked.setblocking(False)
         checked.accept()[0].close()
         other.setblocking(False)
         with pytest.raises(BlockingIOError):
             other.accept()
-    os.close(held)
+    held.close()
 
 
 @pytest.mark.parametrize("missing", ["socket", "folder"])
@@ -106,7 +106,7 @@ def test_roots_monitor_follows_no_link_of_another_users(
     (tmp_path / "way").symlink_to(tmp_path)
     held = opened(tmp_path / "way" / "gpuwatch" / "1-1.sock")
     assert held is not None
-    os.close(held)
+    held.close()
     os.chown(tmp_path / "way", NOBODY, NOBODY, follow_symlinks=False)
     with pytest.raises(NotPermittedError, match="A link on the way"):
         opened(tmp_path / "way" / "gpuwatch" / "1-1.sock")
@@ -125,9 +125,45 @@ def test_nothing_stays_open(folder: Path, bind: Bind) -> None:
     held = opened(folder / "1-1.sock")
     assert held is not None
     assert len(os.listdir("/proc/self/fd")) == before + 1
-    os.close(held)
+    held.close()
     opened(folder / "2-2.sock")
     folder.chmod(0o755)
     with pytest.raises(NotPermittedError):
         opened(folder / "1-1.sock")
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_key_is_that_beside_the_socket(folder: Path, bind: Bind, tmp_path: Path) -> None:
+    bind(folder / "1-1.sock")
+    key = folder / "1-1.key"
+
+    def seen() -> str:
+        held = opened(folder / "1-1.sock")
+        assert held is not None
+        held.close()
+        return held.key
+
+    assert seen() == "", "a probe that has none"
+    key.write_text("a key")
+    assert seen() == "a key"
+    key.write_bytes(b"x" * 10_000)
+    assert len(seen()) <= 256
+    key.unlink()
+    (tmp_path / "secret").write_text("of somebody else")
+    key.symlink_to(tmp_path / "secret")
+    assert seen() == ""
+    key.unlink()
+    os.mkfifo(key)
+    assert seen() == "", "and nobody waits at a pipe"
+
+
+@needs_root
+def test_a_key_of_another_users_is_not_read(folder: Path, bind: Bind) -> None:
+    bind(folder / "1-1.sock")
+    (folder / "1-1.key").write_text("root's")
+    os.chown(folder / "1-1.sock", NOBODY, NOBODY)
+    os.chown(folder, NOBODY, NOBODY)
+    held = opened(folder / "1-1.sock", NOBODY)
+    assert held is not None
+    held.close()
+    assert held.key == ""
