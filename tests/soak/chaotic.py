@@ -207,6 +207,7 @@ def train(seed: int, steps: int) -> str:
                 break
             except Watchdog:
                 watched.caught += 1
+                torch.set_grad_enabled(True)  # torch's own exit from no_grad may be cut off
                 strikes_in_s = 0.0
                 net.load_state_dict(before[0])
                 optimizer.load_state_dict(before[1])

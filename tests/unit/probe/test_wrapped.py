@@ -131,11 +131,10 @@ def test_items_of_a_mapping_are_set_and_deleted() -> None:
 def test_a_context_stays_wrapped_and_keeps_its_say_about_exceptions() -> None:
     pipeline = Pipeline()
     wrapped: Any = probe.wrap(pipeline)
-    entered = wrapped.__enter__()
-    assert pipeline.is_open
-    assert type(entered).__mro__[1].__name__ == "Wrapped"
+    entered, states = wrapped.__enter__(), [pipeline.is_open]
+    assert type(entered) is type(wrapped)
     assert wrapped.__exit__(ValueError, ValueError("which it swallows"), None) is True
-    assert not pipeline.is_open
+    assert [*states, pipeline.is_open] == [True, False]
     with wrapped as entered:
         assert type(entered) is type(wrapped)
 
