@@ -1,10 +1,13 @@
 """The public API, and the one global there is: the installed probe."""
 
 import os
+import re
+import sys
+import warnings
 from collections.abc import Iterable
 from contextlib import ContextDecorator
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from .encodable import encodable
 from .installed import Installed
@@ -104,14 +107,55 @@ def _watch_forks() -> None:
     """Once in a process: a fork handler cannot be taken back, so it asks what is installed."""
     global _forks_watched
     if not _forks_watched:
-        os.register_at_fork(after_in_child=_forked)
+        os.register_at_fork(before=_about_to_fork, after_in_child=_forked)
         _forks_watched = True
 
 
 _forks_watched = False
+_WARNING: Final = re.compile(r"This process \(pid=\d+\) is multi-threaded")
+
+
+class _Once:
+    """Matches the warning once, as the pattern of a filter, and takes the filter away again."""
+
+    filters: list[Any] = []  # noqa: RUF012
+    """Where it was put."""
+
+    def match(self, text: str) -> bool:
+        if _WARNING.match(text) is None:
+            return False
+        self.withdraw()
+        return True
+
+    def withdraw(self) -> None:
+        self.filters[:] = [one for one in self.filters if one[1] is not self]
+
+
+_once = _Once()
+
+
+def _about_to_fork() -> None:
+    """Python 3.12 and newer warn of a fork beside other threads, after all our handlers. Where ours
+    is the only other, there would be no warning without us, and there is none."""
+    try:
+        if _installed is not None and sys.version_info >= (3, 12) and _is_only_other_thread():
+            _once.withdraw()
+            _once.filters = warnings.filters  # type: ignore[assignment]
+            _once.filters.insert(0, ("ignore", _once, DeprecationWarning, None, 0))
+    except Exception:
+        pass  # the warning is shown
+
+
+def _is_only_other_thread() -> bool:
+    tasks = os.listdir("/proc/self/task")
+    if len(tasks) != 2:
+        return False
+    with open(f"/proc/self/task/{max(tasks, key=int)}/comm") as comm:
+        return comm.read() == "gpuwatch\n"
 
 
 def _forked() -> None:
+    _once.withdraw()
     if _installed is not None:
         _installed.after_fork_in_child()
     else:

@@ -25,6 +25,7 @@ class Subscribe(NamedTuple):
     history: bool
     behind_ns: int = 0
     device_ppm: int = PPM
+    key: str = ""
 
 
 class Leave(NamedTuple):
@@ -39,7 +40,7 @@ class AskStacks(NamedTuple):
 
 Request = Subscribe | Leave | AskStacks
 _REQUESTS: Final[dict[str, tuple[type[Request], tuple[type, ...]]]] = {
-    "subscribe": (Subscribe, (int, int, bool, int, int)),
+    "subscribe": (Subscribe, (int, int, bool, int, int, str)),
     "leave": (Leave, (int,)),
     "stacks": (AskStacks, ()),
 }
@@ -61,7 +62,8 @@ def decode_request(frame: bytes) -> Request:
     kind, types = _REQUESTS[words[0]]
     fields = words[1 : 1 + len(types)]
     types = types[: max(len(fields), len(types) - len(kind._field_defaults))]
-    if tuple(map(type, fields)) != types or not all(-(2**63) <= it < 2**64 for it in fields):
+    numbers = [it for it in fields if isinstance(it, int)]
+    if tuple(map(type, fields)) != types or not all(-(2**63) <= it < 2**64 for it in numbers):
         raise ValueError(f"fields of {words[0]!r}")
     return kind(*fields)
 

@@ -18,7 +18,8 @@ from typing import Final
 
 from . import clock
 from .descriptors import check_spare, identity_of, is_spare
-from .socket_directory import make_safe
+from .socket_directory import LONGEST_PATH, make_safe
+from .socket_key import key_path, make_key, remove_key, write_key
 from .zmtp import Connection, ProtocolError, frame_header
 
 MOST_CONNECTIONS: Final = 16
@@ -33,8 +34,6 @@ IDLE_NS: Final = 5_000_000_000
 MOST_REQUESTS: Final = 64
 """Of one peer that wait to be taken; until then no more is read from it."""
 READ_BYTES: Final = 8_192
-LONGEST_PATH: Final = 107
-"""Bytes of a unix socket's."""
 _PEER: Final = struct.Struct("3i")
 """pid, uid, gid by the kernel."""
 
@@ -42,10 +41,13 @@ _PEER: Final = struct.Struct("3i")
 class _Peer:
     """One connection: its socket, its protocol and what waits for it."""
 
-    __slots__ = ("file", "heard_ns", "protocol", "sent_ns", "socket", "waiting", "waiting_bytes")
+    __slots__ = ("file", "heard_ns", "pid", "protocol", "sent_ns", "socket", "waiting",
+                 "waiting_bytes")  # fmt: skip
 
-    def __init__(self, connected: socket.socket, now_ns: int) -> None:
+    def __init__(self, connected: socket.socket, pid: int, now_ns: int) -> None:
         self.socket = connected
+        self.pid = pid
+        """As the kernel knows it, 0 where it does not: no peer is asked for its own."""
         self.file = identity_of(connected.fileno())
         self.protocol = Connection()
         self.waiting: deque[memoryview] = deque()
@@ -86,6 +88,8 @@ class Endpoint:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.key = make_key()
+        """What a request has to bear."""
         self._listener: socket.socket | None = None
         self._file: tuple[int, int] | None = None
         """What the listener's descriptor is."""
@@ -97,7 +101,7 @@ class Endpoint:
         self._names = count(1)
 
     def hold(self) -> None:
-        """Bind, if we are not bound or somebody has removed our socket file.
+        """Bind, if we are not bound or somebody has removed our socket file or its key.
 
         Raises OSError where that cannot be done now. Whoever is connected stays so.
         """
@@ -154,6 +158,12 @@ class Endpoint:
             found.queue(frame)
         self._with(peer, _Peer.flush)
 
+    def pid_of(self, peer: bytes) -> int | None:
+        """The process at the other end, 0 where the kernel does not tell; None once the connection
+        is gone."""
+        found = self._peers.get(peer)
+        return None if found is None else found.pid
+
     def drop(self, peer: bytes) -> None:
         """End a connection, and forget what waits for it."""
         found = self._peers.pop(peer, None)
@@ -179,6 +189,7 @@ class Endpoint:
         try:
             if is_there:
                 os.unlink(self.path)
+                remove_key(self.path)
         except OSError:
             pass  # nobody may
 
@@ -196,6 +207,7 @@ class Endpoint:
                 self._listener is not None
                 and identity_of(self._listener.fileno()) == self._file
                 and os.stat(self.path).st_ino == self._inode
+                and os.path.exists(key_path(self.path))
             )
         except OSError:
             return False
@@ -207,6 +219,7 @@ class Endpoint:
         try:
             check_spare(made.fileno())
             made.setblocking(False)
+            write_key(self.path, self.key)
             try:
                 made.bind(self.path)
             except OSError as error:
@@ -282,11 +295,12 @@ class Endpoint:
             self._accepts_ns = now_ns + 250_000_000
             return
         connected.setblocking(False)
-        if not _may_enter(connected):
+        pid, uid = _credentials(connected)
+        if uid not in (os.getuid(), 0):
             connected.close()
             return
         name = b"%d" % next(self._names)
-        self._peers[name] = _Peer(connected, now_ns)
+        self._peers[name] = _Peer(connected, pid, now_ns)
         self._with(name, _Peer.flush)
 
     def _has_place(self, now_ns: int) -> bool:
@@ -336,14 +350,14 @@ def _read(peer: _Peer) -> None:
     peer.protocol.feed(data)
 
 
-def _may_enter(connected: socket.socket) -> bool:
-    """Whether the peer is our user or root, by the kernel; the directory keeps the others
-    out where that knows nothing."""
+def _credentials(connected: socket.socket) -> tuple[int, int]:
+    """pid and uid of the peer, by the kernel. Where that does not tell, no pid and our own user:
+    the directory keeps the others out."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return True
-    credentials = connected.getsockopt(socket.SOL_SOCKET, option, _PEER.size)
-    return _PEER.unpack(credentials)[1] in (os.getuid(), 0)
+        return 0, os.getuid()
+    pid, uid, _ = _PEER.unpack(connected.getsockopt(socket.SOL_SOCKET, option, _PEER.size))
+    return pid, uid
 
 
 def _close(one: socket.socket, is_ours: bool) -> None:

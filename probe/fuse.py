@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Final
 
 from .encodable import encodable
+from .interrupts import is_users
 
 MOST_TEXT: Final = 300
 """Characters of what an error says: it goes onto one line, and onto the state page."""
@@ -24,7 +25,12 @@ class Fuse:
         """Why the probe is disarmed; None while it is whole."""
 
     def trip(self, error: BaseException) -> None:
-        """Disarm the probe, and say so on one line of stderr: only the first time."""
+        """Disarm the probe, and say so on one line of stderr: only the first time.
+
+        Raises what the program's own code raised while ours was running, whether disarmed or not.
+        """
+        if is_users(error):
+            raise error
         if self.fault is not None:
             return
         frames = traceback.extract_tb(error.__traceback__)
@@ -33,8 +39,10 @@ class Fuse:
         for tell in (self._on_blown, self._say):
             try:
                 tell()
-            except Exception:
-                pass  # stderr is closed, its disk full, or what stands there is the user's own
+            except Exception as failure:
+                if is_users(failure):
+                    raise
+                # stderr is closed, its disk full, or what stands there is the user's own
 
     def _say(self) -> None:
         if sys.stderr is not None:
@@ -50,7 +58,7 @@ class Fuse:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or is_users(error):
             return False  # KeyboardInterrupt and SystemExit are the user's
         self.trip(error)
         return True

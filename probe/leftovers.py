@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Final
 
 from . import clock
+from .socket_key import remove_key
 
 YOUNG_S: Final = 60.0
 """A socket is bound before it listens: who is that young may be about to."""
@@ -24,6 +25,7 @@ def remove_leftovers(directory: str) -> None:
         for path in paths:
             if clock.unix_seconds() - os.lstat(path).st_mtime > YOUNG_S and _is_left(path):
                 os.unlink(path)
+                remove_key(path)
     except OSError:
         return  # another probe was faster, or nothing may be removed here
 

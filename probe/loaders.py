@@ -6,9 +6,11 @@ Everything read here is private to torch and may be missing: then it is None, an
 import itertools
 import operator
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from .interrupts import is_users
 from .wire.marks import FETCH_ENTER, word_of
 
 MOST_TENSORS: Final = 64
@@ -57,7 +59,9 @@ def describe_iterator(iterator: Any) -> LoaderRow:
     sampler = getattr(iterator, "_index_sampler", None)
     try:
         batches: int | None = len(sampler)  # type: ignore[arg-type]
-    except Exception:
+    except Exception as error:
+        if is_users(error):
+            raise
         batches = None  # an iterable dataset, or a sampler of the user's that does not know
     dataset = getattr(iterator, "_dataset", None)
     workers = getattr(iterator, "_workers", ())
@@ -112,33 +116,55 @@ class BatchSeen(NamedTuple):
 
 
 def look_at(batch: Any) -> BatchSeen | None:
-    """A batch as it came out of its loader; None where no tensor is near by."""
+    """A batch as it came out of its loader; None where no tensor is near by.
+
+    No code of a user's runs for it: not that of a tensor's subclass (`__torch_function__`, with a
+    state of its own) or a mode, not that of a container's. Under a dispatch mode, which cannot be
+    passed by and would see `is_pinned`, nothing is looked at.
+    """
     torch = sys.modules.get("torch")
-    if torch is None:
+    if torch is None or _is_dispatched(torch):
         return None
-    tensors = list(itertools.islice(_tensors(batch, torch.Tensor, 3), MOST_TENSORS))
+    tensors = list(itertools.islice(_tensors(batch, torch, 3), MOST_TENSORS))
     if not tensors:
         return None
     first = tensors[0]
-    return BatchSeen(
-        next((int(tensor.shape[0]) for tensor in tensors if tensor.dim()), None),
-        len(tensors),
-        sum(tensor.numel() * tensor.element_size() for tensor in tensors),
-        first.device.type,
-        bool(first.is_pinned()) if first.device.type == "cpu" else None,
-    )
+    with torch._C.DisableTorchFunction():
+        return BatchSeen(
+            next((int(tensor.shape[0]) for tensor in tensors if tensor.dim()), None),
+            len(tensors),
+            sum(tensor.numel() * tensor.element_size() for tensor in tensors),
+            first.device.type,
+            bool(first.is_pinned()) if first.device.type == "cpu" else None,
+        )
 
 
-def _tensors(batch: Any, tensor_type: Any, depth: int) -> Iterator[Any]:
-    """The tensors of a batch. Only plain containers are looked into: an attribute of a user's
-    class could do anything."""
-    if isinstance(batch, tensor_type):
-        yield batch
+def _is_dispatched(torch: Any) -> bool:
+    """Whether a dispatch mode is on in this thread, or nobody can tell."""
+    try:
+        return bool(torch._C._len_torch_dispatch_stack())
+    except AttributeError:
+        return True
+
+
+def _tensors(batch: Any, torch: Any, depth: int) -> Iterator[Any]:
+    """The tensors of a batch. Only plain containers are looked into, past what a subclass makes of
+    them: an attribute of a user's class could do anything."""
+    kind = type(batch)
+    if issubclass(kind, torch.Tensor):
+        own = kind.__torch_dispatch__
+        if own is torch.Tensor.__torch_dispatch__ or own is torch._C._disabled_torch_dispatch_impl:
+            yield batch
     elif depth:
         items: Iterable[Any] = ()
-        if isinstance(batch, Mapping):
-            items = batch.values()
-        elif isinstance(batch, (tuple, list)):
-            items = batch
+        if issubclass(kind, dict):
+            items = dict.values(batch)
+        elif issubclass(kind, UserDict):  # a BatchEncoding of transformers
+            held = object.__getattribute__(batch, "__dict__").get("data")
+            items = dict.values(held) if isinstance(held, dict) else ()
+        elif issubclass(kind, tuple):
+            items = tuple.__iter__(batch)
+        elif issubclass(kind, list):
+            items = list.__iter__(batch)
         for item in itertools.islice(items, MOST_TENSORS):
-            yield from _tensors(item, tensor_type, depth - 1)
+            yield from _tensors(item, torch, depth - 1)

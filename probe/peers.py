@@ -1,5 +1,6 @@
 """The monitors that watch: who they are, and what each is still owed."""
 
+from collections.abc import Callable
 from typing import Final
 
 from .device.budget import PPM
@@ -19,7 +20,7 @@ class Peer:
     def __init__(self, seen_ns: int, pid: int) -> None:
         self.seen_ns = seen_ns
         self.pid = pid
-        """By its own word."""
+        """By the kernel's word; 0 where it has none."""
         self.sequence = 0
         self.greeted = False
         self.next = 0
@@ -88,8 +89,9 @@ class Peers:
         """A monitor leaves."""
         self._peers.pop(identity, None)
 
-    def drop_silent(self, now_ns: int) -> None:
-        """Forget those that have been silent for `PEER_TIMEOUT_NS`."""
+    def drop_silent(self, now_ns: int, pid_of: Callable[[bytes], int | None]) -> None:
+        """Forget those that have been silent for `PEER_TIMEOUT_NS`, and those whose connection is
+        gone: `pid_of` has no process for them."""
         for identity, peer in self.items():
-            if now_ns - peer.seen_ns > PEER_TIMEOUT_NS:
+            if now_ns - peer.seen_ns > PEER_TIMEOUT_NS or pid_of(identity) is None:
                 del self._peers[identity]

@@ -1,5 +1,6 @@
 """The one slow thread: it owns the socket and turns marks into steps, four times a second."""
 
+import _thread
 import signal
 import threading
 from typing import Final
@@ -17,7 +18,11 @@ _OF_THE_THREAD: Final = frozenset(
 
 
 class Publisher:
-    """A daemon thread around `probe.serve`, which takes no signal: those are the run's."""
+    """A daemon thread around `probe.serve`, which takes no signal: those are the run's.
+
+    Not one of `threading`: that counts and lists it, and has it traced where the program has its
+    own threads traced (`threading.settrace`).
+    """
 
     def __init__(
         self, recorder: Recorder, state_page: StatePage, fuse: Fuse, identity: Identity
@@ -26,13 +31,15 @@ class Publisher:
         self._server = Server(recorder, state_page, fuse, identity)
         self._stop = threading.Event()
         self._reason = "exiting"
-        self._thread = threading.Thread(target=self._run, name="gpuwatch", daemon=True)
+        self._ended = threading.Event()
+        self.ident = 0
+        """Of the thread, once it was started."""
 
     def start(self) -> None:
         """Begin to publish. Raises RuntimeError where no thread can be had."""
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OF_THE_THREAD)
         try:
-            self._thread.start()  # it inherits the mask
+            self.ident = _thread.start_new_thread(self._run, ())  # it inherits the mask
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -41,13 +48,25 @@ class Publisher:
         self._reason = reason
         self._stop.set()
         self._server.wake()
-        self._thread.join(wait_s)
-        return not self._thread.is_alive()
+        return self._ended.wait(wait_s)
 
     def abandon(self) -> None:
         """In a forked child, where the thread is not: let go of the parent's sockets."""
         self._server.abandon()
 
     def _run(self) -> None:
-        with self._fuse:
-            serve(self._server, self._stop, lambda: self._reason)
+        try:
+            with self._fuse:
+                _name_thread()
+                serve(self._server, self._stop, lambda: self._reason)
+        finally:
+            self._ended.set()
+
+
+def _name_thread() -> None:
+    """For `top` and the like, which show the kernel's name of a thread."""
+    try:
+        with open(f"/proc/self/task/{_thread.get_native_id()}/comm", "w") as comm:
+            comm.write("gpuwatch")
+    except OSError:
+        pass  # there is no /proc

@@ -40,6 +40,7 @@ from .peers import Peer, Peers
 from .recorder import ENTRIES, MOST_RARE, Recorder
 from .resident import resident_bytes
 from .settings.glance import Glance
+from .socket_key import is_key
 from .state_page import StatePage
 from .tracer import NOBODY, Tracer
 from .wire import marks, page
@@ -136,7 +137,7 @@ class Server:
             return
         self._look(now_ns)
         self._answer(now_ns)
-        self._peers.drop_silent(now_ns)
+        self._peers.drop_silent(now_ns, self._endpoint.pid_of)
         self._tracer.allow(self._peers.newest_pid)
         recorder.watched = bool(self._peers)
         for identity, peer in self._peers.items():
@@ -265,7 +266,11 @@ class Server:
             if isinstance(request, Leave):
                 self._peers.left(identity)
             elif isinstance(request, Subscribe):
-                peer = self._peers.subscribed(identity, request.pid, now_ns)
+                pid = self._endpoint.pid_of(identity)
+                if pid is None or not is_key(request.key, self._endpoint.key):
+                    self._refused += 1
+                    continue
+                peer = self._peers.subscribed(identity, pid, now_ns)
                 peer.behind_ns, peer.device_ppm = request.behind_ns, request.device_ppm
                 if not peer.greeted:
                     self._greet(identity, peer, request.history, now_ns)

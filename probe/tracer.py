@@ -2,8 +2,8 @@
 
 py-spy reads stacks from outside, and the monitor is seldom our ancestor. So the process of the
 attached monitor is let in, with those that it starts, for as long as it watches: no other, and of
-several monitors the one that came last. The socket lets nobody but our user and root name one, and
-the process that is named has to be theirs too. GPUWATCH_CONTROL=0 lets nobody in.
+several monitors the one that came last. Which process that is, the kernel says of the socket's
+other end (SO_PEERCRED): one that a peer names could be any. GPUWATCH_CONTROL=0 lets nobody in.
 """
 
 import os
@@ -29,11 +29,15 @@ class Tracer:
         self._pid = NOBODY
 
     def allow(self, pid: int) -> None:
-        """From now on this process, and no other; with NOBODY none."""
-        if not self._needed or pid == self._pid:
+        """From now on this process, as the kernel named it at the other end of the socket, and no
+        other; with NOBODY, or once it has ended, none."""
+        if not self._needed:
             return
-        self._pid = pid if pid == NOBODY or _is_allowed(pid) else NOBODY
-        self._let(self._pid)
+        if pid != NOBODY and not _is_allowed(pid):
+            pid = NOBODY
+        if pid != self._pid:
+            self._pid = pid
+            self._let(pid)
 
 
 def _scope(file: str) -> str:
@@ -45,10 +49,12 @@ def _scope(file: str) -> str:
 
 
 def _is_allowed(pid: int) -> bool:
-    """Whether the process, as seen from here, is our user's or root's: pids of another container
-    mean somebody else."""
+    """Whether it lives and, as seen from here, is our user's or root's: pids of another container
+    mean somebody else. Not the first of all: everybody descends from that one."""
     try:
-        return os.stat(f"/proc/{pid}").st_uid in (os.getuid(), 0)
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            lives = stat.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+        return pid > 1 and lives and os.stat(f"/proc/{pid}").st_uid in (os.getuid(), 0)
     except OSError:
         return False
 

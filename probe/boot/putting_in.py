@@ -7,6 +7,7 @@ and so imports nothing of ours.
 
 import os
 import sys
+import threading
 from importlib import import_module, invalidate_caches
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from types import ModuleType
@@ -30,7 +31,46 @@ def put_in(package: str) -> str | None:
 
 def take_out(package: str) -> None:
     """Uninstall the probe that `put_in` has installed."""
-    import_ours("probe", os.path.dirname(package)).uninstall()
+    home = os.path.dirname(package)
+    import_ours("probe.boot.putting_in", home).OUT.set()
+    import_ours("probe", home).uninstall()
+
+
+LOOK_S = 5.0
+DESERTED_S = 60.0
+"""Without its monitor and without any other: then nobody is left who would take it out."""
+OUT = threading.Event()
+"""It was taken out by who put it in."""
+
+
+def stay(package: str, pid: int, ticks: int, look_s: float = LOOK_S) -> None:
+    """Stay until the probe is taken out, or take it out: its monitor, a process with that pid and
+    start time, was killed, and nobody has watched for `DESERTED_S`."""
+    home = os.path.dirname(package)
+    out, api = import_ours("probe.boot.putting_in", home).OUT, import_ours("probe.api", home)
+    out.clear()
+    deserted_s = 0.0
+    while deserted_s < DESERTED_S:
+        if out.wait(look_s) or (recorder := api._recorder()) is None:
+            return
+        watched = recorder.watched or _is_there(pid, ticks)
+        deserted_s = 0.0 if watched else deserted_s + look_s
+    api.uninstall()
+
+
+def _is_there(pid: int, ticks: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return int(stat.read().rpartition(b")")[2].split()[19]) == ticks
+    except OSError:
+        pass  # it has ended, or another user's processes are hidden
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def import_ours(module: str, home: str) -> ModuleType:

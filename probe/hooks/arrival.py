@@ -5,8 +5,9 @@ The probe never imports torch by itself, and `install()` may stand above `import
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 
 class ArrivalFinder:
@@ -33,13 +34,15 @@ class ArrivalFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The real spec, its loader's `exec_module` followed by what waits; None for all others."""
+        """What the finders behind this one find, the loader's `exec_module` followed by what waits;
+        None for all others."""
         if name not in self._waiting:
             return None
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        loader = spec.loader
+        spec = self._found_behind(name, path, target)
+        loader: Any = None if spec is None else spec.loader
+        # A class stands for a loader that all modules of its kind share.
+        if spec is None or isinstance(loader, type) or not hasattr(loader, "exec_module"):
+            return spec
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
@@ -54,8 +57,25 @@ class ArrivalFinder:
             if not self._waiting:
                 self.withdraw()
 
-        loader.exec_module = exec_module  # type: ignore[method-assign]
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:
+            pass  # it takes no attributes: what waits goes on to wait
         return spec
+
+    def _found_behind(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        """By the finders that would have been asked if this one were not there: one of the user's
+        own may lie among them."""
+        finders = list(sys.meta_path)
+        behind = finders.index(self) + 1 if self in finders else 0
+        for finder in finders[behind:]:
+            find_spec = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = None if find_spec is None else find_spec(name, path, target)
+            if spec is not None:
+                return spec
+        return None
 
 
 def _is_complete(module: ModuleType | None) -> bool:

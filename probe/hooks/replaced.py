@@ -1,9 +1,24 @@
 """Replace a function in every place that holds it, and put the very same object back."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from . import Detach
+
+UNCOUNTED: Final = "#importlib._bootstrap"
+"""Behind a file's name: `warnings.warn(stacklevel=2)` and logging leave out frames of a file that
+has "importlib" and "_bootstrap" in its name, as those of the import machinery."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def uncounted(function: _Function) -> _Function:
+    """The function as one that stands between a caller and what it calls: a warning of torch's, or
+    of a user's generator, points at the caller and not at our file."""
+    code: Any = function.__code__
+    if not code.co_filename.endswith(UNCOUNTED):
+        function.__code__ = code.replace(co_filename=code.co_filename + UNCOUNTED)
+    return function
 
 
 def replace(
@@ -14,6 +29,7 @@ def replace(
     The undo restores a place only while it still holds ours: a patch that somebody laid on top
     stays, calls through ours, and ours then does nothing of its own.
     """
+    uncounted(ours)
     taken = [(owner, name) for owner, name in places if vars(owner).get(name) is original]
     for owner, name in taken:
         setattr(owner, name, ours)

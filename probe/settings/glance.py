@@ -7,6 +7,7 @@ for the graph. Right after the forward of a 12-layer transformer, which has fill
 and 200 us. The first look at an optimizer takes 1 us a tensor more.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -45,12 +46,14 @@ class Glance:
 
     def at(self, kind: int, what: Any) -> None:
         """An optimizer begins to step, or a backward begins from some tensors. Nothing that fails
-        in here reaches the user's loop."""
+        in here reaches the user's loop, and no code of a tensor's subclass or mode runs for it."""
         try:
-            if kind == OPTIMIZER_ENTER:
-                self._at_step(what)
-            else:
-                self._at_backward(what)
+            torch: Any = sys.modules["torch"]
+            with torch._C.DisableTorchFunction():
+                if kind == OPTIMIZER_ENTER:
+                    self._at_step(what)
+                else:
+                    self._at_backward(what)
         except Exception as error:
             self._trip(error)
 

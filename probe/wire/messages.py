@@ -426,13 +426,15 @@ class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"):
 
     schema: int
     pid: int
-    """The monitor's pid, shown to the user and used for PR_SET_PTRACER."""
+    """Unused: the kernel knows the monitor's."""
     history: bool
     """Send the ring's past first."""
     behind_ns: int = 0
     """How far the device was behind the host at the last step that was seen."""
     device_ppm: int = 3_000
     """Part of the training thread's time, in millionths, that marks on the device may take."""
+    key: str = ""
+    """What the file beside the socket holds."""
 
 
 class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import zmq
 
-from gpuwatch.probe.wire.messages import SCHEMA, Leave, Subscribe, encode_message
+from gpuwatch.probe.wire.messages import Leave, encode_message
 from gpuwatch.tui.sources.marks.reader import ReplyReader
 from tests.faults.training import TRAIN, bare, descriptors_of, resident_bytes, threads_of
 from tests.faults.watching import NEVER_READS, READS, monitor
-from tests.processes.monitored import LIMIT_S, Run, hello_of, started, until
+from tests.processes.monitored import LIMIT_S, Run, hello_of, started, subscription, until
 
 STEPS = 600
 AT = 200
@@ -83,10 +83,10 @@ def test_ten_monitors_at_once_are_all_told_everything(tmp_path: Path) -> None:
         endpoint = endpoint_of(run)
         with zmq.Context() as context:
             sockets = [context.socket(zmq.DEALER) for _ in range(10)]
-            for at, one in enumerate(sockets):
+            for one in sockets:
                 one.linger = 0
                 one.connect(endpoint)
-                one.send(encode_message(Subscribe(SCHEMA, os.getpid() + at, True)))
+                one.send(subscription(endpoint))
             for one in sockets:
                 assert one.poll(int(LIMIT_S * 1000))
             run.tell()
@@ -139,7 +139,7 @@ def test_a_thousand_come_and_go_ten_at_a_time(tmp_path: Path) -> None:
                 for one in sockets:
                     one.linger = 200
                     one.connect(endpoint)
-                    one.send(encode_message(Subscribe(SCHEMA, os.getpid(), True)))
+                    one.send(subscription(endpoint))
                 for at, one in enumerate(sockets):
                     assert one.poll(int(LIMIT_S * 1000))
                     if at % 2:

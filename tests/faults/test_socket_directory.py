@@ -1,6 +1,7 @@
 """The directory of the sockets is deleted, full, read-only, or not ours: the run goes on."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import zmq
 
 from gpuwatch.probe.endpoint import Endpoint
 from gpuwatch.probe.leftovers import YOUNG_S, remove_leftovers
+from gpuwatch.probe.socket_key import key_path
 from gpuwatch.probe.wire import page
 from tests.faults.training import TRAIN, bare
 from tests.processes.monitored import hello_of, pages_of, started, subscribed, until
@@ -50,9 +52,9 @@ def asked(endpoint: Endpoint, socket: "zmq.Socket[bytes]") -> bytes:
 
 def test_a_directory_that_was_deleted_is_made_again(endpoint: Endpoint) -> None:
     endpoint.hold()
-    os.unlink(endpoint.path)
-    os.rmdir(os.path.dirname(endpoint.path))
+    shutil.rmtree(os.path.dirname(endpoint.path))
     endpoint.hold()
+    assert Path(key_path(endpoint.path)).read_text() == endpoint.key
     with connected(endpoint) as socket:
         assert asked(endpoint, socket) == b"asked"
 
@@ -63,6 +65,7 @@ def test_a_directory_that_somebody_planted_is_not_used(endpoint: Endpoint) -> No
     with connected(endpoint) as socket:
         assert asked(endpoint, socket) == b"asked"
         os.unlink(endpoint.path)
+        os.unlink(key_path(endpoint.path))
         folder.chmod(0o777)
         with pytest.raises(OSError, match="can be entered by others"):
             endpoint.hold()
@@ -107,11 +110,13 @@ def test_only_sockets_that_nobody_holds_are_leftovers(endpoint: Endpoint) -> Non
             os.rename(folder / "aside", folder / name)
             gone.close(linger=0)
     (folder / "notes.txt").write_text("the user's own")
+    (folder / "dead.key").write_text("of the dead one")
     for name in ("dead.sock", "1-1.sock", "notes.txt"):
         found = (folder / name).stat()
         os.utime(folder / name, (found.st_atime, found.st_mtime - 2 * YOUNG_S))
     remove_leftovers(str(folder))
-    assert sorted(path.name for path in folder.iterdir()) == ["1-1.sock", "notes.txt", "young.sock"]
+    left = ["1-1.key", "1-1.sock", "notes.txt", "young.sock"]
+    assert sorted(path.name for path in folder.iterdir()) == left
     with connected(endpoint) as socket:
         assert asked(endpoint, socket) == b"asked"
 
@@ -140,8 +145,7 @@ def test_deleted_under_a_run(tmp_path: Path) -> None:
         endpoint = hello_of(run.pid).endpoint or ""
         path = Path(endpoint.removeprefix("ipc://"))
         until(path.exists)
-        path.unlink()
-        path.parent.rmdir()
+        shutil.rmtree(path.parent)
         run.tell()
         assert run.line() == bare()
         status, _, err = run.finish()
@@ -150,38 +154,50 @@ def test_deleted_under_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.fault
 @pytest.mark.xdist_group("machine")
-@pytest.mark.parametrize(
-    ("made_before", "spoilt", "why"),
-    [(False, "nr_inodes=1", "No space left"), (True, "nr_inodes=2", "No space left"),
-     (True, "ro", "Read-only file system")],
-)  # fmt: skip
-def test_full_or_read_only_it_says_why_and_comes_back(
-    tmp_path: Path, made_before: bool, spoilt: str, why: str
+@pytest.mark.parametrize("is_made", [False, True])
+@pytest.mark.parametrize("spoilt", ["nr_inodes=1", "ro"])
+def test_where_no_directory_can_be_made_there_is_another_place(
+    tmp_path: Path, is_made: bool, spoilt: str
 ) -> None:
+    script = "import probe, sys; probe.install(); sys.stdin.readline()"
+    with small_disk(tmp_path / "disk", "mode=777,nr_inodes=9") as disk:
+        if is_made and spoilt == "ro":
+            (disk / f"gpuwatch-{os.getuid()}").mkdir(mode=0o700)
+        remount(disk, spoilt)
+        with started(script, tmp_path, TMPDIR=str(disk)) as run:
+            endpoint = until(lambda: hello_of(run.pid).endpoint) or ""
+            assert str(disk) not in endpoint
+            with subscribed(endpoint) as next_reply:
+                assert next_reply() is not None
+            run.tell()
+            assert run.finish() == (0, "", "")
+
+
+@pytest.mark.fault
+@pytest.mark.xdist_group("machine")
+def test_a_disk_that_is_full_says_why_and_comes_back(tmp_path: Path) -> None:
     script = TRAIN.replace("import probe; probe.install()", HELD + "    import probe") + (
         "    probe.install(); print('waiting', flush=True); sys.stdin.readline(); print(train())\n"
         "    sys.stdout.flush(); sys.stdin.readline()\n"
     )
     with small_disk(tmp_path / "disk", "mode=777,nr_inodes=9") as disk:
-        if made_before:
-            (disk / f"gpuwatch-{os.getuid()}").mkdir(mode=0o700)
-        remount(disk, spoilt)
+        (disk / f"gpuwatch-{os.getuid()}").mkdir(mode=0o700)
+        remount(disk, "nr_inodes=2")
         torchs_own = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "torch")}
         with started(script, tmp_path, HELD=str(disk), **torchs_own) as run:
             assert run.line() == "waiting"
             until(lambda: pages_of(run.pid) and hello_of(run.pid).fault)
             hello = hello_of(run.pid)
             assert hello.endpoint is None
-            assert why in (hello.fault or "")
+            assert "No space left" in (hello.fault or "")
             assert "no socket" in (hello.fault or "")
             run.tell()
             assert run.line() == bare()
-            if made_before:
-                remount(disk, "rw,nr_inodes=9")
-                until(lambda: hello_of(run.pid).endpoint)
-                with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
-                    assert next_reply() is not None
-                assert hello_of(run.pid).fault is None
+            remount(disk, "rw,nr_inodes=9")
+            until(lambda: hello_of(run.pid).endpoint)
+            with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
+                assert next_reply() is not None
+            assert hello_of(run.pid).fault is None
             words = pages_of(run.pid)[0]
             assert words[page.WORD_STATE * 8] == page.STATE_ARMED
             run.tell()

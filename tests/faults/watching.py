@@ -9,13 +9,14 @@ from tests.processes.command_line import environment
 
 READS = """
 import os, sys, zmq
-from gpuwatch.probe.wire.messages import SCHEMA, Marks, Subscribe, decode_reply, encode_message
+from gpuwatch.probe.wire.messages import Marks, decode_reply
+from tests.processes.monitored import subscription
 context = zmq.Context()
 socket = context.socket(zmq.DEALER)
 socket.connect(sys.argv[1])
 seen = 0
 while True:
-    socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), not seen)))
+    socket.send(subscription(sys.argv[1], not seen))
     while socket.poll(500):
         batch = decode_reply(socket.recv())
         if isinstance(batch, Marks):
@@ -34,14 +35,14 @@ every second or so."""
 
 NEVER_READS = """
 import os, sys, time, zmq
-from gpuwatch.probe.wire.messages import SCHEMA, Subscribe, encode_message
+from tests.processes.monitored import subscription
 context = zmq.Context()
 socket = context.socket(zmq.DEALER)
 socket.rcvhwm = 1
 socket.connect(sys.argv[1])
 while True:
     for _ in range(20):
-        socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), True)))
+        socket.send(subscription(sys.argv[1]))
     print("asked", flush=True)
     sys.stdin.readline()
 """

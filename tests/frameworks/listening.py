@@ -1,6 +1,5 @@
 """A bare monitor at one process, from its first step to its good-bye."""
 
-import os
 import time
 from functools import partial
 from threading import Event, Thread
@@ -8,16 +7,13 @@ from threading import Event, Thread
 import zmq
 
 from gpuwatch.probe.wire.messages import (
-    SCHEMA,
     Batch,
     Bye,
     Step,
-    Subscribe,
-    encode_message,
 )
 from gpuwatch.tui.cli.target import has_probe
 from gpuwatch.tui.sources.marks.reader import ReplyReader
-from tests.processes.monitored import hello_of, until
+from tests.processes.monitored import hello_of, subscription, until
 
 AGAIN_S = 1.0
 """Whoever watches says so every second."""
@@ -53,7 +49,7 @@ class Listener(Thread):
             due_s, history = 0.0, True
             while not self._left.is_set():
                 if (now_s := time.monotonic()) >= due_s:
-                    socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), history)))
+                    socket.send(subscription(hello.endpoint, history))
                     due_s, history = now_s + AGAIN_S, False
                 if socket.poll(100) and self._take(socket.recv()):
                     return

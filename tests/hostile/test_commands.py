@@ -26,6 +26,9 @@ COMMANDS = {"subscribe", "leave", "stacks"}
 """One more is a decision: it comes here with a test that says what it may do."""
 
 
+KEY = "the key"
+
+
 class Heard:
     """An endpoint that hears what it is told to, and remembers what was answered."""
 
@@ -33,6 +36,10 @@ class Heard:
         self.frames: list[tuple[bytes, bytes]] = []
         self.answers: list[tuple[bytes, wire.Reply]] = []
         self.path = "/nowhere/x.sock"
+        self.key = KEY
+
+    def pid_of(self, peer: bytes) -> int:
+        return 1
 
     def hold(self) -> None:
         """It is there."""
@@ -64,7 +71,14 @@ def known() -> tuple[Any, ...]:
     return tuple(wire.Request.__args__)
 
 
-REQUESTS = some.one_of([anything(kind).map(wire.encode_message) for kind in known()])
+def with_key(request: Any) -> bytes:
+    """A subscription as of who may ask; what has not the key is only counted."""
+    if isinstance(request, wire.Subscribe):
+        request = msgspec.structs.replace(request, key=KEY)
+    return wire.encode_message(request)
+
+
+REQUESTS = some.one_of([anything(kind).map(with_key) for kind in known()])
 
 
 @pytest.mark.parametrize("tag", ["run", "eval", "exec", "profile", "stop", "set", "batch", "dump"])
@@ -101,7 +115,7 @@ def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
 
 def test_a_history_is_given_once_however_often_it_is_asked_for() -> None:
     made, heard, _ = server()
-    heard.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True)))] * 60
+    heard.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True, key=KEY)))] * 60
     made.turn()
     assert [type(answer) for _, answer in heard.answers] == [wire.Greeting, wire.Marks]
 
@@ -120,7 +134,7 @@ def test_the_largest_message_is_one_that_a_reader_takes() -> None:
         made.turn()
     for _ in range(2 * MOST_RARE):
         recorder._keep(LOADER, 2**62, (row, True))
-    heard.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True)))]
+    heard.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True, key=KEY)))]
     made.turn()
     _, told = (answer for _, answer in heard.answers)
     assert isinstance(told, wire.Marks)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.probe.socket_key import key_path
 from gpuwatch.probe.wire import page
-from gpuwatch.tui.discovery.state_page import check_socket_directory
+from gpuwatch.tui.discovery.sockets import check_socket
 from gpuwatch.tui.discovery.state_page import pages_of as opened_pages
 from gpuwatch.tui.errors import NotPermittedError
 from tests.processes.command_line import environment, gpuwatch
@@ -46,15 +47,15 @@ def as_other(other: int, tmp_path: Path) -> As:
     `victim` is a process of ours, 0 for none.
     """
 
-    def run(code: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def run(code: str, *arguments: str, key: str = "") -> "subprocess.CompletedProcess[str]":
         runner = tmp_path / "as_other.py"
         runner.write_text(
             "import os, socket, stat, sys, tempfile, zmq\n"
             "import msgspec, psutil\n"
             "from gpuwatch.probe.endpoint import Endpoint\n"
-            "from gpuwatch.probe.socket_directory import socket_directory\n"
             "from gpuwatch.probe.wire.messages import SCHEMA, Subscribe, encode_message\n"
             "from gpuwatch.tui.discovery.state_page import pages_of\n"
+            f"KEY = {key!r}\n"
             f"os.setgroups([]); os.setgid({other}); os.setuid({other})\n" + textwrap.dedent(code)
         )
         return subprocess.run(
@@ -74,11 +75,13 @@ def test_it_can_neither_read_nor_subscribe_nor_command(tmp_path: Path, as_other:
         assert run.line() == "go"
         path = (hello_of(run.pid).endpoint or "").removeprefix("ipc://")
         until(Path(path).exists)
+        assert Path(key_path(path)).stat().st_mode & 0o777 == 0o600
         done = as_other(
             """
             pid, path = int(sys.argv[1]), sys.argv[2]
             for what in (lambda: pages_of(pid), lambda: os.listdir(os.path.dirname(path)),
                          lambda: os.unlink(path), lambda: os.stat(path),
+                         lambda: open(path.removesuffix(".sock") + ".key").read(),
                          lambda: os.listdir(f"/proc/{pid}/fd"),
                          lambda: os.kill(pid, 0),
                          lambda: socket.socket(socket.AF_UNIX).connect(path)):
@@ -89,13 +92,14 @@ def test_it_can_neither_read_nor_subscribe_nor_command(tmp_path: Path, as_other:
             with zmq.Context() as context, context.socket(zmq.DEALER) as knock:
                 knock.linger = 0
                 knock.connect(f"ipc://{path}")
-                knock.send(encode_message(Subscribe(SCHEMA, os.getpid(), True)))
+                knock.send(encode_message(Subscribe(SCHEMA, os.getpid(), True, key=KEY)))
                 print("could" if knock.poll(1500) else "refused")
             """,
             str(run.pid),
             path,
+            key=Path(key_path(path)).read_text(),
         )
-        assert (done.stdout.splitlines(), done.stderr) == (["refused"] * 8, "")
+        assert (done.stdout.splitlines(), done.stderr) == (["refused"] * 9, "")
         run.tell()
         assert run.finish() == (0, "", "")
 
@@ -119,11 +123,12 @@ def test_the_kernel_turns_it_away_where_the_directory_would_not(
             with zmq.Context() as context, context.socket(zmq.DEALER) as knock:
                 knock.linger = 0
                 knock.connect(f"ipc://{sys.argv[1]}")
-                knock.send(encode_message(Subscribe(SCHEMA, os.getpid(), True)))
+                knock.send(encode_message(Subscribe(SCHEMA, os.getpid(), True, key=KEY)))
                 socket.socket(socket.AF_UNIX).connect(sys.argv[1])
                 print("could" if knock.poll(1500) else "refused")
             """,
             str(path),
+            key=Path(key_path(str(path))).read_text(),
         )
         assert (done.stdout.strip(), done.stderr) == ("refused", "")
 
@@ -142,9 +147,9 @@ def test_what_it_planted_is_not_used(tmp_path: Path, other: int, kind: str) -> N
         os.chown(planted, other, other)
     with started(ARMED, tmp_path, TMPDIR=str(tmp_path)) as run:
         assert run.line() == "go"
-        hello = hello_of(run.pid)
-        assert hello.endpoint is None
-        assert str(planted) in (hello.fault or "")
+        place = Path((hello_of(run.pid).endpoint or "").removeprefix("ipc://")).parent
+        assert place == tmp_path / f"gpuwatch-{os.getuid()}-2"
+        assert (place.stat().st_uid, place.stat().st_mode & 0o777) == (os.getuid(), 0o700)
         run.tell()
         assert run.finish() == (0, "", "")
     assert list(elsewhere.iterdir()) == []
@@ -202,7 +207,7 @@ def test_root_is_not_led_to_another_socket(hostile: Callable[..., int], endpoint
     (seen,) = opened_pages(pid)
     assert seen.hello.endpoint == endpoint
     with pytest.raises(NotPermittedError):
-        check_socket_directory(seen.hello, pid, pwd.getpwnam(NAME).pw_uid)
+        check_socket(seen.hello, pid, pwd.getpwnam(NAME).pw_uid)
     seen.close()
     done = gpuwatch("attach", str(pid), "--once")
     assert done.returncode == 4, done.stdout

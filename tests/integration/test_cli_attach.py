@@ -1,6 +1,8 @@
 """`gpuwatch attach PID` without a screen, on a real process with the real probe."""
 
+import fcntl
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import jsonschema
 import pytest
 
 from tests.processes.command_line import environment, gpuwatch, started, toy
+from tests.processes.monitored import until
 from tests.unit.faces.strict_schema import strict
 
 
@@ -170,3 +173,43 @@ def test_no_screen_is_imported_by_what_needs_none(tmp_path: Path) -> None:
                 check=True,
             )
             assert done.stdout.splitlines()[-1] == "[]"
+
+
+def without_a_reader(pid: int, face: str) -> "subprocess.Popen[bytes]":
+    """A monitor whose output is full from the start, and stays so."""
+    reads, writes = os.pipe()
+    size = fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writes, b"x" * size)
+    monitor = subprocess.Popen(
+        [sys.executable, "-m", "gpuwatch.tui.cli.main", "attach", str(pid), face, "--no-stacks"],
+        stdin=subprocess.DEVNULL,
+        stdout=writes,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+    )
+    os.close(writes)
+    until(lambda: is_writing(monitor.pid))
+    monitor.reads = reads  # type: ignore[attr-defined]  # open as long as it runs
+    return monitor
+
+
+def is_writing(pid: int) -> bool:
+    """Whether its main thread waits in a write: the pipe is full."""
+    words = Path(f"/proc/{pid}/syscall").read_text().split()
+    return words[:2] == ["1", "0x1"]
+
+
+@pytest.mark.parametrize("face", ["--json", "--plain"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_one_signal_ends_a_monitor_whose_reader_has_stalled(
+    tmp_path: Path, face: str, number: signal.Signals
+) -> None:
+    with toy(tmp_path) as run:
+        monitor = without_a_reader(run.pid, face)
+        monitor.send_signal(number)
+        try:
+            assert monitor.wait(15) == 128 + number
+        finally:
+            monitor.kill()
+            monitor.wait()
+            os.close(monitor.reads)  # type: ignore[attr-defined]

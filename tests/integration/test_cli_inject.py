@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.launch.inject import script_text
-from tests.processes.command_line import environment, gpuwatch, started
+from tests.processes.command_line import environment, gpuwatch, injected_script, started
 from tests.processes.monitored import pages_of, until
 from tests.processes.pseudo_terminal import PseudoTerminal
 
@@ -168,11 +167,12 @@ def test_a_process_that_ends_meanwhile(newer: str, tmp_path: Path) -> None:
         running(newer, BLOCKED, tmp_path) as target,
         started(*words, str(target.pid), TMPDIR=str(tmp_path)) as monitor,
     ):
-        until(lambda: list(tmp_path.glob("gpuwatch-inject-*/put_in.py")))
+        until(lambda: list(tmp_path.glob("gpuwatch-inject-*/script.py")))
         target.kill()
         _, said = monitor.communicate(timeout=20)
         target.wait(10)
-    assert (monitor.returncode, said) == (3, f"gpuwatch: process {target.pid} has ended\n")
+    assert monitor.returncode == 3
+    assert said.splitlines()[0] == f"gpuwatch: process {target.pid} has ended"
     assert left_behind(tmp_path) == []
 
 
@@ -215,7 +215,7 @@ def test_the_script_works_off_the_main_thread(tmp_path: Path) -> None:
     scripts = {}
     for action in ("put_in", "take_out"):
         scripts[action] = tmp_path / f"{action}.py"
-        text = script_text(action, tmp_path / f"{action}.reply")
+        text = injected_script(action, tmp_path / f"{action}.reply")
         scripts[action].write_text(text)
     host = f"""
 import os, sys, threading, time

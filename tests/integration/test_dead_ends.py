@@ -10,7 +10,7 @@ import pytest
 
 from gpuwatch.probe.identity import identify
 from gpuwatch.probe.wire.messages import Hello
-from gpuwatch.tui.discovery.state_page import check_socket_directory
+from gpuwatch.tui.discovery.sockets import check_socket
 from gpuwatch.tui.discovery.targets import open_target
 from gpuwatch.tui.errors import NothingToMeasureError, NotPermittedError
 from gpuwatch.tui.model.observations import AnyObservation, Link, Missing, StacksSeen
@@ -106,7 +106,7 @@ def test_a_socket_directory_of_somebody_else_is_refused(
         spoil(folder)
     uid = os.getuid() if spoil is not None else os.getuid() + 1
     with pytest.raises(NotPermittedError, match="cannot be trusted"):
-        check_socket_directory(hello(f"ipc://{folder}/x.sock"), os.getpid(), uid)
+        check_socket(hello(f"ipc://{folder}/x.sock"), os.getpid(), uid)
 
 
 def poll_until(

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.launch.inject import script_text
-from tests.processes.command_line import ROOT, environment, gpuwatch
+from tests.processes.command_line import ROOT, environment, gpuwatch, injected_script
 from tests.processes.monitored import hello_of
 
 COMMAND = "import sys; from gpuwatch_torch import main; sys.exit(main())"
@@ -220,7 +219,7 @@ def test_injected_code_leaves_every_name_to_the_user(tmp_path: Path) -> None:
     answers = [tmp_path / "in.reply", tmp_path / "out.reply"]
     script = "import probe, tui, gpuwatch, os, sys, time\n"
     for action, answer in zip(("put_in", "take_out"), answers, strict=True):
-        script += f"exec({script_text(action, answer)!r})\n"  # type: ignore[arg-type]
+        script += f"exec({injected_script(action, answer)!r})\n"
         script += f"while not os.path.exists({str(answer)!r}): time.sleep(0.01)\n"
         script += "print('_gpuwatch.probe.api' in sys.modules, probe.WHOSE)\n"
     done = place.run(place.command(script))

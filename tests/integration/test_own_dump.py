@@ -15,11 +15,9 @@ import zmq
 
 from gpuwatch.probe.wire.dump import Dump
 from gpuwatch.probe.wire.messages import (
-    SCHEMA,
     AskStacks,
     Batch,
     Reply,
-    Subscribe,
     encode_message,
 )
 from gpuwatch.tui.cli.target import watch_live
@@ -28,7 +26,7 @@ from gpuwatch.tui.sources import stacks
 from gpuwatch.tui.sources.marks.reader import ReplyReader
 from gpuwatch.tui.verdict.thresholds import causes
 from tests.processes.command_line import environment
-from tests.processes.monitored import LIMIT_S, Run, hello_of, started, until
+from tests.processes.monitored import LIMIT_S, Run, hello_of, started, subscription, until
 
 HANGS = """
     import sys, threading, time
@@ -74,6 +72,7 @@ class Peer:
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.connect(endpoint)
+        self._endpoint = endpoint
         self._replies = ReplyReader()
 
     def __enter__(self) -> "Peer":
@@ -87,7 +86,7 @@ class Peer:
             self._socket.send(frame)
 
     def subscribes(self) -> None:
-        self.says(encode_message(Subscribe(SCHEMA, os.getpid(), False)))
+        self.says(subscription(self._endpoint, history=False))
 
     def hears(self) -> Reply:
         assert self._socket.poll(int(LIMIT_S * 1000)), "no reply"
@@ -200,12 +199,14 @@ def test_the_monitor_asks_when_nothing_moves_and_shows_what_it_is_told(tmp_path:
 
 STRANGER = """
 import os, sys, zmq
-from gpuwatch.probe.wire.messages import SCHEMA, AskStacks, Subscribe, encode_message
+from gpuwatch.probe.wire.messages import AskStacks, encode_message
+from tests.processes.monitored import subscription
+subscribes = subscription(sys.argv[1], history=False)
 os.setuid(int(sys.argv[2]))
 socket = zmq.Context().socket(zmq.DEALER)
 socket.linger = 0
 socket.connect(sys.argv[1])
-socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), False)))
+socket.send(subscribes)
 socket.send(encode_message(AskStacks()))
 print("answered" if socket.poll(2_000) else "silence", flush=True)
 os._exit(0)

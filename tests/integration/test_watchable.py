@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,7 @@ import psutil
 import pytest
 
 from gpuwatch.tui.discovery.pids import find_watchable
-from gpuwatch.tui.discovery.state_page import reachable
+from gpuwatch.tui.discovery.sockets import open_socket
 from gpuwatch.tui.discovery.targets import pids_inside
 from gpuwatch.tui.errors import NoProcessError, NothingToMeasureError, NotPermittedError
 from tests.integration.unprobed import running, toy
@@ -315,16 +317,22 @@ class TestContainers:
             folder = Path(f"/proc/{pid}/root/mnt/gpuwatch-{os.getuid()}")
             until(lambda: list(folder.glob("*.sock")))
             folder.chmod(0o755)
-            with pytest.raises(NotPermittedError, match=f"{folder} cannot be trusted"):
+            with pytest.raises(NotPermittedError, match=f"/mnt/{folder.name} cannot be trusted"):
                 find_watchable(pid)
 
-    def test_a_socket_out_here_of_the_same_name_is_not_the_one_inside(self, tmp_path: Path) -> None:
-        with running([*self.COMMAND, sys.executable, str(toy(tmp_path))]) as (outer, _):
-            (pid,) = children_of(outer.pid)
-            endpoint = f"ipc://{tmp_path}/1-1.sock"
-            (tmp_path / "1-1.sock").touch()
-            assert reachable(endpoint, pid) == f"ipc:///proc/{pid}/root{tmp_path}/1-1.sock"
-        assert reachable(endpoint, os.getpid()) == endpoint
+    def test_a_socket_out_here_of_the_same_name_is_not_the_one_inside(self) -> None:
+        with self.probed_inside() as pid:
+            folder = Path(tempfile.mkdtemp(prefix="out-here-", dir="/mnt"))
+            try:
+                with socket.socket(socket.AF_UNIX) as bound:
+                    bound.bind(str(folder / "1-1.sock"))
+                    endpoint = f"ipc://{folder}/1-1.sock"
+                    assert open_socket(endpoint, pid, os.getuid()) is None
+                    held = open_socket(endpoint, os.getpid(), os.getuid())
+            finally:
+                shutil.rmtree(folder)
+        assert held is not None
+        held.close()
 
 
 def children_of(pid: int) -> list[int]:

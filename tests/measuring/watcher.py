@@ -10,17 +10,15 @@ from typing import Final
 import zmq
 
 from gpuwatch.probe.wire.messages import (
-    SCHEMA,
     Batch,
     GpuClock,
     GpuStep,
     Leave,
     Step,
-    Subscribe,
     encode_message,
 )
 from gpuwatch.tui.sources.marks.reader import ReplyReader
-from tests.processes.monitored import hello_of
+from tests.processes.monitored import hello_of, subscription
 
 AGAIN_S: Final = 1.0
 """As a monitor does: the sign that somebody still watches."""
@@ -48,7 +46,7 @@ class Watcher(threading.Thread):
         next_s = 0.0
         while not self._done.is_set():
             if monotonic() >= next_s:
-                socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), next_s == 0.0)))
+                socket.send(subscription(self._endpoint, next_s == 0.0))
                 next_s = monotonic() + AGAIN_S
             if socket.poll(50):
                 self._take(socket.recv())

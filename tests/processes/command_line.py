@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from gpuwatch.tui.discovery.targets import start_ticks
+from gpuwatch.tui.launch.as_target import script_of
+from gpuwatch.tui.launch.command import BOOT
+
 ROOT = Path(__file__).parents[2]
 TOY = """
 import os, time
@@ -23,6 +27,17 @@ for _ in range({steps}):
     probe.step()
 """
 """Training as far as the monitor can tell, in a process that starts in a moment."""
+
+
+def injected_script(action: str, answer: Path) -> str:
+    """What `attach --inject` of this process would have another process run."""
+    asked = {
+        "text": (Path(BOOT) / "injected.py").read_text(encoding="utf-8"),
+        "package": str(Path(BOOT).parent),
+        "action": action,
+        "monitor": [os.getpid(), start_ticks(os.getpid())],
+    }
+    return script_of(asked, str(answer))
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import zmq
 
+from gpuwatch.probe.socket_key import key_path
 from gpuwatch.probe.wire import page
 from gpuwatch.probe.wire.messages import (
     SCHEMA,
@@ -103,6 +104,12 @@ def word_of(pid: int, index: int) -> int:
     return int.from_bytes(pages_of(pid)[0][index * 8 : index * 8 + 8], "little")
 
 
+def subscription(endpoint: str, history: bool = True) -> bytes:
+    """What a monitor of this user sends to be sent the marks: with the key, which it waits for."""
+    key = until(Path(key_path(endpoint.removeprefix("ipc://"))).read_text)
+    return encode_message(Subscribe(SCHEMA, os.getpid(), history, key=key))
+
+
 @contextmanager
 def subscribed(endpoint: str, history: bool = True) -> Iterator[Callable[[], Reply]]:
     """Subscribe; yields a function that waits for the next reply."""
@@ -110,7 +117,7 @@ def subscribed(endpoint: str, history: bool = True) -> Iterator[Callable[[], Rep
     socket = context.socket(zmq.DEALER)
     socket.linger = 0
     socket.connect(endpoint)
-    socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), history)))
+    socket.send(subscription(endpoint, history))
     replies = ReplyReader()
 
     def next_reply() -> Reply:

@@ -14,7 +14,7 @@ from ..errors import NotPermittedError, UsageError
 from ..launch.inject import Injection
 from ..launch.interpreter import target_python
 from ..terminal import Appearance
-from .options import Manual, add_appearance, appearance_of, examples
+from .options import Manual, add_appearance, add_whole_argv, appearance_of, examples
 from .output import write_notes
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def injected(pid: int, yes: bool) -> Iterator[None]:
     python = target_python(pid)
     if not yes:
         _ask(pid)
+    python.check_version()
     injection = Injection(python)
     injection.put_in()
     try:
@@ -81,7 +82,7 @@ def injected(pid: int, yes: bool) -> Iterator[None]:
             write_notes(
                 [
                     f"gpuwatch: the probe is still in process {pid}, which runs no Python now",
-                    "It removes itself as soon as Python runs, and costs nothing until then.",
+                    "It leaves as soon as Python runs there, or a minute after this ends.",
                 ]
             )
 
@@ -97,7 +98,8 @@ def _ask(pid: int) -> None:
     write_notes(
         [
             f"gpuwatch: put the probe into process {pid}?",
-            "It runs a few lines on the main thread, once; its own thread stays until you quit.",
+            "It runs a few lines on the main thread, once; its own threads stay until you quit, or "
+            "a minute after this monitor was killed.",
             "[y/N]",
         ]
     )
@@ -146,6 +148,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         help="put the probe into a process without one, remove it on leaving (Python 3.14+)",
     )
     command.add_argument("--yes", action="store_true", help="--inject without asking")
+    add_whole_argv(command)
     add_appearance(command)
     command.set_defaults(run=run)
 
@@ -181,7 +184,7 @@ def _chosen_for(arguments: argparse.Namespace) -> int | None:
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    make = partial(_watch_live, stacks=not arguments.no_stacks)
+    make = partial(_watch_live, stacks=not arguments.no_stacks, whole_argv=arguments.argv)
     found = resolve(arguments.pid)
     if arguments.json or arguments.once or arguments.plain:
         return _without_screen(arguments, make(found.pid))
@@ -190,13 +193,14 @@ def _watch(arguments: argparse.Namespace) -> int:
         write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
         return _without_screen(arguments, make(found.pid))
     first = _connecting(found, stacks=not arguments.no_stacks)
+    first.recording.tape.whole_argv = arguments.argv
     return show_screen(first, appearance_of(arguments), make)
 
 
-def _watch_live(pid: int, stacks: bool) -> "LiveProvider":
+def _watch_live(pid: int, stacks: bool, whole_argv: bool) -> "LiveProvider":
     from .target import watch_live
 
-    return watch_live(pid, stacks)
+    return watch_live(pid, stacks, whole_argv=whole_argv)
 
 
 def _connecting(found: "Watchable", stacks: bool) -> "LiveProvider":

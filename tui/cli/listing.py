@@ -6,10 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..clock import now_unix
+from ..discovery.secrets import masked
 from ..terminal import Appearance
 from ..wording.numbers import duration
 from .attach import choose, show_screen, why_no_screen
-from .options import Manual, examples
+from .options import Manual, add_whole_argv, examples
 from .output import write_lines, write_notes
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         allow_abbrev=False,
     )
     command.add_argument("--json", action="store_true", help="JSON lines, one per process")
+    add_whole_argv(command)
     command.set_defaults(run=run)
 
 
@@ -45,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     found = find_candidates()
     if arguments.json:
-        write_lines(json.dumps(_record(one), allow_nan=False) for one in found)
+        write_lines(json.dumps(_record(one, arguments.argv), allow_nan=False) for one in found)
         return 0
     _write_table(found)
     return 0
@@ -107,9 +109,10 @@ def _cell(text: str, aligned: str, width: int) -> str:
     return f"{text:{aligned}{width}}"
 
 
-def _record(one: "Candidate") -> dict[str, Any]:
+def _record(one: "Candidate", whole_argv: bool) -> dict[str, Any]:
     """What only a probe knows is null without one."""
     hello = one.found.hello if one.found else None
+    argv = hello.argv if hello else None
     return {
         "schema": SCHEMA,
         "pid": one.pid,
@@ -117,7 +120,7 @@ def _record(one: "Candidate") -> dict[str, Any]:
         "script": one.script,
         "probe": hello.probe if hello else None,
         "launcher": one.launcher.pid if one.launcher else None,
-        "argv": hello.argv if hello else None,
+        "argv": argv if argv is None or whole_argv else masked(argv),
         "rank": hello.rank if hello else None,
         "local_rank": hello.local_rank if hello else None,
         "world_size": hello.world_size if hello else None,

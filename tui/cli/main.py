@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ..discovery.candidates import find_candidates
 from ..errors import USAGE, NoProcessError
-from .output import CannotWriteError, ReaderGoneError, discard_output, write_lines, write_notes
+from .output import (
+    CannotWriteError,
+    ReaderGoneError,
+    discard_if_stalled,
+    discard_output,
+    write_lines,
+    write_notes,
+)
 
 if TYPE_CHECKING:
     from ..errors import GpuwatchError
@@ -160,6 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_notes([f"gpuwatch: cannot write to standard output: {error}"])
         return INTERNAL
     except KeyboardInterrupt as interrupt:
+        discard_if_stalled()
         return exit_code(interrupt)
     except Exception as error:
         return _unexpected(error)

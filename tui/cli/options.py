@@ -45,6 +45,13 @@ def _frames(text: str) -> float:
     return float(text)
 
 
+def add_whole_argv(command: argparse.ArgumentParser) -> None:
+    """Add the option that leaves secrets where they are."""
+    command.add_argument(
+        "--argv", action="store_true", help="show the command line with its passwords and tokens"
+    )
+
+
 # `--help`: descriptions are wrapped, examples are not.
 
 HEADING = "examples:"

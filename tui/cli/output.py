@@ -2,10 +2,13 @@
 
 import errno
 import os
+import select
 import shutil
+import signal
 import sys
-from collections.abc import Iterable
-from typing import Final, TextIO
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, NoReturn, TextIO
 
 PLAIN_WIDTH: Final = 100
 """Where there is no terminal that could say."""
@@ -65,6 +68,39 @@ def discard_output() -> None:
         pass  # it is no file, or it is closed
     finally:
         os.close(null)
+
+
+class _TooLate(BaseException):
+    """Nobody has taken the lines in time."""
+
+
+@contextmanager
+def limited(limit_s: float) -> Iterator[None]:
+    """Write for so long at most; then nothing more is written. On the main thread alone."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise _TooLate
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    except _TooLate:
+        discard_output()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def discard_if_stalled() -> None:
+    """What is left unwritten would hold up our end, where nobody reads it now."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), select.POLLOUT)
+        if not poll.poll(0):
+            discard_output()
+    except (OSError, ValueError, AttributeError):
+        pass  # it is no file, or it is closed
 
 
 def width() -> int:

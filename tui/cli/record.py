@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .attach import process_id, seconds
-from .options import Manual, examples
+from .options import Manual, add_whole_argv, examples
 from .output import write_notes
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     command.add_argument("--duration", type=seconds, metavar="S", help="stop after S seconds")
     command.add_argument("--no-stacks", action="store_true", help="no stack samples (py-spy)")
+    add_whole_argv(command)
     command.set_defaults(run=run)
 
 
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     path: Path = arguments.output
     _check_free(path)
     pid = resolve(arguments.pid).pid
-    provider = watch_live(pid, stacks=not arguments.no_stacks)
+    provider = watch_live(pid, stacks=not arguments.no_stacks, whole_argv=arguments.argv)
     over = for_duration(arguments.duration)
     provider.recording.begin(path, overwrite=True)
     write_notes([f"gpuwatch: recording {pid} to {path}, until it ends or ctrl-c"])

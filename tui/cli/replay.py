@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 READ_EVERY_NS: Final = 200_000_000
 """As often as a live run is read, in the time of the recording."""
 
+SILENT_NS: Final = 60_000_000_000
+"""A recording has an entry a second. So long without one, its monitor was stopped, or the file is
+made up: nothing of that time is shown."""
+LEAST_CPU_NS: Final = 10_000_000_000
+CPU_NS_A_BYTE: Final = 30_000
+"""What playing a file may take: three times as much as our recordings take (60 s in 42 KB: 0.4 s).
+A made-up one holds thousands of entries in a byte."""
+TOO_MUCH: Final = "it holds more than a recording of its size does: the rest was not played"
+
 
 def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     """The command's part of the command line."""
@@ -83,6 +92,7 @@ def tell(recording: "Recording", face: "Face", speed: float | None) -> int:
 
     Interrupted (KeyboardInterrupt), the face has its last word before the exception goes on.
     """
+    from .. import clock
     from ..session.replay import ReplayProvider
     from ..verdict.engine import Engine
 
@@ -90,12 +100,20 @@ def tell(recording: "Recording", face: "Face", speed: float | None) -> int:
     hand = _Hand()
     provider = ReplayProvider(recording, Engine(), hand)
     provider.start()
+    size = recording.path.stat().st_size
+    until_cpu_ns = clock.own_cpu_ns() + LEAST_CPU_NS + size * CPU_NS_A_BYTE
     try:
         provider.snapshot()
         while not provider.is_over:
-            hand.ns += READ_EVERY_NS
             if speed is not None:
+                hand.ns += READ_EVERY_NS
                 pause.wait(READ_EVERY_NS / 1e9 / speed)
+            elif clock.own_cpu_ns() > until_cpu_ns:
+                recording.ends_early = TOO_MUCH
+                break
+            else:
+                silent_ns = provider.next_ns
+                hand.ns += READ_EVERY_NS if silent_ns <= SILENT_NS else silent_ns
             snapshot = provider.snapshot()
             if not provider.is_over:
                 face.show(snapshot)

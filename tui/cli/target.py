@@ -20,14 +20,19 @@ from ..sources.without_probe import PageSource
 from ..verdict.engine import Engine
 
 
-def watch_live(pid: int, stacks: bool, annotate: Annotate | None = None) -> LiveProvider:
-    """Watches a process; connected, and not started yet. `annotate` adds notes to its verdicts.
+def watch_live(
+    pid: int, stacks: bool, annotate: Annotate | None = None, whole_argv: bool = False
+) -> LiveProvider:
+    """Watches a process; connected, and not started yet. `annotate` adds notes to its verdicts,
+    `whole_argv` leaves the secrets on its command line.
 
     Raises a GpuwatchError that says why where it cannot be watched.
     """
     connecting = partial(connect, pid, stacks, annotate=annotate)
     first = unseen(pid, "", clock.now_ns(), clock.now_unix())
-    return LiveProvider(first, connecting).connect()
+    provider = LiveProvider(first, connecting)
+    provider.recording.tape.whole_argv = whole_argv
+    return provider.connect()
 
 
 def connect(pid: int, stacks: bool, tape: Tape, annotate: Annotate | None = None) -> Connection:

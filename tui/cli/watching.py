@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from ..model.provider import SnapshotProvider
 from ..model.snapshot import Snapshot
-from .output import width, write_lines
+from .output import limited, width, write_lines
 
 READ_EVERY_S: Final = 0.1
 JSON_EVERY_NS: Final = 600_000_000
@@ -18,6 +18,9 @@ RIPE_S: Final = 5.0
 """Steps of before lie ready, so a verdict is there at once; stacks and CPU shares are not."""
 LAST_WORDS_NS: Final = 300_000_000
 """After the process has ended: its last messages are still on their way."""
+
+LAST_LINE_S: Final = 1.0
+"""After a signal: whoever reads has stalled if it takes no line for so long."""
 
 Until = Callable[[Snapshot], bool]
 
@@ -111,7 +114,8 @@ def watch(provider: SnapshotProvider, face: Face, until: Until) -> Snapshot:
                     face.show(snapshot)
                 shown = snapshot
             except KeyboardInterrupt:
-                face.last(provider.snapshot())
+                with limited(LAST_LINE_S):
+                    face.last(provider.snapshot())
                 raise
         face.last(snapshot)
         return snapshot

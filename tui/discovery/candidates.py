@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 
 from .command_lines import has_opened_driver, maps_torch
+from .secrets import masked
 from .targets import Found, find_probes, is_python, script_of_process, user_of
 
 
@@ -146,6 +147,7 @@ def _arguments(words: list[str], one: Candidate) -> tuple[str, ...]:
     if one.found is not None and one.found.hello.argv:
         words = one.found.hello.argv
     names = [os.path.basename(word) for word in words]
+    words = masked(words)
     rest = words[names.index(one.script) + 1 :] if one.script in names else []
     if one.script == "-c":
         rest = rest[1:]

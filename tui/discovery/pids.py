@@ -9,7 +9,8 @@ import psutil
 
 from ..errors import NoProcessError, NothingToMeasureError
 from .command_lines import environ_of, has_torch, is_worker
-from .state_page import OpenPage, check_socket_directory, pages_of
+from .sockets import check_socket
+from .state_page import OpenPage, pages_of
 from .targets import PROC, SPAWNED, is_python, open_target, own_page, pids_inside, script_of_process
 
 LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed", "torch.distributed", "fabric")
@@ -111,7 +112,7 @@ def _one_of(process: psutil.Process, found: Sequence[psutil.Process]) -> Watchab
 def _opened(process: psutil.Process, notes: tuple[str, ...]) -> Watchable:
     page = own_page(process.pid)
     if page is not None:
-        check_socket_directory(page.hello, process.pid, process.uids().real)
+        check_socket(page.hello, process.pid, process.uids().real)
     return Watchable(process.pid, page, script_of_process(process), notes)
 
 

@@ -10,10 +10,10 @@ import psutil
 from ...probe.wire.messages import Hello
 from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError, NotPermittedError
 from .command_lines import install_line, run_again
+from .sockets import check_socket
 from .state_page import (
     OpenPage,
     Words,
-    check_socket_directory,
     pages_of,
     refused_because,
     with_rights,
@@ -145,7 +145,7 @@ def open_target(pid: int) -> OpenPage:
         if opened not in own:
             opened.close()
     if own:
-        check_socket_directory(own[0].hello, pid, process.uids().real)
+        check_socket(own[0].hello, pid, process.uids().real)
         return own[0]
     raise _why_not(process, [opened.hello.pid for opened in pages])
 

@@ -73,9 +73,6 @@ def probe(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
 
 def socket(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
     """How the steps get here."""
-    if facts is not None and facts.socket:
-        fix = "remove that directory: the probe makes it again within seconds"
-        return Check("socket", "missing", facts.socket, fix)
     if (without := _missing(snapshot, "feed")) is not None:
         return _missing_check("socket", without)
     if snapshot is None or snapshot.status.freshness_s is None:

@@ -9,6 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from ..private_files import only_ours
+
 MOST_TRIES: Final = 100
 """Taken names that are tried before giving up."""
 
@@ -43,7 +45,7 @@ def _write(files: Mapping[str, str], stem: str, folder: Path) -> tuple[Path, ...
         try:
             for suffix, content in files.items():
                 path = folder / f"{numbered}{suffix}"
-                with path.open("x", encoding="utf-8") as file:
+                with open(path, "x", encoding="utf-8", opener=only_ours) as file:
                     written.append(path)
                     file.write(content)
             return tuple(written)

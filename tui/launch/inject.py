@@ -1,9 +1,6 @@
 """The probe in another process: putting it in, taking it out, finding it below a launcher."""
 
 import os
-import shutil
-import tempfile
-import threading
 from pathlib import Path
 from typing import Final, Literal
 
@@ -11,10 +8,10 @@ import psutil
 
 from .. import clock
 from ..discovery.state_page import pages_of
-from ..discovery.targets import is_own, still_runs
-from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError
+from ..discovery.targets import is_own, start_ticks
+from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError, NotPermittedError
 from .command import BOOT
-from .interpreter import TargetPython
+from .interpreter import TargetPython, refused
 
 SEARCH_NS: Final = 200_000_000
 
@@ -57,82 +54,60 @@ def _is_first(pid: int) -> bool:
 IN_S: Final = 10.0
 """For the main thread to run Python again, and for the probe's imports beside it."""
 OUT_S: Final = 2.0
-POLL_S: Final = 0.02
 InjectAction = Literal["put_in", "take_out"]
 
 
 class Injection:
-    """One probe in one process. Its folder is the process's: it is named to it and written by it.
-
-    Raises OSError where no folder can be made.
-    """
+    """One probe in one process. All that is done to the process is done by a program that has the
+    rights of its user (`as_target`)."""
 
     def __init__(self, python: TargetPython) -> None:
         self._python = python
-        owner = os.stat(f"/proc/{python.pid}")
-        self._folder = Path(tempfile.mkdtemp(prefix="gpuwatch-inject-"))
-        self._owner = (owner.st_uid, owner.st_gid)
-        self._hand_over(self._folder)
 
     def put_in(self) -> None:
         """Returns when the probe is in. Raises GpuwatchError where it is not."""
         pid = self._python.pid
-        reply = self._run("put_in", IN_S)
-        if reply is None:
+        answer = self._run("put_in", IN_S)
+        if answer is None:
             raise NothingToMeasureError(
                 f"process {pid} has not taken the probe within {IN_S:.0f} s",
                 "Its main thread runs no Python: it is in one long call, or stopped.",
                 f"Where it is: gpuwatch attach {pid}",
             )
-        if reply:
-            self.forget()
-            raise GpuwatchError(f"process {pid} has not taken the probe", reply)
+        if answer:
+            raise GpuwatchError(f"process {pid} has not taken the probe", answer)
 
     def take_out(self) -> bool:
-        """Whether the probe is out by now; else it goes when the main thread runs Python again."""
+        """Whether the probe is out by now; else it goes when the main thread runs Python again, or
+        by itself a minute after this monitor has ended."""
         try:
-            taken = self._run("take_out", OUT_S) is not None
+            return self._run("take_out", OUT_S) is not None
         except NoProcessError:
             return True
-        if taken:
-            self.forget()
-        return taken
-
-    def forget(self) -> None:
-        """Remove the folder. Not while the process may still be about to read from it."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        except GpuwatchError:
+            return False
 
     def _run(self, action: InjectAction, limit_s: float) -> str | None:
         """The process's answer when it was done; None when it was not in time.
 
         Raises NoProcessError when it ends, GpuwatchError where it does not let us in.
         """
-        script, answer = self._folder / f"{action}.py", self._folder / f"{action}.reply"
-        script.write_text(script_text(action, answer), encoding="utf-8")
-        self._hand_over(script)
-        try:
-            self._python.execute(str(script))
-        except GpuwatchError:
-            self.forget()
-            raise
-        pause, started_ns = threading.Event(), clock.now_ns()
-        while not answer.exists():
-            if not still_runs(self._python.pid):
-                self.forget()
-                raise NoProcessError(f"process {self._python.pid} has ended")
-            if (clock.now_ns() - started_ns) / 1e9 > limit_s:
-                if action == "put_in":
-                    script.write_text("")  # nobody would take it out again
-                return None
-            pause.wait(POLL_S)
-        return answer.read_text(encoding="utf-8")
-
-    def _hand_over(self, path: Path) -> None:
-        if os.geteuid() == 0:
-            os.chown(path, *self._owner)
-
-
-def script_text(action: InjectAction, answer: Path) -> str:
-    """What the process is to run."""
-    text = (Path(BOOT) / "injected.py").read_text(encoding="utf-8")
-    return f"{text}\n\nbegin({str(Path(BOOT).parent)!r}, {action!r}, {str(answer)!r})\n"
+        outcome, text = self._python.hand_over(
+            text=(Path(BOOT) / "injected.py").read_text(encoding="utf-8"),
+            package=str(Path(BOOT).parent),
+            action=action,
+            monitor=[os.getpid(), start_ticks(os.getpid()) or 0],
+            limit_s=limit_s,
+        )
+        pid = self._python.pid
+        if outcome == "ended":
+            raise NoProcessError(f"process {pid} has ended")
+        if outcome == "unreadable":
+            raise NotPermittedError(
+                f"process {pid} could not load the probe",
+                f"{text}.",
+                "Install gpuwatch-torch where that user can read it.",
+            )
+        if outcome == "refused":
+            raise refused(pid, text)
+        return text if outcome == "done" else None

@@ -95,8 +95,6 @@ class MachineFacts:
     py_spy: str
     """Its path, or ""."""
     ptrace: PtraceFact
-    socket: str
-    """What is wrong with the directory of the sockets; "" where nothing is."""
     cores: CoresFact
     memory: MemoryFact
     terminal: TerminalFact

@@ -10,6 +10,7 @@ import msgspec
 
 from ...probe.wire.messages import Batch, GpuStep, Hello, Step
 from ..verdict.findings import MissingSignal, Signal
+from ..verdict.format import size
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -287,6 +288,11 @@ class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
         return MissingSignal(self.source, self.reason, self.fix, self.instead)
 
 
+FullMemory = Literal["", "limit", "machine"]
+"""What was full as the kernel killed for want of memory: a cgroup up to its limit, or the machine;
+"" where it did not."""
+
+
 class TargetEnded(Observation, frozen=True, kw_only=True, tag="ended"):
     """The target has ended. Its exit status is its parent's to read: it is known only where the
     parent has not read it yet."""
@@ -297,15 +303,30 @@ class TargetEnded(Observation, frozen=True, kw_only=True, tag="ended"):
     """Its exit code, where it ended by itself."""
     signal: int | None = None
     """The signal that killed it."""
+    full: FullMemory = ""
+    limit_bytes: int | None = None
+    """Of the cgroup."""
 
     @property
     def text(self) -> str:
         """ "was killed (signal 9)", as far as it is known."""
+        if self.full and not self.code:
+            return f"was killed by the kernel: {self._full_text}"
+        if self.full:
+            killed = f"the kernel killed another process of it: {self._full_text}"
+            return f"exited with code {self.code} ({killed})"
         if self.signal:
             return f"was killed (signal {self.signal})"
         if self.code:
             return f"exited with code {self.code}"
         return "ended" if self.code is None else "exited normally"
+
+    @property
+    def _full_text(self) -> str:
+        if self.full == "machine":
+            return "the memory of the machine was full"
+        limit = "" if self.limit_bytes is None else f" of {size(self.limit_bytes)}"
+        return f"its memory limit{limit} was reached (cgroup)"
 
 
 AnyObservation = (

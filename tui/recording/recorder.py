@@ -10,6 +10,7 @@ from typing import IO, Final
 
 import msgspec
 
+from ..private_files import only_ours
 from . import format as form
 from .chunks import ChunkWriter
 from .format import Entry, Header, frame
@@ -111,7 +112,7 @@ class Recorder:
 
     def _run(self) -> None:
         try:
-            with self.path.open(self._mode, buffering=0) as file:
+            with open(self.path, self._mode, buffering=0, opener=only_ours) as file:
                 begins_ns = self._tape.hand_over(self._take)
                 writer = RecordingWriter(file, self._header(begins_ns))
                 self._write(writer)

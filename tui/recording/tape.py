@@ -17,7 +17,8 @@ from msgspec import Struct
 from msgspec.structs import astuple, fields, replace
 
 from ...probe.wire.messages import GpuStep, Loader, Settings, Step
-from ..model.observations import AnyObservation, Delivered, DumpSeen, Missing, StacksSeen
+from ..discovery.secrets import masked
+from ..model.observations import AnyObservation, Delivered, DumpSeen, Greeted, Missing, StacksSeen
 from .format import Entry, Looked
 
 EXACT: Final = frozenset(
@@ -117,7 +118,9 @@ class Tape:
     process is, its loaders and settings, and the last entry of every source.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, whole_argv: bool = False) -> None:
+        """`whole_argv`: the target's command line with its secrets."""
+        self.whole_argv = whole_argv
         self._lock = Lock()
         self._held: deque[Entry] = deque()
         self._rows = 0
@@ -130,6 +133,9 @@ class Tape:
     def keep(self, observation: AnyObservation) -> AnyObservation:
         """Take what a source saw; returns it as a recording has it."""
         entry = kept(observation)
+        if isinstance(entry, Greeted) and not self.whole_argv:
+            hello = replace(entry.hello, argv=masked(entry.hello.argv))
+            entry = replace(entry, hello=hello)
         self._add(entry)
         return entry
 

@@ -151,6 +151,8 @@ class ConnectionStore:
             return ended.text
         if self._interpreter_exited or self._page_state == page.STATE_ENDED:
             return "exited normally"
+        if ended.full:
+            return ended.text
         return "was killed or crashed" if self.killed else ended.text
 
     def _cost_share(self) -> float | None:

@@ -17,6 +17,8 @@ from .session import Session
 NEAR_NS: Final = 60_000_000_000
 """Before the moment that somebody jumps to, everything is judged as it was for this long: the
 verdict's window, and more verdicts than any of its decisions waits for."""
+CLOSEST_NS: Final = 100_000_000
+"""No session judges twice within this (once a second, and at an end): a made-up recording does."""
 FAR_EVERY_NS: Final = 30_000_000_000
 """And before that only so often: judging was most of what a jump costs."""
 SPACINGS_NS: Final[Spacings] = ((120 * 10**9, 10**9), (3_600 * 10**9, 10 * 10**9))
@@ -44,6 +46,11 @@ class Played:
         """Its end; found to be earlier where the file is damaged."""
         self.passed_ns: tuple[int, int] | None = None
         """The last time that was not judged as often as it was when it was recorded."""
+
+    @property
+    def next_ns(self) -> int:
+        """Time of the next entry, or of the end."""
+        return self.until_ns if self._next is None else self._next.t_ns
 
     @property
     def earliest_ns(self) -> int:
@@ -82,6 +89,8 @@ class Played:
         self._come_to(entry.t_ns)
         if not isinstance(entry, Looked):
             self._session.ingest(entry)
+            return
+        if entry.t_ns - self._judged_ns < CLOSEST_NS:
             return
         if to_ns - entry.t_ns > NEAR_NS and entry.t_ns - self._judged_ns < FAR_EVERY_NS:
             self._pass_over(entry.t_ns)
@@ -168,6 +177,11 @@ class ReplayProvider:
     def is_over(self) -> bool:
         """Everything was played."""
         return self._at_ns() >= self._played.until_ns and not self.hurries
+
+    @property
+    def next_ns(self) -> int:
+        """How far it is to what comes next in the recording, ns of its time."""
+        return max(0, self._played.next_ns - self._at_ns())
 
     @property
     def reach(self) -> Reach:

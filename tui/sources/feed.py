@@ -19,7 +19,7 @@ from ...probe.wire.messages import (
     Subscribe,
     encode_message,
 )
-from ..discovery.state_page import check_socket_directory, reachable
+from ..discovery.sockets import HeldSocket, open_socket
 from ..errors import NotPermittedError
 from ..model.observations import (
     AnyObservation,
@@ -112,8 +112,9 @@ class FeedSource:
         self._pid = hello.pid if pid is None else pid
         self._context: zmq.Context[Any] | None = None
         self._socket: zmq.Socket[bytes] | None = None
+        self._held: HeldSocket | None = None
         self._refused: NotPermittedError | None = None
-        """Why its directory cannot be trusted."""
+        """Why its socket cannot be trusted."""
         self._checked_ns = 0
         self._sequence = 0
         self._greeted = False
@@ -129,9 +130,11 @@ class FeedSource:
         self._replies = ReplyReader()
 
     def open(self) -> None:
-        """Connect, if the socket's directory is there and can be trusted; nothing is waited for."""
-        endpoint = self._hello.endpoint
-        if endpoint is None or not self._is_trusted():
+        """Connect, if the socket is there and can be trusted; nothing is waited for."""
+        if self._hello.endpoint is None:
+            return
+        self._held = self._trusted(self._hello.endpoint)
+        if self._held is None:
             return
         import zmq
 
@@ -139,7 +142,7 @@ class FeedSource:
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.rcvhwm = 10_000
-        self._socket.connect(reachable(endpoint, self._pid))
+        self._socket.connect(self._held.address)
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """Everything that has arrived."""
@@ -152,6 +155,8 @@ class FeedSource:
                 return [self._refusal(now_ns, self._refused)]
         if self._hello.endpoint is None:
             return []
+        if self._silent and self._held is not None and self._held.is_removed:
+            self._disconnect(linger_ms=0)
         if self._socket is None:
             return self._check_again(now_ns)
         if now_ns - self._polled_ns > 2 * WATCHING_NS:
@@ -176,24 +181,30 @@ class FeedSource:
 
     def close(self) -> None:
         """Say good-bye and disconnect."""
-        if self._socket is not None and self._context is not None:
+        if self._socket is not None:
             self._send(encode_message(Leave(os.getpid())))
-            self._socket.close(linger=100)
-            self._context.term()
-        self._socket = None
+        self._disconnect(linger_ms=100)
 
     # ------------------------------------------------------------------------------------------
 
-    def _is_trusted(self) -> bool:
-        """Asked right before connecting: what is not there another user could make meanwhile."""
+    def _disconnect(self, linger_ms: int) -> None:
+        if self._socket is not None and self._context is not None:
+            self._socket.close(linger=linger_ms)
+            self._context.term()
+        self._socket = None
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    def _trusted(self, endpoint: str) -> HeldSocket | None:
+        """The socket itself, held: what is not there another user could make meanwhile."""
         try:
-            uid = psutil.Process(self._pid).uids().real
-            return check_socket_directory(self._hello, self._pid, uid)
+            return open_socket(endpoint, self._pid, psutil.Process(self._pid).uids().real)
         except psutil.NoSuchProcess:
-            return False  # others report its end
+            return None  # others report its end
         except NotPermittedError as error:
             self._refused = error
-            return False
+            return None
 
     def _check_again(self, now_ns: int) -> list[AnyObservation]:
         """Until there is a connection."""
@@ -215,13 +226,14 @@ class FeedSource:
         return Missing(t_ns=now_ns, source=self.name, reason=error.what, fix=fix)
 
     def _say_watching(self, now_ns: int) -> None:
+        assert self._held is not None
         silent_ns = None if self._reported_ns is None else now_ns - self._reported_ns
         if silent_ns is None or silent_ns >= WATCHING_NS:
             unknown = silent_ns is None or silent_ns > FORGOTTEN_NS
             self._reported_ns = now_ns
             reader = self._replies.marks
             ppm = FIRST_PPM if reader.measured < ENOUGH_STEPS else LASTING_PPM
-            asked = Subscribe(SCHEMA, os.getpid(), unknown, reader.behind_ns, ppm)
+            asked = Subscribe(SCHEMA, os.getpid(), unknown, reader.behind_ns, ppm, self._held.key)
             self._send(encode_message(asked))
 
     def _ask_for_stacks(self, now_ns: int) -> None:
@@ -290,7 +302,7 @@ class FeedSource:
         if self._greeted:
             reason = f"no message for {limit_ns / 1e9:.0f} s: the process is held up in one call"
         elif self._socket is None:
-            reason = "the directory of the probe's socket is not there"
+            reason = "the probe's socket is not there"
         else:
             reason = "the probe's socket does not answer"
         return [

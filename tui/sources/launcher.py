@@ -1,6 +1,7 @@
 """Who started the target: its launcher, and the other ranks of it."""
 
 import os
+import resource
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import getpid
@@ -101,20 +102,36 @@ def is_running(pid: int, start_ticks: int) -> bool:
     return stat is not None and stat.start_ticks == start_ticks and stat.state not in ENDED
 
 
-def ranks_here(pid: int, hello: Hello) -> dict[int, tuple[int, OpenPage]]:
-    """The target's job on this host: pid and open page by rank, the target's own among them.
+SPARE_FILES: Final = 96
+"""Descriptors of a monitor besides the pages: libraries, pipes of py-spy, files of a look."""
+
+
+def room_for_pages(wanted: int) -> int:
+    """How many pages may be held open, a descriptor each. Asks for more where that is allowed: the
+    soft limit (ulimit -n) is often lower than what the system grants."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        except (OSError, ValueError):
+            soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft - SPARE_FILES))
+
+
+def ranks_here(pid: int, hello: Hello, most: int) -> dict[int, tuple[int, OpenPage]]:
+    """The target's job on this host: pid and open page by rank, the target's own among them, and
+    no more of them than `most`.
 
     Looks at the launcher's other children, and only where ranks are missing among these at all
     processes of the user: some start their ranks from several terminals.
     """
-    expected = local_ranks(pid, hello)
-    found = _pages(_children_of_parent(pid), pid, hello)
+    expected = min(local_ranks(pid, hello), most)
+    found: dict[int, tuple[int, OpenPage]] = {}
+    _add_pages(found, _children_of_parent(pid), pid, hello, most)
     if len(found) < expected:
-        for rank, member in _pages(_processes_of(hello.uid), pid, hello).items():
-            if rank in found:
-                member[1].close()
-            else:
-                found[rank] = member
+        _add_pages(found, _processes_of(hello.uid), pid, hello, most)
     return found
 
 
@@ -134,10 +151,17 @@ def job_of(pid: int) -> tuple[str, ...]:
     return ("child of", str(stat.parent if stat else 0))
 
 
-def _pages(pids: Iterable[int], target: int, hello: Hello) -> dict[int, tuple[int, OpenPage]]:
-    found: dict[int, tuple[int, OpenPage]] = {}
+def _add_pages(
+    found: dict[int, tuple[int, OpenPage]],
+    pids: Iterable[int],
+    target: int,
+    hello: Hello,
+    most: int,
+) -> None:
     job = job_of(target)
-    for pid in pids:
+    for pid in sorted(pids, key=lambda one: one != target):  # it is never the one too many
+        if len(found) >= most:
+            break
         try:
             pages = pages_of(pid)
         except OSError:
@@ -155,7 +179,6 @@ def _pages(pids: Iterable[int], target: int, hello: Hello) -> dict[int, tuple[in
                 opened.close()
             else:
                 found[rank] = pid, opened
-    return found
 
 
 def _children_of_parent(pid: int) -> list[int]:

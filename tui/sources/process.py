@@ -1,6 +1,7 @@
 """The target's processes: CPU, memory, I/O and state, by psutil, once a second."""
 
 import os
+import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from .. import clock
 from ..discovery.command_lines import is_worker
 from ..model.observations import AnyObservation, ProcessesSeen, ProcessRole, ProcessUse, TargetEnded
 from .launcher import Launcher
+from .oom import OomKill, OomWatch
 from .system import (
     UNKNOWN,
     Descendants,
@@ -157,6 +159,7 @@ class ProcessSource:
         """Remember who the target is: its pid can be given to somebody else."""
         self._target = psutil.Process(self._pid)
         self._launcher = Launcher(self._target)
+        self._oom = OomWatch(self._pid)
         cores_busy_percent(self._pid)
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
@@ -170,7 +173,8 @@ class ProcessSource:
             seen = None
         if seen is None:
             self._ended = True
-            return [how_it_ended(self._pid, now_ns)]
+            return [with_memory(how_it_ended(self._pid, now_ns), self._oom.killed())]
+        self._oom.look()
         return [seen]
 
     def close(self) -> None:
@@ -286,8 +290,15 @@ def how_it_ended(pid: int, now_ns: int) -> TargetEnded:
     if fields[0] != "Z" or not readable:
         return TargetEnded(t_ns=now_ns)
     status = int(fields[EXIT_STATUS])
-    signal = status & 0x7F
-    return TargetEnded(t_ns=now_ns, code=None if signal else status >> 8, signal=signal or None)
+    number = status & 0x7F
+    return TargetEnded(t_ns=now_ns, code=None if number else status >> 8, signal=number or None)
+
+
+def with_memory(ended: TargetEnded, kill: OomKill | None) -> TargetEnded:
+    """The end with what was full. One that is no failure is none of the kernel's doing."""
+    if kill is None or ended.code == 0 or ended.signal not in (None, signal.SIGKILL):
+        return ended
+    return structs.replace(ended, full=kill.full, limit_bytes=kill.limit_bytes)
 
 
 def _io(process: psutil.Process) -> tuple[int | None, int | None]:

@@ -8,8 +8,8 @@ from ...probe.wire.messages import Hello
 from ..discovery.command_lines import environ_of, has_opened_driver, visible
 from ..discovery.state_page import OpenPage
 from ..discovery.targets import pids_inside
-from ..model.observations import AnyObservation, RanksSeen, RankUse
-from .launcher import is_running, local_ranks, ranks_here
+from ..model.observations import AnyObservation, Missing, RanksSeen, RankUse
+from .launcher import SPARE_FILES, is_running, local_ranks, ranks_here, room_for_pages
 from .marks.reader import MarkReader
 from .nvml import answer
 
@@ -149,13 +149,16 @@ class RanksSource:
         self._hello = hello
         self._members: dict[int, _Member] = {}
         self._devices = RankDevices(nvml)
-        self._expected = 0
+        self._expected = self._most = 0
+        """Ranks that are here, and those of them that can be held."""
+        self._reported = False
         self._find_ns = 0
         self._read_ns: int | None = None
 
     def open(self) -> None:
         """Ask how many ranks there should be here."""
         self._expected = local_ranks(self._pid, self._hello)
+        self._most = room_for_pages(self._expected)
         self._devices.open()
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
@@ -175,7 +178,7 @@ class RanksSource:
                 member.use(devices.get(member.pid)) for _, member in sorted(self._members.items())
             ),
         )
-        return [seen]
+        return [seen, *self._left_out(now_ns)]
 
     def close(self) -> None:
         """Let go of the pages."""
@@ -184,11 +187,21 @@ class RanksSource:
         self._members.clear()
         self._devices.close()
 
+    def _left_out(self, now_ns: int) -> list[AnyObservation]:
+        """Once, that some ranks are not shown."""
+        if self._reported or self._most >= self._expected:
+            return []
+        self._reported = True
+        reason = f"{self._most} of the {self._expected} ranks here are shown: ulimit -n is too low"
+        fix = f"ulimit -n {self._expected + SPARE_FILES}, before gpuwatch is started"
+        return [Missing(t_ns=now_ns, source=self.name, reason=reason, fix=fix)]
+
     def _find(self, now_ns: int) -> None:
         running = {rank for rank, member in self._members.items() if member.is_running}
-        if len(running) < self._expected and now_ns >= self._find_ns:
+        if len(running) < min(self._expected, self._most) and now_ns >= self._find_ns:
             self._find_ns = now_ns + FIND_NS
-            for rank, (pid, page) in ranks_here(self._pid, self._hello).items():
+            most = self._most
+            for rank, (pid, page) in ranks_here(self._pid, self._hello, most).items():
                 before = self._members.get(rank)
                 if rank in running:
                     page.close()

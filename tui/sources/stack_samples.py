@@ -14,8 +14,9 @@ _PROCESS: Final = re.compile(r'^process (?P<pid>\d+):"')
 LineOf = Callable[[Sequence[str]], str]
 ShortOf = Callable[[str], str]
 
-OWN_THREAD: Final = "gpuwatch"
-"""The probe's publisher: ours, and no part of the run."""
+OWN_THREADS: Final = re.compile(r"/probe/publish\.py$|/gpuwatch-inject-\w+/")
+"""Files in which the probe's threads begin: ours, and no part of the run. No list of the program's
+has them, so they have no name."""
 NAMED: Final = ("main", "worker")
 """Roles whose lines say what they call in C, which leaves no frame."""
 WORKER_LOOP: Final = "_worker_loop "
@@ -75,7 +76,7 @@ def _counted(
     stack: tuple[Frame, ...], moments: int, target: int, outermost: int, short_of: ShortOf
 ) -> StackCount | None:
     whose = _whose(stack, outermost)
-    if whose is None or whose.name == OWN_THREAD or not whose.frames:
+    if whose is None or not whose.frames or OWN_THREADS.search(whose.frames[0][1]):
         return None
     frames = tuple(frame_text(frame, short_of) for frame in whose.frames)
     role = _role(whose, target, frames)

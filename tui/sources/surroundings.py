@@ -1,8 +1,6 @@
 """The facts that the doctor judges: read when somebody asks, in some hundredths of a second."""
 
 import os
-import stat
-import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
@@ -45,7 +43,6 @@ def facts_of(pid: int, target: TargetFact | None = None) -> MachineFacts:
         engine=host_engine(),
         py_spy=find_py_spy() or "",
         ptrace=ptrace_fact(),
-        socket=_socket_fault(),
         cores=_cores(pid),
         memory=_memory(pid),
         terminal=_terminal(),
@@ -99,20 +96,6 @@ def _gpu(nvml: Any, device: Any) -> GpuFact:
 
 def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
-
-
-def _socket_fault() -> str:
-    """Whether our own directory of sockets is as it has to be."""
-    directory = Path(tempfile.gettempdir()) / f"gpuwatch-{os.getuid()}"
-    try:
-        found = directory.lstat()
-    except FileNotFoundError:
-        return ""  # the first probe makes it
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        return f"{directory} is not a directory of this user"
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        return f"{directory} can be entered by others"
-    return ""
 
 
 def _cores(pid: int) -> CoresFact:

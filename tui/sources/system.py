@@ -55,15 +55,15 @@ def memory_of(
 ) -> MemoryLimit:
     """What a process can have of the machine's memory: its cgroup's limit where that is less."""
     limit = machine
-    for folder in _folders(pid, root, proc):
-        most = _number(folder / "memory.max") or _number(folder / "memory.limit_in_bytes")
-        used = _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes")
+    for folder in cgroup_folders(pid, root, proc):
+        most = number_in(folder / "memory.max") or number_in(folder / "memory.limit_in_bytes")
+        used = number_in(folder / "memory.current") or number_in(folder / "memory.usage_in_bytes")
         if most is not None and used is not None and most < limit.total_bytes:
             limit = MemoryLimit(most, min(limit.available_bytes, max(0, most - used)))
     return limit
 
 
-def _folders(pid: int, root: Path, proc: Path) -> list[Path]:
+def cgroup_folders(pid: int, root: Path, proc: Path) -> list[Path]:
     """The cgroup folders that govern a process, innermost first (v2, and v1's cpu and memory)."""
     try:
         lines = (proc / str(pid) / "cgroup").read_text().splitlines()
@@ -89,7 +89,7 @@ def _folders(pid: int, root: Path, proc: Path) -> list[Path]:
 
 def _quotas(pid: int, root: Path, proc: Path) -> list[tuple[float, Path]]:
     """Cores that each quota allows, and the folder that sets it, innermost first."""
-    asked = ((_quota(folder), folder) for folder in _folders(pid, root, proc))
+    asked = ((_quota(folder), folder) for folder in cgroup_folders(pid, root, proc))
     return [(quota, folder) for quota, folder in asked if quota is not None]
 
 
@@ -99,12 +99,13 @@ def _quota(folder: Path) -> float | None:
         return None if most == "max" else int(most) / int(period)
     except (OSError, ValueError):
         pass
-    most_us = _number(folder / "cpu.cfs_quota_us")
-    period_us = _number(folder / "cpu.cfs_period_us")
+    most_us = number_in(folder / "cpu.cfs_quota_us")
+    period_us = number_in(folder / "cpu.cfs_period_us")
     return most_us / period_us if most_us and most_us > 0 and period_us else None
 
 
-def _number(path: Path) -> int | None:
+def number_in(path: Path) -> int | None:
+    """A file that holds one number; None where it does not."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):

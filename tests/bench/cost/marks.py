@@ -3,7 +3,6 @@
 Every mark that `hook_calls` made has to arrive, or to be reported by the probe as lost.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from time import monotonic
@@ -13,17 +12,14 @@ import zmq
 
 from gpuwatch.probe.wire import marks
 from gpuwatch.probe.wire.messages import (
-    SCHEMA,
     Marks,
-    Subscribe,
     decode_reply,
-    encode_message,
 )
 from gpuwatch.tui.sources.marks.reader import columns_of
 from tests.bench.cost.machine import HOST
 from tests.measuring.child import Child
 from tests.measuring.claims import Claim
-from tests.processes.monitored import hello_of
+from tests.processes.monitored import hello_of, subscription
 
 STEPS_S: Final = 10_000
 AGAIN_S: Final = 1.0
@@ -74,22 +70,26 @@ def claims(seconds: float) -> Iterator[Claim]:
         socket = context.socket(zmq.DEALER)
         socket.connect(endpoint)
         before, tally = Tally(), Tally()
-        _follow(socket, before, lambda: before.messages > 0, LIMIT_S)
+        _follow(socket, endpoint, before, lambda: before.messages > 0, LIMIT_S)
         child.tell()
-        _follow(socket, tally, lambda: False, seconds)
+        _follow(socket, endpoint, tally, lambda: False, seconds)
         made = child.answer(LIMIT_S)
-        _follow(socket, tally, lambda: tally.missing(made["marks"]) <= 0, LIMIT_S)
+        _follow(socket, endpoint, tally, lambda: tally.missing(made["marks"]) <= 0, LIMIT_S)
     yield row(tally, made, seconds)
 
 
 def _follow(
-    socket: "zmq.Socket[bytes]", tally: Tally, is_over: Callable[[], bool], seconds: float
+    socket: "zmq.Socket[bytes]",
+    endpoint: str,
+    tally: Tally,
+    is_over: Callable[[], bool],
+    seconds: float,
 ) -> None:
     """Watch until it is over, at most so long."""
     until_s, next_s = monotonic() + seconds, 0.0
     while not is_over() and (now_s := monotonic()) < until_s:
         if now_s >= next_s:
-            socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), history=False)))
+            socket.send(subscription(endpoint, history=False))
             next_s = now_s + AGAIN_S
         if socket.poll(100):
             reply = decode_reply(socket.recv())

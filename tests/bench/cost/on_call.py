@@ -10,8 +10,9 @@ from typing import Final
 
 import zmq
 
-from gpuwatch.probe.wire.messages import SCHEMA, Leave, Subscribe, encode_message
+from gpuwatch.probe.wire.messages import Leave, encode_message
 from gpuwatch.tui.sources.marks.reader import ReplyReader
+from tests.processes.monitored import subscription
 
 AGAIN_S: Final = 1.0
 
@@ -27,7 +28,7 @@ def main() -> None:
     replies, next_s = ReplyReader(), 0.0
     while True:
         if monotonic() >= next_s:
-            socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), history=False)))
+            socket.send(subscription(sys.argv[1], history=False))
             next_s = monotonic() + AGAIN_S
         for ready, _ in poller.poll(100):
             if ready is socket:

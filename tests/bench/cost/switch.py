@@ -118,9 +118,9 @@ class Switch:
         timed = self._time
         SERVE.Server.wait = lambda server, stop, seconds: timed.wait(server, stop, seconds)
         SERVE.clock = SimpleNamespace(now_ns=self._time.now_ns)
-        assert publisher._thread.ident is not None
+        assert publisher.ident
         self._hooks = InAndOut(self._installed)
-        self._publisher_clock = pthread_getcpuclockid(publisher._thread.ident)
+        self._publisher_clock = pthread_getcpuclockid(publisher.ident)
 
     @property
     def endpoint(self) -> str:

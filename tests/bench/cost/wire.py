@@ -1,17 +1,15 @@
 """Section `wire`: what a monitor is sent, counted at its end of the socket."""
 
-import os
 from collections.abc import Iterator
 from time import monotonic
 from typing import Final
 
 import zmq
 
-from gpuwatch.probe.wire.messages import SCHEMA, Subscribe, encode_message
 from tests.bench.cost.machine import sides
 from tests.measuring.child import Child
 from tests.measuring.claims import Claim
-from tests.processes.monitored import hello_of
+from tests.processes.monitored import hello_of, subscription
 
 PACES: Final = (50, 200)
 WORKERS: Final = 4
@@ -45,7 +43,7 @@ def received(endpoint: str, seconds: float) -> tuple[float, float]:
     length, messages = 0, 0
     while (now_s := monotonic()) < end_s:
         if now_s >= next_s:
-            socket.send(encode_message(Subscribe(SCHEMA, os.getpid(), history=False)))
+            socket.send(subscription(endpoint, history=False))
             next_s = now_s + AGAIN_S
         if socket.poll(50):
             frame = socket.recv()

@@ -17,7 +17,6 @@ FACTS = MachineFacts(
     engine=None,
     py_spy="/usr/bin/py-spy",
     ptrace=PtraceFact(scope=None, capable=False, in_container=False),
-    socket="",
     cores=CoresFact(allowed=16.0, machine=16),
     memory=MemoryFact(total=503 * GIB, available=417 * GIB, machine=503 * GIB),
     terminal=TerminalFact("xterm-256color", "many", "unicode", True, "", False),

@@ -1,5 +1,6 @@
 """install, uninstall, nesting, and what others patched over."""
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,7 +31,9 @@ def test_uninstall_puts_the_very_objects_back() -> None:
     before = held()
     probe.install()
     during = held()
-    assert all(during[name] is not before[name] for name in ("next", "graph", "autograd", "save"))
+    assert all(
+        during[name] is not before[name] for name in ("next", "graph", "autograd", "zipfile")
+    )
     assert probe.uninstall() == ()
     after = held()
     assert all(after[name] is before[name] for name in ("next", "init", "reset", "graph", "save"))
@@ -49,20 +52,29 @@ def test_installed_twice_is_once() -> None:
 
 
 def test_a_patch_on_top_of_ours_is_left_and_named() -> None:
-    bare = torch.save
+    module: Any = torch.serialization
+    bare = module._legacy_save
     probe.install()
-    ours = torch.save
+    ours = module._legacy_save
 
     def theirs(*args: Any, **kwargs: Any) -> Any:
         return ours(*args, **kwargs)
 
-    torch.save = theirs
+    module._legacy_save = theirs
     try:
-        assert probe.uninstall() == ("torch.save",)
-        assert torch.save is theirs
-        assert torch.serialization.save is bare
+        assert probe.uninstall() == ("torch.serialization._legacy_save",)
+        assert module._legacy_save is theirs
     finally:
-        torch.save = bare
+        module._legacy_save = bare
+
+
+def test_a_save_that_was_bound_before_is_the_same_function_and_is_timed() -> None:
+    from torch import save
+
+    probe.install()
+    assert torch.save is save
+    assert pickle.loads(pickle.dumps(save)) is save
+    assert pickle.loads(pickle.dumps(torch.save)) is save
 
 
 def test_wrap_keeps_length_attributes_and_items() -> None:

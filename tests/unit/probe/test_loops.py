@@ -162,7 +162,10 @@ def test_no_loader_and_no_wrap_puts_data_into_forward(run: Watched) -> None:
     assert steady(run) == [{"forward": 10, "backward": 9, "optimizer": 3}] * 4
 
 
-def test_no_loader_with_a_checkpoint_between_steps_still_adds_up(run: Watched) -> None:
+@pytest.mark.parametrize("is_zipped", [True, False])
+def test_no_loader_with_a_checkpoint_between_steps_still_adds_up(
+    run: Watched, is_zipped: bool
+) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)
     batch = torch.ones(2, 3)
@@ -177,7 +180,7 @@ def test_no_loader_with_a_checkpoint_between_steps_still_adds_up(run: Watched) -
     for _ in range(4):
         model(batch).backward()
         optimizer.step()
-        torch.save({}, cast(Any, Slow()), _use_new_zipfile_serialization=False)
+        torch.save({}, cast(Any, Slow()), _use_new_zipfile_serialization=is_zipped)
     for step in run.steps()[1:]:
         assert step.checkpoint_ns > 0
         assert phases_ms(step)["forward"] == 6

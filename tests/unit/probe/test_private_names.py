@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from gpuwatch.probe import installed
 from gpuwatch.probe.device.events import CudaEvents
-from gpuwatch.probe.hooks import compilation, tracing
+from gpuwatch.probe.hooks import checkpoint, compilation, tracing
 from gpuwatch.probe.loaders import describe_iterator, ready_batches
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings import flags
@@ -47,6 +47,18 @@ def test_without_the_loaders_iterator_steps_end_with_the_optimizer(
 ) -> None:
     monkeypatch.delattr(LOADER, "_BaseDataLoaderIter")
     assert steady() == {"forward": 10, "backward": 9, "optimizer": 3}
+
+
+@pytest.mark.parametrize("name", ["_open_zipfile_writer", "_legacy_save"])
+def test_checkpoints_fall_back_on_the_public_function(
+    monkeypatch: pytest.MonkeyPatch, recorder: Recorder, name: str
+) -> None:
+    bare = torch.save
+    monkeypatch.delattr(torch.serialization, name)
+    detach = checkpoint.attach(recorder)
+    assert torch.save is torch.serialization.save is not bare
+    assert detach() == ()
+    assert torch.save is torch.serialization.save is bare
 
 
 def test_an_iterator_that_cannot_be_reset_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ class OneMonitor:
     """An endpoint with one monitor, which reads everything."""
 
     path = "/nowhere/x.sock"
+    key = "the key"
 
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, bytes]] = []
@@ -40,8 +41,11 @@ class OneMonitor:
     def send(self, peer: bytes, frame: bytes) -> None:
         self.sent.append(frame)
 
-    def subscribe(self, history: bool = True) -> None:
-        request = messages.Subscribe(messages.SCHEMA, 1, history)
+    def pid_of(self, peer: bytes) -> int:
+        return 1
+
+    def subscribe(self, history: bool = True, key: str = key) -> None:
+        request = messages.Subscribe(messages.SCHEMA, 1, history, key=key)
         self.asked.append((b"a", messages.encode_message(request)))
 
 
@@ -213,3 +217,26 @@ def test_what_the_device_reported_is_kept_for_who_comes_and_bounded() -> None:
 
 def test_the_message_begins_with_a_line() -> None:
     assert encode_marks((1, 2), b"\n\0").startswith(b'["marks",1,2]\n\n')
+
+
+def test_who_has_not_the_key_is_not_answered() -> None:
+    server, _, told = served()
+    for key in ("", "another", "the key ", "k\u00e9y\u00e9\u00e9"):
+        told.subscribe(key=key)
+    server.turn()
+    assert told.sent == []
+    assert not server._recorder.watched
+    assert server._refused == 4
+    told.subscribe()
+    server.turn()
+    assert server._recorder.watched
+
+
+def test_a_monitor_whose_connection_is_gone_is_forgotten_at_once() -> None:
+    server, recorder, told = served()
+    told.subscribe()
+    server.turn()
+    assert recorder.watched
+    told.pid_of = lambda peer: None  # type: ignore[method-assign, assignment, return-value]
+    server.turn()
+    assert not recorder.watched

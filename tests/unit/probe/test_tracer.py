@@ -45,9 +45,29 @@ def test_somebody_else_s_process_is_not_let_in(
         monkeypatch.setattr(os, "getuid", lambda: theirs + 1)
         let: list[int] = []
         Tracer(let.append, str(scope)).allow(other.pid)
-        Tracer(let.append, str(scope)).allow(1)
         other.kill()
-    assert let == [NOBODY, 1], "root may look anyway"
+    assert let == []
+
+
+def test_the_first_process_is_not_let_in_since_all_descend_from_it(scope: Path) -> None:
+    let: list[int] = []
+    tracer = Tracer(let.append, str(scope))
+    tracer.allow(1)
+    tracer.allow(os.getpid())
+    tracer.allow(1)
+    assert let == [os.getpid(), NOBODY]
+
+
+def test_one_that_has_ended_is_let_in_no_longer(scope: Path) -> None:
+    let: list[int] = []
+    tracer = Tracer(let.append, str(scope))
+    with subprocess.Popen(["sleep", "30"]) as monitor:
+        tracer.allow(monitor.pid)
+        tracer.allow(monitor.pid)
+        monitor.kill()
+        monitor.wait()
+        tracer.allow(monitor.pid)
+    assert let == [monitor.pid, NOBODY]
 
 
 @pytest.mark.parametrize("text", ["0\n", "2\n", "3\n", None])
@@ -81,7 +101,15 @@ def test_of_several_monitors_the_one_that_came_last_and_then_the_one_that_is_lef
     peers.subscribed(b"b", 22, 1)
     peers.subscribed(b"a", 11, PEER_TIMEOUT_NS)
     assert peers.newest_pid == 22
-    peers.drop_silent(PEER_TIMEOUT_NS + 2)
+    peers.drop_silent(PEER_TIMEOUT_NS + 2, lambda _: 1)
     assert peers.newest_pid == 11
     peers.left(b"a")
     assert peers.newest_pid == NOBODY
+
+
+def test_a_monitor_whose_connection_is_gone_is_let_in_no_longer() -> None:
+    peers = Peers()
+    peers.subscribed(b"a", 11, 0)
+    peers.subscribed(b"b", 22, 0)
+    peers.drop_silent(1, {b"a": 11}.get)
+    assert peers.newest_pid == 11

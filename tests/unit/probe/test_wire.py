@@ -141,7 +141,8 @@ def test_any_other_command_is_refused(asked: object) -> None:
 
 @pytest.mark.parametrize(
     "asked",
-    [b'["subscribe",2,1]', b'["subscribe",2,true,true]', b'["leave",1.0]', b'["leave","1"]',
+    [b'["subscribe",2,1]', b'["subscribe",2,true,true]', b'["subscribe",2,1,true,0,0,5]',
+     b'["leave",1.0]', b'["leave","1"]',
      b'["leave",%d]' % 2**64, b'["leave",' + b"9" * 4070 + b"]", b"[" * 4096, b'["leave",NaN]'],
 )  # fmt: skip
 def test_a_request_whose_fields_are_wrong_is_refused(asked: bytes) -> None:
@@ -150,8 +151,8 @@ def test_a_request_whose_fields_are_wrong_is_refused(asked: bytes) -> None:
 
 
 def test_a_newer_monitor_may_append_fields() -> None:
-    asked = encoding.decode_request(b'["subscribe",3,7,true,5,900,{"and":["more"]}]')
-    assert asked == encoding.Subscribe(3, 7, True, 5, 900)
+    asked = encoding.decode_request(b'["subscribe",3,7,true,5,900,"key",{"and":["more"]}]')
+    assert asked == encoding.Subscribe(3, 7, True, 5, 900, "key")
 
 
 def test_a_newer_version_may_append_fields() -> None:

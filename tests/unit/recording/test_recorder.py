@@ -6,6 +6,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gpuwatch.tui.model.observations import Delivered, Greeted, Missing
 from gpuwatch.tui.recording import tape as tape_module
@@ -198,3 +199,13 @@ def test_a_name_is_made_of_what_a_shell_takes() -> None:
     name = file_name("my train (1).py", 7, 0.0)
     assert name.startswith("gpuwatch-my_train_1_-7-19")
     assert name.endswith(".gpuwatch")
+
+
+def test_secrets_of_the_command_line_reach_neither_tape_nor_session() -> None:
+    greeted = Greeted(t_ns=0, hello=replace(HELLO, argv=["train.py", "--token=hunter2", "--lr=1"]))
+    tape = Tape()
+    kept_one = tape.keep(greeted)
+    assert isinstance(kept_one, Greeted)
+    assert kept_one.hello.argv == ["train.py", "--token=***", "--lr=1"]
+    assert "hunter2" not in repr(held(tape))
+    assert Tape(whole_argv=True).keep(greeted) == kept(greeted)

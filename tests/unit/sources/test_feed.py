@@ -59,7 +59,7 @@ def test_a_directory_that_is_missing_is_looked_at_again_before_anything_connects
         assert feed.poll(0) == []
         _, missing = feed.poll(CHECK_NS)
         assert isinstance(missing, Missing)
-        assert missing.reason == "the directory of the probe's socket is not there"
+        assert missing.reason == "the probe's socket is not there"
         elsewhere.rename(folder)
         (refused,) = feed.poll(2 * CHECK_NS)
         assert isinstance(refused, Missing)

@@ -40,7 +40,7 @@ def chunk() -> Chunk:
         frames = BACKWARD if i % 4 == 3 else (TRAIN, *WAIT)
         samples.append((at_us, 10, 0xA, [*main, *frames]))
         samples.append((at_us, 12, 0xA, [*forked, *((GET,) if i < 8 else DECODE)]))
-        ours = [process(10), thread(11, "gpuwatch"), ("Publisher._run", "/py/probe/publish.py", i)]
+        ours = [process(10), thread(11, ""), ("Publisher._run", "/py/probe/publish.py", i)]
         samples.append((at_us, 10, 0xB, ours))
         queue = [process(10), process(12), thread(13, "QueueFeederThread"), GET]
         samples.append((at_us, 12, 0xC, queue))

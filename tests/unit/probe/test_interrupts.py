@@ -1,0 +1,162 @@
+"""What a signal's handler raises inside a hook comes out of it, at whatever line it struck."""
+
+import functools
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import probe
+from gpuwatch.probe import api, interrupts
+from gpuwatch.probe.fuse import Fuse
+from gpuwatch.probe.interrupts import PACKAGE, is_users
+
+LIMIT = 2_000
+"""Lines of ours in a turn of the loop; there are some hundred."""
+
+
+class Watchdog(Exception):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    yield
+    sys.settrace(None)
+    while api._installed is not None:
+        probe.uninstall()
+
+
+def a_turn() -> Callable[[], None]:
+    """Everything of ours that a loop calls."""
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    rows: Any = torch.ones(4, 2)
+
+    def turn() -> None:
+        for batch in DataLoader(rows, batch_size=2):
+            model(batch).sum().backward()
+            optimizer.step()
+        for _ in probe.wrap([1, 2]):
+            with probe.phase("named"):
+                pass
+        probe.step()
+
+    return turn
+
+
+def struck(turn: Callable[[], None], at: int, is_watched: bool) -> tuple[bool, bool]:
+    """Whether a watchdog struck at the line of ours with this number, and whether it came out."""
+    left = at
+
+    def strike(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise Watchdog
+        return strike
+
+    assert api._installed is not None
+    api._installed.recorder.watched = is_watched
+    sys.settrace(strike)
+    try:
+        turn()
+    except Watchdog:
+        return True, True
+    finally:
+        sys.settrace(None)
+    return left <= 0, False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_it_comes_out_of_every_line_of_the_hooks(is_watched: bool) -> None:
+    probe.install()
+    turn = a_turn()
+    turn()
+    assert api._installed is not None
+    for at in range(1, LIMIT):
+        did_strike, came_out = struck(turn, at, is_watched)
+        assert did_strike == came_out, f"line {at} swallowed it"
+        if not did_strike:
+            break
+        assert api._installed._fuse.fault is None, "and it is no fault of ours"
+    assert 50 < at < LIMIT
+
+
+def raises(*_: Any) -> None:
+    raise Watchdog
+
+
+class Handler:
+    def __call__(self, number: int, frame: "FrameType | None") -> None:
+        raise Watchdog
+
+    def method(self, number: int, frame: "FrameType | None") -> None:
+        del frame, number
+        raise Watchdog
+
+
+def through_another(number: int, frame: "FrameType | None") -> None:
+    signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    raises()
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [raises, Handler(), Handler().method, functools.partial(raises, 1), through_another,
+     lambda *_: raises(), lambda number, frame: raises(number)],
+)  # fmt: skip
+@pytest.mark.parametrize("is_blown", [False, True])
+def test_a_real_signal_in_a_guarded_place(handler: Any, is_blown: bool) -> None:
+    fuse = Fuse(lambda: None)
+    fuse.fault = "before" if is_blown else None
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(Watchdog), fuse:
+            signal.raise_signal(signal.SIGUSR1)
+        signal.signal(signal.SIGUSR1, handler)
+        with pytest.raises(Watchdog):
+            hot_path(fuse)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert (fuse.fault is not None) == is_blown
+
+
+def hot_path(fuse: Fuse) -> None:
+    """A guard as the hooks have it."""
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    except Exception as error:
+        fuse.trip(error)
+
+
+def test_what_we_did_wrong_is_kept() -> None:
+    def fails() -> None:
+        raise Watchdog("raised in what we called, not by a handler")
+
+    fuse = Fuse(lambda: None)
+    with fuse:
+        fails()
+    assert fuse.fault is not None
+    with fuse:
+        raise KeyError("ours")
+
+
+def test_an_exception_that_another_thread_put_in_is_told_by_its_type(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has no frame of its own: the innermost is ours."""
+    monkeypatch.setattr(interrupts, "PACKAGE", __file__)
+    for kind, expected in ((Watchdog, True), (OSError, False), (torch.OutOfMemoryError, False)):
+        with pytest.raises(kind) as raised:
+            raise kind("struck")
+        assert is_users(raised.value) == expected

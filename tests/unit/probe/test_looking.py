@@ -1,0 +1,157 @@
+"""Looking at batches, parameters and losses runs no code of the user's."""
+
+from collections import OrderedDict, UserDict
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gpuwatch.probe.loaders import look_at
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.settings.glance import Glance
+from gpuwatch.probe.wire.marks import BACKWARD_ENTER, OPTIMIZER_ENTER
+
+SEEN: list[str] = []
+
+
+class Counted(torch.Tensor):
+    """Its state goes on with everything that is asked of it, as that of a random one would."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        SEEN.append(func.__name__)
+        known: Any = super()
+        return known.__torch_function__(func, types, args, kwargs or {})
+
+
+class Dispatched(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override, unused-ignore]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        SEEN.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class Watching(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        SEEN.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+class Dispatching(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        SEEN.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen() -> Iterator[None]:
+    SEEN.clear()
+    yield
+    assert SEEN == []
+
+
+PLAIN = (4, 1, 80, "cpu", False)
+
+
+def test_a_subclass_is_looked_at_past_its_own_functions() -> None:
+    batch = torch.zeros(4, 5).as_subclass(Counted)
+    SEEN.clear()
+    assert look_at([batch]) == PLAIN
+
+
+def test_a_subclass_with_a_dispatch_of_its_own_is_left_alone() -> None:
+    batch = torch.Tensor._make_subclass(Dispatched, torch.zeros(4, 5))
+    SEEN.clear()
+    assert look_at([batch]) is None
+
+
+def test_a_function_mode_sees_nothing() -> None:
+    batch = torch.zeros(4, 5)
+    with Watching():
+        found = look_at(batch)
+    assert found == PLAIN
+    with torch.device("cpu"):
+        assert look_at(batch) == PLAIN, "what set_default_device puts on for good"
+
+
+def test_under_a_dispatch_mode_nothing_is_looked_at() -> None:
+    batch = torch.zeros(4, 5)
+    mode: Any = Dispatching
+    with mode():
+        found = look_at(batch)
+    assert found is None
+
+
+class Row(NamedTuple):
+    x: torch.Tensor
+    y: int
+
+
+class Lazy(Mapping[str, torch.Tensor]):
+    def __getitem__(self, name: str) -> torch.Tensor:
+        SEEN.append(name)
+        return torch.zeros(4, 5)
+
+    def __iter__(self) -> Iterator[str]:
+        SEEN.append("iter")
+        return iter("x")
+
+    def __len__(self) -> int:
+        return 1
+
+
+class LazyDict(dict[str, Any]):
+    def values(self) -> Any:
+        SEEN.append("values")
+        return super().values()
+
+
+class LazyList(list[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        SEEN.append("iter")
+        return super().__iter__()
+
+
+class Odd:
+    def __getattribute__(self, name: str) -> Any:
+        SEEN.append(name)
+        return dict
+
+
+@pytest.mark.parametrize(
+    ("wrap", "found"),
+    [
+        (lambda x: Row(x, 3), True),
+        (lambda x: OrderedDict(x=x), True),
+        (lambda x: UserDict(x=x), True),
+        (lambda x: LazyDict(x=x), True),
+        (lambda x: LazyList([x]), True),
+        (lambda x: Lazy(), False),
+        (lambda x: Odd(), False),
+    ],
+)
+def test_containers_are_looked_into_past_what_a_subclass_makes_of_them(
+    wrap: Any, found: bool
+) -> None:
+    batch = wrap(torch.zeros(4, 5))
+    SEEN.clear()
+    assert look_at(batch) == (PLAIN if found else None)
+
+
+def test_an_optimizer_and_a_backward_are_looked_at_past_their_functions() -> None:
+    weight = torch.nn.Parameter(torch.ones(3).as_subclass(Counted))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    loss = (weight * 2).sum()
+    faults: list[Exception] = []
+    glance = Glance(Recorder(lambda _: True, faults.append), faults.append)
+    SEEN.clear()
+    with Watching():
+        glance.at(OPTIMIZER_ENTER, optimizer)
+        glance.at(BACKWARD_ENTER, (loss,))
+    assert faults == []
+    assert glance.reading.parameters == 1
