@@ -19,6 +19,7 @@ from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
+from gpuwatch.tui.verdict.forecast.interval import forecast_of
 from gpuwatch.tui.verdict.window import StepWindow, Window
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -34,6 +35,9 @@ class ForecastRow:
     kind: str
     forecast: float | None
     forecast_is: str | None
+    low: float | None
+    high: float | None
+    """What holds the truth nine times in ten; `high` is None too where nothing bounds it."""
     truth: float
     left_ms: float | None
     """The step without the cause, as forecast and as measured."""
@@ -41,13 +45,23 @@ class ForecastRow:
 
     @property
     def error(self) -> float | None:
-        """Of the speed-up: 0.1 for a tenth too much."""
-        return None if self.forecast is None else self.forecast / self.truth - 1
+        """Of the speed-up: 0.1 for a tenth too much; None of one that is the least."""
+        if self.forecast is None or self.forecast_is == "at-least":
+            return None
+        return self.forecast / self.truth - 1
+
+    @property
+    def holds(self) -> bool:
+        """The truth is in the interval, to the two digits that are shown."""
+        above = self.high is None or self.truth <= 1.02 * self.high
+        return self.low is not None and self.low <= 1.02 * self.truth and above
 
     @property
     def step_error(self) -> float | None:
         """Of the step that is left."""
-        return None if self.left_ms is None else self.left_ms / self.truth_ms - 1
+        if self.left_ms is None or self.forecast_is == "at-least":
+            return None
+        return self.left_ms / self.truth_ms - 1
 
 
 class _Witness(Engine):
@@ -88,13 +102,16 @@ def rows(folder: Path) -> Iterator[ForecastRow]:
         if isinstance(window, StepWindow) and window.steps:
             steps = sum(row.count for row in window.steps)
             step_ms = (window.steps[-1].end_ns - window.steps[0].start_ns) / steps / 1e6
-        left = step_ms / found.speedup if step_ms is not None and found.speedup else None
+        forecast = forecast_of(found)
+        left = step_ms / forecast.speedup if step_ms is not None and forecast is not None else None
         name_of = f"{found.kind}/{found.sub}" if found.sub else found.kind
         yield ForecastRow(
             name=name,
             kind=name_of,
-            forecast=found.speedup,
-            forecast_is=found.speedup_is,
+            forecast=None if forecast is None else forecast.speedup,
+            forecast_is=None if forecast is None else forecast.kind,
+            low=None if forecast is None else forecast.low,
+            high=None if forecast is None else forecast.high,
             truth=truth["speedup"],
             left_ms=left,
             truth_ms=truth["step_ms_without"],
@@ -103,16 +120,22 @@ def rows(folder: Path) -> Iterator[ForecastRow]:
 
 def table(found: Sequence[ForecastRow]) -> Iterator[str]:
     """The rows as text, with the median and the 90th percentile of both errors."""
-    yield f"{'recording':24}{'verdict':20}{'forecast':>18}{'truth':>7}{'error':>7}" + (
+    yield (
+        f"{'recording':24}{'verdict':20}{'forecast':>18}{'interval':>15}{'truth':>7}{'error':>7}"
         f"{'left ms':>10}{'truth':>8}{'error':>7}"
     )
     for row in found:
         forecast = "-" if row.forecast is None else f"{row.forecast_is} {row.forecast:.2f}"
         left = "-" if row.left_ms is None else f"{row.left_ms:.2f}"
         yield (
-            f"{row.name:24}{row.kind:20}{forecast:>18}{row.truth:7.2f}{_percent(row.error):>7}"
+            f"{row.name:24}{row.kind:20}{forecast:>18}{_interval(row):>15}"
+            f"{row.truth:7.2f}{_percent(row.error):>7}"
             + (f"{left:>10}{row.truth_ms:8.2f}{_percent(row.step_error):>7}")
         )
+    known_rows = [row for row in found if row.forecast is not None]
+    held = sum(row.holds for row in known_rows)
+    if known_rows:
+        yield f"truth within the forecast's interval: {held} of {len(known_rows)}"
     for what, errors in (
         ("speed-up", [row.error for row in found]),
         ("step that is left", [row.step_error for row in found]),
@@ -121,6 +144,12 @@ def table(found: Sequence[ForecastRow]) -> Iterator[str]:
         if known:
             high = known[min(len(known) - 1, int(0.9 * len(known)))]
             yield f"{what}: median error {median(known):.1%}, 90th percentile {high:.1%}"
+
+
+def _interval(row: ForecastRow) -> str:
+    if row.low is None:
+        return "-"
+    return f"{row.low:.2f} to " + ("…" if row.high is None else f"{row.high:.2f}")
 
 
 def _percent(error: float | None) -> str:

@@ -7,7 +7,17 @@ from gpuwatch.tui.verdict.forecast.gain import replayed
 
 
 def row(forecast: float | None, left_ms: float | None) -> ForecastRow:
-    return ForecastRow("a_run", "input/serial", forecast, "estimate", 2.0, left_ms, 10.0)
+    return ForecastRow(
+        name="a_run",
+        kind="input/serial",
+        forecast=forecast,
+        forecast_is="estimate",
+        low=1.8,
+        high=2.5,
+        truth=2.0,
+        left_ms=left_ms,
+        truth_ms=10.0,
+    )
 
 
 def test_both_errors_are_told_for_each_recording() -> None:
@@ -15,7 +25,9 @@ def test_both_errors_are_told_for_each_recording() -> None:
     assert "forecast" in head
     assert "+10.0%" in line
     assert "-5.0%" in line
+    assert "1.80 to 2.50" in line
     assert summary == [
+        "truth within the forecast's interval: 1 of 1",
         "speed-up: median error 10.0%, 90th percentile 10.0%",
         "step that is left: median error 5.0%, 90th percentile 5.0%",
     ]
