@@ -20,7 +20,10 @@ WAY_OF_USERS: Final = 3
 MOST_STACKS: Final = 1_024
 """A run is at the same places again and again, and its stacks are read every few seconds."""
 
-LOADERS: Final = ("torch/utils/data/", "torchdata/", "webdataset/", "litdata/", "nvidia/dali/")
+LOADERS: Final = (
+    *("torch/utils/data/", "torchdata/", "webdataset/", "litdata/", "nvidia/dali/"),
+    "gpuwatch/probe/wrapped.py",
+)
 """Files of loaders: what a stack has above them is the loop that fetches, not what is fetched."""
 
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")

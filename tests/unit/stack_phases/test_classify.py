@@ -236,6 +236,11 @@ def test_before_3_11_functions_have_no_class() -> None:
     assert classify(frames, "").phase == "data"
 
 
+def test_what_the_user_wrapped_is_data() -> None:
+    stack = ("train (a.py:9)", "__next__ (gpuwatch/probe/wrapped.py:33)", "batches (a.py:4)")
+    assert phase_of(stack, "yield torch.stack(rows)") == "data"
+
+
 def test_what_trains_and_evaluates_is_no_evaluation() -> None:
     """A whole program may run in `train_and_evaluate`; what learns does not evaluate."""
     net = "Module._call_impl (torch/nn/modules/module.py:1779)"

@@ -135,6 +135,7 @@ ROWS: Final[tuple[CodeRow, ...]] = (
     _row("data", "litdata/"),
     _row("data", "datasets/"),
     _row("data", "nvidia/dali/"),
+    _row("data", "gpuwatch/probe/wrapped.py", "__next__"),
     # -- Python itself ---------------------------------------------------------------------------
     _row("starting", "<frozen importlib._bootstrap>"),
     _row("starting", "<frozen importlib._bootstrap_external>"),

@@ -78,7 +78,7 @@ def folded(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:
     for place in places:
         own = own_frame(place)
         keeps = own is None or own == place.frame or decodes(place) or reads(place)
-        kept = place if keeps else FrameShare(0.0, own or "", None, place.line, place.phase)
+        kept = place if keeps else replace(place, frame=own or "", caller=None)
         key = replace(kept, share=0.0)
         sums[key] = sums.get(key, 0.0) + place.share
     summed = (replace(place, share=min(1.0, share)) for place, share in sums.items())

@@ -106,11 +106,11 @@ def recompile(window: StepWindow) -> Finding | None:
         "TORCH_LOGS=recompiles,graph_breaks names the guards that failed, and where it falls back "
         "to eager"
     )
-    first = UNKNOWN
+    remedy = UNKNOWN
     if guard is not None:
         evidence.append(Evidence(guard.text, "hook"))
-        first = remedy_of(guard)
+        remedy = remedy_of(guard)
     headline = f"recompilation takes {percent(share.mean)} of the time"
-    found = cause("recompile", None, share, headline, tuple(evidence), (first, logs))
+    found = cause("recompile", None, share, headline, tuple(evidence), (remedy, logs))
     # Beyond its limit dynamo runs the function uncompiled, which no step here shows.
     return replace(found, forecast=at_least(found.speedup or 1.0))

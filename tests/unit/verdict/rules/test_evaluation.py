@@ -44,7 +44,7 @@ def test_workers_that_an_evaluation_starts_are_the_evaluations() -> None:
 def unmarked(share: float, function: str, samples: int = 200, **parts: Any) -> StepWindow:
     """A function under `no_grad` without a loader or a switch: no mark shows it."""
     phase: StackPhase = "evaluation"
-    place = FrameShare(share, "linear (torch/nn/functional.py:9)", function, "", phase)
+    place = FrameShare(share, "linear (torch/nn/functional.py:9)", function, phase=phase)
     places = Stacks(samples, (place,), 0, (), None)
     rows = even(60, data_ms=1, forward_ms=60, backward_ms=30, **parts)
     return window(rows, stacks=places)

@@ -240,12 +240,15 @@ def test_cores_are_blamed_only_where_they_are_full() -> None:
     assert "the cores are 100% busy" in " ".join(full.advice)
 
 
+D_AT = "D.__getitem__ (data.py:12)"
+
+
 def test_serial_loading_is_shown_by_the_loaders_own_places() -> None:
     """What the net and the evaluation do is no part of a batch; a library's line is the user's."""
     places = (
-        FrameShare(0.4, "batch_norm (torch/nn/functional.py:9)", "f (net.py:9)", "", "forward"),
-        FrameShare(0.2, "walk_stack (traceback.py:389)", "D.__getitem__ (data.py:12)", "", "data"),
-        FrameShare(0.1, "extract (traceback.py:447)", "D.__getitem__ (data.py:12)", "", "data"),
+        FrameShare(0.4, "batch_norm (torch/nn/functional.py:9)", "f (net.py:9)", phase="forward"),
+        FrameShare(0.2, "walk_stack (traceback.py:389)", D_AT, phase="data"),
+        FrameShare(0.1, "extract (traceback.py:447)", D_AT, phase="data"),
     )
     seen = waiting(0, 40, stacks=Stacks(200, places, 0, (), None))
     finding = found(seen)

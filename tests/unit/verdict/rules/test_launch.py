@@ -169,7 +169,7 @@ def phased(*places: tuple[float, str, str | None]) -> Stacks:
     return Stacks(
         200,
         tuple(
-            FrameShare(*place, "", "backward" if "backward" in place[1] else "forward")
+            FrameShare(*place, phase="backward" if "backward" in place[1] else "forward")
             for place in places
         ),
         0,

@@ -139,7 +139,7 @@ def test_the_optimizer_by_the_gpus_clock() -> None:
 def clipping(share: float) -> StepWindow:
     """Ten of 60 ms lie between the backward and the optimizer."""
     clip = FrameShare(share, "_get_total_norm (torch/nn/utils/clip_grad.py:75)", "train (a.py:9)")
-    other = FrameShare(0.02, "log (a.py:12)", None, "", "other")
+    other = FrameShare(0.02, "log (a.py:12)", None, phase="other")
     rows = even(60, data_ms=1, forward_ms=19, backward_ms=20, other_ms=16, optimizer_ms=4)
     return window(rows, stacks=Stacks(100, (clip, other), 0, (), None))
 
