@@ -39,7 +39,6 @@ TOLD_FROM_OUTSIDE = {"input", "host", "checkpoint", "evaluation"}
 """What samples of a stack must be enough for."""
 MISTAKEN_FROM_OUTSIDE = {
     "contention.0": "compute",
-    "empty_cache.0": "host",
     "host_growth.0": "compute",
     "launch_per_sample.0": "host",
     "leak_losses.0": "compute",
