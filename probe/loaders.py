@@ -7,11 +7,14 @@ import itertools
 import operator
 import sys
 from collections import UserDict
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeVar
 
 from .interrupts import is_users
 from .wire.marks import FETCH_ENTER, word_of
+
+T = TypeVar("T")
+Seen = TypeVar("Seen")
 
 MOST_TENSORS: Final = 64
 """Of a batch that is looked at: of a list of thousands its first."""
@@ -128,15 +131,32 @@ def look_at(batch: Any) -> BatchSeen | None:
     tensors = list(itertools.islice(_tensors(batch, torch, 3), MOST_TENSORS))
     if not tensors:
         return None
+    return past_overrides(torch, _seen, tensors)
+
+
+def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
+    """Look at something with `__torch_function__` off. A signal's handler may raise between its
+    going off and the `with`, which then does not put it on again."""
+    was_on = torch._C._is_torch_function_enabled()
+    off = torch._C.DisableTorchFunction()
+    try:
+        with off:
+            return look(what)
+    except BaseException:
+        if was_on and not torch._C._is_torch_function_enabled():
+            off.__exit__(None, None, None)
+        raise
+
+
+def _seen(tensors: list[Any]) -> BatchSeen:
     first = tensors[0]
-    with torch._C.DisableTorchFunction():
-        return BatchSeen(
-            next((int(tensor.shape[0]) for tensor in tensors if tensor.dim()), None),
-            len(tensors),
-            sum(tensor.numel() * tensor.element_size() for tensor in tensors),
-            first.device.type,
-            bool(first.is_pinned()) if first.device.type == "cpu" else None,
-        )
+    return BatchSeen(
+        next((int(tensor.shape[0]) for tensor in tensors if tensor.dim()), None),
+        len(tensors),
+        sum(tensor.numel() * tensor.element_size() for tensor in tensors),
+        first.device.type,
+        bool(first.is_pinned()) if first.device.type == "cpu" else None,
+    )
 
 
 def _is_dispatched(torch: Any) -> bool:

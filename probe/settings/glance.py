@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..loaders import past_overrides
 from ..recorder import Recorder
 from ..wire.marks import OPTIMIZER_ENTER
 from .autocast import autocast_of
@@ -48,12 +49,8 @@ class Glance:
         """An optimizer begins to step, or a backward begins from some tensors. Nothing that fails
         in here reaches the user's loop, and no code of a tensor's subclass or mode runs for it."""
         try:
-            torch: Any = sys.modules["torch"]
-            with torch._C.DisableTorchFunction():
-                if kind == OPTIMIZER_ENTER:
-                    self._at_step(what)
-                else:
-                    self._at_backward(what)
+            look = self._at_step if kind == OPTIMIZER_ENTER else self._at_backward
+            past_overrides(sys.modules["torch"], look, what)
         except Exception as error:
             self._trip(error)
 

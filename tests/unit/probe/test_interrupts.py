@@ -30,6 +30,7 @@ def _restored() -> Iterator[None]:
     sys.settrace(None)
     while api._installed is not None:
         probe.uninstall()
+    assert torch._C._is_torch_function_enabled(), "put on again, whatever came out"
 
 
 def a_turn() -> Callable[[], None]:
