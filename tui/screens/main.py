@@ -179,7 +179,8 @@ class MainScreen(Screen[None]):
         if rows != self._verdict_rows:
             self._verdict_rows = rows
             self._verdict.styles.min_height = rows
-        return frozenset(("-tight",) if is_whole and height - 2 - rows < TIGHT_OVERVIEW else ())
+        tight = TIGHT_OVERVIEW + has_ledger_row(view.snapshot)
+        return frozenset(("-tight",) if is_whole and height - 2 - rows < tight else ())
 
     @property
     def _panels(self) -> Sequence[Panel]:
