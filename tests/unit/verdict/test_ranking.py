@@ -24,7 +24,7 @@ def names(verdict: Verdict) -> list[str]:
     return [verdict.finding.kind, *(one.kind for one in verdict.contributors)]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seen=st.one_of(windows(), gpu_windows()))
 def test_the_wall_is_partitioned_once(seen: StepWindow) -> None:
     """On any window: shares add up to the time at most, the GPU's ledger to all of it, nothing
