@@ -148,7 +148,7 @@ class Engine:
             return _verdict(limit, 0.0, seen, growth, window)
         none = confidence_in_none(seen, window)
         sure = self._certainty.of(limit.kind, none, none, window.spans, fresh)
-        if self._certainty.doubts and any(worth(one) > limits.CONTRIBUTOR for one in seen):
+        if self._certainty.doubts:
             return _verdict(unsure(seen, None), sure, seen, growth, window)
         return _verdict(limit, sure, none_above(seen), growth, window)
 

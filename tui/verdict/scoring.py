@@ -171,7 +171,7 @@ def unsure(seen: Sequence[Finding], top: Finding | None) -> Finding:
     names += ["nothing"] if len(names) < 2 else []
     evidence = tuple(one.evidence[0] for one in two if one.evidence)
     advice = tuple(one.advice[0] for one in two if one.advice)
-    headline = f"not sure: {' or '.join(names)}"
+    headline = f"not sure: {' or '.join(names)}" if two else "not sure: nothing stands out so far"
     return state("incomplete", "unsure", "info", headline, evidence, advice)
 
 

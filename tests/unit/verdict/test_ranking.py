@@ -79,6 +79,7 @@ def test_two_that_are_as_likely_are_both_named() -> None:
     found = unsure([holding("launch", 0.31)], holding("input", 0.34))
     assert found.headline == "not sure: input 34% or launch 31%"
     assert (found.kind, found.sub) == ("incomplete", "unsure")
+    assert unsure([], None).headline == "not sure: nothing stands out so far"
     assert unsure([holding("input", 0.12)], None).headline == "not sure: input 12% or nothing"
 
 
