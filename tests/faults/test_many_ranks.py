@@ -15,7 +15,6 @@ RANKS = 300
 MOST_FILES = 256
 PAGES = """
 import os, signal, sys
-from dataclasses import replace
 from gpuwatch.probe.identity import identify
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
@@ -24,8 +23,8 @@ children = []
 for rank in range({ranks}):
     pid = os.fork()
     if pid == 0:
-        identity = replace(identify(None, "no socket: this is a test"), rank=rank,
-                           local_rank=rank, world_size={ranks})
+        identity = identify(None, "no socket: this is a test")
+        identity = identity._replace(rank=rank, local_rank=rank, world_size={ranks})
         held = StatePage(identity.as_json(page.HELLO_BYTES))
         signal.pause()
     children.append(pid)

@@ -159,12 +159,11 @@ def test_what_it_planted_is_not_used(tmp_path: Path, other: int, kind: str) -> N
 
 HOSTILE = """
 import os, socket, sys, time
-from dataclasses import replace
 from gpuwatch.probe.identity import identify
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 os.setgroups([]); os.setgid({uid}); os.setuid({uid})
-said = replace(identify({endpoint!r}, None), argv=["\\x1b]0;owned\\x07\\x9b2Jtrain.py"])
+said = identify({endpoint!r}, None)._replace(argv=["\\x1b]0;owned\\x07\\x9b2Jtrain.py"])
 held = StatePage(said.as_json(page.HELLO_BYTES))
 {more}
 print("go", flush=True)
