@@ -16,7 +16,7 @@ preallocated columns 0.7 us, one `struct.pack_into` of three integers 1.4 us.
 
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
+from itertools import groupby, islice
 from threading import get_ident
 from typing import Any, Final
 
@@ -288,7 +288,16 @@ def _alternates(entries: list[int]) -> bool:
 
 
 def _paired(entries: list[int]) -> list[int]:
-    """Two threads have put theirs between each other's: each time with the next word left."""
-    times = [one for one in entries if one >= 0]
-    words = [one for one in entries if one < 0]
-    return [one for pair in zip(times, words) for one in pair]  # noqa: B905 (cut to the shorter)
+    """Where they do not alternate: two threads have put theirs between each other's, or a signal's
+    handler has cut one off before its word. Of some times in a row and the words behind them, as
+    many from the end."""
+    out: list[int] = []
+    times: list[int] = []
+    for is_word, group in groupby(entries, (0).__gt__):
+        if not is_word:
+            times = list(group)
+            continue
+        words = list(group)
+        count = min(len(times), len(words))
+        out += [one for pair in zip(times[-count:], words[:count], strict=True) for one in pair]
+    return out

@@ -31,13 +31,16 @@ BREAKING: Final = """
     WATCHED = property(lambda self: True, lambda self, value: None)
 
     def at_call(count):
-        "A clock that is right until it is asked for the `count`th time."
+        "Stamps behind each mark, which are right until the `count`th."
         calls = itertools.count(1)
-        def now_ns():
+        def stamp(kind):
             if next(calls) >= count:
                 broken()
-            return time.perf_counter_ns()
-        return patch.object(recorder.Recorder.__init__, "__defaults__", (now_ns,))
+        made = recorder.Recorder.__init__
+        def init(self, *args, **kwargs):
+            made(self, *args, **kwargs)
+            self.stamp_with(stamp)
+        return patch.object(recorder.Recorder, "__init__", init)
 
     def always(place, name, value=broken):
         return patch.object(place, name, value)
@@ -74,11 +77,11 @@ BREAKING: Final = """
         print(name, "|", said, "|", fault, "|", len(lines), "|", *lines[:1], flush=True)
 
     def set_on_recorder(name):
-        return lambda: setattr(api._installed.recorder, name, broken)
+        return lambda: getattr(api._installed.recorder, name)(broken)
 """
 
 CASES: Final = {
-    **{f"clock at mark {at}": f"at_call({at})" for at in (1, 2, 3, 4, 5, 6, 7, 9, 40, 41, 42, 43)},
+    **{f"stamp at mark {at}": f"at_call({at})" for at in (1, 2, 3, 4, 5, 6, 7, 9, 40, 41, 42, 43)},
     "describing a loader": "always(loaders, 'describe_iterator')",
     "looking at a batch": "always(dataloader, 'look_at')",
     "counting what is ready": (
@@ -103,8 +106,7 @@ CASES: Final = {
     "reporting the fault": "at_call(9), always(armed.Armed, 'report_fault')",
     "saying it": "at_call(9), always(fuse.Fuse, '_say')",
     "an error that cannot say what it is": "at_call(9), always(Purpose, '__str__')",
-    "stamping": "before=set_on_recorder('stamp')",
-    "glancing": "before=set_on_recorder('glance')",
+    "glancing": "before=set_on_recorder('glance_with')",
 }  # fmt: skip
 """By name, the arguments of `case`: what is broken in the probe."""
 

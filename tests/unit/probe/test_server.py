@@ -163,6 +163,15 @@ def test_marks_of_two_threads_between_each_other_are_put_in_pairs() -> None:
     assert (tail[0::2], tail[1::2]) == ([5, 6, 7], words)
 
 
+def test_a_time_whose_hook_was_cut_off_before_its_word_shifts_no_other() -> None:
+    _, recorder, _ = served()
+    for entry in (5, -marks.BACKWARD_ENTER, 6, 7, -marks.BACKWARD_LEAVE, 8, -marks.STEP):
+        recorder.put(entry)
+    words = [-marks.BACKWARD_ENTER, -marks.BACKWARD_LEAVE, -marks.STEP]
+    tail = recorder.tail(100)
+    assert (tail[0::2], tail[1::2]) == ([5, 7, 8], words)
+
+
 def test_the_faster_the_loop_the_shorter_the_turn() -> None:
     server, recorder, told = served()
     server.turn()
