@@ -12,6 +12,7 @@ from typing import Final
 from ..recorder import Recorder
 from ..wire.marks import (
     BACKWARD_ENTER,
+    BACKWARD_LEAVE,
     FETCH_ENTER,
     FETCH_LEAVE,
     OPTIMIZER_LEAVE,
@@ -32,6 +33,8 @@ WAITED_NS: Final = 40_000
 ms were seen on an H200): counted as this much."""
 PATIENT_NS: Final = 500_000
 """A fetch that takes longer hid the reading that was done before it."""
+PATIENCE: Final = 16
+"""Backwards without a loader and an optimizer before each is a step, as the monitor has it."""
 MOST_REPORTS: Final = 4096
 """Rows that wait for the publisher, who comes four times a second."""
 
@@ -69,6 +72,8 @@ class Stamper:
         """A fetch was seen: it begins a step. Without one, an optimizer step ends it."""
         self._optimizer = self._stepped = False
         """An optimizer was seen at all, and since the last boundary."""
+        self._backwards = 0
+        """Before a loader or an optimizer was seen."""
         self._put_ns = 0
         """When the last event was recorded."""
         self._read_ns = (0, 0)
@@ -105,13 +110,16 @@ class Stamper:
 
     def _ends_step(self, kind: int) -> bool:
         """A fetch after an optimizer step; that step itself where there is no loader. Where there
-        is no optimizer, every fetch."""
+        is no optimizer, every fetch; without either, every backward."""
         if kind == FETCH_ENTER:
             self._loader = True
             return self._stepped or not self._optimizer
         if kind == OPTIMIZER_LEAVE:
             self._optimizer = self._stepped = True
             return not self._loader
+        if kind == BACKWARD_LEAVE and not (self._loader or self._optimizer):
+            self._backwards += 1
+            return self._backwards >= PATIENCE
         return kind == STEP
 
     def _put(self, number: int, now_ns: int) -> None:

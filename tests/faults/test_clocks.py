@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.probe.wire.messages import Batch, Step, decode_reply, encode_message
+from gpuwatch.probe.wire.messages import Batch, Loader, Step, decode_reply, encode_message
 from gpuwatch.tui.sources.marks.timeline import Timeline
 from tests.faults.training import TRAIN, bare
 from tests.processes.monitored import hello_of, started, subscribed, until, word_of
@@ -15,7 +15,7 @@ from tests.unit.probe.held_clock import partition_ns
 
 HOUR_NS = 3_600_000_000_000
 
-ROW = (1, "kind", 2, 2, False, False, 16, 10, (), "Rows")
+ROW = Loader(1, "kind", 2, 2, False, False, 16, 10, (), "Rows")
 DETAILS = {
     marks.LOADER: (ROW, True),
     marks.PHASE_ENTER: "named",

@@ -20,9 +20,8 @@ NO_TEXT = "caf\udce9"
 
 @pytest.mark.parametrize("where", ["argv", "cwd", "executable", "fault"])
 def test_a_hello_fits_the_page_whatever_is_long_in_it(where: str) -> None:
-    identity = identify("ipc:///tmp/x", None)
     long: Any = ["日" * 90] * 900 if where == "argv" else "日" * 9_000
-    object.__setattr__(identity, where, long)
+    identity = identify("ipc:///tmp/x", None)._replace(**{where: long})
     encoded = identity.as_json(page.HELLO_BYTES)
     assert len(encoded) <= page.HELLO_BYTES
     hello = wire.decode_hello(encoded)

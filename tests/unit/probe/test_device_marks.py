@@ -230,6 +230,29 @@ def test_a_grant_that_is_used_up_takes_the_stamper_away(run: Run) -> None:
         assert len(run.told()) == granted
 
 
+def test_without_a_loader_and_an_optimizer_a_step_is_backward_to_backward(run: Run) -> None:
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    class Kernels(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
+            run.work(6, 3)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: object, grad: torch.Tensor) -> torch.Tensor:
+            run.work(6, 5)
+            return grad
+
+    for _ in range(60):
+        Kernels.apply(weight.sum()).backward()  # type: ignore[no-untyped-call]
+    steps = run.told()
+    assert len(steps) >= 30
+    assert {step.count for step in steps} == {1}
+    for step in steps[5:]:
+        assert ms(step.wall_ns) == pytest.approx(12, abs=0.1)
+
+
 def test_several_streams(run: Run) -> None:
     one, other = run.device.current, FakeStream(3)
 

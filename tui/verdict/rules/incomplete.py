@@ -36,7 +36,7 @@ def incomplete(window: StepWindow) -> Finding | None:
             "info",
             "no loader seen: data wait cannot be separated from the forward pass",
             frames,
-            ("wrap what the loop iterates over: for batch in probe.wrap(batches)",),
+            ('name what makes a batch: with probe.phase("data"), or probe.wrap(batches)',),
         )
     rows = window.steps
     other = share_of([row.other_ns for row in rows], [wall_of(row) for row in rows])
