@@ -8,6 +8,8 @@ import torch
 from torch.utils.data import DataLoader
 
 from gpuwatch.probe.loaders import look_at
+from gpuwatch.tui.sources.marks.open_step import OpenStep
+from gpuwatch.tui.sources.marks.overlays import MOST_OPEN, Overlays
 from tests.unit.probe.held_clock import (
     Model,
     Rows,
@@ -360,3 +362,12 @@ def test_a_batch_is_looked_into_as_far_as_it_is_plain() -> None:
     assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", False)
     assert look_at("text") is None
     assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", False)
+
+
+def test_phases_that_never_end_are_bounded_and_the_last_still_count() -> None:
+    overlays, step = Overlays(), OpenStep(0)
+    for at in range(10_000):
+        overlays.enter(f"phase {at}", at)
+    assert len(overlays._open) == MOST_OPEN
+    overlays.leave("phase 9999", 10_500, step)
+    assert step.phases == {"phase 9999": 501}

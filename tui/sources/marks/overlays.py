@@ -34,6 +34,10 @@ Name = int | str
 """A phase of `OpenStep`, or a user's own name."""
 
 
+MOST_OPEN: Final = 64
+"""Nested in each other: a loop that enters a phase in each step and never leaves one has more."""
+
+
 @dataclass(slots=True)
 class _Overlay:
     name: Name
@@ -74,7 +78,9 @@ class Overlays:
         return self._open[-1].name
 
     def enter(self, name: Name, t_ns: int) -> None:
-        """An overlay begins."""
+        """An overlay begins. Of those that never end the outermost are forgotten."""
+        if len(self._open) >= MOST_OPEN:
+            self.absorbing -= self._open.pop(0).name in (EVALUATION, CHECKPOINT)
         self._open.append(_Overlay(name, t_ns))
         self.absorbing += name in (EVALUATION, CHECKPOINT)
 
