@@ -67,8 +67,8 @@ class Server:
         self._page = state_page
         self._fuse = fuse
         self._identity = identity
-        self._governor = Governor(recorder, fuse.trip)
-        self._glance = Glance(recorder, fuse.trip)
+        self._governor = Governor(recorder)
+        self._glance = Glance(recorder)
         self._peers = Peers()
         self._tracer = Tracer()
         self._dumps = Dumps(recorder)
@@ -89,8 +89,6 @@ class Server:
         self._turned_ns: int | None = None
         self._loaders: dict[int, tuple[int, Any, bool, int]] = {}
         """The newest description of each loader, by its key."""
-        self._described = -1
-        """Number of the newest of them."""
         self._reports: deque[Any] = deque(maxlen=MOST_REPORTS)
         self._switched: deque[tuple[int, bool]] = deque(maxlen=MOST_REPORTS)
         self._fresh: tuple[list[Any], list[tuple[int, bool]]] = ([], [])
@@ -132,7 +130,6 @@ class Server:
         words[page.WORD_OPEN] = page.pack_open(kind, since_ns)
         words[page.WORD_STEPS] = self._count.steps
         self._take_device(now_ns)
-        self._keep_loaders()
         if self._endpoint is None:
             return
         self._look(now_ns)
@@ -186,9 +183,12 @@ class Server:
         if since_ns is not None and now_ns > since_ns:
             self._marks_per_s = (self._until - before) / (now_ns - since_ns) * 1e9
         self._turned_ns = now_ns
+        newest = self._rare[-1][0] if self._rare else 0
         for one in list(self._recorder.rare):
-            if not self._rare or one[0] > self._rare[-1][0]:
+            if one[0] > newest:
                 self._rare.append(one)
+                if one[1] == marks.LOADER:
+                    self._keep_loader(*one)
 
     def _new_marks(self) -> tuple[list[int], list[int]]:
         """Times and words since the last turn. A first mark of 0 stands for those that are lost:
@@ -231,15 +231,12 @@ class Server:
         self._switched.extend(switched)
         self._fresh = fresh, switched
 
-    def _keep_loaders(self) -> None:
-        for number, kind, iterator, seen in self._rare:
-            if kind == marks.LOADER and number > self._described:
-                self._described = number
-                row, with_grad = seen
-                self._loaders.pop(row[0], None)
-                if len(self._loaders) >= MOST_LOADERS:
-                    del self._loaders[next(iter(self._loaders))]
-                self._loaders[row[0]] = number, row, with_grad, iterator
+    def _keep_loader(self, number: int, _: int, iterator: int, seen: Any) -> None:
+        row, with_grad = seen
+        self._loaders.pop(row[0], None)
+        if len(self._loaders) >= MOST_LOADERS:
+            del self._loaders[next(iter(self._loaders))]
+        self._loaders[row[0]] = number, row, with_grad, iterator
 
     def _look(self, now_ns: int) -> None:
         if now_ns >= self._next_look_ns:

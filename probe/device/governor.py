@@ -23,11 +23,9 @@ class Governor:
     def __init__(
         self,
         recorder: Recorder,
-        trip: Callable[[Exception], None],
         find: Callable[[], Events | None] = find_events,
     ) -> None:
         self._recorder = recorder
-        self._trip = trip
         self._find = find
         self._budget = Budget()
         self._next_ns = 0
@@ -55,7 +53,7 @@ class Governor:
             events = self._find()
             if events is None:
                 return
-            self.stamper = stamper = Stamper(self._recorder, events, self._trip)
+            self.stamper = stamper = Stamper(self._recorder, events)
             self._next_ns, self._turned_ns, self._steps = 0, now_ns, steps
         self._account(stamper, now_ns, steps, behind_ns, ppm)
         if not self._recorder.on:

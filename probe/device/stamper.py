@@ -6,7 +6,6 @@ so that an unsampled step costs one look at an attribute a mark.
 """
 
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from ..recorder import Recorder
@@ -42,9 +41,7 @@ MOST_REPORTS: Final = 4096
 class Stamper:
     """Every method but `grant` belongs to the training thread."""
 
-    def __init__(
-        self, recorder: Recorder, events: Events, trip: Callable[[Exception], None]
-    ) -> None:
+    def __init__(self, recorder: Recorder, events: Events) -> None:
         self.events = events
         self.reports: deque[Report] = deque(maxlen=MOST_REPORTS)
         """For the publisher, oldest first."""
@@ -59,7 +56,6 @@ class Stamper:
         self.dropped = 0
         """Marks without an event: a capture ran, or the device was too far behind."""
         self._recorder = recorder
-        self._trip = trip
         self._now_ns = recorder.now_ns
         self._chains: dict[int, Chain] = {}
         self._number = 0
@@ -89,24 +85,21 @@ class Stamper:
         self._recorder.stamp_with(self.stamp)
 
     def stamp(self, kind: int) -> None:
-        """Behind a mark of this kind. Nothing that fails in here reaches the user's loop."""
-        try:
-            began_ns = self._now_ns()
-            if self._ends_step(kind):
-                self._boundary(began_ns)
-                done_ns = self._now_ns()
-                self._read_ns = done_ns, min(WAITED_NS, done_ns - began_ns - self._aside_ns)
-            elif self._on:
-                if kind == FETCH_LEAVE and began_ns - self._read_ns[0] > PATIENT_NS:
-                    self.spent_ns -= self._read_ns[1]
-                self._put(self._next_number(), began_ns)
-                if kind == BACKWARD_ENTER and self._memory.wants_backward:
-                    self._memory.at_backward()
-            took_ns = self._now_ns() - began_ns - self._aside_ns
-            self._aside_ns = 0
-            self.spent_ns += took_ns if took_ns < WAITED_NS else WAITED_NS
-        except Exception as error:
-            self._trip(error)
+        """Behind a mark of this kind. The recorder keeps what fails here from the user's loop."""
+        began_ns = self._now_ns()
+        if self._ends_step(kind):
+            self._boundary(began_ns)
+            done_ns = self._now_ns()
+            self._read_ns = done_ns, min(WAITED_NS, done_ns - began_ns - self._aside_ns)
+        elif self._on:
+            if kind == FETCH_LEAVE and began_ns - self._read_ns[0] > PATIENT_NS:
+                self.spent_ns -= self._read_ns[1]
+            self._put(self._next_number(), began_ns)
+            if kind == BACKWARD_ENTER and self._memory.wants_backward:
+                self._memory.at_backward()
+        took_ns = self._now_ns() - began_ns - self._aside_ns
+        self._aside_ns = 0
+        self.spent_ns += took_ns if took_ns < WAITED_NS else WAITED_NS
 
     def _ends_step(self, kind: int) -> bool:
         """A fetch after an optimizer step; that step itself where there is no loader. Where there

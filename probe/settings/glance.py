@@ -8,7 +8,6 @@ and 200 us. The first look at an optimizer takes 1 us a tensor more.
 """
 
 import sys
-from collections.abc import Callable
 from typing import Any, Final
 
 from ..loaders import past_overrides
@@ -28,11 +27,10 @@ WALK_AGAIN_NS: Final = 10_000_000_000
 class Glance:
     """Every method but `ask` belongs to the training thread."""
 
-    def __init__(self, recorder: Recorder, trip: Callable[[Exception], None]) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self.reading = Reading()
         """As it was last seen: for the publisher, replaced as a whole."""
         self._recorder = recorder
-        self._trip = trip
         self._optimizers = Optimizers()
         self._first: int | None = None
         """Identity of the optimizer with whose step the turn began; None before."""
@@ -46,13 +44,10 @@ class Glance:
             self._recorder.glance_with(self.at)
 
     def at(self, kind: int, what: Any) -> None:
-        """An optimizer begins to step, or a backward begins from some tensors. Nothing that fails
-        in here reaches the user's loop, and no code of a tensor's subclass or mode runs for it."""
-        try:
-            look = self._at_step if kind == OPTIMIZER_ENTER else self._at_backward
-            past_overrides(sys.modules["torch"], look, what)
-        except Exception as error:
-            self._trip(error)
+        """An optimizer begins to step, or a backward begins from some tensors. The recorder keeps
+        what fails in here from the user's loop; no code of a tensor's subclass or mode runs."""
+        look = self._at_step if kind == OPTIMIZER_ENTER else self._at_backward
+        past_overrides(sys.modules["torch"], look, what)
 
     def _at_step(self, optimizer: Any) -> None:
         if self._first is None:

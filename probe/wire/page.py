@@ -37,7 +37,7 @@ WORD_STEPS: Final = 1
 WORD_HEARTBEAT: Final = 2
 """perf_counter_ns of the publisher's last wake-up: old while a C call holds the GIL."""
 WORD_LOST_MARKS: Final = 3
-"""Marks that a full ring dropped."""
+"""Times that the recorder was overrun between two turns: each is one mark that is missed."""
 WORD_STATE: Final = 4
 """One of the ``STATE_*`` values."""
 WORD_MARKS: Final = 5

@@ -73,7 +73,7 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
     recorder = Recorder(arm=lambda _: True, trip=failures.append)
     recorder.watched = True
     detach = [hook.attach(recorder) for hook in (dataloader, backward, optimizer)]
-    governor, timeline = Governor(recorder, failures.append, lambda: events), Timeline()
+    governor, timeline = Governor(recorder, lambda: events), Timeline()
     governor.turn(perf_counter_ns(), 0, 0)
     a_ms = cycles_a_ms()
     weight = torch.nn.Parameter(torch.ones(8, device="cuda"))

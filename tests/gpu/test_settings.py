@@ -22,7 +22,7 @@ def seen(
     """What is read of a few steps of a small convolutional net."""
     failures: list[Exception] = []
     recorder = Recorder(arm=lambda _: True, trip=failures.append)
-    glance = Glance(recorder, failures.append)
+    glance = Glance(recorder)
     detach = [hook.attach(recorder) for hook in (backward, optimizer)]
     net = torch.nn.Sequential(
         torch.nn.Conv2d(3, 16, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(4)

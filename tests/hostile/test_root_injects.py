@@ -52,14 +52,6 @@ def home() -> Iterator[Path]:
         yield Path(made)
 
 
-@pytest.fixture(scope="module")
-def newer() -> str:
-    python = os.environ.get("GPUWATCH_PYTHON_314") or shutil.which("python3.14")
-    if python is None:
-        pytest.skip("no Python 3.14 here (GPUWATCH_PYTHON_314)")
-    return python
-
-
 @contextmanager
 def nobodys(
     words: "list[str | Path]", home: Path, **more: str

@@ -6,7 +6,6 @@ makes one on Debian.
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -35,15 +34,6 @@ import os, sys
 print(os.getpid(), flush=True)
 sys.stdin.read()
 """
-
-
-@pytest.fixture(scope="module")
-def newer() -> str:
-    """A Python into which something can be put."""
-    python = os.environ.get("GPUWATCH_PYTHON_314") or shutil.which("python3.14")
-    if python is None:
-        pytest.skip("no Python 3.14 here (GPUWATCH_PYTHON_314)")
-    return python
 
 
 @contextmanager

@@ -37,9 +37,11 @@ class HeldClock:
 class Watched:
     """A loop under the real hooks, on a held clock."""
 
-    def __init__(self, clock: HeldClock, recorder: Recorder) -> None:
+    def __init__(self, clock: HeldClock, recorder: Recorder, failures: list[Exception]) -> None:
         self.clock = clock
         self.recorder = recorder
+        self.failures = failures
+        """What went wrong in the hooks, and in all that they call."""
         self.reader = MarkReader()
         self.timeline = Timeline()
         self._sent = 0
@@ -120,7 +122,7 @@ def watched() -> Iterator[Watched]:
     recorder = Recorder(arm=lambda _: True, trip=failures.append, now_ns=clock)
     detach = [hook.attach(recorder) for hook in (dataloader, backward, optimizer, checkpoint)]
     try:
-        yield Watched(clock, recorder)
+        yield Watched(clock, recorder, failures)
     finally:
         left = [name for undo in detach for name in undo()]
     assert not failures, failures

@@ -62,12 +62,11 @@ class Run:
 def on_a_device(**device: object) -> Iterator[Run]:
     with watched() as host:
         fake = FakeDevice(host.clock, **device)  # type: ignore[arg-type]
-        failures: list[Exception] = []
-        governor = Governor(host.recorder, failures.append, lambda: fake)
+        governor = Governor(host.recorder, lambda: fake)
         host.recorder.watched = True
         governor.turn(host.clock.now_ns, 0, 0)
         yield Run(host, fake, governor)
-        assert not failures, failures
+        assert not host.failures, host.failures
 
 
 @pytest.fixture

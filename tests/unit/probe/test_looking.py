@@ -148,7 +148,7 @@ def test_an_optimizer_and_a_backward_are_looked_at_past_their_functions() -> Non
     optimizer = torch.optim.SGD([weight], lr=0.1)
     loss = (weight * 2).sum()
     faults: list[Exception] = []
-    glance = Glance(Recorder(lambda _: True, faults.append), faults.append)
+    glance = Glance(Recorder(lambda _: True, faults.append))
     SEEN.clear()
     with Watching():
         glance.at(OPTIMIZER_ENTER, optimizer)

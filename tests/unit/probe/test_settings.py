@@ -29,8 +29,8 @@ class Asked:
     def __init__(self, run: Watched) -> None:
         self.recorder: Recorder = run.recorder
         self.clock = run.clock
-        self.failures: list[Exception] = []
-        self.glance = Glance(run.recorder, self.failures.append)
+        self.failures = run.failures
+        self.glance = Glance(run.recorder)
 
     def seen(self, train: Callable[[], None], times: int = 3) -> Reading:
         """What is known after so many questions, a second apart, and two steps after each."""
@@ -356,8 +356,10 @@ def test_what_fails_inside_trips_the_fuse_and_not_the_loop(run: Asked) -> None:
 
     run.glance.ask()
     optimizer.param_groups.append(Broken())  # type: ignore[arg-type]
-    run.glance.at(8, optimizer)
+    assert run.recorder.extra is not None
+    run.recorder.extra(8, optimizer)  # as the hook does
     assert [str(failure) for failure in run.failures] == ["'Broken' object is not subscriptable"]
+    run.failures.clear()
 
 
 def test_settings_are_told_first_and_when_they_change() -> None:

@@ -5,20 +5,12 @@ from 3.11 on Python names functions with what encloses them ("Module._call_impl"
 Files were looked up in torch 2.13, accelerate 1.15, lightning 2.6, transformers 5.23 and
 safetensors."""
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 from ...verdict.window import StackPhase as StackPhase
 
-PHASES: Final[tuple[StackPhase, ...]] = (
-    "data",
-    "forward",
-    "backward",
-    "optimizer",
-    "synchronisation",
-    "checkpoint",
-    "evaluation",
-    "compile",
-    "other",
+PHASES: Final[tuple[StackPhase, ...]] = tuple(
+    one for one in get_args(StackPhase) if one != "starting"
 )
 """In the order in which they are shown. What is "starting" is no part of the training."""
 

@@ -69,6 +69,7 @@ class MarkReader:
         """Steps by the last clocks."""
         self._measured = self._clocked_measured = 0
         """Steps seen on the device's clock: in all, and by the last clocks."""
+        self._behind_ns: int | None = None
         self._begun = False
 
     @property
@@ -80,8 +81,6 @@ class MarkReader:
     def behind_ns(self) -> int:
         """How far the device was behind the host at the last step that it reported."""
         return self._behind_ns or 0
-
-    _behind_ns: int | None = None
 
     @property
     def measured(self) -> int:
