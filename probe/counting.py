@@ -49,8 +49,16 @@ class StepCount:
             return self._steps
         return max(0, self._begun - 1)
 
-    def add(self, words: bytes) -> None:
-        """Words of marks, eight bytes each."""
+    def add(self, words: bytes, unseen: float = 0.0) -> None:
+        """Words of marks, eight bytes each. Before them marks were lost that took `unseen` times as
+        long: as many steps are taken to lie in each part of the time."""
+        before = self._steps, self._begun
+        self._add(words)
+        if unseen:
+            self._steps += round(unseen * (self._steps - before[0]))
+            self._begun += round(unseen * max(0, self._begun - before[1]))
+
+    def _add(self, words: bytes) -> None:
         kinds = words[LOW_BYTE::8]
         if not self._fetches and FETCH in kinds:
             self._fetches, self._begun = True, 0

@@ -249,6 +249,14 @@ class Recorder:
             del newest[0]
         return newest if _alternates(newest) else _paired(newest)
 
+    def has_put(self, count: int, since_ns: int) -> bool:
+        """Whether so many marks or more were put after `since_ns`. Looks at one of them."""
+        try:
+            pair = self.entries[-2 * count], self.entries[1 - 2 * count]
+        except IndexError:
+            return False
+        return max(pair) > since_ns  # one of the two is a time, the other a word, below 0
+
     def newest(self) -> tuple[int, int]:
         """(perf_counter_ns, kind) of the last mark; zeros before the first."""
         tail = self.tail(4)

@@ -21,11 +21,13 @@ WAITS = TRAIN + f"    print(train({STEPS}, at_step=wait_at({AT})), flush=True)\n
 WAITS_TWICE = WAITS + "    sys.stdin.readline()\n"
 
 IN_A_HURRY = """
-    import gpuwatch.probe.peers, gpuwatch.probe.serve
+    import gpuwatch.probe.endpoint, gpuwatch.probe.peers, gpuwatch.probe.serve
     gpuwatch.probe.serve.TURN_S = 0.004
+    gpuwatch.probe.endpoint.MOST_WAITING_BYTES = 40_000
     gpuwatch.probe.peers.PEER_TIMEOUT_NS = 600_000_000_000
 """
-"""Fifty times the messages, to a monitor that is not given up: minutes are over in seconds."""
+"""Fifty times the messages, and a fiftieth of the room, for a monitor that is not given up: minutes
+are over in seconds."""
 
 MOST_GROWTH_BYTES = 16_000_000
 """A queue to one monitor may take 4 MB; torch's own allocations come and go besides."""

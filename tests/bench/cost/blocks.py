@@ -101,8 +101,8 @@ class Blocks:
         """Rounds up to the end of that in which the publisher took its turn."""
         used: dict[Arm, Counter[str]] = {arm: Counter() for arm in (IN, OUT, OUT_AGAIN)}
         hooked_ns: dict[Arm, array[int]] = {arm: array("q") for arm in used}
-        turns = self._switch.turns
-        while self._switch.turns == turns:
+        turned_ns = self._switch.turned_ns
+        while self._switch.turned_ns == turned_ns:
             for arm in self._order.choice(ROUNDS):
                 used[arm].update(self._block(arm is IN))
                 hooked_ns[arm].extend(self._hooked_ns)

@@ -25,6 +25,7 @@ import probe
 from gpuwatch.probe import api, clock, serve
 from gpuwatch.probe.loaders import look_at
 from gpuwatch.probe.recorder import ENTRIES, MOST_RARE
+from gpuwatch.probe.wire import page
 from gpuwatch.probe.wire.marks import BATCH, FETCH_LEAVE, LOADER, NO_DETAIL
 from tests.measuring.in_and_out import InAndOut
 
@@ -49,8 +50,6 @@ class OpenTime:
         self._answered = 0
         self._closed_ns = 0
         self._since_ns = 0
-        self.turns = 0
-        """Since the start."""
 
     def now_ns(self) -> int:
         """perf_counter_ns, less the time in which this was closed."""
@@ -58,7 +57,6 @@ class OpenTime:
 
     def wait(self, server: Any, stop: Event, seconds: float) -> None:
         """For so much open time, or until `stop`: in place of `Server.wait`."""
-        self.turns += 1
         if self._free:
             WAIT(server, stop, seconds)
             return
@@ -136,9 +134,10 @@ class Switch:
         return self._recorder.watched
 
     @property
-    def turns(self) -> int:
-        """The publisher's, since the start."""
-        return self._time.turns
+    def turned_ns(self) -> int:
+        """When the publisher last took a turn, by its own clock."""
+        assert self._installed._armed is not None
+        return self._installed._armed._page.words[page.WORD_HEARTBEAT]
 
     def fill(self) -> None:
         """Take marks until each new one takes the place of an old one, as in all but a run's first

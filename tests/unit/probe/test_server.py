@@ -1,12 +1,16 @@
 """A turn of the publisher, without its thread, and what the monitor makes of it."""
 
+from threading import Event
+
+import pytest
+
 from gpuwatch.probe.device.allocator import AllocatorCounts
 from gpuwatch.probe.device.reports import Allocated
 from gpuwatch.probe.encoding import encode_marks
 from gpuwatch.probe.fuse import Fuse
 from gpuwatch.probe.identity import identify
 from gpuwatch.probe.recorder import ENTRIES, Recorder
-from gpuwatch.probe.serve import MOST_REPORTS, TURN_S, UNWATCHED_TURN_S, Server
+from gpuwatch.probe.serve import MOST_REPORTS, PEEK_S, TURN_S, UNWATCHED_TURN_S, Server
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import marks, messages, page
 from gpuwatch.tui.sources.marks.reader import ROWS_A_TURN, ReplyReader, columns_of
@@ -184,6 +188,35 @@ def test_the_faster_the_loop_the_shorter_the_turn() -> None:
     server._turned_ns -= 10**10
     server.turn()
     assert server.turn_s == TURN_S
+
+
+def test_a_loop_that_begins_faster_than_a_turn_is_long_ends_the_rest() -> None:
+    server, recorder, _ = served()
+    server.turn()
+    waits: list[float] = []
+
+    def wait(stop: Event, seconds: float) -> None:
+        waits.append(seconds)
+        train(recorder, ENTRIES // 4 // 6 + 1)
+
+    server.wait = wait  # type: ignore[method-assign]
+    server.rest(Event())
+    assert waits == [PEEK_S]
+    server.turn()
+    server.wait = lambda stop, seconds: waits.append(seconds)  # type: ignore[method-assign]
+    waits.clear()
+    server.rest(Event())
+    assert sum(waits) == pytest.approx(server.turn_s)
+
+
+def test_steps_whose_marks_are_lost_are_counted_by_the_pace_of_the_others() -> None:
+    server, recorder, _ = served()
+    train(recorder, 100)
+    server.turn()
+    train(recorder, 20_000)
+    server.turn()
+    assert server._page.words[page.WORD_LOST_MARKS] == 1
+    assert abs(server._page.words[page.WORD_STEPS] - 20_099) <= 20
 
 
 def test_a_fork_starts_behind_its_parents_marks() -> None:
