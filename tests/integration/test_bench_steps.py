@@ -98,14 +98,14 @@ def test_its_clock_stands_still_while_closed(turns: Turns) -> None:
 
 def test_a_turn_is_due_after_so_much_open_time(turns: Turns) -> None:
     turns.time.close()
-    before = turns.time.turns
+    before = turns.time.waits
     for _ in range(3):
         turns.time.nudge()
-    assert turns.time.turns == before
+    assert turns.time.waits == before
     turns.turned.clear()
     turns.time.open()
     assert turns.turned.wait(30)
-    assert turns.time.turns > before
+    assert turns.time.waits > before
 
 
 @pytest.mark.slow

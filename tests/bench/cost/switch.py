@@ -50,6 +50,8 @@ class OpenTime:
         self._answered = 0
         self._closed_ns = 0
         self._since_ns = 0
+        self.waits = 0
+        """Since the start; a turn may be made of several."""
 
     def now_ns(self) -> int:
         """perf_counter_ns, less the time in which this was closed."""
@@ -57,6 +59,7 @@ class OpenTime:
 
     def wait(self, server: Any, stop: Event, seconds: float) -> None:
         """For so much open time, or until `stop`: in place of `Server.wait`."""
+        self.waits += 1
         if self._free:
             WAIT(server, stop, seconds)
             return
