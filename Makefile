@@ -13,9 +13,9 @@ PEERS := build/peers
 demo: $(INSTALLED)
 	$(BIN)/gpuwatch demo
 
-# Two thirds of it waits for processes: side by side it takes half the time.
+# A third of the time it waits for processes: three at a time fill two cores.
 test: lint
-	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks and not suite and not soak" -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks and not suite and not soak" -n 3
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -40,7 +40,7 @@ soak: $(INSTALLED)
 
 # All that was recorded on GPUs, judged again.
 suite: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 tests/demo/test_recorded_suite.py
+	$(BIN)/python -m pytest -n 3 tests/demo/test_recorded_suite.py
 
 # What may go wrong around a run, in full: a notebook's kernel, a thousand monitors, minutes of fuzz.
 # Two at a time, but for the group that changes the machine (users, mounts) or counts on its pace.
