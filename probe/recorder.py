@@ -14,6 +14,8 @@ caches are cold, that costs 0.2 us beside the clock. Measured beside it, per mar
 preallocated columns 0.7 us, one `struct.pack_into` of three integers 1.4 us.
 """
 
+import sys
+from array import array
 from collections import deque
 from collections.abc import Callable
 from itertools import groupby, islice
@@ -233,7 +235,7 @@ class Recorder:
 
     # -- for the publisher -------------------------------------------------------------------
 
-    def tail(self, entries: int) -> list[int]:
+    def tail(self, entries: int) -> "array[int]":
         """The newest marks, so many times and words at most, oldest first and whole ones only."""
         newest: list[int] = []
         for _ in range(TRIES):
@@ -242,12 +244,13 @@ class Recorder:
                 break
             except RuntimeError:  # another thread has put one meanwhile
                 continue
-        newest.reverse()
-        if newest and newest[-1] >= 0:
-            newest.pop()  # a time whose word is yet to come
-        if newest and newest[0] < 0:
-            del newest[0]
-        return newest if _alternates(newest) else _paired(newest)
+        found = array("q", newest)
+        found.reverse()
+        if found and found[-1] >= 0:
+            found.pop()  # a time whose word is yet to come
+        if found and found[0] < 0:
+            del found[0]
+        return found if _alternates(found) else array("q", _paired(found.tolist()))
 
     def has_put(self, count: int, since_ns: int) -> bool:
         """Whether so many marks or more were put after `since_ns`. Looks at one of them."""
@@ -287,12 +290,18 @@ class Recorder:
         self.rare.clear()
 
 
-def _alternates(entries: list[int]) -> bool:
-    return (
-        not len(entries) % 2
-        and all(map((0).__le__, entries[0::2]))
-        and all(map((0).__gt__, entries[1::2]))
+def _alternates(entries: "array[int]") -> bool:
+    """Times and words by turns, as their signs tell."""
+    highest = entries.tobytes()[_HIGH_BYTE::8]
+    times, words = highest[0::2], highest[1::2]
+    return len(times) == len(words) and not (
+        times.translate(None, _NOT_NEGATIVE) or words.translate(None, _NEGATIVE)
     )
+
+
+_HIGH_BYTE: Final = 7 if sys.byteorder == "little" else 0
+_NOT_NEGATIVE: Final = bytes(range(0x80))
+_NEGATIVE: Final = bytes(range(0x80, 0x100))
 
 
 def _paired(entries: list[int]) -> list[int]:

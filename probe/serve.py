@@ -187,9 +187,9 @@ class Server:
         """The new marks: the page is what is sent, and read by others."""
         before, since_ns, seen_ns = self._until, self._turned_ns, self._newest_ns
         times, words = self._new_marks()
-        body = array("q", times).tobytes(), array("q", words).tobytes()
-        self._page.put(before, b"".join(body))
-        self._count.add(body[1], _unseen(times, seen_ns))
+        counted = words.tobytes()
+        self._page.put(before, times.tobytes() + counted)
+        self._count.add(counted, _unseen(times, seen_ns))
         self._until = before + len(times)
         self._page.words[page.WORD_MARKS] = self._until
         if since_ns is not None and now_ns > since_ns:
@@ -202,10 +202,10 @@ class Server:
                 if one[1] == marks.LOADER:
                     self._keep_loader(*one)
 
-    def _new_marks(self) -> tuple[list[int], list[int]]:
+    def _new_marks(self) -> "tuple[array[int], array[int]]":
         """Times and words since the last turn. A first mark of 0 stands for those that are lost:
         the recorder has had more than it holds."""
-        wanted = max(256, 2 * self._asked)
+        wanted = max(256, self._asked + self._asked // 4)
         while True:
             entries = self._recorder.tail(wanted)
             times, words = entries[0::2], entries[1::2]
@@ -219,7 +219,7 @@ class Server:
             self._newest_ns = times[-1]
         if not at and len(entries) >= ENTRIES - 2:
             self._page.words[page.WORD_LOST_MARKS] += 1
-            return [0, *times[1:]], [0, *words[1:]]
+            times[0] = words[0] = 0
         return times, words
 
     def _look_for_trainer(self) -> None:
@@ -352,7 +352,7 @@ class Server:
         self._page.write_hello(self._identity.as_json(page.HELLO_BYTES))
 
 
-def _unseen(times: list[int], seen_ns: int) -> float:
+def _unseen(times: "array[int]", seen_ns: int) -> float:
     """Of marks that begin with a 0, which stands for those lost since `seen_ns`: how much longer
     than theirs the time of the lost ones was."""
     if len(times) < 3 or times[0]:

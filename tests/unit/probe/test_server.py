@@ -163,7 +163,7 @@ def test_marks_of_two_threads_between_each_other_are_put_in_pairs() -> None:
     for entry in (5, 6, -marks.BACKWARD_ENTER, -marks.OPTIMIZER_INSIDE, 7, -marks.BACKWARD_LEAVE):
         recorder.put(entry)
     words = [-marks.BACKWARD_ENTER, -marks.OPTIMIZER_INSIDE, -marks.BACKWARD_LEAVE]
-    tail = recorder.tail(100)
+    tail = recorder.tail(100).tolist()
     assert (tail[0::2], tail[1::2]) == ([5, 6, 7], words)
 
 
@@ -172,7 +172,7 @@ def test_a_time_whose_hook_was_cut_off_before_its_word_shifts_no_other() -> None
     for entry in (5, -marks.BACKWARD_ENTER, 6, 7, -marks.BACKWARD_LEAVE, 8, -marks.STEP):
         recorder.put(entry)
     words = [-marks.BACKWARD_ENTER, -marks.BACKWARD_LEAVE, -marks.STEP]
-    tail = recorder.tail(100)
+    tail = recorder.tail(100).tolist()
     assert (tail[0::2], tail[1::2]) == ([5, 7, 8], words)
 
 
