@@ -29,7 +29,7 @@ OFF: Final = "commands to the probe are turned off (GPUWATCH_CONTROL=0)"
 
 
 class ThreadStack(NamedTuple):
-    """The fields of `wire.dump.ThreadStack`."""
+    """The fields of `messages.ThreadStack`."""
 
     name: str
     training: bool
@@ -38,7 +38,7 @@ class ThreadStack(NamedTuple):
 
 
 class Dump(NamedTuple):
-    """The fields of `wire.dump.Dump`."""
+    """The fields of `messages.Dump`."""
 
     taken_ns: int
     threads: list[ThreadStack]

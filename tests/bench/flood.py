@@ -19,7 +19,7 @@ from gpuwatch.probe.identity import identify
 from gpuwatch.probe.socket_directory import socket_path
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.probe.wire.messages import Marks
+from gpuwatch.tui.messages import Marks
 
 MESSAGES_S: Final = 5_000
 STEP_NS: Final = 10_000_000

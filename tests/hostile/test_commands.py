@@ -16,10 +16,10 @@ from gpuwatch.probe.peers import MOST_PEERS
 from gpuwatch.probe.recorder import MOST_NAMES, MOST_RARE, Recorder
 from gpuwatch.probe.serve import REQUESTS_A_TURN, Server
 from gpuwatch.probe.state_page import StatePage
-from gpuwatch.probe.wire import messages as wire
 from gpuwatch.probe.wire import page
-from gpuwatch.probe.wire.dump import Dump
 from gpuwatch.probe.wire.marks import LOADER, MARK_BYTES, RING
+from gpuwatch.tui import messages as wire
+from gpuwatch.tui.messages import Dump
 from tests.hostile.shapes import anything
 
 COMMANDS = {"subscribe", "leave", "stacks"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from msgspec.structs import astuple, replace
 
 from gpuwatch.probe.encoding import decode_request
-from gpuwatch.probe.wire import messages as wire
+from gpuwatch.tui import messages as wire
 from gpuwatch.tui.formats.jsonlines import line
 from gpuwatch.tui.formats.plain import PlainView
 from gpuwatch.tui.formats.report import report_lines

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.probe.identity import identify
-from gpuwatch.probe.wire.messages import Hello
 from gpuwatch.tui.discovery.sockets import check_socket
 from gpuwatch.tui.discovery.targets import open_target
 from gpuwatch.tui.errors import NothingToMeasureError, NotPermittedError
+from gpuwatch.tui.messages import Hello
 from gpuwatch.tui.model.observations import AnyObservation, Link, Missing, StacksSeen
 from gpuwatch.tui.sources.feed import FeedSource
 from gpuwatch.tui.sources.stacks import POLL_NS, StacksSource

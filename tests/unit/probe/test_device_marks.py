@@ -11,7 +11,8 @@ import torch
 from gpuwatch.probe.device import reports
 from gpuwatch.probe.device.governor import Governor
 from gpuwatch.probe.device.reports import Report
-from gpuwatch.probe.wire.messages import Aligned, Allocated, GpuStep, Passed
+from gpuwatch.tui.messages import Aligned, Allocated, Passed
+from gpuwatch.tui.steps import GpuStep
 from tests.unit.probe.fake_device import REACH_NS, FakeDevice, FakeStream
 from tests.unit.probe.held_clock import MS, Rows, Watched, watched
 

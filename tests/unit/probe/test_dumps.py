@@ -22,7 +22,7 @@ from gpuwatch.probe.encoding import encode_dump
 from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire import marks
-from gpuwatch.probe.wire.messages import MAX_FRAME_BYTES
+from gpuwatch.tui.messages import MAX_FRAME_BYTES
 
 S = 1_000_000_000
 

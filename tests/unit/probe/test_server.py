@@ -12,8 +12,10 @@ from gpuwatch.probe.identity import identify
 from gpuwatch.probe.recorder import ENTRIES, Recorder
 from gpuwatch.probe.serve import MOST_REPORTS, PEEK_S, TURN_S, UNWATCHED_TURN_S, Server
 from gpuwatch.probe.state_page import StatePage
-from gpuwatch.probe.wire import marks, messages, page
+from gpuwatch.probe.wire import marks, page
+from gpuwatch.tui import messages
 from gpuwatch.tui.sources.marks.reader import ROWS_A_TURN, ReplyReader, columns_of
+from gpuwatch.tui.steps import Batch
 
 STEP = (
     marks.FETCH_ENTER,
@@ -83,7 +85,7 @@ def rows_of(steps: int) -> list[int]:
     server.turn()
     replies = [reader.read(frame) for frame in told.sent]
     last = replies[-1]
-    assert isinstance(last, messages.Batch)
+    assert isinstance(last, Batch)
     return [step.count for step in last.steps]
 
 
@@ -106,7 +108,7 @@ def test_who_comes_late_has_the_ring_and_the_right_numbers() -> None:
     told.subscribe()
     server.turn()
     _, batch = map(ReplyReader().read, told.sent)
-    assert isinstance(batch, messages.Batch)
+    assert isinstance(batch, Batch)
     assert batch.lost_marks == 0
     assert batch.steps[-1].number == 8_000 - 1
     told_of = sum(step.count for step in batch.steps)
@@ -126,7 +128,7 @@ def test_ten_thousand_steps_a_second_are_sent_without_a_loss() -> None:
         server.turn()
     for frame in told.sent:
         reply = reader.read(frame)
-        if isinstance(reply, messages.Batch):
+        if isinstance(reply, Batch):
             counted += sum(step.count for step in reply.steps)
             lost = reply.lost_marks
     assert (counted, lost) == (8 * 2_500 - 1, 0)
@@ -141,7 +143,7 @@ def test_marks_that_were_overrun_are_missed() -> None:
     train(recorder, 10_000)
     server.turn()
     batch = [reader.read(frame) for frame in told.sent][-1]
-    assert isinstance(batch, messages.Batch)
+    assert isinstance(batch, Batch)
     assert batch.lost_marks == server._page.words[page.WORD_LOST_MARKS] == 1
     assert batch.open.since_ns == recorder.entries[-2]
     assert sum(step.count for step in batch.steps) > ENTRIES // 12 - 3

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
+from gpuwatch.probe.encoding import encode_marks
 from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings.autocast import autocast_of
 from gpuwatch.probe.settings.glance import AGAIN_NS, WALK_AGAIN_NS, Glance
 from gpuwatch.probe.settings.reading import Reading
-from gpuwatch.probe.wire.messages import Settings, decode_reply, encode_message
+from gpuwatch.tui.messages import Marks, Settings, decode_reply
 from tests.unit.probe.held_clock import Watched, watched
-from tests.unit.probe.test_wire import batch_of
 
 HALF = torch.bfloat16
 TYPED = hasattr(torch.ones(1, requires_grad=True).sum().grad_fn, "_input_metadata")
@@ -372,6 +372,28 @@ def test_settings_are_told_first_and_when_they_change() -> None:
 
 
 def test_settings_survive_the_wire() -> None:
-    settings = Settings(threads=4, autocast="", set_to_none=False, capability=90)
-    batch = batch_of(settings=settings)
-    assert decode_reply(encode_message(batch)) == batch
+    known = Reading(threads=4, autocast="", set_to_none=False, capability=90)
+    head: tuple[Any, ...] = (
+        1,
+        2,
+        3,
+        4,
+        [],
+        [],
+        [],
+        None,
+        None,
+        None,
+        None,
+        known,
+        0,
+        [],
+        [],
+        [],
+        [],
+        None,
+        0,
+    )
+    read = decode_reply(encode_marks(head, b""))
+    assert isinstance(read, Marks)
+    assert read.settings == Settings(threads=4, autocast="", set_to_none=False, capability=90)

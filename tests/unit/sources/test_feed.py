@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import zmq
 
+from gpuwatch.probe.encoding import Subscribe, decode_request
 from gpuwatch.probe.identity import identify
 from gpuwatch.probe.peers import PEER_TIMEOUT_NS
-from gpuwatch.probe.wire.messages import Hello, Subscribe, decode_request
+from gpuwatch.tui.messages import Hello
 from gpuwatch.tui.model.observations import Missing
 from gpuwatch.tui.sources.feed import CHECK_NS, FORGOTTEN_NS, WATCHING_NS, FeedSource
 

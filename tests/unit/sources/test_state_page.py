@@ -12,8 +12,8 @@ from gpuwatch.probe.identity import identify
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 from gpuwatch.probe.wire.marks import MARK_BYTES, RING
-from gpuwatch.probe.wire.messages import SCHEMA
 from gpuwatch.tui.discovery.state_page import hello_of, pages_of
+from gpuwatch.tui.messages import SCHEMA
 from gpuwatch.tui.sources.marks.reader import columns_of
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuwatch.probe.device.memory_look import MemoryLook
-from gpuwatch.probe.wire.messages import GpuMemory, Step
 from gpuwatch.tui.model.observations import GpusSeen, GpuUse
 from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.steps import GpuMemory, Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.memory.watch import MemoryWatch
