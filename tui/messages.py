@@ -192,7 +192,7 @@ class Marks(msgspec.Struct, frozen=True, array_like=True, tag="marks"):
     marks: int
     """Since the start of the process: the number behind that of the last one here."""
     steps: int
-    """Completed since the start, by the probe's own simple rule (`counting.StepCount`)."""
+    """Completed since the start, by the probe's own simple rule (`figures.StepCount`)."""
     names: list[str]
     """All user phases so far: a mark of one has its index."""
     loaders: list[tuple[int, Loader, bool, int]]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from gpuwatch.probe.encoding import decode_request
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 from gpuwatch.tui import messages as wire
@@ -133,7 +133,7 @@ def seeds_of(surface: str) -> list[bytes]:
         asked = (wire.Subscribe(wire.SCHEMA, 1, True), wire.Leave(1), wire.AskStacks())
         return [wire.encode_message(one) for one in asked]
     if surface == "page":
-        made = StatePage(identify("ipc:///tmp/x", None).as_json(page.HELLO_BYTES))
+        made = StatePage(Identity("ipc:///tmp/x", None).as_json(page.HELLO_BYTES))
         return [bytes(made._map)[: page.RING_OFFSET]]
     folder = ROOT / "demo" / "recordings"
     return [(folder / f"{name}.gpuwatch").read_bytes() for name in RECORDINGS]

@@ -73,7 +73,11 @@ def test_a_reply_is_read_back_or_refused(reply: Any) -> None:
 @SLOW
 @given(REQUESTS)
 def test_a_request_is_read_back(request: Any) -> None:
-    assert tuple(decode_request(wire.encode_message(request))) == astuple(request)
+    asked = decode_request(wire.encode_message(request))
+    if isinstance(request, wire.Subscribe):
+        assert [getattr(asked, name) for name in request.__struct_fields__] == [*astuple(request)]
+    else:
+        assert asked == request.__struct_config__.tag
 
 
 @SLOW

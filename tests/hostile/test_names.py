@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.probe import api
 from gpuwatch.probe.fuse import MOST_TEXT, Fuse
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.loaders import describe_iterator
 from gpuwatch.probe.wire import page
 from gpuwatch.tui import messages as wire
@@ -23,7 +23,8 @@ NO_TEXT = "caf\udce9"
 @pytest.mark.parametrize("where", ["argv", "cwd", "executable", "fault"])
 def test_a_hello_fits_the_page_whatever_is_long_in_it(where: str) -> None:
     long: Any = ["日" * 90] * 900 if where == "argv" else "日" * 9_000
-    identity = identify("ipc:///tmp/x", None)._replace(**{where: long})
+    identity = Identity("ipc:///tmp/x", None)
+    setattr(identity, where, long)
     encoded = identity.as_json(page.HELLO_BYTES)
     assert len(encoded) <= page.HELLO_BYTES
     hello = wire.decode_hello(encoded)

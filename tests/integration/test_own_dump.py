@@ -25,8 +25,8 @@ from tests.processes.monitored import LIMIT_S, Run, hello_of, started, subscript
 
 HANGS = """
     import sys, threading, time
-    import gpuwatch.probe.dumps, probe
-    gpuwatch.probe.dumps.QUIET_NS = {quiet_ns}
+    import gpuwatch.probe.peers, probe
+    gpuwatch.probe.peers.QUIET_NS = {quiet_ns}
     probe.install()
     lock, held = threading.Lock(), threading.Event()
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import zmq
 
-from gpuwatch.probe.socket_key import key_path
+from gpuwatch.probe.socket_place import key_path
 from gpuwatch.probe.wire import page
 from gpuwatch.tui.discovery.state_page import hello_of as hello_on
 from gpuwatch.tui.messages import SCHEMA, Hello, Subscribe, encode_message

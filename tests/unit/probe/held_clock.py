@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset
 
-from gpuwatch.probe.counting import StepCount
+from gpuwatch.probe.figures import StepCount
 from gpuwatch.probe.hooks import backward, checkpoint, dataloader, optimizer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire.marks import BATCH, LOADER

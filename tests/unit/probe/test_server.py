@@ -4,11 +4,11 @@ from threading import Event
 
 import pytest
 
-from gpuwatch.probe.device.allocator import AllocatorCounts
-from gpuwatch.probe.device.reports import Allocated
+from gpuwatch.probe import serve
+from gpuwatch.probe.device.stamper import Report
 from gpuwatch.probe.encoding import encode_marks
 from gpuwatch.probe.fuse import Fuse
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.recorder import ENTRIES, Recorder
 from gpuwatch.probe.serve import MOST_REPORTS, PEEK_S, TURN_S, UNWATCHED_TURN_S, Server
 from gpuwatch.probe.state_page import StatePage
@@ -44,8 +44,8 @@ class OneMonitor:
         asked, self.asked = self.asked, []
         return asked
 
-    def send(self, peer: bytes, frame: bytes) -> None:
-        self.sent.append(frame)
+    def send(self, peer: bytes, *frame: bytes) -> None:
+        self.sent.append(b"".join(frame))
 
     def pid_of(self, peer: bytes) -> int:
         return 1
@@ -58,7 +58,7 @@ class OneMonitor:
 def served(recorder: Recorder | None = None) -> tuple[Server, Recorder, OneMonitor]:
     fuse = Fuse(lambda: None)
     recorder = recorder or Recorder(lambda _: True, fuse.trip)
-    identity = identify("ipc:///nowhere/x.sock", None)
+    identity = Identity("ipc:///nowhere/x.sock", None)
     state_page = StatePage(identity.as_json(page.HELLO_BYTES))
     server, told = Server(recorder, state_page, fuse, identity), OneMonitor()
     server._endpoint = told  # type: ignore[assignment]
@@ -249,7 +249,7 @@ def test_who_wants_no_history_gets_what_is_new() -> None:
 
 def test_what_the_device_reported_is_kept_for_who_comes_and_bounded() -> None:
     server, _, told = served()
-    seen = Allocated(0, 0, None, AllocatorCounts(0, 1, 2, 3, 4, 5, 6, None, None, None), 0, None)
+    seen: Report = "allocated", (0, 0, None, 0, 1, 2, 3, 4, 5, 6, None, None, None, 0, None)
     server._reports.extend([seen] * 10_000)
     told.subscribe()
     server.turn()
@@ -257,6 +257,20 @@ def test_what_the_device_reported_is_kept_for_who_comes_and_bounded() -> None:
     heads = [messages.decode_reply(frame) for frame in told.sent]
     counts = [len(one.allocated) for one in heads if isinstance(one, messages.Marks)]
     assert counts == [MOST_REPORTS, 0]
+
+
+def test_the_training_thread_itself_makes_the_device_s_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, recorder, _ = served()
+    monkeypatch.setattr(serve, "_uses_accelerator", lambda: True)
+    server.turn()
+    assert recorder.extra is not None
+    recorder.mark(marks.FETCH_LEAVE)
+    assert server._governor is not None
+    assert not recorder.stamps, "until the governor grants some"
+    server.turn()
+    assert server._governor.stamper is None, "nothing has begun to use a device"
 
 
 def test_the_message_begins_with_a_line() -> None:
