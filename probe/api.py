@@ -1,19 +1,20 @@
 """The public API, and the one global there is: the installed probe."""
 
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterable
 from contextlib import ContextDecorator
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .encodable import encodable
+from .fuse import encodable
 from .installed import Installed
 from .recorder import Recorder
 from .wire.marks import PHASE_ENTER, PHASE_LEAVE, STEP
-from .wrapped import Wrapped
+
+if TYPE_CHECKING:
+    from .wrapped import Wrapped
 
 LONGEST_NAME: Final = 200
 """Characters of a phase's name."""
@@ -56,11 +57,13 @@ def uninstall() -> tuple[str, ...]:
     return installed.uninstall()
 
 
-def wrap(iterable: Iterable[T]) -> Wrapped[T]:
+def wrap(iterable: Iterable[T]) -> "Wrapped[T]":
     """Time the fetches of an iterable that is no DataLoader: DALI, Ray Data, a generator.
 
     Each `next` on it counts as the step's wait for data. Keeps length and attributes.
     """
+    from .wrapped import Wrapped
+
     return Wrapped(iterable, _recorder)
 
 
@@ -112,7 +115,6 @@ def _watch_forks() -> None:
 
 
 _forks_watched = False
-_WARNING: Final = re.compile(r"This process \(pid=\d+\) is multi-threaded")
 
 
 class _Once:
@@ -122,7 +124,7 @@ class _Once:
     """Where it was put."""
 
     def match(self, text: str) -> bool:
-        if _WARNING.match(text) is None:
+        if not (text.startswith("This process (pid=") and ") is multi-threaded" in text):
             return False
         self.withdraw()
         return True

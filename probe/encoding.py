@@ -4,47 +4,56 @@ Runs on the publisher's thread.
 """
 
 import json
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal
 
-from .device.budget import PPM
-from .dumps import Dump
 from .identity import Identity
+from .peers import PPM, Dump
 
 MOST_REQUEST_BYTES: Final = 4096
+SETTINGS: Final = (
+    *("threads", "matmul_precision", "cudnn_benchmark", "deterministic", "anomaly", "autocast"),
+    *("scaler", "optimizer", "foreach", "fused", "parameters", "parameter_bytes"),
+    *("parameter_dtype", "parameter_device", "cudnn_tf32", "capability", "set_to_none"),
+    "failed_guard",
+)
+"""The fields of `messages.Settings` in their order, which a test holds together."""
 
 _encode: Final = json.JSONEncoder(
     check_circular=False, ensure_ascii=False, separators=(",", ":")
 ).encode
 
 
-class Subscribe(NamedTuple):
-    """A monitor watches."""
+class Subscribe:
+    """A monitor watches: the fields of `messages.Subscribe`."""
 
-    schema: int
-    pid: int
-    history: bool
-    behind_ns: int = 0
-    device_ppm: int = PPM
-    key: str = ""
+    __slots__ = ("behind_ns", "device_ppm", "history", "key", "pid", "schema")
+
+    def __init__(
+        self,
+        schema: int,
+        pid: int,
+        history: bool,
+        behind_ns: int = 0,
+        device_ppm: int = PPM,
+        key: str = "",
+    ) -> None:
+        self.schema = schema
+        self.pid = pid
+        self.history = history
+        self.behind_ns = behind_ns
+        self.device_ppm = device_ppm
+        self.key = key
 
 
-class Leave(NamedTuple):
-    """A monitor goes away."""
-
-    pid: int
-
-
-class AskStacks(NamedTuple):
-    """Where is every thread?"""
-
-
-Request = Subscribe | Leave | AskStacks
-_REQUESTS: Final[dict[str, tuple[type[Request], tuple[type, ...]]]] = {
-    "subscribe": (Subscribe, (int, int, bool, int, int, str)),
-    "leave": (Leave, (int,)),
-    "stacks": (AskStacks, ()),
+Request = Subscribe | Literal["leave", "stacks"]
+"""A monitor goes away; it asks where every thread is."""
+_FIELDS: Final[dict[str, tuple[tuple[type, ...], int]]] = {
+    "subscribe": ((int, int, bool, int, int, str), 3),
+    "leave": ((int,), 1),
+    "stacks": ((), 0),
 }
-"""Of each its fields' types. What is appended by a newer monitor is passed over."""
+"""Types of each request's fields, and how many it has at least. What is appended by a newer monitor
+is passed over."""
 
 
 def decode_request(frame: bytes) -> Request:
@@ -57,20 +66,22 @@ def decode_request(frame: bytes) -> Request:
         raise ValueError("a request that is nested too deep") from None
     if not isinstance(words, list) or not words or not isinstance(words[0], str):
         raise ValueError("not a request")
-    if words[0] not in _REQUESTS:
+    if words[0] not in _FIELDS:
         raise ValueError(f"Invalid value {words[0][:40]!r}")
-    kind, types = _REQUESTS[words[0]]
+    types, fewest = _FIELDS[words[0]]
     fields = words[1 : 1 + len(types)]
-    types = types[: max(len(fields), len(types) - len(kind._field_defaults))]
+    types = types[: max(len(fields), fewest)]
     numbers = [it for it in fields if isinstance(it, int)]
     if tuple(map(type, fields)) != types or not all(-(2**63) <= it < 2**64 for it in numbers):
         raise ValueError(f"fields of {words[0]!r}")
-    return kind(*fields)
+    if words[0] == "subscribe":
+        return Subscribe(*fields)
+    return "leave" if words[0] == "leave" else "stacks"
 
 
 def encode_greeting(identity: Identity, now_ns: int) -> bytes:
     """The first answer to a new peer."""
-    return _bytes(_encode(["hello", identity._asdict(), now_ns]))
+    return _bytes(_encode(["hello", vars(identity), now_ns]))
 
 
 def encode_bye(reason: str, steps: int) -> bytes:
@@ -81,6 +92,11 @@ def encode_bye(reason: str, steps: int) -> bytes:
 def encode_dump(dump: Dump) -> bytes:
     """Where every thread is."""
     return _bytes(_encode(["dump", *dump]))
+
+
+def settings_row(reading: dict[str, Any] | None) -> list[Any] | None:
+    """`messages.Settings`, of what is known by name."""
+    return None if reading is None else [reading.get(name) for name in SETTINGS]
 
 
 def encode_marks(head: tuple[Any, ...], body: bytes) -> bytes:

@@ -17,9 +17,8 @@ from itertools import count
 from typing import Final
 
 from . import clock
-from .descriptors import check_spare, identity_of, is_spare
-from .socket_directory import LONGEST_PATH, make_safe
-from .socket_key import key_path, make_key, remove_key, write_key
+from .socket_place import LONGEST_PATH, key_path, make_key, make_safe, remove_key, write_key
+from .state_page import check_spare, identity_of, is_spare
 from .zmtp import Connection, ProtocolError, frame_header
 
 MOST_CONNECTIONS: Final = 16
@@ -145,17 +144,16 @@ class Endpoint:
             arrived += [(name, message) for message in taken]
         return arrived
 
-    def send(self, peer: bytes, frame: bytes) -> None:
-        """Send, or drop it: a monitor that does not read never holds anything up."""
+    def send(self, peer: bytes, *frame: bytes) -> None:
+        """Send a frame, given in pieces, or drop it: a monitor that does not read never holds
+        anything up."""
         found = self._peers.get(peer)
         if found is None or found.waiting_bytes > MOST_WAITING_BYTES:
             return
-        header = frame_header(len(frame))
-        if len(frame) < 256:
-            found.queue(header + frame)
-        else:
-            found.queue(header)
-            found.queue(frame)
+        header = frame_header(sum(map(len, frame)))
+        found.queue(header + frame[0])
+        for piece in frame[1:]:
+            found.queue(piece)
         self._with(peer, _Peer.flush)
 
     def pid_of(self, peer: bytes) -> int | None:

@@ -1,48 +1,54 @@
 """Who this process is: the fields of the hello."""
 
+import copy
 import json
 import os
 import socket
 import sys
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from . import clock
-from .encodable import encodable
+from .fuse import encodable
 
 SCHEMA: Final = 3
 """The same number as messages.SCHEMA, which needs the codec: a test holds them together."""
 VERSION: Final = "0.1.0"
 
 
-class Identity(NamedTuple):
-    """The fields of `messages.Hello`, made without the codec, which the training thread avoids."""
+class Identity:
+    """The fields of `messages.Hello` in their order, as they are now."""
 
-    schema: int
-    pid: int
-    start_ticks: int
-    started_unix: float
-    argv: list[str]
-    cwd: str
-    executable: str
-    python: str
-    torch: str | None
-    probe: str
-    host: str
-    uid: int
-    rank: int | None
-    local_rank: int | None
-    world_size: int | None
-    restart_count: int | None
-    endpoint: str | None
-    fault: str | None
+    def __init__(self, endpoint: str | None, fault: str | None) -> None:
+        self.schema = SCHEMA
+        self.pid = os.getpid()
+        self.start_ticks = start_ticks()
+        self.started_unix = clock.unix_seconds()
+        self.argv = _argv()
+        self.cwd = _cwd()
+        self.executable = encodable(sys.executable or "")
+        self.python = ".".join(map(str, sys.version_info[:3]))
+        self.torch = torch_version()
+        self.probe = VERSION
+        self.host = socket.gethostname()
+        self.uid = os.getuid()
+        # Ranks come from the environment that launchers set.
+        self.rank = _number("RANK")
+        self.local_rank = _number("LOCAL_RANK")
+        self.world_size = _number("WORLD_SIZE")
+        self.restart_count = _number("TORCHELASTIC_RESTART_COUNT")
+        self.endpoint = endpoint
+        """`ipc://...`, or None with a `fault` where no socket could be had."""
+        self.fault = fault
 
     def but(self, endpoint: str | None, fault: str | None) -> "Identity":
         """The same process with another endpoint or fault, and the torch that is there by now."""
-        return self._replace(endpoint=endpoint, fault=fault, torch=torch_version())
+        other = copy.copy(self)
+        other.endpoint, other.fault, other.torch = endpoint, fault, torch_version()
+        return other
 
     def as_json(self, limit_bytes: int) -> bytes:
         """JSON of at most `limit_bytes`: the command line is cut first, then the longest texts."""
-        fields: dict[str, Any] = self._asdict()
+        fields = dict(vars(self))
         encoded = json.dumps(fields).encode()
         while len(encoded) > limit_bytes:
             texts = [name for name, value in fields.items() if isinstance(value, str)]
@@ -50,30 +56,6 @@ class Identity(NamedTuple):
             fields[name] = fields[name][: len(fields[name]) // 2]
             encoded = json.dumps(fields).encode()
         return encoded
-
-
-def identify(endpoint: str | None, fault: str | None) -> Identity:
-    """This process, now. Ranks come from the environment that launchers set."""
-    return Identity(
-        schema=SCHEMA,
-        pid=os.getpid(),
-        start_ticks=start_ticks(),
-        started_unix=clock.unix_seconds(),
-        argv=_argv(),
-        cwd=_cwd(),
-        executable=encodable(sys.executable or ""),
-        python=".".join(map(str, sys.version_info[:3])),
-        torch=torch_version(),
-        probe=VERSION,
-        host=socket.gethostname(),
-        uid=os.getuid(),
-        rank=_number("RANK"),
-        local_rank=_number("LOCAL_RANK"),
-        world_size=_number("WORLD_SIZE"),
-        restart_count=_number("TORCHELASTIC_RESTART_COUNT"),
-        endpoint=endpoint,
-        fault=fault,
-    )
 
 
 def torch_version() -> str | None:

@@ -3,35 +3,45 @@
 import atexit
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, Final
 
-from .armed import Armed
 from .fuse import Fuse
-from .hooks import (
-    Detach,
-    backward,
-    checkpoint,
-    compilation,
-    dataloader,
-    dispatched,
-    optimizer,
-    tracing,
-)
+from .hooks import Detach, backward, checkpoint, dataloader, optimizer
 from .hooks.arrival import ArrivalFinder
-from .launchers import is_launcher
+from .publish import Armed
 from .recorder import Recorder
 from .wire import marks, page
 
-HOOKS: tuple[Any, ...] = (
-    tracing,
-    dataloader,
-    backward,
-    optimizer,
-    checkpoint,
-    compilation,
-    dispatched,
+HOOKS: Final[tuple[Any, ...]] = (dataloader, backward, optimizer, checkpoint)
+LATE_HOOKS: Final = {
+    "tracing": "torch._dynamo.trace_rules",
+    "compilation": "torch._dynamo.callback",
+    "dispatched": "accelerate.data_loader",
+}
+"""Of `hooks`, those that are loaded when the module comes that they hook, by its import."""
+
+PROGRAMS: Final = frozenset(
+    {"torchrun", "accelerate", "accelerate-launch", "deepspeed", "fabric", "lightning"}
 )
+"""Console scripts, by name."""
+MODULES: Final = frozenset(
+    {
+        "torch.distributed.run",
+        "torch.distributed.launch",
+        "accelerate.commands.accelerate_cli",
+        "accelerate.commands.launch",
+        "deepspeed.launcher.launch",
+        "deepspeed.launcher.runner",
+        "lightning.fabric.cli",
+        "torch._inductor.compile_worker",
+    }
+)
+"""What `python -m` starts."""
+SCRIPTS: Final = ("torch/_inductor/compile_worker/__main__.py", "deepspeed/launcher/launch.py")
+"""Ends of the paths of what is started as a file."""
 
 
 class Installed:
@@ -51,6 +61,8 @@ class Installed:
                 self.recorder.armed = self._arm(marks.BACKWARD_ENTER)
         for hook in HOOKS:
             self._finder.when_imported(hook.MODULE, self._attacher(hook.attach))
+        for name, module in LATE_HOOKS.items():
+            self._finder.when_imported(module, self._attacher(_late(name)))
 
     def uninstall(self) -> tuple[str, ...]:
         """Put everything back; returns what somebody has patched over and had to be left."""
@@ -122,6 +134,15 @@ class Installed:
                 armed.end(reason, state)
 
 
+def _late(name: str) -> Callable[[Recorder], Detach]:
+    def attach(recorder: Recorder) -> Detach:
+        hook = import_module(f"{__package__}.hooks.{name}")
+        detach: Detach = hook.attach(recorder)
+        return detach
+
+    return attach
+
+
 def _is_being_spawned() -> bool:
     """Whether this is a spawned or forkserver child that re-imports its main module.
 
@@ -142,3 +163,12 @@ def _is_loader_worker() -> bool:
         return True
     worker = sys.modules.get("torch.utils.data._utils.worker")
     return worker is not None and worker.get_worker_info() is not None
+
+
+def is_launcher(command: Sequence[str]) -> bool:
+    """Whether a process with this command line (`sys.orig_argv`) waits for others to train: it
+    starts those who do, or compiles for them."""
+    if any(flag.endswith("m") and name in MODULES for flag, name in pairwise(command)):
+        return True
+    script = next((word for word in command[1:] if not word.startswith("-")), "")
+    return os.path.basename(script) in PROGRAMS or script.endswith(SCRIPTS)

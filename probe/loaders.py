@@ -8,9 +8,9 @@ import operator
 import sys
 from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
-from .interrupts import is_users
+from .fuse import is_users
 from .wire.marks import FETCH_ENTER, word_of
 
 T = TypeVar("T")
@@ -29,6 +29,12 @@ the first fields of `messages.Loader`."""
 
 Description = tuple[LoaderRow, bool]
 """A loader, and whether gradients are on where its iterator is first fetched from."""
+
+
+BatchSeen = tuple[int | None, int, int, str | None, bool | None]
+"""What a batch looks like, the fields of `messages.BatchSeen`: first dimension of its first tensor
+that has one; tensors; bytes; of its first tensor the device's type, and whether it lies in pinned
+memory (None where it is not on the CPU)."""
 
 
 class LoaderWatch:
@@ -105,19 +111,6 @@ def ready_batches(iterator: Any) -> int | None:
     return waiting + sum(len(task) == 2 for task in tasks.values())
 
 
-class BatchSeen(NamedTuple):
-    """What a batch looks like."""
-
-    samples: int | None
-    """First dimension of its first tensor that has one."""
-    tensors: int
-    bytes: int
-    device: str | None
-    """Type of the first tensor's device."""
-    pinned: bool | None
-    """Whether the first tensor lies in pinned memory; None where it is not on the CPU."""
-
-
 def look_at(batch: Any) -> BatchSeen | None:
     """A batch as it came out of its loader; None where no tensor is near by.
 
@@ -150,7 +143,7 @@ def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
 
 def _seen(tensors: list[Any]) -> BatchSeen:
     first = tensors[0]
-    return BatchSeen(
+    return (
         next((int(tensor.shape[0]) for tensor in tensors if tensor.dim()), None),
         len(tensors),
         sum(tensor.numel() * tensor.element_size() for tensor in tensors),

@@ -1,20 +1,84 @@
-"""The one slow thread: it owns the socket and turns marks into steps, four times a second."""
+"""An armed process: its state page and its publisher, from the first mark to the end.
+
+The publisher is the one slow thread: it owns the socket and sends the marks on as bytes, four times
+a second.
+"""
 
 import _thread
-import signal
 import threading
+from _signal import (  # type: ignore[import-not-found]  # `signal` makes enumerations: 0.3 ms
+    SIG_BLOCK,
+    SIG_SETMASK,
+    SIGBUS,
+    SIGFPE,
+    SIGILL,
+    SIGSEGV,
+    SIGSYS,
+    SIGTRAP,
+    pthread_sigmask,
+    valid_signals,
+)
 from typing import Final
 
 from .fuse import Fuse
 from .identity import Identity
 from .recorder import Recorder
 from .serve import Server, serve
-from .state_page import StatePage
+from .socket_place import socket_path
+from .state_page import StatePage, check_address_space
+from .wire import page
 
-_OF_THE_THREAD: Final = frozenset(
-    getattr(signal, name) for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
-)
+LAST_TURN_S: Final = 0.5
+"""Longest that leaving may take; a publisher in the middle of a turn needs a hundredth of it."""
+
+_OF_THE_THREAD: Final = frozenset((SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS))
 """Signals of what a thread itself does; blocked, they would end the process without a handler."""
+
+
+class Armed:
+    """Raises OSError where no page can be made."""
+
+    def __init__(self, recorder: Recorder, fuse: Fuse) -> None:
+        check_address_space()
+        self._fuse = fuse
+        self._identity = _identity()
+        self._page = StatePage(self._identity.as_json(page.HELLO_BYTES))
+        self._publisher = Publisher(recorder, self._page, fuse, self._identity)
+
+    @property
+    def pid(self) -> int:
+        """The process that was armed: a fork inherits this object, but not what it stands for."""
+        return self._identity.pid
+
+    def start(self) -> None:
+        """Begin to publish."""
+        self._publisher.start()
+
+    def abandon(self) -> None:
+        """In a forked child: what this stands for is the parent's."""
+        self._publisher.abandon()
+
+    def report_fault(self) -> None:
+        """The fuse has blown: write so on the page, which needs nobody's help."""
+        self._page.words[page.WORD_STATE] = page.STATE_DISARMED
+        identity = self._identity.but(self._identity.endpoint, self._fuse.fault)
+        self._page.write_hello(identity.as_json(page.HELLO_BYTES))
+
+    def end(self, reason: str, state: int) -> None:
+        """Say good-bye, take the socket and the page away."""
+        ended = self._publisher.stop(reason, LAST_TURN_S)
+        if ended:
+            self._page.close(state)
+
+
+def _identity() -> Identity:
+    """This process; without a socket, and saying why, where no safe place for one is found."""
+    found = Identity(None, None)
+    try:
+        found.endpoint = f"ipc://{socket_path(found.pid, found.start_ticks)}"
+    except OSError as error:
+        found.fault = f"no socket: {error}"
+    return found
 
 
 class Publisher:
@@ -37,11 +101,11 @@ class Publisher:
 
     def start(self) -> None:
         """Begin to publish. Raises RuntimeError where no thread can be had."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _OF_THE_THREAD)
+        before = pthread_sigmask(SIG_BLOCK, valid_signals() - _OF_THE_THREAD)
         try:
             self.ident = _thread.start_new_thread(self._run, ())  # it inherits the mask
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            pthread_sigmask(SIG_SETMASK, before)
 
     def stop(self, reason: str, wait_s: float) -> bool:
         """Say good-bye and end; waits at most `wait_s`. Whether the thread has ended by then."""

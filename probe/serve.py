@@ -12,38 +12,32 @@ from collections import deque
 from collections.abc import Callable
 from threading import Event
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from . import clock
-from .counting import StepCount
-from .device.budget import PPM
-from .device.governor import Governor
-from .device.reports import Aligned, Allocated, Passed
-from .dumps import Dumps
 from .encoding import (
-    AskStacks,
-    Leave,
-    Subscribe,
     decode_request,
     encode_bye,
     encode_dump,
     encode_greeting,
     encode_marks,
+    settings_row,
 )
 from .endpoint import Endpoint
+from .figures import StepCount, mark_cost_ns, resident_bytes, unseen
 from .fuse import Fuse
 from .identity import Identity, torch_version
-from .leftovers import remove_leftovers
 from .loaders import look_at
-from .mark_cost import mark_cost_ns
-from .peers import Peer, Peers
+from .peers import NOBODY, PPM, Dumps, Peer, Peers, Tracer
 from .recorder import ENTRIES, MOST_RARE, Recorder
-from .resident import resident_bytes
-from .settings.glance import Glance
-from .socket_key import is_key
+from .socket_place import is_key, remove_leftovers
 from .state_page import StatePage
-from .tracer import NOBODY, Tracer
 from .wire import marks, page
+
+if TYPE_CHECKING:
+    from .device.governor import Governor
+    from .device.stamper import Report
+    from .settings.glance import Glance
 
 TURN_S: Final = 0.25
 """While somebody watches: a screen draws four frames a second."""
@@ -55,6 +49,7 @@ what the recorder holds comes in that time at 6,800 steps of six marks a second.
 MOST_REPORTS: Final = 600
 """What the device reported lately: for a monitor that comes."""
 MOST_LOADERS: Final = 32
+REPORTS: Final = ("passed", "aligned", "allocated")
 SLOW_LOOK_NS: Final = 1_000_000_000
 MEND_NS: Final = 5_000_000_000
 REQUESTS_A_TURN: Final = 64
@@ -70,8 +65,10 @@ class Server:
         self._page = state_page
         self._fuse = fuse
         self._identity = identity
-        self._governor = Governor(recorder)
-        self._glance = Glance(recorder)
+        self._governor: Governor | None = None
+        """None until an accelerator is in use."""
+        self._glance: Glance | None = None
+        """None before the first look."""
         self._peers = Peers()
         self._tracer = Tracer()
         self._dumps = Dumps(recorder)
@@ -92,9 +89,9 @@ class Server:
         self._turned_ns: int | None = None
         self._loaders: dict[int, tuple[int, Any, bool, int]] = {}
         """The newest description of each loader, by its key."""
-        self._reports: deque[Any] = deque(maxlen=MOST_REPORTS)
+        self._reports: deque[Report] = deque(maxlen=MOST_REPORTS)
         self._switched: deque[tuple[int, bool]] = deque(maxlen=MOST_REPORTS)
-        self._fresh: tuple[list[Any], list[tuple[int, bool]]] = ([], [])
+        self._fresh: tuple[list[Report], list[tuple[int, bool]]] = ([], [])
         """Of this turn: what the device reported, and where its stamping began and ended."""
         self._rss_bytes: int | None = None
         self._file_bytes: int | None = None
@@ -103,11 +100,12 @@ class Server:
 
     @property
     def turn_s(self) -> float:
-        """Until the next turn: the recorder has room for twice of what comes meanwhile."""
+        """Until the next turn: the recorder has room for four times of what comes meanwhile, and
+        what a turn takes in hand stays below 0.4 MB, which `malloc` would not give back."""
         longest = TURN_S if self._peers else UNWATCHED_TURN_S
-        if self._marks_per_s * longest <= ENTRIES / 4:
+        if self._marks_per_s * longest <= ENTRIES / 8:
             return longest
-        return max(SHORTEST_TURN_S, ENTRIES / 4 / self._marks_per_s)
+        return max(SHORTEST_TURN_S, ENTRIES / 8 / self._marks_per_s)
 
     def open(self) -> None:
         """Bind the socket."""
@@ -187,9 +185,8 @@ class Server:
         """The new marks: the page is what is sent, and read by others."""
         before, since_ns, seen_ns = self._until, self._turned_ns, self._newest_ns
         times, words = self._new_marks()
-        counted = words.tobytes()
-        self._page.put(before, times.tobytes() + counted)
-        self._count.add(counted, _unseen(times, seen_ns))
+        self._page.put(before, times, words)
+        self._count.add(words.tobytes(), unseen(times, seen_ns))
         self._until = before + len(times)
         self._page.words[page.WORD_MARKS] = self._until
         if since_ns is not None and now_ns > since_ns:
@@ -231,17 +228,29 @@ class Server:
 
     def _take_device(self, now_ns: int) -> None:
         """What the device marks have reported since the last turn; and the next turn's grant."""
-        fresh = list(self._governor.reports())
+        governor = self._governor
+        if governor is None:
+            if self._recorder.on and not self._recorder.stamps and _uses_accelerator():
+                self._recorder.stamp_with(self._first_stamp)
+            return
+        fresh = list(governor.reports())
         switched: list[tuple[int, bool]] = []
         behind_ns = max((peer.behind_ns for _, peer in self._peers.items()), default=0)
         ppm = max((peer.device_ppm for _, peer in self._peers.items()), default=PPM)
-        self._governor.turn(now_ns, self._count.steps, behind_ns, ppm)
-        stamper = self._governor.stamper
+        governor.turn(now_ns, self._count.steps, behind_ns, ppm)
+        stamper = governor.stamper
         while stamper is not None and stamper.switched:
             switched.append(stamper.switched.popleft())
         self._reports.extend(fresh)
         self._switched.extend(switched)
         self._fresh = fresh, switched
+
+    def _first_stamp(self, _: int) -> None:
+        """On the training thread, as `_first_glance`."""
+        from .device.governor import Governor
+
+        self._recorder.stamp_with(None)
+        self._governor = Governor(self._recorder)
 
     def _keep_loader(self, number: int, _: int, iterator: int, seen: Any) -> None:
         row, with_grad = seen
@@ -256,13 +265,28 @@ class Server:
             self._rss_bytes, self._file_bytes = resident_bytes()
             self._recorder.look_with(look_at)
             if self._recorder.watched:
-                self._glance.ask()
+                self._ask_settings()
             if self._identity.torch is None and torch_version() is not None:
                 self._describe(self._identity.endpoint, self._identity.fault)
         if now_ns >= self._next_mend_ns:
             self._next_mend_ns = now_ns + MEND_NS
             assert self._endpoint is not None
             self._hold(self._endpoint)
+
+    def _ask_settings(self) -> None:
+        if self._glance is not None:
+            self._glance.ask()
+        elif self._recorder.on:
+            self._recorder.glance_with(self._first_glance)
+
+    def _first_glance(self, kind: int, what: Any) -> None:
+        """On the training thread, which cannot fork while it imports. The recorder keeps what fails
+        in here from the user's loop."""
+        from .settings.glance import Glance
+
+        self._glance = Glance(self._recorder)
+        self._recorder.glance_with(self._glance.at)
+        self._glance.at(kind, what)
 
     def _answer(self, now_ns: int) -> None:
         assert self._endpoint is not None
@@ -272,9 +296,11 @@ class Server:
             except ValueError:
                 self._refused += 1  # not ours, or of a version with other requests
                 continue
-            if isinstance(request, Leave):
+            if request == "leave":
                 self._peers.left(identity)
-            elif isinstance(request, Subscribe):
+            elif request == "stacks":
+                self._dump(identity, now_ns)
+            else:
                 pid = self._endpoint.pid_of(identity)
                 if pid is None or not is_key(request.key, self._endpoint.key):
                     self._refused += 1
@@ -283,8 +309,6 @@ class Server:
                 peer.behind_ns, peer.device_ppm = request.behind_ns, request.device_ppm
                 if not peer.greeted:
                     self._greet(identity, peer, request.history, now_ns)
-            elif isinstance(request, AskStacks):
-                self._dump(identity, now_ns)
 
     def _dump(self, identity: bytes, now_ns: int) -> None:
         assert self._endpoint is not None
@@ -311,9 +335,9 @@ class Server:
         reports, switched = self._fresh
         if first:
             reports, switched = list(self._reports), list(self._switched)
-        stamper = self._governor.stamper
+        governor = self._governor
+        stamper = governor.stamper if governor is not None else None
         since = max(since, until - marks.RING)
-        body = self._page.marks(since, until)
         head = (
             peer.sequence,
             now_ns,
@@ -326,16 +350,14 @@ class Server:
             self._file_bytes,
             self._mark_cost_ns,
             self._fuse.fault,
-            peer.settings_to_send(self._glance.reading),
+            settings_row(peer.settings_to_send(self._glance.reading if self._glance else {})),
             self._refused,
             switched,
-            [one for one in reports if isinstance(one, Passed)],
-            [one for one in reports if isinstance(one, Aligned)],
-            [one.flat() for one in reports if isinstance(one, Allocated)],
-            self._governor.cost_ns if stamper is not None else None,
+            *([row for of, row in reports if of == kind] for kind in REPORTS),
+            governor.cost_ns if governor is not None and stamper is not None else None,
             stamper.dropped if stamper is not None else 0,
         )
-        self._endpoint.send(identity, encode_marks(head, body))
+        self._endpoint.send(identity, encode_marks(head, b""), *self._page.marks(since, until))
 
     def _hold(self, endpoint: Endpoint) -> None:
         """See to it that there is a socket. Where that fails, the page has the reason."""
@@ -352,12 +374,10 @@ class Server:
         self._page.write_hello(self._identity.as_json(page.HELLO_BYTES))
 
 
-def _unseen(times: "array[int]", seen_ns: int) -> float:
-    """Of marks that begin with a 0, which stands for those lost since `seen_ns`: how much longer
-    than theirs the time of the lost ones was."""
-    if len(times) < 3 or times[0]:
-        return 0.0
-    return max(0, times[1] - seen_ns) / max(1, times[-1] - times[1])
+def _uses_accelerator() -> bool:
+    """Whether the program has begun to. Initialises nothing, and may be asked from any thread."""
+    loaded = [sys.modules.get(f"torch.{kind}") for kind in ("cuda", "xpu")]
+    return any(getattr(module, "is_initialized", bool)() for module in loaded)
 
 
 def _of(kind: int, rare: list[tuple[int, int, int, Any]]) -> list[tuple[int, int, int, Any]]:

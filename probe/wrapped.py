@@ -5,8 +5,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
-from .hooks.replaced import uncounted
-from .interrupts import is_users
+from .fuse import is_users
+from .hooks import uncounted
 from .loaders import Description, look_at
 from .recorder import Recorder
 from .wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE, ITERATION, LOADER

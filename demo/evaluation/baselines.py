@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from evaluation.verdict_track import Judgement
-from gpuwatch.probe.wire.messages import Step
+from gpuwatch.tui.steps import Step
 
 LOG_STEPS: Final = 10
 """torchtitan's log_freq: `data_loading(%)` is a mean over so many steps."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from gpuwatch.probe.wire.messages import Step
+from gpuwatch.tui.steps import Step
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Final
 from evaluation.catalogue import GROWTH, ROOT
 from evaluation.launching import GRACE_S, FailedError, Launched, Work
 from evaluation.verdict_track import Judgement
-from gpuwatch.probe.wire.messages import Step
 from gpuwatch.tui.cli.replay import tell
 from gpuwatch.tui.model.observations import Delivered, GpusSeen, ProcessesSeen
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.steps import Step
 from gpuwatch.tui.verdict.findings import Verdict
 
 GPUWATCH: Final = (sys.executable, "-m", "gpuwatch.tui.cli.main")

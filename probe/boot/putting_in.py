@@ -76,17 +76,21 @@ def _is_there(pid: int, ticks: int) -> bool:
 def import_ours(module: str, home: str) -> ModuleType:
     """A module of our package: of the program's own copy, else of the one in the directory `home`.
     Ours import each other relatively, so that any name serves."""
-    name = next(filter(_is_free_or_ours, NAMES), None)
-    if name is None:
-        raise ImportError("there are other modules called " + " and ".join(map(_named, NAMES)))
-    if name not in sys.modules and find_spec(name) is None:
-        file = os.path.join(home, "__init__.py")
-        spec = spec_from_file_location(name, file, submodule_search_locations=[home])
-        assert spec is not None
-        assert spec.loader is not None
-        package = sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(package)
-    return import_module(f"{name}.{module}")
+    for name in NAMES:
+        there = sys.modules.get(name)
+        spec = getattr(there, "__spec__", None) if there is not None else find_spec(name)
+        if there is None and spec is None:
+            file = os.path.join(home, "__init__.py")
+            spec = spec_from_file_location(name, file, submodule_search_locations=[home])
+        elif not _is_ours(spec):
+            continue
+        if there is None:
+            assert spec is not None
+            assert spec.loader is not None
+            package = sys.modules[name] = module_from_spec(spec)
+            spec.loader.exec_module(package)
+        return import_module(f"{name}.{module}")
+    raise ImportError("there are other modules called " + " and ".join(map(_named, NAMES)))
 
 
 def _named(name: str) -> str:
@@ -94,10 +98,6 @@ def _named(name: str) -> str:
     return f"{name} ({getattr(spec, 'origin', None) or 'a folder'})"
 
 
-def _is_free_or_ours(name: str) -> bool:
-    if name in sys.modules:
-        spec = getattr(sys.modules[name], "__spec__", None)
-    elif (spec := find_spec(name)) is None:
-        return True
+def _is_ours(spec: object) -> bool:
     folders = getattr(spec, "submodule_search_locations", None) or []
     return any(os.path.isfile(os.path.join(it, "probe", "wire", "page.py")) for it in folders)

@@ -6,7 +6,7 @@ so that an unsampled step costs one look at an attribute a mark.
 """
 
 from collections import deque
-from typing import Final
+from typing import Any, Final, Literal
 
 from ..recorder import Recorder
 from ..wire.marks import (
@@ -21,7 +21,6 @@ from ..wire.marks import (
 from .chain import MOST_PENDING, Chain
 from .events import Events
 from .memory_look import MemoryLook
-from .reports import Aligned, Passed, Report
 
 READ_A_BOUNDARY: Final = 24
 """Marks read at a step boundary: more than a step has, so that what is behind catches up."""
@@ -36,6 +35,9 @@ PATIENCE: Final = 16
 """Backwards without a loader and an optimizer before each is a step, as the monitor has it."""
 MOST_REPORTS: Final = 4096
 """Rows that wait for the publisher, who comes four times a second."""
+
+Report = tuple[Literal["passed", "aligned", "allocated"], tuple[Any, ...]]
+"""What the training thread reports of its devices: the fields of the message of that name."""
 
 
 class Stamper:
@@ -165,13 +167,13 @@ class Stamper:
         for chain in self._chains.values():
             chain.land()
             if known := chain.resolve(READ_A_BOUNDARY):
-                self.reports.append(Passed(self._now_ns(), chain.device, known))
+                self.reports.append(("passed", (self._now_ns(), chain.device, known)))
             waiting += chain.pending
         if not self._on and not waiting:
             self._recorder.stamp_with(None)
         began_ns = self._now_ns()
         if self._memory.due(began_ns) and (seen := self._memory.at_end(began_ns)) is not None:
-            self.reports.append(seen)
+            self.reports.append(("allocated", seen))
         if began_ns - self._slow_ns >= SLOW_NS:
             self._align(began_ns)
         self._aside_ns = self._now_ns() - began_ns
@@ -182,4 +184,4 @@ class Stamper:
             if chain.anchored:
                 self._slow_ns = began_ns
             if (seen := chain.align(self._now_ns)) is not None:
-                self.reports.append(Aligned(chain.device, *seen))
+                self.reports.append(("aligned", (chain.device, *seen)))

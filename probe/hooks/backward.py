@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from ..recorder import Recorder
 from ..wire.marks import BACKWARD_ENTER, BACKWARD_LEAVE, word_of
-from . import Detach
-from .replaced import replace
+from . import Detach, replace
 
 MODULE = "torch"
 ENTER: Final = word_of(BACKWARD_ENTER)

@@ -12,8 +12,7 @@ from typing import Any
 
 from ..recorder import Recorder
 from ..wire.marks import CHECKPOINT_ENTER, CHECKPOINT_LEAVE
-from . import Detach
-from .replaced import replace
+from . import Detach, replace
 
 MODULE = "torch"
 

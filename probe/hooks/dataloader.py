@@ -23,8 +23,7 @@ from ..wire.marks import (
     READY,
     word_of,
 )
-from . import Detach
-from .replaced import replace
+from . import Detach, replace
 
 MODULE = "torch"
 LEAVE: Final = word_of(FETCH_LEAVE)

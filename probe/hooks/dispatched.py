@@ -9,8 +9,7 @@ from typing import Any
 
 from ..recorder import Recorder
 from ..wire.marks import FETCH_END, FETCH_ENTER, FETCH_FAILED, FETCH_LEAVE
-from . import Detach
-from .replaced import replace
+from . import Detach, replace
 
 MODULE = "accelerate.data_loader"
 

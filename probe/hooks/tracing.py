@@ -20,6 +20,7 @@ SKIPPED: Final = (
     f"{PACKAGE}.hooks.checkpoint",
     f"{PACKAGE}.hooks.dispatched",
     f"{PACKAGE}.recorder",
+    f"{PACKAGE}.serve",
     f"{PACKAGE}.device",
     f"{PACKAGE}.settings",
 )

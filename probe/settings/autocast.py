@@ -14,7 +14,7 @@ import sys
 from collections import deque
 from typing import Any, Final
 
-from .reading import type_name
+from .flags import type_name
 
 MOST_NODES: Final = 32
 """The last layer of a net lies within 10 to 20 nodes of its loss; a node costs 1 to 2 us."""

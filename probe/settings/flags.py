@@ -3,26 +3,23 @@
 import sys
 from typing import Any, Final
 
-from .reading import Reading
-
 MOST_CHARACTERS: Final = 240
 """Of a failed guard: an expression, the line it comes from and its place."""
 
 
-def with_flags(reading: Reading) -> Reading:
-    """The reading with the switches as they stand now. Called where a backward begins: the number
-    of threads belongs to the thread that asks, and anomaly detection is often on only around
-    forward and backward."""
+def flags() -> dict[str, Any]:
+    """The switches as they stand now. Called where a backward begins: the number of threads belongs
+    to the thread that asks, and anomaly detection is often on only around forward and backward."""
     torch: Any = sys.modules["torch"]
-    return reading._replace(
-        threads=torch.get_num_threads(),
-        matmul_precision=_matmul_precision(torch),
-        cudnn_benchmark=_cudnn_benchmark(torch),
-        deterministic=torch.are_deterministic_algorithms_enabled(),
-        anomaly=torch.is_anomaly_enabled(),
-        cudnn_tf32=_cudnn_tf32(torch),
-        failed_guard=_failed_guard(),
-    )
+    return {
+        "threads": torch.get_num_threads(),
+        "matmul_precision": _matmul_precision(torch),
+        "cudnn_benchmark": _cudnn_benchmark(torch),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "anomaly": torch.is_anomaly_enabled(),
+        "cudnn_tf32": _cudnn_tf32(torch),
+        "failed_guard": _failed_guard(),
+    }
 
 
 def _failed_guard() -> str | None:
@@ -57,3 +54,8 @@ def _cudnn_tf32(torch: Any) -> bool | None:
         return bool(newer("cuda", "conv") == "tf32")
     older = getattr(torch._C, "_get_cudnn_allow_tf32", None)
     return None if older is None else bool(older())
+
+
+def type_name(dtype: object) -> str:
+    """ "bfloat16" of torch.bfloat16."""
+    return str(dtype).removeprefix("torch.")

@@ -5,6 +5,8 @@ so that between two looks a loop pays for two looks at an attribute (20 ns each)
 caches, once a second: 4 us for an optimizer, 2 us for the switches; every ten seconds 30 to 60 us
 for the graph. Right after the forward of a 12-layer transformer, which has filled the caches: 75 us
 and 200 us. The first look at an optimizer takes 1 us a tensor more.
+
+The training thread itself loads this package, at the first look: most runs are never watched.
 """
 
 import sys
@@ -14,9 +16,8 @@ from ..loaders import past_overrides
 from ..recorder import Recorder
 from ..wire.marks import OPTIMIZER_ENTER
 from .autocast import autocast_of
-from .flags import with_flags
+from .flags import flags
 from .optimizers import Optimizers
-from .reading import Reading
 
 AGAIN_NS: Final = 1_000_000_000
 """Between two looks at a backward, however long the turn."""
@@ -28,8 +29,9 @@ class Glance:
     """Every method but `ask` belongs to the training thread."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.reading = Reading()
-        """As it was last seen: for the publisher, replaced as a whole."""
+        self.reading: dict[str, Any] = {}
+        """As it was last seen, by the names of `messages.Settings`: for the publisher, replaced as
+        a whole."""
         self._recorder = recorder
         self._optimizers = Optimizers()
         self._first: int | None = None
@@ -57,7 +59,7 @@ class Glance:
                 return  # a subclass that calls its parent's step
             self._first = None
             self._recorder.glance_with(None)
-        self.reading = self._optimizers.stepping(optimizer, self.reading)
+        self.reading = {**self.reading, **self._optimizers.stepping(optimizer)}
 
     def _at_backward(self, roots: Any) -> None:
         self._backwards += 1
@@ -65,7 +67,7 @@ class Glance:
         now_ns = self._recorder.now_ns()
         if now_ns - self._looked_ns >= AGAIN_NS:
             self._looked_ns = now_ns
-            self.reading = with_flags(self.reading)
+            self.reading = {**self.reading, **flags()}
         if now_ns - self._walked_ns >= WALK_AGAIN_NS:
             self._walked_ns = now_ns
-            self.reading = self.reading._replace(autocast=autocast_of(roots))
+            self.reading = {**self.reading, "autocast": autocast_of(roots)}

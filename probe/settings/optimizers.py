@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from weakref import ref
 
-from .reading import Reading, type_name
+from .flags import type_name
 
 MOST_KNOWN: Final = 8
 """Optimizers remembered; beyond that the one seen first is looked at anew."""
@@ -14,19 +14,6 @@ MOST_FRAMES: Final = 12
 between them the sixth."""
 SCALER_CALLS: Final = "_maybe_opt_step"
 """GradScaler's method that steps an optimizer: reached only while the scaler is enabled."""
-
-
-class OptimizerFacts(NamedTuple):
-    """One optimizer."""
-
-    name: str
-    foreach: bool | None
-    fused: bool | None
-    parameters: int
-    bytes: int
-    dtype: str | None
-    device: str | None
-    capability: int | None
 
 
 class _Known:
@@ -66,9 +53,9 @@ class Optimizers:
         self._known: dict[int, _Known] = {}
         self._last: _Known | None = None
 
-    def stepping(self, optimizer: Any, reading: Reading) -> Reading:
-        """The reading with what an optimizer shows that begins to step. Of several the one with
-        the most bytes is reported."""
+    def stepping(self, optimizer: Any) -> dict[str, Any]:
+        """What an optimizer shows that begins to step. Of several the one with the most bytes is
+        reported."""
         key = id(optimizer)
         known = self._known.get(key)
         if known is None or known.optimizer() is not optimizer:
@@ -80,20 +67,12 @@ class Optimizers:
             known.groups, known.facts = len(optimizer.param_groups), facts_of(optimizer)
         known.look(optimizer)
         self._last = known
-        largest = max(self._known.values(), key=lambda one: one.facts.bytes)
-        facts = largest.facts
-        return reading._replace(
-            scaler=_is_scaled(optimizer),
-            optimizer=facts.name,
-            foreach=facts.foreach,
-            fused=facts.fused,
-            parameters=facts.parameters,
-            parameter_bytes=facts.bytes,
-            parameter_dtype=facts.dtype,
-            parameter_device=facts.device,
-            capability=facts.capability,
-            set_to_none=None if largest.kept is None else not largest.kept,
-        )
+        largest = max(self._known.values(), key=lambda one: one.facts["parameter_bytes"])
+        return {
+            **largest.facts,
+            "scaler": _is_scaled(optimizer),
+            "set_to_none": None if largest.kept is None else not largest.kept,
+        }
 
     def backward(self) -> None:
         """A backward begins: the first after a step shows whether gradients outlive it."""
@@ -103,7 +82,7 @@ class Optimizers:
             self._last = None
 
 
-def facts_of(optimizer: Any) -> OptimizerFacts:
+def facts_of(optimizer: Any) -> dict[str, Any]:
     """What an optimizer's groups hold. 1 us a tensor, once."""
     is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
     bytes_of: dict[tuple[Any, Any], int] = {}
@@ -117,16 +96,16 @@ def facts_of(optimizer: Any) -> OptimizerFacts:
             size = parameter.numel() * parameter.element_size()
             bytes_of[place] = bytes_of.get(place, 0) + size
     dtype, device = max(bytes_of, key=lambda place: bytes_of[place], default=(None, None))
-    return OptimizerFacts(
-        name=type(optimizer).__name__,
-        foreach=_set_to(optimizer, "foreach"),
-        fused=_set_to(optimizer, "fused"),
-        parameters=parameters,
-        bytes=sum(bytes_of.values()),
-        dtype=None if dtype is None else type_name(dtype),
-        device=None if device is None else device.type,
-        capability=_capability(device),
-    )
+    return {
+        "optimizer": type(optimizer).__name__,
+        "foreach": _set_to(optimizer, "foreach"),
+        "fused": _set_to(optimizer, "fused"),
+        "parameters": parameters,
+        "parameter_bytes": sum(bytes_of.values()),
+        "parameter_dtype": None if dtype is None else type_name(dtype),
+        "parameter_device": None if device is None else device.type,
+        "capability": _capability(device),
+    }
 
 
 def _set_to(optimizer: Any, name: str) -> bool | None:

@@ -1,4 +1,4 @@
-"""The kinds of mark, and the phase that is open after each of them.
+"""The kinds of mark.
 
 A mark is a boundary on the training thread. Its number is part of the wire (the state page shows
 the last one), so numbers are never reused.
@@ -62,31 +62,3 @@ def kind_and_detail(word: int) -> tuple[int, int]:
 
 ASIDES: Final = frozenset({LOADER, READY, STAMPED, BATCH})
 """Marks that describe something and bound nothing."""
-
-OPEN_PHASE: Final[dict[int, str]] = {
-    0: "starting",
-    ITERATION: "loader start-up",
-    FETCH_ENTER: "data",
-    FETCH_LEAVE: "forward",
-    FETCH_END: "other",
-    FETCH_FAILED: "other",
-    BACKWARD_ENTER: "backward",
-    BACKWARD_LEAVE: "other",
-    OPTIMIZER_ENTER: "optimizer",
-    OPTIMIZER_LEAVE: "other",
-    OPTIMIZER_INSIDE: "backward",
-    PHASE_ENTER: "phase",
-    PHASE_LEAVE: "other",
-    STEP: "other",
-    COMPILE_ENTER: "compile",
-    COMPILE_LEAVE: "forward",
-    CHECKPOINT_ENTER: "checkpoint",
-    CHECKPOINT_LEAVE: "other",
-    LOADER: "loader start-up",
-    READY: "data",
-    TRAINER_GONE: "training over",
-    ENDED: "training over",
-    STAMPED: "other",
-    BATCH: "forward",
-}
-"""What the training thread is doing, judged from its last mark alone."""

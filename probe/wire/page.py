@@ -19,7 +19,7 @@ may write leaves the oldest half out.
 """
 
 import struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from .marks import MARK_BYTES, RING
 
@@ -59,52 +59,14 @@ RING_OFFSET: Final = 8192
 SIZE: Final = RING_OFFSET + RING * MARK_BYTES
 
 
-class OpenMark(NamedTuple):
-    """The last mark of the training thread."""
-
-    kind: int
-    t_ns: int
-
-
 def pack_open(kind: int, t_ns: int) -> int:
     """One word for a mark: time in the upper 56 bits (832 days of ns x 2^5), kind below."""
     return t_ns << 8 | kind
 
 
-def unpack_open(word: int) -> OpenMark:
-    """The inverse of `pack_open`."""
-    return OpenMark(word & 0xFF, word >> 8)
-
-
-class PageHeader(NamedTuple):
-    """What the header has of the rest of the page."""
-
-    version: int
-    hello_bytes: int
-    ring_marks: int
-    mark_bytes: int
-
-
 def pack_header(hello_bytes: int) -> bytes:
     """The header of a page whose hello is `hello_bytes` long."""
     return HEADER.pack(MAGIC, LAYOUT_VERSION, hello_bytes, RING, MARK_BYTES)
-
-
-def unpack_header(page: bytes | memoryview) -> PageHeader:
-    """The header of a whole page.
-
-    Raises ValueError when the page is not ours, is cut short, or has another layout's version.
-    """
-    if len(page) < RING_OFFSET:
-        raise ValueError(f"a state page has at least {RING_OFFSET} bytes, this has {len(page)}")
-    magic, version, hello_bytes, ring_marks, mark_bytes = HEADER.unpack_from(page, HEADER_OFFSET)
-    if magic != MAGIC:
-        raise ValueError("not a gpuwatch state page")
-    if version != LAYOUT_VERSION:
-        raise ValueError(f"the page has layout {version}, this gpuwatch reads {LAYOUT_VERSION}")
-    if hello_bytes > HELLO_BYTES or mark_bytes != MARK_BYTES or ring_marks != RING:
-        raise ValueError("the page's header does not describe a page of this layout")
-    return PageHeader(version, hello_bytes, ring_marks, mark_bytes)
 
 
 def places(since: int, until: int) -> list[tuple[int, int]]:

@@ -15,11 +15,11 @@ import zmq
 from msgspec.structs import astuple
 
 from gpuwatch.probe.encoding import Subscribe, decode_request, encode_greeting, encode_marks
-from gpuwatch.probe.identity import identify
-from gpuwatch.probe.socket_directory import socket_path
+from gpuwatch.probe.identity import Identity
+from gpuwatch.probe.socket_place import socket_path
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.probe.wire.messages import Marks
+from gpuwatch.tui.messages import Marks
 
 MESSAGES_S: Final = 5_000
 STEP_NS: Final = 10_000_000
@@ -53,7 +53,7 @@ def frame(sequence: int, steps: int, body: bytes) -> bytes:
 def main() -> None:
     """Serve whoever asks, at the pace that was asked for."""
     messages_s = int(sys.argv[1]) if len(sys.argv) > 1 else MESSAGES_S
-    identity = identify(None, None)
+    identity = Identity(None, None)
     path = socket_path(identity.pid, identity.start_ticks)
     identity = identity.but(f"ipc://{path}", None)
     socket = zmq.Context().socket(zmq.ROUTER)

@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.probe.wire.messages import Batch, Loader, Step, decode_reply, encode_message
+from gpuwatch.tui.messages import Loader
 from gpuwatch.tui.sources.marks.timeline import Timeline
+from gpuwatch.tui.steps import Batch, Step
 from tests.faults.training import TRAIN, bare
 from tests.processes.monitored import hello_of, started, subscribed, until, word_of
 from tests.unit.probe.held_clock import partition_ns
@@ -62,7 +64,7 @@ def test_whatever_the_clock_does_no_phase_is_negative(
         assert min([0, *step.phases.values()]) == 0
         assert partition_ns(step) >= step.end_ns - step.start_ns
         batch = Batch(1, t_ns, [step], timeline.open(), [], 0, None, 1, 1, None)
-        assert decode_reply(encode_message(batch)) == batch
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(batch), type=Batch) == batch
 
 
 HELD = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.probe.leftovers import YOUNG_S
+from gpuwatch.probe.socket_place import YOUNG_S
 from tests.faults.training import TRAIN, bare, sockets_in
 from tests.processes.monitored import hello_of, started, until
 

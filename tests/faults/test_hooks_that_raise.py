@@ -14,7 +14,7 @@ BREAKING: Final = """
     import contextlib, io, itertools, threading
     from unittest.mock import patch
     import gpuwatch.probe.serve
-    from gpuwatch.probe import api, armed, fuse, installed, loaders, publish, recorder
+    from gpuwatch.probe import api, fuse, installed, loaders, publish, recorder
     from gpuwatch.probe import wrapped
     from gpuwatch.probe.hooks import backward, checkpoint, compilation, dataloader
     from gpuwatch.probe.hooks import optimizer, tracing
@@ -91,7 +91,7 @@ CASES: Final = {
     "an iterator begins": "always(loaders.LoaderWatch, 'restarted')",
     "taking the timeline": "always(recorder.Recorder, '_may_mark')",
     "arming": "always(installed, 'Armed')",
-    "no state page": "always(armed, 'StatePage')",
+    "no state page": "always(publish, 'StatePage')",
     "a thread cannot start": "always(publish.Publisher, 'start')",
     "describing a wrapped pipeline": "always(wrapped, '_describe')",
     "a batch of a wrapped pipeline": "always(wrapped, 'look_at')",
@@ -102,8 +102,8 @@ CASES: Final = {
     "the ring": "always(recorder.Recorder, 'newest')",
     "binding": "always(probe.serve.Endpoint, 'hold')",
     "receiving": "always(probe.serve.Endpoint, 'receive')",
-    "leaving": "always(armed.Armed, 'end')",
-    "reporting the fault": "at_call(9), always(armed.Armed, 'report_fault')",
+    "leaving": "always(publish.Armed, 'end')",
+    "reporting the fault": "at_call(9), always(publish.Armed, 'report_fault')",
     "saying it": "at_call(9), always(fuse.Fuse, '_say')",
     "an error that cannot say what it is": "at_call(9), always(Purpose, '__str__')",
     "glancing": "before=set_on_recorder('glance_with')",

@@ -15,7 +15,7 @@ RANKS = 300
 MOST_FILES = 256
 PAGES = """
 import os, signal, sys
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 
@@ -23,8 +23,9 @@ children = []
 for rank in range({ranks}):
     pid = os.fork()
     if pid == 0:
-        identity = identify(None, "no socket: this is a test")
-        identity = identity._replace(rank=rank, local_rank=rank, world_size={ranks})
+        identity = Identity(None, "no socket: this is a test")
+        identity.rank = identity.local_rank = rank
+        identity.world_size = {ranks}
         held = StatePage(identity.as_json(page.HELLO_BYTES))
         signal.pause()
     children.append(pid)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.probe.wire.messages import Batch, Hello
 from gpuwatch.tui.discovery.state_page import hello_of as read_hello
+from gpuwatch.tui.messages import Hello
+from gpuwatch.tui.steps import Batch
 from tests.faults.training import TRAIN, bare, sockets_in
 from tests.processes.monitored import hello_of, pages_of, started, subscribed, until
 

@@ -11,8 +11,7 @@ import pytest
 import zmq
 
 from gpuwatch.probe.endpoint import Endpoint
-from gpuwatch.probe.leftovers import YOUNG_S, remove_leftovers
-from gpuwatch.probe.socket_key import key_path
+from gpuwatch.probe.socket_place import YOUNG_S, key_path, remove_leftovers
 from gpuwatch.probe.wire import page
 from tests.faults.training import TRAIN, bare
 from tests.processes.monitored import hello_of, pages_of, started, subscribed, until

@@ -9,7 +9,7 @@ from tests.processes.command_line import environment
 
 READS = """
 import os, sys, zmq
-from gpuwatch.probe.wire.messages import Marks, decode_reply
+from gpuwatch.tui.messages import Marks, decode_reply
 from tests.processes.monitored import subscription
 context = zmq.Context()
 socket = context.socket(zmq.DEALER)

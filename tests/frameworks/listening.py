@@ -6,13 +6,10 @@ from threading import Event, Thread
 
 import zmq
 
-from gpuwatch.probe.wire.messages import (
-    Batch,
-    Bye,
-    Step,
-)
 from gpuwatch.tui.cli.target import has_probe
+from gpuwatch.tui.messages import Bye
 from gpuwatch.tui.sources.marks.reader import ReplyReader
+from gpuwatch.tui.steps import Batch, Step
 from tests.processes.monitored import hello_of, subscription, until
 
 AGAIN_S = 1.0

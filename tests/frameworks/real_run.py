@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from gpuwatch.probe.wire.messages import Step
+from gpuwatch.tui.steps import Step
 from tests.frameworks.cases import Case
 from tests.frameworks.listening import Listener
 from tests.measuring.child import python_path

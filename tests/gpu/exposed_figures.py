@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuwatch.probe.wire.messages import GpuStep
+from gpuwatch.tui.steps import GpuStep
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gpuwatch.probe.wire.messages import GpuStep
+from gpuwatch.tui.steps import GpuStep
 
 Look = Sequence[float]
 """(host ns, device ns, half of what is open): the clocks side by side on an idle device."""

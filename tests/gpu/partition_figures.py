@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuwatch.probe.wire.messages import GpuStep
+from gpuwatch.tui.steps import GpuStep
 
 
 @dataclass(frozen=True)

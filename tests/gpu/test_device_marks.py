@@ -13,9 +13,10 @@ from gpuwatch.probe.device.events import AcceleratorEvents, CudaEvents, Events
 from gpuwatch.probe.device.governor import Governor
 from gpuwatch.probe.hooks import backward, dataloader, optimizer
 from gpuwatch.probe.recorder import Recorder
-from gpuwatch.probe.wire.messages import GpuStep, Passed
+from gpuwatch.tui.messages import Passed
 from gpuwatch.tui.sources.marks.reader import MarkReader
 from gpuwatch.tui.sources.marks.timeline import Timeline
+from gpuwatch.tui.steps import GpuStep
 from tests.unit.probe.test_device_marks import crossed
 
 pytestmark = [

@@ -8,7 +8,7 @@ import torch
 from gpuwatch.probe.hooks import backward, optimizer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings.glance import Glance
-from gpuwatch.probe.settings.reading import Reading
+from gpuwatch.tui.messages import Settings
 
 pytestmark = [
     pytest.mark.gpu,
@@ -18,7 +18,7 @@ pytestmark = [
 
 def seen(
     autocast: torch.dtype | None, scaled: bool, keeps: bool = False, **options: Any
-) -> Reading:
+) -> Settings:
     """What is read of a few steps of a small convolutional net."""
     failures: list[Exception] = []
     recorder = Recorder(arm=lambda _: True, trip=failures.append)
@@ -45,7 +45,7 @@ def seen(
             undo()
     assert not failures
     assert not recorder.glances, "the turn came to an end"
-    return glance.reading
+    return Settings(**glance.reading)
 
 
 @pytest.mark.parametrize("fused", [False, True])

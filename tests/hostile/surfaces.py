@@ -14,21 +14,22 @@ from pathlib import Path
 from typing import Final
 
 from gpuwatch.probe.encoding import decode_request
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
-from gpuwatch.probe.wire import messages as wire
 from gpuwatch.probe.wire import page
-from gpuwatch.probe.wire.dump import Dump, ThreadStack
+from gpuwatch.tui import messages as wire
 from gpuwatch.tui.discovery.state_page import hello_of
 from gpuwatch.tui.errors import GpuwatchError
+from gpuwatch.tui.messages import Dump, ThreadStack
 from gpuwatch.tui.model.observations import Delivered, is_plausible
 from gpuwatch.tui.recording.format import CHECK, FRAME, PREFIX, frame
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.sources.marks.reader import ReplyReader
+from gpuwatch.tui.steps import Batch
 from gpuwatch.tui.verdict.engine import Engine
 from tests.processes.monitored import ROOT
-from tests.unit.session.making import HELLO, delivered, judged, loader, steps
+from tests.unit.session.making import HELLO, judged, loader
 
 KINDS: Final = (2, 3, 6, 7, 8, 9) * 4
 """Kinds of the marks of a plain loop."""
@@ -39,7 +40,7 @@ def a_reply(data: bytes) -> None:
     """What a probe sends, as far as the picture on the screen."""
     with contextlib.suppress(ValueError):
         reply = ReplyReader().read(data)
-        if isinstance(reply, wire.Batch) and is_plausible(reply):
+        if isinstance(reply, Batch) and is_plausible(reply):
             session = Session(1, "train.py", 0, Engine())
             session.ingest(Delivered(t_ns=reply.sent_ns, batch=reply, lost=0))
             judged(session, reply.sent_ns, 1.8e9)
@@ -101,12 +102,6 @@ SURFACES: Final[dict[str, Callable[[bytes], None]]] = {
 def seeds_of(surface: str) -> list[bytes]:
     """Real ones."""
     if surface == "reply":
-        batch = delivered(steps(20, forward_ms=3, data_ms=2, phases={"augment": 5}), t_ms=100).batch
-        told = wire.Batch(**{
-            **{name: getattr(batch, name) for name in batch.__struct_fields__},
-            "loaders": [loader(num_workers=4)],
-            "settings": wire.Settings(threads=4, optimizer="AdamW"),
-        })  # fmt: skip
         dump = Dump(1, [ThreadStack("MainThread", True, [("f", "t.py", 3)], False)], 0)
         times_ns = range(9, 9 * len(KINDS) + 9, 9)
         slots = array("q", [*times_ns, *[-kind for kind in KINDS]]).tobytes()
@@ -116,13 +111,13 @@ def seeds_of(surface: str) -> list[bytes]:
             len(KINDS),
             1,
             ["a"],
+            [(1, loader(num_workers=4), True, 5)],
             [],
-            [],
             None,
             None,
             None,
             None,
-            None,
+            wire.Settings(threads=4, optimizer="AdamW"),
             0,
             [],
             [],
@@ -131,14 +126,14 @@ def seeds_of(surface: str) -> list[bytes]:
             None,
             0,
         )
-        said = (told, wire.Greeting(HELLO, 5), wire.Bye("exiting", 3), dump)
+        said = (wire.Greeting(HELLO, 5), wire.Bye("exiting", 3), dump)
         plain = [wire.encode_message(one) for one in said]
         return [*plain, wire.encode_message(sent) + b"\n" + slots]
     if surface == "request":
         asked = (wire.Subscribe(wire.SCHEMA, 1, True), wire.Leave(1), wire.AskStacks())
         return [wire.encode_message(one) for one in asked]
     if surface == "page":
-        made = StatePage(identify("ipc:///tmp/x", None).as_json(page.HELLO_BYTES))
+        made = StatePage(Identity("ipc:///tmp/x", None).as_json(page.HELLO_BYTES))
         return [bytes(made._map)[: page.RING_OFFSET]]
     folder = ROOT / "demo" / "recordings"
     return [(folder / f"{name}.gpuwatch").read_bytes() for name in RECORDINGS]

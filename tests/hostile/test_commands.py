@@ -11,15 +11,15 @@ from hypothesis import strategies as some
 from gpuwatch.probe.api import LONGEST_NAME
 from gpuwatch.probe.encoding import decode_request
 from gpuwatch.probe.fuse import Fuse
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.peers import MOST_PEERS
 from gpuwatch.probe.recorder import MOST_NAMES, MOST_RARE, Recorder
 from gpuwatch.probe.serve import REQUESTS_A_TURN, Server
 from gpuwatch.probe.state_page import StatePage
-from gpuwatch.probe.wire import messages as wire
 from gpuwatch.probe.wire import page
-from gpuwatch.probe.wire.dump import Dump
 from gpuwatch.probe.wire.marks import LOADER, MARK_BYTES, RING
+from gpuwatch.tui import messages as wire
+from gpuwatch.tui.messages import Dump
 from tests.hostile.shapes import anything
 
 COMMANDS = {"subscribe", "leave", "stacks"}
@@ -48,14 +48,14 @@ class Heard:
         heard, self.frames = self.frames[:most], self.frames[most:]
         return heard
 
-    def send(self, peer: bytes, frame: bytes) -> None:
-        self.answers.append((peer, wire.decode_reply(frame)))
+    def send(self, peer: bytes, *frame: bytes) -> None:
+        self.answers.append((peer, wire.decode_reply(b"".join(frame))))
 
 
 def server() -> tuple[Server, Heard, Fuse]:
     fuse = Fuse(lambda: None)
     recorder = Recorder(lambda _: True, fuse.trip)
-    identity = identify("ipc:///nowhere/x.sock", None)
+    identity = Identity("ipc:///nowhere/x.sock", None)
     state_page = StatePage(identity.as_json(page.HELLO_BYTES))
     made, heard = Server(recorder, state_page, fuse, identity), Heard()
     made._endpoint = heard  # type: ignore[assignment]

@@ -4,14 +4,16 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpuwatch.probe import api
 from gpuwatch.probe.fuse import MOST_TEXT, Fuse
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.loaders import describe_iterator
-from gpuwatch.probe.wire import messages as wire
 from gpuwatch.probe.wire import page
+from gpuwatch.tui import messages as wire
+from gpuwatch.tui.steps import Batch
 from tests.processes.monitored import hello_of, started, subscribed
 
 NO_TEXT = "caf\udce9"
@@ -21,7 +23,8 @@ NO_TEXT = "caf\udce9"
 @pytest.mark.parametrize("where", ["argv", "cwd", "executable", "fault"])
 def test_a_hello_fits_the_page_whatever_is_long_in_it(where: str) -> None:
     long: Any = ["日" * 90] * 900 if where == "argv" else "日" * 9_000
-    identity = identify("ipc:///tmp/x", None)._replace(**{where: long})
+    identity = Identity("ipc:///tmp/x", None)
+    setattr(identity, where, long)
     encoded = identity.as_json(page.HELLO_BYTES)
     assert len(encoded) <= page.HELLO_BYTES
     hello = wire.decode_hello(encoded)
@@ -48,7 +51,7 @@ def test_a_script_whose_name_is_no_text_is_watched(tmp_path: Path) -> None:
         assert hello_of(run.pid).argv == ["caf?.py"]
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
             assert isinstance(next_reply(), wire.Greeting)
-            assert isinstance(next_reply(), wire.Batch)
+            assert isinstance(next_reply(), Batch)
         run.tell()
         assert run.finish() == (0, "", "")
 
@@ -90,6 +93,4 @@ def test_numbers_of_the_users_own_kind_do_not_reach_the_codec() -> None:
     told = wire.Loader(*row)
     assert (told.num_workers, told.batch_size, told.batches) == (2, 32, None)
     assert told.prefetch_factor is None
-    opened = wire.Open(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, False)
-    batch = wire.Batch(1, 0, [], opened, [told], 0, None, 1, 1, None)
-    assert wire.decode_reply(wire.encode_message(batch)) == batch
+    assert msgspec.json.decode(wire.encode_message(told), type=wire.Loader) == told

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.probe.socket_key import key_path
+from gpuwatch.probe.socket_place import key_path
 from gpuwatch.probe.wire import page
 from gpuwatch.tui.discovery.sockets import check_socket
 from gpuwatch.tui.discovery.state_page import pages_of as opened_pages
@@ -53,7 +53,7 @@ def as_other(other: int, tmp_path: Path) -> As:
             "import os, socket, stat, sys, tempfile, zmq\n"
             "import msgspec, psutil\n"
             "from gpuwatch.probe.endpoint import Endpoint\n"
-            "from gpuwatch.probe.wire.messages import SCHEMA, Subscribe, encode_message\n"
+            "from gpuwatch.tui.messages import SCHEMA, Subscribe, encode_message\n"
             "from gpuwatch.tui.discovery.state_page import pages_of\n"
             f"KEY = {key!r}\n"
             f"os.setgroups([]); os.setgid({other}); os.setuid({other})\n" + textwrap.dedent(code)
@@ -159,11 +159,12 @@ def test_what_it_planted_is_not_used(tmp_path: Path, other: int, kind: str) -> N
 
 HOSTILE = """
 import os, socket, sys, time
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 os.setgroups([]); os.setgid({uid}); os.setuid({uid})
-said = identify({endpoint!r}, None)._replace(argv=["\\x1b]0;owned\\x07\\x9b2Jtrain.py"])
+said = Identity({endpoint!r}, None)
+said.argv = ["\\x1b]0;owned\\x07\\x9b2Jtrain.py"]
 held = StatePage(said.as_json(page.HELLO_BYTES))
 {more}
 print("go", flush=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.probe.identity import identify
-from gpuwatch.probe.wire.messages import Hello
+from gpuwatch.probe.identity import Identity
 from gpuwatch.tui.discovery.sockets import check_socket
 from gpuwatch.tui.discovery.targets import open_target
 from gpuwatch.tui.errors import NothingToMeasureError, NotPermittedError
+from gpuwatch.tui.messages import Hello
 from gpuwatch.tui.model.observations import AnyObservation, Link, Missing, StacksSeen
 from gpuwatch.tui.sources.feed import FeedSource
 from gpuwatch.tui.sources.stacks import POLL_NS, StacksSource
@@ -32,7 +32,7 @@ FORKED = """
 
 
 def hello(endpoint: str | None, fault: str | None = None) -> Hello:
-    return Hello(**identify(endpoint, fault)._asdict())
+    return Hello(**vars(Identity(endpoint, fault)))
 
 
 def missing_in(seen: list[AnyObservation]) -> list[str]:

@@ -13,25 +13,20 @@ import msgspec
 import pytest
 import zmq
 
-from gpuwatch.probe.wire.dump import Dump
-from gpuwatch.probe.wire.messages import (
-    AskStacks,
-    Batch,
-    Reply,
-    encode_message,
-)
 from gpuwatch.tui.cli.target import watch_live
+from gpuwatch.tui.messages import AskStacks, Dump, encode_message
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.sources import stacks
-from gpuwatch.tui.sources.marks.reader import ReplyReader
+from gpuwatch.tui.sources.marks.reader import Decoded, ReplyReader
+from gpuwatch.tui.steps import Batch
 from gpuwatch.tui.verdict.thresholds import causes
 from tests.processes.command_line import environment
 from tests.processes.monitored import LIMIT_S, Run, hello_of, started, subscription, until
 
 HANGS = """
     import sys, threading, time
-    import gpuwatch.probe.dumps, probe
-    gpuwatch.probe.dumps.QUIET_NS = {quiet_ns}
+    import gpuwatch.probe.peers, probe
+    gpuwatch.probe.peers.QUIET_NS = {quiet_ns}
     probe.install()
     lock, held = threading.Lock(), threading.Event()
 
@@ -88,11 +83,11 @@ class Peer:
     def subscribes(self) -> None:
         self.says(subscription(self._endpoint, history=False))
 
-    def hears(self) -> Reply:
+    def hears(self) -> Decoded:
         assert self._socket.poll(int(LIMIT_S * 1000)), "no reply"
         return self._replies.read(self._socket.recv())
 
-    def hears_until(self, refused: int) -> list[Reply]:
+    def hears_until(self, refused: int) -> list[Decoded]:
         """All until a batch that tells of so many refused requests: each frame before was read."""
         heard = [self.hears()]
         while not (isinstance(heard[-1], Batch) and heard[-1].refused >= refused):
@@ -107,7 +102,7 @@ def peer_of(run: Run) -> Peer:
     return Peer(endpoint)
 
 
-def dumps_in(heard: list[Reply]) -> list[Dump]:
+def dumps_in(heard: list[Decoded]) -> list[Dump]:
     return [one for one in heard if isinstance(one, Dump)]
 
 
@@ -199,7 +194,7 @@ def test_the_monitor_asks_when_nothing_moves_and_shows_what_it_is_told(tmp_path:
 
 STRANGER = """
 import os, sys, zmq
-from gpuwatch.probe.wire.messages import AskStacks, encode_message
+from gpuwatch.tui.messages import AskStacks, encode_message
 from tests.processes.monitored import subscription
 subscribes = subscription(sys.argv[1], history=False)
 os.setuid(int(sys.argv[2]))

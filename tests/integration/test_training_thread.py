@@ -4,8 +4,8 @@ from functools import partial
 from pathlib import Path
 
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.probe.wire.messages import Batch, Step
-from gpuwatch.probe.wire.page import unpack_open
+from gpuwatch.tui.discovery.state_page import unpack_open
+from gpuwatch.tui.steps import Batch, Step
 from tests.processes.monitored import hello_of, started, subscribed, until, word_of
 
 ONE_BATCH_AHEAD = """
@@ -46,7 +46,7 @@ def test_each_training_thread_is_told_to_its_last_step(tmp_path: Path) -> None:
             run.tell()
             assert run.line() == "trained"
             until(partial(has_told, run.pid, steps))
-            assert unpack_open(word_of(run.pid, page.WORD_OPEN)).kind == marks.TRAINER_GONE
+            assert unpack_open(word_of(run.pid, page.WORD_OPEN))[0] == marks.TRAINER_GONE
         endpoint = hello_of(run.pid).endpoint
         assert endpoint is not None
         with subscribed(endpoint) as next_reply:

@@ -9,15 +9,9 @@ from typing import Final
 
 import zmq
 
-from gpuwatch.probe.wire.messages import (
-    Batch,
-    GpuClock,
-    GpuStep,
-    Leave,
-    Step,
-    encode_message,
-)
+from gpuwatch.tui.messages import Leave, encode_message
 from gpuwatch.tui.sources.marks.reader import ReplyReader
+from gpuwatch.tui.steps import Batch, GpuClock, GpuStep, Step
 from tests.processes.monitored import hello_of, subscription
 
 AGAIN_S: Final = 1.0

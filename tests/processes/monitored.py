@@ -14,17 +14,11 @@ from typing import TypeVar
 
 import zmq
 
-from gpuwatch.probe.socket_key import key_path
+from gpuwatch.probe.socket_place import key_path
 from gpuwatch.probe.wire import page
-from gpuwatch.probe.wire.messages import (
-    SCHEMA,
-    Hello,
-    Reply,
-    Subscribe,
-    decode_hello,
-    encode_message,
-)
-from gpuwatch.tui.sources.marks.reader import ReplyReader
+from gpuwatch.tui.discovery.state_page import hello_of as hello_on
+from gpuwatch.tui.messages import SCHEMA, Hello, Subscribe, encode_message
+from gpuwatch.tui.sources.marks.reader import Decoded, ReplyReader
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 30.0
@@ -95,8 +89,7 @@ def hello_of(pid: int) -> Hello:
     """The hello of a process' one page; waits until there is one."""
     pages = until(lambda: pages_of(pid))
     assert len(pages) == 1
-    header = page.unpack_header(pages[0])
-    return decode_hello(pages[0][page.HELLO_OFFSET : page.HELLO_OFFSET + header.hello_bytes])
+    return hello_on(pages[0])
 
 
 def word_of(pid: int, index: int) -> int:
@@ -111,7 +104,7 @@ def subscription(endpoint: str, history: bool = True) -> bytes:
 
 
 @contextmanager
-def subscribed(endpoint: str, history: bool = True) -> Iterator[Callable[[], Reply]]:
+def subscribed(endpoint: str, history: bool = True) -> Iterator[Callable[[], Decoded]]:
     """Subscribe; yields a function that waits for the next reply."""
     context = zmq.Context()
     socket = context.socket(zmq.DEALER)
@@ -120,7 +113,7 @@ def subscribed(endpoint: str, history: bool = True) -> Iterator[Callable[[], Rep
     socket.send(subscription(endpoint, history))
     replies = ReplyReader()
 
-    def next_reply() -> Reply:
+    def next_reply() -> Decoded:
         assert socket.poll(int(LIMIT_S * 1000)), "no reply"
         return replies.read(socket.recv())
 

@@ -16,7 +16,6 @@ from types import CodeType, FunctionType, ModuleType
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from gpuwatch.probe.wire.messages import GpuClock, GpuMemory, GpuStep
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.model.observations import (
     Activity,
@@ -34,6 +33,7 @@ from gpuwatch.tui.model.observations import (
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.judge import Engine as Judging
 from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.steps import GpuClock, GpuMemory, GpuStep
 from gpuwatch.tui.verdict.engine import Engine
 from tests.tui.fake_run import WithHistory
 from tests.unit.session.making import HELLO, MS, S, delivered, loader, step

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import sin
 
-from gpuwatch.probe.wire.messages import SCHEMA, Hello, Step
+from gpuwatch.tui.messages import SCHEMA, Hello
 from gpuwatch.tui.model.observations import GpuUse, ProcessUse
 from gpuwatch.tui.model.provider import Frame, Reach
 from gpuwatch.tui.model.snapshot import (
@@ -21,6 +21,7 @@ from gpuwatch.tui.model.snapshot import (
     StepStats,
 )
 from gpuwatch.tui.session.history import History
+from gpuwatch.tui.steps import Step
 from gpuwatch.tui.timeseries.series import Series, StepEdges
 from gpuwatch.tui.timeseries.writer import Growing
 from gpuwatch.tui.verdict.findings import Evidence, Finding, Verdict

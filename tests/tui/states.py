@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from gpuwatch.probe.wire.messages import GpuMemory
 from gpuwatch.tui.model.observations import Activity, OtherProcess
 from gpuwatch.tui.model.snapshot import (
     GpuPhases,
@@ -16,6 +15,7 @@ from gpuwatch.tui.model.snapshot import (
     Spread,
     Status,
 )
+from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.timeseries.series import NO_STEPS, StepEdges
 from gpuwatch.tui.verdict.findings import Evidence, Finding, Kind, MissingSignal, Note, Verdict
 from gpuwatch.tui.verdict.history import PastVerdict, VerdictTimeline

@@ -6,10 +6,10 @@ from itertools import accumulate
 
 import msgspec
 
-from gpuwatch.probe.wire.messages import GpuStep, Step
 from gpuwatch.tui.model.snapshot import Event, GpuPhases, PhaseStats, Snapshot
 from gpuwatch.tui.session.steps import spreads_of
 from gpuwatch.tui.session.window_builder import step_stats
+from gpuwatch.tui.steps import GpuStep, Step
 from tests.tui.fake_run import MS, FakeRun
 from tests.tui.states import ON_GPU, healthy_without_gpu, on_gpm, short_steps
 from tests.unit.session.making import steps as equal_steps

@@ -3,10 +3,10 @@
 from functools import partial
 from socket import gethostname
 
-from ...probe.wire.messages import Hello
 from .. import clock
 from ..discovery.pids import Watchable, find_watchable
 from ..discovery.targets import own_page, python_of, script_of
+from ..messages import Hello
 from ..model.snapshot import unseen
 from ..recording.format import Header
 from ..recording.tape import Tape

@@ -10,8 +10,8 @@ import os
 import stat
 from typing import Final, NamedTuple
 
-from ...probe.wire.messages import Hello
 from ..errors import NotPermittedError
+from ..messages import Hello
 from .state_page import sees_our_files
 
 MOST_LINKS: Final = 8

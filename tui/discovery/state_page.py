@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from ...probe.wire import page
-from ...probe.wire.marks import RING
-from ...probe.wire.messages import Hello, decode_hello
+from ...probe.wire.marks import MARK_BYTES, RING
+from ..messages import Hello, decode_hello
 
 
 def sees_our_files(pid: int) -> bool:
@@ -105,10 +105,10 @@ class OpenPage:
         """What the process does now. Raises OSError when the page cannot be read."""
         raw = os.pread(self._fd, page.WORDS * 8, 0)
         values = [int.from_bytes(raw[i * 8 : i * 8 + 8], "little") for i in range(page.WORDS)]
-        mark = page.unpack_open(values[page.WORD_OPEN])
+        open_kind, open_since_ns = unpack_open(values[page.WORD_OPEN])
         return Words(
-            open_kind=mark.kind,
-            open_since_ns=mark.t_ns,
+            open_kind=open_kind,
+            open_since_ns=open_since_ns,
             steps=values[page.WORD_STEPS],
             heartbeat_ns=values[page.WORD_HEARTBEAT],
             lost_marks=values[page.WORD_LOST_MARKS],
@@ -134,10 +134,29 @@ class OpenPage:
         os.close(self._fd)
 
 
+def unpack_open(word: int) -> tuple[int, int]:
+    """(kind, perf_counter_ns) of the training thread's last mark, of `page.pack_open`'s word."""
+    return word & 0xFF, word >> 8
+
+
 def hello_of(raw: bytes) -> Hello:
-    """The hello of a page. Raises ValueError when it is not a page of ours."""
-    header = page.unpack_header(raw)
-    return decode_hello(raw[page.HELLO_OFFSET : page.HELLO_OFFSET + header.hello_bytes])
+    """The hello of a page.
+
+    Raises ValueError when the page is not ours, is cut short, or has another layout's version.
+    """
+    if len(raw) < page.RING_OFFSET:
+        raise ValueError(f"a state page has at least {page.RING_OFFSET} bytes, this has {len(raw)}")
+    header = page.HEADER.unpack_from(raw, page.HEADER_OFFSET)
+    magic, version, hello_bytes, ring_marks, mark_bytes = header
+    if magic != page.MAGIC:
+        raise ValueError("not a gpuwatch state page")
+    if version != page.LAYOUT_VERSION:
+        raise ValueError(
+            f"the page has layout {version}, this gpuwatch reads {page.LAYOUT_VERSION}"
+        )
+    if hello_bytes > page.HELLO_BYTES or (mark_bytes, ring_marks) != (MARK_BYTES, RING):
+        raise ValueError("the page's header does not describe a page of this layout")
+    return decode_hello(raw[page.HELLO_OFFSET : page.HELLO_OFFSET + hello_bytes])
 
 
 def pages_of(pid: int, proc: Path = Path("/proc")) -> list[OpenPage]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import psutil
 
-from ...probe.wire.messages import Hello
 from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError, NotPermittedError
+from ..messages import Hello
 from .command_lines import install_line, run_again
 from .sockets import check_socket
 from .state_page import (

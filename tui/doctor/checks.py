@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ...probe.wire.messages import SCHEMA
 from ..discovery.state_page import ANCESTORS_ONLY, no_stacks
+from ..messages import SCHEMA
 from ..model.machine_facts import MachineFacts, PtraceFact
 from ..model.snapshot import Snapshot
 from ..terminal import CharsetName, ColourCount

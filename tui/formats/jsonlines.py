@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ...probe.wire.messages import GpuMemory
 from ..model.observations import Activity, GpuUse, OtherProcess
 from ..model.snapshot import GpuPhases, MemoryView, PhaseStats, Rank, Snapshot, Status, StepStats
+from ..steps import GpuMemory
 from ..verdict.findings import Evidence, Finding, Forecast, MissingSignal, Note, Verdict
 from ..verdict.forecast.interval import forecast_of
 from ..verdict.history import Held, PastVerdict

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from ...probe.wire.messages import Loader
+from ..messages import Loader
 from ..model.snapshot import PhaseStats, Snapshot, StepStats
 from ..model.stack_trees import StacksOf
 from ..verdict.window import FrameShare, Stacks

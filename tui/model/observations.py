@@ -8,7 +8,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from ...probe.wire.messages import Batch, GpuStep, Hello, Step
+from ..messages import Hello
+from ..steps import Batch, GpuStep, Step
 from ..verdict.findings import MissingSignal, Signal
 from ..verdict.format import size
 

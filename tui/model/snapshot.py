@@ -9,7 +9,8 @@ from ..verdict.findings import Finding, MissingSignal, Verdict
 from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
 
 if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
-    from ...probe.wire.messages import GpuMemory, GpuStep, Hello, Loader, Step
+    from ..messages import Hello, Loader
+    from ..steps import GpuMemory, GpuStep, Step
     from ..timeseries.series import Series, StepEdges
     from ..verdict.idle_ledger import IdleLedger
     from ..verdict.memory.trends import MemoryTrend

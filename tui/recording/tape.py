@@ -16,9 +16,10 @@ from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin
 from msgspec import Struct
 from msgspec.structs import astuple, fields, replace
 
-from ...probe.wire.messages import GpuStep, Loader, Settings, Step
 from ..discovery.secrets import masked
+from ..messages import Loader, Settings
 from ..model.observations import AnyObservation, Delivered, DumpSeen, Greeted, Missing, StacksSeen
+from ..steps import GpuStep, Step
 from .format import Entry, Looked
 
 EXACT: Final = frozenset(

@@ -4,9 +4,9 @@ from collections import deque
 from typing import Final, Literal
 
 from ...probe.wire import page
-from ...probe.wire.messages import Batch
 from ..model.observations import Link, LinkState, Missing, PageSeen, TargetEnded
 from ..model.snapshot import RunState, Status
+from ..steps import Batch
 from ..verdict.findings import MissingSignal, Signal
 
 COST_SAMPLES: Final = 300

@@ -10,9 +10,9 @@ from dataclasses import replace
 from statistics import median
 from typing import Final
 
-from ...probe.wire.messages import Step
 from ..model.observations import ProcessesSeen
 from ..model.snapshot import Sawtooth
+from ..steps import Step
 from ..timeseries.series import Level, Rows, Series, StepEdges
 from ..timeseries.writer import HOUR_NS, Growing
 from .steps import StepStore

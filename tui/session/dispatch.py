@@ -3,7 +3,7 @@
 import os
 from typing import Final
 
-from ...probe.wire.messages import Hello, Loader, Settings, Step
+from ..messages import Hello, Loader, Settings
 from ..model.frames import is_notebook
 from ..model.observations import (
     ActivitySeen,
@@ -20,6 +20,7 @@ from ..model.observations import (
     StacksSeen,
     TargetEnded,
 )
+from ..steps import Step
 from .connection import ConnectionStore
 from .cpu_activity import ComputingSeries
 from .events import EventStore, RunEventStore

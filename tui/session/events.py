@@ -3,8 +3,9 @@
 from collections import deque
 from typing import Final, NamedTuple
 
-from ...probe.wire.messages import GpuMemory, Loader, Step
+from ..messages import Loader
 from ..model.snapshot import Event
+from ..steps import GpuMemory, Step
 from ..verdict.format import ms
 from ..verdict.thresholds.hysteresis import COMPILE_HORIZON
 from ..verdict.window import RunEvent

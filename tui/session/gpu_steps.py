@@ -9,9 +9,9 @@ from operator import attrgetter
 from statistics import median
 from typing import Final
 
-from ...probe.wire.messages import Batch, GpuClock, GpuMemory, GpuStep
 from ..model.observations import ActivitySeen, GpusSeen
 from ..model.snapshot import GpuPhases, PhaseStats
+from ..steps import Batch, GpuClock, GpuMemory, GpuStep
 from ..timeseries.series import Series
 from ..timeseries.writer import Growing
 

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from ...probe.wire.messages import GpuMemory
 from ..model.observations import GpusSeen, ProcessesSeen, ProcessUse
 from ..model.snapshot import MemoryView
+from ..steps import GpuMemory
 from ..timeseries.series import Series
 from ..timeseries.writer import Growing
 from ..verdict.memory.trends import MemoryTrend

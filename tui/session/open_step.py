@@ -6,9 +6,9 @@ more.
 """
 
 from ...probe.wire import marks
-from ...probe.wire.messages import Batch, Open
 from ...probe.wire.page import STATE_DISARMED, STATE_UNINSTALLED
 from ..model.observations import PageSeen
+from ..steps import OPEN_PHASE, Batch, Open
 from ..verdict.window import OpenStep, SeenBy, WorkersAt
 from .cpu_activity import PhaseSpan
 
@@ -63,7 +63,7 @@ class OpenStepStore:
         kind, since_ns = mark
         message = self._open
         evaluating = message is not None and message.evaluating
-        phase = marks.OPEN_PHASE.get(kind, "other")
+        phase = OPEN_PHASE.get(kind, "other")
         if (
             kind == marks.PHASE_ENTER
             and message

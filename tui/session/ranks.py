@@ -4,10 +4,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from ...probe.wire import marks, page
+from ...probe.wire import page
 from ..model.observations import RanksSeen, RankUse
 from ..model.snapshot import Rank
 from ..model.straggler import late_of
+from ..steps import OPEN_PHASE
 from ..timeseries.writer import Growing
 from ..verdict.window import LateRank
 
@@ -90,7 +91,7 @@ class RankStore:
             forward_share=sums.share(sums.forward_ns),
             backward_share=sums.share(sums.backward_ns),
             optimizer_share=sums.share(sums.optimizer_ns),
-            open_phase=marks.OPEN_PHASE.get(use.open_kind, "other"),
+            open_phase=OPEN_PHASE.get(use.open_kind, "other"),
             open_since_ns=use.open_since_ns,
             last_seen_ns=use.heartbeat_ns,
             device=use.device,

@@ -9,10 +9,10 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import structs
 
-from ...probe.wire.messages import GpuStep, Step
 from ..model.frames import summarise
 from ..model.observations import StackCount, StacksSeen
 from ..model.stack_trees import Merged, SortedBy, StacksOf, StackTrees, Tree
+from ..steps import GpuStep, Step
 from ..verdict.thresholds.causes import BUSY_FROM, IDLE_BELOW, MOMENT_NS
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore

@@ -15,8 +15,8 @@ from operator import mul
 from statistics import median
 from typing import Final, NamedTuple, TypeVar
 
-from ...probe.wire.messages import GpuStep
 from ..model.snapshot import Scope
+from ..steps import GpuStep
 
 # Where in a step a folded profile begins: by the GPU's own clock.
 

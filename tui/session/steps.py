@@ -9,8 +9,8 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from ...probe.wire.messages import Step
 from ..model.snapshot import PhaseStats, Rare, Spread
+from ..steps import Step
 from ..timeseries.series import StepEdges
 from ..verdict.pauses import spacing_of
 

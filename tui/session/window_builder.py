@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from operator import truediv
 from typing import Final
 
-from ...probe.wire.messages import GpuMemory, GpuStep, Step
 from ..model.observations import GpuUse
 from ..model.snapshot import GpuPhases, StepStats
 from ..model.stack_trees import StackTrees
+from ..steps import GpuMemory, GpuStep, Step
 from ..verdict.gpu_activity import GpuActivity
 from ..verdict.idle_ledger import IdleLedger, idle_ledger
 from ..verdict.rules.stalled import IDLE, is_near

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
-from ...probe.wire.dump import Dump, ThreadStack
-from ...probe.wire.messages import (
+from ..discovery.sockets import HeldSocket, open_socket
+from ..errors import NotPermittedError
+from ..messages import (
     SCHEMA,
     AskStacks,
-    Batch,
     Bye,
+    Dump,
     Greeting,
     Hello,
     Leave,
-    Reply,
     Subscribe,
+    ThreadStack,
     encode_message,
 )
-from ..discovery.sockets import HeldSocket, open_socket
-from ..errors import NotPermittedError
 from ..model.observations import (
     AnyObservation,
     Delivered,
@@ -31,7 +30,8 @@ from ..model.observations import (
     StackCount,
     is_plausible,
 )
-from .marks.reader import ReplyReader
+from ..steps import Batch
+from .marks.reader import Decoded, ReplyReader
 from .source_code import ShortPaths, SourceLines, roots_of
 from .stack_samples import PIN_LOOP, frame_text
 
@@ -264,7 +264,7 @@ class FeedSource:
                 break
         return frames
 
-    def _take(self, reply: Reply, now_ns: int) -> list[AnyObservation]:
+    def _take(self, reply: Decoded, now_ns: int) -> list[AnyObservation]:
         self._received_ns = now_ns
         seen: list[AnyObservation] = []
         if self._silent:

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 import psutil
 
-from ...probe.wire.messages import Hello
 from ..discovery.command_lines import environ_of
 from ..discovery.state_page import OpenPage, pages_of
 from ..discovery.targets import PROC, is_own, is_python
+from ..messages import Hello
 
 NUMBERS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 """What a launcher sets for each rank. A scheduler may have set some of them for the launcher."""

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...probe.wire.messages import Hello
 from ..discovery.command_lines import environ_of, has_opened_driver, visible
 from ..discovery.state_page import OpenPage
 from ..discovery.targets import pids_inside
+from ..messages import Hello
 from ..model.observations import AnyObservation, Missing, RanksSeen, RankUse
 from .launcher import SPARE_FILES, is_running, local_ranks, ranks_here, room_for_pages
 from .marks.reader import MarkReader

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ...probe.wire.messages import Hello
+from ..messages import Hello
 from ..model.frames import place_of
 from ..model.provider import SourceText
 from ..model.snapshot import Snapshot

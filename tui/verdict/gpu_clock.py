@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...probe.wire.messages import GpuStep
+from ..steps import GpuStep
 from .code_places import copies_to_gpu, main_places, share_where
 from .findings import EvidenceSource
 from .gpu_activity import GpuActivity

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from ...probe.wire.messages import Settings
+from ..messages import Settings
 from .code_places import (
     empties_cache,
     ends_workers,

@@ -7,7 +7,7 @@ from itertools import groupby
 from math import ceil
 from statistics import median
 
-from ...probe.wire.messages import Step
+from ..steps import Step
 from .findings import Evidence
 from .format import ms
 from .statistics import Share, share_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-from ...probe.wire.messages import Step
+from ..steps import Step
 from .thresholds.causes import COMPUTE_PHASES, DATA_PHASES
 
 _COUNT: Final = attrgetter("count")

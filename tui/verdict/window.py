@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeVar
 
-from ...probe.wire.messages import GpuMemory, GpuStep, Loader, Settings, Step
+from ..messages import Loader, Settings
+from ..steps import GpuMemory, GpuStep, Step
 from .findings import MissingSignal
 from .gpu_activity import GpuActivity
 from .statistics import Share
@@ -173,7 +174,7 @@ class OpenStep:
     """What the training thread is doing now."""
 
     phase: str
-    """One of marks.OPEN_PHASE's values, "evaluation", or a user phase's name."""
+    """One of steps.OPEN_PHASE's values, "evaluation", or a user phase's name."""
     age_s: float
     """Since the last mark, seconds."""
     step_age_s: float | None

@@ -7,7 +7,7 @@ from math import log, sqrt
 from statistics import median
 from typing import Final
 
-from ...probe.wire.messages import Step
+from ..steps import Step
 from .format import ms
 from .step_time import pace_of
 from .thresholds import hysteresis as limits

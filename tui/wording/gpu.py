@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Final
 
-from ...probe.wire.messages import GpuMemory
 from ..model.observations import Activity, GpuUse
 from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot
 from ..model.straggler import Late
+from ..steps import GpuMemory
 from ..timeseries.series import Series
 from ..verdict.findings import MissingSignal, find_missing
 from ..verdict.format import cores

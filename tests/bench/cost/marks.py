@@ -11,10 +11,7 @@ from typing import Any, Final
 import zmq
 
 from gpuwatch.probe.wire import marks
-from gpuwatch.probe.wire.messages import (
-    Marks,
-    decode_reply,
-)
+from gpuwatch.tui.messages import Marks, decode_reply
 from gpuwatch.tui.sources.marks.reader import columns_of
 from tests.bench.cost.machine import HOST
 from tests.measuring.child import Child

@@ -10,7 +10,7 @@ from typing import Final
 
 import zmq
 
-from gpuwatch.probe.wire.messages import Leave, encode_message
+from gpuwatch.tui.messages import Leave, encode_message
 from gpuwatch.tui.sources.marks.reader import ReplyReader
 from tests.processes.monitored import subscription
 

@@ -8,7 +8,7 @@ from array import array
 import pytest
 
 from gpuwatch.probe.wire.marks import BATCH, word_of
-from gpuwatch.probe.wire.messages import Marks
+from gpuwatch.tui.messages import Marks
 from tests.bench.cost.intervals import (
     FEWEST,
     IN,

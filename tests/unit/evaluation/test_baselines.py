@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.baselines import host_wait_share, nvidia_smi
-from gpuwatch.probe.wire.messages import Step
+from gpuwatch.tui.steps import Step
 from tests.unit.verdict.windows import MS, S, step
 
 

@@ -1,6 +1,6 @@
 """Steps as a device tells them, with the fields that the table's arithmetic reads."""
 
-from gpuwatch.probe.wire.messages import GpuStep
+from gpuwatch.tui.steps import GpuStep
 
 
 def gpu_step(start_ns: int, wall_ns: int, data_ns: int = 0, lag_ns: int | None = None) -> GpuStep:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.probe.launchers import is_launcher
+from gpuwatch.probe.installed import is_launcher
 from gpuwatch.tui.discovery.command_lines import (
     ANY,
     command_for,

@@ -8,14 +8,15 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset
 
-from gpuwatch.probe.counting import StepCount
+from gpuwatch.probe.figures import StepCount
 from gpuwatch.probe.hooks import backward, checkpoint, dataloader, optimizer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire.marks import BATCH, LOADER
-from gpuwatch.probe.wire.messages import BatchSeen, Loader, Marks, Step
+from gpuwatch.tui.messages import BatchSeen, Loader, Marks
 from gpuwatch.tui.sources.marks.plain import Mark
 from gpuwatch.tui.sources.marks.reader import MarkReader
 from gpuwatch.tui.sources.marks.timeline import Timeline
+from gpuwatch.tui.steps import Step
 
 MS = 1_000_000
 

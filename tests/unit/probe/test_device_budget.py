@@ -2,14 +2,14 @@
 
 import pytest
 
-from gpuwatch.probe.device.budget import (
+from gpuwatch.probe.device.governor import (
     KEPT_STEPS,
     MOST_PPM,
-    PPM,
     STAMPED_S,
     Budget,
     near_ns,
 )
+from gpuwatch.probe.peers import PPM
 
 MS = 1_000_000
 

@@ -8,19 +8,20 @@ from itertools import pairwise
 import pytest
 import torch
 
-from gpuwatch.probe.device import reports
 from gpuwatch.probe.device.governor import Governor
-from gpuwatch.probe.device.reports import Report
-from gpuwatch.probe.wire.messages import Aligned, Allocated, GpuStep, Passed
+from gpuwatch.probe.device.stamper import Report
+from gpuwatch.tui.messages import Aligned, Allocated, Passed
+from gpuwatch.tui.steps import GpuStep
 from tests.unit.probe.fake_device import REACH_NS, FakeDevice, FakeStream
 from tests.unit.probe.held_clock import MS, Rows, Watched, watched
 
 
 def crossed(told: Report) -> Passed | Aligned | Allocated:
     """As the monitor has it from the wire."""
-    if isinstance(told, reports.Allocated):
-        return Allocated(*told.flat())
-    return (Passed if isinstance(told, reports.Passed) else Aligned)(*told)
+    kind, row = told
+    if kind == "allocated":
+        return Allocated(*row)
+    return Passed(*row) if kind == "passed" else Aligned(*row)
 
 
 @dataclass

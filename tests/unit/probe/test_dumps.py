@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from gpuwatch.probe.dumps import (
+from gpuwatch.probe.encoding import encode_dump
+from gpuwatch.probe.peers import (
     AGAIN_NS,
     MOST_FRAMES,
     MOST_TEXT,
@@ -15,14 +16,13 @@ from gpuwatch.probe.dumps import (
     OFF,
     QUIET_NS,
     Dumps,
+    Peer,
     ThreadStack,
     dump,
 )
-from gpuwatch.probe.encoding import encode_dump
-from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire import marks
-from gpuwatch.probe.wire.messages import MAX_FRAME_BYTES
+from gpuwatch.tui.messages import MAX_FRAME_BYTES
 
 S = 1_000_000_000
 
@@ -64,13 +64,13 @@ def recorder(marked_ns: int) -> Recorder:
 
 
 def named(threads: list[ThreadStack], name: str) -> ThreadStack:
-    return next(thread for thread in threads if thread.name == name)
+    return next(thread for thread in threads if thread[0] == name)
 
 
 def seen_by_another_thread(owner: int = 0) -> "list[ThreadStack]":
     """As the publisher sees it, which leaves itself out."""
     told: list[ThreadStack] = []
-    looks = threading.Thread(target=lambda: told.extend(dump(owner, 0).threads), name="looks")
+    looks = threading.Thread(target=lambda: told.extend(dump(owner, 0)[1]), name="looks")
     looks.start()
     looks.join()
     return told
@@ -80,15 +80,15 @@ def test_every_thread_but_the_one_that_looks_with_the_training_thread_first() ->
     with held(one := Held("holder")):
         threads = seen_by_another_thread()
         by_owner = seen_by_another_thread(one.thread.ident or 0)
-    assert threads[0].name == "MainThread"
-    assert [thread.training for thread in threads] == [True] + [False] * (len(threads) - 1)
-    assert "looks" not in [thread.name for thread in threads]
-    assert (by_owner[0].name, by_owner[0].training) == ("holder", True)
+    assert threads[0][0] == "MainThread"
+    assert [thread[1] for thread in threads] == [True] + [False] * (len(threads) - 1)
+    assert "looks" not in [thread[0] for thread in threads]
+    assert by_owner[0][:2] == ("holder", True)
 
 
 def test_frames_are_told_from_the_outermost_with_their_lines() -> None:
     with held(Held("holder")):
-        frames = named(seen_by_another_thread(), "holder").frames
+        frames = named(seen_by_another_thread(), "holder")[2]
     functions = [function.rpartition(".")[2] for function, _, _ in frames]
     assert functions[-3:] == ["down", "wait", "wait"]
     assert frames[-3][1] == __file__
@@ -99,8 +99,8 @@ def test_frames_are_told_from_the_outermost_with_their_lines() -> None:
 def test_deep_stacks_lose_their_outer_end_and_say_so() -> None:
     with held(Held("deep", MOST_FRAMES)):
         deep = named(seen_by_another_thread(), "deep")
-    assert (len(deep.frames), deep.cut) == (MOST_FRAMES, True)
-    assert deep.frames[-1][0].endswith("wait")
+    assert (len(deep[2]), deep[3]) == (MOST_FRAMES, True)
+    assert deep[2][-1][0].endswith("wait")
 
 
 def test_the_largest_dump_fits_into_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,10 +109,10 @@ def test_the_largest_dump_fits_into_a_message(monkeypatch: pytest.MonkeyPatch) -
     many = {**dict.fromkeys(range(500), some), threading.get_ident(): some}
     monkeypatch.setattr(sys, "_current_frames", lambda: many)
     seen = dump(0, 0)
-    assert (len(seen.threads), seen.left_out) == (MOST_THREADS, 500 - MOST_THREADS)
+    assert (len(seen[1]), seen[2]) == (MOST_THREADS, 500 - MOST_THREADS)
     widest = "\N{SNAKE}" * MOST_TEXT
-    full = ThreadStack(widest, False, [(widest, widest, 10**6)] * MOST_FRAMES, True)
-    seen.threads[:] = [full] * MOST_THREADS
+    full: ThreadStack = (widest, False, [(widest, widest, 10**6)] * MOST_FRAMES, True)
+    seen[1][:] = [full] * MOST_THREADS
     assert len(encode_dump(seen)) < MAX_FRAME_BYTES
 
 
@@ -121,9 +121,9 @@ def test_where_python_does_not_name_its_threads_their_numbers_do(
 ) -> None:
     with held(one := Held("holder")):
         monkeypatch.delattr(threading, "_active")
-        told = dump(one.thread.ident or 0, 0).threads
+        told = dump(one.thread.ident or 0, 0)[1]
         monkeypatch.undo()
-    assert told[0].name == f"thread {one.thread.ident}"
+    assert told[0][0] == f"thread {one.thread.ident}"
 
 
 def test_nothing_that_a_frame_holds_is_kept_alive() -> None:
@@ -133,7 +133,7 @@ def test_nothing_that_a_frame_holds_is_kept_alive() -> None:
         before = sys.getrefcount(frame)
         told = dump(0, 0)
         assert sys.getrefcount(frame) == before
-        assert told.threads
+        assert told[1]
 
 
 @pytest.mark.parametrize(("since_ns", "answered"), [(QUIET_NS - 1, False), (QUIET_NS, True)])
@@ -154,7 +154,7 @@ def test_one_look_serves_all_monitors_for_a_while() -> None:
     assert dumps.for_peer(other, 60 * S + AGAIN_NS - 1) is first
     again = dumps.for_peer(one, 60 * S + AGAIN_NS)
     assert again is not None
-    assert again.taken_ns == 60 * S + AGAIN_NS
+    assert again[0] == 60 * S + AGAIN_NS
 
 
 def test_a_look_of_before_the_last_mark_is_not_told_again() -> None:
@@ -165,11 +165,11 @@ def test_a_look_of_before_the_last_mark_is_not_told_again() -> None:
     marked.mark(marks.FETCH_LEAVE)
     later = dumps.for_peer(Peer(0, 2), 61 * S + QUIET_NS)
     assert later is not None
-    assert later.taken_ns == 61 * S + QUIET_NS
+    assert later[0] == 61 * S + QUIET_NS
 
 
 def test_it_can_be_turned_off_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUWATCH_CONTROL", "0")
     told = Dumps(recorder(0)).for_peer(Peer(0, 1), 60 * S)
     assert told is not None
-    assert (told.threads, told.why_not) == ([], OFF)
+    assert (told[1], told[3]) == ([], OFF)

@@ -14,8 +14,8 @@ import pytest
 import zmq
 
 from gpuwatch.probe import endpoint as under_test
-from gpuwatch.probe.descriptors import SPARE, is_spare
 from gpuwatch.probe.endpoint import MOST_CONNECTIONS, Endpoint
+from gpuwatch.probe.state_page import SPARE, is_spare
 from gpuwatch.probe.zmtp import GREETING, command, frame_header
 
 DEALER = command(b"READY", b"\x0bSocket-Type\0\0\0\x06DEALER")

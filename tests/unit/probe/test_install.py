@@ -97,9 +97,7 @@ def test_everything_works_without_install() -> None:
 
 
 def test_who_reads_the_wire_loads_nothing_that_trains() -> None:
-    code = (
-        "import sys, gpuwatch.probe.wire.messages; assert 'gpuwatch.probe.api' not in sys.modules"
-    )
+    code = "import sys, gpuwatch.tui.messages; assert 'gpuwatch.probe.api' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -13,10 +13,9 @@ import torch
 from torch.utils.data import DataLoader
 
 import probe
-from gpuwatch.probe import api, interrupts
-from gpuwatch.probe.fuse import Fuse
-from gpuwatch.probe.hooks.replaced import UNCOUNTED
-from gpuwatch.probe.interrupts import PACKAGE, is_users
+from gpuwatch.probe import api, fuse
+from gpuwatch.probe.fuse import PACKAGE, Fuse, is_users
+from gpuwatch.probe.hooks import UNCOUNTED
 
 LIMIT = 2_000
 """Lines of ours in a turn of the loop; there are some hundred."""
@@ -165,7 +164,7 @@ def test_an_exception_that_another_thread_put_in_is_told_by_its_type(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It has no frame of its own: the innermost is ours."""
-    monkeypatch.setattr(interrupts, "PACKAGE", __file__)
+    monkeypatch.setattr(fuse, "PACKAGE", __file__)
     for kind, expected in ((Watchdog, True), (OSError, False), (torch.OutOfMemoryError, False)):
         with pytest.raises(kind) as raised:
             raise kind("struck")

@@ -154,4 +154,4 @@ def test_an_optimizer_and_a_backward_are_looked_at_past_their_functions() -> Non
         glance.at(OPTIMIZER_ENTER, optimizer)
         glance.at(BACKWARD_ENTER, (loss,))
     assert faults == []
-    assert glance.reading.parameters == 1
+    assert glance.reading["parameters"] == 1

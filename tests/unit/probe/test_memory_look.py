@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.probe.device.allocator import AllocatorCounts, allocator_row
-from gpuwatch.probe.device.memory_look import MemoryLook
-from gpuwatch.probe.device.reports import Allocated
+from gpuwatch.probe.device.memory_look import MemoryLook, allocator_row
+from gpuwatch.tui.messages import Allocated
 from tests.unit.probe.fake_device import FakeDevice
 from tests.unit.probe.held_clock import HeldClock
 
@@ -32,8 +31,8 @@ def test_a_row_holds_what_this_torch_counts() -> None:
         allocation={"all": {"current": 512}},
     )
     sizes = (100 * MIB, 1_000 * MIB, 100 * MIB, 900 * MIB, 1_100 * MIB)
-    assert allocator_row(told) == AllocatorCounts(*sizes, 1, 0, 70 * MIB, 41, 512)
-    assert allocator_row(stats()) == AllocatorCounts(*sizes, 1, 0, None, None, None)
+    assert allocator_row(told) == (*sizes, 1, 0, 70 * MIB, 41, 512)
+    assert allocator_row(stats()) == (*sizes, 1, 0, None, None, None)
 
 
 def test_another_allocator_counts_other_things() -> None:
@@ -59,7 +58,7 @@ class Looked:
             if self.look.due(self.clock.now_ns):
                 self.looks += 1
                 if (seen := self.look.at_end(self.clock.now_ns)) is not None:
-                    self.told.append(seen)
+                    self.told.append(Allocated(*seen))
 
 
 @pytest.fixture
@@ -78,14 +77,14 @@ def test_few_looks_a_second_and_one_telling(
 
 def test_steps_longer_than_a_second_are_all_told(looked: Looked) -> None:
     looked.steps(3_000, *range(100, 120))
-    assert [seen.row.allocated // MIB for seen in looked.told] == list(range(100, 120))
+    assert [seen.allocated // MIB for seen in looked.told] == list(range(100, 120))
 
 
 def test_the_lowest_since_the_last_telling_is_told_beside_the_newest(looked: Looked) -> None:
     looked.steps(250, 500)
     looked.told.clear()
     looked.steps(250, 140, 120, 180, 160, 300, 310, 320, 330)
-    assert [(seen.row.allocated // MIB, seen.lowest // MIB) for seen in looked.told] == [
+    assert [(seen.allocated // MIB, seen.lowest // MIB) for seen in looked.told] == [
         (160, 120),
         (330, 300),
     ]

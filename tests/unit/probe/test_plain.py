@@ -5,10 +5,10 @@ import random
 import pytest
 
 from gpuwatch.probe.wire import marks
-from gpuwatch.probe.wire.messages import Step
 from gpuwatch.tui.sources.marks.merging import merge_steps
 from gpuwatch.tui.sources.marks.plain import Mark
 from gpuwatch.tui.sources.marks.timeline import Timeline
+from gpuwatch.tui.steps import Step
 
 PLAIN = (
     marks.FETCH_LEAVE,

@@ -17,7 +17,6 @@ from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings import flags
 from gpuwatch.probe.settings.autocast import autocast_of
 from gpuwatch.probe.settings.optimizers import Optimizers
-from gpuwatch.probe.settings.reading import Reading
 from tests.unit.probe.held_clock import Model, Rows, SlowSGD, phases_ms, watched
 
 PLAIN: dict[str, float] = {"data": 4, "forward": 6, "backward": 9, "optimizer": 3}
@@ -127,9 +126,9 @@ def test_a_graph_without_types_does_not_tell_autocast() -> None:
 
 def test_a_scaler_with_other_methods_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
-    assert Optimizers().stepping(optimizer, Reading()).scaler is False
+    assert Optimizers().stepping(optimizer)["scaler"] is False
     monkeypatch.delattr(torch.amp.GradScaler, "_maybe_opt_step")
-    assert Optimizers().stepping(optimizer, Reading()).scaler is None
+    assert Optimizers().stepping(optimizer)["scaler"] is None
 
 
 def test_a_worker_is_known_by_being_a_daemon(monkeypatch: pytest.MonkeyPatch) -> None:

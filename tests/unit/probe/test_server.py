@@ -4,16 +4,18 @@ from threading import Event
 
 import pytest
 
-from gpuwatch.probe.device.allocator import AllocatorCounts
-from gpuwatch.probe.device.reports import Allocated
+from gpuwatch.probe import serve
+from gpuwatch.probe.device.stamper import Report
 from gpuwatch.probe.encoding import encode_marks
 from gpuwatch.probe.fuse import Fuse
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.recorder import ENTRIES, Recorder
 from gpuwatch.probe.serve import MOST_REPORTS, PEEK_S, TURN_S, UNWATCHED_TURN_S, Server
 from gpuwatch.probe.state_page import StatePage
-from gpuwatch.probe.wire import marks, messages, page
+from gpuwatch.probe.wire import marks, page
+from gpuwatch.tui import messages
 from gpuwatch.tui.sources.marks.reader import ROWS_A_TURN, ReplyReader, columns_of
+from gpuwatch.tui.steps import Batch
 
 STEP = (
     marks.FETCH_ENTER,
@@ -42,8 +44,8 @@ class OneMonitor:
         asked, self.asked = self.asked, []
         return asked
 
-    def send(self, peer: bytes, frame: bytes) -> None:
-        self.sent.append(frame)
+    def send(self, peer: bytes, *frame: bytes) -> None:
+        self.sent.append(b"".join(frame))
 
     def pid_of(self, peer: bytes) -> int:
         return 1
@@ -56,7 +58,7 @@ class OneMonitor:
 def served(recorder: Recorder | None = None) -> tuple[Server, Recorder, OneMonitor]:
     fuse = Fuse(lambda: None)
     recorder = recorder or Recorder(lambda _: True, fuse.trip)
-    identity = identify("ipc:///nowhere/x.sock", None)
+    identity = Identity("ipc:///nowhere/x.sock", None)
     state_page = StatePage(identity.as_json(page.HELLO_BYTES))
     server, told = Server(recorder, state_page, fuse, identity), OneMonitor()
     server._endpoint = told  # type: ignore[assignment]
@@ -83,7 +85,7 @@ def rows_of(steps: int) -> list[int]:
     server.turn()
     replies = [reader.read(frame) for frame in told.sent]
     last = replies[-1]
-    assert isinstance(last, messages.Batch)
+    assert isinstance(last, Batch)
     return [step.count for step in last.steps]
 
 
@@ -106,7 +108,7 @@ def test_who_comes_late_has_the_ring_and_the_right_numbers() -> None:
     told.subscribe()
     server.turn()
     _, batch = map(ReplyReader().read, told.sent)
-    assert isinstance(batch, messages.Batch)
+    assert isinstance(batch, Batch)
     assert batch.lost_marks == 0
     assert batch.steps[-1].number == 8_000 - 1
     told_of = sum(step.count for step in batch.steps)
@@ -126,7 +128,7 @@ def test_ten_thousand_steps_a_second_are_sent_without_a_loss() -> None:
         server.turn()
     for frame in told.sent:
         reply = reader.read(frame)
-        if isinstance(reply, messages.Batch):
+        if isinstance(reply, Batch):
             counted += sum(step.count for step in reply.steps)
             lost = reply.lost_marks
     assert (counted, lost) == (8 * 2_500 - 1, 0)
@@ -141,7 +143,7 @@ def test_marks_that_were_overrun_are_missed() -> None:
     train(recorder, 10_000)
     server.turn()
     batch = [reader.read(frame) for frame in told.sent][-1]
-    assert isinstance(batch, messages.Batch)
+    assert isinstance(batch, Batch)
     assert batch.lost_marks == server._page.words[page.WORD_LOST_MARKS] == 1
     assert batch.open.since_ns == recorder.entries[-2]
     assert sum(step.count for step in batch.steps) > ENTRIES // 12 - 3
@@ -247,7 +249,7 @@ def test_who_wants_no_history_gets_what_is_new() -> None:
 
 def test_what_the_device_reported_is_kept_for_who_comes_and_bounded() -> None:
     server, _, told = served()
-    seen = Allocated(0, 0, None, AllocatorCounts(0, 1, 2, 3, 4, 5, 6, None, None, None), 0, None)
+    seen: Report = "allocated", (0, 0, None, 0, 1, 2, 3, 4, 5, 6, None, None, None, 0, None)
     server._reports.extend([seen] * 10_000)
     told.subscribe()
     server.turn()
@@ -255,6 +257,20 @@ def test_what_the_device_reported_is_kept_for_who_comes_and_bounded() -> None:
     heads = [messages.decode_reply(frame) for frame in told.sent]
     counts = [len(one.allocated) for one in heads if isinstance(one, messages.Marks)]
     assert counts == [MOST_REPORTS, 0]
+
+
+def test_the_training_thread_itself_makes_the_device_s_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, recorder, _ = served()
+    monkeypatch.setattr(serve, "_uses_accelerator", lambda: True)
+    server.turn()
+    assert recorder.extra is not None
+    recorder.mark(marks.FETCH_LEAVE)
+    assert server._governor is not None
+    assert not recorder.stamps, "until the governor grants some"
+    server.turn()
+    assert server._governor.stamper is None, "nothing has begun to use a device"
 
 
 def test_the_message_begins_with_a_line() -> None:

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 import torch
 
+from gpuwatch.probe.encoding import encode_marks, settings_row
 from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings.autocast import autocast_of
 from gpuwatch.probe.settings.glance import AGAIN_NS, WALK_AGAIN_NS, Glance
-from gpuwatch.probe.settings.reading import Reading
-from gpuwatch.probe.wire.messages import Settings, decode_reply, encode_message
+from gpuwatch.tui.messages import Marks, Settings, decode_reply
 from tests.unit.probe.held_clock import Watched, watched
-from tests.unit.probe.test_wire import batch_of
 
 HALF = torch.bfloat16
 TYPED = hasattr(torch.ones(1, requires_grad=True).sum().grad_fn, "_input_metadata")
@@ -32,7 +31,7 @@ class Asked:
         self.failures = run.failures
         self.glance = Glance(run.recorder)
 
-    def seen(self, train: Callable[[], None], times: int = 3) -> Reading:
+    def seen(self, train: Callable[[], None], times: int = 3) -> Settings:
         """What is known after so many questions, a second apart, and two steps after each."""
         for _ in range(times):
             self.clock.work(AGAIN_NS / 1e6)
@@ -40,7 +39,11 @@ class Asked:
             train()
             train()
         assert not self.failures
-        return self.glance.reading
+        return self.read()
+
+    def read(self) -> Settings:
+        """As the monitor has it."""
+        return Settings(**self.glance.reading)
 
 
 @pytest.fixture
@@ -66,11 +69,6 @@ def plain(net: torch.nn.Module, optimizer: torch.optim.Optimizer, **cast: Any) -
     optimizer.step()
 
 
-def test_the_reading_has_the_fields_of_the_message() -> None:
-    assert Reading._fields == Settings.__struct_fields__
-    assert Settings(*Reading()) == Settings()
-
-
 def test_a_plain_loop_tells_its_optimizer_and_its_switches(run: Asked) -> None:
     net = net_of()
     optimizer = torch.optim.AdamW(net.parameters(), foreach=False)
@@ -88,7 +86,7 @@ def test_a_plain_loop_tells_its_optimizer_and_its_switches(run: Asked) -> None:
 def test_nobody_asks_and_nothing_is_read(run: Asked) -> None:
     net = net_of()
     plain(net, torch.optim.SGD(net.parameters(), lr=0.1))
-    assert run.glance.reading == Reading()
+    assert run.glance.reading == {}
 
 
 def test_one_question_is_one_look(run: Asked) -> None:
@@ -101,7 +99,7 @@ def test_one_question_is_one_look(run: Asked) -> None:
     torch.set_num_threads(was + 1)
     try:
         plain(net, optimizer)
-        assert run.glance.reading.threads == was
+        assert run.read().threads == was
         assert run.seen(lambda: plain(net, optimizer)).threads == was + 1
     finally:
         torch.set_num_threads(was)
@@ -199,7 +197,7 @@ def test_gradients_that_live_on_are_told_from_dropped_ones(run: Asked) -> None:
 
     run.glance.ask()
     train(True)
-    assert run.glance.reading.set_to_none is None, "one step says nothing"
+    assert run.read().set_to_none is None, "one step says nothing"
     assert run.seen(lambda: train(True)).set_to_none is True
     assert run.seen(lambda: train(False)).set_to_none is False
     assert run.seen(lambda: train(True)).set_to_none is True
@@ -301,10 +299,10 @@ def test_a_loop_without_an_optimizer_tells_its_switches_once_a_second(run: Asked
     torch.set_float32_matmul_precision("high")
     try:
         loss_of(net).backward()
-        assert run.glance.reading.matmul_precision == "high"
+        assert run.read().matmul_precision == "high"
         torch.set_float32_matmul_precision("highest")
         loss_of(net).backward()
-        assert run.glance.reading.matmul_precision == "high", "a second has not passed"
+        assert run.read().matmul_precision == "high", "a second has not passed"
     finally:
         torch.set_float32_matmul_precision("highest")
 
@@ -364,14 +362,35 @@ def test_what_fails_inside_trips_the_fuse_and_not_the_loop(run: Asked) -> None:
 
 def test_settings_are_told_first_and_when_they_change() -> None:
     peer = Peer(0, 1)
-    assert peer.settings_to_send(Reading()) is None, "nothing is known yet"
-    known = Reading(threads=4)
-    assert peer.settings_to_send(known) == known
-    assert peer.settings_to_send(Reading(threads=4)) is None
-    assert peer.settings_to_send(Reading(threads=8)) == Reading(threads=8)
+    assert peer.settings_to_send({}) is None, "nothing is known yet"
+    assert peer.settings_to_send({"threads": 4}) == {"threads": 4}
+    assert peer.settings_to_send({"threads": 4}) is None
+    assert peer.settings_to_send({"threads": 8}) == {"threads": 8}
 
 
 def test_settings_survive_the_wire() -> None:
-    settings = Settings(threads=4, autocast="", set_to_none=False, capability=90)
-    batch = batch_of(settings=settings)
-    assert decode_reply(encode_message(batch)) == batch
+    known = settings_row({"capability": 90, "threads": 4, "autocast": "", "set_to_none": False})
+    head: tuple[Any, ...] = (
+        1,
+        2,
+        3,
+        4,
+        [],
+        [],
+        [],
+        None,
+        None,
+        None,
+        None,
+        known,
+        0,
+        [],
+        [],
+        [],
+        [],
+        None,
+        0,
+    )
+    read = decode_reply(encode_marks(head, b""))
+    assert isinstance(read, Marks)
+    assert read.settings == Settings(threads=4, autocast="", set_to_none=False, capability=90)

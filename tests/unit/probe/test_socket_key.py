@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.probe.endpoint import Endpoint
-from gpuwatch.probe.socket_key import is_key, key_path, make_key, write_key
+from gpuwatch.probe.socket_place import is_key, key_path, make_key, write_key
 
 
 @pytest.fixture

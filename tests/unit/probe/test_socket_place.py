@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.probe.socket_directory import LONGEST_PATH, NAMES, make_safe, socket_path
+from gpuwatch.probe.socket_place import LONGEST_PATH, NAMES, make_safe, socket_path
 from tests.processes.command_line import environment
 
 OWN = f"gpuwatch-{os.getuid()}"
@@ -96,7 +96,7 @@ def test_the_runtime_directory_comes_after_all_others(
     runtime = temporary / "runtime"
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    monkeypatch.setattr("gpuwatch.probe.socket_directory._temporary", lambda: [str(temporary)])
+    monkeypatch.setattr("gpuwatch.probe.socket_place._temporary", lambda: [str(temporary)])
     for name in NAMES:
         (temporary / name.format(uid=os.getuid())).write_text("")
     assert folder() == runtime / "gpuwatch"

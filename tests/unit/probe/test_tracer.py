@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.probe.peers import PEER_TIMEOUT_NS, Peers
-from gpuwatch.probe.tracer import NOBODY, Tracer
+from gpuwatch.probe.peers import NOBODY, PEER_TIMEOUT_NS, Peers, Tracer
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 
 from gpuwatch.probe.wire import marks
-from gpuwatch.probe.wire.messages import GpuClock, GpuMemory, GpuStep, Settings, Step
+from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.model.observations import (
     Activity,
     ActivitySeen,
@@ -20,6 +20,7 @@ from gpuwatch.tui.model.observations import (
     StacksSeen,
     ThreadRole,
 )
+from gpuwatch.tui.steps import GpuClock, GpuMemory, GpuStep, Step
 from tests.unit.session.making import HELLO, MS, S, delivered, loader, open_at
 
 START = 7_000 * S

@@ -3,10 +3,11 @@
 from typing import Any
 
 from gpuwatch.probe.wire import marks
-from gpuwatch.probe.wire.messages import Batch, Hello, Loader, Open, Step
+from gpuwatch.tui.messages import Hello, Loader
 from gpuwatch.tui.model.observations import Delivered, ProcessesSeen, ProcessRole, ProcessUse
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.steps import Batch, Open, Step
 from gpuwatch.tui.verdict.findings import Finding, Verdict
 from gpuwatch.tui.verdict.history import NO_HISTORY, Held, VerdictTimeline
 from gpuwatch.tui.verdict.memory.trends import MemoryTrend

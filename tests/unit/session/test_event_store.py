@@ -2,8 +2,8 @@
 
 from msgspec import structs
 
-from gpuwatch.probe.wire.messages import GpuMemory
 from gpuwatch.tui.session.events import EventStore
+from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.window_selection import PaceChange
 from tests.unit.session.making import S, loader, step
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuwatch.probe.wire.messages import Batch, GpuClock, GpuStep, Open
 from gpuwatch.tui.session.gpu_steps import GpuStepStore
+from gpuwatch.tui.steps import Batch, GpuClock, GpuStep, Open
 from tests.unit.verdict.on_gpu import gpu_step
 from tests.unit.verdict.windows import even
 

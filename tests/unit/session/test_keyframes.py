@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.probe.wire.messages import GpuMemory
 from gpuwatch.tui.model.snapshot import RunState, Snapshot
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.history import OLD_STEPS, Keyframes
 from gpuwatch.tui.session.replay import Played
+from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.window import MemoryPoint
 from tests.processes.command_line import ROOT

@@ -5,11 +5,11 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from gpuwatch.probe.wire.messages import GpuMemory
 from gpuwatch.tui.model.observations import GpuUse
 from gpuwatch.tui.session.events import RunEventStore
 from gpuwatch.tui.session.memory import MemorySeries
 from gpuwatch.tui.session.window_builder import room_of
+from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.window import MemoryPoint, RunEvent
 from tests.unit.session.making import delivered, judged, loader, process, processes, session, step
 

@@ -8,10 +8,10 @@ from math import sqrt
 import msgspec
 import pytest
 
-from gpuwatch.probe.wire.messages import Step
 from gpuwatch.tui.model.observations import Activity, ActivitySeen
 from gpuwatch.tui.model.snapshot import Scope
 from gpuwatch.tui.session.step_profile import PARTS, ProfileSample, folded
+from gpuwatch.tui.steps import Step
 from tests.unit.session.making import delivered, judged, session, step
 from tests.unit.verdict.on_gpu import gpu_step
 

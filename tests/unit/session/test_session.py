@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from gpuwatch.probe.wire.messages import Settings
 from gpuwatch.probe.wire.page import STATE_ARMED, STATE_ENDED
+from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.model.observations import (
     AnyObservation,
     Greeted,

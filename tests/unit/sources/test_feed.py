@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import zmq
 
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.encoding import Subscribe, decode_request
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.peers import PEER_TIMEOUT_NS
-from gpuwatch.probe.wire.messages import Hello, Subscribe, decode_request
+from gpuwatch.tui.messages import Hello
 from gpuwatch.tui.model.observations import Missing
 from gpuwatch.tui.sources.feed import CHECK_NS, FORGOTTEN_NS, WATCHING_NS, FeedSource
 
@@ -28,7 +29,7 @@ def test_a_monitor_that_was_stopped_asks_for_what_it_has_missed(
     probe_end: "tuple[zmq.Socket[bytes], str]",
 ) -> None:
     socket, endpoint = probe_end
-    feed = FeedSource(Hello(**identify(endpoint, None)._asdict()))
+    feed = FeedSource(Hello(**vars(Identity(endpoint, None))))
     feed.open()
     asked = []
     for now_ns in (0, WATCHING_NS, 2 * WATCHING_NS + FORGOTTEN_NS):
@@ -54,7 +55,7 @@ def test_a_directory_that_is_missing_is_looked_at_again_before_anything_connects
     elsewhere.mkdir(mode=0o755)
     with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
         socket.bind(f"ipc://{elsewhere}/1.sock")
-        feed = FeedSource(Hello(**identify(f"ipc://{folder}/1.sock", None)._asdict()))
+        feed = FeedSource(Hello(**vars(Identity(f"ipc://{folder}/1.sock", None))))
         feed.open()
         assert feed.poll(0) == []
         _, missing = feed.poll(CHECK_NS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.probe.resident import resident_bytes
+from gpuwatch.probe.figures import resident_bytes
 from gpuwatch.tui.sources.process import proportional_bytes, resident_file_bytes
 
 MIB = 1024**2

@@ -8,28 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 from gpuwatch.probe.wire.marks import MARK_BYTES, RING
-from gpuwatch.probe.wire.messages import SCHEMA
 from gpuwatch.tui.discovery.state_page import hello_of, pages_of
+from gpuwatch.tui.messages import SCHEMA
 from gpuwatch.tui.sources.marks.reader import columns_of
 
 
 def test_a_page_is_found_and_read_back() -> None:
-    identity = identify("ipc:///tmp/x", None)
+    identity = Identity("ipc:///tmp/x", None)
     written = StatePage(identity.as_json(page.HELLO_BYTES))
     written.words[page.WORD_OPEN] = page.pack_open(6, 123_456_789)
     times_ns = range(1, RING + 4)
     for first, end in ((0, 3), (3, RING), (RING, RING + 3)):
-        columns = times_ns[first:end], range(first, end)
-        written.put(first, b"".join(array("q", one) for one in columns))
+        written.put(first, array("q", times_ns[first:end]), array("q", range(first, end)))
     written.words[page.WORD_MARKS] = RING + 3
     written.words[page.WORD_STEPS] = 17
     (found,) = [one for one in pages_of(os.getpid()) if one.hello.endpoint == "ipc:///tmp/x"]
     assert found.hello.schema == SCHEMA
-    assert {name: getattr(found.hello, name) for name in identity._fields} == identity._asdict()
+    assert {name: getattr(found.hello, name) for name in vars(identity)} == vars(identity)
     words = found.words()
     assert (words.open_kind, words.open_since_ns) == (6, 123_456_789)
     assert (words.steps, words.marks) == (17, RING + 3)
@@ -39,14 +38,14 @@ def test_a_page_is_found_and_read_back() -> None:
     first, body = found.marks(RING - 1)
     assert (first, columns_of(body)[1].tolist()) == (RING - 1, [*range(RING - 1, RING + 3)])
     assert found.marks(RING + 3) == (RING + 3, b"")
-    assert columns_of(written.marks(3, RING + 3))[1].tolist() == [*range(3, RING + 3)]
+    assert columns_of(b"".join(written.marks(3, RING + 3)))[1].tolist() == [*range(3, RING + 3)]
     written.close(page.STATE_ENDED)
     assert found.words().state == page.STATE_ENDED  # still readable: the descriptor holds it
     found.close()
 
 
 def test_a_long_command_line_is_cut_to_fit() -> None:
-    identity = identify(None, None)
+    identity = Identity(None, None)
     identity.argv[:] = ["x" * 100] * 1000
     encoded = identity.as_json(page.HELLO_BYTES)
     assert len(encoded) <= page.HELLO_BYTES

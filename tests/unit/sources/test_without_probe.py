@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from gpuwatch.probe.identity import identify
+from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 from gpuwatch.tui.discovery.targets import own_page
@@ -69,7 +69,7 @@ def test_a_probe_that_comes_later_is_not_listened_to_where_others_may_have_put_i
     made = WithoutProbe(os.getpid(), None, tmp_path)
     endpoint = f"ipc://{tmp_path}/x.sock"
     tmp_path.chmod(0o755)
-    held = StatePage(identify(endpoint, None).as_json(page.HELLO_BYTES))
+    held = StatePage(Identity(endpoint, None).as_json(page.HELLO_BYTES))
     try:
         with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
             socket.bind(endpoint)
@@ -92,7 +92,7 @@ def test_a_probe_that_came_and_ended_at_once_is_no_fault_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = WithoutProbe(NOBODY, None, tmp_path)
-    held = StatePage(identify(f"ipc://{tmp_path}/x.sock", None).as_json(page.HELLO_BYTES))
+    held = StatePage(Identity(f"ipc://{tmp_path}/x.sock", None).as_json(page.HELLO_BYTES))
     try:
         opened = own_page(os.getpid())
         monkeypatch.setattr("gpuwatch.tui.sources.without_probe.own_page", lambda pid: opened)

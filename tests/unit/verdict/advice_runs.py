@@ -3,7 +3,7 @@
 from dataclasses import fields as fields_of
 from typing import Any
 
-from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.noted import lines, settings
 from tests.unit.verdict.on_gpu import activity, gpu_window

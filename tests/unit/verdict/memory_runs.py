@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuwatch.probe.device.memory_look import MemoryLook
-from gpuwatch.probe.wire.messages import GpuMemory, Step
+from gpuwatch.tui.messages import Allocated
 from gpuwatch.tui.model.observations import GpusSeen, GpuUse
 from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.steps import GpuMemory, Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.memory.watch import MemoryWatch
@@ -79,18 +80,19 @@ def readings(series: Series, step_ms: float) -> list[GpuMemory]:
     for number, mib in enumerate(series, start=1):
         now_ns = S + round(number * step_ms * MS)
         device.mib = mib
-        if not look.due(now_ns) or (seen := look.at_end(now_ns)) is None:
+        if not look.due(now_ns) or (row := look.at_end(now_ns)) is None:
             continue
+        seen = Allocated(*row)
         told.append(
             GpuMemory(
                 t_ns=now_ns,
                 step=number,
                 device=0,
-                allocated=seen.row.allocated,
-                reserved=seen.row.reserved,
-                active=seen.row.active,
-                peak_allocated=seen.row.peak_allocated,
-                peak_reserved=seen.row.peak_reserved,
+                allocated=seen.allocated,
+                reserved=seen.reserved,
+                active=seen.active,
+                peak_allocated=seen.peak_allocated,
+                peak_reserved=seen.peak_reserved,
                 at_backward=None,
                 retries=0,
                 ooms=0,

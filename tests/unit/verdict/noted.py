@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from gpuwatch.probe.wire.messages import Loader, Settings, Step
+from gpuwatch.tui.messages import Loader, Settings
+from gpuwatch.tui.steps import Step
 from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
 from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import MIB, even, loader, run

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from gpuwatch.probe.wire.messages import GpuStep, Step
+from gpuwatch.tui.steps import GpuStep, Step
 from gpuwatch.tui.verdict.gpu_activity import GpuActivity
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.windows import MS, window

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from gpuwatch.probe.wire.messages import GpuStep, Step
+from gpuwatch.tui.steps import GpuStep, Step
 from tests.unit.verdict.windows import MS, S
 
 QUEUE = 1_000

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.idle_ledger import BUSY, IDLE, IdleLedger, Part, idle_ledger
 from gpuwatch.tui.verdict.rules.allocator import allocator

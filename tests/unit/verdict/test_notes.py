@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.probe.wire.messages import Settings
+from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.findings import Note
 from gpuwatch.tui.verdict.notes import NOTES, NoteRule
 from gpuwatch.tui.verdict.notes.data import (

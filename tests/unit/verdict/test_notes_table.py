@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Note
 from gpuwatch.tui.verdict.notes import NOTES, NoteReporter

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpuwatch.probe.wire.messages import Settings
+from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.rulebook import BY_STEPS, Rule
 from gpuwatch.tui.verdict.rules.stalled import stalled
 from gpuwatch.tui.verdict.thresholds.hysteresis import MOST_EVIDENCE

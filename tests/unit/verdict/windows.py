@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from gpuwatch.probe.wire.messages import Loader, Step
+from gpuwatch.tui.messages import Loader
 from gpuwatch.tui.session.judge import EARLY_NS
+from gpuwatch.tui.steps import Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.window import (

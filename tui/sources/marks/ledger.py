@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from ....probe.wire.messages import Aligned, Allocated, GpuMemory, GpuStep, Passed
+from ...messages import Aligned, Allocated, Passed
+from ...steps import GpuMemory, GpuStep
 from .alignment import Alignment
 from .open_step import (
     BACKWARD,

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from ....probe.wire.messages import BatchSeen, Loader
+from ...messages import BatchSeen, Loader
 
 
 class LoaderBook:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ....probe.wire.messages import GpuStep, Step
+from ...steps import GpuStep, Step
 
 AnyStep = TypeVar("AnyStep", Step, GpuStep)
 

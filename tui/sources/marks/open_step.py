@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ....probe.wire.messages import Open, Step
+from ...steps import Open, Step
 
 DATA: Final = 0
 STARTUP: Final = 1

@@ -11,7 +11,7 @@ from operator import add, sub
 from typing import Any, Final, NamedTuple
 
 from ....probe.wire import marks
-from ....probe.wire.messages import Step
+from ...steps import Step
 
 Mark = tuple[int, int, int, Any]
 """(running number, kind, perf_counter_ns, detail)."""

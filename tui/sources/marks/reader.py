@@ -10,23 +10,15 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from ....probe.wire import marks
-from ....probe.wire.messages import (
-    Batch,
-    BatchSeen,
-    GpuClock,
-    GpuStep,
-    Greeting,
-    Loader,
-    Marks,
-    Passed,
-    Reply,
-    Step,
-    decode_reply,
-)
+from ...messages import BatchSeen, Bye, Dump, Greeting, Loader, Marks, Passed, decode_reply
+from ...steps import Batch, GpuClock, GpuStep, Step
 from .ledger import Ledger
 from .merging import merge_gpu_steps, merge_steps
 from .plain import FEWEST_MARKS, Mark
 from .timeline import Description, Timeline
+
+Decoded = Greeting | Batch | Dump | Bye
+"""What a probe sends, its marks as batches of steps."""
 
 T = TypeVar("T")
 
@@ -233,7 +225,7 @@ class ReplyReader:
     def __init__(self) -> None:
         self.marks = MarkReader()
 
-    def read(self, frame: bytes) -> Reply:
+    def read(self, frame: bytes) -> Decoded:
         """What a probe sent. Raises ValueError for a frame that is malformed."""
         reply = decode_reply(frame)
         if isinstance(reply, Greeting):

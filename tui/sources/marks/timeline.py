@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....probe.wire import marks
-from ....probe.wire.messages import BatchSeen, Loader, Open, Step
+from ...messages import BatchSeen, Loader
+from ...steps import Open, Step
 from .boundary import Boundary
 from .iterators import Iterators
 from .ledger import Ledger

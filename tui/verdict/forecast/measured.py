@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ....probe.wire.messages import GpuStep, Step
+from ...steps import GpuStep, Step
 from ..code_places import copies_to_gpu, main_places, share_where, waits_for_gpu
 from ..gpu_clock import keeps_up_ns, on_device, unmeasured
 from ..idle_ledger import idle_ledger

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final, Literal, NamedTuple
 
-from ....probe.wire.messages import GpuStep, Step
+from ...steps import GpuStep, Step
 from ..step_time import is_python
 from ..thresholds.hysteresis import SYNC_SEEN
 

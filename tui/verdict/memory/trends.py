@@ -7,7 +7,7 @@ from math import floor, inf, isfinite
 from statistics import median, median_low
 from typing import Literal
 
-from ....probe.wire.messages import GpuMemory
+from ...steps import GpuMemory
 from ..findings import EvidenceSource, Finding
 from ..format import percent, rough_duration, size
 from ..statistics import Slope

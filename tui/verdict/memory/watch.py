@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ....probe.wire.messages import GpuMemory
+from ...steps import GpuMemory
 from ..findings import Finding
 from ..rules.memory_growth import fragmentation, memory_growth
 from ..thresholds.memory import MEMORY_RETEST_SHARE, MEMORY_RETEST_STEPS, MEMORY_TIMES

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....probe.wire.messages import Settings
+from ...messages import Settings
 from ..code_places import ATTENTION_CALL, attends, call_at, main_places, multiplies
 from ..findings import Evidence, Finding, Forecast, Kind, Severity
 from ..forecast.interval import at_least

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ....probe.wire.messages import GpuStep
+from ...steps import GpuStep
 from ..code_places import (
     BETWEEN,
     by_user_function,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ....probe.wire.messages import Step
+from ...steps import Step
 from ..code_places import place_name, worker_places
 from ..findings import Evidence, EvidenceSource, Finding
 from ..format import ms, percent

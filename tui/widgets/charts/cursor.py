@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from textual.message import Message
 
-from ....probe.wire.messages import Step
 from ...model.snapshot import Sawtooth
+from ...steps import Step
 from ...wording.numbers import count, seconds
 from ..footer import bindings
 from ..panel import Panel

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ....probe.wire.messages import Step
 from ...model.snapshot import Sawtooth, Snapshot
+from ...steps import Step
 from ...timeseries.series import NO_STEPS, Series
 from ...wording.numbers import duration, span
 from ...wording.rhythm import period_of, rhythm_of, rhythm_words

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ....probe.wire.messages import GpuMemory
 from ...model.observations import GpuUse
 from ...model.snapshot import MemoryView, Snapshot
+from ...steps import GpuMemory
 from ...verdict.findings import find_missing
 from ...wording.numbers import size
 from ..panel import Panel, View

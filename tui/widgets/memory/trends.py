@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ....probe.wire.messages import GpuMemory
 from ...model.snapshot import Snapshot
+from ...steps import GpuMemory
 from ...timeseries.series import Series
 from ...verdict.memory.trends import MemoryTrend, Whose
 from ...wording.numbers import count, percent, size

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from ....probe.wire.messages import GpuStep, Step
+from ...steps import GpuStep, Step
 
 _IN_ORDER = (
     ("data", "data_ns"),

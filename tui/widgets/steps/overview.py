@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ....probe.wire.messages import Step
 from ...model.snapshot import Scope, Snapshot, StepStats
+from ...steps import Step
 from ...wording.gpu import clock_words, felt_share
 from ...wording.numbers import count, digits, duration
 from ...wording.steps import drawn_phases, inside_words, usual_words

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ....probe.wire.messages import Step
 from ...model.snapshot import Event, Snapshot
+from ...steps import Step
 from ...wording.numbers import count, digits, milliseconds
 from ...wording.steps import waiting_words
 from ..charts.columns import ChartColumn, area_rows, runs_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ....probe.wire.messages import GpuStep
 from ...model.snapshot import Snapshot
+from ...steps import GpuStep
 from ...wording.numbers import count, like, milliseconds
 from ...wording.steps import drawn_phases, waiting_words
 from ..footer import bindings

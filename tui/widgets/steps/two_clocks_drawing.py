@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from math import floor
 from typing import Final, NamedTuple
 
-from ....probe.wire.messages import GpuStep, Step
 from ...model.snapshot import PhaseStats, Snapshot
+from ...steps import GpuStep, Step
 from ...wording.numbers import count, span
 from ...wording.steps import GPU_WAIT, drawn_phases
 from ..charts.columns import runs_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuwatch.probe.wire.messages import Settings
+from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.compute import compute, precision, work_of
 from gpuwatch.tui.verdict.window import Stacks

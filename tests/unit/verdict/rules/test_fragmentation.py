@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.rules.memory_growth import fragmentation
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.windows import GIB, S, even, window

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuwatch.probe.wire.messages import Loader
+from gpuwatch.tui.messages import Loader
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.rules.h2d import h2d
 from gpuwatch.tui.verdict.window import FrameShare, Stacks

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gpuwatch.probe.wire.messages import GpuMemory
+from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.memory.watch import MemoryWatch

@@ -1,15 +1,32 @@
-"""The directory of our sockets: only its owner may enter, or we do not use it."""
+"""Where the socket lies, the key beside it, and what killed processes have left there.
+
+The directory: only its owner may enter, or we do not use it. The key is a file that its owner alone
+can read. Several people may share a user id (an account of a team, root in a container). The socket
+lets all of them in; a request has to bear the key, so that nothing that reaches the socket by
+accident, or through a mount that somebody else made, is watched by. Who can read the file may ask,
+as with Jupyter's.
+"""
 
 import os
+import socket
 import stat
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
+
+from . import clock
 
 LONGEST_PATH: Final = 107
 """Bytes of a unix socket's path."""
 NAMES: Final = ("gpuwatch-{uid}", "gpuwatch-{uid}-2", "gpuwatch-{uid}-3")
 """Below a directory for temporary files: whoever came first may have taken some of them."""
+KEY_BYTES: Final = 16
+OWN: Final = 0o600
+YOUNG_S: Final = 60.0
+"""A socket is bound before it listens: who is that young may be about to."""
+MOST_LEFT: Final = 256
+"""Looked at by one probe; the next looks at more."""
 
 
 def socket_path(pid: int, start_ticks: int) -> str:
@@ -81,3 +98,73 @@ def _temporary() -> list[str]:
     every = [chosen, *named, "/tmp", "/var/tmp", "/usr/tmp"]
     paths = (one for one in every if isinstance(one, str) and os.path.isabs(one))
     return list(dict.fromkeys(map(os.path.realpath, paths)))  # root's monitor follows few links
+
+
+def make_key() -> str:
+    """A new one."""
+    return os.urandom(KEY_BYTES).hex()
+
+
+def key_path(socket_path: str) -> str:
+    """Where the key to this socket lies."""
+    return socket_path.removesuffix(".sock") + ".key"
+
+
+def write_key(socket_path: str, key: str) -> None:
+    """Put it there, in place of what was there. Raises OSError where that cannot be done."""
+    path = key_path(socket_path)
+    made = f"{path}.new"
+    try:
+        os.unlink(made)
+    except FileNotFoundError:
+        pass
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(made, flags, OWN)
+    try:
+        os.fchmod(file, OWN)  # whatever the umask
+        os.write(file, key.encode())
+    finally:
+        os.close(file)
+    os.rename(made, path)
+
+
+def remove_key(socket_path: str) -> None:
+    """Take it away."""
+    try:
+        os.unlink(key_path(socket_path))
+    except OSError:
+        pass  # somebody has, or nobody may
+
+
+def is_key(given: str, key: str) -> bool:
+    """Whether it is the key. Takes as long for a wrong one as for the right one."""
+    mine, theirs = key.encode(), given.encode(errors="replace")
+    return len(mine) == len(theirs) and not sum(a ^ b for a, b in zip(mine, theirs, strict=True))
+
+
+def remove_leftovers(directory: str) -> None:
+    """Remove the sockets in our directory that nobody listens at.
+
+    Asked of the kernel and not known by the pid in the name: that may be another container's.
+    """
+    try:
+        with os.scandir(directory) as entries:
+            paths = [one.path for one in islice(entries, MOST_LEFT) if one.name.endswith(".sock")]
+        for path in paths:
+            if clock.unix_seconds() - os.lstat(path).st_mtime > YOUNG_S and _is_left(path):
+                os.unlink(path)
+                remove_key(path)
+    except OSError:
+        return  # another probe was faster, or nothing may be removed here
+
+
+def _is_left(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
+        knock.setblocking(False)
+        try:
+            knock.connect(path)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            pass  # it is busy, or not ours to enter
+        return False

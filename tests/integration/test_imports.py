@@ -1,0 +1,61 @@
+"""What the probe loads into a run, when, and on which thread."""
+
+from pathlib import Path
+from typing import Final
+
+from gpuwatch.tui.steps import Batch
+from tests.processes.monitored import hello_of, started, subscribed
+
+TRAINS: Final = """
+    import select, sys, threading
+    import torch
+    imported = []
+
+    def note(event, args):
+        if event == "import":
+            imported.append((args[0], threading.get_ident()))
+
+    sys.addaudithook(note)
+    import probe; probe.install()
+    net = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def train():
+        for batch in torch.utils.data.DataLoader(torch.randn(64, 8), batch_size=32):
+            optimizer.zero_grad()
+            net(batch).mean().backward()
+            optimizer.step()
+
+    train()
+    loaded = {name for name in sys.modules if name.startswith("gpuwatch.probe.")}
+    print(*sorted(name.removeprefix("gpuwatch.probe.") for name in loaded), flush=True)
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        train()
+    sys.stdin.readline()
+    later = {name for name in sys.modules if name.startswith("gpuwatch.probe.")} - loaded
+    print(*sorted(name.removeprefix("gpuwatch.probe.") for name in later), flush=True)
+    sys.stdin.readline()
+    print(*[name for name, thread in imported if thread != threading.get_ident()], flush=True)
+"""
+
+
+def test_a_run_loads_what_it_uses_and_its_own_thread_loads_it(tmp_path: Path) -> None:
+    """A fork while another thread imports leaves the child a lock that nobody opens."""
+    with started(TRAINS, tmp_path) as run:
+        at_first = run.line().split()
+        assert {"hooks.dataloader", "publish", "serve"} <= {*at_first}
+        kept_for_later = ("settings", "device", "wrapped", "hooks.dispatched")
+        assert not [name for name in at_first if name.startswith(kept_for_later)]
+        endpoint = hello_of(run.pid).endpoint
+        assert endpoint is not None
+        with subscribed(endpoint) as next_reply:
+            while True:
+                batch = next_reply()
+                if isinstance(batch, Batch) and batch.settings is not None:
+                    break
+        run.tell()
+        later = run.line().split()
+        assert [name for name in later if not name.startswith("settings")] == []
+        assert "settings.glance" in later
+        run.tell()
+        assert run.line() == "", "no other thread imports"
