@@ -230,3 +230,5 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
     """Pages of files in `rss_bytes`: they are let go when memory is short."""
     refused: int = 0
     """Requests since the start that were malformed, or no request that this probe knows."""
+    unended: int = 0
+    """Phases of the user's that were entered and not left, beyond those that are kept open."""

@@ -90,6 +90,10 @@ def socket(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
         )
         fix = "install the same gpuwatch-torch for everyone who watches it"
         return Check("socket", "partly", refused, fix)
+    if status.unended_phases:
+        unended = f"{count(status.unended_phases)} phases were entered and not left"
+        fix = "with probe.phase(name): leaves it whatever happens"
+        return Check("socket", "partly", f"messages arrive; {unended}", fix)
     return Check("socket", "ok", "messages arrive, none lost")
 
 

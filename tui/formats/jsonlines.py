@@ -75,6 +75,7 @@ def _status(status: Status, attached_s: float) -> Record:
         "freshness_s": _number(status.freshness_s),
         "lost_messages": status.lost_messages,
         "lost_marks": status.lost_marks,
+        "unended_phases": status.unended_phases,
         "cost_share": _number(status.cost_share),
         "monitor_cpu_percent": _number(status.monitor_cpu_percent),
     }

@@ -74,6 +74,8 @@ def _status(status: Status) -> list[str]:
         facts.append(f"{numbers.count(status.lost_messages)} messages lost")
     if status.lost_marks:
         facts.append(f"{numbers.count(status.lost_marks)} marks lost")
+    if status.unended_phases:
+        facts.append(f"{numbers.count(status.unended_phases)} phases entered and not left")
     if status.recording is not None:
         facts.append(f"recording {status.recording}")
     if status.replay is not None:

@@ -244,6 +244,8 @@ class Status:
     """The file that is being written; None while none is."""
     refused_requests: int = 0
     """That the probe did not know, of all monitors: another version, or somebody's nonsense."""
+    unended_phases: int = 0
+    """`probe.phase` entered and not left, beyond those that are kept open."""
 
 
 @dataclass(frozen=True, slots=True)

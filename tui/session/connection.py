@@ -37,6 +37,7 @@ class ConnectionStore:
         self._lost_messages = 0
         self._lost_marks = 0
         self._refused = 0
+        self._unended = 0
         self._marks: deque[tuple[int, int]] = deque(maxlen=COST_SAMPLES)
         """(sent_ns, marks)"""
         self._mark_cost_ns: int | None = None
@@ -51,6 +52,7 @@ class ConnectionStore:
         self._lost_messages += lost
         self._lost_marks = batch.lost_marks
         self._refused = batch.refused
+        self._unended = batch.unended
         self.fault = batch.fault
         if self._marks and batch.marks < self._marks[-1][1]:
             self._marks.clear()  # installed anew: it counts from 0 again
@@ -122,6 +124,7 @@ class ConnectionStore:
             lost_messages=self._lost_messages,
             lost_marks=self._lost_marks,
             refused_requests=self._refused,
+            unended_phases=self._unended,
             cost_share=self._cost_share(),
             monitor_cpu_percent=self._monitor_cpu_percent,
             missing=self.missing,

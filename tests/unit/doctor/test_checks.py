@@ -106,6 +106,12 @@ def test_lost_messages_and_silence() -> None:
     assert "no message for 42 s" in one("socket", FACTS, silent).says
 
 
+def test_phases_that_are_not_left() -> None:
+    unended = replace(LIVE, status=replace(LIVE.status, unended_phases=12))
+    check = one("socket", FACTS, unended)
+    assert (check.state, "12 phases" in check.says) == ("partly", True)
+
+
 def test_the_drivers_faults() -> None:
     faulty = replace(FACTS, driver=DriverFact(fault="no NVIDIA driver (libnvidia-ml.so.1)"))
     assert one("nvml", faulty).state == "missing"

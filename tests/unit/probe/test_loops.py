@@ -369,5 +369,6 @@ def test_phases_that_never_end_are_bounded_and_the_last_still_count() -> None:
     for at in range(10_000):
         overlays.enter(f"phase {at}", at)
     assert len(overlays._open) == MOST_OPEN
+    assert overlays.unended == 10_000 - MOST_OPEN
     overlays.leave("phase 9999", 10_500, step)
     assert step.phases == {"phase 9999": 501}

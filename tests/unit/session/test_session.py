@@ -193,9 +193,9 @@ def test_cost_is_marks_times_their_price_over_the_time() -> None:
 def test_losses_add_up_and_freshness_is_the_age_of_the_last_message() -> None:
     store, _ = session()
     store.ingest(delivered([], 100, lost=2))
-    store.ingest(delivered([], 200, lost=3, lost_marks=7))
+    store.ingest(delivered([], 200, lost=3, lost_marks=7, unended=2))
     status = picture(store, 1200).status
-    assert (status.lost_messages, status.lost_marks) == (5, 7)
+    assert (status.lost_messages, status.lost_marks, status.unended_phases) == (5, 7, 2)
     assert status.freshness_s == pytest.approx(1.0)
     assert status.state == "live"
     assert picture(store, 4000).status.state == "silent"

@@ -56,6 +56,8 @@ class Overlays:
         self._open: list[_Overlay] = []
         self.taken_ns = 0
         """Taken out of the interval that is running now."""
+        self.unended = 0
+        """Forgotten, since more were open than are kept: the program does not end them."""
         self.absorbing = 0
         """Above 0 all marks belong to an overlay (an evaluation that the user named)."""
 
@@ -81,6 +83,7 @@ class Overlays:
         """An overlay begins. Of those that never end the outermost are forgotten."""
         if len(self._open) >= MOST_OPEN:
             self.absorbing -= self._open.pop(0).name in (EVALUATION, CHECKPOINT)
+            self.unended += 1
         self._open.append(_Overlay(name, t_ns))
         self.absorbing += name in (EVALUATION, CHECKPOINT)
 

@@ -123,6 +123,7 @@ class MarkReader:
             settings=message.settings,
             file_bytes=message.file_bytes,
             refused=message.refused,
+            unended=timeline.unended,
         )
 
     def numbered(self, details: Iterable[tuple[int, T]]) -> list[tuple[int, T]]:

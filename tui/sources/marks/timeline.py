@@ -126,6 +126,11 @@ class Timeline:
         self.steps = steps
         self._spoiled = True
 
+    @property
+    def unended(self) -> int:
+        """Phases of the user's that were given up, since they do not end."""
+        return self._overlays.unended
+
     def open(self) -> Open:
         """The step that is running."""
         kind, t_ns = self._last
