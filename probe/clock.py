@@ -2,5 +2,6 @@
 
 from time import perf_counter_ns as now_ns
 from time import time as unix_seconds
+from time import time_ns as unix_ns
 
-__all__ = ["now_ns", "unix_seconds"]
+__all__ = ["now_ns", "unix_ns", "unix_seconds"]

@@ -4,10 +4,13 @@ Runs on the publisher's thread.
 """
 
 import json
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .identity import Identity
 from .peers import PPM, Dump
+
+if TYPE_CHECKING:
+    from .collectives import Taken
 
 MOST_REQUEST_BYTES: Final = 4096
 SETTINGS: Final = (
@@ -45,12 +48,24 @@ class Subscribe:
         self.key = key
 
 
-Request = Subscribe | Literal["leave", "stacks"]
+class AskCollectives:
+    """What has the flight recorder? The fields of `messages.AskCollectives`."""
+
+    __slots__ = ("at_ns", "entries", "key")
+
+    def __init__(self, at_ns: int, entries: bool, key: str) -> None:
+        self.at_ns = at_ns
+        self.entries = entries
+        self.key = key
+
+
+Request = Subscribe | AskCollectives | Literal["leave", "stacks"]
 """A monitor goes away; it asks where every thread is."""
 _FIELDS: Final[dict[str, tuple[tuple[type, ...], int]]] = {
     "subscribe": ((int, int, bool, int, int, str), 3),
     "leave": ((int,), 1),
     "stacks": ((), 0),
+    "collectives": ((int, bool, str), 3),
 }
 """Types of each request's fields, and how many it has at least. What is appended by a newer monitor
 is passed over."""
@@ -76,6 +91,8 @@ def decode_request(frame: bytes) -> Request:
         raise ValueError(f"fields of {words[0]!r}")
     if words[0] == "subscribe":
         return Subscribe(*fields)
+    if words[0] == "collectives":
+        return AskCollectives(*fields)
     return "leave" if words[0] == "leave" else "stacks"
 
 
@@ -92,6 +109,11 @@ def encode_bye(reason: str, steps: int) -> bytes:
 def encode_dump(dump: Dump) -> bytes:
     """Where every thread is."""
     return _bytes(_encode(["dump", *dump]))
+
+
+def encode_collectives(taken: "Taken") -> bytes:
+    """`messages.Collectives`: its fields but the last, a line end, the recorder's own JSON."""
+    return b"%b\n%b" % (_bytes(_encode(["collectives", *taken[:-1]])), taken.body)
 
 
 def settings_row(reading: dict[str, Any] | None) -> list[Any] | None:

@@ -20,6 +20,7 @@ LATE_HOOKS: Final = {
     "tracing": "torch._dynamo.trace_rules",
     "compilation": "torch._dynamo.callback",
     "dispatched": "accelerate.data_loader",
+    "parallel": "torch.nn.parallel.distributed",
 }
 """Of `hooks`, those that are loaded when the module comes that they hook, by its import."""
 

@@ -31,6 +31,7 @@ TRIES: Final = 50
 """To read the newest entries while others are put: each try takes a few microseconds."""
 
 MOST_RARE: Final = 512
+MOST_PARALLEL: Final = 8
 MOST_NAMES: Final = 256
 """Names of user phases; later ones share the first, which is nobody's."""
 OTHER_NAMES: Final = "other phases"
@@ -49,9 +50,9 @@ class Recorder:
     one to watch.
     """
 
-    __slots__ = ("_arm", "_arming", "_glance", "_look", "_stamp", "armed", "entries", "extra",
-                 "names", "now_ns", "on", "owner", "put", "rare", "rare_count", "trained", "trip",
-                 "watched")  # fmt: skip
+    __slots__ = ("_arm", "_arming", "_collect", "_glance", "_look", "_stamp", "armed", "entries",
+                 "extra", "names", "now_ns", "on", "owner", "parallel", "put", "rare", "rare_count",
+                 "trained", "trip", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -84,6 +85,9 @@ class Recorder:
         self._stamp: Callable[[int], None] | None = None
         self._glance: Callable[[int, Any], None] | None = None
         self._look: Callable[[Any], Any] | None = None
+        self._collect: Callable[[int], None] | None = None
+        self.parallel: deque[Callable[[], Any]] = deque(maxlen=MOST_PARALLEL)
+        """Weak references to what DistributedDataParallel has wrapped, the newest last."""
         self.extra: Callable[[int, Any], None] | None = None
         """What more than a mark is wanted, of a kind and the object at hand; None nearly always."""
 
@@ -148,6 +152,11 @@ class Recorder:
         self._look = look
         self._want()
 
+    def collect_with(self, collect: Callable[[int], None] | None) -> None:
+        """Call this behind each mark, by its kind, until it takes itself away; None: no more."""
+        self._collect = collect
+        self._want()
+
     @property
     def stamps(self) -> bool:
         """Device's events are put behind the marks."""
@@ -161,7 +170,7 @@ class Recorder:
     def _want(self) -> None:
         """Asked by two threads: whoever comes last has seen what the other has set."""
         self.extra = None
-        if self._stamp or self._glance or self._look:
+        if self._stamp or self._glance or self._look or self._collect:
             self.extra = self._more
 
     def _more(self, kind: int, what: Any) -> None:
@@ -176,6 +185,8 @@ class Recorder:
                 stamp(kind)
             if (glance := self._glance) is not None and kind in GLANCED and what is not None:
                 glance(kind, what)
+            if (collect := self._collect) is not None:
+                collect(kind)
         except Exception as error:
             self.trip(error)
 
@@ -278,13 +289,13 @@ class Recorder:
         """Take no marks any more."""
         self.on = False
         self.owner = 0
-        self._stamp = self._glance = self._look = self.extra = None
+        self._stamp = self._glance = self._look = self._collect = self.extra = None
 
     def forget(self) -> None:
         """Start over, as a forked child must: what was recorded is the parent's."""
         self.armed = self.watched = self.trained = False
         self.owner = 0
-        self._stamp = self._glance = self._look = self.extra = None
+        self._stamp = self._glance = self._look = self._collect = self.extra = None
         self._arming.clear()
         self.entries.clear()
         self.rare.clear()

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from . import clock
 from .encoding import (
+    AskCollectives,
     decode_request,
     encode_bye,
+    encode_collectives,
     encode_dump,
     encode_greeting,
     encode_marks,
@@ -35,6 +37,7 @@ from .state_page import StatePage
 from .wire import marks, page
 
 if TYPE_CHECKING:
+    from .collectives import Collectives
     from .device.governor import Governor
     from .device.stamper import Report
     from .settings.glance import Glance
@@ -72,6 +75,9 @@ class Server:
         self._peers = Peers()
         self._tracer = Tracer()
         self._dumps = Dumps(recorder)
+        self._collectives: Collectives | None = None
+        """None until they are first asked for, or in a run of one process."""
+        self._asked_early: list[tuple[bytes, AskCollectives]] = []
         self._refused = 0
         """Requests that were none."""
         self._endpoint: Endpoint | None = None
@@ -140,6 +146,7 @@ class Server:
         recorder.watched = bool(self._peers)
         for identity, peer in self._peers.items():
             self._send_marks(identity, peer, now_ns)
+        self._answer_collectives(now_ns)
         self._rss_bytes = self._file_bytes = None
 
     def close(self, reason: str) -> None:
@@ -300,6 +307,8 @@ class Server:
                 self._peers.left(identity)
             elif request == "stacks":
                 self._dump(identity, now_ns)
+            elif isinstance(request, AskCollectives):
+                self._collect(identity, request, now_ns)
             else:
                 pid = self._endpoint.pid_of(identity)
                 if pid is None or not is_key(request.key, self._endpoint.key):
@@ -315,6 +324,40 @@ class Server:
         dump = self._dumps.for_peer(self._peers.known(identity), now_ns)
         if dump is not None:
             self._endpoint.send(identity, encode_dump(dump))
+
+    def _collect(self, identity: bytes, request: AskCollectives, now_ns: int) -> None:
+        """For who need not watch: a monitor of another rank of the job asks as well."""
+        assert self._endpoint is not None
+        if not is_key(request.key, self._endpoint.key):
+            self._refused += 1
+            return
+        if len(self._asked_early) < REQUESTS_A_TURN:
+            self._asked_early.append((identity, request))
+
+    def _answer_collectives(self, now_ns: int) -> None:
+        assert self._endpoint is not None
+        if not self._asked_early and self._collectives is None:
+            return
+        if self._collectives is None:
+            early = sys.modules.get(f"{__package__}.collectives")
+            if not getattr(early, "LOADED", False):
+                self._recorder.collect_with(self._first_collect)
+                return
+            self._collectives = early.Collectives(self._recorder)  # type: ignore[union-attr]
+        asked, self._asked_early = self._asked_early, []
+        for identity, request in asked:
+            taken = self._collectives.ask(identity, request.at_ns, request.entries, now_ns)
+            if taken is not None:
+                self._endpoint.send(identity, encode_collectives(taken))
+        for identity, taken in self._collectives.answers(now_ns):
+            self._endpoint.send(identity, encode_collectives(taken))
+
+    def _first_collect(self, _: int) -> None:
+        """On the training thread, as `_first_glance`."""
+        from . import collectives
+
+        self._recorder.collect_with(None)
+        assert collectives.LOADED
 
     def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
         assert self._endpoint is not None

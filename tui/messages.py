@@ -269,6 +269,23 @@ class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"):
     """What the file beside the socket holds."""
 
 
+class DdpTimes(msgspec.Struct, frozen=True, array_like=True):
+    """What a DistributedDataParallel measured in one iteration by itself: in its first ten and
+    every hundredth from then on. 0: not measured."""
+
+    iteration: int
+    comm_ns: int
+    """From the first gradient bucket's all-reduce to the end of the last; waiting included."""
+    overlap_ns: int
+    """Of that, while the backward still computed."""
+    backward_ns: int
+    forward_ns: int
+    bucket_cap_bytes: int
+    gradient_as_bucket_view: int
+    parameter_bytes: int
+    buckets: int
+
+
 class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
     """A monitor goes away politely."""
 
@@ -280,8 +297,35 @@ class AskStacks(msgspec.Struct, frozen=True, array_like=True, tag="stacks"):
     with more than that."""
 
 
-Reply = Greeting | Marks | Dump | Bye
-Request = Subscribe | Leave | AskStacks
+class AskCollectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives"):
+    """What has PyTorch's flight recorder? Counters at once; entries once a step has ended."""
+
+    at_ns: int
+    """Not before this moment (perf_counter_ns): all ranks are asked for the same, so that they read
+    their entries in the same step, which makes one pause and not one a rank."""
+    entries: bool
+    key: str
+    """As in `Subscribe`: who asks need not watch."""
+
+
+class Collectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives"):
+    """What the flight recorder has: a line of JSON, then the recorder's own JSON."""
+
+    taken_ns: int
+    unix_ns: int
+    """The same moment on the clock of the entries (time_ns)."""
+    entries: bool
+    """All that it holds; else counters alone."""
+    cost_ns: int
+    """To the thread that read it: the training thread, for entries."""
+    modules: list[DdpTimes]
+    why_not: str
+    """Why there is none; "" where there is."""
+    body: bytes = b""
+
+
+Reply = Greeting | Marks | Dump | Collectives | Bye
+Request = Subscribe | Leave | AskStacks | AskCollectives
 """All that a monitor can ask for. An older probe counts what it does not know, or passes over it,
 and does not answer."""
 
@@ -297,7 +341,9 @@ def decode_reply(frame: bytes) -> Reply:
         raise ValueError(f"a frame of {len(frame)} bytes")
     head, _, body = frame.partition(b"\n")
     reply = _reply_decoder.decode(head)
-    return msgspec.structs.replace(reply, body=body) if isinstance(reply, Marks) else reply
+    if isinstance(reply, (Marks, Collectives)):
+        return msgspec.structs.replace(reply, body=body)
+    return reply
 
 
 def decode_hello(page_json: bytes) -> Hello:

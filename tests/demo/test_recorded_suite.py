@@ -108,9 +108,9 @@ def test_a_rank_that_waits_for_another_names_it() -> None:
     """Four ranks with NCCL, of which rank 2 loads slowly: rank 0's GPU spins all the time."""
     verdict = last_of(RECORDINGS / "ranks.gpuwatch").verdict
     assert verdict.finding.kind == "straggler"
-    assert verdict.finding.headline.startswith("all ranks wait for rank 2")
-    assert "waits for data" in verdict.finding.evidence[0].text
-    assert "waits in a collective" in verdict.finding.evidence[1].text
+    assert verdict.finding.headline.startswith("rank 2 waits for its loader: the other 3 wait")
+    assert "waiting for data" in verdict.finding.evidence[0].text
+    assert "all others spin in collectives" in verdict.finding.evidence[1].text
 
 
 @pytest.mark.suite

@@ -1,4 +1,5 @@
-"""What a monitor can make a training process do is a closed list: watch, leave, ask for stacks."""
+"""What a monitor can make a training process do is a closed list: watch, leave, ask for stacks and
+for the flight recorder."""
 
 import os
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+from gpuwatch.probe import collectives
 from gpuwatch.probe.api import LONGEST_NAME
 from gpuwatch.probe.encoding import decode_request
 from gpuwatch.probe.fuse import Fuse
@@ -22,7 +24,7 @@ from gpuwatch.tui import messages as wire
 from gpuwatch.tui.messages import Dump
 from tests.hostile.shapes import anything
 
-COMMANDS = {"subscribe", "leave", "stacks"}
+COMMANDS = {"subscribe", "leave", "stacks", "collectives"}
 """One more is a decision: it comes here with a test that says what it may do."""
 
 
@@ -72,8 +74,8 @@ def known() -> tuple[Any, ...]:
 
 
 def with_key(request: Any) -> bytes:
-    """A subscription as of who may ask; what has not the key is only counted."""
-    if isinstance(request, wire.Subscribe):
+    """As of who may ask; what has not the key is only counted."""
+    if isinstance(request, wire.Subscribe | wire.AskCollectives):
         request = msgspec.structs.replace(request, key=KEY)
     return wire.encode_message(request)
 
@@ -108,9 +110,26 @@ def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
         made.turn()
         assert len(heard.answers) <= len(asked) + MOST_PEERS
         for peer, answer in heard.answers:
-            assert isinstance(answer, wire.Greeting | wire.Marks | Dump)
+            assert isinstance(answer, wire.Greeting | wire.Marks | Dump | wire.Collectives)
             assert peer in {who for who, _ in frames}
     assert fuse.fault is None
+
+
+def test_the_flight_recorder_is_read_for_who_has_the_key_and_changes_nothing_by_itself() -> None:
+    """Without torch.distributed there is none: that is said, and no hook waits for a step."""
+    made, heard, _ = server()
+    assert collectives.LOADED
+    for key in ("", "another", KEY):
+        asked = wire.AskCollectives(2**63 - 1, True, key)
+        heard.frames.append((key.encode() or b"a", wire.encode_message(asked)))
+    made.turn()
+    ((who, answer),) = heard.answers
+    assert who == KEY.encode()
+    assert isinstance(answer, wire.Collectives)
+    assert "not initialised" in answer.why_not
+    assert made._recorder._collect is None
+    assert not made._recorder.watched
+    assert made._refused == 2
 
 
 def test_a_history_is_given_once_however_often_it_is_asked_for() -> None:

@@ -78,6 +78,17 @@ for batch in DataLoader(Slow(), batch_size=1):
 """The same under DistributedDataParallel: rank 1 waits for its data, the others for rank 1."""
 
 
+HUNG_RANK = DDP_RANK.replace(
+    "    optimizer.zero_grad()\n",
+    """    optimizer.zero_grad()
+    steps = globals().get("steps", 0) + 1
+    if steps == 60 and dist.get_rank() == 1:
+        time.sleep(1000)
+""",
+).replace("0.04 if", "0.001 if")
+"""Rank 1 makes no step after its 60th: the others stand in an all-reduce that it never joins."""
+
+
 @dataclass
 class Job:
     """A launcher and its ranks."""

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from gpuwatch.tui.cli.target import watch_live
 from gpuwatch.tui.clock import now_ns
 from gpuwatch.tui.discovery.targets import open_target
 from gpuwatch.tui.model.observations import RanksSeen
+from gpuwatch.tui.model.provider import SnapshotProvider
+from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.sources.ranks import READ_NS, RanksSource
-from tests.integration.rank_processes import DDP_RANK, launched
+from gpuwatch.tui.verdict.findings import Finding
+from tests.integration.rank_processes import DDP_RANK, HUNG_RANK, launched
 from tests.processes.monitored import until
 
 
@@ -34,8 +38,8 @@ class Looks:
         self._at_ns = now_ns()
 
     def look(self) -> RanksSeen:
-        (seen,) = self._source.poll(self._at_ns)
-        assert isinstance(seen, RanksSeen)
+        observed = self._source.poll(self._at_ns)
+        (seen,) = (one for one in observed if isinstance(one, RanksSeen))
         self._at_ns += READ_NS
         return seen
 
@@ -113,3 +117,47 @@ def test_the_late_rank_of_a_distributed_run_is_told_by_its_own_time(tmp_path: Pa
     assert culprit.data_share > 0.5 < victim.backward_share
     assert culprit.backward_share is not None
     assert 1 - culprit.backward_share > 2 * (1 - victim.backward_share)
+
+
+@pytest.mark.slow
+def test_the_collectives_of_a_distributed_run_name_the_late_rank(tmp_path: Path) -> None:
+    """Of both ranks' own flight recorders, read in one step, whichever of them is watched."""
+    with launched(tmp_path, local=2, world=2, port=free_port(), script=DDP_RANK) as job:
+        for pid in job.pids:
+            picture = watch_live(pid, stacks=False)
+            picture.start()
+            snapshot = until(partial(_by_collectives, picture))
+            picture.close()
+            assert snapshot is not None
+            assert snapshot.job is not None
+            assert snapshot.job.late is not None
+            assert (snapshot.job.late.rank.rank, snapshot.job.late.by) == (1, "data")
+            assert snapshot.job.late.share.mean > 0.5
+            assert snapshot.job.finding.kind == "straggler"
+
+
+@pytest.mark.slow
+def test_the_rank_that_never_joins_a_collective_is_named(tmp_path: Path) -> None:
+    with launched(tmp_path, local=2, world=2, port=free_port(), script=HUNG_RANK) as job:
+        picture = watch_live(job.pids[0], stacks=False)
+        picture.start()
+        finding = until(partial(_stalled, picture))
+        picture.close()
+    assert finding is not None
+    assert "rank 1 is not in all_reduce" in finding.headline
+    assert finding.evidence[0].text == "in it: rank 0"
+
+
+def _stalled(picture: SnapshotProvider) -> Finding | None:
+    """Once it is known which ranks stand where."""
+    finding = picture.snapshot().verdict.finding
+    return finding if (finding.kind, finding.sub) == ("stalled", "ranks") else None
+
+
+def _by_collectives(picture: SnapshotProvider) -> Snapshot | None:
+    """Once the collectives have named the late rank, and that is the job's verdict."""
+    snapshot = picture.snapshot()
+    job = snapshot.job
+    if job is None or job.late is None or not job.late.from_collectives:
+        return None
+    return snapshot if job.finding.kind == "straggler" else None

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import msgspec
 
-from gpuwatch.tui.model.snapshot import Rank, Snapshot
+from gpuwatch.tui.model.snapshot import JobVerdict, Rank, Snapshot
 from gpuwatch.tui.timeseries.series import Series
 from gpuwatch.tui.timeseries.writer import Growing
+from gpuwatch.tui.verdict.job.facts import Job, RankFacts, RankPhase, by_phases
+from gpuwatch.tui.verdict.rules.straggler import job_finding
 from tests.tui.fake_run import GIB, HELLO, STEP_MS, S, busy
 from tests.tui.gpu_states import h200, series_of_gpu
 
@@ -25,10 +27,33 @@ def eight_ranks(snapshot: Snapshot) -> Snapshot:
         hello=hello,
         ranks=ranks,
         world_size=RANKS,
+        job=late_job(ranks, run),
         gpus=(msgspec.structs.replace(run.gpus[0], index=LATE),),
         activity=tuple(msgspec.structs.replace(one, index=LATE) for one in run.activity),
         series=tuple(series_of_gpu(LATE, snapshot.t_ns)),
     )
+
+
+def late_job(ranks: tuple[Rank, ...], run: Snapshot) -> JobVerdict:
+    """By their phases: the late one waits for data."""
+    facts = tuple(facts_of(rank) for rank in ranks)
+    job, late = Job(RANKS, facts, None, on_gpu=False), by_phases(facts)
+    assert late is not None
+    return JobVerdict(job, late, job_finding(job, late, run.verdict.finding))
+
+
+def facts_of(rank: Rank) -> RankFacts:
+    """What is known of one rank by its marks."""
+    assert rank.step_ms is not None
+    shares: dict[RankPhase, float] = {
+        "data": rank.data_share or 0.0,
+        "forward": rank.forward_share or 0.0,
+        "backward": rank.backward_share or 0.0,
+        "optimizer": rank.optimizer_share or 0.0,
+    }
+    shares["other"] = 1.0 - sum(shares.values())
+    phases_ms = {phase: share * rank.step_ms for phase, share in shares.items()}
+    return RankFacts(rank.rank, rank.pid, rank.is_target, rank.step_ms, phases_ms)
 
 
 def ranks_in_trouble(snapshot: Snapshot) -> Snapshot:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.errors import NoProcessError
 from gpuwatch.tui.model.provider import TimeTravelProvider
 from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.model.straggler import late_of
 from gpuwatch.tui.screens.switching import Switch
 from gpuwatch.tui.widgets.gpu.devices import beside_rank
 from gpuwatch.tui.wording.gpu import alike_words, count_words, late_words, trouble_words
@@ -38,51 +36,16 @@ def test_the_gpu_view(size: tuple[int, int]) -> None:
     assert_golden(f"gpu_ranks_{size[0]}x{size[1]}", text)
 
 
-def test_the_late_rank_is_the_one_with_most_time_of_its_own() -> None:
-    late = late_of(SNAPSHOT.ranks)
-    assert late is not None
-    assert (late.rank.rank, late.phase) == (3, "data")
-    assert late_words(late) == "r3 is late: data wait 707 ms per step, others 24.8 ms"
-
-
-def test_a_rank_that_computes_more_is_late_by_its_forward() -> None:
-    slow = replace(
-        SNAPSHOT.ranks[5],
-        data_share=0.01,
-        forward_share=0.66,
-        backward_share=0.29,
+def test_the_late_rank_is_said() -> None:
+    assert SNAPSHOT.job is not None
+    assert SNAPSHOT.job.late is not None
+    assert late_words(SNAPSHOT.job.late) == (
+        "r3 is late: data wait 707 ms per step, others 24.8 ms"
     )
-    others = [rank for rank in SNAPSHOT.ranks if rank.rank not in (3, 5)]
-    late = late_of((*others, slow))
-    assert late is not None
-    assert (late.rank.rank, late.phase) == (5, "forward")
 
 
-def test_hosts_that_wait_for_their_gpus_after_the_backward_are_not_late() -> None:
-    """With NCCL a host goes on until it reads a loss: the others' wait shows there, as `other`."""
-    shares: dict[str, Any] = {"forward_share": 0.01, "backward_share": 0.01, "optimizer_share": 0.0}
-    ranks = tuple(
-        replace(rank, **shares, data_share=0.97 if rank.rank == 2 else 0.01)
-        for rank in SNAPSHOT.ranks
-    )
-    for some in (ranks, ranks[2:4]):
-        late = late_of(some)
-        assert late is not None
-        assert (late.rank.rank, late.phase) == (2, "data")
-
-
-@pytest.mark.parametrize("share", [0.02, 0.08])
-def test_jitter_makes_nobody_late(share: float) -> None:
-    ranks = tuple(
-        replace(rank, data_share=share if rank.rank == 3 else 0.02, backward_share=0.8 - share)
-        for rank in SNAPSHOT.ranks
-    )
-    assert late_of(ranks) is None
-    assert alike_words(ranks) == "1.2 s per step · data wait 2% · none late"
-
-
-def test_one_rank_alone_is_not_late() -> None:
-    assert late_of(SNAPSHOT.ranks[3:4]) is None
+def test_ranks_of_which_none_is_late_are_alike() -> None:
+    assert alike_words(SNAPSHOT.ranks[:3]) == "1.2 s per step · data wait 2% · none late"
 
 
 def test_ranks_elsewhere_are_counted_and_trouble_is_named() -> None:

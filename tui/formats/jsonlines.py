@@ -10,12 +10,22 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ..model.observations import Activity, GpuUse, OtherProcess
-from ..model.snapshot import GpuPhases, MemoryView, PhaseStats, Rank, Snapshot, Status, StepStats
+from ..model.snapshot import (
+    GpuPhases,
+    JobVerdict,
+    MemoryView,
+    PhaseStats,
+    Rank,
+    Snapshot,
+    Status,
+    StepStats,
+)
 from ..steps import GpuMemory
 from ..verdict.findings import Evidence, Finding, Forecast, MissingSignal, Note, Verdict
 from ..verdict.forecast.interval import forecast_of
 from ..verdict.history import Held, PastVerdict
 from ..verdict.idle_ledger import BUSY, IDLE, IdleLedger
+from ..verdict.job.facts import ExchangeFacts
 from ..verdict.window import OpenStep, Sampled
 from ..wording.steps import drawn_phases
 
@@ -45,6 +55,7 @@ def record(snapshot: Snapshot, final: bool) -> Record:
         "ledger": _ledger(snapshot.ledger),
         "memory": _memory(snapshot.memory),
         "ranks": [_rank(rank, snapshot.t_ns) for rank in snapshot.ranks] or None,
+        "job": _job(snapshot.job),
         "verdict": _verdict(snapshot.verdict, snapshot.status.missing),
         "summary": [_held(held) for held in snapshot.summary] if final else None,
         "timeline": _timeline(snapshot) if final else None,
@@ -278,6 +289,47 @@ def _rank(rank: Rank, now_ns: int) -> Record:
         "device": rank.device,
         "device_memory_bytes": rank.memory_bytes,
         "device_memory_total_bytes": rank.memory_total_bytes,
+    }
+
+
+def _job(seen: JobVerdict | None) -> Record | None:
+    """All ranks as one."""
+    if seen is None:
+        return None
+    job, finding, exchange = seen.job, seen.finding, seen.job.exchange
+    return {
+        "world_size": job.world_size,
+        "late_rank": None if seen.late is None else seen.late.rank.rank,
+        "collectives": None if exchange is None else _exchange(exchange),
+        "verdict": {
+            "kind": finding.kind,
+            "sub": finding.sub,
+            "severity": finding.severity,
+            "share": _number(finding.share),
+            **_forecast(forecast_of(finding)),
+            "headline": finding.headline,
+            "evidence": [_evidence(evidence) for evidence in finding.evidence],
+            "advice": list(finding.advice),
+        },
+    }
+
+
+def _exchange(exchange: ExchangeFacts) -> Record:
+    steps = max(1, len(exchange.steps))
+    transfer = exchange.transfer
+    return {
+        "steps": len(exchange.steps),
+        "per_step": _number(sum(one.collectives for one in exchange.steps) / steps),
+        "bytes_per_step": _number(sum(one.bytes for one in exchange.steps) / steps),
+        "transfer_share": None if transfer is None else _number(transfer.mean),
+        "ranks": [
+            {
+                "rank": rank,
+                "waiting_share": _number(exchange.waiting(rank).mean),
+                "late_share": _number(exchange.late(rank).mean),
+            }
+            for rank in exchange.ranks
+        ],
     }
 
 

@@ -5,7 +5,6 @@ from typing import Final
 
 from ..model.observations import GpuUse, ProcessUse
 from ..model.snapshot import MemoryView, Rank, Sawtooth, Snapshot
-from ..model.straggler import late_of
 from ..timeseries.series import NO_STEPS, Series
 from ..verdict.memory.trends import MemoryTrend
 from ..wording import numbers
@@ -93,7 +92,7 @@ def _ranks(snapshot: Snapshot) -> list[str]:
     ranks = snapshot.ranks
     if not ranks:
         return []
-    late = late_of(ranks)
+    late = snapshot.job.late if snapshot.job else None
     news = trouble_words(ranks, snapshot.t_ns) + ([late_words(late)] if late else [])
     news = news or [alike_words(ranks)]
     rows = [" · ".join((count_words(ranks, snapshot.world_size), *news))]

@@ -72,13 +72,18 @@ BOOT: Final = str(Path(page.__file__).parents[1] / "boot")
 """Its `sitecustomize` waits for torch."""
 
 
+COLLECTIVES: Final = {"TORCH_FR_BUFFER_SIZE": "2000"}
+"""PyTorch's own default since 2.11; from 2.8 to 2.10 its flight recorder is off without it."""
+
+
 def with_probe(environ: Mapping[str, str], boot: str = BOOT) -> dict[str, str]:
-    """The same, with `boot` first on PYTHONPATH, which is otherwise kept as it is."""
+    """The same, with `boot` first on PYTHONPATH, which is otherwise kept as it is, and with
+    PyTorch's flight recorder, unless somebody has decided on that."""
     before = environ.get("PYTHONPATH", "")
     entries = before.split(os.pathsep) if before else []
-    if entries[:1] == [boot]:
-        return dict(environ)
-    return {**environ, "PYTHONPATH": os.pathsep.join([boot, *entries])}
+    if entries[:1] != [boot]:
+        entries = [boot, *entries]
+    return {**COLLECTIVES, **environ, "PYTHONPATH": os.pathsep.join(entries)}
 
 
 ELSEWHERE: Final = {

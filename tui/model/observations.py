@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from ..messages import Hello
+from ..messages import DdpTimes, Hello
 from ..steps import Batch, GpuStep, Step
 from ..verdict.findings import MissingSignal, Signal
 from ..verdict.format import size
@@ -263,6 +263,8 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     device_memory_bytes: int | None = None
     """In use on the device, by all processes."""
     device_total_bytes: int | None = None
+    checkpoint_ns: int = 0
+    evaluation_ns: int = 0
 
 
 class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):
@@ -273,6 +275,56 @@ class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):
     interval_ns: int
     """The rows are of this long before `t_ns`."""
     ranks: tuple[RankUse, ...]
+
+
+class StepTimes(msgspec.Struct, frozen=True, array_like=True):
+    """The collectives of one step, as `verdict.job.exchange.StepExchange`; ns, by rank."""
+
+    number: int
+    wall_ns: int
+    collectives: int
+    bytes: int
+    transfer_ns: int | None
+    waiting_ns: tuple[int, ...]
+    late_ns: tuple[int, ...]
+
+
+class RankDdp(msgspec.Struct, frozen=True, array_like=True):
+    """What the DistributedDataParallel of a rank measured in one iteration by itself."""
+
+    rank: int
+    times: DdpTimes
+
+
+class CollectiveKind(msgspec.Struct, frozen=True, array_like=True):
+    """Entries of one name in a flight recorder."""
+
+    name: str
+    entries: int
+    done: int
+    timed: int
+
+
+class CollectivesSeen(Observation, frozen=True, kw_only=True, tag="collectives"):
+    """The collectives of all ranks here in the steps that are new."""
+
+    ranks: tuple[int, ...]
+    steps: tuple[StepTimes, ...]
+    ddp: tuple[RankDdp, ...] = ()
+    cost_ns: int = 0
+    """To the training thread that read longest."""
+    kinds: tuple[CollectiveKind, ...] = ()
+    """Of all entries that the lowest rank had."""
+
+
+class PendingSeen(Observation, frozen=True, kw_only=True, tag="pending"):
+    """The collective in which ranks stand while none of them moves; numbers below 0: none."""
+
+    number: int
+    name: str = ""
+    bytes: int | None = None
+    inside: tuple[int, ...] = ()
+    outside: tuple[int, ...] = ()
 
 
 class Missing(Observation, frozen=True, kw_only=True, tag="missing"):
@@ -341,6 +393,8 @@ AnyObservation = (
     | GpusSeen
     | ActivitySeen
     | RanksSeen
+    | CollectivesSeen
+    | PendingSeen
     | Missing
     | TargetEnded
 )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
     from ..steps import GpuMemory, GpuStep, Step
     from ..timeseries.series import Series, StepEdges
     from ..verdict.idle_ledger import IdleLedger
+    from ..verdict.job.facts import Job, LateRank
     from ..verdict.memory.trends import MemoryTrend
     from ..verdict.window import MemoryPoint, OpenStep, Sampled, Stacks
     from .observations import Activity, GpuUse, ProcessUse
@@ -205,6 +206,17 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
+class JobVerdict:
+    """One verdict for all ranks: the same whichever of them is watched."""
+
+    job: Job
+    late: LateRank | None
+    """The rank that the others wait for."""
+    finding: Finding
+    """The late rank's, where there is one; else the target's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """Something worth a line: a checkpoint, an evaluation, a recompile, a verdict that changed."""
 
@@ -297,6 +309,8 @@ class Snapshot:
     ranks: tuple[Rank, ...] = ()
     """The ranks of the target's job on this host, by number; empty where it is alone."""
     world_size: int = 1
+    job: JobVerdict | None = None
+    """Of a job of several ranks, once its ranks were read."""
     sampled: Sampled | None = None
     """Without a probe: the samples of the main thread, instead of steps."""
     trees: StackTrees | None = None

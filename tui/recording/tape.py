@@ -24,8 +24,9 @@ from .format import Entry, Looked
 
 EXACT: Final = frozenset(
     {"mark_cost_ns", "gpu_clocks", "hello", "cores", "fraction", "power_limit_w"}
+    | {"waiting_ns", "late_ns"}
 )
-"""Fields that are not rounded: too small for it, or hardly ever different."""
+"""Fields that are not rounded: too small for it, hardly ever different, or a row of times."""
 PHASES: Final = (
     *("data_ns", "startup_ns", "forward_ns", "backward_ns", "optimizer_ns"),
     *("other_ns", "evaluation_ns", "checkpoint_ns", "compile_ns"),

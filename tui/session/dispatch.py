@@ -8,6 +8,7 @@ from ..model.frames import is_notebook
 from ..model.observations import (
     ActivitySeen,
     AnyObservation,
+    CollectivesSeen,
     Delivered,
     DumpSeen,
     GpusSeen,
@@ -15,6 +16,7 @@ from ..model.observations import (
     Link,
     Missing,
     PageSeen,
+    PendingSeen,
     ProcessesSeen,
     RanksSeen,
     StacksSeen,
@@ -93,6 +95,11 @@ class Stores:
         self.events = EventStore()
         self.link = ConnectionStore()
 
+    @property
+    def world_size(self) -> int:
+        """Ranks of the job by the target's own word; 1 where it has none."""
+        return (self.hello.world_size if self.hello else None) or 1
+
     def take(self, seen: AnyObservation) -> None:
         """Put an observation into the stores that it concerns."""
         match seen:
@@ -118,6 +125,10 @@ class Stores:
                 self.gpus.seen(seen)
             case RanksSeen():
                 self.ranks.seen(seen)
+            case CollectivesSeen():
+                self.ranks.exchanged(seen)
+            case PendingSeen():
+                self.ranks.pending_seen(seen)
             case Link():
                 self._linked(seen)
             case Missing():

@@ -4,19 +4,27 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec.structs import astuple
+
 from ...probe.wire import page
-from ..model.observations import RanksSeen, RankUse
+from ..messages import DdpTimes
+from ..model.observations import CollectivesSeen, PendingSeen, RanksSeen, RankUse
 from ..model.snapshot import Rank
-from ..model.straggler import late_of
 from ..steps import OPEN_PHASE
 from ..timeseries.writer import Growing
-from ..verdict.window import LateRank
+from ..verdict.format import ms
+from ..verdict.job.exchange import StepExchange
+from ..verdict.job.facts import ExchangeFacts, Job, Pending, RankFacts, RankPhase
+from ..verdict.thresholds import ranks as limits
+from ..verdict.window import InCollectives
 
 SPAN_NS: Final = 10_000_000_000
 LEAST_STEPS: Final = 3
 """Of long steps the means go back to so many, but no further than what is held."""
 HELD: Final = 120
 """Looks that a rank's means can go back to."""
+MOST_SAMPLES: Final = 20
+"""Of DistributedDataParallel's own: one in a hundred iterations."""
 SILENT_NS: Final = 3_000_000_000
 """A probe writes four times a second."""
 READ_NS: Final = 1_000_000_000
@@ -33,6 +41,22 @@ class _Sums:
     forward_ns: int
     backward_ns: int
     optimizer_ns: int
+    checkpoint_ns: int
+    evaluation_ns: int
+    busy_percent: float | None
+
+    def phases_ms(self) -> dict[RankPhase, float]:
+        """The mean step by phases."""
+        known: dict[RankPhase, int] = {
+            "data": self.data_ns,
+            "forward": self.forward_ns,
+            "backward": self.backward_ns,
+            "optimizer": self.optimizer_ns,
+            "checkpoint": self.checkpoint_ns,
+            "evaluation": self.evaluation_ns,
+        }
+        known["other"] = max(0, self.wall_ns - sum(known.values()))
+        return {phase: ns / self.counted / 1e6 for phase, ns in known.items()}
 
     def share(self, ns: int) -> float | None:
         """Part of the steps' time; None without steps."""
@@ -50,6 +74,12 @@ class RankStore:
         self.ranks: tuple[Rank, ...] = ()
         """As of the last look."""
         self.world_size = 1
+        self._exchange_ranks: tuple[int, ...] = ()
+        self._exchanges: deque[StepExchange] = deque(maxlen=limits.MOST_STEPS)
+        self._exchanged_ns = 0
+        self._pending: Pending | None = None
+        self._ddp: dict[int, dict[int, DdpTimes]] = {}
+        """By iteration and rank."""
 
     def seen(self, seen: RanksSeen) -> None:
         """Take one look. A rank with another pid is a new process: its past is another's."""
@@ -61,22 +91,75 @@ class RankStore:
         self.world_size = seen.world_size
         self.ranks = tuple(self._rank(seen, use) for use in seen.ranks)
 
-    @property
-    def late(self) -> LateRank | None:
-        """The one that the others wait for, as of the last look."""
-        found = late_of(self.ranks)
-        if found is None or found.rank.step_ms is None:
+    def exchanged(self, seen: CollectivesSeen) -> None:
+        """Take the collectives of some steps."""
+        if seen.ranks != self._exchange_ranks:
+            self._exchange_ranks = seen.ranks
+            self._exchanges.clear()
+            self._ddp.clear()
+        self._exchanges += [StepExchange(*astuple(one)) for one in seen.steps]
+        if seen.steps:
+            self._exchanged_ns = seen.t_ns
+        for one in seen.ddp:
+            if one.times.comm_ns:
+                self._ddp.setdefault(one.times.iteration, {})[one.rank] = one.times
+        while len(self._ddp) > MOST_SAMPLES:
+            del self._ddp[next(iter(self._ddp))]
+        wall_ns = sum(one.wall_ns for one in self._exchanges)
+        while len(self._exchanges) > limits.KEPT_STEPS and wall_ns > limits.KEPT_NS:
+            wall_ns -= self._exchanges.popleft().wall_ns
+
+    def pending_seen(self, seen: PendingSeen) -> None:
+        """Take what stands, or that nothing does any more."""
+        self._pending = None
+        if seen.number >= 0:
+            self._pending = Pending(seen.number, seen.name, seen.bytes, seen.inside, seen.outside)
+
+    def job(self, now_ns: int) -> Job | None:
+        """What is known of the job; None of a single rank."""
+        if self.world_size < 2:
             return None
-        rank = found.rank
-        return LateRank(
-            rank.rank,
-            rank.pid,
-            rank.is_target,
-            found.phase,
-            found.ms,
-            found.others_ms,
-            found.rank.step_ms,
+        facts = tuple(
+            RankFacts(
+                rank=rank.rank,
+                pid=rank.pid,
+                is_target=rank.is_target,
+                step_ms=rank.step_ms,
+                phases_ms=sums.phases_ms(),
+                gpu_busy=sums.busy_percent,
+            )
+            for rank in self.ranks
+            if rank.state == "live"
+            and rank.step_ms is not None
+            and (sums := self._sums(rank.rank, now_ns)).counted
         )
+        on_gpu = any(rank.device is not None for rank in self.ranks)
+        exchange = None
+        if self._exchanges and now_ns - self._exchanged_ns < limits.STALE_NS:
+            samples = tuple(self._ddp.values())
+            exchange = ExchangeFacts(self._exchange_ranks, tuple(self._exchanges), samples)
+        return Job(
+            world_size=self.world_size,
+            ranks=facts,
+            exchange=exchange,
+            on_gpu=on_gpu,
+            pending=self._pending,
+            ended=tuple(rank.rank for rank in self.ranks if rank.state == "ended"),
+            doing={
+                rank.rank: f"{rank.open_phase} for {ms(max(0, now_ns - rank.open_since_ns))}"
+                for rank in self.ranks
+                if rank.state != "ended"
+            },
+        )
+
+    def in_collectives(self, job: Job | None) -> InCollectives | None:
+        """The target's own time in them; None where they are not measured."""
+        exchange = job.exchange if job is not None else None
+        target = next((one.rank for one in self.ranks if one.is_target), None)
+        if exchange is None or target not in exchange.ranks:
+            return None
+        transfer = exchange.exposed or exchange.transfer
+        return InCollectives(exchange.waiting(target).mean, transfer.mean if transfer else 0.0)
 
     def _rank(self, seen: RanksSeen, use: RankUse) -> Rank:
         sums = self._sums(use.rank, seen.t_ns)
@@ -113,6 +196,15 @@ class RankStore:
             forward_ns=sum(use.forward_ns for use in taken),
             backward_ns=sum(use.backward_ns for use in taken),
             optimizer_ns=sum(use.optimizer_ns for use in taken),
+            checkpoint_ns=sum(use.checkpoint_ns for use in taken),
+            evaluation_ns=sum(use.evaluation_ns for use in taken),
+            busy_percent=_mean(
+                [
+                    one
+                    for use in taken
+                    if use.counted and (one := use.device_busy_percent) is not None
+                ]
+            ),
         )
 
     def _grown(self, seen: RanksSeen, use: RankUse) -> Growing:
@@ -135,6 +227,10 @@ class RankStore:
             name = f"rank {rank}"
             self._active[key] = Growing(name, title, "%", source, None, READ_NS)
         return self._active[key]
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def _state(use: RankUse, now_ns: int) -> str:

@@ -158,6 +158,7 @@ class Session:
             summary=judge.summary,
             ranks=stores.ranks.ranks,
             world_size=stores.ranks.world_size,
+            job=assessment.job,
             ledger=assessment.ledger,
             trends=judge.trends,
             surroundings=stores.processes.surroundings(),

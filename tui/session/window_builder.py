@@ -5,12 +5,14 @@ from operator import truediv
 from typing import Final
 
 from ..model.observations import GpuUse
-from ..model.snapshot import GpuPhases, StepStats
+from ..model.snapshot import GpuPhases, JobVerdict, StepStats
 from ..model.stack_trees import StackTrees
 from ..steps import GpuMemory, GpuStep, Step
 from ..verdict.gpu_activity import GpuActivity
 from ..verdict.idle_ledger import IdleLedger, idle_ledger
+from ..verdict.job.facts import late_rank
 from ..verdict.rules.stalled import IDLE, is_near
+from ..verdict.rules.straggler import beside_the_job, job_finding
 from ..verdict.thresholds.causes import SAMPLED_LEAST
 from ..verdict.window import (
     OpenStep,
@@ -158,6 +160,8 @@ class Assessment:
         """Of a run without a probe alone."""
         self.ledger: IdleLedger | None = None
         """Of the verdict's window."""
+        self.job: JobVerdict | None = None
+        """Of several ranks alone."""
         self.lacks_stacks = False
         """Nothing moves, and nobody says where."""
         self.nearly_stalled = False
@@ -195,6 +199,10 @@ class Assessment:
         self.ledger = idle_ledger(window) if isinstance(window, StepWindow) else None
         changed = self.judge.judge(window)
         finding = self.judge.verdict.finding
+        if isinstance(window, StepWindow) and window.job is not None and window.job.ranks:
+            late = late_rank(window.job)
+            self.job = JobVerdict(window.job, late, job_finding(window.job, late, finding))
+            self.judge.verdict = beside_the_job(self.judge.verdict, self.job.finding)
         is_stalled = finding.kind == "stalled" or finding.sub == IDLE
         self.lacks_stacks = is_stalled and stores.link.lacks("stacks") and standing is None
         self.nearly_stalled = open_step is not None and is_near(
@@ -241,6 +249,7 @@ class Assessment:
     ) -> StepWindow:
         stores, steps = self._stores, self._choice.steps
         host = stores.processes.host_use(*_extent(steps))
+        job = stores.ranks.job(now_ns)
         return StepWindow(
             now_ns=now_ns,
             steps=steps,
@@ -276,7 +285,9 @@ class Assessment:
             warm_step=self._warm_step,
             moments=stores.moments.all(),
             workers_grown=stores.memory.workers_grown,
-            late_rank=stores.ranks.late,
+            job=job,
+            collectives=stores.ranks.in_collectives(job),
+            world_size=max(stores.ranks.world_size, stores.world_size),
         )
 
     def _sample_window(self, now_ns: int, sampled: Sampled) -> SampleWindow:

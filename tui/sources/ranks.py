@@ -1,14 +1,35 @@
 """The ranks of the target's job on this host, by their state pages: read, never asked."""
 
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Final
 
 from ..discovery.command_lines import environ_of, has_opened_driver, visible
 from ..discovery.state_page import OpenPage
 from ..discovery.targets import pids_inside
 from ..messages import Hello
-from ..model.observations import AnyObservation, Missing, RanksSeen, RankUse
+from ..model.observations import (
+    AnyObservation,
+    CollectiveKind,
+    CollectivesSeen,
+    Missing,
+    PendingSeen,
+    RankDdp,
+    RanksSeen,
+    RankUse,
+    StepTimes,
+)
+from ..verdict.job.exchange import Bounds, Collective, exchanges
+from .collectives import (
+    HOW_TO,
+    NO_ENTRIES,
+    NOT_YET,
+    CollectivesAsker,
+    ddp_of,
+    pending_of,
+    why_not,
+)
 from .launcher import SPARE_FILES, is_running, local_ranks, ranks_here, room_for_pages
 from .marks.reader import MarkReader
 from .nvml import answer
@@ -133,6 +154,11 @@ READ_NS: Final = 1_000_000_000
 """
 FIRST_MARKS: Final = 4_096
 """Of a page that is met, the newest that are read."""
+STANDS_NS: Final = 5_500_000_000
+"""Without a mark of any rank: half of what the monitor takes for a stall, and what a probe waits
+for before it reads which collectives have not ended."""
+MOST_STEPS: Final = 8_192
+"""Of a rank, whose bounds are kept: a minute of steps of 7 ms."""
 FIRST_NS: Final = 10_000_000_000
 """Of the past that lies ready on a page, the first look takes this much."""
 
@@ -149,6 +175,12 @@ class RanksSource:
         self._hello = hello
         self._members: dict[int, _Member] = {}
         self._devices = RankDevices(nvml)
+        self._asker = CollectivesAsker()
+        self._newest_ns = 0
+        """When the last step began whose collectives were handed on."""
+        self._why_not: str | None = None
+        self._stands = False
+        """A collective was reported that does not end."""
         self._expected = self._most = 0
         """Ranks that are here, and those of them that can be held."""
         self._reported = False
@@ -164,8 +196,9 @@ class RanksSource:
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """A sample of the devices, and once a second what the pages say."""
         self._devices.sample()
+        exchanged = self._exchanged(now_ns)
         if self._read_ns is not None and now_ns - self._read_ns < READ_NS:
-            return []
+            return exchanged
         self._find(now_ns)
         interval_ns = READ_NS if self._read_ns is None else now_ns - self._read_ns
         self._read_ns = now_ns
@@ -178,7 +211,7 @@ class RanksSource:
                 member.use(devices.get(member.pid)) for _, member in sorted(self._members.items())
             ),
         )
-        return [seen, *self._left_out(now_ns)]
+        return [seen, *exchanged, *self._pending(seen), *self._left_out(now_ns)]
 
     def close(self) -> None:
         """Let go of the pages."""
@@ -186,6 +219,69 @@ class RanksSource:
             member.page.close()
         self._members.clear()
         self._devices.close()
+        self._asker.close()
+
+    def _pending(self, seen: RanksSeen) -> list[AnyObservation]:
+        """What stands, once no rank has made a step or a mark for a while."""
+        live = [one for one in seen.ranks if one.running]
+        moved_ns = max((one.open_since_ns for one in live), default=seen.t_ns)
+        if seen.t_ns - moved_ns < STANDS_NS:
+            if not self._stands:
+                return []
+            self._stands = False
+            return [PendingSeen(t_ns=seen.t_ns, number=-1)]
+        answers = self._asker.poll_counters(seen.t_ns, [one.rank for one in live])
+        found = pending_of(answers) if answers else None
+        if found is None:
+            return []
+        self._stands = True
+        return [
+            PendingSeen(
+                t_ns=seen.t_ns,
+                number=found.number,
+                name=found.name,
+                bytes=found.bytes,
+                inside=found.inside,
+                outside=found.outside,
+            )
+        ]
+
+    def _exchanged(self, now_ns: int) -> list[AnyObservation]:
+        """The collectives of all ranks, where they have just answered; or why there are none."""
+        answers = self._asker.poll(now_ns)
+        if not answers:
+            return []
+        entries = {rank: answer.collectives for rank, answer in answers.items()}
+        reason = why_not(answers)
+        if reason == NOT_YET:
+            return []
+        lacking = self._lacks(now_ns, reason)
+        if reason:
+            return lacking
+        bounds = [
+            one for one in self._members[min(entries)].steps if one.start_ns > self._newest_ns
+        ]
+        steps = exchanges(entries, bounds)
+        if steps:
+            newest = {one.number: one.start_ns for one in bounds}
+            self._newest_ns = newest[steps[-1].number]
+        found = CollectivesSeen(
+            t_ns=now_ns,
+            ranks=tuple(sorted(entries)),
+            steps=tuple(StepTimes(*astuple(one)) for one in steps),
+            ddp=tuple(RankDdp(rank, times) for rank, times in sorted(ddp_of(answers).items())),
+            cost_ns=self._asker.cost_ns,
+            kinds=_kinds(entries[min(entries)]),
+        )
+        return [*lacking, found]
+
+    def _lacks(self, now_ns: int, reason: str) -> list[AnyObservation]:
+        """That collectives cannot be had, or can again, where that is new."""
+        if reason == (self._why_not or ""):
+            return []
+        self._why_not = reason
+        fix = HOW_TO if reason == NO_ENTRIES else ""
+        return [Missing(t_ns=now_ns, source="collectives", reason=reason, fix=fix)]
 
     def _left_out(self, now_ns: int) -> list[AnyObservation]:
         """Once, that some ranks are not shown."""
@@ -198,6 +294,8 @@ class RanksSource:
 
     def _find(self, now_ns: int) -> None:
         running = {rank for rank, member in self._members.items() if member.is_running}
+        for rank in self._members.keys() - running:
+            self._asker.unlink(rank)
         if len(running) < min(self._expected, self._most) and now_ns >= self._find_ns:
             self._find_ns = now_ns + FIND_NS
             most = self._most
@@ -209,8 +307,25 @@ class RanksSource:
                 if before is not None:
                     before.page.close()
                 self._members[rank] = _Member(pid, page, now_ns - FIRST_NS)
+                self._asker.link(rank, page.hello, pid, page.hello.uid)
         local = {one.pid: one.page.hello.local_rank for one in self._members.values()}
         self._devices.find(local, now_ns)
+
+
+def _kinds(entries: tuple[Collective, ...]) -> tuple[CollectiveKind, ...]:
+    """By name."""
+    by_name: dict[str, list[Collective]] = {}
+    for one in entries:
+        by_name.setdefault(one.name, []).append(one)
+    return tuple(
+        CollectiveKind(
+            name,
+            len(every),
+            sum(one.done for one in every),
+            sum(one.duration_ns is not None for one in every),
+        )
+        for name, every in sorted(by_name.items())
+    )
 
 
 class _Member:
@@ -224,6 +339,8 @@ class _Member:
         self._next: int | None = None
         """Number of the first mark that was not read yet."""
         self._marks = MarkReader()
+        self.steps: deque[Bounds] = deque(maxlen=MOST_STEPS)
+        """The newest, for the collectives in them."""
 
     @property
     def is_running(self) -> bool:
@@ -241,6 +358,7 @@ class _Member:
             if step.end_ns > self._since_ns
         ]
         self._next = words.marks
+        self.steps.extend(Bounds(row.number, row.start_ns, row.end_ns) for row in steps)
         return RankUse(
             rank=self.page.hello.rank or 0,
             pid=self.pid,
@@ -256,6 +374,8 @@ class _Member:
             forward_ns=sum(row.forward_ns for row in steps),
             backward_ns=sum(row.backward_ns for row in steps),
             optimizer_ns=sum(row.optimizer_ns for row in steps),
+            checkpoint_ns=sum(row.checkpoint_ns for row in steps),
+            evaluation_ns=sum(row.evaluation_ns for row in steps),
             device=device.index if device else None,
             device_busy_percent=device.busy_percent if device else None,
             device_memory_bytes=device.memory_bytes if device else None,

@@ -122,6 +122,12 @@ def clipped_part(window: RunFacts) -> float:
 _BETWEEN_MARKS: Final = ("other", "synchronisation", None)
 
 
+def in_collective(place: FrameShare) -> bool:
+    """The thread waits there for other ranks: PyTorch's own calls of a process group."""
+    match = _FRAME.match(place.frame)
+    return match is not None and match["file"] in limits.COLLECTIVE_FILES
+
+
 def asks_for_shape(place: FrameShare) -> bool:
     """The host needs a shape there that the GPU must compute first."""
     return calls(place, SHAPE_CALL)

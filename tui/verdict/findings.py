@@ -23,12 +23,15 @@ Kind = Literal[
     "recompile",
     "allocator",
     "straggler",
+    "imbalance",
     "contention",
     "throttled",
     "memory-growth",
 ]
 Severity = Literal["info", "warning", "critical"]
-EvidenceSource = Literal["hook", "event", "gpm", "nvml", "py-spy", "probe", "proc", "burst"]
+EvidenceSource = Literal[
+    "hook", "event", "gpm", "nvml", "py-spy", "probe", "proc", "burst", "collectives"
+]
 Signal = Literal[
     "probe",
     "feed",
@@ -44,6 +47,7 @@ Signal = Literal[
     "worker stacks",
     "dump",
     "ranks",
+    "collectives",
 ]
 """What the monitor can see of a run; most are named by the source that delivers them."""
 

@@ -193,8 +193,8 @@ class Copies:
 
 
 def copies(window: RunFacts) -> Copies | None:
-    """None without a GPU's clock, without a GPU utilisation counter, or with batches
-    that lie on the GPU already."""
+    """None without a GPU's clock, without a GPU utilisation counter, or with batches that lie on
+    the GPU already. Of a rank of several, what its lines show at the most."""
     activity = window.activity
     if activity is None or activity.busy is None or on_device(window) is None:
         return None
@@ -209,6 +209,8 @@ def copies(window: RunFacts) -> Copies | None:
     moving = 0.0 if rx is None or rx < limits.COPY_LEAST_MB_S else min(1.0, rx / rate)
     if not moving and rx is not None and not _tiny(window):
         on_lines = 0.0  # nothing moves: such lines wait for the GPU, or copy what is there already
+    if window.world_size > 1:
+        moving = min(moving, on_lines)  # NCCL uses the link as well
     return Copies(
         share=min(idle_of(window), max(moving, on_lines)),
         rx_mb_s=rx,

@@ -29,6 +29,7 @@ from .statistics import Share
 from .step_time import host_phases, wall_of
 from .thresholds import causes
 from .thresholds import gpu as limits
+from .thresholds.hysteresis import ENTER_SHARE
 from .window import RunFacts, StepWindow
 
 Part = Literal[
@@ -285,7 +286,7 @@ def _busy(taken: dict[Part, float], activity: GpuActivity | None, window: StepWi
     if (work := _units(activity)) is None:
         well = "busy"
     else:
-        poorly, amount = _poorly_used(work, window)
+        poorly, amount = _poorly_used(work, window, own)
     if poorly is not None:
         taken[poorly] = own * amount
     taken[well] = own * (1.0 - amount)
@@ -310,14 +311,17 @@ def _units(activity: GpuActivity | None) -> _Units | None:
     return _Units(*(min(1.0, one / activity.busy) for one in (sm, tensor, fp32, dram)))
 
 
-def _poorly_used(work: _Units, window: StepWindow) -> tuple[Part | None, float]:
-    """Which part of the busy time is not used well, and how much of it, 0 to 1; by the thresholds
-    of `compute`."""
-    if max(work.tensor, work.fp32, work.dram) < limits.SPINS and window.late_rank is not None:
-        return "collectives", 1.0
+def _poorly_used(work: _Units, window: StepWindow, own: float) -> tuple[Part | None, float]:
+    """Which part of the busy time, which holds `own` of all, is not used well, and how much of it,
+    0 to 1; by the thresholds of `compute`."""
+    known = window.collectives
+    if known is not None and known.share >= ENTER_SHARE:
+        return "collectives", min(1.0, known.share / own) if own else 0.0
     rests = work.tensor < limits.TENSOR_ABSENT and not uses_tensor_cores(window.settings)
     if rests and work.fp32 >= limits.FP32_HEAVY:
         return "fp32", min(1.0, work.fp32 / limits.FP32_FULL)
+    if window.world_size > 1 and known is None:
+        return None, 0.0  # collectives look the same
     low = work.tensor < limits.UNDERFILLED_TENSOR and work.dram < limits.UNDERFILLED_DRAM
     if low and work.sm < limits.UNDERFILLED_SM:
         return "underfilled", 1.0 - work.sm

@@ -12,6 +12,7 @@ from .no_probe.input import input_bound as input_by_samples
 from .notes import NOTES, NoteRow
 from .rules.allocator import allocator
 from .rules.checkpoint import checkpoint
+from .rules.communication import communication
 from .rules.compute import compute
 from .rules.contention import contention, core_contention
 from .rules.evaluation import evaluation
@@ -24,7 +25,7 @@ from .rules.launch import launch
 from .rules.optimizer import optimizer
 from .rules.recompile import recompile
 from .rules.stalled import ended_stalled, stalled
-from .rules.straggler import straggler
+from .rules.straggler import imbalance, straggler
 from .rules.sync import sync
 from .rules.throttled import throttled
 from .rules.warming_up import gpu_clock_due, warming_up
@@ -89,6 +90,8 @@ BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
         "contention": contention,
         "throttled": throttled,
         "straggler": straggler,
+        "imbalance": imbalance,
+        "communication": communication,
     },
     unexplained=unattributed,
     limits=(unattributed, incomplete, healthy, idle_gpu, compute),
@@ -98,7 +101,7 @@ BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
     swap_renewed=SWAP_RENEWED,
     most_confident=1.0,
 )
-"""With a probe. `communication` has no rule yet: DDP's own timings are not read."""
+"""With a probe."""
 BY_SAMPLES: Final[Rulebook[SampleWindow]] = Rulebook(
     stalled=unmoved,
     ended_stalled=_never,

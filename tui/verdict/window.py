@@ -8,6 +8,7 @@ from ..messages import Loader, Settings
 from ..steps import GpuMemory, GpuStep, Step
 from .findings import MissingSignal
 from .gpu_activity import GpuActivity
+from .job.facts import Job
 from .statistics import Share
 from .step_time import spent
 
@@ -48,18 +49,18 @@ class WorkerUse:
 
 
 @dataclass(frozen=True, slots=True)
-class LateRank:
-    """The rank of the job that the others wait for."""
+class InCollectives:
+    """This rank's time in collectives, as parts of its time, 0 to 1."""
 
-    rank: int
-    pid: int
-    is_target: bool
-    phase: str
-    """In which it loses most against the others."""
-    ms: float
-    """A step's, of that phase: its own, and the median of the others'."""
-    others_ms: float
-    step_ms: float
+    waiting: float
+    """For ranks that come later."""
+    transfer: float
+    """While data moves and compute does not hide it; all of it where that is not known."""
+
+    @property
+    def share(self) -> float:
+        """Both."""
+        return min(1.0, self.waiting + self.transfer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +272,10 @@ class RunFacts:
     """The kernel holds it: SIGSTOP, Ctrl-Z, or a debugger (state T)."""
     killed: bool = False
     """It has ended without its probe's last message."""
+    world_size: int = 1
+    """Ranks of its job, on all hosts."""
+    collectives: InCollectives | None = None
+    """None in a job of one rank, and where collectives are not measured."""
 
     def __hash__(self) -> int:
         """By its moment, so that results can be cached per window: rows hold dictionaries."""
@@ -292,8 +297,8 @@ class StepWindow(RunFacts):
     open_step: OpenStep | None
     gpu_clocked: bool = False
     """The probe reads the GPU's clock: its step times arrive after the GPU has finished them."""
-    late_rank: LateRank | None = None
-    """Of several on this host; None where none stands out."""
+    job: Job | None = None
+    """Of several ranks; None in a job of one."""
 
     __hash__ = RunFacts.__hash__
 

@@ -6,11 +6,11 @@ from typing import Final
 
 from ..model.observations import Activity, GpuUse
 from ..model.snapshot import GpuPhases, MemoryView, Rank, Snapshot
-from ..model.straggler import Late
 from ..steps import GpuMemory
 from ..timeseries.series import Series
 from ..verdict.findings import MissingSignal, find_missing
 from ..verdict.format import cores
+from ..verdict.job.facts import LateRank
 from .numbers import count, duration, milliseconds, percent, size
 
 LEAST_LINK_MB_S = 1.0
@@ -176,7 +176,12 @@ def sources_words(read: Iterable[Series]) -> str:
 
 # The ranks of a job: which one is late, and by how much.
 
-PHASE_NAMES: Final = {"data": "data wait", "other": "Python between the phases"}
+PHASE_NAMES: Final = {
+    "data": "data wait",
+    "other": "Python between the phases",
+    "compute": "compute",
+    "launch": "issuing its work",
+}
 
 
 def count_words(ranks: tuple[Rank, ...], world_size: int) -> str:
@@ -197,10 +202,10 @@ def trouble_words(ranks: tuple[Rank, ...], now_ns: int) -> list[str]:
     return troubles
 
 
-def late_words(late: Late) -> str:
+def late_words(late: LateRank) -> str:
     """ "r3 is late: data wait 706 ms per step, others 12 ms"."""
-    name = PHASE_NAMES.get(late.phase, late.phase)
-    own, others = milliseconds(late.ms), milliseconds(late.others_ms)
+    name = PHASE_NAMES.get(late.by, late.by)
+    own, others = milliseconds(late.own_ms), milliseconds(late.others_ms)
     return f"r{late.rank.rank} is late: {name} {own} per step, others {others}"
 
 

@@ -139,6 +139,7 @@ WORDS: Final = {
     "recompile": "RECOMPILING",
     "allocator": "ALLOCATOR-BOUND",
     "straggler": "STRAGGLER",
+    "imbalance": "UNEVEN RANKS",
     "contention": "CONTENTION",
     "throttled": "THROTTLED",
     "memory-growth": "MEMORY GROWS",

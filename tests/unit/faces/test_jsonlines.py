@@ -27,6 +27,7 @@ from tests.unit.faces.pictures import (
 )
 from tests.unit.faces.strict_schema import shipped, strict
 from tests.unit.session.making import verdict
+from tests.unit.verdict.jobs import late_each_step
 
 RANK = a_rank(0, FakeRun().snapshot())
 
@@ -209,3 +210,21 @@ def test_notes_and_their_costs() -> None:
         {"text": NOTES[0].text, "cost": None, "source": "hook"},
     ]
     assert record(picture(), False)["verdict"]["notes"] == []
+
+
+def test_the_job_has_one_verdict_and_what_its_collectives_took() -> None:
+    seen = ranks_in_trouble(FakeRun().snapshot())
+    assert seen.job is not None
+    took = late_each_step(1, 29.0)
+    run = replace(seen, job=replace(seen.job, job=replace(seen.job.job, exchange=took)))
+    one = record(run, False)
+    check(one)
+    job = one["job"]
+    assert (job["world_size"], job["late_rank"]) == (8, 3)
+    assert (job["verdict"]["kind"], job["verdict"]["sub"]) == ("straggler", "data")
+    assert job["collectives"]["per_step"] == 4
+    assert [rank["waiting_share"] for rank in job["collectives"]["ranks"]] == pytest.approx(
+        [29 / 37, 0.0], abs=1e-4
+    )
+    assert record(seen, False)["job"]["collectives"] is None
+    assert record(picture(), False)["job"] is None

@@ -62,7 +62,10 @@ def test_what_is_not_there_is_said(words: list[str]) -> None:
 )
 def test_nothing_of_the_users_path_is_lost(before: str | None, after: str) -> None:
     given = {"HOME": "/root"} if before is None else {"HOME": "/root", "PYTHONPATH": before}
-    assert with_probe(given) == {"HOME": "/root", "PYTHONPATH": after}
+    made = {"HOME": "/root", "PYTHONPATH": after, "TORCH_FR_BUFFER_SIZE": "2000"}
+    assert with_probe(given) == made
+    assert with_probe(made) == made
+    assert with_probe({**given, "TORCH_FR_BUFFER_SIZE": "0"})["TORCH_FR_BUFFER_SIZE"] == "0"
     assert os.path.isfile(os.path.join(BOOT, "sitecustomize.py"))
 
 

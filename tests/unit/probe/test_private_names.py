@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from gpuwatch.probe import installed
 from gpuwatch.probe.device.events import CudaEvents
-from gpuwatch.probe.hooks import checkpoint, compilation, tracing
+from gpuwatch.probe.hooks import checkpoint, compilation, parallel, tracing
 from gpuwatch.probe.loaders import describe_iterator, ready_batches
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings import flags
@@ -151,3 +151,40 @@ def test_cuda_is_reached_by_its_public_names() -> None:
     assert (events.device(), events.handle(2), events.capturing()) == (2, 72, True)
     assert (events.record, events.query, events.elapsed_ms) == (1, 2, 3)
     assert (events.allocator(2), events.fraction(2)) == (None, None)
+
+
+def test_a_parallel_module_is_known_while_it_lives(
+    monkeypatch: pytest.MonkeyPatch, recorder: Recorder
+) -> None:
+    class Wrapped:
+        def __init__(self, module: int) -> None:
+            self.module = module
+
+        def _get_ddp_logging_data(self) -> dict[str, int]:
+            return {}
+
+    holder = ModuleType(parallel.MODULE)
+    holder.DistributedDataParallel = Wrapped  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, parallel.MODULE, holder)
+    bare = Wrapped.__init__
+    detach = parallel.attach(recorder)
+    one = Wrapped(3)
+    assert one.module == 3
+    assert [seen() for seen in recorder.parallel] == [one]
+    del one
+    assert [seen() for seen in recorder.parallel] == [None]
+    assert detach() == ()
+    assert Wrapped.__init__ is bare
+
+
+def test_parallel_modules_that_do_not_log_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, recorder: Recorder
+) -> None:
+    class Wrapped:
+        pass
+
+    holder = ModuleType(parallel.MODULE)
+    holder.DistributedDataParallel = Wrapped  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, parallel.MODULE, holder)
+    assert parallel.attach(recorder)() == ()
+    assert "__init__" not in vars(Wrapped)

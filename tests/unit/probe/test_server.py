@@ -1,5 +1,6 @@
 """A turn of the publisher, without its thread, and what the monitor makes of it."""
 
+import sys
 from threading import Event
 
 import pytest
@@ -298,3 +299,23 @@ def test_a_monitor_whose_connection_is_gone_is_forgotten_at_once() -> None:
     told.pid_of = lambda peer: None  # type: ignore[method-assign, assignment, return-value]
     server.turn()
     assert not recorder.watched
+
+
+def test_what_reads_the_flight_recorder_is_loaded_by_the_training_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The publisher imports nothing: who asks first waits for the next mark."""
+    name = "gpuwatch.probe.collectives"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    server, recorder, told = served()
+    asked = messages.AskCollectives(0, False, told.key)
+    told.asked.append((b"a", messages.encode_message(asked)))
+    server.turn()
+    assert name not in sys.modules
+    assert told.sent == []
+    recorder.mark(marks.BACKWARD_ENTER)
+    assert name in sys.modules
+    server.turn()
+    (answer,) = map(messages.decode_reply, told.sent)
+    assert isinstance(answer, messages.Collectives)
+    assert recorder._collect is None

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 from gpuwatch.probe import encoding, identity, loaders
+from gpuwatch.probe.collectives import Taken
 from gpuwatch.probe.device.memory_look import MemoryLook
 from gpuwatch.probe.loaders import look_at
 from gpuwatch.probe.wire import marks
 from gpuwatch.tui import messages as wire
 from gpuwatch.tui.messages import (
+    AskCollectives,
     AskStacks,
     Bye,
     Dump,
@@ -128,8 +130,27 @@ def test_golden_bytes_of_the_one_command() -> None:
     assert encoding.decode_request(b'["stacks"]') == "stacks"
 
 
+def test_golden_bytes_of_what_is_asked_of_the_flight_recorder() -> None:
+    asked = wire.encode_message(AskCollectives(7, True, "k"))
+    assert asked == b'["collectives",7,true,"k"]'
+    read = encoding.decode_request(asked)
+    assert isinstance(read, encoding.AskCollectives)
+    assert (read.at_ns, read.entries, read.key) == (7, True, "k")
+
+
+def test_what_the_flight_recorder_has_is_a_line_and_its_own_json() -> None:
+    logged = [100, 5, 4, 3, 2, 1, 0, 9, 2]
+    taken = Taken(1, 2, True, 3, [logged], "", b'{"entries":[]}\n')
+    frame = encoding.encode_collectives(taken)
+    assert frame.startswith(b'["collectives",1,2,true,3,[[100,5,4,3,2,1,0,9,2]],""]\n{')
+    read = wire.decode_reply(frame)
+    assert isinstance(read, wire.Collectives)
+    assert read.body == taken.body
+    assert read.modules == [wire.DdpTimes(*logged)]
+
+
 def test_what_can_be_asked_for_is_a_closed_list() -> None:
-    assert get_args(Request) == (Subscribe, Leave, AskStacks)
+    assert get_args(Request) == (Subscribe, Leave, AskStacks, AskCollectives)
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,24 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from ....probe.wire import marks
-from ...messages import BatchSeen, Bye, Dump, Greeting, Loader, Marks, Passed, decode_reply
+from ...messages import (
+    BatchSeen,
+    Bye,
+    Collectives,
+    Dump,
+    Greeting,
+    Loader,
+    Marks,
+    Passed,
+    decode_reply,
+)
 from ...steps import Batch, GpuClock, GpuStep, Step
 from .ledger import Ledger
 from .merging import merge_gpu_steps, merge_steps
 from .plain import FEWEST_MARKS, Mark
 from .timeline import Description, Timeline
 
-Decoded = Greeting | Batch | Dump | Bye
+Decoded = Greeting | Batch | Dump | Collectives | Bye
 """What a probe sends, its marks as batches of steps."""
 
 T = TypeVar("T")

@@ -151,6 +151,29 @@ def bandwidth(work: Work) -> Finding | None:
     )
 
 
+def may_wait(window: StepWindow) -> bool:
+    """In a job of several ranks: collectives hold a part of this rank's time that matters, or
+    nobody knows how much. NCCL's kernels keep the GPU busy and hardly a multiprocessor, whether
+    they move data or wait for a late rank."""
+    if window.world_size < 2:
+        return False
+    return window.collectives is None or window.collectives.share >= ENTER_SHARE
+
+
+def with_collectives(window: StepWindow, work: Work) -> Finding:
+    """What can be claimed of a busy GPU of such a rank: nothing about its own kernels."""
+    known, others = window.collectives, window.world_size - 1
+    evidence = work.evidence()
+    if known is None:
+        headline = "the GPU is busy: with its own kernels or in collectives is not known"
+        return state("compute", None, "info", headline, evidence, (MEASURE_COLLECTIVES,))
+    headline = f"the GPU is busy, {percent(known.share)} of the time in collectives"
+    text = f"it waits for {'another rank' if others == 1 else 'other ranks'} "
+    text += f"{percent(known.waiting)} of the time; {percent(known.transfer)} is transfer"
+    found = Evidence(text, "collectives", known.share)
+    return state("compute", None, "info", headline, (found, *evidence))
+
+
 def saturated(work: Work) -> Finding | None:
     """Tensor cores as busy as large trainings get: nothing to fix."""
     if work.tensor < limits.TENSOR_HEALTHY:
@@ -233,6 +256,14 @@ KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
 """The first that applies."""
 
 
+ABOUT_ITS_OWN_KERNELS: Final = ("saturated", "underfilled")
+"""Subs that an idle unit shows, or the lack of any other cause: a collective looks the same."""
+MEASURE_COLLECTIVES: Final = (
+    "collectives are measured by PyTorch's flight recorder: on by default since torch 2.11, before "
+    "that TORCH_FR_BUFFER_SIZE=2000 (2.8 to 2.10) or TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+)
+
+
 def _estimate(
     kind: Kind,
     sub: str | None,
@@ -290,6 +321,8 @@ def compute(window: StepWindow) -> Finding | None:
     if work is not None:
         for judge in KINDS_OF_WORK:
             if (found := judge(work)) is not None:
+                if found.sub in ABOUT_ITS_OWN_KERNELS and may_wait(window):
+                    return with_collectives(window, work)
                 evidence = (*found.evidence, *_lag(device))[:MOST_EVIDENCE]
                 return replace(found, evidence=evidence, advice=for_this_run(found, window))
     evidence = (*_lag(device), *_busy(window.activity))
@@ -297,7 +330,8 @@ def compute(window: StepWindow) -> Finding | None:
     if device is None or device.caught_up is None or _starved(device, window.activity):
         headline = f"no host cause above {least}: the GPU or kernel launches are the limit"
         return state("compute", None, "info", headline, (_issued(window), *evidence))
-    headline = f"the GPU is the limit: nothing else takes {least} of a step"
+    which = "the GPU or its collectives are" if may_wait(window) else "the GPU is"
+    headline = f"{which} the limit: nothing else takes {least} of a step"
     return state("compute", None, "info", headline, evidence)
 
 

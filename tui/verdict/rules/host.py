@@ -8,6 +8,7 @@ from ..code_places import (
     clipped_part,
     clips,
     ends_workers,
+    in_collective,
     is_users,
     main_places,
     place_evidence,
@@ -202,10 +203,11 @@ def _steady(window: StepWindow) -> Finding | None:
 
 def _own(share: Share, window: StepWindow) -> Share:
     """What is left of the time between the phases without the end of the loader's workers, which is
-    the loader's; with a GPU what its ledger has for the host: clipping and averages are work of the
-    GPU's, and lines that wait for it belong to `sync`."""
+    the loader's, and without calls that wait for other ranks; with a GPU what its ledger has for
+    the host: clipping and averages are work of the GPU's, and lines that wait for it belong to
+    `sync`."""
     ledger = idle_ledger(window)
     if ledger is not None:
         return at_most(share, ledger.shares["host"])
-    ended = share_seen(window, ends_workers).mean
+    ended = share_seen(window, ends_workers).mean + share_seen(window, in_collective).mean
     return Share(*(max(0.0, part - ended) for part in (share.mean, share.low, share.high)))

@@ -20,7 +20,7 @@ from ..format import ms, percent
 from ..gpu_clock import on_device
 from ..loader import loader_floor
 from ..scoring import cause, speedup_of
-from ..statistics import share_of
+from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of
 from ..thresholds.causes import FUSED_LEFT_ON_CPU, FUSED_LEFT_UNKNOWN
 from ..thresholds.gpu import FEW_TENSORS, LARGE_TENSOR
@@ -109,6 +109,15 @@ def _forecast(window: RunFacts, share: float) -> Forecast | None:
     return Forecast(*gains)
 
 
+def _own_part(window: StepWindow) -> float:
+    """The part of this rank's time in which it can have worked at all: sharded optimizers exchange
+    parameters within `step()`, and gradients may arrive no earlier. Nothing where that part is
+    not known."""
+    if window.world_size < 2:
+        return 1.0
+    return 0.0 if window.collectives is None else 1.0 - window.collectives.share
+
+
 def optimizer(window: StepWindow) -> Finding | None:
     """Time in `optimizer.step()`, and of clipping before it. A step with 8 backwards has one of
     them, so the ratio of sums is the amortised share. On the GPU's clock where that is read."""
@@ -124,6 +133,7 @@ def optimizer(window: StepWindow) -> Finding | None:
             [row.optimizer_ns + round(clipped * row.other_ns) for row in measured],
             [row.wall_ns for row in measured],
         )
+        share = at_most(share, _own_part(window))
     if share.mean < CONTRIBUTOR:
         return None
     total = spent(rows)

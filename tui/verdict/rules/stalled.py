@@ -7,7 +7,8 @@ from typing import Final
 from ...steps import Step
 from ..code_places import place_name, worker_places
 from ..findings import Evidence, EvidenceSource, Finding
-from ..format import ms, percent
+from ..format import ms, percent, size
+from ..job.facts import Job
 from ..scoring import state
 from ..step_time import pace_of
 from ..thresholds import causes as limits
@@ -102,12 +103,76 @@ def stalled(window: StepWindow) -> Finding | None:
         for place in worker_places(window)[:1]:
             text = f"{percent(place.share)} of worker samples are in {place_name(place)}"
             evidence.append(Evidence(text, "py-spy", place.share))
+    if (among := _among_ranks(window, now)) is not None:
+        headline, found, advised = among
+        evidence = [*found, *evidence]
+        return state("stalled", "ranks", "critical", headline, tuple(evidence), advised)
     held = stuck_worker(workers)
     here = f", {held}" if held else f" in {now.frame}" if now.frame else ""
     usual = _NEEDS.get(now.phase, f"look at what the main thread waits for{here}")
     advice = stuck_worker_advice(held) if held else usual
     headline = f"no progress for {age}: {now.phase}{here}"
     return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
+
+
+def _among_ranks(
+    window: StepWindow, now: OpenStep
+) -> tuple[str, tuple[Evidence, ...], tuple[str, ...]] | None:
+    """Headline, evidence and advice where ranks stand in a collective, or one of them has ended."""
+    job = window.job
+    if job is None or not (job.pending is not None or job.ended):
+        return None
+    age, pending = ms(now.age_s * 1e9), job.pending
+    if job.ended:
+        gone = _ranks(job.ended)
+        headline = f"no progress for {age}: {gone} ended, and the others wait"
+        advice = (f"see how {gone} ended: its last lines of output, dmesg for a kill", RESTART)
+        return headline, _standing(job), advice
+    assert pending is not None
+    what = f"{pending.name or 'collective'} {pending.number}"
+    if pending.bytes:
+        what += f" of {size(pending.bytes)}"
+    if not pending.outside:
+        headline = f"no progress for {age}: all ranks here are in {what}"
+        advice = ("look at ranks on other hosts, or at the network between them", RESTART)
+        return headline, _standing(job), advice
+    outside = _ranks(pending.outside)
+    verb = "is" if len(pending.outside) == 1 else "are"
+    does = job.doing.get(pending.outside[0], "")
+    headline = f"no progress for {age}: {outside} {verb} not in {what}"
+    headline += f", but in {does}" if does else ""
+    facts = next((one for one in job.ranks if one.rank == pending.outside[0]), None)
+    attach = f": gpuwatch attach {facts.pid}" if facts is not None else ""
+    advice = (
+        f"see where {outside} {verb}{attach}",
+        "every rank must call the same collectives in the same order: look for a branch, a "
+        "shorter loader or a skipped batch",
+    )
+    return headline, _standing(job), advice
+
+
+RESTART: Final = "NCCL gives up after its timeout (10 min, as set): torchrun starts all ranks anew"
+
+
+def _standing(job: Job) -> tuple[Evidence, ...]:
+    pending, found = job.pending, []
+    if pending is not None and pending.inside:
+        found.append(Evidence(f"in it: {_ranks(pending.inside)}", "collectives"))
+    doing = "; ".join(f"rank {rank}: {does}" for rank, does in sorted(job.doing.items())[:8])
+    if doing:
+        found.append(Evidence(doing, "hook"))
+    return tuple(found)
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    """ "rank 1", "ranks 1 and 3", "ranks 0, 1, 2 and 5 more"."""
+    if len(numbers) == 1:
+        return f"rank {numbers[0]}"
+    shown = [str(number) for number in numbers[:3]]
+    rest = len(numbers) - len(shown)
+    if rest:
+        return f"ranks {', '.join(shown)} and {rest} more"
+    return f"ranks {', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def stopped(window: RunFacts) -> Finding | None:

@@ -1,49 +1,134 @@
-"""Another rank of the job is late, and this one waits for it in every collective."""
+"""Another rank of the job is late, and this one waits for it; or ranks take turns at that."""
 
+from dataclasses import replace
 from typing import Final
 
-from ..findings import Evidence, Finding
+from ..findings import Evidence, Finding, Verdict
+from ..forecast.gain import Gain
 from ..format import ms, percent
-from ..gpu_clock import counted_by
-from ..scoring import cause
-from ..statistics import without_rows
-from ..thresholds.gpu import GPU_BUSY, SPINS
-from ..thresholds.hysteresis import CONTRIBUTOR
+from ..job.facts import Job, LateBy, LateRank, late_rank, takes_turns
+from ..scoring import cause, speedup_of
+from ..thresholds.hysteresis import ENTER_LOW, ENTER_SHARE
 from ..window import StepWindow
 
-_IN: Final = {"data": "waits for data", "other": "is in Python between the phases"}
+DOES: Final[dict[LateBy, str]] = {
+    "data": "waits for its loader",
+    "checkpoint": "saves checkpoints",
+    "evaluation": "evaluates",
+    "other": "is in Python between the phases",
+    "compute": "computes longer",
+    "launch": "issues its work late",
+}
+_IN: Final[dict[LateBy, str]] = {
+    "data": "waiting for data",
+    "checkpoint": "saving",
+    "evaluation": "in evaluation",
+    "other": "between the phases",
+    "compute": "in forward, backward and optimizer",
+    "launch": "in forward, backward and optimizer",
+}
+_ADVICE: Final[dict[LateBy, tuple[str, ...]]] = {
+    "data": ("give every rank the same loader: workers, cores and storage of this one differ",),
+    "checkpoint": (
+        "save without stopping the others: torch.distributed.checkpoint.async_save, or all ranks "
+        "save their own part",
+    ),
+    "evaluation": ("evaluate on all ranks at once, each a part of the data",),
+    "other": (
+        "logging, metrics and files of one rank hold all of them: do it less often, or on another "
+        "thread",
+    ),
+    "compute": (
+        "give every rank as much work: samples bucketed by length, or a sampler that balances "
+        "tokens",
+        "its GPU may be slower: compare clocks, throttling and other processes on it",
+    ),
+    "launch": (
+        "its host is slower: compare cores, CPU affinity and other processes beside it",
+        "fewer, larger kernels: torch.compile(model) on all ranks",
+    ),
+}
 
 
 def straggler(window: StepWindow) -> Finding | None:
-    """What the late rank loses against the others in a phase of its own is what all others wait:
-    gradients are exchanged when the last one has them. Says nothing on the late rank itself, whose
-    own causes are the verdict, and nothing unless this rank is like the others."""
-    late = window.late_rank
-    if late is None or late.is_target or late.step_ms <= 0:
+    """What one rank comes later than all others to the collectives is lost on each of them. Says
+    nothing on the late rank itself, whose own causes are the verdict."""
+    late = late_rank(window.job) if window.job is not None else None
+    if late is None or window.job is None or late.rank.is_target:
         return None
-    lost_ms = late.ms - late.others_ms
-    share = min(1.0, lost_ms / late.step_ms)
-    if share < CONTRIBUTOR:
-        return None
-    does = _IN.get(late.phase, f"is in its {late.phase}")
-    here, there = ms(late.others_ms * 1e6), ms(late.ms * 1e6)
-    evidence = [
-        Evidence(
-            f"rank {late.rank} {does} {there} per step, the others {here}", "hook", lost_ms, "ms"
-        )
-    ]
-    activity = window.activity
-    if activity is not None and activity.busy is not None and activity.tensor is not None:
-        units = max(activity.tensor, activity.fp32 or 0.0, activity.dram or 0.0)
-        if activity.busy >= 100 * GPU_BUSY and units < 100 * SPINS:
-            text = f"the GPU here is busy {activity.busy:.0f}% of the time with all units idle: "
-            text += "it waits in a collective"
-            evidence.append(Evidence(text, counted_by(activity), activity.busy, "%"))
+    return late_finding(window.job, late)
+
+
+def late_finding(job: Job, late: LateRank) -> Finding:
+    """The job's verdict: which rank, why, and what the others lose."""
+    others = "the other waits" if job.others == 1 else f"the other {job.others} wait"
+    rank = late.rank
+    headline = f"rank {rank.rank} {DOES[late.by]}: {others} for it {percent(late.share.mean)} of "
+    headline += "each step"
+    own, theirs = ms(late.own_ms * 1e6), ms(late.others_ms * 1e6)
+    text = f"rank {rank.rank} is {_IN[late.by]} {own} per step, the others {theirs}"
+    evidence = [Evidence(text, "hook", late.own_ms - late.others_ms, "ms")]
+    if late.from_collectives and late.of_steps is not None:
+        lost_ms = late.share.mean * rank.step_ms
+        text = f"all collectives wait for it {ms(lost_ms * 1e6)} of {ms(rank.step_ms * 1e6)} per "
+        text += f"step; it is the last in {percent(late.of_steps)} of steps"
+        evidence.insert(0, Evidence(text, "collectives", lost_ms, "ms"))
+    elif rank.gpu_busy is not None:
+        text = f"its GPU is busy {rank.gpu_busy:.0f}% of the time, all others spin in collectives"
+        evidence.append(Evidence(text, "nvml", rank.gpu_busy, "%"))
+    attach = f"see why on rank {rank.rank}: gpuwatch attach {rank.pid}"
+    advice = _ADVICE[late.by]
     return cause(
         "straggler",
-        None,
-        without_rows(share),
-        f"all ranks wait for rank {late.rank} {percent(share)} of each step",
+        late.by,
+        late.share,
+        headline,
         tuple(evidence),
-        (f"the cause is on rank {late.rank}: gpuwatch attach {late.pid}",),
+        (*advice, attach) if rank.is_target else (attach, *advice),
+        gain=Gain(speedup_of(late.share.mean), "estimate"),
     )
+
+
+def job_finding(job: Job, late: LateRank | None, own: Finding) -> Finding:
+    """One for all ranks: that one is late, where that would be a verdict on the others, even if the
+    target is it; else `own`, the target's."""
+    if late is None or not late.rank.is_target:
+        return own
+    if late.share.mean <= ENTER_SHARE or late.share.low <= ENTER_LOW:
+        return own
+    return late_finding(job, late)
+
+
+def beside_the_job(verdict: Verdict, of_job: Finding) -> Verdict:
+    """The late rank's own verdict, with what it costs all others behind it."""
+    seen = (verdict.finding, *verdict.contributors)
+    if any(one.kind == of_job.kind for one in seen):
+        return verdict
+    return replace(verdict, contributors=(*verdict.contributors, of_job))
+
+
+def imbalance(window: StepWindow) -> Finding | None:
+    """Ranks wait for each other in turns: what even work on all of them would save."""
+    job = window.job
+    if job is None or job.exchange is None or (share := takes_turns(job)) is None:
+        return None
+    counts = job.exchange.times_late()
+    last = ", ".join(
+        f"rank {rank} in {percent(times / len(job.exchange.steps))}"
+        for rank, times in sorted(
+            zip(job.exchange.ranks, counts, strict=True), key=lambda one: -one[1]
+        )[:3]
+    )
+    found = cause(
+        "imbalance",
+        None,
+        share,
+        f"ranks take turns at being late: each waits {percent(share.mean)} of its time",
+        (Evidence(f"the last to come: {last} of steps", "collectives", share.mean),),
+        (
+            "samples of uneven length: bucket them by length, so that all ranks get alike batches",
+            "balance tokens and not samples: pack sequences, or a sampler by length",
+        ),
+        gain=Gain(speedup_of(share.mean), "bound"),
+    )
+    return replace(found, speedup_is="bound")

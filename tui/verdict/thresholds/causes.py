@@ -9,6 +9,13 @@ SYNC_FRAMES: Final = frozenset(
 )
 """Where the training thread waits for the GPU: time there is not the host's (diagnosis, 5th
 finding)."""
+COLLECTIVE_FILES: Final = frozenset(
+    {
+        "torch/distributed/distributed_c10d.py",
+        "torch/distributed/_functional_collectives.py",
+    }
+)
+"""PyTorch's files whose calls wait for other ranks: `all_reduce`, `barrier`, `wait_tensor`."""
 READ_FRAMES: Final = frozenset(
     {
         *("read", "readinto", "readline", "readlines", "read_bytes", "read_text", "pread", "_read"),

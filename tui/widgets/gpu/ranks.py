@@ -7,7 +7,6 @@ from typing import Final
 from textual.message import Message
 
 from ...model.snapshot import Rank, Snapshot
-from ...model.straggler import late_of, phases_ms
 from ...wording.gpu import alike_words, count_words, late_words, trouble_words
 from ...wording.numbers import count, duration, percent, span
 from ..charts.columns import HeldColumns
@@ -184,11 +183,11 @@ class RanksPanel(Panel):
         out.append(header_row(columns, reach, STEP_TITLE))
         room = height - len(out)
         shown = ranks if len(ranks) <= room else ranks[: max(0, room - 1)]
-        late = late_of(ranks)
+        late = view.snapshot.job.late if view.snapshot.job else None
         marked = self._marked_in(ranks) if self.has_focus else None
         for rank in shown:
             strip = small_strip(self._held, rank.active, times)
-            is_late = late is not None and late.rank is rank
+            is_late = late is not None and late.rank.rank == rank.rank
             drawn = rank_row(rank, columns, strip, longest_ms, view.snapshot.t_ns, is_late)
             out.append((Span("▸" if rank is marked else " ", "focus"), *drawn))
         if len(shown) < len(ranks):
@@ -232,7 +231,7 @@ class RanksPanel(Panel):
 def summary_row(snapshot: Snapshot, width: int) -> Row:
     """What is wrong with them, or else which is late, or that none is."""
     trouble = trouble_words(snapshot.ranks, snapshot.t_ns)
-    late = late_of(snapshot.ranks)
+    late = snapshot.job.late if snapshot.job else None
     if trouble:
         return (Span(" ▲ ", "warning"), Span(clip(" · ".join(trouble), width - 3), "strong"))
     if late is not None:
@@ -244,3 +243,18 @@ def ranks_line(snapshot: Snapshot, width: int) -> Row:
     """All of them in one line."""
     name = f" {count_words(snapshot.ranks, snapshot.world_size)}"
     return (Span(name, "title"), *summary_row(snapshot, width - len(name)))
+
+
+def phases_ms(rank: Rank) -> dict[str, float]:
+    """Its mean step by phases, ms; empty before its first."""
+    shares = {
+        "data": rank.data_share,
+        "forward": rank.forward_share,
+        "backward": rank.backward_share,
+        "optimizer": rank.optimizer_share,
+    }
+    known = {name: share for name, share in shares.items() if share is not None}
+    if rank.step_ms is None or len(known) < len(shares):
+        return {}
+    known["other"] = max(0.0, 1.0 - sum(known.values()))
+    return {name: share * rank.step_ms for name, share in known.items()}

@@ -1,11 +1,15 @@
 """Nothing moves, or only seems to."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
+from gpuwatch.tui.verdict.job.facts import Pending
 from gpuwatch.tui.verdict.rules.stalled import is_near, stalled
 from gpuwatch.tui.verdict.window import WorkersAt
+from tests.unit.verdict.jobs import job, rank
 from tests.unit.verdict.windows import S, even, open_step, run, stacks, window
 
 
@@ -208,3 +212,43 @@ def test_a_stopped_process_is_stopped() -> None:
         assert said.headline.startswith("the process is stopped")
     goes_on = Engine().judge(window(rows, open_step=open_step("data", 0.1))).finding
     assert goes_on.kind != "stalled"
+
+
+def stuck_among(pending: Pending | None, ended: tuple[int, ...] = ()) -> Finding:
+    """Rank 0 of two, whose backward has not ended for a while."""
+    doing = {0: "backward for 41 s", 1: "other for 41 s"}
+    run_of = replace(
+        job(rank(0, target=True), rank(1), exchange=None),
+        pending=pending,
+        ended=ended,
+        doing=doing if not ended else {0: doing[0]},
+    )
+    steps = even(60, data_ms=1, forward_ms=3, backward_ms=5)
+    found = stalled(window(steps, open_step=open_step("backward", 41.0), job=run_of))
+    assert found is not None
+    assert (found.kind, found.sub) == ("stalled", "ranks")
+    return found
+
+
+def test_the_rank_that_is_not_in_the_collective_is_named() -> None:
+    found = stuck_among(Pending(431, "all_reduce", 1 << 20, inside=(0,), outside=(1,)))
+    assert found.headline == (
+        "no progress for 41 s: rank 1 is not in all_reduce 431 of 1.0 MiB, but in other for 41 s"
+    )
+    assert [one.text for one in found.evidence[:2]] == [
+        "in it: rank 0",
+        "rank 0: backward for 41 s; rank 1: other for 41 s",
+    ]
+    assert "attach 701" in found.advice[0]
+
+
+def test_where_all_ranks_here_are_in_it_the_cause_lies_elsewhere() -> None:
+    found = stuck_among(Pending(431, "", None, inside=(0, 1), outside=()))
+    assert found.headline == "no progress for 41 s: all ranks here are in collective 431"
+    assert "other hosts" in found.advice[0]
+
+
+def test_a_rank_that_has_ended_is_named() -> None:
+    found = stuck_among(None, ended=(1,))
+    assert found.headline == "no progress for 41 s: rank 1 ended, and the others wait"
+    assert "rank 0: backward" in found.evidence[0].text

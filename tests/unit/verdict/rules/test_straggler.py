@@ -1,61 +1,143 @@
-"""Another rank is late."""
+"""A rank that is late, why, and ranks that take turns."""
 
 from typing import Any
 
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
-from gpuwatch.tui.verdict.rules.compute import compute
-from gpuwatch.tui.verdict.rules.straggler import straggler
-from gpuwatch.tui.verdict.window import LateRank, StepWindow
+from gpuwatch.tui.verdict.job.facts import LateBy, late_rank
+from gpuwatch.tui.verdict.rules.straggler import beside_the_job, imbalance, job_finding, straggler
+from gpuwatch.tui.verdict.scoring import state
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.jobs import ddp, exchange, job, late_each_step, rank
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even
 
-STEPS = even(60, data_ms=0.3, forward_ms=2, backward_ms=3, optimizer_ms=1, other_ms=94)
-ON_GPU = {"data_ms": 0.3, "forward_ms": 2, "backward_ms": 96, "optimizer_ms": 1, "lag_ms": 90}
-SPINNING = {"sm": 18, "tensor": 0, "fp32": 0, "dram": 0}
+STEPS = even(60, data_ms=0.3, forward_ms=2, backward_ms=3, optimizer_ms=1, other_ms=31)
+ON_GPU = {"data_ms": 0.3, "forward_ms": 2, "backward_ms": 34, "optimizer_ms": 1, "lag_ms": 90}
+SPINNING = activity(99.0, sm=18, tensor=3, fp32=0, dram=0)
 
 
-def late(**fields: Any) -> LateRank:
-    given = {
-        **{"rank": 2, "pid": 702, "is_target": False, "phase": "data"},
-        **{"ms": 80.3, "others_ms": 0.3, "step_ms": 100.0, **fields},
-    }
-    return LateRank(**given)
+def seen(**fields: Any) -> StepWindow:
+    return gpu_window(STEPS, ON_GPU, activity=SPINNING, world_size=2, **fields)
 
 
-def seen(found: LateRank | None, **told: float) -> StepWindow:
-    counters = {"busy": 99.0, **SPINNING, **told}
-    return gpu_window(STEPS, ON_GPU, activity=activity(**counters), late_rank=found)
+SLOW: list[tuple[dict[str, Any], LateBy]] = [
+    ({"data": 29.0, "busy": 20.0}, "data"),
+    ({"other": 29.0, "busy": 20.0}, "other"),
+    ({"checkpoint": 29.0, "busy": 20.0}, "checkpoint"),
+    ({"evaluation": 29.0, "busy": 99.0}, "evaluation"),
+    ({"other": 29.0, "busy": 99.0}, "compute"),
+    ({"data": 29.0, "busy": 99.0}, "compute"),
+    ({"forward": 29.0, "busy": 40.0}, "launch"),
+    ({"forward": 29.0}, "compute"),
+]
 
 
-def test_a_rank_that_is_late_is_the_verdict_of_those_that_wait() -> None:
-    window = seen(late())
-    found = straggler(window)
+@pytest.mark.parametrize(("slow", "by"), SLOW)
+def test_the_late_ranks_own_phases_and_its_gpu_say_why(slow: dict[str, Any], by: LateBy) -> None:
+    late = late_rank(job(rank(0, busy=99.0), rank(1, **slow), exchange=late_each_step(1, 29)))
+    assert late is not None
+    assert (late.rank.rank, late.by) == (1, by)
+
+
+def test_a_late_rank_is_the_verdict_of_those_that_wait() -> None:
+    run = job(rank(0), rank(1, data=29.0, busy=20.0), exchange=late_each_step(1, 29, step_ms=37))
+    verdict = Engine().judge(seen(job=run))
+    found = verdict.finding
+    assert (found.kind, found.sub) == ("straggler", "data")
+    assert found.share == pytest.approx(29 / 37, abs=0.01)
+    assert found.headline == (
+        "rank 1 waits for its loader: the other waits for it 78% of each step"
+    )
+    assert "29 ms of 37 ms per step" in found.evidence[0].text
+    assert "the last in 100% of steps" in found.evidence[0].text
+    assert found.evidence[1].text == "rank 1 is waiting for data 29 ms per step, the others 0.0 ms"
+    assert "attach 701" in found.advice[0]
+
+
+def test_the_late_rank_itself_keeps_its_own_cause_and_the_job_names_it() -> None:
+    run = job(rank(0), rank(1, data=29.0, busy=20.0, target=True), exchange=late_each_step(1, 29))
+    own = state("input", "workers", "critical", "waits for data")
+    assert straggler(seen(job=run)) is None
+    assert job_finding(run, late_rank(run), own).kind == "straggler"
+    balanced = job(rank(0), rank(1, target=True), exchange=late_each_step(1, 0))
+    assert job_finding(balanced, late_rank(balanced), own) is own
+
+
+def test_what_it_costs_the_others_stands_beside_the_late_ranks_own_cause() -> None:
+    run = job(rank(0), rank(1, data=29.0, busy=20.0, target=True), exchange=late_each_step(1, 29))
+    verdict = Engine().judge(seen(job=run))
+    of_job = job_finding(run, late_rank(run), verdict.finding)
+    shown = beside_the_job(verdict, of_job)
+    assert shown.finding == verdict.finding
+    assert shown.contributors[-1] == of_job
+    assert beside_the_job(shown, of_job) == shown, "once"
+    assert beside_the_job(verdict, verdict.finding) == verdict
+
+
+def test_a_wait_that_the_own_backward_hides_costs_nothing() -> None:
+    """Two H200s, rank 1 computes twice as much: rank 0 waits 10.4 ms of 17.9 in all buckets, of
+    which it computes 2.8 itself. The step without it took 9.9 ms."""
+    samples = ({0: ddp(12.9, 4.97), 1: ddp(8.66, 8.31)},)
+    took = exchange(*[(1, 10.4)] * 60, step_ms=17.9, ddp=samples)
+    late = late_rank(job(rank(0), rank(1, forward=29.0), exchange=took))
+    assert late is not None
+    assert late.share.mean == pytest.approx(7.58 / 17.9, abs=0.01)
+    assert late.share.high == pytest.approx(10.4 / 17.9, abs=0.01)
+    assert 1 / (1 - late.share.mean) == pytest.approx(17.9 / 9.9, rel=0.1)
+
+
+def test_hosts_phases_blame_nobody_on_gpus() -> None:
+    """With NCCL the victim's host waits wherever it reads a loss."""
+    run = job(rank(0, other=29.0), rank(1, other=0.3), exchange=None)
+    assert straggler(seen(job=run)) is None
+    loading = job(rank(0, data=29.0, busy=20.0), rank(1, busy=99.0), exchange=None)
+    assert straggler(seen(job=loading)) is not None
+    both_idle = job(rank(0, data=29.0, busy=20.0), rank(1, busy=60.0), exchange=None)
+    assert straggler(seen(job=both_idle)) is None
+    cpu = job(rank(0, other=29.0), rank(1, target=True), exchange=None, on_gpu=False)
+    late = late_rank(cpu)
+    assert late is not None
+    assert (late.rank.rank, late.by, late.from_collectives) == (0, "other", False)
+
+
+def test_one_checkpoint_in_twelve_steps_is_enough_with_its_mark() -> None:
+    waits = [(0, 400.0 if step % 12 == 0 else 0.0) for step in range(48)]
+    shown = job(rank(0, checkpoint=33.0), rank(1), exchange=exchange(*waits, step_ms=62))
+    late = late_rank(shown)
+    assert late is not None
+    assert (late.rank.rank, late.by) == (0, "checkpoint")
+    hidden = job(rank(0, other=33.0), rank(1), exchange=exchange(*waits, step_ms=62))
+    assert late_rank(hidden) is None, "four of four may be chance"
+
+
+def test_jitter_makes_nobody_late() -> None:
+    run = job(rank(0), rank(1), exchange=late_each_step(1, 1.0))
+    assert late_rank(run) is None
+    assert imbalance(seen(job=run)) is None
+
+
+def test_ranks_that_take_turns_are_uneven_and_none_is_late() -> None:
+    waits = [(step % 2, 8.0) for step in range(60)]
+    run = job(rank(0), rank(1), exchange=exchange(*waits))
+    window = seen(job=run)
+    assert straggler(window) is None
+    found = imbalance(window)
     assert found is not None
-    assert found.share == pytest.approx(0.8)
-    assert found.headline == "all ranks wait for rank 2 80% of each step"
-    assert found.evidence[0].text == "rank 2 waits for data 80 ms per step, the others 0.3 ms"
-    assert "waits in a collective" in found.evidence[1].text
-    assert "attach 702" in found.advice[0]
-    assert Engine().judge(window).finding.kind == "straggler"
+    assert found.share == pytest.approx(4 / 37, abs=0.01), "even work saves half of the gap"
+    assert found.speedup_is == "bound"
+    assert Engine().judge(window).finding.kind == "imbalance"
 
 
-def test_a_gpu_that_works_is_not_said_to_wait() -> None:
-    found = straggler(seen(late(), tensor=30.0))
-    assert found is not None
-    assert len(found.evidence) == 1
-
-
-@pytest.mark.parametrize("one", [None, late(is_target=True), late(ms=4.0), late(step_ms=0.0)])
-def test_a_rank_that_is_itself_late_or_hardly_later_is_none(one: LateRank | None) -> None:
-    assert straggler(seen(one)) is None
-
-
-def test_a_kernel_that_only_waits_does_not_want_a_larger_batch() -> None:
-    found = compute(seen(None))
-    assert found is not None
-    assert found.sub is None
-    small = compute(seen(None, dram=9.0))
-    assert small is not None
-    assert small.sub == "underfilled"
+def test_of_eight_ranks_the_next_latest_limits_what_is_lost() -> None:
+    """Ranks 3 and 5 are late alike: without one of them the others wait for the other."""
+    ranks = [rank(number) for number in range(8)]
+    both = exchange(*[(3, 0.5)] * 40, ranks=8, waits=20.0)
+    assert late_rank(job(*ranks, exchange=both)) is None
+    one = exchange(*[(3, 20.0)] * 40, ranks=8, waits=20.0)
+    late = late_rank(job(*ranks, exchange=one))
+    assert late is not None
+    assert late.rank.rank == 3
+    found = job_finding(job(*ranks, exchange=one), late, state("healthy", None, "info", ""))
+    assert found.kind == "healthy", "the target waits: its own verdict is the job's"

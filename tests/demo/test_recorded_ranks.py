@@ -1,0 +1,80 @@
+"""Jobs of two ranks as they were recorded, judged again: the right rank is named, and why.
+
+`gloo`: two shared cores, other programs beside; `h200`: two H200s with NCCL. Made by
+`demo/record_ranks.py`, a recording of each rank's monitor; those that were judged wrong when they
+were recorded are in MISSED, with the reason.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+from ranks.truth import SCENARIOS, Expected, Said, is_right, said_of
+
+from gpuwatch.tui.cli.replay import tell
+from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.recording.reader import Recording
+
+RANKS: Final = Path(__file__).parents[1] / "recordings" / "ranks"
+RUNS: Final = sorted(path.relative_to(RANKS).as_posix() for path in RANKS.glob("*/*.gpuwatch"))
+EXPECTED: Final = {one.scenario: one for one in SCENARIOS}
+MISSED: Final[dict[str, str]] = {}
+
+
+class Last:
+    """A face that keeps the last picture."""
+
+    def __init__(self) -> None:
+        self.snapshot: Snapshot | None = None
+
+    def show(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    last = show
+
+
+def last_of(run: str) -> Snapshot:
+    face = Last()
+    tell(Recording(RANKS / run), face, None)
+    assert face.snapshot is not None
+    return face.snapshot
+
+
+def truth_of(run: str) -> Expected:
+    return EXPECTED[Path(run).name.partition(".")[0]]
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS if run not in MISSED])
+def test_the_job_is_judged_right_whichever_rank_is_watched(run: str) -> None:
+    said = said_of(last_of(run))
+    assert is_right(truth_of(run), said), said
+
+
+@pytest.mark.parametrize("run", sorted(MISSED))
+def test_what_is_missed_is_still_there(run: str) -> None:
+    assert run in RUNS
+    assert not is_right(truth_of(run), said_of(last_of(run))), "no longer missed: take it out"
+
+
+def test_there_are_recordings_of_both_ranks() -> None:
+    assert {Path(run).name.split(".")[1] for run in RUNS} == {"0", "1"}
+
+
+def test_naming_the_innocent_is_wrong() -> None:
+    late = EXPECTED["sleeps"]
+    right = Said("straggler", "other", 1, 0.8, 5.0, "", "host", 40.0, None, ())
+    assert is_right(late, right)
+    for wrong in (
+        {"late": 0},
+        {"late": None},
+        {"kind": "communication"},
+        {"sub": "data"},
+    ):
+        assert not is_right(late, Said(**{**_fields(right), **wrong}))  # type: ignore[arg-type]
+    healthy = Said("compute", None, None, None, None, "", "compute", 40.0, None, ())
+    assert is_right(EXPECTED["balanced"], healthy)
+    assert not is_right(EXPECTED["balanced"], right)
+
+
+def _fields(said: Said) -> dict[str, object]:
+    return {name: getattr(said, name) for name in Said.__dataclass_fields__}

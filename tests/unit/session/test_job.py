@@ -1,0 +1,118 @@
+"""One job of several ranks: what is kept of their collectives, and for how long."""
+
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.messages import DdpTimes
+from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen, RankDdp, StepTimes
+from gpuwatch.tui.recording.tape import kept
+from gpuwatch.tui.session.ranks import MOST_SAMPLES, RankStore
+from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, STALE_NS
+from tests.unit.session.making import MS, S
+from tests.unit.session.test_rank_store import PID, seen, use
+
+
+def store_of(*at_s: float, **fields: Any) -> RankStore:
+    """Two ranks, read at these seconds."""
+    store = RankStore(PID)
+    for at in at_s:
+        store.seen(seen(at, use(0, at), use(1, at, **fields)))
+    return store
+
+
+def exchanged(at_s: float, steps: int, step_ms: int = 100, **fields: Any) -> CollectivesSeen:
+    """Steps of which rank 0 waits a fifth for rank 1."""
+    wait = step_ms * MS // 5
+    rows = tuple(
+        StepTimes(n, step_ms * MS, 4, 1024, MS, (wait, 0), (0, wait)) for n in range(steps)
+    )
+    given: dict[str, Any] = {"ranks": (0, 1), **fields}
+    return CollectivesSeen(t_ns=round(at_s * S), steps=rows, **given)
+
+
+def test_a_job_of_one_has_none() -> None:
+    assert RankStore(PID).job(S) is None
+
+
+def test_what_the_collectives_show_of_the_target() -> None:
+    store = store_of(1, 2)
+    store.exchanged(exchanged(2, 40))
+    job = store.job(3 * S)
+    assert job is not None
+    assert job.exchange is not None
+    assert job.exchange.waiting(0).mean == pytest.approx(0.2)
+    own = store.in_collectives(job)
+    assert own is not None
+    assert (own.waiting, own.transfer) == pytest.approx((0.2, 0.01))
+
+
+def test_collectives_of_long_ago_show_nothing_of_now() -> None:
+    store = store_of(1, 2)
+    store.exchanged(exchanged(2, 40))
+    job = store.job(3 * S + STALE_NS)
+    assert job is not None
+    assert job.exchange is None
+    assert store.in_collectives(job) is None
+
+
+def test_steps_of_half_a_minute_are_kept_and_twenty_at_the_least() -> None:
+    store = store_of(1, 2)
+    for at in range(10):
+        store.exchanged(exchanged(at, 100))
+    job = store.job(10 * S)
+    assert job is not None
+    assert job.exchange is not None
+    assert len(job.exchange.steps) == 300
+    store.exchanged(exchanged(10, KEPT_STEPS, step_ms=5_000))
+    long = store.job(10 * S)
+    assert long is not None
+    assert long.exchange is not None
+    assert len(long.exchange.steps) == KEPT_STEPS
+
+
+def test_other_ranks_are_another_matter() -> None:
+    store = store_of(1, 2)
+    store.exchanged(exchanged(2, 40))
+    store.exchanged(exchanged(3, 0, ranks=(0, 2)))
+    job = store.job(3 * S)
+    assert job is not None
+    assert job.exchange is None
+
+
+def test_ddps_samples_are_kept_by_iteration_and_bounded() -> None:
+    store = store_of(1, 2)
+    for iteration in range(100):
+        times = DdpTimes(iteration, iteration, 0, 0, 0, 0, 0, 0, 1)
+        ddp = tuple(RankDdp(rank, times) for rank in (0, 1))
+        store.exchanged(exchanged(2, 1, ddp=ddp))
+    job = store.job(3 * S)
+    assert job is not None
+    assert job.exchange is not None
+    assert [one[0].iteration for one in job.exchange.ddp] == list(range(100 - MOST_SAMPLES, 100))
+
+
+def test_what_stands_is_forgotten_when_it_moves() -> None:
+    store = store_of(1, 2)
+    store.pending_seen(PendingSeen(t_ns=S, number=7, name="all_reduce", inside=(0,), outside=(1,)))
+    job = store.job(2 * S)
+    assert job is not None
+    assert job.pending is not None
+    assert job.pending.outside == (1,)
+    store.pending_seen(PendingSeen(t_ns=2 * S, number=-1))
+    later = store.job(2 * S)
+    assert later is not None
+    assert later.pending is None
+
+
+def test_a_rank_that_has_ended_is_in_the_job_as_that() -> None:
+    job = store_of(1, 2, running=False).job(2 * S)
+    assert job is not None
+    assert job.ended == (1,)
+    assert [one.rank for one in job.ranks] == [0]
+
+
+def test_a_recording_keeps_them_as_they_are() -> None:
+    one = exchanged(2, 3)
+    assert kept(one) == one
+    assert kept(kept(one)) == kept(one)

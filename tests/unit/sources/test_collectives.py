@@ -1,0 +1,200 @@
+"""What PyTorch's flight recorder gives, parsed and matched over ranks."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.messages import Collectives, DdpTimes
+from gpuwatch.tui.sources import collectives
+from gpuwatch.tui.sources.collectives import (
+    AHEAD_NS,
+    EVERY_NS,
+    NO_ENTRIES,
+    PATIENCE_NS,
+    Answer,
+    CollectivesAsker,
+    answer_of,
+    collectives_of,
+    ddp_of,
+    pending_of,
+    trace_of,
+    why_not,
+)
+from tests.unit.session.making import HELLO
+
+S = 1_000_000_000
+ENTRY: dict[str, Any] = {
+    "collective_seq_id": 62, "input_dtypes": ["Float"], "input_sizes": [[787968]], "is_p2p": False,
+    "op_id": 62, "output_dtypes": ["Float"], "output_sizes": [[787968]], "p2p_seq_id": 0,
+    "pg_id": 0, "process_group": ["0", "default_pg"], "profiling_name": "gloo:all_reduce",
+    "record_id": 61, "retired": True, "state": "scheduled", "thread_id": "140109941136256",
+    "thread_name": "python", "time_created_ns": 5_000 * S, "time_discovered_completed_ns": 0,
+    "time_discovered_started_ns": 0, "timeout_ms": 1800000,
+}  # fmt: skip
+"""As torch 2.13 writes it."""
+
+
+def reply(
+    entries: list[dict[str, Any]] | None = None, status: dict[str, int] | None = None, **fields: Any
+) -> Collectives:
+    """An answer; `status`: enqueued and completed, as texts like PyTorch's."""
+    counters = {f"last_{name}_collective": str(value) for name, value in (status or {}).items()}
+    body = {"entries": entries or [], "pg_status": {"0": counters} if status else {}}
+    given: dict[str, Any] = {
+        "taken_ns": 100 * S, "unix_ns": 5_100 * S, "entries": True, "cost_ns": 1, "modules": [],
+        "why_not": "", "body": json.dumps(body).encode(), **fields,
+    }  # fmt: skip
+    return Collectives(**given)
+
+
+def test_an_entry_of_torch_on_the_clock_of_the_steps() -> None:
+    answer = reply([ENTRY, {**ENTRY, "is_p2p": True}])
+    (one,) = collectives_of(answer, trace_of(answer))
+    assert (one.group, one.number, one.bytes) == ("0", 62, 4 * 787968)
+    assert (one.created_ns, one.duration_ns, one.done) == (0, None, True)
+
+
+def test_an_entry_of_nccl_has_its_duration() -> None:
+    timed = {**ENTRY, "duration_ms": 0.179, "state": "completed", "retired": False}
+    running = {**ENTRY, "state": "started", "retired": False, "input_dtypes": ["BFloat16"]}
+    answer = reply([timed, running])
+    first, second = collectives_of(answer, trace_of(answer))
+    assert (first.duration_ns, first.done) == (179_000, True)
+    assert (second.duration_ns, second.done, second.bytes) == (None, False, 2 * 787968)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"entries": 3}', b'{"entries": [{"is_p2p": []}]}'])
+def test_what_is_malformed_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        trace_of(reply(body=body))
+    answer = answer_of(reply(body=body))
+    assert answer.collectives == ()
+    assert "malformed" in why_not({0: answer})
+
+
+def answers(*replies: Collectives) -> dict[int, Answer]:
+    return {rank: answer_of(one) for rank, one in enumerate(replies)}
+
+
+def test_a_rank_that_skips_a_collective_is_named() -> None:
+    stuck = {**ENTRY, "collective_seq_id": 157, "input_sizes": [[512, 512]], "retired": False}
+    found = pending_of(
+        answers(
+            reply([stuck], {"enqueued": 157, "started": 157, "completed": 156}),
+            reply([], {"enqueued": 156, "started": 156, "completed": 156}),
+            reply([stuck], {"enqueued": 158, "started": 157, "completed": 156}),
+        )
+    )
+    assert found is not None
+    assert (found.number, found.name, found.bytes) == (157, "all_reduce", 1 << 20)
+    assert (found.inside, found.outside) == ((0, 2), (1,))
+
+
+def test_all_in_it_are_all_in_it_and_none_is_none() -> None:
+    both = answers(*[reply([], {"enqueued": 9, "completed": 8})] * 2)
+    found = pending_of(both)
+    assert found is not None
+    assert (found.inside, found.outside, found.bytes) == ((0, 1), (), None)
+    assert pending_of(answers(reply([], {"enqueued": 9, "completed": 9}))) is None
+
+
+def test_why_there_are_none() -> None:
+    begun = {"enqueued": 9, "completed": 9}
+    assert why_not(answers(reply(), reply(why_not="turned off"))) == "turned off"
+    assert why_not(answers(reply(status=begun), reply(status=begun))) == NO_ENTRIES
+    assert why_not(answers(reply(), reply())) == "", "no collective has begun"
+    assert why_not(answers(reply([ENTRY], begun), reply([ENTRY], begun))) == ""
+
+
+def test_of_several_modules_the_largest_counts() -> None:
+    small, large = (DdpTimes(1, 2, 3, 4, 5, 6, 0, size, 1) for size in (10, 1_000))
+    assert ddp_of(answers(reply(modules=[small, large]), reply())) == {0: large}
+
+
+class Links:
+    """Ranks' probes: what each was asked, and what it has answered."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
+        self.asked: list[tuple[int, int, bool]] = []
+        self.answers: dict[int, list[Collectives]] = {}
+        links = self
+
+        class Link:
+            def __init__(self, hello: object, pid: int, uid: int) -> None:
+                self.rank = pid
+
+            def ask(self, context: object, at_ns: int, entries: bool) -> None:
+                links.asked.append((self.rank, at_ns, entries))
+
+            def answers(self) -> list[Collectives]:
+                return links.answers.pop(self.rank, [])
+
+            def close(self) -> None:
+                pass
+
+        monkeypatch.setattr(collectives, "RankLink", Link)
+        self.asker = CollectivesAsker()
+        for rank in range(ranks):
+            self.asker.link(rank, HELLO, rank, 0)
+
+
+def test_all_ranks_are_asked_for_the_same_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    links = Links(monkeypatch, 2)
+    for ms in range(0, 500, 100):
+        assert links.asker.poll(ms * 1_000_000) is None
+    (first, at_ns, entries), second = links.asked
+    assert (first, second) == (0, (1, at_ns, True))
+    assert entries
+    assert at_ns > AHEAD_NS
+    links.answers = {0: [reply(cost_ns=35_000_000)]}
+    assert links.asker.poll(S) is None, "rank 1 has not answered"
+    links.answers = {1: [reply()]}
+    found = links.asker.poll(2 * S)
+    assert found is not None
+    assert sorted(found) == [0, 1]
+    assert links.asker.cost_ns == 35_000_000
+    links.asker.close()
+
+
+def test_where_one_does_not_answer_the_others_show_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of them alone a wait for that one would look like transfer."""
+    links = Links(monkeypatch, 2)
+    asked: list[int] = []
+    for ms in range(0, 30_000, 100):
+        if links.asked and len(links.asked) // 2 > len(asked):
+            asked.append(ms)
+            links.answers[0] = [reply()]
+        assert links.asker.poll(ms * 1_000_000) is None
+    assert 2 <= len(asked) <= 4, "it is asked again, and not at once"
+    assert asked[1] - asked[0] > (AHEAD_NS + PATIENCE_NS) // 1_000_000
+    links.answers[0] = [reply()]
+    links.asker.unlink(1)
+    assert list(links.asker.poll(31 * S) or ()) == [0], "it has ended"
+    links.asker.close()
+
+
+def test_dear_entries_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    links = Links(monkeypatch, 1)
+    ends_ns: list[int] = []
+    for ms in range(0, 40_000, 100):
+        links.answers[0] = [reply(cost_ns=1_000_000 if len(ends_ns) < 2 else 35_000_000)]
+        if links.asker.poll(ms * 1_000_000) is not None:
+            ends_ns.append(ms * 1_000_000)
+    assert EVERY_NS < ends_ns[1] - ends_ns[0] < 2 * EVERY_NS
+    assert ends_ns[3] - ends_ns[2] > 35_000_000 / 0.003
+    links.asker.close()
+
+
+def test_many_ranks_are_read_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    links = Links(monkeypatch, 20)
+    for ms in (0, 300):
+        links.asker.poll(ms * 1_000_000)
+    links.answers = {rank: [reply()] for rank in range(20)}
+    polls = 0
+    while (found := links.asker.poll(S)) is None:
+        polls += 1
+    assert (len(found), polls) == (20, 2)
+    links.asker.close()

@@ -1,0 +1,93 @@
+"""Communication that compute does not hide."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.rules.communication import communication
+from gpuwatch.tui.verdict.window import InCollectives, StepWindow
+from tests.unit.verdict.jobs import ddp, exchange, job, rank
+from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.windows import even
+
+STEPS = even(60, data_ms=0.1, forward_ms=1.2, backward_ms=9.1, optimizer_ms=0.6)
+ON_GPU = {"data_ms": 0, "forward_ms": 1.2, "backward_ms": 9.1, "optimizer_ms": 0.6, "lag_ms": 75}
+
+
+def seen(sm: float = 60.0, waiting: float = 0.0, **of_steps: Any) -> StepWindow:
+    took = exchange(*[(0, 0.0)] * 60, step_ms=12.0, **of_steps)
+    transfer = of_steps.get("transfer_ms", 0.7) / 12.0
+    return gpu_window(
+        STEPS,
+        ON_GPU,
+        activity=activity(99.0, sm=sm, tensor=15, fp32=0, dram=20),
+        world_size=2,
+        job=job(rank(0, target=True), rank(1), exchange=took),
+        collectives=InCollectives(waiting, transfer),
+    )
+
+
+def test_what_ddp_has_measured_on_two_h200s() -> None:
+    """Big layers with a tiny batch: 8.6 ms of which 3.4 are hidden, in steps of 12.0."""
+    samples = ({0: ddp(8.6, 3.4), 1: ddp(8.7, 3.4)}, {0: ddp(8.6, 3.4), 1: ddp(8.59, 3.3)})
+    window = seen(transfer_ms=8.59, ddp=samples)
+    found = communication(window)
+    assert found is not None
+    assert found.share == pytest.approx(5.2 / 12.0, abs=0.01)
+    assert found.speedup_is == "estimate"
+    assert "39% of their time is hidden" in found.evidence[0].text
+    assert "no_sync" in found.advice[0]
+    assert Engine().judge(window).finding.kind == "communication"
+
+
+def test_what_a_victim_waits_is_no_transfer() -> None:
+    """Rank 1 is late: rank 0 spends 33 ms in collectives, of which it transfers 4."""
+    window = seen(ddp=({0: ddp(33.0, 3.9), 1: ddp(4.3, 3.9)},))
+    assert communication(window) is None
+
+
+def test_hidden_communication_is_none() -> None:
+    assert communication(seen(transfer_ms=8.0, ddp=({0: ddp(8, 7.9), 1: ddp(8, 7.9)},))) is None
+
+
+@pytest.mark.parametrize(
+    ("sm", "waiting", "share"), [(60.0, 0.0, 0.476), (20.0, 0.0, 0.583), (60.0, 0.3, 0.176)]
+)
+def test_without_ddps_own_times_it_is_a_bound(sm: float, waiting: float, share: float) -> None:
+    """No more than the transfer (7 ms of 12), and than the time with empty multiprocessors."""
+    found = communication(seen(sm, waiting, transfer_ms=7.0))
+    assert found is not None
+    assert found.share == pytest.approx(share, abs=0.002)
+    assert found.speedup_is == "bound"
+    assert "up to" in found.headline
+    assert "fully_shard" in found.advice[1]
+
+
+def test_full_multiprocessors_hide_it() -> None:
+    assert communication(seen(97.0, transfer_ms=7.0)) is None
+
+
+def test_small_buckets_want_to_be_larger() -> None:
+    samples = ({0: ddp(8.6, 3.4), 1: ddp(8.7, 3.4)},)
+    found = communication(seen(transfer_ms=8.5, ddp=samples, collectives=40, bytes=20 << 20))
+    assert found is not None
+    assert found.sub == "small-buckets"
+    assert "bucket_cap_mb" in found.advice[0]
+
+
+def test_few_large_buckets_want_to_be_more() -> None:
+    samples = ({0: ddp(8.6, 0.1, buckets=1), 1: ddp(8.7, 0.1, buckets=1)},)
+    found = communication(seen(transfer_ms=8.5, ddp=samples))
+    assert found is not None
+    assert any("bucket_cap_mb=100" in advice for advice in found.advice)
+
+
+def test_ranks_that_are_not_seen_are_said() -> None:
+    window = seen(transfer_ms=7.0)
+    assert window.job is not None
+    wide = replace(window, now_ns=1, job=replace(window.job, world_size=16))
+    found = communication(wide)
+    assert found is not None
+    assert found.evidence[-1].text.startswith("2 of 16 ranks are seen")

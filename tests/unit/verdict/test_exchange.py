@@ -1,0 +1,123 @@
+"""Collectives of all ranks, matched: transfer, waiting, and who came late."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from gpuwatch.tui.verdict.job.exchange import Bounds, Collective, StepExchange, exchanges
+from tests.unit.verdict.windows import MS
+
+PER_STEP = 8
+STEP_NS = 40 * MS
+
+
+def collective(number: int, created_ns: int, duration_ms: float | None) -> Collective:
+    ns = None if duration_ms is None else round(duration_ms * MS)
+    return Collective("0", number, "nccl:all_reduce", 1024, created_ns, ns)
+
+
+def run(
+    durations_ms: Sequence[Callable[[int], float | None]],
+    steps: int = 40,
+    issued_late_ms: Sequence[float] = (0.0, 0.0),
+) -> tuple[StepExchange, ...]:
+    """Of two ranks: how long the nth collective takes on each, and how late each issues it."""
+    of_ranks = {
+        rank: [
+            collective(
+                n,
+                n // PER_STEP * STEP_NS + n % PER_STEP * MS + round(issued_late_ms[rank] * MS) + MS,
+                duration(n),
+            )
+            for n in range(steps * PER_STEP)
+        ]
+        for rank, duration in enumerate(durations_ms)
+    }
+    return exchanges(of_ranks, [Bounds(n, n * STEP_NS, (n + 1) * STEP_NS) for n in range(steps)])
+
+
+MEASURED = [
+    ("balanced GPT", 0.290, 0.286, 0.179, None),
+    ("DDP, big layers, tiny batch", 1.072, 1.073, 1.066, None),
+    ("FSDP2, the same", 0.597, 1.728, 0.592, 0),
+    ("rank 1 sleeps 30 ms", 4.26, 0.172, 0.172, 1),
+    ("rank 1 computes twice as much", 4.03, 0.191, 0.191, 1),
+]
+"""Of two H200s: mean collective of both ranks, mean of the shorter, and the late rank."""
+
+
+@pytest.mark.parametrize(("name", "first", "second", "shorter", "late"), MEASURED)
+def test_the_collectives_of_two_h200s(
+    name: str, first: float, second: float, shorter: float, late: int | None
+) -> None:
+    """Where neither is late the means' differences go both ways from one to the next."""
+    chance = random.Random(17)
+    flips = [chance.random() < 0.5 for _ in range(40 * PER_STEP)]
+
+    def of(own: float, rank: int) -> Callable[[int], float]:
+        if late is not None:
+            return lambda n: own
+        return lambda n: shorter + 2 * (own - shorter) * (flips[n] == bool(rank))
+
+    seen = run([of(first, 0), of(second, 1)])
+    assert len(seen) > 35
+    collectives = sum(one.collectives for one in seen)
+    transfer_ms = sum(one.transfer_ns or 0 for one in seen) / collectives / MS
+    assert transfer_ms == pytest.approx(shorter, rel=0.02)
+    late_ms = [sum(one.late_ns[rank] for one in seen) / collectives / MS for rank in (0, 1)]
+    if late is None:
+        assert max(late_ms) < 0.75 * sum(late_ms)
+    else:
+        assert late_ms[late] == pytest.approx(abs(first - second), rel=0.02)
+        assert late_ms[1 - late] == pytest.approx(0.0, abs=0.001)
+
+
+def test_moments_of_issue_stand_in_where_nothing_is_timed() -> None:
+    """A rank that is 30 ms late to all buckets of a step is waited for once, not once a bucket."""
+    seen = run([lambda n: None, lambda n: None], issued_late_ms=(0.0, 30.0))
+    assert {one.transfer_ns for one in seen} == {None}
+    assert seen[-1].waiting_ns == pytest.approx((37 * MS, 0), abs=MS)
+    assert seen[-1].late_ns == pytest.approx((0, 37 * MS), abs=MS)
+
+
+def test_a_step_of_which_a_rank_lacks_collectives_is_left_out() -> None:
+    both = {rank: [collective(n, n * 10 * MS, 1.0 + rank) for n in range(40)] for rank in (0, 1)}
+    steps = [Bounds(n, n * STEP_NS, (n + 1) * STEP_NS) for n in range(10)]
+    assert len(exchanges(both, steps)) == 10
+    overwritten = {0: both[0], 1: both[1][9:]}
+    assert [one.number for one in exchanges(overwritten, steps)] == [3, 4, 5, 6, 7, 8, 9]
+    running = {0: both[0], 1: [*both[1][:-1], replace(both[1][-1], done=False)]}
+    assert [one.number for one in exchanges(running, steps)] == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_what_was_not_timed_is_left_out_and_none_made_up_for_it() -> None:
+    seen = run([lambda n: None if n % 20 == 3 else 2.0, lambda n: None if n % 20 == 7 else 1.0])
+    assert len(seen) > 35
+    assert {one.transfer_ns for one in seen} == {6 * MS, 7 * MS, 8 * MS}
+    assert all(one.late_ns == (0, one.transfer_ns) for one in seen)
+    assert run([lambda n: 2.0 if n % 8 == 0 else None, lambda n: 1.0]) == ()
+
+
+def test_a_wait_may_be_longer_than_the_step_it_is_counted_in() -> None:
+    """Rank 0 saves at the end of a step: what it comes late to is the next step's exchange."""
+    seen = run([lambda n: 0.2, lambda n: 800.0 if n % (12 * PER_STEP) == 0 else 0.2])
+    assert max(one.late_ns[0] for one in seen) > 700 * MS
+
+
+def test_one_rank_alone_and_groups_of_one_show_nothing() -> None:
+    assert exchanges({0: [collective(1, MS, 1.0)]}, [Bounds(1, 0, STEP_NS)]) == ()
+    other = Collective("1", 1, "nccl:all_reduce", 8, MS, MS)
+    assert exchanges({0: [collective(1, MS, 1.0)], 1: [other]}, [Bounds(1, 0, STEP_NS)]) == ()
+
+
+def test_three_ranks_wait_for_the_last_and_lose_what_the_next_would_not_cost() -> None:
+    of_ranks = {
+        rank: [collective(n, n * 10 * MS, ms) for n in range(40)]
+        for rank, ms in enumerate((9.0, 1.0, 5.0))
+    }
+    seen = exchanges(of_ranks, [Bounds(n, n * STEP_NS, (n + 1) * STEP_NS) for n in range(10)])
+    assert seen[-1].transfer_ns == 4 * MS
+    assert seen[-1].waiting_ns == (32 * MS, 0, 16 * MS)
+    assert seen[-1].late_ns == (0, 16 * MS, 0)

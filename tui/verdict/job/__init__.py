@@ -1,0 +1,1 @@
+"""Many ranks are one job: what their collectives show."""

@@ -1,0 +1,165 @@
+"""Collectives over the ranks of a job, step by step: transfer, waiting, and who came late.
+
+Of one collective the shortest time over its ranks is the transfer; what another rank has on top is
+waiting, and the rank with the shortest is the one that the others wait for. On two H200s that named
+the rank in each of five jobs, and kineto's kernel times agree (transfer 8.13 against 8.16 ms a
+step). Where no device times a collective (gloo), the host's moments of issuing it stand in: all
+wait from their own until the last one's, and the transfer is not known.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One rank's part in one collective."""
+
+    group: str
+    number: int
+    """Within the group, the same on every rank."""
+    name: str
+    bytes: int
+    created_ns: int
+    """When the host issued it, perf_counter_ns."""
+    duration_ns: int | None
+    """On the device; None where it was not timed, as one in twenty on H200s that were."""
+    done: bool = True
+
+
+class Bounds(NamedTuple):
+    """A step of the rank that steps are counted by."""
+
+    number: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepExchange:
+    """The collectives of one step. Sequences are by rank, in the order of the job's ranks here."""
+
+    number: int
+    wall_ns: int
+    collectives: int
+    bytes: int
+    transfer_ns: int | None
+    waiting_ns: tuple[int, ...]
+    """What each rank waited for later ones."""
+    late_ns: tuple[int, ...]
+    """What all others waited for each at the least: less the wait for the next latest."""
+
+
+Key = tuple[str, int, int]
+TIMED: Final = 0.25
+"""Of a step's collectives, those that must have been timed on all ranks: what was not is left out,
+and none is made up for it."""
+
+
+def exchanges(
+    of_ranks: Mapping[int, Sequence[Collective]], steps: Sequence[Bounds]
+) -> tuple[StepExchange, ...]:
+    """The steps, oldest first, whose collectives are known on every rank.
+
+    `steps` are those of the lowest rank: a collective belongs to the step in which that issued it.
+    A step in which one rank has more or other collectives than another is left out: the recorder
+    has overwritten some. So are the newest, of which some have not ended. What a rank waited may be
+    longer than the step: one that saves before its step ends holds up the collectives of the next.
+    """
+    ranks = sorted(of_ranks)
+    if len(ranks) < 2:
+        return ()
+    known = {rank: _by_key(of_ranks[rank]) for rank in ranks}
+    first = sorted(known[ranks[0]].items(), key=lambda one: one[1].created_ns)
+    whole_from = max(
+        min((one.created_ns for one in known[rank].values()), default=0) for rank in ranks
+    )
+    whole_until = min(
+        max((one.created_ns for one in known[rank].values() if one.done), default=0)
+        for rank in ranks
+    )
+    made: list[StepExchange] = []
+    at = 0
+    for step in steps:
+        while at < len(first) and first[at][1].created_ns < step.start_ns:
+            at += 1
+        end = at
+        while end < len(first) and first[end][1].created_ns < step.end_ns:
+            end += 1
+        keys, at = [key for key, _ in first[at:end]], end
+        if not keys or step.start_ns < whole_from or first[end - 1][1].created_ns > whole_until:
+            continue
+        found = _exchange(step, [[known[rank].get(key) for rank in ranks] for key in keys])
+        if found is not None:
+            made.append(found)
+    return tuple(made)
+
+
+def _by_key(collectives: Iterable[Collective]) -> dict[Key, Collective]:
+    """A number that comes again within a group (a coalesced collective) is counted."""
+    found: dict[Key, Collective] = {}
+    for one in collectives:
+        again = 0
+        while (one.group, one.number, again) in found:
+            again += 1
+        found[one.group, one.number, again] = one
+    return found
+
+
+def _exchange(step: Bounds, rows: list[list[Collective | None]]) -> StepExchange | None:
+    shared = [whole for row in rows if len(whole := [one for one in row if one is not None]) > 1]
+    if not shared or any(len(whole) != len(shared[0]) for whole in shared):
+        return None
+    if any(len(whole) != len(rows[0]) for whole in shared):
+        return None
+    durations = [[one.duration_ns for one in whole] for whole in shared]
+    timed = [[ns for ns in row if ns is not None] for row in durations if None not in row]
+    if any(ns is not None for row in durations for ns in row):
+        if len(timed) < TIMED * len(shared):
+            return None
+        transfer_ns, waiting, late = _by_duration(timed)
+    else:
+        issued = [[one.created_ns for one in whole] for whole in shared]
+        transfer_ns, waiting, late = _by_issue(issued)
+    return StepExchange(
+        number=step.number,
+        wall_ns=step.end_ns - step.start_ns,
+        collectives=len(shared),
+        bytes=sum(whole[0].bytes for whole in shared),
+        transfer_ns=transfer_ns,
+        waiting_ns=tuple(waiting),
+        late_ns=tuple(late),
+    )
+
+
+def _by_duration(rows: list[list[int]]) -> tuple[int | None, list[int], list[int]]:
+    transfer_ns, waiting, late = 0, [0] * len(rows[0]), [0] * len(rows[0])
+    for row in rows:
+        shortest, second = sorted(row)[:2]
+        transfer_ns += shortest
+        late[row.index(shortest)] += second - shortest
+        for at, ns in enumerate(row):
+            waiting[at] += ns - shortest
+    return transfer_ns, waiting, late
+
+
+def _by_issue(rows: list[list[int]]) -> tuple[int | None, list[int], list[int]]:
+    """Unions over time: a wait for a late rank spans all collectives that it is late for."""
+    ranks = range(len(rows[0]))
+    waits: list[list[tuple[int, int]]] = [[] for _ in ranks]
+    lates: list[list[tuple[int, int]]] = [[] for _ in ranks]
+    for row in rows:
+        second, last = sorted(row)[-2:]
+        lates[row.index(last)].append((second, last))
+        for at, ns in enumerate(row):
+            waits[at].append((ns, last))
+    return None, [_union_ns(spans) for spans in waits], [_union_ns(spans) for spans in lates]
+
+
+def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
+    whole, until = 0, 0
+    for start, end in sorted(spans):
+        whole += max(0, end - max(start, until))
+        until = max(until, end)
+    return whole

@@ -1,0 +1,129 @@
+"""Collectives move data while nothing computes: communication that is not hidden."""
+
+from statistics import median
+from typing import NamedTuple
+
+from ...messages import DdpTimes
+from ..findings import Evidence, Finding
+from ..forecast.gain import Gain
+from ..format import ms, percent, size
+from ..job.facts import ExchangeFacts, Job
+from ..scoring import cause, speedup_of
+from ..statistics import Share, at_most
+from ..thresholds import ranks as limits
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..window import StepWindow
+
+
+class Exposed(NamedTuple):
+    """Communication that compute does not hide."""
+
+    share: Share
+    measured: bool
+    """By DistributedDataParallel itself; else at most."""
+    overlap: float | None
+    """Part of the communication that is hidden."""
+
+
+def exposed(job: Job, window: StepWindow) -> Exposed | None:
+    """What DistributedDataParallel has measured (`ExchangeFacts.exposed`); else a bound: no more
+    than the transfer, and no more than the time in which the GPU was busy with few of its
+    multiprocessors."""
+    exchange = job.exchange
+    if exchange is None or not exchange.steps:
+        return None
+    if (measured := exchange.exposed) is not None:
+        return Exposed(measured, True, _hidden(exchange))
+    transfer, activity = exchange.transfer, window.activity
+    if transfer is None or activity is None or activity.busy is None or activity.sm is None:
+        return None
+    waiting = window.collectives.waiting if window.collectives is not None else 0.0
+    empty = max(0.0, (activity.busy - activity.sm) / 100) / (1 - limits.NCCL_SM) - waiting
+    return Exposed(at_most(transfer, max(0.0, empty)), False, None)
+
+
+def _hidden(exchange: ExchangeFacts) -> float:
+    return median(
+        times.overlap_ns / times.comm_ns
+        for sample in exchange.ddp
+        for times in [min(sample.values(), key=lambda one: one.comm_ns)]
+        if times.comm_ns > 0
+    )
+
+
+def communication(window: StepWindow) -> Finding | None:
+    """Exposed communication, once nobody is late: a transfer is as long as its shortest rank's."""
+    job = window.job
+    if job is None or job.exchange is None:
+        return None
+    found = exposed(job, window)
+    if found is None or found.share.mean < CONTRIBUTOR:
+        return None
+    exchange = job.exchange
+    share, steps = found.share, len(exchange.steps)
+    count = sum(one.collectives for one in exchange.steps) / steps
+    moved = sum(one.bytes for one in exchange.steps) / steps
+    small = count >= limits.MANY_COLLECTIVES and moved / count < limits.SMALL_BUCKET_BYTES
+    evidence = [_evidence(found, exchange, count, moved)]
+    if (transfer := exchange.transfer) is not None:
+        rate = moved / max(1e-9, transfer.mean * exchange.step_ns)
+        text = f"transfer takes {ms(transfer.mean * exchange.step_ns)} of "
+        text += f"{ms(exchange.step_ns)} per step, {rate:.0f} GB/s"
+        evidence.append(Evidence(text, "collectives", transfer.mean))
+    if len(exchange.ranks) < job.world_size:
+        text = (
+            f"{len(exchange.ranks)} of {job.world_size} ranks are seen: waits for ranks on other "
+        )
+        evidence.append(Evidence(f"{text}hosts look like transfer here", "collectives"))
+    most = "" if found.measured else "up to "
+    return cause(
+        "communication",
+        "small-buckets" if small else "exposed",
+        share,
+        f"communication that compute does not hide takes {most}{percent(share.mean)} of each step",
+        tuple(evidence),
+        _advice(_ddp(exchange), small),
+        gain=Gain(speedup_of(share.mean), "estimate" if found.measured else "bound"),
+    )
+
+
+def _evidence(found: Exposed, exchange: ExchangeFacts, count: float, moved: float) -> Evidence:
+    each = f"{count:.0f} collectives of {size(moved / max(1.0, count))} per step"
+    if found.overlap is not None:
+        text = f"{each}; {percent(found.overlap)} of their time is hidden behind the backward"
+    else:
+        text = f"{each}; how much of that compute hides is not measured"
+    return Evidence(text, "collectives", found.share.mean * exchange.step_ns / 1e6, "ms")
+
+
+def _ddp(exchange: ExchangeFacts) -> DdpTimes | None:
+    return next(iter(exchange.ddp[-1].values()), None) if exchange.ddp else None
+
+
+def _advice(ddp: DdpTimes | None, small: bool) -> tuple[str, ...]:
+    if ddp is None:
+        return (
+            "a larger batch per rank, or gradient accumulation without reduction in between: as "
+            "many bytes for more work",
+            "keep parameters gathered between forward and backward where memory allows: "
+            "fully_shard(..., reshard_after_forward=False); prefetch: set_modules_to_forward_"
+            "prefetch",
+            "shard within the node and replicate across nodes (a 2-D device mesh)",
+        )
+    advice = [
+        "accumulate gradients over k batches, all but the last under model.no_sync(): a k-th of "
+        "the communication",
+        "halve the bytes: model.register_comm_hook(None, torch.distributed.algorithms."
+        "ddp_comm_hooks.default_hooks.bf16_compress_hook)",
+    ]
+    if small:
+        advice.insert(0, "larger buckets: DistributedDataParallel(..., bucket_cap_mb=100)")
+    elif ddp.buckets <= 2 and ddp.parameter_bytes > 2 * limits.SMALL_BUCKET_BYTES:
+        cap = max(1, ddp.parameter_bytes // 8 // limits.SMALL_BUCKET_BYTES)
+        advice.append(
+            f"{ddp.buckets} buckets leave little to overlap: bucket_cap_mb={cap}, so that the "
+            "first goes out sooner"
+        )
+    if not ddp.gradient_as_bucket_view:
+        advice.append("gradient_as_bucket_view=True: no copy between gradients and buckets")
+    return tuple(advice)

@@ -1,0 +1,41 @@
+"""Ranks of one job: when one is late, and when none is."""
+
+from typing import Final
+
+LEAST_LATE: Final = 0.05
+"""Of the time that the others wait: below, it is not mentioned (as any contributor)."""
+LATE_STEP: Final = 0.02
+"""Of a step that the others wait for the last from which it counts as late in that step: on two
+H200s an exchange of balanced ranks differs by 0.01 ms of 0.3 at the mean."""
+MOSTLY: Final = 2 / 3
+"""Of all waits for late ranks, what one rank must hold to be named. Where ranks take turns (samples
+of random length) each of two holds half: two thirds lie 3 standard errors off after 80 steps."""
+BY_CHANCE: Final = 0.001
+"""How likely it may be that ranks which are late at random make one of them the last so often:
+ten steps of ten between two ranks."""
+PAUSES: Final = 2
+"""Late steps that suffice where the rank's own marks show why: a checkpoint comes seldom."""
+TURNS: Final = 10
+"""Late steps from which "they take turns" may be said."""
+EXPLAINS: Final = 0.5
+"""Of the lost time, what a phase of the late rank must hold beyond the others' to be its cause."""
+
+LATE_BY: Final = 0.1
+"""Where phases alone tell: a rank is late when it leads the others by this part of a step."""
+ALIKE: Final = 0.7
+"""A surer phase that holds this part of the most that a rank lost is the one that is named."""
+
+NCCL_SM: Final = 0.18
+"""Multiprocessors that NCCL's kernels keep active, as GPM reads them on an H200."""
+SMALL_BUCKET_BYTES: Final = 1 << 20
+"""PyTorch's own first bucket; below, a collective takes its latency and not its bytes' time."""
+MANY_COLLECTIVES: Final = 8
+"""A step, of such a size, from which larger buckets would help."""
+KEPT_NS: Final = 30_000_000_000
+"""Steps of so long are judged: their collectives come every 3 to 10 s."""
+KEPT_STEPS: Final = 20
+"""…or so many, where they are longer…"""
+MOST_STEPS: Final = 2_000
+"""…and no more than these."""
+STALE_NS: Final = 45_000_000_000
+"""Without new collectives for so long nothing is claimed of them."""
