@@ -354,10 +354,11 @@ class Server:
 
     def _first_collect(self, _: int) -> None:
         """On the training thread, as `_first_glance`."""
-        from . import collectives
+        from .collectives import Collectives
 
         self._recorder.collect_with(None)
-        assert collectives.LOADED
+        if self._collectives is None:  # the publisher may have asked twice
+            self._collectives = Collectives(self._recorder)
 
     def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
         assert self._endpoint is not None

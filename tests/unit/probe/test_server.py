@@ -315,6 +315,7 @@ def test_what_reads_the_flight_recorder_is_loaded_by_the_training_thread(
     assert told.sent == []
     recorder.mark(marks.BACKWARD_ENTER)
     assert name in sys.modules
+    assert recorder._collect is None
     server.turn()
     (answer,) = map(messages.decode_reply, told.sent)
     assert isinstance(answer, messages.Collectives)
