@@ -1,8 +1,9 @@
 """Jobs of two ranks as they were recorded, judged again: the right rank is named, and why.
 
-`gloo`: two shared cores, other programs beside; `h200`: two H200s with NCCL. Made by
-`demo/record_ranks.py`, a recording of each rank's monitor; those that were judged wrong when they
-were recorded are in MISSED, with the reason.
+`gloo`: two cores that others used as well; `h200_first`, `h200_second`: two H200s with NCCL, before
+and after what the first run taught (of the first, those whose recordings hold all that was needed).
+Made by `demo/record_ranks.py`, a recording of each rank's monitor; what is judged wrong is in MISSED,
+with the reason.
 """
 
 from pathlib import Path
@@ -18,7 +19,13 @@ from gpuwatch.tui.recording.reader import Recording
 RANKS: Final = Path(__file__).parents[1] / "recordings" / "ranks"
 RUNS: Final = sorted(path.relative_to(RANKS).as_posix() for path in RANKS.glob("*/*.gpuwatch"))
 EXPECTED: Final = {one.scenario: one for one in SCENARIOS}
-MISSED: Final[dict[str, str]] = {}
+BUSY_CORES: Final = "others used the cores, and contention holds more of the time"
+MISSED: Final[dict[str, str]] = {
+    "gloo/big_layers.0.gpuwatch": BUSY_CORES,
+    "gloo/checkpoint.1.gpuwatch": BUSY_CORES,
+    "gloo/uneven.0.gpuwatch": BUSY_CORES,
+    "gloo/uneven.1.gpuwatch": BUSY_CORES,
+}
 
 
 class Last:
