@@ -157,3 +157,9 @@ def resident_bytes() -> tuple[int | None, int | None]:
     except OSError:
         pass
     return figures.get(b"VmRSS:"), figures.get(b"RssFile:")
+
+
+def uses_accelerator() -> bool:
+    """Whether the program has begun to. Initialises nothing, and may be asked from any thread."""
+    loaded = [sys.modules.get(f"torch.{kind}") for kind in ("cuda", "xpu")]
+    return any(getattr(module, "is_initialized", bool)() for module in loaded)

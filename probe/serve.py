@@ -26,18 +26,17 @@ from .encoding import (
     settings_row,
 )
 from .endpoint import Endpoint
-from .figures import StepCount, mark_cost_ns, resident_bytes, unseen
+from .figures import StepCount, mark_cost_ns, resident_bytes, unseen, uses_accelerator
 from .fuse import Fuse
 from .identity import Identity, torch_version
 from .loaders import look_at
-from .peers import NOBODY, PPM, Dumps, Peer, Peers, Tracer
+from .peers import NOBODY, PPM, Dumps, Exchange, Peer, Peers, Tracer
 from .recorder import ENTRIES, MOST_RARE, Recorder
 from .socket_place import is_key, remove_leftovers
 from .state_page import StatePage
 from .wire import marks, page
 
 if TYPE_CHECKING:
-    from .collectives import Collectives
     from .device.governor import Governor
     from .device.stamper import Report
     from .settings.glance import Glance
@@ -75,9 +74,7 @@ class Server:
         self._peers = Peers()
         self._tracer = Tracer()
         self._dumps = Dumps(recorder)
-        self._collectives: Collectives | None = None
-        """None until they are first asked for, or in a run of one process."""
-        self._asked_early: list[tuple[bytes, AskCollectives]] = []
+        self._exchange = Exchange(recorder)
         self._refused = 0
         """Requests that were none."""
         self._endpoint: Endpoint | None = None
@@ -146,7 +143,8 @@ class Server:
         recorder.watched = bool(self._peers)
         for identity, peer in self._peers.items():
             self._send_marks(identity, peer, now_ns)
-        self._answer_collectives(now_ns)
+        for identity, taken in self._exchange.turn(now_ns):
+            self._endpoint.send(identity, encode_collectives(taken))
         self._rss_bytes = self._file_bytes = None
 
     def close(self, reason: str) -> None:
@@ -237,7 +235,7 @@ class Server:
         """What the device marks have reported since the last turn; and the next turn's grant."""
         governor = self._governor
         if governor is None:
-            if self._recorder.on and not self._recorder.stamps and _uses_accelerator():
+            if self._recorder.on and not self._recorder.stamps and uses_accelerator():
                 self._recorder.stamp_with(self._first_stamp)
             return
         fresh = list(governor.reports())
@@ -308,7 +306,11 @@ class Server:
             elif request == "stacks":
                 self._dump(identity, now_ns)
             elif isinstance(request, AskCollectives):
-                self._collect(identity, request, now_ns)
+                # Who asks need not watch: a monitor of another rank of the job asks as well.
+                if is_key(request.key, self._endpoint.key):
+                    self._exchange.ask(identity, request.at_ns, request.entries)
+                else:
+                    self._refused += 1
             else:
                 pid = self._endpoint.pid_of(identity)
                 if pid is None or not is_key(request.key, self._endpoint.key):
@@ -324,41 +326,6 @@ class Server:
         dump = self._dumps.for_peer(self._peers.known(identity), now_ns)
         if dump is not None:
             self._endpoint.send(identity, encode_dump(dump))
-
-    def _collect(self, identity: bytes, request: AskCollectives, now_ns: int) -> None:
-        """For who need not watch: a monitor of another rank of the job asks as well."""
-        assert self._endpoint is not None
-        if not is_key(request.key, self._endpoint.key):
-            self._refused += 1
-            return
-        if len(self._asked_early) < REQUESTS_A_TURN:
-            self._asked_early.append((identity, request))
-
-    def _answer_collectives(self, now_ns: int) -> None:
-        assert self._endpoint is not None
-        if not self._asked_early and self._collectives is None:
-            return
-        if self._collectives is None:
-            early = sys.modules.get(f"{__package__}.collectives")
-            if not getattr(early, "LOADED", False):
-                self._recorder.collect_with(self._first_collect)
-                return
-            self._collectives = early.Collectives(self._recorder)  # type: ignore[union-attr]
-        asked, self._asked_early = self._asked_early, []
-        for identity, request in asked:
-            taken = self._collectives.ask(identity, request.at_ns, request.entries, now_ns)
-            if taken is not None:
-                self._endpoint.send(identity, encode_collectives(taken))
-        for identity, taken in self._collectives.answers(now_ns):
-            self._endpoint.send(identity, encode_collectives(taken))
-
-    def _first_collect(self, _: int) -> None:
-        """On the training thread, as `_first_glance`."""
-        from .collectives import Collectives
-
-        self._recorder.collect_with(None)
-        if self._collectives is None:  # the publisher may have asked twice
-            self._collectives = Collectives(self._recorder)
 
     def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
         assert self._endpoint is not None
@@ -416,12 +383,6 @@ class Server:
     def _describe(self, endpoint: str | None, fault: str | None) -> None:
         self._identity = self._identity.but(endpoint=endpoint, fault=self._fuse.fault or fault)
         self._page.write_hello(self._identity.as_json(page.HELLO_BYTES))
-
-
-def _uses_accelerator() -> bool:
-    """Whether the program has begun to. Initialises nothing, and may be asked from any thread."""
-    loaded = [sys.modules.get(f"torch.{kind}") for kind in ("cuda", "xpu")]
-    return any(getattr(module, "is_initialized", bool)() for module in loaded)
 
 
 def _of(kind: int, rare: list[tuple[int, int, int, Any]]) -> list[tuple[int, int, int, Any]]:

@@ -1,9 +1,9 @@
 """Jobs of two ranks as they were recorded, judged again: the right rank is named, and why.
 
 `gloo`: two cores that others used as well; `h200_first`, `h200_second`: two H200s with NCCL, before
-and after what the first run taught (of the first, those whose recordings hold all that was needed).
-Made by `demo/record_ranks.py`, a recording of each rank's monitor; what is judged wrong is in MISSED,
-with the reason.
+and after what the first run taught (of the first, those whose recordings hold all that is needed).
+Made by `demo/record_ranks.py`, a recording of each rank's monitor; what is judged wrong is in
+MISSED, with the reason.
 """
 
 from pathlib import Path

@@ -21,7 +21,8 @@ from gpuwatch.tui import messages as wire
 from gpuwatch.tui.discovery.state_page import hello_of
 from gpuwatch.tui.errors import GpuwatchError
 from gpuwatch.tui.messages import Dump, ThreadStack
-from gpuwatch.tui.model.observations import Delivered, is_plausible
+from gpuwatch.tui.model.observations import Delivered
+from gpuwatch.tui.model.plausible import is_plausible
 from gpuwatch.tui.recording.format import CHECK, FRAME, PREFIX, frame
 from gpuwatch.tui.recording.reader import Recording
 from gpuwatch.tui.session.session import Session

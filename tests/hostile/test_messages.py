@@ -13,13 +13,12 @@ from gpuwatch.tui.formats.jsonlines import line
 from gpuwatch.tui.formats.plain import PlainView
 from gpuwatch.tui.formats.report import report_lines
 from gpuwatch.tui.model.observations import (
-    MOST,
     Delivered,
     DumpSeen,
     Greeted,
     PageSeen,
-    is_plausible,
 )
+from gpuwatch.tui.model.plausible import MOST, is_plausible
 from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.verdict.engine import Engine
 from tests.hostile.shapes import anything
@@ -74,7 +73,7 @@ def test_a_reply_is_read_back_or_refused(reply: Any) -> None:
 @given(REQUESTS)
 def test_a_request_is_read_back(request: Any) -> None:
     asked = decode_request(wire.encode_message(request))
-    if isinstance(request, wire.Subscribe):
+    if isinstance(request, wire.Subscribe | wire.AskCollectives):
         assert [getattr(asked, name) for name in request.__struct_fields__] == [*astuple(request)]
     else:
         assert asked == request.__struct_config__.tag

@@ -5,14 +5,12 @@ fields that they do not know.
 """
 
 import json
-import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from ..model.observations import Activity, GpuUse, OtherProcess
 from ..model.snapshot import (
     GpuPhases,
-    JobVerdict,
     MemoryView,
     PhaseStats,
     Rank,
@@ -21,17 +19,13 @@ from ..model.snapshot import (
     StepStats,
 )
 from ..steps import GpuMemory
-from ..verdict.findings import Evidence, Finding, Forecast, MissingSignal, Note, Verdict
-from ..verdict.forecast.interval import forecast_of
 from ..verdict.history import Held, PastVerdict
 from ..verdict.idle_ledger import BUSY, IDLE, IdleLedger
-from ..verdict.job.facts import ExchangeFacts
 from ..verdict.window import OpenStep, Sampled
 from ..wording.steps import drawn_phases
+from .jsonlines_verdict import Record, job_record, number, verdict_record
 
 SCHEMA: Final = 1
-
-Record = dict[str, Any]
 
 
 def line(snapshot: Snapshot, final: bool) -> str:
@@ -55,8 +49,8 @@ def record(snapshot: Snapshot, final: bool) -> Record:
         "ledger": _ledger(snapshot.ledger),
         "memory": _memory(snapshot.memory),
         "ranks": [_rank(rank, snapshot.t_ns) for rank in snapshot.ranks] or None,
-        "job": _job(snapshot.job),
-        "verdict": _verdict(snapshot.verdict, snapshot.status.missing),
+        "job": job_record(snapshot.job),
+        "verdict": verdict_record(snapshot.verdict, snapshot.status.missing),
         "summary": [_held(held) for held in snapshot.summary] if final else None,
         "timeline": _timeline(snapshot) if final else None,
     }
@@ -73,7 +67,7 @@ def _target(snapshot: Snapshot) -> Record:
         "world_size": hello.world_size if hello else None,
         "python": hello.python if hello else None,
         "torch": hello.torch if hello else None,
-        "cores": _number(snapshot.cores),
+        "cores": number(snapshot.cores),
     }
 
 
@@ -82,13 +76,13 @@ def _status(status: Status, attached_s: float) -> Record:
         "mode": status.mode,
         "state": status.state,
         "ended": status.ended,
-        "attached_s": _number(attached_s),
-        "freshness_s": _number(status.freshness_s),
+        "attached_s": number(attached_s),
+        "freshness_s": number(status.freshness_s),
         "lost_messages": status.lost_messages,
         "lost_marks": status.lost_marks,
         "unended_phases": status.unended_phases,
-        "cost_share": _number(status.cost_share),
-        "monitor_cpu_percent": _number(status.monitor_cpu_percent),
+        "cost_share": number(status.cost_share),
+        "monitor_cpu_percent": number(status.monitor_cpu_percent),
     }
 
 
@@ -98,15 +92,15 @@ def _steps(steps: StepStats | None, phases: Sequence[PhaseStats]) -> Record | No
     return {
         "total": steps.total,
         "in_window": steps.in_window,
-        "window_s": _number(steps.window_s),
-        "p50_ms": _number(steps.p50_ms),
-        "p95_ms": _number(steps.p95_ms),
-        "max_ms": _number(steps.max_ms),
-        "steps_s": _number(steps.steps_s),
-        "samples_s": _number(steps.samples_s),
+        "window_s": number(steps.window_s),
+        "p50_ms": number(steps.p50_ms),
+        "p95_ms": number(steps.p95_ms),
+        "max_ms": number(steps.max_ms),
+        "steps_s": number(steps.steps_s),
+        "samples_s": number(steps.samples_s),
         "inference": steps.inference,
         "phases": {
-            phase.name: {"mean_ms": _number(phase.mean_ms), "share": _number(phase.share)}
+            phase.name: {"mean_ms": number(phase.mean_ms), "share": number(phase.share)}
             for phase in phases
         },
     }
@@ -118,12 +112,12 @@ def _sampled(sampled: Sampled | None) -> Record | None:
         return None
     return {
         "samples": sampled.samples,
-        "step_ms": None if sampled.period_ns is None else _number(sampled.period_ns / 1e6),
+        "step_ms": None if sampled.period_ns is None else number(sampled.period_ns / 1e6),
         "phases": {
             name: {
-                "share": _number(share.mean),
-                "share_low": _number(share.low),
-                "share_high": _number(share.high),
+                "share": number(share.mean),
+                "share_low": number(share.low),
+                "share_high": number(share.high),
             }
             for name, share in sampled.shares.items()
         },
@@ -135,8 +129,8 @@ def _open(step: OpenStep | None) -> Record | None:
         return None
     return {
         "phase": step.phase,
-        "age_s": _number(step.age_s),
-        "step_age_s": _number(step.step_age_s),
+        "age_s": number(step.age_s),
+        "step_age_s": number(step.step_age_s),
         "evaluating": step.evaluating,
         "frame": step.frame,
     }
@@ -150,7 +144,7 @@ def _busy(snapshot: Snapshot) -> Record | None:
     series = sawtooth.series
     second = series.over(series.end_ns - 1_000_000_000, series.end_ns, series.levels[0])
     mean = second.mean if second else None
-    return {"what": sawtooth.title, "percent": _number(mean), "source": sawtooth.source}
+    return {"what": sawtooth.title, "percent": number(mean), "source": sawtooth.source}
 
 
 def _gpus(snapshot: Snapshot) -> Record | None:
@@ -172,19 +166,19 @@ def _clock(phases: GpuPhases | None) -> Record | None:
         "steps": phases.steps,
         "every": phases.every,
         "phases": [
-            {"name": phase.name, "mean_ms": _number(phase.mean_ms), "share": _number(phase.share)}
+            {"name": phase.name, "mean_ms": number(phase.mean_ms), "share": number(phase.share)}
             for phase in phases.phases
         ],
-        "exposed_wait_ms": _number(phases.exposed_ms),
-        "hidden_wait_ms": _number(phases.hidden_ms),
+        "exposed_wait_ms": number(phases.exposed_ms),
+        "hidden_wait_ms": number(phases.hidden_ms),
         "lag_ms": {
-            "data": _number(data),
-            "forward": _number(forward),
-            "backward": _number(backward),
-            "optimizer": _number(optimizer),
+            "data": number(data),
+            "forward": number(forward),
+            "backward": number(backward),
+            "optimizer": number(optimizer),
         },
-        "uncertain_ms": _number(phases.uncertain_ms),
-        "cost_us": _number(phases.cost_us),
+        "uncertain_ms": number(phases.uncertain_ms),
+        "cost_us": number(phases.cost_us),
     }
 
 
@@ -206,13 +200,13 @@ def _gpu(gpu: GpuUse, does: Activity | None) -> Record:
         "uuid": gpu.uuid,
         "index": gpu.index,
         "name": gpu.name,
-        "utilization_percent": _number(gpu.utilization_percent),
+        "utilization_percent": number(gpu.utilization_percent),
         "activity": _activity(does) if does else None,
         "memory_used_bytes": gpu.memory_used_bytes,
         "memory_total_bytes": gpu.memory_total_bytes,
         "target_memory_bytes": gpu.target_memory_bytes,
-        "power_w": _number(gpu.power_w),
-        "power_limit_w": _number(gpu.power_limit_w),
+        "power_w": number(gpu.power_w),
+        "power_limit_w": number(gpu.power_limit_w),
         "sm_clock_mhz": gpu.sm_clock_mhz,
         "memory_clock_mhz": gpu.memory_clock_mhz,
         "temperature_c": gpu.temperature_c,
@@ -224,17 +218,17 @@ def _gpu(gpu: GpuUse, does: Activity | None) -> Record:
 def _activity(does: Activity) -> Record:
     return {
         "source": does.source,
-        "over_ms": _number(does.interval_ns / 1e6),
-        "busy_percent": _number(does.busy),
-        "sm_percent": _number(does.sm),
-        "occupancy_percent": _number(does.occupancy),
-        "tensor_percent": _number(does.tensor),
-        "fp32_percent": _number(does.fp32),
-        "dram_percent": _number(does.dram),
-        "pcie_rx_mb_s": _number(does.pcie_rx_mb_s),
-        "pcie_tx_mb_s": _number(does.pcie_tx_mb_s),
-        "nvlink_rx_mb_s": _number(does.nvlink_rx_mb_s),
-        "nvlink_tx_mb_s": _number(does.nvlink_tx_mb_s),
+        "over_ms": number(does.interval_ns / 1e6),
+        "busy_percent": number(does.busy),
+        "sm_percent": number(does.sm),
+        "occupancy_percent": number(does.occupancy),
+        "tensor_percent": number(does.tensor),
+        "fp32_percent": number(does.fp32),
+        "dram_percent": number(does.dram),
+        "pcie_rx_mb_s": number(does.pcie_rx_mb_s),
+        "pcie_tx_mb_s": number(does.pcie_tx_mb_s),
+        "nvlink_rx_mb_s": number(does.nvlink_rx_mb_s),
+        "nvlink_tx_mb_s": number(does.nvlink_tx_mb_s),
     }
 
 
@@ -243,7 +237,7 @@ def _other(other: OtherProcess) -> Record:
         "pid": other.pid,
         "name": other.name or None,
         "memory_bytes": other.memory_bytes,
-        "sm_percent": _number(other.sm_percent),
+        "sm_percent": number(other.sm_percent),
     }
 
 
@@ -251,8 +245,8 @@ def _ledger(ledger: IdleLedger | None) -> Record | None:
     """Where the GPU's time went: the parts add up to 1."""
     if ledger is None:
         return None
-    parts = {part: _number(ledger.shares[part]) for part in (*BUSY, *IDLE)}
-    return {"source": ledger.source, "busy": _number(ledger.busy), "parts": parts}
+    parts = {part: number(ledger.shares[part]) for part in (*BUSY, *IDLE)}
+    return {"source": ledger.source, "busy": number(ledger.busy), "parts": parts}
 
 
 def _memory(memory: MemoryView) -> Record:
@@ -261,7 +255,7 @@ def _memory(memory: MemoryView) -> Record:
         "workers_bytes": memory.workers_bytes,
         "total_bytes": memory.total_bytes,
         "available_bytes": memory.available_bytes,
-        "slope_bytes_per_100_steps": _number(memory.slope_bytes_per_100_steps),
+        "slope_bytes_per_100_steps": number(memory.slope_bytes_per_100_steps),
         "growing": None if memory.host_rss_bytes is None else memory.growing,
     }
 
@@ -274,84 +268,21 @@ def _rank(rank: Rank, now_ns: int) -> Record:
         "is_target": rank.is_target,
         "state": rank.state,
         "steps": rank.steps,
-        "step_ms": _number(rank.step_ms),
+        "step_ms": number(rank.step_ms),
         "shares": {
-            "data": _number(rank.data_share),
-            "forward": _number(rank.forward_share),
-            "backward": _number(rank.backward_share),
-            "optimizer": _number(rank.optimizer_share),
+            "data": number(rank.data_share),
+            "forward": number(rank.forward_share),
+            "backward": number(rank.backward_share),
+            "optimizer": number(rank.optimizer_share),
         },
         "open": {
             "phase": rank.open_phase,
-            "age_s": _number(max(0, now_ns - rank.open_since_ns) / 1e9),
+            "age_s": number(max(0, now_ns - rank.open_since_ns) / 1e9),
         },
-        "heard_s": _number(max(0, now_ns - rank.last_seen_ns) / 1e9),
+        "heard_s": number(max(0, now_ns - rank.last_seen_ns) / 1e9),
         "device": rank.device,
         "device_memory_bytes": rank.memory_bytes,
         "device_memory_total_bytes": rank.memory_total_bytes,
-    }
-
-
-def _job(seen: JobVerdict | None) -> Record | None:
-    """All ranks as one."""
-    if seen is None:
-        return None
-    job, finding, exchange = seen.job, seen.finding, seen.job.exchange
-    return {
-        "world_size": job.world_size,
-        "late_rank": None if seen.late is None else seen.late.rank.rank,
-        "collectives": None if exchange is None else _exchange(exchange),
-        "verdict": {
-            "kind": finding.kind,
-            "sub": finding.sub,
-            "severity": finding.severity,
-            "share": _number(finding.share),
-            **_forecast(forecast_of(finding)),
-            "headline": finding.headline,
-            "evidence": [_evidence(evidence) for evidence in finding.evidence],
-            "advice": list(finding.advice),
-        },
-    }
-
-
-def _exchange(exchange: ExchangeFacts) -> Record:
-    steps = max(1, len(exchange.steps))
-    transfer = exchange.transfer
-    return {
-        "steps": len(exchange.steps),
-        "per_step": _number(sum(one.collectives for one in exchange.steps) / steps),
-        "bytes_per_step": _number(sum(one.bytes for one in exchange.steps) / steps),
-        "transfer_share": None if transfer is None else _number(transfer.mean),
-        "ranks": [
-            {
-                "rank": rank,
-                "waiting_share": _number(exchange.waiting(rank).mean),
-                "late_share": _number(exchange.late(rank).mean),
-            }
-            for rank in exchange.ranks
-        ],
-    }
-
-
-def _verdict(verdict: Verdict, missing: tuple[MissingSignal, ...]) -> Record:
-    finding = verdict.finding
-    return {
-        "kind": finding.kind,
-        "sub": finding.sub,
-        "severity": finding.severity,
-        "confidence": _number(verdict.confidence),
-        "since_step": verdict.since_step,
-        "share": _number(finding.share),
-        "share_low": _number(finding.share_low),
-        "share_high": _number(finding.share_high),
-        **_forecast(forecast_of(finding)),
-        "headline": finding.headline,
-        "evidence": [_evidence(evidence) for evidence in finding.evidence],
-        "advice": list(finding.advice),
-        "contributors": [_contributor(other) for other in verdict.contributors],
-        "either": list(verdict.either),
-        "missing": [one.text for one in dict.fromkeys(verdict.missing + missing)],
-        "notes": [_note(note) for note in verdict.notes],
     }
 
 
@@ -359,9 +290,9 @@ def _held(held: Held) -> Record:
     return {
         "kind": held.kind,
         "sub": held.sub,
-        "share_of_time": _number(held.share_of_time),
-        "seconds": _number(held.ns / 1e9),
-        "cost_seconds": None if held.cost_ns is None else _number(held.cost_ns / 1e9),
+        "share_of_time": number(held.share_of_time),
+        "seconds": number(held.ns / 1e9),
+        "cost_seconds": None if held.cost_ns is None else number(held.cost_ns / 1e9),
     }
 
 
@@ -378,53 +309,10 @@ def _past(past: PastVerdict, snapshot: Snapshot) -> Record:
         "kind": past.kind,
         "sub": past.sub,
         "t": round(begins_unix + past.since_ns / 1e9, 3),
-        "seconds": _number((past.until_ns - past.since_ns) / 1e9),
+        "seconds": number((past.until_ns - past.since_ns) / 1e9),
         "since_step": past.since_step,
         "until_step": past.until_step,
-        "share": _number(past.share),
-        "speedup": _number(past.speedup),
+        "share": number(past.share),
+        "speedup": number(past.speedup),
         "headline": past.headline,
     }
-
-
-def _evidence(evidence: Evidence) -> Record:
-    return {
-        "text": evidence.text,
-        "source": evidence.source,
-        "value": _number(evidence.value),
-        "unit": evidence.unit,
-    }
-
-
-def _note(note: Note) -> Record:
-    return {"text": note.text, "cost": note.cost, "source": note.source}
-
-
-def _contributor(finding: Finding) -> Record:
-    return {
-        "kind": finding.kind,
-        "sub": finding.sub,
-        "severity": finding.severity,
-        "share": _number(finding.share),
-        **_forecast(forecast_of(finding)),
-        "headline": finding.headline,
-    }
-
-
-def _forecast(forecast: Forecast | None) -> Record:
-    """What the first action gives, with the interval that holds it nine times in ten."""
-    if forecast is None:
-        return dict.fromkeys(("speedup", "speedup_low", "speedup_high", "speedup_is"))
-    return {
-        "speedup": _number(forecast.speedup),
-        "speedup_low": _number(forecast.low),
-        "speedup_high": _number(forecast.high),
-        "speedup_is": forecast.kind,
-    }
-
-
-def _number(value: float | None) -> float | None:
-    """Rounded to six significant digits; None for NaN and infinity."""
-    if value is None or not math.isfinite(value):
-        return None
-    return float(f"{value:.6g}")

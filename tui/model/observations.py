@@ -4,12 +4,12 @@ Every observation carries `t_ns`, the monitor's `perf_counter_ns` when it was ta
 probe's clock too). Absent values are None with a reason elsewhere, never 0.
 """
 
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from ..messages import DdpTimes, Hello
-from ..steps import Batch, GpuStep, Step
+from ..steps import Batch
 from ..verdict.findings import MissingSignal, Signal
 from ..verdict.format import size
 
@@ -398,36 +398,3 @@ AnyObservation = (
     | Missing
     | TargetEnded
 )
-
-
-# Figures that no run can have are refused on arrival, so that nothing later has to check.
-
-MOST: Final = 1 << 60
-"""Of anything: as ns, 36 years after boot; as bytes, an exabyte."""
-SIGNED: Final = ("lag_", "uncertain_")
-"""Fields that may be below 0: the device's clock can seem ahead."""
-
-
-def is_plausible(batch: Batch) -> bool:
-    """Whether its figures are possible: none below 0, no end before its start."""
-    parts = (batch, batch.open, *batch.gpu_memory, *batch.gpu_clocks, *batch.loaders)
-    rows: tuple[Step | GpuStep, ...] = (*batch.steps, *batch.gpu_steps)
-    return (
-        all(_is_counted(part) for part in (*parts, *rows))
-        and all(row.count >= 1 and row.start_ns <= row.end_ns for row in rows)
-        and all(row.gpu_start_ns <= row.gpu_end_ns for row in batch.gpu_steps)
-        and all(0 <= ns < MOST for row in rows for ns in row.phases.values())
-        and all(clock.every >= 1 for clock in batch.gpu_clocks)
-    )
-
-
-def _is_counted(part: msgspec.Struct) -> bool:
-    values = msgspec.structs.astuple(part)
-    figures = [value for value in values if isinstance(value, int)]
-    if not figures or 0 <= min(figures) <= max(figures) < MOST:
-        return True
-    return all(
-        0 <= value < MOST or (name.startswith(SIGNED) and -MOST < value < MOST)
-        for name, value in zip(part.__struct_fields__, values, strict=True)
-        if isinstance(value, int)
-    )

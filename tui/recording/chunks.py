@@ -6,7 +6,8 @@ from typing import Final, get_args
 
 import msgspec
 
-from ..model.observations import Delivered, is_plausible
+from ..model.observations import Delivered
+from ..model.plausible import is_plausible
 from .columns import Columns, Table, Values
 from .format import LATEST_NS, MOST_CHUNK_BYTES, Entry, MalformedError
 

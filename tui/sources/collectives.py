@@ -5,6 +5,7 @@ comes is parsed and matched here, and only what each step's exchange took is han
 """
 
 from collections.abc import Iterable, Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from ..messages import (
     decode_reply,
     encode_message,
 )
+from ..model.plausible import MOST
 from ..verdict.job.exchange import Collective
 from ..verdict.job.facts import Pending
 
@@ -67,6 +69,12 @@ BYTES: Final = {
 """Of an element, by PyTorch's name of its type; others count as 4."""
 
 
+MOST_MS: Final = 1e10
+"""Four months."""
+MOST_TENSORS: Final = 10_000
+MOST_DIMENSIONS: Final = 16
+
+
 def trace_of(reply: Collectives) -> Trace:
     """Raises ValueError where it is malformed."""
     return _decoder.decode(reply.body)
@@ -82,7 +90,7 @@ def collectives_of(reply: Collectives, trace: Trace) -> tuple[Collective, ...]:
             name=one.profiling_name,
             bytes=_bytes_of(one),
             created_ns=one.time_created_ns - ahead_ns,
-            duration_ns=None if one.duration_ms is None else round(one.duration_ms * 1e6),
+            duration_ns=_duration_ns(one.duration_ms),
             done=one.retired or one.state == "completed",
         )
         for one in trace.entries
@@ -90,14 +98,17 @@ def collectives_of(reply: Collectives, trace: Trace) -> tuple[Collective, ...]:
     )
 
 
+def _duration_ns(ms: float | None) -> int | None:
+    """None for what no collective takes."""
+    return round(ms * 1e6) if ms is not None and 0 <= ms < MOST_MS else None
+
+
 def _bytes_of(entry: _Entry) -> int:
     total = 0
-    for at, sizes in enumerate(entry.input_sizes):
+    for at, sizes in enumerate(entry.input_sizes[:MOST_TENSORS]):
         dtype = entry.input_dtypes[at] if at < len(entry.input_dtypes) else ""
-        count = 1
-        for size in sizes:
-            count *= size
-        total += count * BYTES.get(dtype, 4)
+        count = prod(sizes[:MOST_DIMENSIONS]) * BYTES.get(dtype, 4)
+        total += count if 0 <= count < MOST else 0
     return total
 
 

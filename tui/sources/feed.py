@@ -28,8 +28,8 @@ from ..model.observations import (
     Link,
     Missing,
     StackCount,
-    is_plausible,
 )
+from ..model.plausible import is_plausible
 from ..steps import Batch
 from .marks.reader import Decoded, ReplyReader
 from .source_code import ShortPaths, SourceLines, roots_of

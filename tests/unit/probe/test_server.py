@@ -264,7 +264,7 @@ def test_the_training_thread_itself_makes_the_device_s_side(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server, recorder, _ = served()
-    monkeypatch.setattr(serve, "_uses_accelerator", lambda: True)
+    monkeypatch.setattr(serve, "uses_accelerator", lambda: True)
     server.turn()
     assert recorder.extra is not None
     recorder.mark(marks.FETCH_LEAVE)

@@ -73,6 +73,19 @@ def test_what_is_malformed_is_refused(body: bytes) -> None:
     assert "malformed" in why_not({0: answer})
 
 
+@pytest.mark.parametrize("ms", ["-1.0", "1e300", "1e999"])
+def test_figures_that_no_collective_has_are_none(ms: str) -> None:
+    body = json.dumps({"entries": [{**ENTRY, "input_sizes": [[2**62, 2**62], [-4], [8]]}]})
+    answer = answer_of(
+        reply(body=body.replace('"op_id"', f'"duration_ms": {ms}, "op_id"').encode())
+    )
+    if answer.reply.why_not:
+        assert "malformed" in answer.reply.why_not
+    else:
+        (one,) = answer.collectives
+        assert (one.duration_ns, one.bytes) == (None, 32)
+
+
 def answers(*replies: Collectives) -> dict[int, Answer]:
     return {rank: answer_of(one) for rank, one in enumerate(replies)}
 
