@@ -247,8 +247,10 @@ COST_PPM: Final = 3_000
 """…and else so long that they take this part of the time: a probe allows no more."""
 AHEAD_NS: Final = 1_300_000_000
 """A probe that nobody watches looks for questions once a second."""
-READS_A_POLL: Final = 8
-"""Of 2,000 entries each: some 8 ms a rank."""
+READS_A_POLL: Final = 3
+"""Of 2,000 entries each: 24 ms a rank."""
+A_RANK_NS: Final = 500_000_000
+"""Least pause for each rank: parsing then takes 5 % of a core, however many there are."""
 COUNT_NS: Final = 2_000_000_000
 """Between two looks at counters while nothing moves."""
 PATIENCE_NS: Final = 8_000_000_000
@@ -337,7 +339,8 @@ class CollectivesAsker:
             self._context = None
 
     def _pause_ns(self) -> int:
-        return max(EVERY_NS, self.cost_ns * 1_000_000 // COST_PPM)
+        by_cost_ns = self.cost_ns * 1_000_000 // COST_PPM
+        return max(EVERY_NS, by_cost_ns, A_RANK_NS * len(self._links))
 
     def _ask(self, now_ns: int) -> None:
         if self._context is None:

@@ -209,5 +209,5 @@ def test_many_ranks_are_read_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
     polls = 0
     while (found := links.asker.poll(S)) is None:
         polls += 1
-    assert (len(found), polls) == (20, 2)
+    assert (len(found), polls) == (20, 6)
     links.asker.close()

@@ -32,7 +32,7 @@ SMALL_BUCKET_BYTES: Final = 1 << 20
 MANY_COLLECTIVES: Final = 8
 """A step, of such a size, from which larger buckets would help."""
 KEPT_NS: Final = 30_000_000_000
-"""Steps of so long are judged: their collectives come every 3 to 10 s."""
+"""Steps of so long are judged: their collectives come every 3 to 30 s."""
 KEPT_STEPS: Final = 20
 """…or so many, where they are longer…"""
 MOST_STEPS: Final = 2_000
