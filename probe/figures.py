@@ -45,22 +45,24 @@ class StepCount:
         """Seen at all: a fetch, a backward, an optimizer's step, a call of `probe.step`."""
         self._stepped = False
         """An optimizer has stepped since the last step began."""
+        self._lost = False
+        """Marks were lost, among which an optimizer's may have been."""
 
     @property
     def steps(self) -> int:
         """Completed since the start."""
-        if self._updates or self._says or (self._backwards and self._begun <= PATIENCE):
+        few = self._backwards and self._begun <= PATIENCE
+        if self._updates or self._says or self._lost or few:
             return self._steps
         return max(0, self._begun - 1)
 
     def add(self, words: bytes, unseen: float = 0.0) -> None:
         """Words of marks, eight bytes each. Before them marks were lost that took `unseen` times as
         long: as many steps are taken to lie in each part of the time."""
-        before = self._steps, self._begun
+        before = self._steps
+        self._lost |= unseen > 0
         self._add(words)
-        if unseen:
-            self._steps += round(unseen * (self._steps - before[0]))
-            self._begun += round(unseen * max(0, self._begun - before[1]))
+        self._steps += round(unseen * (self._steps - before))
 
     def _add(self, words: bytes) -> None:
         kinds = words[LOW_BYTE::8]

@@ -90,6 +90,7 @@ class Server:
         """Entries that the last turn brought."""
         self._marks_per_s = 0.0
         self._turned_ns: int | None = None
+        self._made_ns = clock.now_ns()
         self._loaders: dict[int, tuple[int, Any, bool, int]] = {}
         """The newest description of each loader, by its key."""
         self._reports: deque[Report] = deque(maxlen=MOST_REPORTS)
@@ -188,7 +189,8 @@ class Server:
 
     def _put_on_page(self, now_ns: int) -> None:
         """The new marks: the page is what is sent, and read by others."""
-        before, since_ns, seen_ns = self._until, self._turned_ns, self._newest_ns
+        before, since_ns = self._until, self._turned_ns
+        seen_ns = self._newest_ns or self._made_ns
         times, words = self._new_marks()
         self._page.put(before, times, words)
         self._count.add(words.tobytes(), unseen(times, seen_ns))

@@ -71,6 +71,7 @@ def test_200_000_batches_outside_of_steps_are_kept_nowhere(tmp_path: Path) -> No
         assert resident_bytes(run.pid) - before < MOST_GROWTH_BYTES
         assert hello_of(run.pid).fault is None
         # Nobody watched, so the count is an estimate (2,337 on a busy machine); they are no steps.
-        assert 59 <= word_of(run.pid, page.WORD_STEPS) < 200_000 / 50
+        least = 0 if word_of(run.pid, page.WORD_LOST_MARKS) else 59
+        assert least <= word_of(run.pid, page.WORD_STEPS) < 200_000 / 50
         run.tell()
         assert run.finish() == (0, "", "")

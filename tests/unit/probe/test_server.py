@@ -222,6 +222,15 @@ def test_steps_whose_marks_are_lost_are_counted_by_the_pace_of_the_others() -> N
     assert abs(server._page.words[page.WORD_STEPS] - 20_099) <= 20
 
 
+def test_marks_lost_before_the_first_turn_took_no_longer_than_there_was() -> None:
+    server, recorder, _ = served()
+    recorder.put(server._made_ns)
+    recorder.put(marks.word_of(marks.BACKWARD_ENTER))
+    train(recorder, 20_000)
+    server.turn()
+    assert abs(server._page.words[page.WORD_STEPS] - 20_000) <= 20
+
+
 def test_a_fork_starts_behind_its_parents_marks() -> None:
     _, recorder, _ = served()
     train(recorder, 10)
