@@ -40,7 +40,7 @@ soak: $(INSTALLED)
 
 # All that was recorded on GPUs, judged again.
 suite: $(INSTALLED)
-	$(BIN)/python -m pytest -n 3 tests/demo/test_recorded_suite.py
+	$(BIN)/python -m pytest -n 3 tests/demo/test_recorded_suite.py tests/demo/test_recorded_runs.py
 
 # What may go wrong around a run, in full: a notebook's kernel, a thousand monitors, minutes of fuzz.
 # Two at a time, but for the group that changes the machine (users, mounts) or counts on its pace.

@@ -41,9 +41,11 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
     if spec.feed != "resident" and not names & FEEDING:
         found.append(_ready(spec))
     gpu = spec.device == "cuda"
-    if gpu and not spec.varied and not names & {"cells", "recompiles", "pieces", "statistics"}:
-        graphed = replace(spec, graphed=True)
-        found.append(Switch("graphs", ("launch",), LAUNCH_ADVICE, graphed))
+    if gpu and not names & {"cells", "recompiles", "pieces", "statistics"}:
+        # A graph takes one shape: sequences that differ in length are padded for it.
+        graphed = replace(spec, graphed=True, varied=False)
+        name = "padded" if spec.varied else "graphs"
+        found.append(Switch(name, ("launch",), LAUNCH_ADVICE, graphed))
     if gpu and spec.precision == "tf32":
         lower = replace(spec, precision="bf16")
         found.append(Switch("bf16", ("compute",), "bf16|autocast|bfloat16", lower))

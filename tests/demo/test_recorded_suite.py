@@ -40,7 +40,6 @@ TOLD_FROM_OUTSIDE = {"input", "host", "checkpoint", "evaluation"}
 MISTAKEN_FROM_OUTSIDE = {
     "contention.0": "compute",
     "host_growth.0": "compute",
-    "launch_per_sample.0": "host",
     "leak_losses.0": "compute",
 }
 """What they are called instead, for want of the probe's own counts."""

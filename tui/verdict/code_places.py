@@ -18,6 +18,7 @@ COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
 ROLLOUT: Final = re.compile(r"rollout|generate|collect|trajector|episode|self_play")
 """In the name of a function that acts in an environment, or generates what is trained on."""
+FOR_CALL: Final = re.compile(limits.FOR_LINES)
 CLIP_CALL: Final = re.compile(r"\bclip_grad_(norm|value)_\(")
 EMBEDDING_CALL: Final = re.compile(r"\bembed(ding)?(_bag|s)?\(")
 PRODUCT_CALL: Final = re.compile("|".join(limits.PRODUCT_LINES))
@@ -57,12 +58,16 @@ def calls(place: FrameShare, what: re.Pattern[str]) -> bool:
 
 def waits_for_gpu(place: FrameShare) -> bool:
     """The thread waits for the GPU there, if there is one: by the function, by what the user's
-    line calls, or because a tensor is printed. Inside a fetch it is the fetch that waits."""
-    if place.phase == "data":
+    line calls, or because a tensor is printed. Inside a fetch it is the fetch that waits, inside a
+    checkpoint the checkpoint."""
+    if place.phase in _OF_THEIR_OWN:
         return False
     if function_of(place.frame) in limits.SYNC_FRAMES or file_of(place.frame) == "_tensor_str.py":
         return True
     return calls(place, SYNC_CALL)
+
+
+_OF_THEIR_OWN: Final = ("data", "checkpoint", "evaluation", "compile")
 
 
 def fetches_tensors(place: FrameShare) -> bool:
@@ -72,7 +77,9 @@ def fetches_tensors(place: FrameShare) -> bool:
 
 def copies_to_gpu(place: FrameShare) -> bool:
     """A batch goes to the GPU there, and not as a part of making it."""
-    return place.phase != "data" and calls(place, COPY_CALL)
+    if place.phase == "data":
+        return False
+    return function_of(place.frame) in limits.COPY_FRAMES or calls(place, COPY_CALL)
 
 
 def empties_cache(place: FrameShare) -> bool:
@@ -138,9 +145,24 @@ def fetches(place: FrameShare) -> bool:
     return place.phase == "data" and not place.ends_workers
 
 
+def evaluates(place: FrameShare) -> bool:
+    """An evaluation, or a rollout, is at work there."""
+    return place.phase == "evaluation"
+
+
 def ends_workers(place: FrameShare) -> bool:
     """The loader ends its workers there."""
     return place.ends_workers
+
+
+def frees_batch(place: FrameShare) -> bool:
+    """The line that takes the next batch of a loader, and no frame below it: the one before is
+    given back there, which of memory that a worker shares is work for the kernel."""
+    return (
+        place.phase == "data"
+        and place.caller in (None, place.frame)
+        and (bool(FOR_CALL.search(place.line)) and own_frame(place) is not None)
+    )
 
 
 def is_users(place: FrameShare) -> bool:
@@ -149,6 +171,17 @@ def is_users(place: FrameShare) -> bool:
         return False
     match = _FRAME.match(place.frame)
     return match is None or not match["file"].startswith(_PYTORCH)
+
+
+def works_on_host(place: FrameShare) -> bool:
+    """Python that launches nothing on the GPU, waits for nothing there and makes no batch: a
+    logger's, a metric's, whatever the marks book it as. Lines that call torch are phases of it; a
+    line of the user's own that could not be read may call it."""
+    if place.phase != "other" or not is_users(place) or clips(place):
+        return False
+    if place.caller in (None, place.frame) and not place.line:
+        return False
+    return not (waits_for_gpu(place) or empties_cache(place) or copies_to_gpu(place))
 
 
 def own_frame(place: FrameShare) -> str | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from .findings import Evidence
 from .format import cores, percent
-from .step_time import spent
+from .step_time import named_ns, spent
 from .window import RunFacts, StepWindow
 
 
@@ -25,7 +25,7 @@ def asleep(window: StepWindow) -> float | None:
     total = spent(window.steps)
     if total.wall_ns <= 0:
         return None
-    claimed_ns = total.data_ns + total.startup_ns + total.paused_ns
+    claimed_ns = total.data_ns + total.startup_ns + total.paused_ns + named_ns(window.steps)
     if window.gpu_present:
         claimed_ns += sum(row.backward_ns for row in window.steps)
     claimed = claimed_ns / total.wall_ns

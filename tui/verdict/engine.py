@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+from .code_places import main_places
 from .findings import Finding, Verdict
 from .forecast.gain import either_of, with_the_other_way
+from .gpu_clock import on_device
 from .history import Held, VerdictHistory, VerdictTimeline
 from .hysteresis import Certainty, Selection
 from .memory.trends import MemoryTrend
@@ -26,6 +28,9 @@ from .scoring import (
 from .thresholds import hysteresis as limits
 from .window import SampleWindow, Window, WindowT
 
+_OF_THE_GPU: Final = ("compute", "memory-bandwidth")
+"""Kinds of cause that are how the GPU does its work, not what keeps it from it."""
+
 
 class Engine:
     """Judges windows one after the other, about once a second. No clock: time is the window's."""
@@ -44,6 +49,10 @@ class Engine:
         self._memory = MemoryWatch()
         self._judged: tuple[int, int] | None = None
         """Start and number of spans of the last window that had something to judge."""
+        self._known: frozenset[str] = frozenset()
+        """Signals of that window."""
+        self._sampled = 1
+        """Stack samples when the headline was last chosen anew for their number."""
         self._newest_ns = -1
         self._settled: Verdict | None = None
         """The last verdict on the window itself, kept through warm-up and stalls."""
@@ -127,6 +136,11 @@ class Engine:
             return _state(_so_far(seen), 0.0, growth, window)
         gap = book.unexplained(window)
         gap_share = 1.0 - window.attributed if gap is not None else 0.0
+        fills = gap is None and bool(growth) and will_matter(growth[0])
+        if fills and (top is None or top.kind in _OF_THE_GPU):
+            # A run that ends for want of memory is worse off than one whose GPU could be faster.
+            apart = [one for one in seen if one.kind not in _OF_THE_GPU]
+            return _verdict(growth[0], confidence_in_none(apart, window), seen, (), window)
         if top is not None and (top.share or 0.0) >= gap_share:
             others = [one for one in seen if not self._selection.holds(one.kind)]
             sure = self._certainty.of(
@@ -139,8 +153,6 @@ class Engine:
             if self._certainty.doubts:
                 return _verdict(unsure(seen, top), sure, seen, growth, window)
             return _verdict(top, sure, seen, growth, window)
-        if gap is None and growth and will_matter(growth[0]):
-            return _verdict(growth[0], confidence_in_none(seen, window), seen, (), window)
         limit = next(one for rule in book.limits if (one := rule(window)) is not None)
         if limit.kind == "incomplete":
             if gap is None:
@@ -153,12 +165,30 @@ class Engine:
         return _verdict(limit, sure, none_above(seen), growth, window)
 
     def _is_fresh(self, window: Window) -> bool:
-        """Nothing was known, or the window was cut at a change of pace."""
+        """Nothing was known, the window was cut at a change of pace, there is a signal that rules
+        rest on and that was not there before, or twice the samples: what was chosen without them is
+        no precedent. Samples are those of a minute, so that this ends with it."""
         start_ns, spans = window.spans[0].start_ns, len(window.spans)
         before, self._judged = self._judged, (start_ns, spans)
-        if before is None:
+        known, self._known = self._known, _signals(window)
+        samples = 0 if window.stacks is None else window.stacks.main_samples
+        doubled = samples >= limits.SAMPLES_ANEW * self._sampled
+        if doubled or not samples:
+            self._sampled = max(1, samples)
+        if before is None or not self._known <= known or doubled:
             return True
         return start_ns > before[0] and spans < limits.FRESH_SHRINK * before[1]
+
+
+def _signals(window: Window) -> frozenset[str]:
+    """Those that come later than the first steps."""
+    activity = window.activity
+    found = {
+        "gpu clock": on_device(window) is not None,
+        "counters": activity is not None and activity.busy is not None,
+        "stacks": bool(main_places(window)),
+    }
+    return frozenset(name for name, there in found.items() if there)
 
 
 def _verdict(
@@ -200,9 +230,9 @@ def _state(
 def _too_young(window: WindowT, book: Rulebook[WindowT], seen: Sequence[Finding]) -> bool:
     """ "Nothing wrong" would be a guess: a cause seems to hold 10 %, or a rare one may not have
     come yet, and time is left to see more. A verdict is due within 20 steps or 10 s of training,
-    whichever is later."""
+    whichever is later; of long steps within 10 s."""
     span_ns = window.spans[-1].end_ns - window.spans[0].start_ns
-    if window.observed >= limits.DUE_STEPS and span_ns >= limits.DUE_NS:
+    if span_ns >= limits.DUE_NS:
         return False
     if any(worth(finding) > limits.ENTER_SHARE for finding in seen):
         return True

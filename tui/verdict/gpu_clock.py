@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import median
+from typing import Final, Literal
 
-from ..steps import GpuStep
-from .code_places import copies_to_gpu, main_places, share_where
+from ..steps import GpuStep, Step
+from .code_places import copies_to_gpu, main_places, share_seen
 from .findings import EvidenceSource
 from .gpu_activity import GpuActivity
 from .step_time import paused_of, wall_of
@@ -16,8 +18,12 @@ from .thresholds.gpu import (
     CAUGHT_UP_SHARE,
     LAG_UNCERTAIN,
     LEAST_GPU_STEPS,
+    LEAST_LONG_GPU_STEPS,
+    LONG_GPU_NS,
 )
 from .window import RunFacts, StepWindow
+
+LONG_BY: Final = limits.OUTLIER_LEAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,12 @@ class OnDevice:
 
 @lru_cache(maxsize=4)
 def on_device(window: RunFacts) -> OnDevice | None:
-    """None below `LEAST_GPU_STEPS` measured steps. Nearly every rule asks
+    """None where too few steps were measured (`enough`). Nearly every rule asks
     for it, so it is worked out once a window."""
     rows = window.gpu_steps
-    steps = sum(row.count for row in rows)
-    if steps < LEAST_GPU_STEPS:
+    if not enough(rows):
         return None
+    steps = sum(row.count for row in rows)
     step_ns = sum(row.wall_ns for row in rows) / steps
     exposed = sum(row.exposed_ns for row in rows)
     wait = sum(row.host_wait_ns for row in rows)
@@ -71,6 +77,14 @@ def on_device(window: RunFacts) -> OnDevice | None:
         lag_ns=_lag(rows),
         uncertain_ns=worst,
     )
+
+
+def enough(rows: Sequence[GpuStep]) -> bool:
+    """Measured steps for the GPU's clock to count: `LEAST_GPU_STEPS`, or a few long ones."""
+    steps = sum(row.count for row in rows)
+    if steps >= LEAST_GPU_STEPS:
+        return True
+    return steps >= LEAST_LONG_GPU_STEPS and sum(row.wall_ns for row in rows) >= LONG_GPU_NS
 
 
 def idle_of(window: RunFacts) -> float:
@@ -133,7 +147,7 @@ def _first(*lags: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Unmeasured:
-    """Parts of the window's time, 0 to 1, in steps that the GPU's clock did not measure."""
+    """Parts of the window's time, 0 to 1, in kinds of step that the GPU's clock did not measure."""
 
     starting: float
     """The loader's start-up."""
@@ -150,13 +164,41 @@ class Unmeasured:
 def unmeasured(window: StepWindow) -> Unmeasured:
     """A few steps in which an epoch begins may take longer than all others together, and where
     only one step in ten is measured they are rarely among them. Worked out once a window."""
-    measured = {row.number for row in window.gpu_steps}
-    others = [row for row in window.steps if row.number not in measured]
+    numbers = {row.number for row in window.gpu_steps}
+    kinds = kinds_of(window.steps)
+    measured = {
+        kind for row, kind in zip(window.steps, kinds, strict=True) if row.number in numbers
+    }
+    others = [row for row, kind in zip(window.steps, kinds, strict=True) if kind not in measured]
     whole = sum(map(wall_of, window.steps))
     if whole <= 0:
         return Unmeasured(0.0, 0.0)
     starting = sum(row.startup_ns for row in others)
     return Unmeasured(starting / whole, sum(map(paused_of, others)) / whole)
+
+
+StepKind = Literal["checkpoint", "evaluation", "compile", "start", "long", "usual"]
+"""Of what is in it now and then; "long" is one that takes half as long again as the median."""
+
+
+def kinds_of(rows: Sequence[Step]) -> list[StepKind]:
+    """The kind of each row."""
+    if not rows:
+        return []
+    usual_ns = median(wall_of(row) / row.count for row in rows)
+    return [_kind_of(row, usual_ns) for row in rows]
+
+
+def _kind_of(row: Step, usual_ns: float) -> StepKind:
+    if row.checkpoint_ns:
+        return "checkpoint"
+    if row.evaluation_ns:
+        return "evaluation"
+    if row.compile_ns:
+        return "compile"
+    if row.startup_ns:
+        return "start"
+    return "long" if wall_of(row) / row.count > (1 + LONG_BY) * usual_ns else "usual"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +226,20 @@ class Copies:
         return self.share > self.moving
 
     @property
+    def from_pageable(self) -> bool:
+        """Some of it, though the loader's batches may be pinned: on the lines that copy the bytes
+        go at less than half the rate that pinned memory has."""
+        if not self.pinned:
+            return True
+        if not self.by_samples or not self.on_lines or self.rx_mb_s is None:
+            return False
+        return self.rx_mb_s / self.on_lines < limits.PINNED_AT_LEAST * self.pinned_mb_s
+
+    @property
     def tiny(self) -> bool:
-        """Many tensors a batch, each small."""
+        """Many tensors a batch, each small; or the host is busy with copies of next to nothing."""
+        if self.on_lines and not self.moving and self.rx_mb_s is not None:
+            return True
         if self.tensors is None or self.batch_bytes is None:
             return False
         small = self.batch_bytes / max(1, self.tensors) < limits.TINY_COPY_BYTES
@@ -202,13 +256,21 @@ def copies(window: RunFacts) -> Copies | None:
     if loader is not None and loader.batch_device not in (None, "cpu"):
         return None
     pinned = None if loader is None else loader.pinned
-    on_lines = share_where(main_places(window), copies_to_gpu)
+    seen = share_seen(window, copies_to_gpu)
+    on_lines = seen.mean
     pinned_mb_s, pageable_mb_s = _peaks(activity, bool(pinned))
-    rate = pinned_mb_s if pinned else pageable_mb_s
+    unseen = pinned is None and not main_places(window)
+    rate = pinned_mb_s if pinned or unseen else pageable_mb_s
     rx = activity.pcie_rx_mb_s
     moving = 0.0 if rx is None or rx < limits.COPY_LEAST_MB_S else min(1.0, rx / rate)
+    if not pinned and moving > seen.high:
+        # The host sits in a copy from pageable memory: what moves while it is elsewhere is pinned,
+        # and so may be what nobody has looked at.
+        moving = max(on_lines, moving * pageable_mb_s / pinned_mb_s)
     if not moving and rx is not None and not _tiny(window):
-        on_lines = 0.0  # nothing moves: such lines wait for the GPU, or copy what is there already
+        # Hardly anything moves: such lines wait for what the GPU had queued, or copy what is there
+        # already. What they take beyond that are many small copies.
+        on_lines = max(0.0, on_lines - _queued(window))
     if window.world_size > 1:
         moving = min(moving, on_lines)  # NCCL uses the link as well
     return Copies(
@@ -235,6 +297,20 @@ def _peaks(activity: GpuActivity, pinned: bool) -> tuple[float, float]:
     fast = max(of_link, seen)
     slow = min(fast, max(limits.PAGEABLE_MB_S, 0.0 if pinned else seen))
     return fast, slow
+
+
+def _queued(window: RunFacts) -> float:
+    """The most of the time, 0 to 1, for which copies can have waited for work that was queued: the
+    lag at the start of each forward. All of it where that is not known."""
+    device = on_device(window)
+    if device is None or device.abstains or not isinstance(window, StepWindow):
+        return 1.0
+    known = (_first(row.lag_data_ns, row.lag_start_ns) for row in device.rows)
+    lags = [lag for lag in known if lag is not None]
+    if not lags:
+        return 1.0
+    fetched = sum(row.fetches or row.backwards for row in window.steps) / max(1, window.observed)
+    return min(1.0, fetched * sum(lags) / len(lags) / device.step_ns)
 
 
 def _tiny(window: RunFacts) -> bool:

@@ -5,20 +5,24 @@ marks' lag where it can have run dry, and stack samples what the host did meanwh
 them explains is "unexplained", and no cause may claim it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
 from ..messages import Settings
+from ..steps import GpuStep, Step
 from .code_places import (
     empties_cache,
     ends_workers,
+    evaluates,
     fetches,
+    frees_batch,
     is_users,
     main_places,
     share_seen,
     waits_for_gpu,
+    works_on_host,
 )
 from .cpu_wait import asleep
 from .findings import EvidenceSource
@@ -26,10 +30,10 @@ from .gpu_activity import GpuActivity
 from .gpu_clock import OnDevice, copies, counted_by, idle_of, on_device, unmeasured
 from .pauses import startup_parts
 from .statistics import Share
-from .step_time import host_phases, wall_of
+from .step_time import host_phases, named_ns, wall_of
 from .thresholds import causes
 from .thresholds import gpu as limits
-from .thresholds.hysteresis import ENTER_SHARE
+from .thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from .window import RunFacts, StepWindow
 
 Part = Literal[
@@ -104,7 +108,7 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
     known = activity is not None and activity.busy is not None
     idle = idle_of(window) if known else _idle_by_marks(window, device)
     account = _Account(min(1.0, idle))
-    account.take("input", exposed_wait(window) + worker_ends(window).mean)
+    account.take("input", exposed_wait(window) + loader_ends(window).mean)
     if not window.sees_loading:
         account.take("input", share_seen(window, fetches).mean)
     _pauses(account, window)
@@ -136,6 +140,11 @@ def worker_ends(window: StepWindow) -> Share:
     return share_seen(window, ends_workers)
 
 
+def loader_ends(window: StepWindow) -> Share:
+    """That, and in which a batch is given back: between two steps, and the loader's still."""
+    return share_seen(window, lambda place: ends_workers(place) or frees_batch(place))
+
+
 def crowded(window: RunFacts) -> bool:
     """The loader's workers hold the cores that the training needs: more than one and a half for
     each core, which wait for one themselves."""
@@ -150,7 +159,7 @@ def of_the_loader(window: StepWindow, waits: Share) -> Share:
     """The wait for data, and what else the loader takes: starting and ending its workers is one
     cause, and so are workers that leave the training no core."""
     ledger = idle_ledger(window)
-    beside = worker_ends(window).mean
+    beside = loader_ends(window).mean
     if ledger is not None:
         beside = max(beside, ledger.shares["input"] - waits.mean)
     return Share(*(min(1.0, part + beside) for part in (waits.mean, waits.low, waits.high)))
@@ -175,7 +184,15 @@ def _pauses(account: _Account, window: StepWindow) -> None:
         return
     account.take("pauses", sum(row.checkpoint_ns + row.compile_ns for row in window.steps) / whole)
     evaluating = sum(row.evaluation_ns for row in window.steps) / whole
-    account.take("pauses", evaluating * account.left)
+    account.take("pauses", (evaluating + evaluated_within(window)) * account.left)
+
+
+def evaluated_within(window: StepWindow) -> float:
+    """Part of the time, 0 to 1, in evaluations and rollouts that no mark has: by the samples."""
+    if any(row.evaluation_ns for row in window.all_recent):
+        return 0.0
+    seen = share_seen(window, evaluates)
+    return seen.mean if seen.low >= CONTRIBUTOR else 0.0
 
 
 def _host(account: _Account, window: StepWindow, device: OnDevice) -> None:
@@ -188,27 +205,67 @@ def _host(account: _Account, window: StepWindow, device: OnDevice) -> None:
     waits = share_seen(window, waits_for_gpu).mean
     lag = 0.0 if device.lag_ns is None else device.lag_ns / device.step_ns
     between = min(account.left, _between(window, device))
-    ended = worker_ends(window).mean
+    ended = loader_ends(window).mean
     idle_waits = account.take("sync", min(between, max(0.0, waits - lag)))
-    account.take("host", between - idle_waits - ended)
+    account.take("host", between - idle_waits - ended - evaluated_within(window))
     places = main_places(window)
     mine = sum(one.share for one in places if is_users(one) and not waits_for_gpu(one))
     slept = min(asleep(window) or 0.0, mine)
-    account.take("host", slept - account.taken["host"])
+    account.take("host", max(slept - account.taken["host"], python_within(window)))
     account.take("sync", waits - idle_waits)
+
+
+def python_seen(window: StepWindow) -> Share:
+    """Part of the time in Python that launches nothing, by the samples: but for phases that the
+    user has named as data or as the net's, which say what it is."""
+    working = share_seen(window, works_on_host)
+    named = named_ns(window.steps) / max(1, sum(map(wall_of, window.steps)))
+    return Share(*(max(0.0, part - named) for part in (working.mean, working.low, working.high)))
+
+
+def python_within(window: StepWindow) -> float:
+    """The part of it, 0 to 1, that the marks book as a phase: in a loop without a loader all from
+    one step's end to the next backward is "forward"."""
+    seen, named = python_seen(window), host_phases(window.steps)
+    if seen.low < CONTRIBUTOR:
+        return 0.0
+    between = sum(named.values()) + sum(row.other_ns for row in window.steps)
+    whole = sum(map(wall_of, window.steps))
+    return max(0.0, seen.mean - between / whole) if whole > 0 else 0.0
 
 
 def _between(window: StepWindow, device: OnDevice) -> float:
     """Part of the GPU's time between the phases: Python, where no kernel was left to run."""
     named = host_phases(window.steps)
-    gaps = sum(row.other_ns + sum(row.phases.get(name, 0) for name in named) for row in device.rows)
-    return unmeasured(window).left * gaps / sum(row.wall_ns for row in device.rows)
+
+    def gaps(row: Step | GpuStep) -> int:
+        return row.other_ns + sum(row.phases.get(name, 0) for name in named)
+
+    return _of_all_steps(window, device, gaps)
 
 
 def _issued(window: StepWindow, device: OnDevice) -> float:
     """Part of the GPU's time within the phases."""
-    inside = sum(row.forward_ns + row.backward_ns + row.optimizer_ns for row in device.rows)
-    return unmeasured(window).left * inside / sum(row.wall_ns for row in device.rows)
+    return _of_all_steps(
+        window, device, lambda row: row.forward_ns + row.backward_ns + row.optimizer_ns
+    )
+
+
+def _of_all_steps(
+    window: StepWindow, device: OnDevice, part: Callable[[Step | GpuStep], int]
+) -> float:
+    """A part of the GPU's time over the whole window, 0 to 1, though one step in ten is measured:
+    what the host spends on it in all steps, by how long the GPU takes for it in those that both
+    clocks have. Of a few steps a long one weighs too much, or is missing (ratio estimator)."""
+    whole = sum(map(wall_of, window.steps))
+    host = {row.number: row for row in window.steps}
+    pairs = [(host[row.number], row) for row in device.rows if row.number in host]
+    by_host = sum(part(row) for row, _ in pairs)
+    if whole <= 0 or not by_host:
+        measured = sum(part(row) for row in device.rows)
+        return unmeasured(window).left * measured / sum(row.wall_ns for row in device.rows)
+    ratio = sum(part(row) for _, row in pairs) / by_host
+    return min(1.0, ratio * sum(map(part, window.steps)) / whole)
 
 
 def keeps_up(device: OnDevice) -> bool:
@@ -226,19 +283,23 @@ def starved(window: StepWindow, device: OnDevice) -> float:
     if device.abstains:
         return 0.0
     host = {row.number: row for row in window.steps}
-    short = whole = 0.0
+    short = launching = 0.0
     for row in device.rows:
         issued = host.get(row.number)
         if issued is None or issued.count != row.count:
             continue
-        whole += row.wall_ns
+        launching += issued.forward_ns + issued.backward_ns + issued.optimizer_ns
         phases = (
             (issued.forward_ns, row.lag_data_ns),
             (issued.backward_ns, row.lag_forward_ns),
             (issued.optimizer_ns, row.lag_backward_ns),
         )
         short += sum(max(0.0, ns - (lag or 0) * row.count) for ns, lag in phases)
-    return min(1.0, short / whole) * unmeasured(window).left if whole else 0.0
+    whole = sum(map(wall_of, window.steps))
+    if not launching or whole <= 0:
+        return 0.0
+    every = sum(row.forward_ns + row.backward_ns + row.optimizer_ns for row in window.steps)
+    return min(1.0, short / launching * every / whole)
 
 
 def asked_of_device(window: StepWindow) -> float | None:

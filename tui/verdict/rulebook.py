@@ -13,7 +13,7 @@ from .notes import NOTES, NoteRow
 from .rules.allocator import allocator
 from .rules.checkpoint import checkpoint
 from .rules.communication import communication
-from .rules.compute import compute
+from .rules.compute import compute, in_fp32, of_memory
 from .rules.contention import contention, core_contention
 from .rules.evaluation import evaluation
 from .rules.h2d import h2d
@@ -92,6 +92,8 @@ BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
         "straggler": straggler,
         "imbalance": imbalance,
         "communication": communication,
+        "compute": in_fp32,
+        "memory-bandwidth": of_memory,
     },
     unexplained=unattributed,
     limits=(unattributed, incomplete, healthy, idle_gpu, compute),

@@ -31,9 +31,14 @@ def recoverable(finding: Finding) -> float:
 
 
 def worth(finding: Finding) -> float:
-    """What makes a cause a verdict: the part of the step that it holds, and that a fix would give
-    back (`recoverable`), the smaller."""
-    return min(finding.share or 0.0, recoverable(finding))
+    """What makes a cause a verdict: the part of the step that a fix would give back
+    (`recoverable`). That is more than the part that the cause holds where others hide it, as
+    launches that take as long as the Python between them: by an estimate, and of a cause that
+    surely holds some."""
+    back, low = recoverable(finding), finding.share_low or 0.0
+    if finding.speedup_is == "estimate" and low > limits.ENTER_LOW:
+        return back
+    return min(finding.share or 0.0, back)
 
 
 def severity_of(share: float) -> Severity:
@@ -196,7 +201,8 @@ def confidence_in_none(others: Iterable[Finding], window: Window) -> float:
         if other.share is not None:
             limit = limits.ENTER_SHARE
             error = spread_of(other) * sqrt(max(1.0, limit / max(other.share, limits.CONTRIBUTOR)))
-            sure = min(sure, 1.0 - probability_above(worth(other), error, limit))
+            held = min(other.share, worth(other))
+            sure = min(sure, 1.0 - probability_above(held, error, limit))
     return sure * evidence_factor(window) * window.attributed
 
 

@@ -55,7 +55,7 @@ def _ratio(parts_ns: Sequence[int], walls_ns: Sequence[int]) -> Share:
         first, end = batch * rows // batches, (batch + 1) * rows // batches
         squares += (sum(parts_ns[first:end]) - mean * sum(walls_ns[first:end])) ** 2
     error = sqrt(squares / (batches - 1) / batches) / (whole / batches)
-    half = limits.Z90 * error
+    half = limits.Z90_FEW[batches - 2] * error
     return Share(mean, max(0.0, mean - half), min(1.0, mean + half))
 
 

@@ -101,6 +101,11 @@ def spent(rows: Sequence[Step]) -> Spent:
     )
 
 
+def named_ns(rows: Sequence[Step]) -> int:
+    """The user's phases that are data or the net's, by their names, ns."""
+    return sum(ns for row in rows for name, ns in row.phases.items() if not is_python(name))
+
+
 def host_phases(rows: Sequence[Step]) -> dict[str, int]:
     """The user's phases that are Python between the steps, by name, ns."""
     sums: dict[str, int] = {}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import log, sqrt
+from math import ceil, log, sqrt
 from statistics import median
 from typing import Final
 
@@ -114,6 +114,8 @@ def warm_after(rows: Sequence[Step]) -> int:
     if compiled:
         least = max(limits.WARMUP_STEPS_COMPILING, compiled + limits.COMPILE_SETTLES)
     latest = _latest(compiled)
+    if not compiled:
+        latest = min(latest, _long_enough(early, latest))
     for index in range(len(early)):
         row = early[index]
         done = row.number - row.count
@@ -121,6 +123,15 @@ def warm_after(rows: Sequence[Step]) -> int:
             break
         if done >= least and _is_stable(early[index : index + limits.STABLE_STEPS]):
             return done
+    return latest
+
+
+def _long_enough(early: Sequence[Step], latest: int) -> int:
+    """Number of the last step within `WARMUP_GIVE_UP_NS` of the first one's start."""
+    for row in early:
+        until_ns = early[0].start_ns + limits.WARMUP_GIVE_UP_NS
+        if row.end_ns >= until_ns and row.number >= limits.WARMUP_LEAST:
+            return row.number
     return latest
 
 
@@ -225,8 +236,9 @@ class Choice:
 def choose_window(all_steps: Sequence[Step], cut_ns: int = 0) -> Choice:
     """The steps to judge from all that are held, oldest first.
 
-    It grows from 10 to 100 steps; where those are less than 5 s, it is the last 5 s. `cut_ns` is
-    what the last call returned: a change of pace stays cut after its far side has been forgotten.
+    It grows from 10 steps, or a few long ones, to 100; where those are less than 5 s, it is the
+    last 5 s. `cut_ns` is what the last call returned: a change of pace stays cut after its far side
+    has been forgotten.
     """
     if not all_steps:
         return Choice((), limits.WARMUP_STEPS + limits.LEAST_STEPS, cut_ns, None)
@@ -241,10 +253,28 @@ def choose_window(all_steps: Sequence[Step], cut_ns: int = 0) -> Choice:
         rows = _since(all_steps, newest.end_ns - limits.FAST_WINDOW_NS)
     kept = _present(rows, warm, cut_ns)
     have = sum(row.count for row in kept)
-    left = max(0, limits.LEAST_STEPS - have)
+    left = 0 if long_enough(kept) else max(0, enough_of(kept) - have)
     if left and not have:
         left += max(0, warm - newest.number)
     return Choice(tuple(kept), left, cut_ns, change)
+
+
+def long_enough(rows: Sequence[Step]) -> bool:
+    """A few steps that are long, together."""
+    if sum(row.count for row in rows) < limits.LEAST_LONG_STEPS:
+        return False
+    return rows[-1].end_ns - rows[0].start_ns >= limits.LONG_WINDOW_NS
+
+
+def enough_of(rows: Sequence[Step]) -> int:
+    """How many steps of such a length a verdict needs."""
+    have = sum(row.count for row in rows)
+    if not have:
+        return limits.LEAST_STEPS
+    mean_ns = max(1.0, (rows[-1].end_ns - rows[0].start_ns) / have)
+    few = max(limits.LEAST_LONG_STEPS, ceil(limits.LONG_WINDOW_NS / mean_ns))
+    # Those that are here were not enough, however close.
+    return max(min(limits.LEAST_STEPS, few), min(limits.LEAST_STEPS, have + 1))
 
 
 def _change(rows: Sequence[Step]) -> PaceChange | None:

@@ -89,7 +89,18 @@ def test_a_switch_removes_its_cause_and_leaves_the_others() -> None:
 
 def test_no_switch_waits_for_a_gpu_where_there_is_none() -> None:
     names = {switch.name for seed in SEEDS for switch in switches(draw(seed, "cpu"))}
-    assert not names & {"sync", "graphs", "bf16", "copies", "compile"}
+    assert not names & {"sync", "graphs", "padded", "bf16", "copies", "compile"}
+
+
+def test_sequences_that_differ_in_length_are_padded_for_a_graph() -> None:
+    spec = replace(draw(0, "cuda"), causes=(), family="gpt", varied=True)
+    (padded,) = [switch for switch in switches(spec) if switch.name == "padded"]
+    assert (padded.kinds, padded.changed.varied, padded.changed.graphed) == (
+        ("launch",),
+        False,
+        True,
+    )
+    assert "graphs" not in {switch.name for switch in switches(spec)}
 
 
 def test_what_a_person_could_change_by_nature_is_measured_too() -> None:

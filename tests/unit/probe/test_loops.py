@@ -259,6 +259,25 @@ def test_without_an_optimizer_and_a_loader_a_step_is_backward_to_backward(run: W
     assert run.counted().steps == 39
 
 
+def test_a_loader_of_the_evaluation_ends_no_step_of_a_loop_that_has_none(run: Watched) -> None:
+    """`get_batch` trains, a DataLoader validates after every tenth step: the next steps are not
+    merged until the one that fetches again."""
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for index in range(40):
+        model(torch.ones(3)).backward()
+        optimizer.step()
+        if index % 10 == 9:
+            with torch.no_grad():
+                for batch in loader_of(run, rows=4):
+                    model(batch)
+    steps = run.steps()
+    assert [step.count for step in steps] == [1] * len(steps)
+    assert len(steps) >= 39
+    assert sum(step.evaluation_ns > 0 for step in steps) >= 3
+    assert all(loader.evaluation for loader in run.timeline.loaders.all())
+
+
 def test_accumulation_without_a_loader_is_learnt(run: Watched) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)

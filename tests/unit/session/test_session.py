@@ -124,7 +124,7 @@ def test_a_change_of_pace_cuts_the_window_and_is_told_once() -> None:
     slow = [step(n, 1000 * n, forward_ms=100 + n % 7) for n in range(1, 61)]
     store.ingest(delivered(slow))
     picture(store, 70_000)
-    assert len(engine.windows[-1].steps) == 55
+    assert len(engine.windows[-1].steps) == 57
     fast = [step(n, 1000 * n, forward_ms=50 + n % 5) for n in range(61, 81)]
     store.ingest(delivered(fast))
     picture(store, 90_000)
@@ -143,7 +143,7 @@ def test_slow_batches_now_and_then_are_no_change_of_pace() -> None:
     ]
     store.ingest(delivered(made))
     picture(store, 100_000)
-    assert engine.windows[-1].steps[0].number == 6
+    assert engine.windows[-1].steps[0].number == 4
 
 
 def test_events_of_one_kind_do_not_push_out_the_others() -> None:

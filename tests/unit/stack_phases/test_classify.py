@@ -172,12 +172,23 @@ def test_frameworks(frames: tuple[str, ...], phase: str) -> None:
     assert classify(frames, "").phase == phase
 
 
+def test_a_net_that_runs_without_gradients_is_evaluated() -> None:
+    """`@torch.no_grad()` leaves a frame of its own, whatever the function is called."""
+    decorated = "decorate_context (torch/utils/_contextlib.py:120)"
+    assert classify((*TRAIN, decorated, "check (train.py:30)", *FORWARD), "").evaluates
+    assert not classify((*TRAIN, decorated, "update_average (train.py:30)"), "").evaluates
+    assert not classify((*TRAIN, "check (train.py:30)", *FORWARD), "").evaluates
+    clipped = "_clip_grads_with_norm_ (torch/nn/utils/clip_grad.py:165)"
+    assert not classify((*TRAIN, decorated, clipped), "").evaluates
+
+
 @pytest.mark.parametrize(
     "frames",
     [
         (*TRAIN, "validate (train.py:30)", *WAIT),
         (*TRAIN, "evaluate (train.py:30)", *FORWARD),
         (*TRAIN, "accuracy (train.py:30)", *FORWARD),
+        (*TRAIN, "estimate_loss (train.py:30)"),
         (*LIGHTNING, "_EvaluationLoop.run (pytorch_lightning/loops/evaluation_loop.py:145)", *WAIT),
         (*HF, "Trainer.evaluation_loop (transformers/trainer.py:2930)", *FORWARD),
     ],
@@ -206,6 +217,11 @@ def test_what_only_sounds_like_an_evaluation(frames: tuple[str, ...]) -> None:
         ("torch.cuda.synchronize()", "synchronisation"),
         ("loss = net(images)", "forward"),
         ("y = x @ weight", "forward"),
+        ("parameter.sub_(parameter.grad, alpha=LEARNING_RATE)", "forward"),
+        ("losses.append(likeness.logsumexp(dim=0) - likeness[number])", "forward"),
+        ("scale = math.exp(rate) * np.sqrt(width)", "other"),
+        ("for images, classes in tqdm(train_loader):", "data"),
+        ("for word in WORD.findall(TEXT):", "other"),
         ("images = images.to(device, non_blocking=True)", "forward"),
         ("loss.backward()", "backward"),
         ("scaler.step(optimizer)", "optimizer"),

@@ -116,7 +116,7 @@ ROWS: list[tuple[Any, ...]] = [
      "tensor cores 31%", "memory 52%"),
     ("C19 stacks name the line", window(
         even(60, data_ms=1, forward_ms=40, other_ms=40),
-        stacks=stacks([(0.5, "log (train.py:70)", None)])), "look at log (train.py:70)"),
+        stacks=stacks([(0.5, "log (train.py:70)", None)])), "tensor expression: log (train.py:70)"),
     # -- D: the GPU pipeline
     ("D1 tiny tensors", copying(False, 0.5, 64, 150.0, "batch = [t.to(dev) for t in batch]"),
      "one copy instead of 64", "`t.to(dev)` at train.py:31"),

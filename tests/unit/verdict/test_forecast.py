@@ -11,6 +11,7 @@ from gpuwatch.tui.verdict.findings import Kind
 from gpuwatch.tui.verdict.forecast.gain import Gain, gain_without
 from gpuwatch.tui.verdict.forecast.measured import replay_of
 from gpuwatch.tui.verdict.forecast.replay import replay
+from gpuwatch.tui.verdict.thresholds.gpu import GRAPH_LEFT_NS
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity
 from tests.unit.verdict.simulated_run import NO_SYNC, SCENARIOS, Loop, Ran, gain, ran
@@ -105,9 +106,11 @@ def test_python_before_a_wait_is_not_the_wait(loop: Loop) -> None:
 def test_kernels_issued_at_once_give_what_the_replay_says(name: str) -> None:
     loop = SCENARIOS[name]
     graphed = replace(loop, kernels=27, kernel_ms=loop.kernel_ms * loop.kernels / 27)
-    truth = ran(loop).step_ms / ran(graphed).step_ms
-    assert truth > 2
-    assert forecast(name, "launch").speedup == pytest.approx(truth, rel=0.05)
+    assert ran(loop).step_ms / ran(graphed).step_ms > 2
+    left = replace(graphed, python_ms=graphed.python_ms + GRAPH_LEFT_NS / 1e6)
+    truth = ran(loop).step_ms / ran(left).step_ms
+    # The optimizer's own launches are in no graph of the net.
+    assert forecast(name, "launch").speedup == pytest.approx(truth, rel=0.1)
 
 
 def test_no_counter_no_gain_from_fewer_launches() -> None:

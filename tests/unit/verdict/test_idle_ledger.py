@@ -1,11 +1,13 @@
 """Where the GPU's time goes: every part of it once, and what nothing explains by that name."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.forecast.measured import replay_of
 from gpuwatch.tui.verdict.idle_ledger import BUSY, IDLE, IdleLedger, Part, idle_ledger
 from gpuwatch.tui.verdict.rules.allocator import allocator
 from gpuwatch.tui.verdict.rules.host import host
@@ -13,8 +15,8 @@ from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.rules.launch import launch
 from gpuwatch.tui.verdict.rules.sync import sync
 from gpuwatch.tui.verdict.window import FrameShare, StackPhase, Stacks, StepWindow, WorkerUse
-from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import MIB, S, even, loader, stacks
+from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
+from tests.unit.verdict.windows import MIB, S, even, loader, run, stacks, window
 
 FORWARD = stacks([(0.97, "forward (model.py:12)", None)])
 PHASES = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 4}
@@ -136,7 +138,7 @@ def test_starting_workers_and_ending_them_is_one_cause() -> None:
     on_gpu = {"data_ms": 1, "startup_ms": 20, "forward_ms": 35, "backward_ms": 30, "other_ms": 14}
     main = placed(
         (0.14, "poll (popen_fork.py:27)", "for batch in loader:", "data"),
-        (0.6, "forward (model.py:12)", "", "other"),
+        (0.6, "forward (model.py:12)", "", "forward"),
     )
     for seen in (
         gpu_window(rows, on_gpu, activity=activity(20.0), stacks=main, loaders=(loader(4),)),
@@ -211,7 +213,7 @@ def test_a_function_that_draws_its_batches_is_a_fetch_though_no_mark_says_so() -
     on_gpu = {"forward_ms": 40, "backward_ms": 20}
     main = placed(
         (0.5, "get_batch (train.py:20)", "x = torch.stack([...])", "data"),
-        (0.4, "forward (model.py:12)", "", "other"),
+        (0.4, "forward (model.py:12)", "", "forward"),
     )
     seen = gpu_window(rows, on_gpu, activity=activity(40.0), stacks=main, loaders=())
     found = Engine().judge(seen).finding
@@ -229,7 +231,7 @@ def waiting(hits: int, of: int) -> StepWindow:
     on_gpu = {"forward_ms": 20, "backward_ms": 20, "other_ms": 0.2, "lag_ms": 45}
     main = placed(
         (hits / of, "train (train.py:40)", "loss.item()", "other"),
-        (1 - hits / of, "forward (model.py:12)", "", "other"),
+        (1 - hits / of, "forward (model.py:12)", "", "forward"),
         samples=of,
     )
     return gpu_window(steps, on_gpu, activity=activity(80.0), stacks=main)
@@ -249,3 +251,56 @@ def test_the_number_of_samples_is_in_the_evidence() -> None:
     found = sync(waiting(40, 100))
     assert found is not None
     assert any("40 of 100 main-thread samples" in one.text for one in found.evidence)
+
+
+def test_a_long_step_among_few_that_were_measured_weighs_as_one_of_all() -> None:
+    """One step in ten is measured, and so is that with the evaluation that no mark shows: a tenth
+    of a second between the phases is in one step of a hundred, and not of ten."""
+    rows = run(
+        105,
+        lambda n: {"forward_ms": 5, "backward_ms": 5, "other_ms": 500 if n == 60 else 0.5},
+    )
+    whole = window(rows, gpu_present=True, activity=activity(10.0), stacks=FORWARD)
+    measured = tuple(
+        gpu_step(row, forward_ms=5, backward_ms=5, other_ms=row.other_ns / 1e6)
+        for row in whole.steps
+        if row.number % 10 == 0
+    )
+    seen = replace(whole, gpu_steps=measured)
+    between = 550 / (100 * 10.5 + 500)
+    assert ledger_of(seen).shares["host"] == pytest.approx(between, abs=0.01)
+    record = replay_of(seen)
+    assert record is not None
+    assert record.step_ns == pytest.approx(15.5e6, rel=0.01)
+
+
+def test_giving_back_a_batch_is_the_loaders() -> None:
+    """At the line that takes the next one: the memory that a worker shared goes back."""
+    rows = even(100, data_ms=10, forward_ms=35, backward_ms=35, other_ms=20)
+    on_gpu = {"data_ms": 10, "forward_ms": 35, "backward_ms": 35, "other_ms": 20}
+    main = placed(
+        (0.18, "train (train.py:30)", "for images, labels in loader:", "data"),
+        (0.1, "next (torch/utils/data/dataloader.py:700)", "", "data"),
+        (0.72, "linear (torch/nn/functional.py:9)", "", "forward"),
+    )
+    seen = gpu_window(rows, on_gpu, activity=activity(20.0), stacks=main, loaders=(loader(4),))
+    assert host(seen) is None
+    found = input_bound(seen)
+    assert found is not None
+    assert found.share == pytest.approx(0.28, abs=0.01)
+    assert found.speedup == pytest.approx(1 / (1 - 0.28), rel=0.03)
+
+
+def test_a_rollout_that_no_mark_shows_is_no_launching() -> None:
+    """PPO: the net acts for seven tenths of the time, in what the marks call forward."""
+    rows = even(60, forward_ms=90, backward_ms=10, fetches=0)
+    on_gpu = {"forward_ms": 90, "backward_ms": 10}
+    main = placed(
+        (0.7, "linear (torch/nn/functional.py:9)", "", "evaluation"),
+        (0.3, "linear (torch/nn/functional.py:9)", "", "forward"),
+    )
+    seen = gpu_window(rows, on_gpu, activity=activity(5.0), stacks=main, loaders=())
+    shares = ledger_of(seen).shares
+    assert shares["pauses"] == pytest.approx(0.67, abs=0.02)
+    assert shares["launch"] == pytest.approx(0.28, abs=0.02)
+    assert Engine().judge(seen).finding.kind == "evaluation"

@@ -90,5 +90,5 @@ def test_the_ledger_has_collectives_as_their_own_part() -> None:
 def test_what_nccl_moves_over_the_link_is_no_copy() -> None:
     """FSDP on two H200s: 1 GB/s on the link, and no line that copies."""
     moves = activity(80.0, sm=60, tensor=3, fp32=2, dram=9, pcie_rx_mb_s=2_000.0)
-    assert copies(rank(activity=moves, world_size=1)).share > 0.1  # type: ignore[union-attr]
+    assert copies(rank(activity=moves, world_size=1)).share > 0.05  # type: ignore[union-attr]
     assert copies(rank(activity=moves)).share == 0.0  # type: ignore[union-attr]

@@ -79,7 +79,8 @@ def test_tf32_off_tells_what_the_counters_read() -> None:
 
 def test_tf32_off_without_counters_needs_a_product_that_was_seen() -> None:
     assert said(tf32, on_gpu(settings(**FP32))).cost is None
-    unseen = settings(**{**FP32, "autocast": None})
+    assert said(tf32, on_gpu(settings(**{**FP32, "autocast": None}))).cost is None, "matrices"
+    unseen = settings(**{**FP32, "autocast": None, "parameter_bytes": 40_000})
     assert tf32(on_gpu(unseen)) is None
     assert tf32(on_gpu(unseen, activity=activity(99, fp32=20.0, tensor=0.0))) is None
     busy = activity(99, fp32=60.0, tensor=0.0)

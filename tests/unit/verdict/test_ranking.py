@@ -1,5 +1,7 @@
 """Which cause leads, what may stand beside it, and what is too unsure to lead."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -7,13 +9,14 @@ from hypothesis import strategies as st
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Kind, Verdict
 from gpuwatch.tui.verdict.idle_ledger import idle_ledger
-from gpuwatch.tui.verdict.scoring import cause, none_above, unsure, within_the_wall
+from gpuwatch.tui.verdict.scoring import cause, none_above, unsure, within_the_wall, worth
 from gpuwatch.tui.verdict.statistics import Share, of_samples, share_of
 from gpuwatch.tui.verdict.thresholds.hysteresis import ENTER_SHARE, LEAST_SURE
-from gpuwatch.tui.verdict.window import StepWindow
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.test_any_window import windows
 from tests.unit.verdict.test_rulebook import gpu_windows
-from tests.unit.verdict.windows import even, loader, run, stacks, watch, window
+from tests.unit.verdict.windows import even, loader, run, stacks, step, watch, window
 
 
 def holding(kind: Kind, share: float, spread: float = 0.02) -> Finding:
@@ -39,7 +42,7 @@ def test_the_wall_is_partitioned_once(seen: StepWindow) -> None:
         assert min(ledger.shares.values()) >= -1e-12
     if said.finding.kind not in ("warming-up", "incomplete"):
         assert said.confidence >= LEAST_SURE
-    if said.finding.kind in ("healthy", "compute", "memory-bandwidth"):
+    if said.finding.kind in ("healthy", "compute", "memory-bandwidth") and not said.finding.share:
         assert all((one.share or 0.0) <= ENTER_SHARE for one in said.contributors)
 
 
@@ -61,6 +64,71 @@ def test_a_larger_share_beside_the_headline_says_why_it_does_not_lead() -> None:
     assert beside.headline == "optimizer; a fix gives back about 20%"
     [smaller] = within_the_wall(holding("input", 0.30), [holding("host", 0.2)])
     assert smaller.headline == "host"
+
+
+def test_the_gain_of_a_fix_ranks_the_headline() -> None:
+    """A loader that holds a fifth of the step, and launches to which all others leave a fifth as
+    well: a graph of the net takes three quarters of what the host does."""
+    rows = even(60, data_ms=8, forward_ms=14, backward_ms=14, other_ms=4)
+    on_gpu = {"data_ms": 8, "forward_ms": 14, "backward_ms": 14, "other_ms": 4}
+    seen = gpu_window(
+        rows, on_gpu, activity=activity(50.0), loaders=(loader(0),),
+        stacks=stacks([(0.7, "linear (torch/nn/functional.py:9)", None)]),
+    )  # fmt: skip
+    found = Engine().judge(seen)
+    assert names(found)[:2] == ["launch", "input"]
+    gains = [one.speedup for one in (found.finding, *found.contributors) if one.speedup]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_a_gain_counts_only_of_a_cause_that_surely_holds_some() -> None:
+    """What an estimate promises of launches that may hold nothing at all is no rival."""
+    sure, unsure_ = holding("launch", 0.09), holding("launch", 0.09, spread=0.07)
+    gains = [replace(one, speedup=2.0, speedup_is="estimate") for one in (sure, unsure_)]
+    assert [worth(one) for one in gains] == [pytest.approx(0.5), pytest.approx(0.09)]
+
+
+def test_what_was_chosen_without_stacks_is_no_precedent() -> None:
+    """Launches led for want of samples; the first of them show a logger."""
+    rows = even(80, forward_ms=70, backward_ms=30, fetches=0)
+    on_gpu = {"forward_ms": 70, "backward_ms": 30}
+    counters = activity(40.0, pcie_rx_mb_s=1_500.0, link_mb_s=63_008.0)
+    logger = FrameShare(0.6, "clip (numpy/core.py:9)", "log (train.py:70)", "", "other", 200)
+    net = FrameShare(0.4, "linear (torch/nn/functional.py:9)", None, "", "forward", 200)
+    engine = Engine()
+    first = engine.judge(gpu_window(rows, on_gpu, activity=counters, loaders=()))
+    assert first.finding.kind == "launch"
+    seen = gpu_window(
+        [*rows, step(81, rows[-1].end_ns, forward_ms=70, backward_ms=30, fetches=0)],
+        on_gpu, activity=counters, loaders=(), stacks=Stacks(200, (logger, net), 0, (), None),
+    )  # fmt: skip
+    assert engine.judge(seen).finding.kind == "host"
+
+
+def test_twice_the_samples_choose_the_headline_anew() -> None:
+    """The first 18 met the loader's lines by chance; of 36 most are in a logger."""
+    rows = even(90, forward_ms=70, backward_ms=30, fetches=0)
+    on_gpu = {"forward_ms": 70, "backward_ms": 30}
+
+    def seen(steps: int, samples: int, fetching: float, logging: float) -> StepWindow:
+        rest = 1 - fetching - logging
+        places = (
+            FrameShare(fetching, "get_batch (train.py:9)", None, "", "data", samples),
+            FrameShare(
+                logging, "clip (numpy/core.py:9)", "log (train.py:70)", "", "other", samples
+            ),
+            FrameShare(rest, "linear (torch/nn/functional.py:9)", None, "", "forward", samples),
+        )
+        return gpu_window(
+            rows[:steps], on_gpu, activity=activity(20.0), loaders=(),
+            stacks=Stacks(samples, places, 0, (), None),
+        )  # fmt: skip
+
+    kept, anew = Engine(), Engine()
+    for engine in (kept, anew):
+        assert engine.judge(seen(80, 18, 0.6, 0.2)).finding.kind == "input"
+    assert kept.judge(seen(82, 30, 0.3, 0.5)).finding.kind == "input"
+    assert anew.judge(seen(82, 36, 0.3, 0.5)).finding.kind == "host"
 
 
 def test_what_is_left_of_the_time_is_all_that_others_can_hold() -> None:

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.statistics import share_of
 from gpuwatch.tui.verdict.window_selection import choose_window, last_change, new_work, warm_after
 from tests.unit.verdict.runs import bursty_wait
 from tests.unit.verdict.windows import even, run, window
@@ -23,6 +24,25 @@ def test_a_bursty_run_is_not_waited_for() -> None:
     chance = random.Random(3)
     rows = run(40, lambda n: {"forward_ms": chance.choice([10, 100])})
     assert warm_after(rows) == 10
+
+
+def test_long_steps_are_warm_after_two_and_enough_after_three() -> None:
+    """Of 1.7 s each: a verdict within 10 s, not within 34."""
+    assert warm_after(even(9, forward_ms=1_700)) == 2
+    assert warm_after(even(9, forward_ms=450)) == 5
+    assert choose_window(even(4, forward_ms=1_700)).warmup_left > 0
+    assert choose_window(even(5, forward_ms=1_700)).warmup_left == 0
+    assert choose_window(even(4, forward_ms=1_700)).warmup_left == 1
+    assert choose_window(even(12, forward_ms=450)).warmup_left == 2, "nine hold 4 s"
+    assert choose_window(even(14, forward_ms=450)).warmup_left == 0
+
+
+def test_few_steps_have_wide_intervals() -> None:
+    """Student's t: of three steps that differ by chance a fifth is not known to be above 5 %."""
+    walls = [100, 100, 100]
+    few, many = share_of([10, 20, 30], walls), share_of([10, 20, 30] * 4, walls * 4)
+    assert few.mean == many.mean == pytest.approx(0.2)
+    assert few.low < 0.05 < many.low
 
 
 def test_compilation_belongs_to_the_warm_up() -> None:

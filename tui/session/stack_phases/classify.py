@@ -10,6 +10,7 @@ from typing import Final
 
 from ...verdict.code_origin import is_users
 from ...verdict.statistics import Share, of_samples
+from ...verdict.thresholds.causes import FOR_LINES
 from . import table
 from .table import CodeRow, StackPhase
 
@@ -101,6 +102,7 @@ _NAMES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
     ("data", re.compile(table.DATA_NAMES)),
 )
 _LINES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
+    ("data", re.compile(FOR_LINES)),
     ("backward", re.compile(table.BACKWARD_LINES)),
     ("optimizer", re.compile(table.OPTIMIZER_LINES)),
     ("synchronisation", re.compile(table.SYNC_LINES)),
@@ -131,11 +133,13 @@ def classify(frames: tuple[str, ...], line: str) -> Classified:
     `line` is the text of the innermost line of the user's own, "" where it could not be read.
     """
     phase: StackPhase = "other"
-    evaluates = may_evaluate = serial = False
+    evaluates = may_evaluate = serial = without_grad = False
     function, own = "", False
     for frame in frames:
         function, file = parts_of(frame)
         own = is_users(file)
+        may_evaluate = may_evaluate or (without_grad and phase == "other" and _is_no_torch(file))
+        without_grad = file == table.WITHOUT_GRAD.file and function in table.WITHOUT_GRAD.functions
         if own and phase == "other":
             evaluates = evaluates or bool(_EVALUATES.fullmatch(function))
             may_evaluate = may_evaluate or bool(_EVALUATES_A_NET.fullmatch(function))
@@ -158,6 +162,10 @@ def phase_of(frames: tuple[str, ...], line: str) -> StackPhase:
     """The phase of a stack; "evaluation" for all that an evaluation does."""
     found = classify(frames, line)
     return "evaluation" if found.evaluates else found.phase
+
+
+def _is_no_torch(file: str) -> bool:
+    return not file.startswith("torch/")
 
 
 @lru_cache(maxsize=16384)

@@ -136,6 +136,12 @@ ROWS: Final[tuple[CodeRow, ...]] = (
 SERIAL: Final = CodeRow("data", "torch/utils/data/_utils/fetch.py", frozenset({"fetch"}))
 """In the training process: it makes its batches itself."""
 
+WITHOUT_GRAD: Final = CodeRow(
+    "other", "torch/utils/_contextlib.py", frozenset({"decorate_context"})
+)
+"""Calls a function that is decorated with `torch.no_grad()` or `inference_mode()`: one that runs a
+net then learns nothing by it. (A `with` leaves no frame.)"""
+
 NESTED: Final[dict[StackPhase, frozenset[StackPhase]]] = {
     "other": frozenset(PHASES) | {"starting"},
     "optimizer": frozenset(
@@ -160,13 +166,13 @@ EVALUATION_NAMES: Final = (
     r"(?!\w*(train|fit))("
     r"(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val)(_\w+)?|"
     r"\w+_(evaluate|evaluation|eval|validate|validation|valid|val)|"
-    r"(\w+_)?rollouts?|"
+    r"estimate_(\w+_)?loss(es)?|(\w+_)?rollouts?|"
     r"(_|do_|run_)*(collect|gather)_(rollouts?|trajector\w+|experiences?|episodes?))"
 )
 """A user's own functions that evaluate, or act in an environment, by their names:
 `train_and_evaluate` does more…"""
 EVALUATION_NAMES_OF_A_NET: Final = (
-    r"(run_|do_|compute_|_)*(test|accuracy|perplexity|estimate_loss)(_\w+)?|"
+    r"(run_|do_|compute_|_)*(test|accuracy|perplexity)(_\w+)?|"
     r"(\w+_)?generate(_completions|_responses)?|(select|choose|get)_actions?"
 )
 """…or where they run a net or fetch batches: a metric of scores that lie there is none."""
@@ -182,8 +188,12 @@ SYNC_LINES: Final = (
 )
 COMPUTE_LINES: Final = (
     r"\b(torch|F|nn|functional)\.(?!save|load|manual_seed|no_grad|cuda\.(empty|reset|memory))\w+"
+    r"|\.\w*[a-z0-9]_\(|\.grad\b"  # in place: p.data.add_(-lr * p.grad)
     r"|\.(to|cuda|matmul|mm|bmm|softmax|mean|sum|norm|view|reshape|transpose|permute|argmax)\("
-    r"|[\w\])] @ [\w(]|\b(model|net|network|criterion|loss_fn)\("
+    r"|(?<!math)(?<!np)(?<!numpy)\.(exp|log|sqrt|rsqrt|pow|clamp|abs|var|std|dot|outer|topk|amax|amin"
+    r"|logsumexp|log_softmax|sigmoid|tanh|relu|cumsum|gather|scatter|index_select|unbind|chunk"
+    r"|flatten|squeeze|unsqueeze|expand|contiguous|detach|float|half|bfloat16|long|masked_fill)\("
+    r"|\bdim=|[\w\])] @ [\w(]|\b(model|net|network|criterion|loss_fn)\("
 )
 """Text of the user's own line where a sample ends in it: a call into C leaves no
 frame of its own. The first of them that is found."""

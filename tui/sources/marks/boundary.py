@@ -40,10 +40,12 @@ class Boundary:
         """Steps end at the fetch after an optimizer step, and did so last time."""
         return self.trained and not (self._explicit or self._unstepped or self._without_optimizer)
 
-    def steps_before_fetch(self, step: OpenStep, grad: bool) -> int:
-        """How many steps the open one is, if a fetch that begins now ends it; 0 if it goes on."""
-        self._loader_seen = True
-        self._updates = 0
+    def steps_before_fetch(self, step: OpenStep, grad: bool, evaluates: bool = False) -> int:
+        """How many steps the open one is, if a fetch that begins now ends it; 0 if it goes on. One
+        that `evaluates` shows no loader of the training."""
+        if not evaluates:
+            self._loader_seen = True
+            self._updates = 0
         return self.steps_before_iterator(step, grad)
 
     def steps_before_iterator(self, step: OpenStep, grad: bool = True) -> int:

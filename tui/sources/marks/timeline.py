@@ -217,12 +217,11 @@ class Timeline:
         if gap != EVALUATION and not self._step.backwards:
             self._iterators.book(gap, ns)
         self._optimizer_depth = 0
-        if count := self._boundary.steps_before_fetch(self._step, grad):
+        evaluates = self._boundary.trained and not grad and not self._iterators.trains(iterator)
+        if count := self._boundary.steps_before_fetch(self._step, grad, evaluates):
             self._end_step(count)
         self._iterators.current = iterator
-        self._evaluating = (
-            self._boundary.trained and not grad and not self._iterators.trains(iterator)
-        )
+        self._evaluating = evaluates
         if self._step.fetches == 0:
             self._step.ready = self._ready
         self._ready = None
@@ -293,7 +292,8 @@ class Timeline:
         self._close(BACKWARD, t_ns, marks.BACKWARD_LEAVE)
         self._step.backwards += 1
         self._iterators.backward()
-        self.loaders.serves(self._iterators.current, evaluation=False)
+        if self._step.fetches:  # else the last that was fetched from may be an evaluation's
+            self.loaders.serves(self._iterators.current, evaluation=False)
 
     def _optimizer_enter(self, t_ns: int, _: None) -> None:
         if self._backward_depth:

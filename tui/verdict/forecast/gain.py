@@ -8,6 +8,7 @@ from typing import Final, Literal
 from ..code_places import (
     copies_to_gpu,
     empties_cache,
+    fetches,
     main_places,
     share_where,
     steps_one_by_one,
@@ -16,9 +17,11 @@ from ..code_places import (
 from ..cpu_wait import starved
 from ..findings import Finding, Kind
 from ..gpu_clock import copies, idle_of, unmeasured
+from ..idle_ledger import evaluated_within, loader_ends, python_within
 from ..loader import loader_floor, often_late
 from ..pauses import Pauses
 from ..thresholds import hysteresis as limits
+from ..thresholds.gpu import GRAPH_LEFT, GRAPH_LEFT_NS
 from ..window import FrameShare, RunFacts, StepWindow
 from .measured import replay_of
 from .replay import ISSUING, Removal, StepReplay, replay
@@ -34,14 +37,28 @@ def removal_of(kind: Kind, window: StepWindow, record: StepReplay) -> Removal | 
     return found(window, record) if found is not None else None
 
 
-def _input(_: StepWindow, __: StepReplay) -> Removal:
-    """Every batch lies ready."""
-    return _without("data")
+def _input(window: StepWindow, record: StepReplay) -> Removal:
+    """Every batch lies ready, and none has to be given back. Of a loop without a loader samples
+    show how long it makes them."""
+    if window.sees_loading:
+        ends, other_ns = loader_ends(window).mean, record.host_ns(("other",))
+        left = max(0.0, 1.0 - ends * record.step_ns / other_ns) if other_ns else 1.0
+        return _without("data").joined(Removal(host={"other": left}))
+    return _off_forward(share_where(main_places(window), fetches), record)
 
 
-def _host(_: StepWindow, __: StepReplay) -> Removal:
-    """Python between the phases; a wait for the GPU there is no Python."""
-    return Removal(host={"other": 0.0})
+def _host(window: StepWindow, record: StepReplay) -> Removal:
+    """Python between the phases, and what samples show of it within; a wait for the GPU there is
+    no Python."""
+    return Removal(host={"other": 0.0}).joined(_off_forward(python_within(window), record))
+
+
+def _off_forward(share: float, record: StepReplay) -> Removal:
+    """This part of a step goes from what the host does in its forward."""
+    forward_ns = record.host_ns(("forward",))
+    if not share or not forward_ns:
+        return Removal()
+    return Removal(host={"forward": max(0.0, 1.0 - share * record.step_ns / forward_ns)})
 
 
 def _optimizer(window: StepWindow, _: StepReplay) -> Removal:
@@ -51,13 +68,21 @@ def _optimizer(window: StepWindow, _: StepReplay) -> Removal:
 
 
 def _launch(window: StepWindow, record: StepReplay) -> Removal:
-    """The same kernels, issued at once; copies and emptying the cache take what they took."""
-    moved = copies(window)
-    kept = share_where(main_places(window), empties_cache)
+    """The net's forward and backward, replayed as a graph. What else the host does in them takes
+    what it took: copies, batches that the loop makes itself, Python, emptying the cache; and
+    something is left of every launch. No graph holds the optimizer."""
+    names = ("forward", "backward")
+    moved, places = copies(window), main_places(window)
+    kept = share_where(places, empties_cache) + python_within(window)
     kept += moved.share if moved is not None else 0.0
-    issued = record.host_ns(ISSUING)
-    left = min(1.0, kept * record.step_ns / issued) if issued else 1.0
-    return Removal(host=dict.fromkeys(ISSUING, left))
+    kept += 0.0 if window.sees_loading else share_where(places, fetches)
+    beside = record.host_ns(("other", "evaluation")) / record.step_ns
+    kept += max(0.0, evaluated_within(window) - beside)
+    passes = sum(row.backwards for row in window.steps) / max(1, window.observed)
+    issued = record.host_ns(names)
+    left_ns = min(max(1.0, passes) * GRAPH_LEFT_NS, GRAPH_LEFT * issued)
+    left_ns += kept * record.step_ns
+    return Removal(host=dict.fromkeys(names, min(1.0, left_ns / issued) if issued else 1.0))
 
 
 def _sync(window: StepWindow, record: StepReplay) -> Removal:
@@ -90,6 +115,20 @@ def _allocator(window: StepWindow, record: StepReplay) -> Removal:
     return _without_waits(share_where(main_places(window), empties_cache), record)
 
 
+def _evaluation(window: StepWindow, record: StepReplay) -> Removal:
+    """Marked ones; else what samples show, between the phases first."""
+    seen_ns = evaluated_within(window) * record.step_ns - record.host_ns(("evaluation",))
+    if seen_ns <= 0:
+        return _without("evaluation")
+    left: dict[str, float] = {}
+    for name in ("other", "forward"):
+        held_ns = record.host_ns((name,))
+        left[name] = max(0.0, 1.0 - seen_ns / held_ns) if held_ns else 1.0
+        seen_ns = max(0.0, seen_ns - held_ns)
+    elsewhere = Removal(host=left, device={"other": left["other"]})
+    return _without("evaluation").joined(elsewhere)
+
+
 def _without_waits(share: float, record: StepReplay) -> Removal:
     """This part of the host's time removed, its waits for the GPU first."""
     if not share:
@@ -114,7 +153,7 @@ _REMOVALS: Final[dict[Kind, Callable[[StepWindow, StepReplay], Removal]]] = {
     "h2d": _h2d,
     "allocator": _allocator,
     "checkpoint": lambda _, __: _without("checkpoint"),
-    "evaluation": lambda _, __: _without("evaluation"),
+    "evaluation": _evaluation,
     "recompile": lambda _, __: _without("compile"),
 }
 
@@ -177,14 +216,15 @@ def replayed(window: StepWindow) -> Replayed | None:
     return Replayed(window, record, now_ns)
 
 
-def gain_without(kind: Kind, window: StepWindow, at_most: bool = False) -> Gain | None:
-    """By replay. `at_most`: a fix leaves something of the cause.
+def gain_without(kind: Kind, window: StepWindow, at_most: bool | None = None) -> Gain | None:
+    """By replay. `at_most`: a fix leaves something of the cause; False: an estimate all the same.
 
     Where batches are often late, what is gained outside the loader is a bound too: whether a batch
     that comes late would still be in time is not in the record.
     """
     known = replayed(window)
-    at_most = at_most or (kind != "input" and often_late(window))
+    if at_most is None:
+        at_most = kind != "input" and often_late(window)
     left = None if known is None else known.left((kind,), at_most)
     return None if left is None else Gain(1.0 / left, "bound" if at_most else "estimate")
 

@@ -1,12 +1,13 @@
 """A window as a replay: what host and GPU did in its measured steps, each by its own clock."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ...steps import GpuStep, Step
 from ..code_places import copies_to_gpu, main_places, share_where, waits_for_gpu
-from ..gpu_clock import keeps_up_ns, on_device, unmeasured
+from ..gpu_clock import StepKind, enough, keeps_up_ns, kinds_of, on_device, unmeasured
 from ..idle_ledger import idle_ledger
-from ..pauses import clinging_parts, startup_parts
+from ..pauses import clinging_parts, saving_part, startup_parts
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, LEAST_LEFT, REPLAYED_ROWS
 from ..window import StepWindow
@@ -23,12 +24,14 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     if device is None or device.abstains:
         return None
     rows = _paired(window)
-    if sum(device.count for _, device, _, _ in rows) < limits.LEAST_GPU_STEPS:
+    if not enough([device for _, device, _, _ in rows]):
         return None
-    spans = [spans_of(*row) for row in rows]
-    counts = [device.count for _, device, _, _ in rows]
+    saving = saving_part(window)
+    spans = [spans_of(*row, saving) for row in rows]
+    counts = _stand_for(window, [host for host, _, _, _ in rows])
     steps = sum(counts)
-    step_ns = sum(device.wall_ns for _, device, _, _ in rows) / steps
+    lengths = [device.wall_ns / device.count for _, device, _, _ in rows]
+    step_ns = sum(n * ns for n, ns in zip(counts, lengths, strict=True)) / steps
     keeps_up = keeps_up_ns(step_ns)
     busy_ns, dry_ns = _busy_ns(window, step_ns), _dry_share(window) * step_ns
     working = _working(spans, counts, steps, busy_ns, dry_ns, keeps_up)
@@ -65,6 +68,21 @@ def _paired(window: StepWindow) -> list[tuple[Step, GpuStep, int, int]]:
     return pairs
 
 
+def _stand_for(window: StepWindow, rows: Sequence[Step]) -> list[float]:
+    """For how many of the window's steps each row stands: where one step in ten is measured, two
+    with an evaluation may be a fifth of them, and of the window a hundredth."""
+    every: Counter[StepKind] = Counter()
+    kinds: dict[int, StepKind] = {}
+    for row, kind in zip(window.steps, kinds_of(window.steps), strict=True):
+        every[kind] += row.count
+        kinds[row.number] = kind
+    measured: Counter[StepKind] = Counter()
+    for row in rows:
+        measured[kinds[row.number]] += row.count
+    weights = {kind: every[kind] / measured[kind] for kind in measured}
+    return [row.count * weights[kinds[row.number]] for row in rows]
+
+
 def _busy_ns(window: StepWindow, step_ns: float) -> float | None:
     """What does not lie in the measured steps leaves the GPU idle: they hold all its work."""
     activity = window.activity
@@ -93,8 +111,8 @@ def _waited_of(window: StepWindow) -> float | None:
 
 def _working(
     spans: Sequence[Sequence[MeasuredSegment]],
-    counts: Sequence[int],
-    steps: int,
+    counts: Sequence[float],
+    steps: float,
     busy_ns: float | None,
     dry_ns: float,
     keeps_up_ns: float,

@@ -34,8 +34,8 @@ class Segment(NamedTuple):
 class StepReplay:
     """The replayable steps of a window, oldest first."""
 
-    steps: tuple[tuple[int, tuple[Segment, ...]], ...]
-    """Each with how many steps it stands for."""
+    steps: tuple[tuple[float, tuple[Segment, ...]], ...]
+    """Each with for how many steps of the run it stands."""
     step_ns: float
     """Length of a step on the GPU's clock, as it was measured."""
     lag_ns: float
@@ -132,20 +132,24 @@ class MeasuredSegment(NamedTuple):
 
 
 def spans_of(
-    host: Step, device: GpuStep, clinging_ns: int, starting_ns: int
+    host: Step, device: GpuStep, clinging_ns: int, starting_ns: int, saving: float = 1.0
 ) -> list[MeasuredSegment]:
     """The spans of a row, a step of it, in the order of a step.
 
-    `clinging_ns` of its Python belong to its checkpoint or evaluation; `starting_ns` of the
-    loader's start-up are the training's. The lags follow from the first: what the GPU takes longer
+    `clinging_ns` of its Python belong to its checkpoint or evaluation, of a checkpoint's `saving`
+    to it and the rest to an evaluation without a mark; `starting_ns` of the loader's start-up are
+    the training's. The lags follow from the first: what the GPU takes longer
     than the host adds to it.
     """
     ours, theirs = _parts(host, host.end_ns - host.start_ns), _parts(device, device.wall_ns)
     pause = "evaluation" if host.evaluation_ns else "checkpoint"
     if clinging_ns and host.other_ns:
         moved = min(1.0, clinging_ns / host.other_ns)
-        _move(ours, "other", pause, moved)
-        _move(theirs, "other", pause, moved)
+        for parts in (ours, theirs):
+            clings = moved * parts["other"]
+            _move(parts, "other", pause, moved)
+            if pause == "checkpoint" and saving < 1.0:
+                _move(parts, pause, "evaluation", clings * (1.0 - saving) / parts[pause])
     if host.startup_ns:
         part = 1.0 - starting_ns / host.startup_ns
         _move(ours, "startup", pause, part)

@@ -16,7 +16,7 @@ from ..findings import Evidence, Finding, Kind, Signal, find_missing
 from ..forecast.interval import with_interval
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of
-from ..rules.compute import KINDS_OF_WORK, products_seen, work_of
+from ..rules.gpu_work import KINDS_OF_WORK, products_seen, work_of
 from ..rules.optimizer import for_this_optimizer
 from ..rules.stalled import (
     notebook_idle,

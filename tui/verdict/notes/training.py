@@ -7,7 +7,7 @@ from ..findings import EvidenceSource, Note
 from ..format import cores, percent, size
 from ..gpu_clock import on_device
 from ..memory.trends import batch_room
-from ..rules.compute import products_seen
+from ..rules.gpu_work import products_seen
 from ..step_time import wall_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import MEMORY_FULL

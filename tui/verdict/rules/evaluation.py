@@ -4,7 +4,7 @@ from typing import Final
 
 from ..code_places import ROLLOUT, by_user_function, main_places, place_evidence, share_where
 from ..findings import Evidence, Finding
-from ..forecast.gain import gain_of_pauses
+from ..forecast.gain import gain_of_pauses, gain_without
 from ..forecast.interval import seldom
 from ..format import percent
 from ..pauses import evaluations, pause_evidence
@@ -65,6 +65,7 @@ def _by_samples(window: StepWindow) -> Finding | None:
         f"{what} {percent(share.mean)} of the time",
         (place_evidence(by_user_function(places)[0], "main-thread"), Evidence(text, "hook")),
         _ADVICE["rollout" if acting else "evaluation"],
+        gain=gain_without("evaluation", window, at_most=True),
     )
 
 

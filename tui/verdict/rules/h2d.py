@@ -15,6 +15,7 @@ from ..gpu_clock import Copies, copies
 from ..loader import loader_floor
 from ..scoring import cause
 from ..statistics import at_most, without_rows
+from ..thresholds.causes import TINY_COPIES
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
 
@@ -41,7 +42,7 @@ def h2d(window: StepWindow) -> Finding | None:
         (*_evidence(moved), *lines[:1]),
         advice,
         loader_floor(window),
-        gain_without("h2d", window, at_most=sub != "tiny"),
+        gain_without("h2d", window),
     )
 
 
@@ -70,18 +71,23 @@ def _possible(moved: Copies) -> str:
 
 def _advice(moved: Copies, where: str) -> tuple[str, tuple[str, ...]]:
     if moved.tiny:
+        many = f"one copy instead of {moved.tensors}"
+        if (moved.tensors or 0) < TINY_COPIES:
+            many = f"one copy instead of many small ones{where}"
         return "tiny", (
-            f"one copy instead of {moved.tensors}: collate a batch into few tensors, or pack them",
+            f"{many}: collate a batch into few tensors, or pack them",
             f"pin_memory=True, and non_blocking=True{where}",
         )
     smaller = "send less: uint8 or bf16, converted on the GPU"
     ahead = "copy the next batch on a side stream while this one is computed"
-    if moved.pinned:
+    if not moved.from_pageable:
         return "bandwidth", (smaller, ahead)
     faster = moved.pinned_mb_s / moved.pageable_mb_s
+    pin = "DataLoader(..., pin_memory=True), and non_blocking=True"
+    if moved.pinned:
+        pin = ".pin_memory() on the host, which the loader's batches have, and non_blocking=True"
     return "pageable", (
-        f"DataLoader(..., pin_memory=True), and non_blocking=True{where}: copies run up to "
-        f"{times(faster)} faster from pinned memory",
+        f"{pin}{where}: copies run up to {times(faster)} faster from pinned memory",
         smaller,
         ahead,
     )

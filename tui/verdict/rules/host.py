@@ -7,7 +7,6 @@ from ..code_places import (
     by_user_function,
     clipped_part,
     clips,
-    ends_workers,
     in_collective,
     is_users,
     main_places,
@@ -17,13 +16,14 @@ from ..code_places import (
     share_where,
     waits_for_gpu,
     within,
+    works_on_host,
 )
 from ..cpu_wait import asleep
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of, on_device
-from ..idle_ledger import idle_ledger
+from ..idle_ledger import idle_ledger, loader_ends, python_seen, python_within
 from ..loader import loader_floor
 from ..pauses import Pauses, host_parts, outliers
 from ..scoring import cause
@@ -44,7 +44,7 @@ def now_and_then(window: StepWindow) -> Finding | None:
     if found is None:
         return None
     places = main_places(window)
-    lost, most = (window.run_delay or 0.0) + share_seen(window, ends_workers).mean, 1.0
+    lost, most = (window.run_delay or 0.0) + loader_ends(window).mean, 1.0
     if window.gpu_present:
         if window.activity is None or window.activity.busy is None or not places:
             return None
@@ -73,10 +73,8 @@ def now_and_then(window: StepWindow) -> Finding | None:
         evidence.append(Evidence(text, counted_by(window.activity), most))
     advice = [
         f"done every {found.affordable_steps:,} steps it would cost "
-        f"{percent(TARGET_BUDGET)}; or do it on another thread"
+        f"{percent(TARGET_BUDGET)}; or do it on another thread{_at(mine)}"
     ]
-    if mine:
-        advice.insert(0, f"look at {place_name(mine[0])}")
     headline = f"single slow steps take {percent(share.mean)} of the time"
     return cause(
         "host", None, share, headline, tuple(evidence), tuple(advice), loader_floor(window)
@@ -121,11 +119,32 @@ def asleep_within(window: StepWindow) -> Finding | None:
         share,
         f"the training thread sleeps in your code {percent(mean)} of the time",
         tuple(evidence),
-        (
-            f"look at {place_name(where[0])}: what it waits for can be done on another thread",
-            "do it less often",
-        ),
+        (f"do it less often, or what it waits for on another thread{_at(where)}",),
         loader_floor(window),
+    )
+
+
+def within_phases(window: StepWindow) -> Finding | None:
+    """Python that the marks book as forward, since nothing marks its end: a logger in a loop
+    without a loader. By samples, as far as a GPU idles then."""
+    ledger = idle_ledger(window)
+    if python_within(window) < CONTRIBUTOR or (window.gpu_present and ledger is None):
+        return None
+    share = python_seen(window)
+    if ledger is not None:
+        share = at_most(share, ledger.shares["host"])
+    if share.low < CONTRIBUTOR:
+        return None
+    where = by_user_function(filter(works_on_host, main_places(window)))
+    return cause(
+        "host",
+        None,
+        share,
+        f"{percent(share.mean)} of each step is Python that launches nothing",
+        (place_evidence(where[0], "main-thread"),),
+        (f"do it less often, or on another thread, or in one tensor expression{_at(where)}",),
+        loader_floor(window),
+        gain_without("host", window) or gain_on_the_host(window, share.mean),
     )
 
 
@@ -138,7 +157,8 @@ def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
 def host(window: StepWindow) -> Finding | None:
     """Single steps that are held up, every step's own Python, or sleep within a phase: of those
     that hold about as much as the largest the first, which is the most specific."""
-    found = [one for judge in (now_and_then, _steady, asleep_within) if (one := judge(window))]
+    judges = (now_and_then, _steady, within_phases, asleep_within)
+    found = [one for judge in judges if (one := judge(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
     return next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)
 
@@ -193,12 +213,15 @@ def _steady(window: StepWindow) -> Finding | None:
         text = f"the loader is busy {percent(floor)} of the time: it would be the limit next"
         evidence.append(Evidence(text, "py-spy", floor))
     evidence += [place_evidence(place, "main-thread") for place in mine[1:2]]
-    advice = ["do it less often, or on another thread, or in one tensor expression"]
-    if mine:
-        advice.insert(0, f"look at {place_name(mine[0])}")
+    less = f"do it less often, or on another thread, or in one tensor expression{_at(mine)}"
     headline = f"{percent(share.mean)} of each step is {where}"
     gain = gain_without("host", window) or gain_on_the_host(window, share.mean)
-    return cause("host", None, share, headline, tuple(evidence), tuple(advice), floor, gain)
+    return cause("host", None, share, headline, tuple(evidence), (less,), floor, gain)
+
+
+def _at(places: Sequence[FrameShare]) -> str:
+    """ ": log (train.py:40)", where it is; nothing without samples."""
+    return f": {place_name(places[0])}" if places else ""
 
 
 def _own(share: Share, window: StepWindow) -> Share:
@@ -209,5 +232,5 @@ def _own(share: Share, window: StepWindow) -> Share:
     ledger = idle_ledger(window)
     if ledger is not None:
         return at_most(share, ledger.shares["host"])
-    ended = share_seen(window, ends_workers).mean + share_seen(window, in_collective).mean
+    ended = loader_ends(window).mean + share_seen(window, in_collective).mean
     return Share(*(max(0.0, part - ended) for part in (share.mean, share.low, share.high)))

@@ -301,6 +301,7 @@ def unmarked(window: StepWindow) -> Finding | None:
             cheaper(place),
             f"fetch the next batch on another thread, or through a DataLoader: {place.frame}",
         ),
+        gain=gain_without("input", window) or gain_on_the_host(window, share.mean),
     )
 
 

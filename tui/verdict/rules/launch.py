@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 from ...steps import GpuStep
@@ -18,7 +19,7 @@ from ..code_places import (
     waits_for_gpu,
     within,
 )
-from ..cpu_wait import core_wait_evidence, remedies
+from ..cpu_wait import Starved, core_wait_evidence, remedies
 from ..cpu_wait import starved as short_of_cores
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
@@ -38,10 +39,10 @@ from .optimizer import updated_together
 
 
 def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
-    """Where waiting for a core explains half of the `bubble` in which the GPU waits for launches:
-    then cores are the cure, not fewer kernels."""
+    """Where waiting for a core that others have explains half of the `bubble` in which the GPU
+    waits for launches: then cores are the cure, not fewer kernels."""
     lack = short_of_cores(window)
-    if lack is None:
+    if lack is None or its_own_threads(window, lack):
         return None
     part = min(lack.share, bubble.mean)
     if part < max(ENTER_SHARE, limits.STARVED_EXPLAINS * bubble.mean):
@@ -56,6 +57,29 @@ def cpu_starved(window: StepWindow, bubble: Share) -> Finding | None:
         remedies(window, lack),
         loader_floor(window),
     )
+
+
+def its_own_threads(window: StepWindow, lack: Starved) -> bool:
+    """The process's own threads have the cores, as OpenMP's that spin between two products: then
+    fewer launches need a core for less time as well, and give more than the cores do."""
+    used, beside = (window.main_cpu_percent or 0.0) / 100, window.beside_cores or 0.0
+    if lack.by_others is None or used - (window.thread_cpu or 1.0) < beside / 2:
+        return False
+    return lack.share - lack.by_quota - lack.by_others >= lack.share / 2
+
+
+def fewer_threads(window: StepWindow) -> list[str]:
+    """Where those threads take the launching thread's core."""
+    lack, settings = short_of_cores(window), window.settings
+    if lack is None or lack.share < CONTRIBUTOR or not its_own_threads(window, lack):
+        return []
+    if settings is None or not settings.threads or settings.threads < (window.cores or inf):
+        return []
+    few = max(1, settings.threads // 2)
+    return [
+        f"torch.set_num_threads({few}): its {settings.threads} threads take the launching thread's "
+        f"core {percent(lack.share)} of the time"
+    ]
 
 
 CELL: Final = re.compile(r"(LSTM|GRU|RNN)Cell\.")
@@ -96,6 +120,7 @@ def launch(window: StepWindow) -> Finding | None:
         "the step",
         larger_batch(window, "as many launches, with more work in each"),
     ]
+    advice[1:1] = fewer_threads(window)
     together = updated_together(window)
     if together and _in_optimizer(device) >= limits.MOST_OF_IT:
         advice.insert(0, f"most launches are the optimizer's: {together}")
@@ -117,7 +142,9 @@ def launch(window: StepWindow) -> Finding | None:
     )
     if found.speedup is None or advice[0] not in (cells, DETECTS_ANOMALIES):
         return found
-    return replace(found, forecast=at_least(max(1.0, limits.LOOP_GIVES * found.speedup)))
+    gain = gain_without("launch", window, at_most=False)
+    least = limits.LOOP_GIVES * (found.speedup if gain is None else gain.speedup)
+    return replace(found, forecast=at_least(max(1.0, least)))
 
 
 def _cells(window: StepWindow) -> str | None:

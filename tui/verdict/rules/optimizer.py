@@ -160,6 +160,6 @@ def optimizer(window: StepWindow) -> Finding | None:
         tuple(evidence),
         for_this_optimizer(window),
         loader_floor(window),
-        gain_without("optimizer", window, at_most=not looped),
+        gain_without("optimizer", window, at_most=not looped or None),
     )
     return replace(found, forecast=_forecast(window, share.mean))

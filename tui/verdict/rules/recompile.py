@@ -96,7 +96,11 @@ def recompile(window: StepWindow) -> Finding | None:
     compiled = [row for row in rows if row.compile_ns]
     if len(compiled) < RECOMPILES or not any(row.compile_ns for row in warm_recent(window)):
         return None
-    share = share_of([row.compile_ns for row in rows], [wall_of(row) for row in rows])
+    # Beside other causes it is held against the same steps, where those have enough of it.
+    held = [row for row in window.steps if row.number > begun]
+    if sum(row.compile_ns > 0 for row in held) < RECOMPILES:
+        held = rows
+    share = share_of([row.compile_ns for row in held], [wall_of(row) for row in held])
     each_ns = sum(row.compile_ns for row in compiled) / len(compiled)
     steps = sum(row.count for row in rows)
     text = f"{len(compiled)} of the last {steps} steps compiled, {ms(each_ns)} each"

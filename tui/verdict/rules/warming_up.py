@@ -8,21 +8,22 @@ from ..scoring import state
 from ..thresholds.gpu import GPU_CLOCK_DUE_NS
 from ..thresholds.hysteresis import LEAST_STEPS
 from ..window import StepWindow
+from ..window_selection import enough_of, long_enough
 
 NO_STEP: Final = "no step seen yet"
 
 
 def warming_up(window: StepWindow) -> Finding | None:
-    """Until there are 10 steps after the warm-up."""
+    """Until there are 10 steps after the warm-up, or a few long ones."""
     have = window.observed
-    if not window.warmup_left and have >= LEAST_STEPS:
+    if not window.warmup_left and (have >= LEAST_STEPS or long_enough(window.steps)):
         return None
     if not window.steps_seen:
         return state("warming-up", None, "info", NO_STEP)
     if not have:
         # The first steps are left out: say how far off the verdict is instead.
         return state("warming-up", None, "info", f"warming up: {window.warmup_left} more steps")
-    return state("warming-up", None, "info", f"warming up ({have}/{LEAST_STEPS})")
+    return state("warming-up", None, "info", f"warming up ({have}/{enough_of(window.steps)})")
 
 
 def gpu_clock_due(window: StepWindow) -> Finding | None:

@@ -4,6 +4,8 @@ from typing import Final
 
 # Causes on the host.
 
+FOR_LINES: Final = r"^\s*(async )?for\b.*\bin\b.*\b\w*(loader|batches|dataset)\w*\b"
+"""Text of a loop over a loader."""
 SYNC_FRAMES: Final = frozenset(
     {"item", "tolist", "cpu", "numpy", "synchronize", "__bool__", "__float__", "nonzero"}
 )
@@ -49,6 +51,13 @@ SYNC_EXPLAINS: Final = 0.10
 """Samples on such lines above which idle gaps are no launch overhead."""
 COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
 """Text of a line on which a batch goes to the GPU."""
+COPY_FRAMES: Final = frozenset(
+    {
+        *("to_device", "send_to_device", "move_to_device", "batch_to_device", "prefetch_to_device"),
+        *("move_data_to_device", "transfer_batch_to_device", "recursive_to"),
+    }
+)
+"""Functions of frameworks and of people's own that do it."""
 ATTENTION_LINES: Final = (r"\bsoftmax\(",)
 """Text of a line that computes attention step by step. A classifier's last layer has it
 too, once: it counts only where samples meet it."""
@@ -80,6 +89,9 @@ read over the rate they can have."""
 PAGEABLE_MB_S: Final = 5_900.0
 """From pageable memory the processor copies first: 5.9 GB/s on one machine, 8 to 15 on another, so
 no less than this, and what was read."""
+PINNED_AT_LEAST: Final = 0.5
+"""Part of the pinned rate below which copies are taken to be from pageable memory: a ninth to a
+quarter of it is what those reach."""
 COPY_LEAST_MB_S: Final = 400.0
 """Launching tiny kernels alone reads 50 to 200 MB/s."""
 TINY_COPY_BYTES: Final = 64 * 1024
@@ -93,6 +105,10 @@ EVENTS_IN_WINDOW: Final = 3
 RHYTHM_EVENTS: Final = 3
 """Events that are a rhythm. Of one or two nobody knows when the next comes: evaluations every 313
 and checkpoints every 250 steps looked like every 100 and 89."""
+RHYTHM_ALIKE: Final = 0.1
+"""How far the distances between them may differ, as part of their mean."""
+RHYTHM_FROM: Final = 2
+"""Steps that are left out where pauses of the warm-up count: those that load most of torch."""
 MID_EPOCH: Final = 0.8
 """Evaluations closer together than this part of an epoch do not mark its end."""
 LONG_PAUSE_NS: Final = 30_000_000_000
@@ -132,7 +148,7 @@ to 132 tensors, one and two threads of two cores, torch 2.13 (Adam and AdamW 0.0
 momentum 0.36 to 0.78; Adagrad was not measured). `foreach=True` leaves 0.7 to 2.0."""
 LOOP_GIVES: Final = 0.9
 """Part of what the same kernels without gaps give that another algorithm gives at the least: one
-kernel for a loop of cells 0.94, 1.8 and 3.7 of it, no anomaly detection 1.6 (H200)."""
+kernel for a loop of cells 0.91, 0.94, 1.4, 1.8 and 3.7 of it, no anomaly detection 1.6 (H200)."""
 
 # Nothing wrong.
 
@@ -144,8 +160,10 @@ IDLE_CORES: Final = 0.5
 
 # Loaders and their workers.
 
-LEAST_STACKS: Final = 20
-"""Fewer samples name a frame by chance: 20 give ±11 points at 50 %."""
+LEAST_STACKS: Final = 15
+"""Fewer samples name a frame by chance: 15 give ±13 points at 50 %. A chunk of py-spy's has 19, and
+shares of samples carry their interval: with 20 the first two seconds of them were not used, in
+which three of six loops without a loader had a wrong verdict (H200)."""
 WORKER_HEADROOM: Final = 1.2
 """W* = ceil(1.2 S / P_other)."""
 WORKER_CPU_BOUND: Final = 85.0

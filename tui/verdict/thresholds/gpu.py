@@ -6,6 +6,10 @@ from typing import Final
 
 LEAST_GPU_STEPS: Final = 5
 """Measured steps before the GPU's clock is used for the window; the host's may be twice as many."""
+LEAST_LONG_GPU_STEPS: Final = 2
+LONG_GPU_NS: Final = 2_000_000_000
+"""…or two that took so long: a step of a second is measured at hundreds of kernels, and the newest
+comes a step late."""
 GPU_CLOCK_DUE_NS: Final = 10_000_000_000
 """So long a window waits for the GPU's clock before the host's is used alone: a GPU that runs a
 second behind reports its steps a second late, and until then a hidden wait looks like a real
@@ -32,6 +36,11 @@ RETRIES_A_STEP: Final = 0.05
 """Allocations that had to empty the cache first, from which on they are no accident: 0.11 a step of
 130 ms left an H200 idle for three quarters of the time."""
 
+GRAPH_LEFT_NS: Final = 1_000_000
+GRAPH_LEFT: Final = 0.35
+"""What the host still does for a batch whose net is replayed as CUDA graphs: the loss and its
+gradient, two launches, the gradients of the parameters. In four small nets of 10 to 30 parameters
+1.0 to 1.5 ms were left of 2.0 to 4.3, about a third (H200); the smaller of the two."""
 LOOP_SHARE: Final = 0.5
 """A function of the user's own that is no module's forward, or a recurrent cell, in which this part
 of the forward's launches is issued holds a loop, or is called in one: a net spreads them over its
@@ -49,6 +58,9 @@ to 43 % of the peak)."""
 TENSOR_ABSENT: Final = 0.10
 TENSOR_SEEN: Final = 0.005
 """Tensor cores active for so much: some product runs on them, and only products do."""
+MATRIX_BYTES: Final = 1024 * 1024
+"""Parameters that hold so much on average are matrices: a vector of a net is a few KiB. A table of
+an embedding is as large, and looking up its rows keeps no arithmetic unit busy."""
 FP32_HEAVY: Final = 0.25
 """fp32 units this active while the tensor cores rest: products run in the wrong precision."""
 FP32_FULL: Final = 0.77

@@ -34,11 +34,14 @@ SWAP_MARGIN: Final = 0.03
 (simulated), because windows share most of their steps."""
 SUB_TIMES: Final = 3
 """Looks in a row before the headline's sub changes: CPU shares of processes jitter."""
+SAMPLES_ANEW: Final = 1.9
+"""Times the stack samples on which the headline was chosen, from which it is chosen anew: chunks of
+py-spy's have 18 or 19. Of 67 runs on H200s as they were watched for 8 to 12 s, 514 of 571 looks
+were right with it and a first verdict at 15 samples, 476 of 565 with one at 20 that was kept."""
 FRESH_SHRINK: Final = 0.5
 """A window that fell to less than half its rows was cut at a change: it is judged anew, without
 the persistence that guards against jitter."""
 
-DUE_STEPS: Final = 10
 DUE_NS: Final = 9_000_000_000
 """A window of this much must answer: a verdict is due 20 steps or 10 s after training began,
 whichever is later, and the warm-up takes up to 10 steps. Before, a cause that seems to hold 10 %
@@ -127,6 +130,8 @@ BATCHES: Final = 10
 single steps is too small."""
 Z90: Final = 1.83
 """Two-sided 90 % of Student's t with 9 degrees of freedom."""
+Z90_FEW: Final = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, Z90)
+"""The same with 1 to 9 degrees: of fewer batches."""
 Z90_MANY: Final = 1.645
 """Two-sided 90 % of a normal distribution: of many samples."""
 Z95: Final = 1.96
@@ -135,7 +140,11 @@ Z95: Final = 1.96
 # Window.
 
 LEAST_STEPS: Final = 10
-"""Before this many warm steps there is no verdict."""
+LEAST_LONG_STEPS: Final = 3
+LONG_WINDOW_NS: Final = 4_000_000_000
+"""Before this many warm steps there is no verdict; of long ones a few are enough once they have
+lasted so long. How well three are known is for their interval (Student's t with 2 degrees of
+freedom: 1.6 times as wide as of ten)."""
 WINDOW_ROWS: Final = 100
 """Grown from 10 to 100 steps: flips fall from 36 to 1.6 per 1,000 steps."""
 FAST_WINDOW_NS: Final = 5_000_000_000
@@ -152,6 +161,10 @@ STABLE_WITHIN: Final = 0.15
 WARMUP_GIVE_UP: Final = 10
 """Steps after which an unsteady run counts as warm: a bursty loader never becomes stable and must
 still have a verdict within 20 steps, 10 of which are the window."""
+WARMUP_GIVE_UP_NS: Final = 2_000_000_000
+WARMUP_LEAST: Final = 2
+"""…or after so long, and at least two steps: what makes first steps slow (memory from the device,
+the choice of kernels, the optimizer's state) comes once, however long a step is."""
 COMPILE_HORIZON: Final = 20
 """A compilation among the first steps is warm-up; a later one is a recompilation."""
 COMPILE_SETTLES: Final = 2

@@ -6,7 +6,8 @@ import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
-from gpuwatch.tui.verdict.window import StepWindow
+from gpuwatch.tui.verdict.rules.checkpoint import checkpoint
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
 from tests.unit.verdict.windows import run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
@@ -37,3 +38,39 @@ def test_a_long_checkpoint_is_said_however_rare() -> None:
     said = verdict(window(rows))
     assert said.finding.kind == "healthy"
     assert [finding.kind for finding in said.contributors] == ["checkpoint"]
+
+
+def test_the_runs_start_makes_two_checkpoints_a_rhythm() -> None:
+    """One in the last 19 steps, of which it comes in every tenth: 1.07 s for ten of 0.18 s."""
+    rows = run(29, lambda n: {"forward_ms": 184, "checkpoint_ms": 1_069 * (n % 10 == 0)})
+    found = checkpoint(window(rows))
+    assert found is not None
+    assert found.share == pytest.approx(1_069 / (1_840 + 1_069), abs=0.01)
+    uneven = run(29, lambda n: {"forward_ms": 184, "checkpoint_ms": 1_069 * (n in (4, 20))})
+    other = checkpoint(window(uneven))
+    assert other is None or "so far" in other.evidence[0].text
+
+
+def test_an_evaluation_in_the_same_step_is_not_the_checkpoints() -> None:
+    """A function that no mark shows, by the samples ten times as long as saving."""
+    rows = run(
+        120,
+        lambda n: {
+            **WORK,
+            "checkpoint_ms": 20 * (n % 20 == 0),
+            "other_ms": 0.3 + 200 * (n % 20 == 0),
+        },
+    )
+    places = (
+        FrameShare(0.05, "save (train.py:9)", None, "torch.save(net)", "checkpoint", 200),
+        FrameShare(0.45, "estimate_loss (train.py:7)", None, "", "evaluation", 200),
+        FrameShare(0.5, "linear (torch/nn/functional.py:9)", None, "", "forward", 200),
+    )
+    alone, both = (
+        checkpoint(window(rows, stacks=Stacks(200, seen, 0, (), None)))
+        for seen in (places[::2], places)
+    )
+    assert alone is not None
+    assert alone.share == pytest.approx(220 / 420, abs=0.03)
+    assert both is not None
+    assert both.share == pytest.approx(40 / 420, abs=0.03)

@@ -1,14 +1,16 @@
 """What a busy GPU is busy with."""
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
-from gpuwatch.tui.verdict.rules.compute import compute, precision, work_of
+from gpuwatch.tui.verdict.rules.compute import compute
+from gpuwatch.tui.verdict.rules.gpu_work import precision, work_of
 from gpuwatch.tui.verdict.window import Stacks
-from tests.unit.verdict.noted import lines
+from tests.unit.verdict.noted import lines, settings
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even
+from tests.unit.verdict.windows import even, run
 
 STEPS = even(60, data_ms=0.1, forward_ms=3, backward_ms=5, optimizer_ms=1)
 
@@ -127,3 +129,50 @@ def test_fp32_units_at_work_under_autocast_are_no_matrix_products(settings: Sett
     assert precision(plain) is not None
     assert half is not None
     assert precision(half) is None
+
+
+def test_a_checkpoint_now_and_then_hides_no_precision() -> None:
+    """A quarter of the time nothing runs, for a checkpoint: between them the GPU is the limit, and
+    that is worth more."""
+    rows = run(
+        60, lambda n: {"forward_ms": 40, "backward_ms": 50, "checkpoint_ms": 300 * (n % 10 == 0)}
+    )
+    on_gpu = {"forward_ms": 40, "backward_ms": 50, "lag_ms": 40}
+    counters = activity(75, sm=72, tensor=2, fp32=50, dram=8)
+    seen = gpu_window(rows, on_gpu, activity=counters, stacks=LINEAR)
+    verdict = Engine().judge(seen)
+    assert (verdict.finding.kind, verdict.finding.sub) == ("compute", "precision")
+    assert verdict.finding.speedup == pytest.approx(2.7, abs=0.3)
+    assert [one.kind for one in verdict.contributors] == ["checkpoint"]
+
+
+def test_parameters_as_large_as_matrices_show_products() -> None:
+    """A compiled net in full precision, whose modules no sample meets: 28 tensors, 814 MB."""
+    counters = activity(96, sm=92, tensor=0, fp32=72, dram=6)
+    for held, sub in ((814_000_000, "precision"), (28 * 16_384, "fp32")):
+        known = Settings(autocast=None, parameters=28, parameter_bytes=held)
+        seen = gpu_window(STEPS, BEHIND, activity=counters, settings=known)
+        assert Engine().judge(seen).finding.sub == sub
+
+
+def test_full_tensor_cores_in_tf32_could_be_faster_in_bf16() -> None:
+    """A GPT on an H200: 2.33x."""
+    counters = activity(99, sm=89, tensor=41, fp32=5, dram=24)
+    known = settings(matmul_precision="high", autocast="", parameter_dtype="float32")
+    found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=known)).finding
+    assert (found.kind, found.sub) == ("compute", "precision")
+    assert found.speedup == pytest.approx(1.55, abs=0.03)
+    assert found.forecast is not None
+    assert found.forecast.high is None
+    unknown = replace_dtype(known, None)
+    seen = gpu_window(STEPS, BEHIND, activity=counters, settings=unknown)
+    found = Engine().judge(seen).finding
+    assert found.sub == "saturated"
+    assert found.advice[0].startswith("where its parameters are fp32")
+    half = replace_dtype(known, "bfloat16")
+    found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=half)).finding
+    assert (found.sub, found.advice) == ("saturated", ())
+
+
+def replace_dtype(known: Settings, dtype: str | None) -> Settings:
+    return structs.replace(known, parameter_dtype=dtype)

@@ -98,3 +98,41 @@ def test_what_is_possible_is_this_links(told: dict[str, float], possible: str) -
     assert possible in found.evidence[0].text
     assert found.share is not None
     assert found.share <= 0.9
+
+
+def test_what_moves_while_nobody_copies_is_pinned() -> None:
+    """The host sits in a copy from pageable memory. Where nobody knows whether batches are pinned
+    and no sample of 200 is on a line that copies, 1.5 GB/s are not a quarter of the time."""
+    counters = activity(59, pcie_rx_mb_s=1_500.0, link_mb_s=63_008.0)
+    assert h2d(gpu_window(STEPS, ON_GPU, loaders=(), activity=counters)) is None, (
+        "nobody has looked"
+    )
+    elsewhere = on_line(0.3, "loss.item()")
+    assert h2d(gpu_window(STEPS, ON_GPU, loaders=(), activity=counters, stacks=elsewhere)) is None
+    there = on_line(0.3, "batch = batch.to(device)")
+    found = h2d(gpu_window(STEPS, ON_GPU, loaders=(), activity=counters, stacks=there))
+    assert found is not None
+    assert found.share == pytest.approx(0.3, abs=0.01)
+
+
+def test_time_on_lines_that_copy_next_to_nothing_is_many_small_copies() -> None:
+    """…but for what they can have waited for the work that was queued: the lag."""
+    counters = activity(20, pcie_rx_mb_s=60.0)
+    there = on_line(0.4, "extra.to(device)")
+    behind = {**ON_GPU, "lag_ms": 20.0}
+    found = h2d(gpu_window(STEPS, ON_GPU, activity=counters, stacks=there))
+    assert found is not None
+    assert found.share == pytest.approx(0.4, abs=0.01)
+    assert found.sub == "tiny"
+    assert h2d(gpu_window(STEPS, behind, activity=counters, stacks=there)) is None
+
+
+@pytest.mark.parametrize(("rx", "sub"), [(3_200.0, "pageable"), (24_000.0, "bandwidth")])
+def test_copies_that_are_slow_on_their_lines_are_from_pageable_memory(rx: float, sub: str) -> None:
+    """The loader's batches are pinned, and 8 GB/s on the lines that copy are something else's."""
+    counters = activity(40, pcie_rx_mb_s=rx, link_mb_s=63_008.0)
+    there = on_line(0.4, "extra.to(device)")
+    found = h2d(gpu_window(STEPS, ON_GPU, loaders=batches(True), activity=counters, stacks=there))
+    assert found is not None
+    assert found.sub == sub
+    assert found.advice[0].startswith(".pin_memory()") == (sub == "pageable")

@@ -211,3 +211,43 @@ def test_a_loop_is_a_share_of_the_forward_and_no_module() -> None:
     found = launch(launching(stacks=phased(module, BACKWARD)))
     assert found is not None
     assert not any("launches come from" in advice for advice in found.advice)
+
+
+def test_its_own_threads_leave_it_to_fewer_kernels() -> None:
+    """OpenMP's 16 threads spin on 16 cores: what launches less needs a core for less time."""
+    found = launch(
+        launching(
+            run_delay=0.5, others_cores=0.1, beside_cores=15.3, cores=16.0,
+            main_cpu_percent=1_580.0, thread_cpu=0.5, settings=settings(threads=16),
+        )
+    )  # fmt: skip
+    assert found is not None
+    assert found.sub is None
+    assert "torch.compile" in found.advice[0]
+    assert "torch.set_num_threads(8)" in found.advice[1]
+
+
+def test_a_graph_of_the_net_leaves_its_loss_and_the_optimizer() -> None:
+    """Of 28 ms in forward and backward 1 ms is left, of the optimizer all of its 4."""
+    found = launch(gpu_window(LAUNCHING, LAUNCHING_ON_GPU, activity=activity(3.0)))
+    assert found is not None
+    assert found.speedup == pytest.approx(32.2 / (0.2 + 1 + 4), rel=0.03)
+
+
+def test_python_within_the_forward_is_no_launching() -> None:
+    """Half of the step is a logger's, in a loop whose marks book it as forward."""
+    logger = FrameShare(0.5, "clip (numpy/core.py:9)", "log (train.py:70)", "", "other", 200)
+    net = FrameShare(0.5, "linear (torch/nn/functional.py:9)", None, "", "forward", 200)
+    rows = even(60, forward_ms=28, backward_ms=4, fetches=0)
+    on_gpu = {"forward_ms": 28, "backward_ms": 4}
+    given: dict[str, Any] = {"activity": activity(10.0), "loaders": ()}
+    without = launch(gpu_window(rows, on_gpu, stacks=Stacks(200, (net,), 0, (), None), **given))
+    beside = launch(
+        gpu_window(rows, on_gpu, stacks=Stacks(200, (logger, net), 0, (), None), **given)
+    )
+    assert without is not None
+    assert without.share == pytest.approx(0.9, abs=0.02)
+    assert beside is not None
+    assert beside.share == pytest.approx(0.4, abs=0.02)
+    assert beside.speedup is not None
+    assert beside.speedup < 2

@@ -58,3 +58,11 @@ def test_without_the_guard_shapes_are_only_the_usual_reason() -> None:
     found = recompile(window(rows))
     assert found is not None
     assert "TORCH_LOGS" in found.advice[1]
+
+
+def test_recompiling_is_held_against_the_same_steps_as_other_causes() -> None:
+    """It began late: of the last 200 steps a quarter, of the window's a half."""
+    rows = run(220, lambda n: {**WORK, "compile_ms": 100 if n > 120 and n % 10 == 0 else 0})
+    found = recompile(window(rows))
+    assert found is not None
+    assert found.share == pytest.approx(0.5, abs=0.05)

@@ -1,0 +1,304 @@
+"""What the counters show a busy GPU busy with, and what could be done about it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ...messages import Settings
+from ..code_places import main_places, multiplies
+from ..findings import Evidence, Finding, Forecast, Kind, Severity
+from ..forecast.interval import at_least
+from ..forecast.measured import filled, fused, moving, on_tensor_cores
+from ..format import percent, times
+from ..gpu_activity import GpuActivity
+from ..idle_ledger import uses_tensor_cores
+from ..scoring import severity_of, speedup_of, state
+from ..thresholds import gpu as limits
+from ..thresholds.hysteresis import WARNING_SHARE
+from ..window import RunFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Activity as parts of the time in which the GPU was busy at all, 0 to 1."""
+
+    busy: float
+    sm: float
+    tensor: float
+    fp32: float
+    dram: float
+    on_tensor_cores: bool = False
+    """By its settings products run in a half type or tf32: what fp32 units do is something else."""
+    products: bool = False
+    """Something shows matrix products: fp32 units are as busy with pointwise arithmetic."""
+    in_tf32: bool | None = False
+    """By its settings they run in tf32; None where the parameters' type is not known."""
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The counters as read."""
+        return (
+            Evidence(f"the GPU is busy {percent(self.busy)} of the time", "gpm", self.busy),
+            Evidence(
+                f"of that, tensor cores {percent(self.tensor)}, fp32 units {percent(self.fp32)}, "
+                f"memory {percent(self.dram)}",
+                "gpm",
+                self.tensor,
+            ),
+        )
+
+
+def work_of(
+    activity: GpuActivity | None,
+    settings: Settings | None = None,
+    products: bool = False,
+    paused: float = 0.0,
+) -> Work | None:
+    """None where a counter is missing, or the GPU is idle too often for them to show what
+    limits: between the pauses, which hold `paused` of the time. `products`: matrix products were
+    seen."""
+    if activity is None or activity.busy is None:
+        return None
+    if activity.busy < 100 * limits.GPU_BUSY * (1.0 - paused):
+        return None
+    if (
+        activity.sm is None
+        or activity.tensor is None
+        or activity.fp32 is None
+        or activity.dram is None
+    ):
+        return None
+    busy = activity.busy / 100
+    parts = (
+        part / 100 / busy for part in (activity.sm, activity.tensor, activity.fp32, activity.dram)
+    )
+    sm, tensor, fp32, dram = (min(1.0, part) for part in parts)
+    seen = products or tensor >= limits.TENSOR_SEEN
+    on_tensor_cores = uses_tensor_cores(settings)
+    return Work(min(1.0, busy), sm, tensor, fp32, dram, on_tensor_cores, seen, _in_tf32(settings))
+
+
+def _in_tf32(settings: Settings | None) -> bool | None:
+    if settings is None or settings.autocast != "" or not uses_tensor_cores(settings):
+        return False
+    kinds: dict[str | None, bool | None] = {"float32": True, None: None}
+    return kinds.get(settings.parameter_dtype, False)
+
+
+def products_seen(window: RunFacts) -> bool:
+    """Matrix products, by the graph of a backward (which showed them to run without autocast), by
+    parameters so large that they are matrices, or by the samples: functions, modules and lines that
+    multiply."""
+    settings = window.settings
+    if settings is not None:
+        tensors, held = settings.parameters or 0, settings.parameter_bytes or 0
+        if settings.autocast == "" or 0 < tensors * limits.MATRIX_BYTES <= held:
+            return True
+    return any(map(multiplies, main_places(window)))
+
+
+def precision(work: Work) -> Finding | None:
+    """Matrix products in fp32 while the tensor cores rest."""
+    if work.tensor >= limits.TENSOR_ABSENT or work.fp32 < limits.FP32_HEAVY:
+        return None
+    if work.on_tensor_cores or not work.products:
+        return None
+    products = min(1.0, work.fp32 / limits.FP32_FULL) * work.busy
+    tf32, bf16 = (
+        work.busy * (1 - on_tensor_cores(work.fp32, work.dram, work.sm, ratio))
+        for ratio in (limits.TF32_RATIO, limits.BF16_RATIO)
+    )
+    return _estimate(
+        "compute",
+        "precision",
+        bf16,
+        f"matrix products run in fp32: about {percent(products)} of the time",
+        work,
+        (
+            f'bf16: with torch.autocast("cuda", torch.bfloat16), about {times(speedup_of(bf16))}',
+            'or tf32, one line: torch.set_float32_matmul_precision("high"), about '
+            f"{times(speedup_of(tf32))}",
+        ),
+    )
+
+
+def fp32_arithmetic(work: Work) -> Finding | None:
+    """The fp32 units are busy and nothing shows matrix products: then no other precision is known
+    to help."""
+    if work.tensor >= limits.TENSOR_ABSENT or work.fp32 < limits.FP32_HEAVY:
+        return None
+    if work.on_tensor_cores or work.products or work.dram >= limits.DRAM_HEAVY:
+        return None
+    return state(
+        "compute",
+        "fp32",
+        "info",
+        f"the GPU is the limit: fp32 arithmetic, its units busy {percent(work.fp32)} of the time",
+        work.evidence(),
+        (
+            "fuse pointwise work: torch.compile(model)",
+            "one step in torch.profiler names the kernels: if they are matrix products, "
+            'torch.autocast("cuda", torch.bfloat16) moves them to the tensor cores',
+        ),
+    )
+
+
+def bandwidth(work: Work) -> Finding | None:
+    """The device's memory is the limit."""
+    if work.dram < limits.DRAM_HEAVY or work.tensor >= 0.30:
+        return None
+    least, most = (work.busy * (1 - fused(work.dram, part)) for part in limits.FUSION_SAVES)
+    found = _estimate(
+        "memory-bandwidth",
+        None,
+        (least + most) / 2,
+        f"the GPU's memory is busy {percent(work.dram)} of the time, its tensor cores "
+        f"{percent(work.tensor)}",
+        work,
+        (
+            "fuse the pointwise work: torch.compile(model)",
+            "move fewer bytes: bf16 activations, channels_last, a fused norm or optimizer",
+        ),
+    )
+    text = f"fusing its kernels gives {times(speedup_of(least))} where kernels fuse in pairs, "
+    text += f"{times(speedup_of(most))} where all memory traffic goes"
+    return replace(
+        found,
+        evidence=(*found.evidence, Evidence(text, "gpm")),
+        forecast=Forecast(speedup_of((least + most) / 2), speedup_of(least), speedup_of(most)),
+    )
+
+
+def saturated(work: Work) -> Finding | None:
+    """Tensor cores as busy as large trainings get: nothing to fix, unless it is tf32."""
+    if work.tensor < limits.TENSOR_HEALTHY or work.in_tf32:
+        return None
+    headline = f"the GPU is the limit and well used: tensor cores {percent(work.tensor)}"
+    advice = () if work.in_tf32 is not None else (f"where its parameters are fp32: {_HALF}",)
+    return state("compute", "saturated", "info", headline, work.evidence(), advice)
+
+
+_HALF: Final = (
+    'torch.autocast("cuda", torch.bfloat16) runs products at twice the rate of tf32, on half the '
+    "bytes"
+)
+
+
+def tf32(work: Work) -> Finding | None:
+    """Tensor cores as busy, with products in tf32: bf16 takes half the time of them, and moves half
+    the bytes. No less than that: attention has kernels of its own in bf16 (2.33x, of which this
+    says 1.55x, measured)."""
+    if work.tensor < limits.TENSOR_HEALTHY or not work.in_tf32:
+        return None
+    halved = min(1.0, work.tensor / limits.TENSOR_FULL + moving(work.dram)) / 2
+    saved = work.busy * halved
+    found = _estimate(
+        "compute",
+        "precision",
+        saved,
+        f"matrix products run in tf32: tensor cores are busy {percent(work.tensor)} of the time",
+        work,
+        (f"bf16, at least {times(speedup_of(saved))}: {_HALF}",),
+    )
+    return replace(found, forecast=at_least(speedup_of(saved)))
+
+
+def underfilled(work: Work) -> Finding | None:
+    """Kernels run all the time, and none of them fills the device. One under which no unit works
+    at all waits: a collective spins until the last rank is there."""
+    if max(work.tensor, work.fp32, work.dram) < limits.SPINS:
+        return None
+    if (
+        work.sm >= limits.UNDERFILLED_SM
+        or work.dram >= limits.UNDERFILLED_DRAM
+        or work.tensor >= limits.UNDERFILLED_TENSOR
+    ):
+        return None
+    empty = (1 - work.sm) * work.busy
+    found = _estimate(
+        "compute",
+        "underfilled",
+        empty,
+        f"the GPU is busy, but only {percent(work.sm)} of its multiprocessors are",
+        work,
+        (
+            "a larger batch: each kernel then fills more of the GPU",
+            "fuse small kernels (torch.compile); CUDA graphs will not help, nothing waits for "
+            "launches",
+        ),
+        is_bound=True,
+        gain=speedup_of(work.busy * (1 - filled(work.tensor, work.fp32, work.dram))),
+    )
+    # Samples a second of a larger batch: what every step costs once is shared out as well.
+    return replace(found, forecast=at_least(found.speedup or 1.0))
+
+
+def misaligned(work: Work) -> Finding | None:
+    """Tensor cores that work at a fraction of their rate, on multiprocessors that are all busy,
+    with little for the memory and the fp32 units to do: products whose sizes they cannot take
+    whole: misaligned shapes, small tiles. What tensor cores and memory do
+    would take so much of the time at their full rates; the rest is slow products."""
+    if not limits.TENSOR_ABSENT <= work.tensor < limits.MISALIGNED_TENSOR:
+        return None
+    if work.sm < limits.MISALIGNED_SM or work.fp32 >= limits.MISALIGNED_FP32:
+        return None
+    explained = work.tensor / limits.TENSOR_FULL + work.dram / limits.DRAM_FULL
+    if work.sm - explained < limits.MISALIGNED_UNEXPLAINED:
+        return None
+    saved = (1 - work.tensor / limits.TENSOR_HEALTHY) * work.busy
+    found = _estimate(
+        "compute",
+        "misaligned",
+        saved,
+        f"the multiprocessors are busy {percent(work.sm)} of the time and their tensor cores "
+        f"{percent(work.tensor)}: sizes that do not fit them, or small tiles",
+        work,
+        (
+            "pad sizes to multiples of 8, better of 64: hidden sizes, the head dimension, a "
+            "vocabulary (50257 → 50304)",
+            "one step in torch.profiler names the products: kernels with align1 or align2 in "
+            "their names take odd sizes",
+        ),
+        is_bound=True,
+    )
+    # Counters alone hardly separate it from small tiles: no alarm. Other sizes get other kernels.
+    severity: Severity = "warning" if saved >= WARNING_SHARE else "info"
+    return replace(found, severity=severity, forecast=at_least(found.speedup or 1.0))
+
+
+KINDS_OF_WORK: Final[tuple[Callable[[Work], Finding | None], ...]] = (
+    saturated,
+    tf32,
+    precision,
+    fp32_arithmetic,
+    bandwidth,
+    underfilled,
+    misaligned,
+)
+"""The first that applies."""
+
+
+def _estimate(
+    kind: Kind,
+    sub: str | None,
+    saved: float,
+    headline: str,
+    work: Work,
+    advice: tuple[str, ...],
+    is_bound: bool = False,
+    gain: float | None = None,
+) -> Finding:
+    """A finding about the GPU's own work, by the roofline: `saved` is the part of the step that
+    goes; `gain` is what that gives where it is more than the step becomes shorter."""
+    return Finding(
+        kind=kind,
+        sub=sub,
+        severity=severity_of(saved),
+        share=saved,
+        share_low=None,
+        share_high=None,
+        speedup=gain or speedup_of(saved),
+        speedup_is="bound" if is_bound else "estimate",
+        headline=headline,
+        evidence=work.evidence(),
+        advice=advice,
+    )
