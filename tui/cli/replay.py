@@ -101,14 +101,14 @@ def tell(recording: "Recording", face: "Face", speed: float | None) -> int:
     provider = ReplayProvider(recording, Engine(), hand)
     provider.start()
     size = recording.path.stat().st_size
-    until_cpu_ns = clock.own_cpu_ns() + LEAST_CPU_NS + size * CPU_NS_A_BYTE
+    until_cpu_ns = clock.own_thread_cpu_ns() + LEAST_CPU_NS + size * CPU_NS_A_BYTE
     try:
         provider.snapshot()
         while not provider.is_over:
             if speed is not None:
                 hand.ns += READ_EVERY_NS
                 pause.wait(READ_EVERY_NS / 1e9 / speed)
-            elif clock.own_cpu_ns() > until_cpu_ns:
+            elif clock.own_thread_cpu_ns() > until_cpu_ns:
                 recording.ends_early = TOO_MUCH
                 break
             else:
