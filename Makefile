@@ -13,9 +13,9 @@ PEERS := build/peers
 demo: $(INSTALLED)
 	$(BIN)/gpuwatch demo
 
-# A third of the time it waits for processes: three at a time fill two cores.
+# Half of the time it waits for processes: four at a time fill two cores.
 test: lint
-	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks and not suite and not soak" -n 3
+	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks and not suite and not soak" -n 4 --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
