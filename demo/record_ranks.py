@@ -25,11 +25,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "demo")]
 import torch
 from ranks.truth import SCENARIOS, Expected, Said, is_right, said_of
 
-from gpuwatch.tui.cli.replay import tell
+from evaluation.last_picture import last_picture
 from gpuwatch.tui.cli.target import has_probe
 from gpuwatch.tui.errors import GpuwatchError
-from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.recording.reader import Recording
 
 PATH: Final = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 RANKS: Final = 2
@@ -39,30 +37,15 @@ GRACE_S: Final = 30.0
 TABLE: Final = "table.txt"
 
 
-class Last:
-    """A face that keeps the last picture."""
-
-    def __init__(self) -> None:
-        self.snapshot: Snapshot | None = None
-
-    def show(self, snapshot: Snapshot) -> None:
-        """One picture."""
-        self.snapshot = snapshot
-
-    last = show
-
-
 def judged(file: Path) -> Said | None:
     """The last verdict on a recording; None where it cannot be read."""
     if not file.exists():
         return None
-    face = Last()
     try:
-        tell(Recording(file), face, None)
-    except GpuwatchError as error:
+        return said_of(last_picture(file))
+    except (GpuwatchError, ValueError) as error:
         print(f"{file.name}: {error}")
         return None
-    return None if face.snapshot is None else said_of(face.snapshot)
 
 
 @contextmanager

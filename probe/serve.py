@@ -325,8 +325,7 @@ class Server:
 
     def _dump(self, identity: bytes, now_ns: int) -> None:
         assert self._endpoint is not None
-        dump = self._dumps.for_peer(self._peers.known(identity), now_ns)
-        if dump is not None:
+        if (dump := self._dumps.for_peer(self._peers.known(identity), now_ns)) is not None:
             self._endpoint.send(identity, encode_dump(dump))
 
     def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
@@ -338,7 +337,7 @@ class Server:
     def _send_marks(self, identity: bytes, peer: Peer, now_ns: int) -> None:
         assert self._endpoint is not None
         recorder, first = self._recorder, peer.sequence == 0
-        since, until = peer.next, self._until
+        since, until = max(peer.next, self._until - marks.RING), self._until
         peer.sequence, peer.next = peer.sequence + 1, until
         rare = [one for one in self._rare if one[0] > peer.rare]
         loaders = [(n, row, grad, at) for n, kind, at, (row, grad) in _of(marks.LOADER, rare)]
@@ -350,7 +349,6 @@ class Server:
             reports, switched = list(self._reports), list(self._switched)
         governor = self._governor
         stamper = governor.stamper if governor is not None else None
-        since = max(since, until - marks.RING)
         head = (
             peer.sequence,
             now_ns,

@@ -12,9 +12,7 @@ from typing import Final
 import pytest
 from ranks.truth import SCENARIOS, Expected, Said, is_right, said_of
 
-from gpuwatch.tui.cli.replay import tell
-from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.recording.reader import Recording
+from evaluation.last_picture import last_picture
 
 RANKS: Final = Path(__file__).parents[1] / "recordings" / "ranks"
 RUNS: Final = sorted(path.relative_to(RANKS).as_posix() for path in RANKS.glob("*/*.gpuwatch"))
@@ -28,39 +26,22 @@ MISSED: Final[dict[str, str]] = {
 }
 
 
-class Last:
-    """A face that keeps the last picture."""
-
-    def __init__(self) -> None:
-        self.snapshot: Snapshot | None = None
-
-    def show(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-
-    last = show
-
-
-def last_of(run: str) -> Snapshot:
-    face = Last()
-    tell(Recording(RANKS / run), face, None)
-    assert face.snapshot is not None
-    return face.snapshot
-
-
 def truth_of(run: str) -> Expected:
     return EXPECTED[Path(run).name.partition(".")[0]]
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if run not in MISSED])
 def test_the_job_is_judged_right_whichever_rank_is_watched(run: str) -> None:
-    said = said_of(last_of(run))
+    said = said_of(last_picture(RANKS / run))
     assert is_right(truth_of(run), said), said
 
 
 @pytest.mark.parametrize("run", sorted(MISSED))
 def test_what_is_missed_is_still_there(run: str) -> None:
     assert run in RUNS
-    assert not is_right(truth_of(run), said_of(last_of(run))), "no longer missed: take it out"
+    assert not is_right(truth_of(run), said_of(last_picture(RANKS / run))), (
+        "no longer missed: take it out"
+    )
 
 
 def test_there_are_recordings_of_both_ranks() -> None:

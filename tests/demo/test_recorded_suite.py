@@ -12,13 +12,11 @@ import pytest
 
 from evaluation.catalogue import Expected, scenarios
 from evaluation.judging import among_several, truth_of
+from evaluation.last_picture import last_picture
 from evaluation.recording import verdicts_on
 from evaluation.reliability import levels_of, said_in
 from evaluation.result import MEASURED, RECORDING, measured_in
 from evaluation.verdict_track import Judgement
-from gpuwatch.tui.cli.replay import tell
-from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.recording.reader import Recording
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 SUITE = RECORDINGS / "suite"
@@ -45,30 +43,11 @@ MISTAKEN_FROM_OUTSIDE = {
 """What they are called instead, for want of the probe's own counts."""
 
 
-class Last:
-    """A face that keeps the last picture."""
-
-    def __init__(self) -> None:
-        self.snapshot: Snapshot | None = None
-
-    def show(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-
-    last = show
-
-
 def expected(folder: Path) -> Expected:
     measured = measured_in(folder)
     scenario = SCENARIOS[measured.scenario]
     meant = scenario.expected(gpu=True)
     return among_several(meant, truth_of(scenario, meant, measured))
-
-
-def last_of(file: Path) -> Snapshot:
-    face = Last()
-    tell(Recording(file), face, None)
-    assert face.snapshot is not None
-    return face.snapshot
 
 
 def one(run: str) -> Any:
@@ -105,7 +84,7 @@ def test_without_the_probe_it_is_right_or_says_that_it_does_not_know(run: str) -
 
 def test_a_rank_that_waits_for_another_names_it() -> None:
     """Four ranks with NCCL, of which rank 2 loads slowly: rank 0's GPU spins all the time."""
-    verdict = last_of(RECORDINGS / "ranks.gpuwatch").verdict
+    verdict = last_picture(RECORDINGS / "ranks.gpuwatch").verdict
     assert verdict.finding.kind == "straggler"
     assert verdict.finding.headline.startswith("rank 2 waits for its loader: the other 3 wait")
     assert "waiting for data" in verdict.finding.evidence[0].text
