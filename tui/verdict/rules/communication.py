@@ -88,7 +88,8 @@ def communication(window: StepWindow) -> Finding | None:
 
 
 def _evidence(found: Exposed, exchange: ExchangeFacts, count: float, moved: float) -> Evidence:
-    each = f"{count:.0f} collectives of {size(moved / max(1.0, count))} per step"
+    many = "collective" if round(count) == 1 else "collectives"
+    each = f"{count:.0f} {many} of {size(moved / max(1.0, count))} per step"
     if found.overlap is not None:
         text = f"{each}; {percent(found.overlap)} of their time is hidden behind the backward"
     else:
