@@ -12,6 +12,7 @@ from ..messages import DdpTimes, Hello
 from ..steps import Batch
 from ..verdict.findings import MissingSignal, Signal
 from ..verdict.format import size
+from ..verdict.job.exchange import StepExchange
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -277,18 +278,6 @@ class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):
     ranks: tuple[RankUse, ...]
 
 
-class StepTimes(msgspec.Struct, frozen=True, array_like=True):
-    """The collectives of one step, as `verdict.job.exchange.StepExchange`; ns, by rank."""
-
-    number: int
-    wall_ns: int
-    collectives: int
-    bytes: int
-    transfer_ns: int | None
-    waiting_ns: tuple[int, ...]
-    late_ns: tuple[int, ...]
-
-
 class RankDdp(msgspec.Struct, frozen=True, array_like=True):
     """What the DistributedDataParallel of a rank measured in one iteration by itself."""
 
@@ -309,7 +298,7 @@ class CollectivesSeen(Observation, frozen=True, kw_only=True, tag="collectives")
     """The collectives of all ranks here in the steps that are new."""
 
     ranks: tuple[int, ...]
-    steps: tuple[StepTimes, ...]
+    steps: tuple[StepExchange, ...]
     ddp: tuple[RankDdp, ...] = ()
     cost_ns: int = 0
     """To the training thread that read longest."""

@@ -4,8 +4,6 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from msgspec.structs import astuple
-
 from ...probe.wire import page
 from ..messages import DdpTimes
 from ..model.observations import CollectivesSeen, PendingSeen, RanksSeen, RankUse
@@ -97,7 +95,7 @@ class RankStore:
             self._exchange_ranks = seen.ranks
             self._exchanges.clear()
             self._ddp.clear()
-        self._exchanges += [StepExchange(*astuple(one)) for one in seen.steps]
+        self._exchanges += seen.steps
         if seen.steps:
             self._exchanged_ns = seen.t_ns
         for one in seen.ddp:

@@ -319,9 +319,9 @@ class CollectivesAsker:
         """The same with the counters of these ranks, of which none moves: any moment will do."""
         if self._context is None:
             return None
-        found = {rank: reply for rank in of if (reply := self._counters.get(rank)) is not None}
         if now_ns - self._counted_ns < COUNT_NS:
             return None
+        found = {rank: reply for rank in of if (reply := self._counters.get(rank)) is not None}
         self._counted_ns = now_ns
         self._counters = {}
         for rank in of:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ..discovery.command_lines import environ_of, has_opened_driver, visible
@@ -18,7 +18,6 @@ from ..model.observations import (
     RankDdp,
     RanksSeen,
     RankUse,
-    StepTimes,
 )
 from ..verdict.job.exchange import Bounds, Collective, exchanges
 from .collectives import (
@@ -268,7 +267,7 @@ class RanksSource:
         found = CollectivesSeen(
             t_ns=now_ns,
             ranks=tuple(sorted(entries)),
-            steps=tuple(StepTimes(*astuple(one)) for one in steps),
+            steps=steps,
             ddp=tuple(RankDdp(rank, times) for rank, times in sorted(ddp_of(answers).items())),
             cost_ns=self._asker.cost_ns,
             kinds=_kinds(entries[min(entries)]),

@@ -30,7 +30,7 @@ from .gpu_activity import GpuActivity
 from .gpu_clock import OnDevice, copies, counted_by, idle_of, on_device, unmeasured
 from .pauses import startup_parts
 from .statistics import Share
-from .step_time import host_phases, named_ns, wall_of
+from .step_time import between_of, host_phases, issued_of, named_ns, wall_of
 from .thresholds import causes
 from .thresholds import gpu as limits
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
@@ -237,18 +237,12 @@ def python_within(window: StepWindow) -> float:
 def _between(window: StepWindow, device: OnDevice) -> float:
     """Part of the GPU's time between the phases: Python, where no kernel was left to run."""
     named = host_phases(window.steps)
-
-    def gaps(row: Step | GpuStep) -> int:
-        return row.other_ns + sum(row.phases.get(name, 0) for name in named)
-
-    return _of_all_steps(window, device, gaps)
+    return _of_all_steps(window, device, lambda row: between_of(row, named))
 
 
 def _issued(window: StepWindow, device: OnDevice) -> float:
     """Part of the GPU's time within the phases."""
-    return _of_all_steps(
-        window, device, lambda row: row.forward_ns + row.backward_ns + row.optimizer_ns
-    )
+    return _of_all_steps(window, device, issued_of)
 
 
 def _of_all_steps(
@@ -288,7 +282,7 @@ def starved(window: StepWindow, device: OnDevice) -> float:
         issued = host.get(row.number)
         if issued is None or issued.count != row.count:
             continue
-        launching += issued.forward_ns + issued.backward_ns + issued.optimizer_ns
+        launching += issued_of(issued)
         phases = (
             (issued.forward_ns, row.lag_data_ns),
             (issued.backward_ns, row.lag_forward_ns),
@@ -298,8 +292,7 @@ def starved(window: StepWindow, device: OnDevice) -> float:
     whole = sum(map(wall_of, window.steps))
     if not launching or whole <= 0:
         return 0.0
-    every = sum(row.forward_ns + row.backward_ns + row.optimizer_ns for row in window.steps)
-    return min(1.0, short / launching * every / whole)
+    return min(1.0, short / launching * sum(map(issued_of, window.steps)) / whole)
 
 
 def asked_of_device(window: StepWindow) -> float | None:

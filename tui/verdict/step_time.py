@@ -1,11 +1,11 @@
 """Where the time of some steps went: sums over rows, in ns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-from ..steps import Step
+from ..steps import GpuStep, Step
 from .thresholds.causes import COMPUTE_PHASES, DATA_PHASES
 
 _COUNT: Final = attrgetter("count")
@@ -62,6 +62,17 @@ def wall_of(step: Step) -> int:
 def paused_of(step: Step) -> int:
     """What lies beside the training in a row, ns."""
     return step.evaluation_ns + step.checkpoint_ns + step.compile_ns
+
+
+def issued_of(row: Step | GpuStep) -> int:
+    """The phases of a row in which kernels are launched, ns."""
+    return row.forward_ns + row.backward_ns + row.optimizer_ns
+
+
+def between_of(row: Step | GpuStep, named: Iterable[str]) -> int:
+    """What lies between the phases of a row, with the user's phases of these names
+    (`host_phases`), ns."""
+    return row.other_ns + sum(row.phases.get(name, 0) for name in named)
 
 
 def pace_of(step: Step) -> float:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.messages import DdpTimes
-from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen, RankDdp, StepTimes
+from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen, RankDdp
 from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import MOST_SAMPLES, RankStore
+from gpuwatch.tui.verdict.job.exchange import StepExchange
 from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, STALE_NS
 from tests.unit.session.making import MS, S
 from tests.unit.session.test_rank_store import PID, seen, use
@@ -25,7 +26,7 @@ def exchanged(at_s: float, steps: int, step_ms: int = 100, **fields: Any) -> Col
     """Steps of which rank 0 waits a fifth for rank 1."""
     wait = step_ms * MS // 5
     rows = tuple(
-        StepTimes(n, step_ms * MS, 4, 1024, MS, (wait, 0), (0, wait)) for n in range(steps)
+        StepExchange(n, step_ms * MS, 4, 1024, MS, (wait, 0), (0, wait)) for n in range(steps)
     )
     given: dict[str, Any] = {"ranks": (0, 1), **fields}
     return CollectivesSeen(t_ns=round(at_s * S), steps=rows, **given)

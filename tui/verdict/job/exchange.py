@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import msgspec
+
 
 @dataclass(frozen=True, slots=True)
 class Collective:
@@ -36,9 +38,9 @@ class Bounds(NamedTuple):
     end_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class StepExchange:
-    """The collectives of one step. Sequences are by rank, in the order of the job's ranks here."""
+class StepExchange(msgspec.Struct, frozen=True, array_like=True):
+    """The collectives of one step, as recordings hold them. Sequences are by rank, in the order of
+    the job's ranks here."""
 
     number: int
     wall_ns: int

@@ -13,7 +13,7 @@ from ..idle_ledger import idle_ledger
 from ..memory.trends import larger_batch, to_eights
 from ..scoring import state
 from ..statistics import without_rows
-from ..step_time import wall_of
+from ..step_time import issued_of, wall_of
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE
 from ..window import StepWindow
@@ -145,7 +145,7 @@ def _starved(device: OnDevice, activity: GpuActivity | None) -> bool:
 def _issued(window: StepWindow) -> Evidence:
     rows = window.steps
     wall = max(1, sum(map(wall_of, rows)))
-    part = min(1.0, sum(row.forward_ns + row.backward_ns + row.optimizer_ns for row in rows) / wall)
+    part = min(1.0, sum(map(issued_of, rows)) / wall)
     text = f"{percent(part)} of the time is spent issuing forward, backward and optimizer"
     return Evidence(text, "hook", part)
 

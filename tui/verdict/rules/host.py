@@ -28,7 +28,7 @@ from ..loader import loader_floor
 from ..pauses import Pauses, host_parts, outliers
 from ..scoring import cause
 from ..statistics import Share, at_most, share_of
-from ..step_time import host_phases, spent, wall_of
+from ..step_time import between_of, host_phases, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import FrameShare, StepWindow
@@ -178,9 +178,7 @@ def _steady(window: StepWindow) -> Finding | None:
     if window.gpu_present and not places:
         return None  # only stacks separate Python from a wait for the GPU
     if device is not None:
-        gaps = [
-            row.other_ns + sum(row.phases.get(name, 0) for name in named) for row in device.rows
-        ]
+        gaps = [between_of(row, named) for row in device.rows]
         share = share_of(gaps, [row.wall_ns for row in device.rows])
     elif window.gpu_present:
         # This is also where `loss.item()` waits for the GPU.

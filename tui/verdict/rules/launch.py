@@ -31,6 +31,7 @@ from ..loader import loader_floor
 from ..memory.trends import larger_batch
 from ..scoring import cause
 from ..statistics import Share, without_rows
+from ..step_time import issued_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
@@ -202,8 +203,7 @@ def _in_optimizer(device: OnDevice) -> float:
 
 def _issued(rows: Sequence[GpuStep]) -> float:
     """Time of the phases on the GPU's clock, ns a step."""
-    inside = sum(row.forward_ns + row.backward_ns + row.optimizer_ns for row in rows)
-    return inside / sum(row.count for row in rows)
+    return sum(map(issued_of, rows)) / sum(row.count for row in rows)
 
 
 def _dry(window: StepWindow, device: OnDevice) -> Evidence:
