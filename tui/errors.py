@@ -29,6 +29,8 @@ USAGE: Final = 2
 NO_PROCESS: Final = 3
 NOT_PERMITTED: Final = 4
 NOTHING_TO_MEASURE: Final = 5
+CONDITION_HOLDS: Final = 6
+"""A condition of `--fail-if` holds."""
 
 
 class GpuwatchError(Exception):

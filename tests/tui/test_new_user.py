@@ -12,6 +12,7 @@ from gpuwatch.tui.formats.jsonlines import line
 from gpuwatch.tui.formats.plain import heartbeat
 from gpuwatch.tui.formats.report import report_lines
 from gpuwatch.tui.model.snapshot import PhaseStats, Snapshot, unseen
+from gpuwatch.tui.verdict.history import Held
 from gpuwatch.tui.verdict.rules.warming_up import NO_STEP
 from gpuwatch.tui.verdict.window import FrameShare
 from gpuwatch.tui.widgets.charts.sawtooth import why_empty
@@ -149,6 +150,9 @@ def test_what_stays_in_the_terminal() -> None:
     verdict, action = parting_lines(snapshot)
     assert verdict.startswith("▲ INPUT-BOUND  critical · 92% sure · for ")
     assert "NEXT num_workers 4 → 10" in action
+    held = Held("input", "workers", 1.0, 300 * 10**9, 120 * 10**9)
+    _, action = parting_lines(replace(snapshot, summary=(held,)))
+    assert action.endswith("lost in 5 min: input/workers 2 min")
     assert parting_lines(unseen(7, "train.py", 0, 0.0)) == []
 
 

@@ -70,6 +70,7 @@ INTERNAL: Final = 1
 COMMANDS: Final = {
     "ls": "listing",
     **{name: name for name in ("attach", "run", "record", "replay", "doctor", "demo")},
+    **{name: name for name in ("report", "compare")},
     "completion": "completion",
 }
 """The module of each. Only the module of the command that runs is imported."""
@@ -83,12 +84,14 @@ examples:
   gpuwatch run train.py         run a script with the probe inside
   gpuwatch record 48213 -o F    record it to a file
   gpuwatch replay F             play the recording
+  gpuwatch report F -o R.html   a page of a recording or a process, to send
+  gpuwatch compare A B          what changed from one recording to another
   gpuwatch doctor               check what can be measured here
   gpuwatch demo                 start and watch a slow training run
   gpuwatch demo --gpu           play a recording from an H200, no GPU needed
 
 exit codes: 0 ok, 1 error in gpuwatch, 2 wrong usage, 3 no such process,
-4 not permitted, 5 nothing to measure
+4 not permitted, 5 nothing to measure, 6 a condition of --fail-if holds
 """
 
 

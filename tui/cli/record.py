@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     provider.recording.begin(path, overwrite=True)
     write_notes([f"gpuwatch: recording {pid} to {path}, until it ends or ctrl-c"])
     try:
-        watch(provider, _Silence(), lambda now: over(now) or provider.recording.fault is not None)
+        watch(provider, Silence(), lambda now: over(now) or provider.recording.fault is not None)
     except KeyboardInterrupt:
         pass  # that is how a recording is ended
     if provider.recording.fault is not None:
@@ -93,7 +93,7 @@ def _check_free(path: Path) -> None:
         )
 
 
-class _Silence:
+class Silence:
     """Shows nothing: the recording is the result."""
 
     def show(self, snapshot: "Snapshot") -> None:

@@ -12,6 +12,7 @@ from .options import Manual, add_appearance, appearance_of, examples
 from .output import write_notes
 
 if TYPE_CHECKING:
+    from ..model.snapshot import Snapshot
     from ..recording.reader import Recording
     from .watching import Face
 
@@ -123,6 +124,22 @@ def tell(recording: "Recording", face: "Face", speed: float | None) -> int:
     if recording.ends_early:
         write_notes([f"gpuwatch: {recording.path.name} ends early: {recording.ends_early}"])
     return 0
+
+
+def last_snapshot(recording: "Recording") -> "Snapshot":
+    """What is known at its end. The recording is closed then."""
+    last: list[Snapshot] = []
+
+    class Last:
+        def show(self, snapshot: "Snapshot") -> None:
+            """Nothing yet."""
+
+        def last(self, snapshot: "Snapshot") -> None:
+            """The end."""
+            last.append(snapshot)
+
+    tell(recording, Last(), None)
+    return last[0]
 
 
 class _Hand:

@@ -13,6 +13,7 @@ from ..wording.words import (
     gain_of,
     glyph_of,
     lasted,
+    lost_words,
     name_of,
     role_of,
     sure_words,
@@ -79,17 +80,21 @@ def _qualities(snapshot: Snapshot, finding: Finding) -> list[str]:
 
 
 def parting_lines(snapshot: Snapshot) -> list[str]:
-    """The verdict and NEXT, each in a line: what stays in the terminal once the screen is left.
-    Nothing while there is no verdict."""
+    """The verdict, then NEXT and the time lost by cause: what stays in the terminal once the screen
+    is left. Nothing while there is no verdict."""
     finding = snapshot.verdict.finding
     if abstains(finding):
         return []
     quality = " ".join(_qualities(snapshot, finding)[0].split())
     lines = [f"{glyph_of(finding)} {word_of(finding)}  {quality}  {finding.headline}"]
+    second = []
     if finding.advice:
         gain = gain_of(finding)
         advice = _without_gain(finding.advice[0], gain)
-        lines.append(f"  NEXT {advice}{f'  {gain}' if gain else ''}")
+        second.append(f"NEXT {advice}{f'  {gain}' if gain else ''}")
+    second.append(lost_words(snapshot.summary))
+    if words := " · ".join(filter(None, second)):
+        lines.append(f"  {words}")
     return lines
 
 

@@ -245,6 +245,20 @@ def account(summary: Sequence[Held]) -> str:
     return f"{text}; time lost: {duration(costs_ns / 1e9)}" if costs_ns else text
 
 
+LOST_LEAST_S: Final = 1.0
+
+
+def lost_words(summary: Sequence[Held]) -> str:
+    """ "lost in 12 min: input/workers 4 min, checkpoint 40 s"; "" where nothing was."""
+    whole_ns = sum(held.ns for held in summary)
+    lost = [held for held in summary if (held.cost_ns or 0) >= LOST_LEAST_S * 1e9]
+    lost.sort(key=lambda held: -(held.cost_ns or 0))
+    parts = [
+        f"{name_of(one.kind, one.sub)} {duration((one.cost_ns or 0) / 1e9)}" for one in lost[:3]
+    ]
+    return f"lost in {duration(whole_ns / 1e9)}: {', '.join(parts)}" if parts else ""
+
+
 def entry(past: PastVerdict) -> str:
     """ "steps 240 to 1,204, 6 min: input/workers, 57% of that time"."""
     steps = f"step {count(past.until_step)}, "

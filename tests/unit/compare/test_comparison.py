@@ -1,0 +1,125 @@
+"""What is found between two sides: nothing where nothing changed, five percent where they did."""
+
+import random
+from math import inf
+
+import pytest
+
+from gpuwatch.tui.compare.comparison import Comparison, compare, condition_of, row_of, side
+from gpuwatch.tui.compare.faces import as_json, text_lines
+from gpuwatch.tui.compare.figures import STEP
+from gpuwatch.tui.compare.intervals import Estimate
+from gpuwatch.tui.compare.page import page
+from gpuwatch.tui.errors import UsageError
+from gpuwatch.tui.recording.whole_run import WholeRun
+from tests.unit.compare.runs import LAST, correlated, halves, of_times, recorded, slower
+
+STEADY = ("gpt_bf16", "precision_fp32", "loader_workers", "pointwise_unfused", "launch_lstmcell")
+"""Loops that the GPU, the loader or the host bounds, all of them the same throughout."""
+
+
+def between(a: WholeRun, b: WholeRun) -> Comparison:
+    return compare(side("a", [a], LAST), side("b", [b], LAST))
+
+
+def found(a: WholeRun, b: WholeRun) -> str:
+    row = between(a, b).step
+    assert row is not None
+    return row.found
+
+
+def test_twenty_pairs_of_equal_runs_raise_no_alarm() -> None:
+    """Real step series from an H200, each dealt out to two runs."""
+    rng = random.Random(20)
+    pairs = [halves(recorded(STEADY[at % len(STEADY)]), rng) for at in range(20)]
+    assert [found(a, b) for a, b in pairs] == ["no change found"] * 20
+
+
+def test_twenty_pairs_of_which_one_is_five_percent_slower_are_found() -> None:
+    rng = random.Random(20)
+    pairs = [halves(recorded(STEADY[at % len(STEADY)]), rng) for at in range(20)]
+    worse = [found(a, slower(b, 1.05)) == "worse" for a, b in pairs]
+    assert sum(worse) >= 18
+
+
+def test_made_up_runs_whose_load_comes_and_goes_raise_no_more_alarms_than_they_may() -> None:
+    """Of 100 equal pairs 5 may at 95 %; with the spread from run to run in it, fewer do."""
+    alarms = sum(
+        found(of_times(correlated(600, 50.0, seed)), of_times(correlated(600, 50.0, 1000 + seed)))
+        != "no change found"
+        for seed in range(100)
+    )
+    assert alarms <= 5
+
+
+def test_a_faster_run_is_better_and_its_samples_more() -> None:
+    comparison = between(of_times(correlated(300, 50, 1)), of_times(correlated(300, 40, 2)))
+    by_key = {row.figure.key: row for row in comparison.rows}
+    assert by_key["step_ms"].found == "better"
+    assert by_key["samples_s"].found == "better"
+    assert by_key["forward_ms"].found == "better"
+    assert "data_ms" not in by_key, "no time was spent in it"
+
+
+def test_several_runs_a_side_measure_what_differs_between_them() -> None:
+    """Equal within, 10 % apart from run to run: no change can be found in one of 5 %."""
+    a = [of_times(correlated(200, mean, 1, 0.01)) for mean in (95.0, 105.0, 100.0)]
+    b = [of_times(correlated(200, mean, 2, 0.01)) for mean in (100.0, 110.0, 105.0)]
+    comparison = compare(side("a", a, LAST), side("b", b, LAST))
+    assert comparison.step is not None
+    assert comparison.step.found == "no change found"
+    assert not comparison.is_one_pair
+    assert found(a[0], b[0]) == "worse", "which one pair of them cannot know"
+
+
+def test_runs_of_too_few_steps_are_not_compared() -> None:
+    comparison = between(of_times([50.0] * 3), of_times([50.0] * 300))
+    assert comparison.step is None
+    assert "Too few steps" in "\n".join(text_lines(comparison, {}, 80))
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "error", "holds"),
+    [
+        ("step_ms>+5%", 110.0, 1.0, True),
+        ("step_ms>+5%", 104.0, 1.0, False),
+        ("step_ms>+5%", 110.0, 9.0, False),
+        ("step_ms<-5%", 90.0, 1.0, True),
+        ("step_ms > 105", 110.0, 9.0, True),
+        ("step_ms>120", 110.0, 1.0, False),
+        ("peak_bytes>+5%", 110.0, 1.0, None),
+    ],
+)
+def test_a_condition_holds_beyond_its_limit_and_beyond_chance(
+    text: str, after: float, error: float, holds: bool | None
+) -> None:
+    row = row_of(STEP, Estimate(100.0, error, inf), Estimate(after, error, inf), 0.95)
+    assert condition_of(text).holds({"step_ms": row}) is holds
+
+
+@pytest.mark.parametrize("text", ["", "step_ms", "step_ms>>5", "nonsense>+5%", "step_ms>+5%;x"])
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        condition_of(text)
+
+
+def test_every_face_says_the_same() -> None:
+    comparison = between(of_times(correlated(300, 40, 1)), of_times(correlated(300, 50, 2)))
+    condition = condition_of("step_ms>+5%")
+    failed = {condition: condition.holds({row.figure.key: row for row in comparison.rows})}
+    text = "\n".join(text_lines(comparison, failed, 100))
+    record = as_json(comparison, failed)
+    assert "B is slower" in text
+    assert "--fail-if step_ms>+5%: holds" in text
+    assert record["figures"]["step_ms"]["found"] == "worse"
+    assert record["fail_if"] == [{"condition": "step_ms>+5%", "holds": True}]
+    written = page(comparison, failed)
+    assert "B is slower" in written
+    assert "&gt;+5%: holds" in written
+
+
+def test_names_in_a_page_are_escaped() -> None:
+    a = side("<script>alert(1)</script>", [of_times([50.0] * 40)], LAST)
+    written = page(compare(a, a), {})
+    assert "<script" not in written
+    assert "&lt;script&gt;" in written

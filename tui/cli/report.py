@@ -1,0 +1,119 @@
+"""`gpuwatch report FILE|PID`: the whole report, as text or as a page to send."""
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from .attach import process_id, seconds
+from .options import Manual, examples
+from .output import width, write_lines, write_notes
+
+if TYPE_CHECKING:
+    from ..model.snapshot import Snapshot
+    from ..recording.whole_run import WholeRun
+
+WATCHED_S: Final = 30.0
+"""A process is watched so long by default: the verdict's window."""
+
+
+def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
+    """The command's part of the command line."""
+    command = commands.add_parser(
+        "report",
+        help="a report of a recording or a process, as text or HTML",
+        description="Report on a recording, or on a running process after watching it for a "
+        "while. With -o a page of HTML: one file, no network, no script.",
+        epilog=examples(
+            ("gpuwatch report run.gpuwatch", "as text"),
+            ("gpuwatch report run.gpuwatch -o report.html", "a page to send"),
+            ("gpuwatch report 48213 -o report.html --duration 60", "watch it for a minute"),
+        ),
+        formatter_class=Manual,
+        allow_abbrev=False,
+    )
+    command.add_argument("what", metavar="FILE|PID", help="a recording, or a process id")
+    command.add_argument("-o", "--output", metavar="FILE", type=Path, help="write a page of HTML")
+    command.add_argument(
+        "--duration",
+        type=seconds,
+        metavar="S",
+        default=WATCHED_S,
+        help="watch a process for S seconds (default: 30)",
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Raises GpuwatchError where there is neither such a file nor such a process."""
+    path = Path(arguments.what)
+    if path.exists() or not arguments.what.isdecimal():
+        whole, last = _of_file(path)
+    else:
+        whole, last = _of_process(arguments.what, arguments.duration)
+    if arguments.output is None:
+        from ..formats.report import report_lines
+
+        write_lines(report_lines(last, width()))
+        return 0
+    from ..formats.html_report import report_page
+
+    write_page(arguments.output, report_page(last, whole.steps))
+    return 0
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page of HTML, which is its owner's alone; a page that is there is replaced. Raises
+    GpuwatchError where it cannot be written, or something else would be overwritten."""
+    from ..errors import GpuwatchError, UsageError
+    from ..private_files import only_ours
+
+    try:
+        if path.is_file() and not path.read_bytes()[:15].lower().startswith(b"<!doctype html"):
+            raise UsageError(
+                f"{path} exists and is no page of HTML",
+                "It would be overwritten.",
+                "Choose another file with -o",
+            )
+        with open(path, "w", encoding="utf-8", opener=only_ours) as file:
+            file.write(page)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise GpuwatchError(f"{path} cannot be written", why, "Choose another with -o") from None
+    write_notes([f"gpuwatch: wrote {path}"])
+
+
+def _of_file(path: Path) -> "tuple[WholeRun, Snapshot]":
+    from ..recording.reader import Recording
+    from ..recording.whole_run import read_whole
+    from .replay import last_snapshot
+
+    recording = Recording(path)
+    return read_whole(recording), last_snapshot(recording)
+
+
+def _of_process(pid: str, duration_s: float) -> "tuple[WholeRun, Snapshot]":
+    """Watches it, and keeps what was seen in a recording for as long as that takes."""
+    from ..errors import GpuwatchError
+    from ..recording.reader import Recording
+    from ..recording.whole_run import read_whole
+    from .attach import resolve
+    from .record import Silence
+    from .target import watch_live
+    from .watching import for_duration, watch
+
+    found = resolve(process_id(pid))
+    provider = watch_live(found.pid, stacks=True)
+    write_notes([f"gpuwatch: watching {found.pid} for {duration_s:g} s"])
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-report-") as folder:
+        path = Path(folder) / "watched.gpuwatch"
+        provider.recording.begin(path, overwrite=True)
+        last = watch(provider, Silence(), for_duration(duration_s))
+        if provider.recording.fault is not None:
+            raise GpuwatchError(f"{path} cannot be written", provider.recording.fault)
+        recording = Recording(path)
+        try:
+            return read_whole(recording), last
+        finally:
+            recording.close()

@@ -1,0 +1,1 @@
+"""Runs against each other: what changed from one recording to another, and how sure that is."""

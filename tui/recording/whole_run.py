@@ -1,0 +1,98 @@
+"""What a recording holds of its whole run: every step, and the counters beside them."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..messages import Hello
+from ..model.observations import ActivitySeen, Delivered, GpusSeen, Greeted, ProcessesSeen
+from ..steps import GpuStep, Step
+from .format import Header
+from .reader import Recording
+
+MOST_ROWS: Final = 2_000_000
+"""Steps and readings: a week of a loop of three steps a second. A made-up file may hold more."""
+COUNTERS: Final = ("busy", "sm", "tensor", "dram")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Counters of all the target's GPUs at one moment, their means; None: not measured."""
+
+    t_ns: int
+    busy: float | None
+    """Percent of the interval, as the others."""
+    sm: float | None
+    tensor: float | None
+    dram: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What all the target's GPUs draw at one moment."""
+
+    t_ns: int
+    watts: float
+
+
+@dataclass(slots=True)
+class WholeRun:
+    """Everything of a run that its recording has, in order of time."""
+
+    header: Header
+    hello: Hello | None = None
+    steps: list[Step] = field(default_factory=list)
+    gpu_steps: list[GpuStep] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    power: list[Power] = field(default_factory=list)
+    gpus: tuple[str, ...] = ()
+    """Names of the target's GPUs."""
+    peak_bytes: int | None = None
+    """Most that torch had allocated on one GPU; None without one."""
+    host_bytes: int | None = None
+    """Most that the training process had resident, pages of files excluded."""
+    ends_early: str | None = None
+
+
+def read_whole(recording: Recording) -> WholeRun:
+    """Read all of it. Steps that came twice (a monitor that connected again) are counted once."""
+    run = WholeRun(recording.header)
+    newest = newest_gpu = rows = 0
+    for entry in recording.entries():
+        if isinstance(entry, Greeted):
+            run.hello = entry.hello
+        elif isinstance(entry, Delivered):
+            for step in entry.batch.steps:
+                if step.number > newest:
+                    newest = step.number
+                    run.steps.append(step)
+            for row in entry.batch.gpu_steps:
+                if row.number > newest_gpu:
+                    newest_gpu = row.number
+                    run.gpu_steps.append(row)
+            for memory in entry.batch.gpu_memory:
+                run.peak_bytes = max(run.peak_bytes or 0, memory.peak_allocated)
+            rows += len(entry.batch.steps) + len(entry.batch.gpu_steps)
+        elif isinstance(entry, ActivitySeen):
+            figures = ([getattr(gpu, name) for gpu in entry.gpus] for name in COUNTERS)
+            run.readings.append(Reading(entry.t_ns, *map(_mean, figures)))
+        elif isinstance(entry, GpusSeen):
+            run.gpus = tuple(gpu.name for gpu in entry.gpus)
+            drawn = [gpu.power_w for gpu in entry.gpus if gpu.power_w is not None]
+            if drawn and len(drawn) == len(entry.gpus):
+                run.power.append(Power(entry.t_ns, sum(drawn)))
+        elif isinstance(entry, ProcessesSeen):
+            for process in entry.processes:
+                if process.role == "main":
+                    held = process.rss_bytes - (process.file_bytes or 0)
+                    run.host_bytes = max(run.host_bytes or 0, held)
+        rows += 1
+        if rows > MOST_ROWS:
+            run.ends_early = "it holds more than is read of a recording"
+            return run
+    run.ends_early = recording.ends_early
+    return run
+
+
+def _mean(figures: list[float | None]) -> float | None:
+    known = [one for one in figures if one is not None]
+    return sum(known) / len(known) if known else None
