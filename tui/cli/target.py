@@ -99,15 +99,19 @@ def _sources(
     else:
         sources[:0] = [PageSource(opened), FeedSource(opened.hello, pid, session.lacks_stacks)]
     if opened and opened.hello.rank is not None and (opened.hello.world_size or 1) > 1:
-        if ranks_of is None:
-            from ..sources.ranks import RanksSource as ranks_of
-        sources.append(ranks_of(pid, opened.hello))
+        sources.append((ranks_of or _own_ranks)(pid, opened.hello))
     if stacks:
         from ..sources.stacks import StacksSource
 
         nears = session.nearly_stalled
         sources.append(StacksSource(pid, alone=opened is None, nearly_stalled=nears))
     return sources
+
+
+def _own_ranks(pid: int, hello: Hello) -> Source:
+    from ..sources.ranks import RanksSource  # what a process alone never needs
+
+    return RanksSource(pid, hello)
 
 
 def has_probe(pid: int) -> bool:

@@ -1,6 +1,7 @@
 """The training processes of this host that are exported: they come, and they go."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,6 +21,9 @@ MOST_TARGETS: Final = 64
 """Processes at once, each with a monitor of its own. A host of eight GPUs has eight to sixteen."""
 TRY_AGAIN_S: Final = 60.0
 """After a process could not be watched."""
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What `torchrun --standalone` calls a run: nobody knows it by that."""
 
 Watch = Callable[[int], SnapshotProvider]
 """Watches a process. Raises GpuwatchError."""
@@ -179,8 +183,9 @@ def run_name(pid: int, snapshot: Snapshot) -> str:
     environ = environ_of(pid)
     if environ.get("SLURM_JOB_ID"):
         return f"slurm-{environ['SLURM_JOB_ID']}"
-    elastic = environ.get("TORCHELASTIC_RUN_ID", "none")
-    return snapshot.script if elastic in ("", "none") else elastic
+    elastic = environ.get("TORCHELASTIC_RUN_ID", "")
+    made_up = elastic in ("", "none") or _UUID.fullmatch(elastic) is not None
+    return snapshot.script if made_up else elastic
 
 
 def host_name() -> str:

@@ -169,7 +169,7 @@ def _live_rows(seen: Snapshot, names: PhaseNames) -> Iterator[Row]:
     yield from _memory(seen)
     if seen.status.cost_share is not None:
         yield "gpuwatch_probe_cost_ratio", (), seen.status.cost_share
-    if seen.open_step is not None:
+    if seen.open_step is not None and seen.open_step.step_age_s is not None:
         yield "gpuwatch_open_step_seconds", (), seen.open_step.step_age_s
 
 
@@ -219,7 +219,7 @@ def _devices(seen: Snapshot) -> Iterator[Row]:
     busy = {one.index: one.busy for one in seen.activity}
     for gpu in seen.gpus:
         labels = (("UUID", label_text(gpu.uuid)), ("gpu", str(gpu.index)))
-        yield "gpuwatch_gpu_info", (*labels, ("modelName", label_text(gpu.name))), 1
+        yield "gpuwatch_gpu_info", (*labels, ("model", label_text(gpu.name))), 1
         yield "gpuwatch_gpu_memory_used_bytes", labels, gpu.memory_used_bytes
         yield "gpuwatch_gpu_memory_limit_bytes", labels, gpu.memory_total_bytes
         percent = busy.get(gpu.index)
