@@ -85,7 +85,7 @@ class WeightsAndBiases:
     def open(self) -> None:
         """Join the run; offline (WANDB_MODE) a run of its own."""
         wandb = self._wandb
-        offline = wandb.Settings().mode == "offline"
+        offline = wandb.setup().settings.mode == "offline"
         shared: dict[str, Any] = {
             "mode": "shared",
             "x_primary": False,
