@@ -225,7 +225,7 @@ class Event:
     text: str
     kind: str = ""
     """checkpoint, evaluation, recompile, pace, workers, allocator, verdict, link, ended,
-    recording."""
+    recording, notify."""
     better: bool = False
     """Of a pace: steps take less time than before."""
 
