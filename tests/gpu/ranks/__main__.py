@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all when none")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="in all")
-    parser.add_argument("--cost-seconds", type=float, default=110.0, help="of the windows of cost")
+    parser.add_argument("--cost-seconds", type=float, default=90.0, help="of the windows of cost")
     options = parser.parse_args()
     out = options.out.resolve()
     names = options.sections or list(SECTIONS)
