@@ -39,3 +39,6 @@ MOST_STEPS: Final = 2_000
 """…and no more than these."""
 STALE_NS: Final = 45_000_000_000
 """Without new collectives for so long nothing is claimed of them."""
+OUTLIER_Z: Final = 3.5
+"""Modified z-score from which a rank differs: Iglewicz and Hoaglin, How to Detect and Handle
+Outliers (1993)."""
