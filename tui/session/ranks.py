@@ -95,8 +95,11 @@ class RankStore:
             self._exchange_ranks = seen.ranks
             self._exchanges.clear()
             self._ddp.clear()
-        self._exchanges += seen.steps
-        if seen.steps:
+        # Older recordings have steps of NCCL by the moments of issuing them.
+        on_gpu = any(rank.device is not None for rank in self.ranks)
+        steps = [one for one in seen.steps if one.transfer_ns is not None or not on_gpu]
+        self._exchanges += steps
+        if steps:
             self._exchanged_ns = seen.t_ns
         for one in seen.ddp:
             if one.times.comm_ns:

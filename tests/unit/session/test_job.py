@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpuwatch.tui.messages import DdpTimes
@@ -46,6 +47,19 @@ def test_what_the_collectives_show_of_the_target() -> None:
     own = store.in_collectives(job)
     assert own is not None
     assert (own.waiting, own.transfer) == pytest.approx((0.2, 0.01))
+
+
+def test_with_gpus_steps_whose_collectives_were_not_timed_are_dropped() -> None:
+    """Recordings of before have them by the moments of issuing, at which hosts are far ahead."""
+    store = store_of(1, 2, device=0)
+    timed = exchanged(2, 40)
+    untimed = [msgspec.structs.replace(one, transfer_ns=None) for one in timed.steps[:15]]
+    mixed = msgspec.structs.replace(timed, steps=(*untimed, *timed.steps[15:]))
+    store.exchanged(mixed)
+    job = store.job(3 * S)
+    assert job is not None
+    assert job.exchange is not None
+    assert [one.number for one in job.exchange.steps] == list(range(15, 40))
 
 
 def test_collectives_of_long_ago_show_nothing_of_now() -> None:

@@ -13,15 +13,18 @@ PER_STEP = 8
 STEP_NS = 40 * MS
 
 
-def collective(number: int, created_ns: int, duration_ms: float | None) -> Collective:
+def collective(
+    number: int, created_ns: int, duration_ms: float | None, backend: str = "nccl"
+) -> Collective:
     ns = None if duration_ms is None else round(duration_ms * MS)
-    return Collective("0", number, "nccl:all_reduce", 1024, created_ns, ns)
+    return Collective("0", number, f"{backend}:all_reduce", 1024, created_ns, ns)
 
 
 def run(
     durations_ms: Sequence[Callable[[int], float | None]],
     steps: int = 40,
     issued_late_ms: Sequence[float] = (0.0, 0.0),
+    backend: str = "nccl",
 ) -> tuple[StepExchange, ...]:
     """Of two ranks: how long the nth collective takes on each, and how late each issues it."""
     of_ranks = {
@@ -30,6 +33,7 @@ def run(
                 n,
                 n // PER_STEP * STEP_NS + n % PER_STEP * MS + round(issued_late_ms[rank] * MS) + MS,
                 duration(n),
+                backend,
             )
             for n in range(steps * PER_STEP)
         ]
@@ -74,12 +78,25 @@ def test_the_collectives_of_two_h200s(
         assert late_ms[1 - late] == pytest.approx(0.0, abs=0.001)
 
 
-def test_moments_of_issue_stand_in_where_nothing_is_timed() -> None:
+def test_moments_of_issue_stand_in_where_the_host_waits_in_a_collective() -> None:
     """A rank that is 30 ms late to all buckets of a step is waited for once, not once a bucket."""
-    seen = run([lambda n: None, lambda n: None], issued_late_ms=(0.0, 30.0))
+    untimed = [lambda n: None, lambda n: None]
+    seen = run(untimed, issued_late_ms=(0.0, 30.0), backend="gloo")
     assert {one.transfer_ns for one in seen} == {None}
     assert seen[-1].waiting_ns == pytest.approx((37 * MS, 0), abs=MS)
     assert seen[-1].late_ns == pytest.approx((0, 37 * MS), abs=MS)
+
+
+def test_moments_of_issue_tell_nothing_of_hosts_that_only_queue() -> None:
+    """Two H200s, rank 1's loader 30 ms slow: rank 0's host was 300 ms ahead, and before timing was
+    on that looked like ten times the wait."""
+    untimed = [lambda n: None, lambda n: None]
+    assert run(untimed, issued_late_ms=(0.0, 300.0)) == ()
+
+
+def test_how_far_each_host_is_ahead_is_kept() -> None:
+    seen = run([lambda n: 0.2, lambda n: 0.2], issued_late_ms=(0.0, 3.0))
+    assert seen[-1].ahead_ns == (3 * MS, 0)
 
 
 def test_a_step_of_which_a_rank_lacks_collectives_is_left_out() -> None:
