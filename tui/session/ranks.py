@@ -75,6 +75,8 @@ class RankStore:
         self._exchange_ranks: tuple[int, ...] = ()
         self._exchanges: deque[StepExchange] = deque(maxlen=limits.MOST_STEPS)
         self._exchanged_ns = 0
+        self._first_ns: int | None = None
+        """When several ranks were first seen to make steps."""
         self._pending: Pending | None = None
         self._ddp: dict[int, dict[int, DdpTimes]] = {}
         """By iteration and rank."""
@@ -86,6 +88,8 @@ class RankStore:
             if readings and readings[-1][1].pid != use.pid:
                 readings.clear()
             readings.append((seen.t_ns, use))
+        if self._first_ns is None and sum(use.counted > 0 for use in seen.ranks) > 1:
+            self._first_ns = seen.t_ns
         self.world_size = seen.world_size
         self.ranks = tuple(self._rank(seen, use) for use in seen.ranks)
 
@@ -148,6 +152,9 @@ class RankStore:
             on_gpu=on_gpu,
             pending=self._pending,
             ended=tuple(rank.rank for rank in self.ranks if rank.state == "ended"),
+            reading=not self._exchanges
+            and self._first_ns is not None
+            and now_ns - self._first_ns < limits.READ_NS,
             doing={
                 rank.rank: Doing(rank.open_phase, max(0, now_ns - rank.open_since_ns) / 1e9)
                 for rank in self.ranks

@@ -10,7 +10,7 @@ from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen, RankDd
 from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import MOST_SAMPLES, RankStore
 from gpuwatch.tui.verdict.job.exchange import StepExchange
-from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, STALE_NS
+from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, READ_NS, STALE_NS
 from tests.unit.session.making import MS, S
 from tests.unit.session.test_rank_store import PID, seen, use
 
@@ -131,3 +131,15 @@ def test_a_recording_keeps_them_as_they_are() -> None:
     one = exchanged(2, 3)
     assert kept(one) == one
     assert kept(kept(one)) == kept(one)
+
+
+def test_a_job_is_being_read_until_its_collectives_are_known_or_too_long() -> None:
+    store = store_of(1, 2)
+    soon, late = (store.job(at) for at in (3 * S, 2 * S + READ_NS))
+    assert soon is not None
+    assert late is not None
+    assert (soon.reading, late.reading) == (True, False)
+    store.exchanged(exchanged(2, 40))
+    read = store.job(3 * S)
+    assert read is not None
+    assert not read.reading

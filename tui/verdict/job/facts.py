@@ -145,6 +145,8 @@ class Job:
     """While nothing moves."""
     ended: tuple[int, ...] = ()
     """Ranks here whose process has ended, while others run."""
+    reading: bool = False
+    """Its collectives have been asked for, not long ago, and none are known yet."""
     doing: Mapping[int, Doing] = field(default_factory=dict)
     """By rank, of those that run."""
 

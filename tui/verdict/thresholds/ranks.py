@@ -37,6 +37,9 @@ KEPT_STEPS: Final = 20
 """…or so many, where they are longer…"""
 MOST_STEPS: Final = 2_000
 """…and no more than these."""
+READ_NS: Final = 10_000_000_000
+"""From the first look at a job until its collectives are known: timing is switched on first, and
+the rank that answers last has to end its step; 1.2 to 7.8 s on two H200s."""
 STALE_NS: Final = 45_000_000_000
 """Without new collectives for so long nothing is claimed of them."""
 OUTLIER_Z: Final = 3.5
