@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.tui.verdict.job.exchange import Bounds, Collective, StepExchange, exchanges
+from gpuwatch.tui.verdict.job.exchange import (
+    Bounds,
+    Collective,
+    Fabric,
+    StepExchange,
+    exchanges,
+    fabric_of,
+)
 from tests.unit.verdict.windows import MS
 
 PER_STEP = 8
@@ -138,3 +145,41 @@ def test_three_ranks_wait_for_the_last_and_lose_what_the_next_would_not_cost() -
     assert seen[-1].transfer_ns == 4 * MS
     assert seen[-1].waiting_ns == (32 * MS, 0, 16 * MS)
     assert seen[-1].late_ns == (0, 16 * MS, 0)
+
+
+def of_sizes(*rows: tuple[int, float]) -> dict[int, list[Collective]]:
+    """On two ranks, of which the second waits 3 ms each time: (bytes, ms of transfer)."""
+    return {
+        rank: [
+            replace(collective(n, n * MS, ms + 3.0 * rank), bytes=size)
+            for n, (size, ms) in enumerate(rows)
+        ]
+        for rank in (0, 1)
+    }
+
+
+def test_collectives_at_their_best_rate_are_limited_by_the_links() -> None:
+    found = fabric_of(of_sizes(*[(25 << 20, 0.1)] * 20))
+    assert found == Fabric(20 * (25 << 20), 2 * MS, 2 * MS)
+
+
+def test_what_is_slower_than_its_own_kind_would_take_less_at_best() -> None:
+    """A quarter of them, or half, are as fast as the links are; the others take four times as long."""
+    found = fabric_of(of_sizes(*[(25 << 20, 0.1), *[(25 << 20, 0.4)] * 3] * 10))
+    assert found is not None
+    assert found.shortest_ns == pytest.approx(13 * MS)
+    assert found.at_best_ns == pytest.approx(13 * MS), "a few fast ones set no rate"
+    half = fabric_of(of_sizes(*[(25 << 20, 0.1), (25 << 20, 0.4)] * 15))
+    assert half is not None
+    assert half.at_best_ns == pytest.approx(3 * MS)
+
+
+def test_few_collectives_set_no_rate() -> None:
+    found = fabric_of(of_sizes(*[(25 << 20, 0.1)] * 2, *[(1 << 20, 0.4)] * 3))
+    assert found is not None
+    assert found.at_best_ns == found.shortest_ns
+    untimed = {
+        rank: [replace(one, duration_ns=None) for one in row]
+        for rank, row in of_sizes((9, 1.0)).items()
+    }
+    assert fabric_of(untimed) is None

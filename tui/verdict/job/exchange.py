@@ -57,6 +57,47 @@ class StepExchange(msgspec.Struct, frozen=True, array_like=True):
     older recordings."""
 
 
+class Fabric(msgspec.Struct, frozen=True, array_like=True):
+    """How fast the collectives of one reading moved their data, by the shortest of each."""
+
+    bytes: int
+    shortest_ns: int
+    at_best_ns: int
+    """The same at the highest rate that collectives of their name reach here."""
+
+
+FEWEST_ALIKE: Final = 5
+"""Collectives of one name and size whose rate counts…"""
+FAST_PART: Final = 0.3
+"""…of those the one that so many are faster than: a few set no rate."""
+
+
+def fabric_of(of_ranks: Mapping[int, Sequence[Collective]]) -> Fabric | None:
+    """Of the collectives that all ranks have timed; None without any."""
+    known = [_by_key(entries) for entries in of_ranks.values()]
+    if len(known) < 2:
+        return None
+    by_kind: dict[tuple[str, int], list[int]] = {}
+    for key, one in known[0].items():
+        durations = [found.duration_ns for each in known if (found := each.get(key)) is not None]
+        timed = [ns for ns in durations if ns is not None and ns > 0]
+        if one.bytes > 0 and len(timed) == len(known):
+            by_kind.setdefault((one.name, one.bytes), []).append(min(timed))
+    if not by_kind:
+        return None
+    best: dict[str, float] = {}
+    for (name, size), row in by_kind.items():
+        if len(row) >= FEWEST_ALIKE:
+            rate = size / sorted(row)[int(FAST_PART * len(row))]
+            best[name] = max(best.get(name, 0.0), rate)
+    at_best = sum(
+        min(sum(row), len(row) * size / best[name]) if name in best else sum(row)
+        for (name, size), row in by_kind.items()
+    )
+    moved = sum(len(row) * size for (_, size), row in by_kind.items())
+    return Fabric(moved, sum(map(sum, by_kind.values())), round(at_best))
+
+
 HOSTS_WAIT: Final = "gloo:"
 """How the names of collectives begin that the host waits in."""
 Key = tuple[str, int, int]

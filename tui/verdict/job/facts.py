@@ -10,7 +10,7 @@ from ...messages import DdpTimes
 from ..statistics import Share, at_most, share_of
 from ..thresholds import ranks as limits
 from ..thresholds.gpu import GPU_BUSY
-from .exchange import StepExchange
+from .exchange import Fabric, StepExchange
 from .standing import Doing, Pending
 
 RankPhase = Literal["data", "forward", "backward", "optimizer", "checkpoint", "evaluation", "other"]
@@ -41,6 +41,15 @@ class ExchangeFacts:
     """Oldest first."""
     ddp: tuple[Mapping[int, DdpTimes], ...] = ()
     """What DistributedDataParallel measured in single iterations, by rank."""
+    fabric: Fabric | None = None
+    """Of the newest reading."""
+
+    @property
+    def at_best(self) -> float | None:
+        """Part of the transfer that is left where every collective is as fast as those of its name
+        are at their best; None where that is not known."""
+        found = self.fabric
+        return found.at_best_ns / found.shortest_ns if found and found.shortest_ns else None
 
     @property
     def wall_ns(self) -> int:

@@ -31,6 +31,11 @@ SMALL_BUCKET_BYTES: Final = 1 << 20
 """PyTorch's own first bucket; below, a collective takes its latency and not its bytes' time."""
 MANY_COLLECTIVES: Final = 8
 """A step, of such a size, from which larger buckets would help."""
+AT_BEST: Final = 0.7
+"""Part of the transfer that is left at the collectives' own best rate, from which the links are
+what holds it up: below, most of what is lost is not bytes."""
+STRETCHED: Final = 0.5
+"""…below which ranks elsewhere, where there are any, are waited for in what looks like transfer."""
 KEPT_NS: Final = 30_000_000_000
 """Steps of so long are judged: their collectives come every 3 to 30 s."""
 KEPT_STEPS: Final = 20
