@@ -12,7 +12,7 @@ from ..messages import DdpTimes, Hello
 from ..steps import Batch
 from ..verdict.findings import MissingSignal, Signal
 from ..verdict.format import size
-from ..verdict.job.exchange import StepExchange
+from ..verdict.job.exchange import Fabric, StepExchange
 from ..verdict.job.standing import StandingRank
 
 
@@ -310,6 +310,8 @@ class CollectivesSeen(Observation, frozen=True, kw_only=True, tag="collectives")
     """To the training thread that read longest."""
     kinds: tuple[CollectiveKind, ...] = ()
     """Of all entries that the lowest rank had."""
+    fabric: Fabric | None = None
+    """Of all collectives of the reading that were timed."""
 
 
 class PendingSeen(Observation, frozen=True, kw_only=True, tag="pending"):

@@ -42,6 +42,7 @@ ACTIONS = (
     Action(("4",), "4", "tab('memory')", "memory, and where it is heading"),
     Action(("5",), "5", "tab('stacks')", "stacks: main thread, workers, pin"),
     Action(("6",), "6", "tab('processes')", "processes and events"),
+    Action(("7",), "7", "tab('ranks')", "the ranks of a job, side by side"),
     Action(("less_than_sign",), "<", "device(-1)", "the GPU before, or the rank"),
     Action(("greater_than_sign",), ">", "device(1)", "the next GPU, or rank"),
     Action(("tab",), "tab", "focus_next", "the next panel"),
