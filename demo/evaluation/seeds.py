@@ -187,11 +187,11 @@ def reported_on(file: Path) -> Reported:
     tell(Recording(file), watcher, None)
     final = {} if watcher.final is None else jsonlines.record(watcher.final, final=True)
     verdict = final.get("verdict") or {}
-    ledger = final.get("ledger") or verdict.get("ledger") or {}
+    parts = (final.get("ledger") or {}).get("parts", {})
     return Reported(
         looks=tuple(watcher.looks),
         begun_step=signals_in(file).begun_step,
         forecast=verdict.get("speedup"),
         interval=(verdict.get("speedup_low"), verdict.get("speedup_high")),
-        ledger={name: part for name, part in ledger.items() if isinstance(part, float)},
+        ledger={name: part for name, part in parts.items() if part is not None},
     )
