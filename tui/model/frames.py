@@ -29,8 +29,8 @@ LOADERS: Final = (
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
 
-PhaseOf = Callable[[tuple[str, ...], str], StackPhase]
-"""The phase of a stack, outermost frame first, and the text of its line."""
+PhaseOf = Callable[[StackCount], StackPhase]
+"""The phase of a stack of the main thread."""
 
 
 def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> Stacks:
@@ -143,16 +143,17 @@ def ends_workers(frames: tuple[str, ...]) -> bool:
 
 
 def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:
-    places: Counter[tuple[str, str | None, str, StackPhase | None, bool]] = Counter()
+    places: Counter[tuple[str, str | None, str, StackPhase | None, bool, str]] = Counter()
     for stack in stacks:
         named, caller, has_line = _place(stack.frames)
         line = stack.line if has_line else ""
-        phase = None if phase_of is None else phase_of(stack.frames, stack.line)
-        places[named, caller, line, phase, ends_workers(stack.frames)] += stack.count
+        phase = None if phase_of is None else phase_of(stack)
+        ends = ends_workers(stack.frames)
+        places[named, caller, line, phase, ends, stack.in_parts] += stack.count
     total = sum(places.values())
     if not total:
         return ()  # no samples, no shares
     return tuple(
-        FrameShare(count / total, frame, caller, line, phase, total, ends)
-        for (frame, caller, line, phase, ends), count in places.most_common(TOP)
+        FrameShare(count / total, frame, caller, line, phase, total, ends, parts)
+        for (frame, caller, line, phase, ends, parts), count in places.most_common(TOP)
     )

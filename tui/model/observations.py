@@ -128,6 +128,11 @@ class StackCount(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Text of the innermost line of the user's own code in it, where that could be read."""
     moments: int = 0
     """Bits of the chunk's moments at which it was seen; 0 where no times are known."""
+    in_parts: str = ""
+    """The frame whose loop calls the net for the parts of a batch one after the other, by its
+    source; "" where there is none."""
+    evaluates: bool = False
+    """By its source the net runs without learning there."""
 
 
 class StacksSeen(Observation, frozen=True, kw_only=True, tag="stacks"):

@@ -77,12 +77,17 @@ class SourceLines:
                 return self._line(path, number)
         return ""
 
-    def _line(self, path: str, number: int) -> str:
+    def all_of(self, path: str) -> list[str]:
+        """The lines of a file; none where it cannot be read."""
         lines = self._files.get(path)
         if lines is None:
             if len(self._files) >= MOST_FILES:
                 self._files.clear()
             lines = self._files[path] = self._read(path)
+        return lines
+
+    def _line(self, path: str, number: int) -> str:
+        lines = self.all_of(path)
         return lines[number - 1].strip()[:LONGEST] if number <= len(lines) else ""
 
     def _read(self, path: str) -> list[str]:

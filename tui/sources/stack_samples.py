@@ -7,11 +7,13 @@ from typing import Final
 
 from ..model.observations import StackCount, ThreadRole
 from .py_spy import Frame, Trace, standing_at
+from .source_structure import UNKNOWN, Structure
 
 _THREAD: Final = re.compile(r"^thread \((?P<tid>\w+)\)(?:: (?P<name>.*))?$", re.DOTALL)
 _PROCESS: Final = re.compile(r'^process (?P<pid>\d+):"')
 
 LineOf = Callable[[Sequence[str]], str]
+StructureOf = Callable[[Sequence[str]], Structure]
 ShortOf = Callable[[str], str]
 
 OWN_THREADS: Final = re.compile(r"/probe/publish\.py$|/gpuwatch-inject-\w+/")
@@ -48,12 +50,13 @@ def sampled(
     target: int,
     short_of: ShortOf = lambda path: path,
     line_of: LineOf = lambda frames: "",
+    structure_of: StructureOf = lambda frames: UNKNOWN,
     sampled_pid: int | None = None,
 ) -> Chunk:
     """The stacks of the target's main and pinning threads and of its workers.
 
-    `line_of` gives the text of a stack's innermost line of the user's own. `sampled_pid` is the
-    process that py-spy sampled, where that is one of the workers.
+    `line_of` gives the text of a stack's innermost line of the user's own, `structure_of` what its
+    source says. `sampled_pid` is the process that py-spy sampled, where that is one of the workers.
     """
     bits: dict[tuple[Frame, ...], int] = {}
     for thread in trace.threads:
@@ -68,7 +71,9 @@ def sampled(
     return Chunk(
         moments_ms=tuple(moment_us // 1_000 for moment_us in moments_us),
         seen=sum(1 << index for index, at in enumerate(moments_us) if at in observed_us),
-        stacks=tuple(_with_line(count, line_of) for count in counts if count is not None),
+        stacks=tuple(
+            _with_source(count, line_of, structure_of) for count in counts if count is not None
+        ),
     )
 
 
@@ -92,9 +97,10 @@ def _counted(
     )
 
 
-def _with_line(count: StackCount, line_of: LineOf) -> StackCount:
+def _with_source(count: StackCount, line_of: LineOf, structure_of: StructureOf) -> StackCount:
     if count.role not in NAMED:
         return count
+    structure = structure_of(count.frames) if count.role == "main" else UNKNOWN
     return StackCount(
         role=count.role,
         pid=count.pid,
@@ -103,6 +109,8 @@ def _with_line(count: StackCount, line_of: LineOf) -> StackCount:
         count=count.count,
         line=line_of(count.frames),
         moments=count.moments,
+        in_parts=structure.in_parts,
+        evaluates=structure.evaluates,
     )
 
 

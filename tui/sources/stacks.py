@@ -17,6 +17,7 @@ from ..discovery.targets import still_runs
 from ..model.observations import AnyObservation, Missing, StacksSeen
 from .py_spy import MOST_TRACE_BYTES, PAUSE_US, SAMPLES, PySpy, Ran, read_trace, with_unseen
 from .source_code import ShortPaths, SourceLines, roots_of
+from .source_structure import SourceStructure
 from .stack_samples import sampled
 from .system import Descendants, Pace
 
@@ -158,6 +159,7 @@ class StacksSource:
         self._refused = False
         self._asked_again = False
         self._lines = SourceLines(roots_of(pid))
+        self._structure = SourceStructure(self._lines)
         self._paths = ShortPaths(pid)
 
     def open(self) -> None:
@@ -220,7 +222,13 @@ class StacksSource:
         trace = read_trace(written)
         moments_us = with_unseen(trace.moments_us, trace.ended_us, SAMPLES, PAUSE_US)
         chunk = sampled(
-            trace, moments_us, self._pid, self._paths.of, self._lines.of, self._sampled_pid
+            trace,
+            moments_us,
+            self._pid,
+            self._paths.of,
+            self._lines.of,
+            self._structure.of,
+            self._sampled_pid,
         )
         return StacksSeen(
             t_ns=now_ns,

@@ -112,6 +112,11 @@ def embeds(place: FrameShare) -> bool:
     )
 
 
+def recurs(place: FrameShare) -> bool:
+    """A recurrent net, which walks through time, is at work there."""
+    return file_of(place.frame) == "rnn.py"
+
+
 def clips(place: FrameShare) -> bool:
     """Gradients are clipped there, which is part of the update."""
     return file_of(place.frame) == "clip_grad.py" or calls(place, CLIP_CALL)

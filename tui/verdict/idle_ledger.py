@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from ..messages import Settings
 from ..steps import GpuStep, Step
+from .allocations import asked_of_device
 from .code_places import (
     empties_cache,
     ends_workers,
@@ -293,27 +294,6 @@ def starved(window: StepWindow, device: OnDevice) -> float:
     if not launching or whole <= 0:
         return 0.0
     return min(1.0, short / launching * sum(map(issued_of, window.steps)) / whole)
-
-
-def asked_of_device(window: StepWindow) -> float | None:
-    """The most of the time, 0 to 1, that PyTorch's allocator can have spent asking the device for
-    memory, or giving it back, after the warm-up; None where it does not in most steps.
-
-    A request that had to empty the cache first may take any time: None of the rest is excluded.
-    """
-    warm = [one for one in window.gpu_memory if one.step > window.warm_step]
-    if len(warm) < 2 or warm[-1].step <= warm[0].step:
-        return None
-    steps = warm[-1].step - warm[0].step
-    if (warm[-1].retries - warm[0].retries) / steps >= limits.RETRIES_A_STEP:
-        return 1.0
-    if warm[-1].device_allocs is None or warm[0].device_allocs is None:
-        return None
-    asked = (warm[-1].device_allocs - warm[0].device_allocs) / steps
-    if asked < limits.SEGMENTS_A_STEP:
-        return None
-    whole = sum(map(wall_of, window.steps))
-    return min(1.0, asked * window.observed * limits.SEGMENT_NS / whole) if whole else None
 
 
 def _idle_by_marks(window: StepWindow, device: OnDevice) -> float:

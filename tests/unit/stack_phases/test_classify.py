@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.session.stack_phases.classify import classify, phase_of
 from tests.unit.stack_phases.real_stacks import (
     BACKWARD,
@@ -15,6 +16,14 @@ from tests.unit.stack_phases.real_stacks import (
     TRAIN,
     WAIT,
 )
+
+
+def phase(*frames: str, line: str = "", evaluates: bool = False) -> str:
+    stack = StackCount(
+        role="main", pid=1, thread="", frames=frames, count=1, line=line, evaluates=evaluates
+    )
+    return phase_of(stack)
+
 
 LIGHTNING = (
     "<module> (train.py:60)",
@@ -254,16 +263,16 @@ def test_before_3_11_functions_have_no_class() -> None:
 
 def test_what_the_user_wrapped_is_data() -> None:
     stack = ("train (a.py:9)", "__next__ (gpuwatch/probe/wrapped.py:33)", "batches (a.py:4)")
-    assert phase_of(stack, "yield torch.stack(rows)") == "data"
+    assert phase(*stack, line="yield torch.stack(rows)") == "data"
 
 
 def test_what_trains_and_evaluates_is_no_evaluation() -> None:
     """A whole program may run in `train_and_evaluate`; what learns does not evaluate."""
     net = "Module._call_impl (torch/nn/modules/module.py:1779)"
-    assert phase_of(("main (a.py:1)", "train_and_evaluate (a.py:5)", net), "") == "forward"
-    assert phase_of(("main (a.py:1)", "evaluate (a.py:5)", net), "") == "evaluation"
+    assert phase("main (a.py:1)", "train_and_evaluate (a.py:5)", net) == "forward"
+    assert phase("main (a.py:1)", "evaluate (a.py:5)", net) == "evaluation"
     learns = "_engine_run_backward (torch/autograd/graph.py:869)"
-    assert phase_of(("validate_all (a.py:5)", learns), "") == "backward"
+    assert phase("validate_all (a.py:5)", learns) == "backward"
 
 
 def test_rollouts_are_evaluation_with_their_environment() -> None:
@@ -274,5 +283,13 @@ def test_rollouts_are_evaluation_with_their_environment() -> None:
         ("generate", "other"),
         ("select_action", "other"),
     ):
-        assert phase_of((f"{name} (ppo.py:5)", net), "") == "evaluation"
-        assert phase_of((f"{name} (ppo.py:5)", step), "") == without_net
+        assert phase(f"{name} (ppo.py:5)", net) == "evaluation"
+        assert phase(f"{name} (ppo.py:5)", step) == without_net
+
+
+def test_a_net_that_by_its_source_learns_nothing_is_evaluated() -> None:
+    net = "Module._call_impl (torch/nn/modules/module.py:1779)"
+    assert phase("main (a.py:9)", net, evaluates=True) == "evaluation"
+    assert phase("main (a.py:9)", net) == "forward"
+    learns = "_engine_run_backward (torch/autograd/graph.py:869)"
+    assert phase("main (a.py:9)", learns, evaluates=True) == "backward"

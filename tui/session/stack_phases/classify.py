@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from ...model.observations import StackCount
 from ...verdict.code_origin import is_users
 from ...verdict.statistics import Share, of_samples
 from ...verdict.thresholds.causes import FOR_LINES
@@ -127,13 +128,15 @@ class Classified:
 
 
 @lru_cache(maxsize=4096)
-def classify(frames: tuple[str, ...], line: str) -> Classified:
+def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Classified:
     """The phase of a stack, outermost frame first, each "function (file:line)".
 
     `line` is the text of the innermost line of the user's own, "" where it could not be read.
+    `unlearning`: by its source a net runs there to be evaluated.
     """
     phase: StackPhase = "other"
-    evaluates = may_evaluate = serial = without_grad = False
+    evaluates, may_evaluate = unlearning, False
+    serial = without_grad = False
     function, own = "", False
     for frame in frames:
         function, file = parts_of(frame)
@@ -158,9 +161,9 @@ def classify(frames: tuple[str, ...], line: str) -> Classified:
     return Classified(phase, evaluates, serial and phase == "data")
 
 
-def phase_of(frames: tuple[str, ...], line: str) -> StackPhase:
+def phase_of(stack: StackCount) -> StackPhase:
     """The phase of a stack; "evaluation" for all that an evaluation does."""
-    found = classify(frames, line)
+    found = classify(stack.frames, stack.line, stack.evaluates)
     return "evaluation" if found.evaluates else found.phase
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
+from ..allocations import segments_asked
 from ..code_places import (
     copies_to_gpu,
     empties_cache,
@@ -21,7 +22,7 @@ from ..idle_ledger import evaluated_within, loader_ends, python_within
 from ..loader import loader_floor, often_late
 from ..pauses import Pauses
 from ..thresholds import hysteresis as limits
-from ..thresholds.gpu import GRAPH_LEFT, GRAPH_LEFT_NS
+from ..thresholds.gpu import GRAPH_LEFT, GRAPH_LEFT_NS, PASS_NS_A_TENSOR, SEGMENT_ASKED_NS
 from ..window import FrameShare, RunFacts, StepWindow
 from .measured import replay_of
 from .replay import ISSUING, Removal, StepReplay, replay
@@ -29,6 +30,7 @@ from .replay import ISSUING, Removal, StepReplay, replay
 # What goes from a step with each cause.
 
 _WORKING: Final = (*ISSUING, "other")
+_NET: Final = ("forward", "backward")
 
 
 def removal_of(kind: Kind, window: StepWindow, record: StepReplay) -> Removal | None:
@@ -71,18 +73,46 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
     """The net's forward and backward, replayed as a graph. What else the host does in them takes
     what it took: copies, batches that the loop makes itself, Python, emptying the cache; and
     something is left of every launch. No graph holds the optimizer."""
-    names = ("forward", "backward")
+    issued = record.host_ns(_NET)
+    left_ns = min(_passes(window) * GRAPH_LEFT_NS, GRAPH_LEFT * issued)
+    left_ns += _beside_the_net(window, record) * record.step_ns
+    return Removal(host=dict.fromkeys(_NET, min(1.0, left_ns / issued) if issued else 1.0))
+
+
+def _passes(window: StepWindow) -> float:
+    """Forwards a step."""
+    passes = sum(row.backwards for row in window.steps) / max(1, window.observed)
+    return max(1.0, passes)
+
+
+def _beside_the_net(window: StepWindow, record: StepReplay) -> float:
+    """What the host does in the net's phases and is not the net's, as part of a step."""
     moved, places = copies(window), main_places(window)
     kept = share_where(places, empties_cache) + python_within(window)
     kept += moved.share if moved is not None else 0.0
     kept += 0.0 if window.sees_loading else share_where(places, fetches)
     beside = record.host_ns(("other", "evaluation")) / record.step_ns
-    kept += max(0.0, evaluated_within(window) - beside)
-    passes = sum(row.backwards for row in window.steps) / max(1, window.observed)
-    issued = record.host_ns(names)
-    left_ns = min(max(1.0, passes) * GRAPH_LEFT_NS, GRAPH_LEFT * issued)
-    left_ns += kept * record.step_ns
-    return Removal(host=dict.fromkeys(names, min(1.0, left_ns / issued) if issued else 1.0))
+    return kept + max(0.0, evaluated_within(window) - beside)
+
+
+def _one_call(window: StepWindow, record: StepReplay) -> Removal | None:
+    """The net called once for a whole batch, and not for its parts: each of its tensors is used
+    once in a pass, and kernels that are as many times as large fill the multiprocessors. None where
+    it is not known how many tensors there are, or how full the kernels are now."""
+    activity, settings = window.activity, window.settings
+    tensors = None if settings is None else settings.parameters
+    if not tensors or activity is None or not activity.busy or activity.sm is None:
+        return None
+    issued = record.host_ns(_NET)
+    if not issued:
+        return None
+    left_ns = _passes(window) * tensors * PASS_NS_A_TENSOR
+    left_ns += _beside_the_net(window, record) * record.step_ns
+    filled = min(1.0, activity.sm / activity.busy)
+    return Removal(
+        host=dict.fromkeys(_NET, min(1.0, left_ns / issued)),
+        device=dict.fromkeys((*_NET, "wait"), filled),
+    )
 
 
 def _sync(window: StepWindow, record: StepReplay) -> Removal:
@@ -112,7 +142,12 @@ def _h2d(window: StepWindow, record: StepReplay) -> Removal:
 
 
 def _allocator(window: StepWindow, record: StepReplay) -> Removal:
-    return _without_waits(share_where(main_places(window), empties_cache), record)
+    """The lines that empty the cache, and what the host then takes to ask for the same memory
+    again."""
+    emptying = share_where(main_places(window), empties_cache)
+    asked, issued = segments_asked(window) or 0.0, record.host_ns(_NET)
+    left = max(0.0, 1.0 - asked * SEGMENT_ASKED_NS / issued) if issued else 1.0
+    return _without_waits(emptying, record).joined(Removal(host=dict.fromkeys(_NET, left)))
 
 
 def _evaluation(window: StepWindow, record: StepReplay) -> Removal:
@@ -180,10 +215,17 @@ class Replayed:
         that no replay takes away. The start of an epoch goes with the cause "input", whether it
         was measured or not; other steps that were not measured stay as they are."""
         within = self.within(kinds, at_best)
-        if within is None:
-            return None
+        return None if within is None else self._of_all(within, "input" in kinds)
+
+    def in_one_call(self) -> float | None:
+        """The same where the net is called once for a whole batch and not for its parts."""
+        removed = _one_call(self.window, self.record)
+        return None if removed is None else self._of_all(self._after(removed), False)
+
+    def _of_all(self, within: float, started: bool) -> float:
+        """Of the whole window; `started`: epochs begin at once."""
         beside = unmeasured(self.window)
-        starts = 0.0 if "input" in kinds else beside.starting
+        starts = 0.0 if started else beside.starting
         return min(1.0, beside.left * within + beside.paused + starts)
 
     def within(self, kinds: Collection[Kind], at_best: bool = False) -> float | None:
@@ -198,7 +240,10 @@ class Replayed:
             if removal is None:
                 return None
             removed = removed.joined(removal)
-        least = limits.LEAST_LEFT if "input" in kinds else loader_floor(self.window)
+        return self._after(removed, at_best, "input" in kinds)
+
+    def _after(self, removed: Removal, at_best: bool = False, fed: bool = False) -> float:
+        least = limits.LEAST_LEFT if fed else loader_floor(self.window)
         then = removed.of(self.record.at_best() if at_best else self.record)
         return min(1.0, max(limits.LEAST_LEFT, least, replay(then) / self.now_ns))
 
@@ -227,6 +272,14 @@ def gain_without(kind: Kind, window: StepWindow, at_most: bool | None = None) ->
         at_most = kind != "input" and often_late(window)
     left = None if known is None else known.left((kind,), at_most)
     return None if left is None else Gain(1.0 / left, "bound" if at_most else "estimate")
+
+
+def gain_of_one_call(window: StepWindow) -> Gain | None:
+    """Of a net that is called for the parts of a batch one after the other, where it is called for
+    all of it instead."""
+    known = replayed(window)
+    left = None if known is None else known.in_one_call()
+    return None if left is None else Gain(1.0 / left, "estimate")
 
 
 def gain_of_pauses(kind: Kind, window: StepWindow, found: Pauses) -> Gain | None:

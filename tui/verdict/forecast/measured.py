@@ -36,11 +36,11 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     busy_ns, dry_ns = _busy_ns(window, step_ns), _dry_share(window) * step_ns
     working = _working(spans, counts, steps, busy_ns, dry_ns, keeps_up)
     late = bool(window.loaders and window.loaders[0].num_workers)
-    waited = _waited_of(window)
+    copied, waited = _copied_of(window), _waited_of(window)
     lags = [span.after_ns for row in spans for span in row]
     return StepReplay(
         steps=tuple(
-            (count, segments_of(row, worked, keeps_up, late, waited))
+            (count, segments_of(row, worked, keeps_up, late, waited, copied))
             for count, row, worked in zip(counts, spans, working, strict=True)
         ),
         step_ns=step_ns,
@@ -107,6 +107,10 @@ def _waited_of(window: StepWindow) -> float | None:
     if not places:
         return None
     return share_where(places, lambda place: waits_for_gpu(place) or copies_to_gpu(place))
+
+
+def _copied_of(window: StepWindow) -> float:
+    return share_where(main_places(window), copies_to_gpu)
 
 
 def _working(

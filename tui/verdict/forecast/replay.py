@@ -229,11 +229,13 @@ def segments_of(
     keeps_up_ns: float,
     late: bool,
     waited: float | None,
+    copied: float = 0.0,
 ) -> tuple[Segment, ...]:
     """The segments of a step, whose spans hold the GPU's `worked` ns.
 
     `late`: batches come from workers, at their own pace. `waited`: part of the host's time in which
-    it waits for the GPU, None without samples; then it may wait anywhere.
+    it waits for the GPU, None without samples; then it may wait anywhere. `copied`: of that the
+    part in copies from pageable memory, which wait for what was queued before them.
     """
     syncs = waited is None or waited >= SYNC_SEEN
     cuts = [
@@ -275,7 +277,11 @@ def segments_of(
             found.append(Segment(span.name, span.host_ns, work))
     if waited is not None and syncs and row[-1].after_ns <= keeps_up_ns:
         # Seen to wait, though not for long: the GPU had caught up. It still would, were it behind.
-        found[-1] = found[-1]._replace(waits=True)
+        if waited - copied >= SYNC_SEEN:
+            found[-1] = found[-1]._replace(waits=True)
+        elif found[0].name == "data":
+            # The next batch is made while the GPU works on this one.
+            found[0] = found[0]._replace(waits=True)
     return tuple(found)
 
 

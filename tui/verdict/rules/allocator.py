@@ -1,5 +1,6 @@
 """The allocator works in the loop: its cache is emptied, or it asks the device for memory."""
 
+from ..allocations import asked_of_device
 from ..code_places import (
     EMPTYING_CALL,
     call_at,
@@ -12,7 +13,7 @@ from ..findings import Evidence, Finding
 from ..forecast.gain import gain_without
 from ..format import percent
 from ..gpu_clock import idle_of, on_device
-from ..idle_ledger import asked_of_device, idle_ledger
+from ..idle_ledger import idle_ledger
 from ..loader import loader_floor
 from ..scoring import cause
 from ..statistics import Share, at_most, without_rows

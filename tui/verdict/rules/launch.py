@@ -14,6 +14,7 @@ from ..code_places import (
     is_users,
     main_places,
     own_frame,
+    recurs,
     share_seen,
     share_where,
     waits_for_gpu,
@@ -22,7 +23,7 @@ from ..code_places import (
 from ..cpu_wait import Starved, core_wait_evidence, remedies
 from ..cpu_wait import starved as short_of_cores
 from ..findings import Evidence, Finding
-from ..forecast.gain import gain_without
+from ..forecast.gain import gain_of_one_call, gain_without
 from ..forecast.interval import at_least
 from ..format import ms, percent
 from ..gpu_clock import OnDevice, counted_by, on_device
@@ -131,6 +132,9 @@ def launch(window: StepWindow) -> Finding | None:
     cells = _cells(window)
     if cells is not None:
         advice.insert(0, cells)
+    parts = _in_parts(window)
+    if parts is not None:
+        advice.insert(0, parts)
     found = cause(
         "launch",
         None,
@@ -141,11 +145,28 @@ def launch(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_without("launch", window),
     )
-    if found.speedup is None or advice[0] not in (cells, DETECTS_ANOMALIES):
+    if found.speedup is None or advice[0] not in (cells, parts, DETECTS_ANOMALIES):
         return found
     gain = gain_without("launch", window, at_most=False)
+    if parts is not None and (one_call := gain_of_one_call(window)) is not None:
+        if not any(map(recurs, main_places(window))):
+            return replace(found, speedup=one_call.speedup, speedup_is="estimate")
+        gain = one_call
     least = limits.LOOP_GIVES * (found.speedup if gain is None else gain.speedup)
     return replace(found, forecast=at_least(max(1.0, least)))
+
+
+def _in_parts(window: StepWindow) -> str | None:
+    """Most of the samples outside the backward are below a loop that calls the net for the parts of
+    a batch."""
+    places = within(main_places(window), BETWEEN)
+    below = [place for place in places if place.in_parts]
+    if not below or share_where(below, _any) < LOOP_SHARE * share_where(places, _any):
+        return None
+    return (
+        "one call of the net for the whole batch, instead of one for each part of it in a loop "
+        f"({below[0].in_parts}): as many launches as a part takes now"
+    )
 
 
 def _cells(window: StepWindow) -> str | None:

@@ -32,6 +32,9 @@ SEGMENTS_A_STEP: Final = 1.0
 it none. Recorded on H200s: 12 where the cache is emptied each step, 0.01 to 0.04 elsewhere."""
 SEGMENT_NS: Final = 500_000
 """What one costs at most, with giving it back: 12 a step held 5.2 ms of 15 ms on an H200."""
+SEGMENT_ASKED_NS: Final = 200_000
+"""…and of that asking for it: three runs on an H200 that took `empty_cache()` out of each step
+gained 0.26 ms, at least 0.20 and less than 0.1 for each segment, beside the call itself."""
 RETRIES_A_STEP: Final = 0.05
 """Allocations that had to empty the cache first, from which on they are no accident: 0.11 a step of
 130 ms left an H200 idle for three quarters of the time."""
@@ -41,6 +44,10 @@ GRAPH_LEFT: Final = 0.35
 """What the host still does for a batch whose net is replayed as CUDA graphs: the loss and its
 gradient, two launches, the gradients of the parameters. In four small nets of 10 to 30 parameters
 1.0 to 1.5 ms were left of 2.0 to 4.3, about a third (H200); the smaller of the two."""
+PASS_NS_A_TENSOR: Final = 150_000
+"""What the host takes for a forward and its backward, for each tensor of parameters: 0.11 to 0.21
+ms, 0.15 at the median, in 14 small nets of 11 to 99 of them on H200s (convolutions, transformers,
+multilayer nets). A recurrent one, which walks through time, takes 0.45 to 1.5 ms."""
 LOOP_SHARE: Final = 0.5
 """A function of the user's own that is no module's forward, or a recurrent cell, in which this part
 of the forward's launches is issued holds a loop, or is called in one: a net spreads them over its

@@ -1,0 +1,220 @@
+"""Loops and modes that leave no frame, by the source of the user's own functions."""
+
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.tui.sources.source_code import SourceLines
+from gpuwatch.tui.sources.source_structure import SourceStructure, Structure
+
+NET = "Module._call_impl (torch/nn/modules/module.py:1779)"
+
+
+def structure(tmp_path: Path, text: str, *functions: str, net: bool = True) -> Structure:
+    """Of a stack through the lines that end in `# 1`, `# 2`, … outermost first."""
+    (tmp_path / "train.py").write_text(text)
+    lines = text.splitlines()
+    at = [
+        next(n for n, line in enumerate(lines, 1) if line.endswith(f"# {index}"))
+        for index, _ in enumerate(functions, 1)
+    ]
+    frames = [f"{name} (train.py:{line})" for name, line in zip(functions, at, strict=True)]
+    source = SourceStructure(SourceLines([tmp_path]))
+    return source.of((*frames, NET) if net else frames)
+
+
+PIECES = """
+class Training:
+    def forward(self, inputs):
+        return torch.cat([self.model(part) for part in inputs.split(8)])  # 2
+
+    def learn(self, batch):
+        loss = self.loss(self.forward(batch))  # 1
+        loss.backward()
+"""
+SUMMED = """
+def step(net, batch):
+    loss = 0
+    for row in batch:
+        row = row.to("cuda")
+        loss += net(row).mean()  # 1
+    loss.backward()
+"""
+LAYERS = """
+def forward(self, x):
+    for block in self.blocks:
+        x = block(x)  # 1
+    return x
+"""
+CELLS = """
+def forward(self, words):
+    state = None
+    for word in words.unbind(1):
+        state = self.cell(word, state)  # 1
+    return state
+"""
+STEPS = """
+def train(loader):
+    for batch in loader:
+        loss = net(batch)  # 1
+        loss.backward()
+        optimizer.step()
+"""
+STEPS_BY_A_FUNCTION = """
+def learn(batch):
+    net(batch).backward()  # 2
+
+for batch in loader:
+    learn(batch)  # 1
+"""
+EPOCHS = """
+def train(epoch):
+    for batch in loader:
+        net(batch).backward()  # 2
+
+for epoch in range(9):
+    train(epoch)  # 1
+"""
+ACCUMULATED = """
+def step(batch):
+    for part in batch.chunk(4):
+        (net(part) / 4).backward()  # 1
+    optimizer.step()
+"""
+SAMPLED = """
+def sample(x):
+    for t in reversed(range(1000)):
+        x = net(x, t)  # 1
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "functions", "frame"),
+    [
+        (PIECES, ("Training.learn", "Training.forward"), "Training.forward (train.py:4)"),
+        (SUMMED, ("step",), "step (train.py:6)"),
+        (LAYERS, ("forward",), ""),
+        (CELLS, ("forward",), ""),
+        (STEPS, ("train",), ""),
+        (STEPS_BY_A_FUNCTION, ("<module>", "learn"), ""),
+        (EPOCHS, ("<module>", "train"), ""),
+        (ACCUMULATED, ("step",), ""),
+        (SAMPLED, ("sample",), ""),
+    ],
+)
+def test_a_net_that_is_called_for_parts_of_a_batch(
+    tmp_path: Path, text: str, functions: tuple[str, ...], frame: str
+) -> None:
+    assert structure(tmp_path, text, *functions).in_parts == frame
+
+
+def test_before_3_12_a_comprehension_has_a_frame_of_its_own(tmp_path: Path) -> None:
+    text = PIECES.replace("  # 2", "  # 2 # 3").replace("# 2 # 3", "# 3")
+    lines = text.replace("    def forward(self, inputs):", "    def forward(self, inputs):  # 2")
+    functions = ("Training.learn", "Training.forward", "Training.forward.<locals>.<listcomp>")
+    found = structure(tmp_path, lines, *functions)
+    assert found.in_parts == "Training.forward (train.py:4)"
+
+
+VALIDATION = """
+for epoch in range(9):
+    for batch in loader:
+        net(batch).backward()
+    with torch.no_grad():
+        for batch in held_out:  # 2
+            right += (net(batch).argmax(1) == batch.y).sum().item()  # 1
+"""
+BY_A_FUNCTION = """
+def loss_on(batch):
+    with torch.inference_mode():
+        return net(batch).mean()  # 2
+
+def check():
+    return [loss_on(batch) for batch in held_out]  # 1
+"""
+TEACHER = """
+for batch in loader:
+    with torch.no_grad():
+        wanted = teacher(batch)  # 1
+    (net(batch) - wanted).square().mean().backward()
+"""
+TEACHER_IN_A_FUNCTION = """
+def learn(batch):
+    with torch.no_grad():
+        wanted = teacher(batch)  # 2
+    (net(batch) - wanted).square().mean().backward()
+
+for batch in loader:
+    learn(batch)  # 1
+"""
+EVAL_MODE = """
+def epoch():
+    net.train()
+    for batch in loader:
+        net(batch).backward()
+    net.eval()
+    for batch in held_out:
+        losses.append(net(batch).item())  # 1
+"""
+TRAIN_MODE = """
+def epoch():
+    net.eval()
+    net.train()
+    for batch in loader:
+        losses.append(net(batch))  # 1
+"""
+GRAD_ON = """
+for batch in loader:
+    with torch.set_grad_enabled(phase == "train"):
+        out = net(batch)  # 1
+"""
+ROLLOUT = """
+def play():
+    with torch.no_grad():
+        for _ in range(128):
+            seen = env.step(net(seen).argmax())  # 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "functions", "evaluates"),
+    [
+        (VALIDATION, ("<module>",), True),
+        (BY_A_FUNCTION, ("check", "loss_on"), True),
+        (TEACHER, ("<module>",), False),
+        (TEACHER_IN_A_FUNCTION, ("<module>", "learn"), False),
+        (EVAL_MODE, ("epoch",), True),
+        (TRAIN_MODE, ("epoch",), False),
+        (GRAD_ON, ("<module>",), False),
+        (ROLLOUT, ("play",), True),
+    ],
+)
+def test_a_net_that_runs_without_learning(
+    tmp_path: Path, text: str, functions: tuple[str, ...], evaluates: bool
+) -> None:
+    assert structure(tmp_path, text, *functions).evaluates is evaluates
+
+
+def test_the_batches_of_an_evaluation_are_its_own_once_its_net_was_seen(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(VALIDATION)
+    source = SourceStructure(SourceLines([tmp_path]))
+    fetch = ("<module> (train.py:6)", "__next__ (torch/utils/data/dataloader.py:701)")
+    assert not source.of(fetch).evaluates
+    assert source.of(("<module> (train.py:7)", NET)).evaluates
+    assert source.of(fetch).evaluates
+    assert not source.of(("<module> (train.py:3)", fetch[1])).evaluates
+
+
+def test_averages_of_parameters_are_no_evaluation(tmp_path: Path) -> None:
+    text = """
+def update():
+    with torch.no_grad():
+        for mean, now in zip(slow, fast):
+            mean.mul_(0.9).add_(now)  # 1
+"""
+    assert structure(tmp_path, text, "update", net=False) == Structure()
+
+
+def test_a_file_that_is_no_python_says_nothing(tmp_path: Path) -> None:
+    assert structure(tmp_path, "for x in:  # 1\n", "main") == Structure()

@@ -1,0 +1,289 @@
+"""What the source says of a stack that its frames do not: whether the net is called for one part of
+a batch after the other, and whether it runs without learning.
+
+A loop and a `with torch.no_grad()` leave no frame. Both are read from the text of the user's own
+functions, as it lies on disk.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from typing import Final
+
+from ..model.frames import place_of
+from ..verdict.code_origin import is_users
+from .source_code import SourceLines
+
+MOST_STACKS: Final = 1_024
+MOST_CHARACTERS: Final = 400_000
+"""Of a file that is parsed: 10,000 lines take 0.1 s."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+Loop = ast.For | ast.AsyncFor | ast.While | Comprehension
+LOOPS: Final = (
+    *(ast.For, ast.AsyncFor, ast.While),
+    *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp),
+)
+RUNS_A_NET: Final = ("_call_impl", "_wrapped_call_impl")
+"""Of torch's Module: what is called next to a frame that holds one of these is a net."""
+LEARNS: Final = frozenset(("backward", "zero_grad", "manual_backward", "training_step"))
+"""Names of calls that make the loop around them, or the function, one that trains."""
+WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Of one stack."""
+
+    in_parts: str = ""
+    """The frame whose loop calls the net for its parts one after the other, none of which needs the
+    one before it; "" where there is none."""
+    evaluates: bool = False
+    """The net runs without gradients, or in `eval()` mode, and no step of a training is around
+    it."""
+
+
+UNKNOWN: Final = Structure()
+
+
+class SourceStructure:
+    """Reads the files of one process."""
+
+    def __init__(self, lines: SourceLines) -> None:
+        self._lines = lines
+        self._files: dict[str, ast.Module | None] = {}
+        self._evaluations: set[ast.AST] = set()
+        """Loops in which a net was seen to run without learning."""
+        self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
+
+    def of(self, frames: Sequence[str]) -> Structure:
+        """Of a stack of the main thread, outermost frame first."""
+        net = next((at for at, one in enumerate(frames) if _function(one) in RUNS_A_NET), None)
+        if net is not None:
+            return self._of_net(tuple(frames), net)
+        if not self._evaluations:
+            return UNKNOWN
+        # Its batches and its metrics are the evaluation's too.
+        mine = groupby(frames, lambda frame: is_users(place_of(frame)[0]))
+        first = next((list(group) for own, group in mine if own), [])
+        return Structure(evaluates=_evaluation(self._way_to(first)) in self._evaluations)
+
+    def _with_a_net(self, frames: tuple[str, ...], net: int) -> Structure:
+        way = self._way_to(frames[:net])
+        inner = self._way_to([one for one in frames[net:] if is_users(place_of(one)[0])])
+        evaluation = _evaluation(way)
+        if evaluation is not None:
+            self._evaluations.add(evaluation)
+        return Structure(_in_parts(inner) or _in_parts(way), evaluation is not None)
+
+    def _way_to(self, frames: Sequence[str]) -> "list[_Place]":
+        """The user's own frames that end such a stack, without a library's between them."""
+        found: list[_Place] = []
+        for frame in reversed(frames):
+            path, number = place_of(frame)
+            if not number or not is_users(path) or (tree := self._tree(path)) is None:
+                break
+            found.append(_Place(frame, number, _scope(tree, number)))
+        return found
+
+    def _tree(self, path: str) -> ast.Module | None:
+        if path not in self._files:
+            text = "\n".join(self._lines.all_of(path))
+            try:
+                parsed = ast.parse(text) if 0 < len(text) <= MOST_CHARACTERS else None
+            except (SyntaxError, ValueError, RecursionError):
+                parsed = None
+            self._files[path] = parsed
+        return self._files[path]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A frame of the user's, innermost first in a way."""
+
+    frame: str
+    line: int
+    scope: Function | ast.Module
+    """The function that holds the line, or the whole script."""
+
+    def around(self) -> list[ast.AST]:
+        """What encloses the line within the function, innermost first."""
+        return [one for one in reversed(list(_enclosing(self.scope, self.line)))]
+
+
+def _function(frame: str) -> str:
+    return frame.partition(" (")[0].rpartition(".")[2]
+
+
+def _scope(tree: ast.Module, line: int) -> Function | ast.Module:
+    scope: Function | ast.Module = tree
+    for one in _enclosing(tree, line):
+        if isinstance(one, Function):
+            scope = one
+    return scope
+
+
+def _enclosing(node: ast.AST, line: int) -> Iterator[ast.AST]:
+    """The nodes below `node` that hold a line, outermost first."""
+    for child in ast.iter_child_nodes(node):
+        if _holds(child, line):
+            yield child
+            yield from _enclosing(child, line)
+
+
+def _holds(node: ast.AST, line: int) -> bool:
+    first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+    if isinstance(node, Function) and node.decorator_list:
+        first = min(one.lineno for one in node.decorator_list)
+    if first is None or last is None:
+        # A comprehension's `for` has no lines of its own.
+        return any(_holds(child, line) for child in ast.iter_child_nodes(node))
+    return int(first) <= line <= int(last)
+
+
+def _learns(node: ast.AST) -> bool:
+    """It holds a call that trains; what functions within it do is their own."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            name = _name_of(one.func)
+            # `env.step(action)` acts, `optimizer.step()` learns.
+            if name in LEARNS or (name == "step" and not one.args):
+                return True
+    return False
+
+
+def _name_of(called: ast.expr) -> str:
+    if isinstance(called, ast.Attribute):
+        return called.attr
+    return called.id if isinstance(called, ast.Name) else ""
+
+
+# A loop over the parts of a batch.
+
+
+def _in_parts(way: "Sequence[_Place]") -> str:
+    """The innermost frame with such a loop; "" once a frame on the way there trains."""
+    for place in way:
+        for loop in place.around():
+            if isinstance(loop, LOOPS) and not _learns(loop) and _one_by_one(loop, place.line):
+                function, _, where = place.frame.partition(" (")
+                return f"{function.partition('.<locals>')[0]} ({where}"
+        if isinstance(place.scope, ast.Module) or _learns(place.scope):
+            return ""
+    return ""
+
+
+def _one_by_one(loop: ast.AST, line: int) -> bool:
+    """Something is called there that does not change from turn to turn, with what does, and with
+    nothing that an earlier turn has made: the turns could be one call."""
+    if isinstance(loop, Comprehension):
+        parts = {name for one in loop.generators for name in _bound(one.target)}
+        body: Sequence[ast.AST] = [loop]
+        carried: set[str] = set()
+    elif isinstance(loop, (ast.For, ast.AsyncFor)):
+        if not any(_holds(one, line) for one in loop.body):
+            return False
+        parts, body = _bound(loop.target), loop.body
+        carried = _carried(body, parts)
+        parts = _following(body, parts)
+    else:
+        return False
+    for each in body:
+        for one in ast.walk(each):
+            if isinstance(one, ast.Call) and _holds(one, line):
+                given = set[str]().union(*map(_read, (*one.args, *one.keywords)))
+                if given & parts and not _read(one.func) & parts and not given & carried:
+                    return True
+    return False
+
+
+def _bound(target: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(target) if isinstance(one, ast.Name)}
+
+
+def _read(node: ast.AST) -> set[str]:
+    return {
+        one.id
+        for one in ast.walk(node)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
+    }
+
+
+def _assigned(body: Sequence[ast.AST]) -> list[tuple[set[str], set[str]]]:
+    """Of each assignment, in order: what it binds, and from what."""
+    found = []
+    for each in body:
+        for one in ast.walk(each):
+            if isinstance(one, ast.Assign):
+                found.append((set[str]().union(*map(_bound, one.targets)), _read(one.value)))
+            elif isinstance(one, ast.AnnAssign) and one.value is not None:
+                found.append((_bound(one.target), _read(one.value)))
+    return found
+
+
+def _following(body: Sequence[ast.AST], parts: set[str]) -> set[str]:
+    """What is made from a part is a part."""
+    known = set(parts)
+    for bound, read in _assigned(body):
+        if read & known:
+            known |= bound
+    return known
+
+
+def _carried(body: Sequence[ast.AST], parts: set[str]) -> set[str]:
+    """Names that a turn reads before it has bound them, and binds for the next; `parts` are bound
+    as it begins. What sums up, as `loss += …`, is read by nobody."""
+    fresh = set(parts)
+    carried: set[str] = set()
+    every = set[str]().union(*(bound for bound, _ in _assigned(body)))
+    for bound, read in _assigned(body):
+        carried |= (read & every) - fresh
+        fresh |= bound
+    return carried
+
+
+# A net that runs without learning.
+
+
+def _evaluation(way: "Sequence[_Place]") -> ast.AST | None:
+    """The loop of an evaluation: without gradients or in `eval()` mode, and it does not train. A
+    net that is asked in every step of a training, as a teacher or a target, is part of that
+    step."""
+    at = next((index for index, place in enumerate(way) if _off(place)), None)
+    for place in way[at:] if at is not None else ():
+        loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
+        if loop is not None:
+            return None if _learns(loop) else loop
+        if isinstance(place.scope, ast.Module) or _learns(place.scope):
+            return None
+    return None
+
+
+def _off(place: _Place) -> bool:
+    """Gradients are off at the line, or a net was set to `eval()` last before it."""
+    for one in place.around():
+        if isinstance(one, (ast.With, ast.AsyncWith)):
+            for item in one.items:
+                called = item.context_expr
+                if isinstance(called, ast.Call) and _name_of(called.func) in WITHOUT_GRAD:
+                    return not _turned_on(called)
+    modes = [
+        (call.lineno, call.func.attr)
+        for call in ast.walk(place.scope)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("eval", "train")
+        and call.lineno < place.line
+    ]
+    return bool(modes) and max(modes)[1] == "eval"
+
+
+def _turned_on(called: ast.Call) -> bool:
+    """`set_grad_enabled(True)`, or by a value that only the run knows."""
+    if _name_of(called.func) != "set_grad_enabled":
+        return False
+    given = called.args[0] if called.args else None
+    return not (isinstance(given, ast.Constant) and given.value is False)
