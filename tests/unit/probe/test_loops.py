@@ -247,6 +247,28 @@ def test_without_an_optimizer_each_backward_becomes_a_step_after_patience(run: W
     assert phases_ms(steps[-1]) == {"data": 4, "forward": 6, "backward": 9}
 
 
+def test_long_steps_without_an_optimizer_need_less_patience(run: Watched) -> None:
+    """Sixteen steps of half a second were eight seconds without a verdict."""
+    model = Model(run.clock)
+    for batch in loader_of(run, rows=40):
+        run.clock.work(480)
+        model(batch).backward()
+    assert [step.count for step in run.steps()] == [7, *[1] * 13]
+
+
+def test_long_micro_steps_are_learnt_with_the_first_optimizer_step(run: Watched) -> None:
+    model = Model(run.clock)
+    optimizer = SlowSGD(model, run.clock)
+    for index, batch in enumerate(loader_of(run, rows=80)):
+        run.clock.work(480)
+        model(batch).backward()
+        if index % 10 == 9:
+            optimizer.step()
+    steps = run.steps()
+    assert [step.backwards for step in steps if step.optimizer_steps][-2:] == [10, 10]
+    assert all(step.optimizer_steps for step in steps[-3:])
+
+
 def test_without_an_optimizer_and_a_loader_a_step_is_backward_to_backward(run: Watched) -> None:
     model = Model(run.clock)
     for _ in range(40):

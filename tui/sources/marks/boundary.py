@@ -2,9 +2,9 @@
 
 * no loader ever seen, or none for `PATIENCE` updates (one batch used again and again): the
   optimizer's end, decided when the next backward comes;
-* no optimizer in `patience` micro-steps (a compiled or home-made one): the first fetch after a
-  backward, without a loader the next backward; patience becomes twice the longest accumulation
-  seen;
+* no optimizer in `patience` micro-steps, or in `PATIENCE_NS` where none was ever seen (a compiled
+  or home-made one): the first fetch after a backward, without a loader the next backward; patience
+  becomes twice the longest accumulation seen;
 * no backward ever: from fetch to fetch, at once when gradients are off (inference);
 * `probe.step()`: there, and nowhere else.
 """
@@ -15,6 +15,9 @@ from .open_step import OpenStep
 
 PATIENCE: Final = 16
 """Micro-steps; accumulation over more than this splits the first step wrongly, then never again."""
+PATIENCE_NS: Final = 3_000_000_000
+LEAST_BACKWARDS: Final = 2
+"""Long steps have so much: sixteen of half a second would be eight seconds without a step."""
 
 
 class Boundary:
@@ -29,6 +32,7 @@ class Boundary:
         """Backwards behind an optimizer's step, since the last fetch."""
         self._patience = PATIENCE
         self._without_optimizer = False
+        self._optimizer_seen = False
         self._unstepped = 0
         """Backwards of steps that were ended without an optimizer, since it was seen last."""
 
@@ -40,15 +44,17 @@ class Boundary:
         """Steps end at the fetch after an optimizer step, and did so last time."""
         return self.trained and not (self._explicit or self._unstepped or self._without_optimizer)
 
-    def steps_before_fetch(self, step: OpenStep, grad: bool, evaluates: bool = False) -> int:
+    def steps_before_fetch(
+        self, step: OpenStep, t_ns: int, grad: bool, evaluates: bool = False
+    ) -> int:
         """How many steps the open one is, if a fetch that begins now ends it; 0 if it goes on. One
         that `evaluates` shows no loader of the training."""
         if not evaluates:
             self._loader_seen = True
             self._updates = 0
-        return self.steps_before_iterator(step, grad)
+        return self.steps_before_iterator(step, t_ns, grad)
 
-    def steps_before_iterator(self, step: OpenStep, grad: bool = True) -> int:
+    def steps_before_iterator(self, step: OpenStep, t_ns: int, grad: bool = True) -> int:
         """The same where an iterator is made, which is no fetch: Accelerate's dispatcher makes one
         on every rank, and fetches on the first alone."""
         if self._explicit:
@@ -56,18 +62,18 @@ class Boundary:
         if step.optimized:
             return self._optimized(step)
         if self.trained:
-            return self._unoptimized(step)
+            return self._unoptimized(step, t_ns)
         if step.fetches and (not grad or step.fetches >= PATIENCE):
             return step.fetches
         return 0
 
-    def steps_before_backward(self, step: OpenStep) -> int:
+    def steps_before_backward(self, step: OpenStep, t_ns: int) -> int:
         """How many steps the open one is, if a backward that begins now shows that it ended at its
         last mark; 0 if it goes on."""
         if self._explicit:
             return 0
         if not step.optimized:
-            return 0 if self._loader_seen else self._unoptimized(step)
+            return 0 if self._loader_seen else self._unoptimized(step, t_ns)
         if not self._loader_seen:
             return self._optimized(step)
         self._updates += 1
@@ -80,12 +86,15 @@ class Boundary:
         self._patience = max(self._patience, 2 * (self._unstepped + step.backwards))
         self._unstepped = 0
         self._without_optimizer = False
+        self._optimizer_seen = True
         return 1
 
-    def _unoptimized(self, step: OpenStep) -> int:
+    def _unoptimized(self, step: OpenStep, t_ns: int) -> int:
         if not step.backwards:
             return 0
-        if not self._without_optimizer and step.backwards < self._patience:
+        long = not self._optimizer_seen and t_ns - step.started_ns >= PATIENCE_NS
+        enough = LEAST_BACKWARDS if long else self._patience
+        if not self._without_optimizer and step.backwards < enough:
             return 0
         self._without_optimizer = True
         self._unstepped += step.backwards

@@ -197,7 +197,7 @@ class Timeline:
     def _iteration(self, t_ns: int, iterator: int) -> None:
         if self._fetch_depth == 0:
             self._close(self._gap_before_fetch(), t_ns, marks.ITERATION)
-            if count := self._boundary.steps_before_iterator(self._step):
+            if count := self._boundary.steps_before_iterator(self._step, t_ns):
                 self._end_step(count)  # `iter(loader)` is the first part of its first fetch
         self._iterators.started(iterator)
 
@@ -218,7 +218,7 @@ class Timeline:
             self._iterators.book(gap, ns)
         self._optimizer_depth = 0
         evaluates = self._boundary.trained and not grad and not self._iterators.trains(iterator)
-        if count := self._boundary.steps_before_fetch(self._step, grad, evaluates):
+        if count := self._boundary.steps_before_fetch(self._step, t_ns, grad, evaluates):
             self._end_step(count)
         self._iterators.current = iterator
         self._evaluating = evaluates
@@ -278,7 +278,7 @@ class Timeline:
         self._backward_depth += 1
         if self._backward_depth > 1:
             return  # reentrant checkpointing
-        if count := self._boundary.steps_before_backward(self._step):
+        if count := self._boundary.steps_before_backward(self._step, t_ns):
             self._end_step(count)
         self._close(FORWARD, t_ns, marks.BACKWARD_ENTER)
         self._boundary.trained = True
