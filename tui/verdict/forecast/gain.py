@@ -222,6 +222,11 @@ class Replayed:
         removed = _one_call(self.window, self.record)
         return None if removed is None else self._of_all(self._after(removed), False)
 
+    def with_kernels(self, left: float) -> float:
+        """The same where the net's kernels take this part of their time."""
+        removed = Removal(device=dict.fromkeys((*_NET, "wait"), left))
+        return self._of_all(self._after(removed), False)
+
     def _of_all(self, within: float, started: bool) -> float:
         """Of the whole window; `started`: epochs begin at once."""
         beside = unmeasured(self.window)
@@ -280,6 +285,12 @@ def gain_of_one_call(window: StepWindow) -> Gain | None:
     known = replayed(window)
     left = None if known is None else known.in_one_call()
     return None if left is None else Gain(1.0 / left, "estimate")
+
+
+def gain_of_kernels(window: StepWindow, left: float) -> Gain | None:
+    """Of kernels of the net that take this part of their time, 0 to 1."""
+    known = replayed(window)
+    return None if known is None else Gain(1.0 / known.with_kernels(left), "estimate")
 
 
 def gain_of_pauses(kind: Kind, window: StepWindow, found: Pauses) -> Gain | None:

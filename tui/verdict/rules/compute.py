@@ -6,18 +6,21 @@ from typing import Final
 
 from ..code_places import ATTENTION_CALL, attends, call_at, main_places
 from ..findings import Evidence, Finding
-from ..format import ms, percent
+from ..forecast.gain import gain_of_kernels
+from ..forecast.measured import moving
+from ..format import ms, percent, times
 from ..gpu_activity import GpuActivity
 from ..gpu_clock import OnDevice, counted_by, on_device
 from ..idle_ledger import idle_ledger
 from ..memory.trends import larger_batch, to_eights
-from ..scoring import state
+from ..scoring import cause, speedup_of, state
 from ..statistics import without_rows
 from ..step_time import issued_of, wall_of
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, MOST_EVIDENCE
 from ..window import StepWindow
 from .gpu_work import (
+    HALF,
     KINDS_OF_WORK,
     Work,
     bandwidth,
@@ -85,7 +88,46 @@ def _work(window: StepWindow) -> Work | None:
 def in_fp32(window: StepWindow) -> Finding | None:
     """`precision`, and `tf32`, as a cause among others: a checkpoint now and then is none of its
     time."""
-    return _as_cause(window, tf32) or _as_cause(window, precision)
+    return _as_cause(window, tf32) or _as_cause(window, precision) or half_precision(window)
+
+
+def half_precision(window: StepWindow) -> Finding | None:
+    """Products in tf32 and activations in fp32, on a GPU that has other things to wait for as well:
+    bf16 halves the time of the one and the bytes of the other. Parameters in fp32 without autocast
+    that keep tensor cores busy are in tf32, whatever the settings say of products alone. Not where
+    the GPU waits for launches: autocast adds to them (0.9x in two such runs)."""
+    told, settings, ledger = window.activity, window.settings, idle_ledger(window)
+    if told is None or not told.busy or told.tensor is None or told.dram is None:
+        return None
+    if settings is None or settings.autocast != "" or ledger is None:
+        return None
+    if settings.parameter_dtype != "float32" or ledger.shares["launch"] >= ENTER_SHARE:
+        return None
+    tensor, dram = min(1.0, told.tensor / told.busy), min(1.0, told.dram / told.busy)
+    if tensor < limits.TENSOR_ABSENT:
+        return None
+    halved = min(1.0, tensor / limits.TENSOR_FULL + moving(dram)) / 2
+    gain = gain_of_kernels(window, 1.0 - halved)
+    if gain is None or gain.speedup < speedup_of(ENTER_SHARE):
+        return None
+    products = percent(min(1.0, tensor / limits.TENSOR_FULL) * told.busy / 100)
+    evidence = (
+        Evidence(f"the GPU is busy {told.busy:.0f}% of the time", counted_by(told), told.busy, "%"),
+        Evidence(
+            f"of that, its tensor cores {percent(tensor)}, its memory {percent(dram)}",
+            counted_by(told),
+            tensor,
+        ),
+    )
+    return cause(
+        "compute",
+        "precision",
+        without_rows(1.0 - 1.0 / gain.speedup),
+        f"matrix products run in tf32, about {products} of the time, and the rest in fp32",
+        evidence,
+        (f"bf16, about {times(gain.speedup)}: {HALF}",),
+        gain=gain,
+    )
 
 
 def of_memory(window: StepWindow) -> Finding | None:

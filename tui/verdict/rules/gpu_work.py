@@ -173,11 +173,11 @@ def saturated(work: Work) -> Finding | None:
     if work.tensor < limits.TENSOR_HEALTHY or work.in_tf32:
         return None
     headline = f"the GPU is the limit and well used: tensor cores {percent(work.tensor)}"
-    advice = () if work.in_tf32 is not None else (f"where its parameters are fp32: {_HALF}",)
+    advice = () if work.in_tf32 is not None else (f"where its parameters are fp32: {HALF}",)
     return state("compute", "saturated", "info", headline, work.evidence(), advice)
 
 
-_HALF: Final = (
+HALF: Final = (
     'torch.autocast("cuda", torch.bfloat16) runs products at twice the rate of tf32, on half the '
     "bytes"
 )
@@ -197,7 +197,7 @@ def tf32(work: Work) -> Finding | None:
         saved,
         f"matrix products run in tf32: tensor cores are busy {percent(work.tensor)} of the time",
         work,
-        (f"bf16, at least {times(speedup_of(saved))}: {_HALF}",),
+        (f"bf16, at least {times(speedup_of(saved))}: {HALF}",),
     )
     return replace(found, forecast=at_least(speedup_of(saved)))
 
