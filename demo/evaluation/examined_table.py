@@ -81,6 +81,7 @@ def bars(results: Sequence[Examined]) -> list[Bar]:
         _unexplained(results),
         _covered(positives),
         _errors(positives),
+        _at_least(positives),
         _calibrated(results),
         _below_half(results),
         _reached("steps", [e.first_right_steps for e in positives], 20, 100),
@@ -138,14 +139,34 @@ def _errors(positives: Iterable[Examined]) -> Bar:
     errors = []
     for each in positives:
         truth = forecast_truth(each)
-        if truth is not None and each.forecast is not None:
+        if truth is not None and each.forecast is not None and not _is_at_least(each):
             errors.append(abs(each.forecast - truth) / truth)
-    what, asks = "forecast's error (median, 90th percentile)", "10 %, 30 %"
+    what = 'error of forecasts other than "at least" (median, 90th percentile)'
+    asks = "10 %, 30 %"
     if not errors:
         return Bar(what, asks, "n/a", None)
     half, most = median(errors), percentile_90(errors) or 0.0
     shows = f"{half:.0%}, {most:.0%} of {len(errors)}"
     return Bar(what, asks, shows, half <= 0.10 and most <= 0.30)
+
+
+def _is_at_least(result: Examined) -> bool:
+    """The remedy is another algorithm: a lower end, and nothing in the middle."""
+    return result.forecast_high is None
+
+
+def _at_least(positives: Iterable[Examined]) -> Bar:
+    """Such forecasts are no estimates: whether they hold, and how far below the truth they are."""
+    parts = []
+    for each in positives:
+        truth = forecast_truth(each)
+        if truth is not None and each.forecast is not None and _is_at_least(each):
+            parts.append(each.forecast / truth)
+    what = 'forecasts of "at least" that hold, and their median part of the truth'
+    if not parts:
+        return Bar(what, "", "none", None)
+    held = sum(part <= 1.0 + 1e-9 for part in parts)
+    return Bar(what, "", f"{held} of {len(parts)}, {median(parts):.0%}", None)
 
 
 def is_right(result: Examined) -> bool | None:
