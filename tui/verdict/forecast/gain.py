@@ -138,9 +138,8 @@ def _h2d(window: StepWindow, record: StepReplay) -> Removal:
     moved = copies(window)
     if moved is None:
         return Removal()
-    removed = _without_waits(
-        min(max(moved.on_lines, moved.share), _copying(window, record)), record
-    )
+    most = _copying(window, record) if moved.by_samples else 1.0
+    removed = _without_waits(min(most, max(moved.on_lines, moved.share)), record)
     worked = record.device_ns(ISSUING)
     if not worked:
         return removed
