@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from evaluation.examined import Examined
+from evaluation.examined import Examined, noise_of
 from evaluation.figures import percentile_90
 
 COVERED: Final = (0.85, 0.95)
@@ -78,6 +78,7 @@ def bars(results: Sequence[Examined]) -> list[Bar]:
         _part("top verdict right, of positives", [each.right for each in positives], 0.95),
         _part("false bound, of negatives", [each.false_bound for each in negatives], 0.02, True),
         _part("no verdict at the end, of all", [not each.settled for each in results], 0.0, True),
+        _noise(results),
         _unexplained(results),
         _covered(positives),
         _errors(positives),
@@ -101,6 +102,16 @@ def _part(what: str, hits: Sequence[bool], bar: float, at_most: bool = False) ->
     part = sum(hits) / len(hits)
     shows = f"{sum(hits)} of {len(hits)} ({part:.0%})"
     return Bar(what, asks, shows, part <= bar if at_most else part >= bar)
+
+
+def _noise(results: Iterable[Examined]) -> Bar:
+    """Below it a gain is none: of turns of the run as it is."""
+    turns = [each.about["turns"] for each in results if "turns" in each.about]
+    noise = [noise_of([(name, rate) for name, rate in each]) for each in turns]
+    what = "noise of a turn (median, 90th percentile)"
+    if not noise:
+        return Bar(what, "", "n/a", None)
+    return Bar(what, "", f"{median(noise):.1%}, {percentile_90(noise) or 0:.1%}", None)
 
 
 def _unexplained(results: Iterable[Examined]) -> Bar:
