@@ -1,10 +1,11 @@
 """What PyTorch's flight recorder has of the collectives, for a monitor that asks.
 
 Counters are read on the publisher's thread: they touch no event of the device (30 to 110 us on an
-H200). Once no mark has come for `QUIET_NS`, those entries that have not ended come with them: what
-captures then is stuck itself. All entries query events that are not retired, which breaks a CUDA
-graph capture from any other thread, so the training thread reads them, at the end of a step, when
-the device has all of its work queued, and not while it captures. 2,000 entries take 35 to 88 ms
+H200). Once no mark has come for `QUIET_NS`, those entries that have not ended come with them, and
+where the training thread stands. Entries query events that are not retired, which breaks a CUDA
+graph capture from any other thread, unless that has said that it may (`_beside_captures`). All of
+them are read by the training thread, at the end of a step, when the device has all of its work
+queued, and not while it captures. 2,000 entries take 35 to 88 ms
 there, about as long with gloo: seldom, in the same step on all ranks (a moment is asked for), and
 never for more than `MOST_PPM` of the time. The monitor parses them. GPUWATCH_CONTROL=0 forbids it.
 
@@ -12,13 +13,16 @@ NCCL's durations need timing, which is switched on for good with the first entri
 PyTorch has no switch back.
 """
 
+import ctypes
 import os
 import sys
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from . import clock
-from .peers import OFF, QUIET_NS
+from .peers import OFF, QUIET_NS, stack_of
 from .recorder import Recorder
 from .wire.marks import COMPILE_ENTER, FETCH_ENTER, OPTIMIZER_LEAVE, STEP
 
@@ -60,6 +64,8 @@ class Taken(NamedTuple):
     modules: list[list[int]]
     """By DistributedDataParallel: the figures of `_LOGGED`."""
     why_not: str
+    frames: list[tuple[str, str, int]]
+    """Of the training thread, outermost first, where it stands."""
     body: bytes
 
 
@@ -84,11 +90,11 @@ class Collectives:
         `at_ns`, which `answers` then has."""
         why_not = OFF if self._off else _why_not()
         if why_not:
-            return Taken(now_ns, clock.unix_ns(), entries, 0, [], why_not, b"{}")
+            return Taken(now_ns, clock.unix_ns(), entries, 0, [], why_not, [], b"{}")
         if not entries:
             marked_ns, kind = self._recorder.newest()
             stands = now_ns - marked_ns >= QUIET_NS and kind not in (0, COMPILE_ENTER)
-            return _counters(now_ns, with_active=stands)
+            return _standing(now_ns, self._recorder.owner) if stands else _counters(now_ns)
         if self._last is not None and now_ns < self._again_ns:
             return self._last
         if len(self._waiting) < MOST_WAITING:
@@ -132,15 +138,51 @@ class Collectives:
         cost_ns = ended_ns - began_ns
         self._again_ns = ended_ns + max(AGAIN_NS, cost_ns * 1_000_000 // MOST_PPM)
         body = b"{}" if why_not else body
-        self._taken.append(Taken(began_ns, unix_ns, True, cost_ns, modules, why_not, body))
+        self._taken.append(Taken(began_ns, unix_ns, True, cost_ns, modules, why_not, [], body))
 
 
-def _counters(now_ns: int, with_active: bool) -> Taken:
+def _counters(now_ns: int) -> Taken:
     unix_ns = clock.unix_ns()
-    body = _dump(with_active, only_active=True)
+    body = _dump(False, only_active=True)
+    return Taken(now_ns, unix_ns, False, clock.now_ns() - now_ns, [], "", [], body)
+
+
+def _standing(now_ns: int, owner: int) -> Taken:
+    """Counters, what has not ended, and where the training thread is."""
+    unix_ns = clock.unix_ns()
+    with _beside_captures() as may:
+        body = _dump(may, only_active=True)
     if len(body) > MOST_BYTES:
         body = _dump(False)
-    return Taken(now_ns, unix_ns, False, clock.now_ns() - now_ns, [], "", body)
+    frames = stack_of(owner)
+    return Taken(now_ns, unix_ns, False, clock.now_ns() - now_ns, [], "", frames, body)
+
+
+_RELAXED: Final = 2
+"""CU_STREAM_CAPTURE_MODE_RELAXED."""
+
+
+@contextmanager
+def _beside_captures() -> Iterator[bool]:
+    """What this thread asks of events meanwhile ends no capture of another thread's, as PyTorch's
+    own watchdog does it; whether it may ask."""
+    cuda: Any = sys.modules.get("torch.cuda")
+    if cuda is None or not cuda.is_initialized():
+        yield True
+        return
+    try:
+        exchange = ctypes.CDLL("libcuda.so.1").cuThreadExchangeStreamCaptureMode
+    except (OSError, AttributeError):
+        yield False
+        return
+    mode = ctypes.c_int(_RELAXED)
+    if exchange(ctypes.byref(mode)) != 0:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        exchange(ctypes.byref(mode))
 
 
 def _c10d() -> Any:

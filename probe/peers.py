@@ -246,6 +246,14 @@ def dump(owner: int, now_ns: int) -> Dump:
     return now_ns, threads, len(idents) - len(threads), ""
 
 
+def stack_of(owner: int) -> list[tuple[str, str, int]]:
+    """Function, file and line of the training thread's frames, outermost first."""
+    frame = sys._current_frames().get(owner or threading.main_thread().ident or 0)
+    places = list(islice(_places(frame), MOST_FRAMES))
+    del frame
+    return [_frame(place) for place in reversed(places)]
+
+
 def _places(frame: FrameType | None) -> Iterator[Place]:
     """From the innermost on."""
     while frame is not None:

@@ -364,12 +364,14 @@ def run_screen(
     appearance: Appearance | None = None,
     other: Make | None = None,
     settled: Callable[[], None] | None = None,
+    signs: Callable[[], str] | None = None,
 ) -> int:
     """Show the picture until somebody leaves, and give the terminal back. Returns the exit code.
 
     `other` makes the picture of another process, where there can be one; `settled` is called when
-    all that a session needs is loaded and on the screen. Raises NoScreenError where there is no
-    terminal for it; the picture is closed in every case.
+    all that a session needs is loaded and on the screen; `signs` gives what the terminal is sent
+    beside the frames. Raises NoScreenError where there is no terminal for it; the picture is closed
+    in every case.
     """
     switch = Switch(picture, other)
     with TerminalGuard() as guard:
@@ -377,7 +379,7 @@ def run_screen(
             reason = why_no_screen()
             if reason is not None:
                 raise NoScreenError(reason)
-            make = partial(GpuwatchApp, picture, switch=switch, settled=settled)
+            make = partial(GpuwatchApp, picture, switch=switch, settled=settled, signs=signs)
             app, code = run_on_terminal(make, guard, appearance or Appearance())
         finally:
             switch.close()

@@ -321,6 +321,8 @@ class Collectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives
     modules: list[DdpTimes]
     why_not: str
     """Why there is none; "" where there is."""
+    frames: list[tuple[str, str, int]] = []
+    """With counters, where the training thread stands: function, file and line, outermost first."""
     body: bytes = b""
 
 

@@ -3,6 +3,7 @@
 Recordings hold these structs, so fields are only ever appended.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -44,6 +45,26 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Longest single fetch: a burst differs by it from a steady wait."""
     inference: bool
     """Fetch to fetch, no backward ever seen."""
+
+
+STEP_BOUNDS_S: Final = (
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0),
+)
+"""Two or three to a factor of ten, from the fastest loop to a step of a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepHistogram:
+    """How long steps took, of all that were seen. Merged steps count with their mean."""
+
+    counts: tuple[int, ...]
+    """By bucket, not added up: up to each of `STEP_BOUNDS_S`, and longer than the last of them."""
+    sum_s: float
+
+    @property
+    def steps(self) -> int:
+        """All of them."""
+        return sum(self.counts)
 
 
 class GpuStep(msgspec.Struct, frozen=True, array_like=True, gc=False):

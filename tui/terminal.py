@@ -106,6 +106,33 @@ def takes_clipboard(environ: Mapping[str, str] = os.environ) -> bool:
     return environ.get("TERM_PROGRAM") != "Apple_Terminal"
 
 
+# Notices to a person who looks elsewhere. The terminal answers to none of them.
+
+BELL: Final = "\a"
+MOST_NOTICE: Final = 160
+"""Characters: a desktop shows two lines of a notice."""
+_TITLED: Final = ("rxvt", "foot")
+"""Terminals that know OSC 777 and not OSC 9, by the beginning of TERM; VTE's too."""
+
+
+def desktop_notice(text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """What makes the terminal show a notice on the desktop: OSC 777 ("notify", title, text) where
+    it is known, else OSC 9 (iTerm2, WezTerm, kitty, Ghostty, Windows Terminal).
+
+    tmux hands it on where `allow-passthrough` is on, GNU screen always. Both show a bell, which
+    comes along there.
+    """
+    shown = "".join(char if char.isprintable() and char != ";" else " " for char in text)
+    shown = shown[:MOST_NOTICE]
+    titled = environ.get("TERM", "").startswith(_TITLED) or "VTE_VERSION" in environ
+    sign = f"\x1b]777;notify;gpuwatch;{shown}\a" if titled else f"\x1b]9;{shown}\a"
+    if "TMUX" in environ:
+        return "\x1bPtmux;" + sign.replace("\x1b", "\x1b\x1b") + "\x1b\\" + BELL
+    if "STY" in environ:
+        return f"\x1bP{sign}\x1b\\{BELL}"
+    return sign
+
+
 def output_state(fd: int) -> Literal["ready", "full", "gone"]:
     """Whether the terminal takes a frame now. One system call, under a microsecond."""
     poll = select.poll()

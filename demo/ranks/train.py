@@ -1,16 +1,20 @@
 """One rank of a distributed training with one bottleneck, which `--without-cause` removes.
 
 Started once a rank, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set, as torchrun
-does: NCCL where there are GPUs enough, else gloo. Trains until it is stopped.
+does: NCCL where there are GPUs enough, else gloo. Trains until it is stopped. `--when FILE` waits
+for that file once all is imported.
 """
 
 import argparse
 import os
 import random
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -25,6 +29,17 @@ ROWS: Final = 64
 LATE_S: Final = 0.03
 CHECKPOINT_EVERY: Final = 12
 ACCUMULATED: Final = 4
+NEIGHBOUR: Final = """
+import os, torch
+parent = os.getppid()
+a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+while os.getppid() == parent:
+    for _ in range(20):
+        a @ a
+    torch.cuda.synchronize()
+"""
+"""Computes on the GPU that it sees, as long as who started it lives."""
+FSDP2: Final = ("fsdp2", "fsdp2_alone", "balanced_fsdp2")
 
 
 class Rows(Dataset[torch.Tensor]):
@@ -60,7 +75,7 @@ class Job:
     @property
     def is_wide(self) -> bool:
         """Large layers and a tiny batch: many bytes to exchange for little work."""
-        return self.scenario in ("big_layers", "fsdp2")
+        return self.scenario == "big_layers" or self.scenario in FSDP2
 
     def model(self) -> nn.Module:
         """Linear layers."""
@@ -72,18 +87,57 @@ class Job:
         for _ in range(layers):
             parts += [nn.Linear(width, width), nn.ReLU()]
         net = nn.Sequential(*parts).to(self.device)
-        if self.scenario == "fsdp2":
-            from torch.distributed.fsdp import fully_shard
-
-            for part in parts[::2]:
-                fully_shard(part)
-            fully_shard(net)
-            return net
+        if self.scenario in FSDP2:
+            return self._sharded(net)
+        if self.scenario == "tensor_parallel":
+            return self._split(net)
         return DistributedDataParallel(net, device_ids=[self.rank] if self.on_gpu else None)
+
+    def _sharded(self, net: nn.Sequential) -> nn.Module:
+        """FSDP2 over all ranks; `fsdp2_alone`: each rank is its own group, so that nothing is
+        exchanged and the host issues nearly the same."""
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        alone = self.scenario == "fsdp2_alone"
+        shape = (self.world, 1) if alone else (1, self.world)
+        mesh = init_device_mesh(self.device.type, shape, mesh_dim_names=("apart", "shard"))
+        for part in list(net)[::2]:
+            fully_shard(part, mesh=mesh["shard"])
+        fully_shard(net, mesh=mesh["shard"])
+        return net
+
+    def _split(self, net: nn.Sequential) -> nn.Module:
+        """Layers in pairs, each split over all ranks: one exchange a pair in either direction."""
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor.parallel import (
+            ColwiseParallel,
+            ParallelStyle,
+            RowwiseParallel,
+            parallelize_module,
+        )
+
+        mesh = init_device_mesh(self.device.type, (self.world,))
+        linear = [name for name, part in net.named_children() if isinstance(part, nn.Linear)]
+        plan: dict[str, ParallelStyle] = {
+            name: RowwiseParallel() if at % 2 else ColwiseParallel()
+            for at, name in enumerate(linear)
+            if at < len(linear) // 2 * 2
+        }
+        return parallelize_module(net, mesh, plan)
+
+    def with_neighbour(self) -> "subprocess.Popen[bytes] | None":
+        """Somebody else's work on this rank's GPU."""
+        if not self.is_("shared_gpu", 1) or not self.on_gpu:
+            return None
+        seen = {**os.environ, "CUDA_VISIBLE_DEVICES": str(self.rank)}
+        return subprocess.Popen([sys.executable, "-c", NEIGHBOUR], env=seen)
 
     def batch(self, width: int) -> torch.Tensor:
         """On the device, the largest that a step takes."""
-        if self.is_wide:
+        if self.scenario == "balanced_fsdp2":
+            rows = 6144 if self.on_gpu else 512
+        elif self.is_wide:
             rows = 64 if self.on_gpu else 8
             rows *= 1 if self.cause else 64
         else:
@@ -140,6 +194,7 @@ def train(job: Job) -> None:
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
     width = next(net.parameters()).shape[-1]
     whole = job.batch(width)
+    job.with_neighbour()
     autocast = torch.autocast("cuda", torch.bfloat16) if job.on_gpu else nullcontext()
     with tempfile.TemporaryDirectory() as folder:
         for step, _ in enumerate(job.loader()):
@@ -161,7 +216,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scenario")
     parser.add_argument("--without-cause", action="store_true")
+    parser.add_argument("--when", type=Path, metavar="FILE", help="train once it exists")
     given = parser.parse_args()
+    while given.when is not None and not given.when.exists():
+        time.sleep(0.05)
     probe.install()
     world, rank = int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"])
     on_gpu = torch.cuda.is_available() and torch.cuda.device_count() >= world

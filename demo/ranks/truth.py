@@ -33,14 +33,20 @@ class Expected:
 SCENARIOS: Final = (
     Expected("balanced", frozenset(), like=None),
     Expected("accumulation", frozenset(), like=None),
+    Expected("balanced_fsdp2", frozenset(), like=None),
+    # Its exchanges stand between the layers, where nothing can hide them: up to a fifth of a step.
+    Expected("tensor_parallel", frozenset({"communication", "compute", "launch"}), like=None),
     Expected("big_layers", frozenset({"communication"}), like=None),
     # Its hosts keep up with their GPUs and no more: at every mark the lag is below 0.6 ms of 24 ms.
     # Data moves for half of the step, and without that the hosts would issue for as long.
-    Expected("fsdp2", LAUNCHES, either_late=True, gpu_only=True, like=None),
+    Expected("fsdp2", LAUNCHES, either_late=True, gpu_only=True, like="fsdp2_alone"),
+    # The same, and nothing to exchange: what communication costs it.
+    Expected("fsdp2_alone", frozenset(), gpu_only=True, like=None),
     Expected("slow_loader", frozenset({"straggler"}), late=1, sub="data"),
     Expected("sleeps", frozenset({"straggler"}), late=1, sub="other"),
     Expected("slow_python", frozenset({"straggler"}), late=0, sub="other"),
     Expected("computes_twice", frozenset({"straggler"}), late=1, sub="compute"),
+    Expected("shared_gpu", frozenset({"straggler"}), late=1, sub="compute", gpu_only=True),
     Expected("checkpoint", frozenset({"straggler"}), late=0, sub="checkpoint"),
     Expected("uneven", frozenset({"imbalance"}), like=None),
     Expected("slow_loader_all", frozenset({"input"})),

@@ -9,7 +9,14 @@ from contextlib import suppress
 
 import pytest
 
-from gpuwatch.tui.terminal import charset_name, colour_count, output_state, why_no_screen
+from gpuwatch.tui.terminal import (
+    MOST_NOTICE,
+    charset_name,
+    colour_count,
+    desktop_notice,
+    output_state,
+    why_no_screen,
+)
 from tests.processes.pseudo_terminal import ROOT
 
 
@@ -71,3 +78,27 @@ def test_asking_does_not_load_the_screen() -> None:
     code = "import sys, gpuwatch.tui.terminal, gpuwatch.tui.model.provider\n"
     code += "sys.exit('textual' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("environ", "sign"),
+    [
+        ({"TERM": "xterm-256color"}, "\x1b]9;gpuwatch: a  b?\a"),
+        ({"TERM": "foot"}, "\x1b]777;notify;gpuwatch;gpuwatch: a  b?\a"),
+        ({"TERM": "xterm", "VTE_VERSION": "7600"}, "\x1b]777;notify;gpuwatch;gpuwatch: a  b?\a"),
+        (
+            {"TERM": "tmux-256color", "TMUX": "/tmp/x,1,0"},
+            "\x1bPtmux;\x1b\x1b]9;gpuwatch: a  b?\a\x1b\\\a",
+        ),
+        ({"TERM": "screen", "STY": "1.x"}, "\x1bP\x1b]9;gpuwatch: a  b?\a\x1b\\\a"),
+    ],
+)
+def test_a_notice_is_one_that_the_terminal_knows(environ: dict[str, str], sign: str) -> None:
+    assert desktop_notice("gpuwatch: a; b?", environ) == sign
+
+
+def test_a_notice_holds_no_command_for_the_terminal() -> None:
+    sign = desktop_notice("\x1b]0;title\a\x9b31m\n" + "x" * 999, {"TERM": "xterm"})
+    inside = sign.removeprefix("\x1b]9;").removesuffix("\a")
+    assert inside.isprintable()
+    assert len(inside) <= MOST_NOTICE

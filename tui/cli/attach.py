@@ -4,9 +4,8 @@ import argparse
 import gc
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..discovery.pids import Watchable, find_watchable
@@ -14,6 +13,7 @@ from ..errors import NotPermittedError, UsageError
 from ..launch.inject import Injection
 from ..launch.interpreter import target_python
 from ..terminal import Appearance
+from .alerting import Alerting, add_alerts, alerting_of, why_no_signs
 from .options import Manual, add_appearance, add_whole_argv, appearance_of, examples
 from .output import write_notes
 
@@ -149,6 +149,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     command.add_argument("--yes", action="store_true", help="--inject without asking")
     add_whole_argv(command)
+    add_alerts(command)
     add_appearance(command)
     command.set_defaults(run=run)
 
@@ -184,17 +185,35 @@ def _chosen_for(arguments: argparse.Namespace) -> int | None:
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    make = partial(_watch_live, stacks=not arguments.no_stacks, whole_argv=arguments.argv)
+    alerting = alerting_of(arguments)
+    try:
+        return _watch_with(arguments, alerting)
+    finally:
+        if alerting is not None:
+            alerting.close()
+
+
+def _watch_with(arguments: argparse.Namespace, alerting: Alerting | None) -> int:
+    def make(pid: int) -> "LiveProvider":
+        provider = _watch_live(pid, not arguments.no_stacks, arguments.argv)
+        return provider if alerting is None else alerting.follow(provider)
+
     found = resolve(arguments.pid)
-    if arguments.json or arguments.once or arguments.plain:
-        return _without_screen(arguments, make(found.pid))
+    lines = arguments.json or arguments.once or arguments.plain
     why_not = "--duration was given" if arguments.duration is not None else why_no_screen()
-    if why_not is not None:
-        write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
+    if lines or why_not is not None:
+        if not lines:
+            write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
+        if (arguments.bell or arguments.desktop) and (reason := why_no_signs()) is not None:
+            write_notes([f"gpuwatch: no --bell and no --desktop: {reason}"])
         return _without_screen(arguments, make(found.pid))
     first = _connecting(found, stacks=not arguments.no_stacks)
     first.recording.tape.whole_argv = arguments.argv
-    return show_screen(first, appearance_of(arguments), make)
+    if alerting is None:
+        return show_screen(first, appearance_of(arguments), make)
+    alerting.follow(first)
+    alerting.on_a_screen(first.say)
+    return show_screen(first, appearance_of(arguments), make, alerting.signs)
 
 
 def _watch_live(pid: int, stacks: bool, whole_argv: bool) -> "LiveProvider":
@@ -239,14 +258,17 @@ def why_no_screen() -> str | None:
 
 
 def show_screen(
-    provider: "TimeTravelProvider", appearance: Appearance, other: "Make | None" = None
+    provider: "TimeTravelProvider",
+    appearance: Appearance,
+    other: "Make | None" = None,
+    signs: "Callable[[], str] | None" = None,
 ) -> int:
-    """Open the screen; `other` watches another process. With the picker, the only
-    place from which the command line reaches textual."""
+    """Open the screen; `other` watches another process, `signs` is for `run_screen`. With the
+    picker, the only place from which the command line reaches textual."""
     from ..app import run_screen
 
     search_seldom()
-    return run_screen(provider, appearance, other, settled=leave_out_what_is_there)
+    return run_screen(provider, appearance, other, settled=leave_out_what_is_there, signs=signs)
 
 
 def process_id(text: str) -> int:

@@ -1,5 +1,6 @@
 """What a process id is watched by: its page, its sources, its session."""
 
+from collections.abc import Callable
 from functools import partial
 from socket import gethostname
 
@@ -19,30 +20,44 @@ from ..sources.process import ProcessSource
 from ..sources.without_probe import PageSource
 from ..verdict.engine import Engine
 
+RanksOf = Callable[[int, Hello], Source]
+"""Makes the source of the ranks of a process's job."""
+
 
 def watch_live(
-    pid: int, stacks: bool, annotate: Annotate | None = None, whole_argv: bool = False
+    pid: int,
+    stacks: bool,
+    annotate: Annotate | None = None,
+    whole_argv: bool = False,
+    ranks_of: RanksOf | None = None,
 ) -> LiveProvider:
     """Watches a process; connected, and not started yet. `annotate` adds notes to its verdicts,
-    `whole_argv` leaves the secrets on its command line.
+    `whole_argv` leaves the secrets on its command line, `ranks_of` stands in for a reader of its
+    job's ranks of its own.
 
     Raises a GpuwatchError that says why where it cannot be watched.
     """
-    connecting = partial(connect, pid, stacks, annotate=annotate)
+    connecting = partial(connect, pid, stacks, annotate=annotate, ranks_of=ranks_of)
     first = unseen(pid, "", clock.now_ns(), clock.now_unix())
     provider = LiveProvider(first, connecting)
     provider.recording.tape.whole_argv = whole_argv
     return provider.connect()
 
 
-def connect(pid: int, stacks: bool, tape: Tape, annotate: Annotate | None = None) -> Connection:
+def connect(
+    pid: int,
+    stacks: bool,
+    tape: Tape,
+    annotate: Annotate | None = None,
+    ranks_of: RanksOf | None = None,
+) -> Connection:
     """The session of a process and all that fills it. Raises as `watch_live` does."""
     found = find_watchable(pid)
     started_ns = clock.now_ns()
     session = Session(found.pid, found.script, started_ns, Engine(), tape=tape, annotate=annotate)
     hello = found.page.hello if found.page else None
     header = partial(_header, found, hello, started_ns, clock.now_unix())
-    return Connection(session, _sources(found, stacks, session), header)
+    return Connection(session, _sources(found, stacks, session, ranks_of), header)
 
 
 def _header(
@@ -68,7 +83,9 @@ def _header(
     )
 
 
-def _sources(found: Watchable, stacks: bool, session: Session) -> list[Source]:
+def _sources(
+    found: Watchable, stacks: bool, session: Session, ranks_of: RanksOf | None
+) -> list[Source]:
     """In the order in which they are asked: what says most about the run first."""
     from ..sources.nvml import NvmlSource
 
@@ -82,15 +99,19 @@ def _sources(found: Watchable, stacks: bool, session: Session) -> list[Source]:
     else:
         sources[:0] = [PageSource(opened), FeedSource(opened.hello, pid, session.lacks_stacks)]
     if opened and opened.hello.rank is not None and (opened.hello.world_size or 1) > 1:
-        from ..sources.ranks import RanksSource
-
-        sources.append(RanksSource(pid, opened.hello))
+        sources.append((ranks_of or _own_ranks)(pid, opened.hello))
     if stacks:
         from ..sources.stacks import StacksSource
 
         nears = session.nearly_stalled
         sources.append(StacksSource(pid, alone=opened is None, nearly_stalled=nears))
     return sources
+
+
+def _own_ranks(pid: int, hello: Hello) -> Source:
+    from ..sources.ranks import RanksSource  # what a process alone never needs
+
+    return RanksSource(pid, hello)
 
 
 def has_probe(pid: int) -> bool:

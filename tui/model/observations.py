@@ -13,6 +13,7 @@ from ..steps import Batch
 from ..verdict.findings import MissingSignal, Signal
 from ..verdict.format import size
 from ..verdict.job.exchange import StepExchange
+from ..verdict.job.standing import StandingRank
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -319,6 +320,8 @@ class PendingSeen(Observation, frozen=True, kw_only=True, tag="pending"):
     bytes: int | None = None
     inside: tuple[int, ...] = ()
     outside: tuple[int, ...] = ()
+    ranks: tuple[StandingRank, ...] = ()
+    """Those that run here, by number."""
 
 
 class Missing(Observation, frozen=True, kw_only=True, tag="missing"):

@@ -10,7 +10,7 @@ from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
 
 if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
     from ..messages import Hello, Loader
-    from ..steps import GpuMemory, GpuStep, Step
+    from ..steps import GpuMemory, GpuStep, Step, StepHistogram
     from ..timeseries.series import Series, StepEdges
     from ..verdict.idle_ledger import IdleLedger
     from ..verdict.job.facts import Job, LateRank
@@ -225,7 +225,7 @@ class Event:
     text: str
     kind: str = ""
     """checkpoint, evaluation, recompile, pace, workers, allocator, verdict, link, ended,
-    recording."""
+    recording, notify."""
     better: bool = False
     """Of a pace: steps take less time than before."""
 
@@ -316,6 +316,8 @@ class Snapshot:
     trees: StackTrees | None = None
     """The stacks of the last minute, merged, of all moments and by what the GPU did; None without a
     sample."""
+    histogram: StepHistogram | None = None
+    """How long the steps took that were seen; None before any was."""
 
 
 NOT_YET: Final = Verdict(

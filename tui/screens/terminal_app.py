@@ -112,7 +112,9 @@ class TerminalApp(QuietlyFailing):
         theme: str = THEMES[0],
         frames_s: float = FRAMES_S,
         guard_fd: int | None = None,
+        signs: Callable[[], str] | None = None,
     ) -> None:
+        """`signs` gives what the terminal is to be sent beside the frames; "" for nothing."""
         worn = theme if colours == "many" else "terminal"
         # Said before Textual looks at NO_COLOR: else it takes the colours of the terminal to grey.
         ansi_color = None if colours == "many" else True
@@ -123,6 +125,7 @@ class TerminalApp(QuietlyFailing):
         """Of `THEMES`."""
         self._frames_s = frames_s
         self._guard_fd = guard_fd
+        self._signs = signs
         """The terminal to look at before each frame; None in tests."""
         self._frame_loop: asyncio.AbstractEventLoop | None = None
         self._skipped = 0
@@ -175,6 +178,8 @@ class TerminalApp(QuietlyFailing):
                 self.leave(TERMINAL_GONE)
             if state != "ready":
                 return
+        if self._signs is not None and self._driver is not None and (text := self._signs()):
+            self._driver.write(text)
         self.draw()
 
     def on_resize(self) -> None:

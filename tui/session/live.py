@@ -70,6 +70,8 @@ class LiveProvider:
         """There is one as soon as somebody asks for moments: a stream of lines does not."""
         self._is_started = False
         self._stop = Event()
+        self.on_snapshot: Callable[[Snapshot], None] | None = None
+        """Called with every new snapshot, on the collector's thread."""
         self._thread = Thread(target=self._run, name="collector", daemon=True)
 
     def connect(self) -> "LiveProvider":
@@ -125,6 +127,12 @@ class LiveProvider:
         """The last message about a recording."""
         return self.recording.news
 
+    def say(self, text: str) -> None:
+        """Something of the monitor's own that a person should read, as news and as an event."""
+        with self._lock:
+            self.recording.say(text)
+        self._publish(None)
+
     def toggle_recording(self) -> None:
         """Begin a recording in the current folder, or end the one that runs."""
         if self._connection is None:
@@ -157,6 +165,8 @@ class LiveProvider:
             self._published = published = self.recording.shown_in(self._collected)
         if self._history is not None and snapshot is not None:
             self._history.keep(published)
+        if self.on_snapshot is not None and snapshot is not None:
+            self.on_snapshot(published)
 
 
 class LiveRecording:
@@ -207,6 +217,10 @@ class LiveRecording:
             self._recorder.stop()
             self._settle()
 
+    def say(self, text: str) -> None:
+        """Another line among them."""
+        self._report(text, "notify")
+
     def _settle(self) -> None:
         """Report a recording that is not written any more."""
         recorder = self._recorder
@@ -219,9 +233,9 @@ class LiveRecording:
         else:
             self._report(f"{recorder.path} is not recorded any more: {recorder.fault}")
 
-    def _report(self, text: str) -> None:
+    def _report(self, text: str, kind: str = "recording") -> None:
         self.news = text
-        event = RunEvent(self._clock.now_ns(), None, text, "recording")
+        event = RunEvent(self._clock.now_ns(), None, text, kind)
         self._events = (*self._events[1 - MOST_EVENTS :], event)
 
 

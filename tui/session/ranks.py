@@ -10,9 +10,9 @@ from ..model.observations import CollectivesSeen, PendingSeen, RanksSeen, RankUs
 from ..model.snapshot import Rank
 from ..steps import OPEN_PHASE
 from ..timeseries.writer import Growing
-from ..verdict.format import ms
 from ..verdict.job.exchange import StepExchange
-from ..verdict.job.facts import ExchangeFacts, Job, Pending, RankFacts, RankPhase
+from ..verdict.job.facts import ExchangeFacts, Job, RankFacts, RankPhase
+from ..verdict.job.standing import Doing, Pending
 from ..verdict.thresholds import ranks as limits
 from ..verdict.window import InCollectives
 
@@ -111,7 +111,9 @@ class RankStore:
         """Take what stands, or that nothing does any more."""
         self._pending = None
         if seen.number >= 0:
-            self._pending = Pending(seen.number, seen.name, seen.bytes, seen.inside, seen.outside)
+            self._pending = Pending(
+                seen.number, seen.name, seen.bytes, seen.inside, seen.outside, seen.ranks
+            )
 
     def job(self, now_ns: int) -> Job | None:
         """What is known of the job; None of a single rank."""
@@ -144,7 +146,7 @@ class RankStore:
             pending=self._pending,
             ended=tuple(rank.rank for rank in self.ranks if rank.state == "ended"),
             doing={
-                rank.rank: f"{rank.open_phase} for {ms(max(0, now_ns - rank.open_since_ns))}"
+                rank.rank: Doing(rank.open_phase, max(0, now_ns - rank.open_since_ns) / 1e9)
                 for rank in self.ranks
                 if rank.state != "ended"
             },

@@ -163,6 +163,7 @@ class Session:
             trends=judge.trends,
             surroundings=stores.processes.surroundings(),
             sampled=assessment.from_samples if stores.link.unprobed else None,
+            histogram=stores.steps.histogram if stores.steps.total else None,
         )
 
     def _run_ns(self, now_ns: int) -> int:

@@ -1,7 +1,7 @@
 """How the phases differ from step to step: worked out once a second, as it sorts every row."""
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, islice
@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from ..model.snapshot import PhaseStats, Rare, Spread
-from ..steps import Step
+from ..steps import STEP_BOUNDS_S, Step, StepHistogram
 from ..timeseries.series import StepEdges
 from ..verdict.pauses import spacing_of
 
@@ -122,6 +122,8 @@ class StepStore:
         self.total = 0
         """Steps since the probe was armed."""
         self._rows: deque[Step] = deque(maxlen=HELD_ROWS)
+        self._counts = [0] * (len(STEP_BOUNDS_S) + 1)
+        self._sum_ns = 0
 
     def add(self, steps: Sequence[Step]) -> list[Step]:
         """Take rows; returns those that are new. Told apart by time: numbers begin again when a
@@ -133,10 +135,18 @@ class StepStore:
                 continue
             newest_ns = step.end_ns
             fresh.append(step)
+            wall_ns = step.end_ns - step.start_ns
+            self._counts[bisect_left(STEP_BOUNDS_S, wall_ns / step.count / 1e9)] += step.count
+            self._sum_ns += wall_ns
         self._rows.extend(fresh)
         if fresh:
             self.total = fresh[-1].number
         return fresh
+
+    @property
+    def histogram(self) -> StepHistogram:
+        """How long all of them took that came since the monitor attached."""
+        return StepHistogram(tuple(self._counts), self._sum_ns / 1e9)
 
     @property
     def newest(self) -> Step | None:

@@ -4,7 +4,7 @@ A rank's probe answers any monitor that holds its key, whether that watches the 
 comes is parsed and matched here, and only what each step's exchange took is handed on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,7 +22,6 @@ from ..messages import (
 )
 from ..model.plausible import MOST
 from ..verdict.job.exchange import Collective
-from ..verdict.job.facts import Pending
 
 if TYPE_CHECKING:
     import zmq
@@ -40,7 +39,7 @@ class _Status(msgspec.Struct):
     last_completed_collective: int = -1
 
 
-class _Entry(msgspec.Struct):
+class Entry(msgspec.Struct):
     collective_seq_id: int = 0
     process_group: list[str] = []
     profiling_name: str = ""
@@ -56,7 +55,7 @@ class _Entry(msgspec.Struct):
 class Trace(msgspec.Struct):
     """The flight recorder's JSON, as far as it is used. PyTorch adds fields freely."""
 
-    entries: list[_Entry] = []
+    entries: list[Entry] = []
     pg_config: dict[str, _Group] = {}
     pg_status: dict[str, _Status] = {}
 
@@ -88,7 +87,7 @@ def collectives_of(reply: Collectives, trace: Trace) -> tuple[Collective, ...]:
             group=one.process_group[0] if one.process_group else "",
             number=one.collective_seq_id,
             name=one.profiling_name,
-            bytes=_bytes_of(one),
+            bytes=bytes_of(one),
             created_ns=one.time_created_ns - ahead_ns,
             duration_ns=_duration_ns(one.duration_ms),
             done=one.retired or one.state == "completed",
@@ -103,7 +102,7 @@ def _duration_ns(ms: float | None) -> int | None:
     return round(ms * 1e6) if ms is not None and 0 <= ms < MOST_MS else None
 
 
-def _bytes_of(entry: _Entry) -> int:
+def bytes_of(entry: Entry) -> int:
     total = 0
     for at, sizes in enumerate(entry.input_sizes[:MOST_TENSORS]):
         dtype = entry.input_dtypes[at] if at < len(entry.input_dtypes) else ""
@@ -201,44 +200,6 @@ class RankLink:
         return True
 
 
-def pending_of(answers: Mapping[int, Answer]) -> Pending | None:
-    """The collective that some ranks are in and others not, or that all are in; None where every
-    rank has ended what it began."""
-    traces = {rank: answer.trace for rank, answer in answers.items()}
-    groups = {group for trace in traces.values() for group in trace.pg_status}
-    found: list[Pending] = []
-    for group in sorted(groups):
-        known = {
-            rank: trace.pg_status[group]
-            for rank, trace in traces.items()
-            if group in trace.pg_status
-        }
-        number = min(one.last_completed_collective for one in known.values()) + 1
-        inside = [
-            rank
-            for rank, one in known.items()
-            if one.last_enqueued_collective >= number > one.last_completed_collective
-        ]
-        if not inside:
-            continue
-        outside = [rank for rank, one in known.items() if one.last_enqueued_collective < number]
-        entry = _entry_of(traces[inside[0]], number)
-        found.append(
-            Pending(
-                number=number,
-                name=entry.profiling_name.partition(":")[2] if entry else "",
-                bytes=_bytes_of(entry) if entry else None,
-                inside=tuple(sorted(inside)),
-                outside=tuple(sorted(outside)),
-            )
-        )
-    return max(found, key=lambda one: (len(one.outside) > 0, len(one.inside)), default=None)
-
-
-def _entry_of(trace: Trace, number: int) -> _Entry | None:
-    return next((one for one in trace.entries if one.collective_seq_id == number), None)
-
-
 FIRST_NS: Final = 200_000_000
 """Until the first question, with which timing is switched on…"""
 EVERY_NS: Final = 3_000_000_000
@@ -315,18 +276,19 @@ class CollectivesAsker:
             if left <= 0:
                 return
 
-    def poll_counters(self, now_ns: int, of: Iterable[int]) -> Mapping[int, Answer] | None:
-        """The same with the counters of these ranks, of which none moves: any moment will do."""
-        if self._context is None:
-            return None
-        if now_ns - self._counted_ns < COUNT_NS:
-            return None
+    def poll_counters(self, now_ns: int, of: Collection[int]) -> Mapping[int, Answer] | None:
+        """The counters of these ranks, of which none moves: once all have answered, or those that
+        have by the time that all are asked again."""
+        late = now_ns - self._counted_ns >= COUNT_NS
         found = {rank: reply for rank in of if (reply := self._counters.get(rank)) is not None}
-        self._counted_ns = now_ns
+        if len(found) < len(of) and not late:
+            return None
         self._counters = {}
-        for rank in of:
-            if rank in self._links:
-                self._links[rank].ask(self._context, 0, entries=False)
+        if late:
+            self._counted_ns = now_ns
+            for rank in of:
+                if rank in self._links:
+                    self._links[rank].ask(self._opened(), 0, entries=False)
         return found or None
 
     def close(self) -> None:
@@ -343,14 +305,17 @@ class CollectivesAsker:
         return max(EVERY_NS, by_cost_ns, A_RANK_NS * len(self._links))
 
     def _ask(self, now_ns: int) -> None:
+        self._asked_ns = now_ns
+        self._answers = {}
+        for link in self._links.values():
+            link.ask(self._opened(), now_ns + AHEAD_NS, entries=True)
+
+    def _opened(self) -> "zmq.Context[Any]":
         if self._context is None:
             import zmq
 
             self._context = zmq.Context()
-        self._asked_ns = now_ns
-        self._answers = {}
-        for link in self._links.values():
-            link.ask(self._context, now_ns + AHEAD_NS, entries=True)
+        return self._context
 
 
 def why_not(answers: Mapping[int, Answer]) -> str:

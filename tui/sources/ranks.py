@@ -14,7 +14,6 @@ from ..model.observations import (
     CollectiveKind,
     CollectivesSeen,
     Missing,
-    PendingSeen,
     RankDdp,
     RanksSeen,
     RankUse,
@@ -26,12 +25,12 @@ from .collectives import (
     NOT_YET,
     CollectivesAsker,
     ddp_of,
-    pending_of,
     why_not,
 )
 from .launcher import SPARE_FILES, is_running, local_ranks, ranks_here, room_for_pages
 from .marks.reader import MarkReader
 from .nvml import answer
+from .standing import Standstill
 
 # Which GPU each rank uses, and how busy it is: by NVML, a few microseconds a device.
 
@@ -153,9 +152,6 @@ READ_NS: Final = 1_000_000_000
 """
 FIRST_MARKS: Final = 4_096
 """Of a page that is met, the newest that are read."""
-STANDS_NS: Final = 5_500_000_000
-"""Without a mark of any rank: half of what the monitor takes for a stall, and what a probe waits
-for before it reads which collectives have not ended."""
 MOST_STEPS: Final = 8_192
 """Of a rank, whose bounds are kept: a minute of steps of 7 ms."""
 FIRST_NS: Final = 10_000_000_000
@@ -178,8 +174,7 @@ class RanksSource:
         self._newest_ns = 0
         """When the last step began whose collectives were handed on."""
         self._why_not: str | None = None
-        self._stands = False
-        """A collective was reported that does not end."""
+        self._standstill = Standstill(self._asker)
         self._expected = self._most = 0
         """Ranks that are here, and those of them that can be held."""
         self._reported = False
@@ -210,7 +205,7 @@ class RanksSource:
                 member.use(devices.get(member.pid)) for _, member in sorted(self._members.items())
             ),
         )
-        return [seen, *exchanged, *self._pending(seen), *self._left_out(now_ns)]
+        return [seen, *exchanged, *self._standstill.look(seen), *self._left_out(now_ns)]
 
     def close(self) -> None:
         """Let go of the pages."""
@@ -218,32 +213,8 @@ class RanksSource:
             member.page.close()
         self._members.clear()
         self._devices.close()
+        self._standstill.close()
         self._asker.close()
-
-    def _pending(self, seen: RanksSeen) -> list[AnyObservation]:
-        """What stands, once no rank has made a step or a mark for a while."""
-        live = [one for one in seen.ranks if one.running]
-        moved_ns = max((one.open_since_ns for one in live), default=seen.t_ns)
-        if seen.t_ns - moved_ns < STANDS_NS:
-            if not self._stands:
-                return []
-            self._stands = False
-            return [PendingSeen(t_ns=seen.t_ns, number=-1)]
-        answers = self._asker.poll_counters(seen.t_ns, [one.rank for one in live])
-        found = pending_of(answers) if answers else None
-        if found is None:
-            return []
-        self._stands = True
-        return [
-            PendingSeen(
-                t_ns=seen.t_ns,
-                number=found.number,
-                name=found.name,
-                bytes=found.bytes,
-                inside=found.inside,
-                outside=found.outside,
-            )
-        ]
 
     def _exchanged(self, now_ns: int) -> list[AnyObservation]:
         """The collectives of all ranks, where they have just answered; or why there are none."""

@@ -51,6 +51,10 @@ def size(value: float) -> str:
         return f"{value / _GIB:,.0f} GiB"
     if abs(value) >= 0.9995 * _GIB:
         return f"{value / _GIB:.1f} GiB"
+    if 0 < abs(value) < 1024:
+        return f"{value:.0f} B"
+    if 0 < abs(value) < 0.0995 * _MIB:
+        return f"{value / 1024:.0f} KiB"
     places = 1 if 0 < abs(value) < 9.95 * _MIB else 0
     return f"{value / _MIB:.{places}f} MiB"
 

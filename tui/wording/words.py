@@ -88,6 +88,7 @@ NAMES: Final = {
     "link": Named("○", "link", "dim"),
     "ended": Named("■", "ended", "strong"),
     "recording": Named("●", "recording", "dim"),
+    "notify": Named("●", "notify", "dim"),
 }
 _FASTER: Final = Named("▼", "step time", "good")
 _OTHER: Final = Named("●", "event", "dim")

@@ -1,5 +1,6 @@
 """Reading the flight recorder: by whom, when, how often, and what there is instead."""
 
+import ctypes
 import json
 import sys
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.probe import clock
+from gpuwatch.probe.collectives import _RELAXED as RELAXED
 from gpuwatch.probe.collectives import AGAIN_NS, MOST_BYTES, TIMED_NS, WAITS_NS, Collectives
 from gpuwatch.probe.peers import OFF, QUIET_NS
 from gpuwatch.probe.recorder import Recorder
@@ -38,6 +40,17 @@ class Clock:
         self.ns = 100 * S
 
 
+class Driver:
+    """`libcuda.so.1`, with the mode of the calling thread."""
+
+    def __init__(self) -> None:
+        self.mode = 0
+
+    def cuThreadExchangeStreamCaptureMode(self, mode: Any) -> int:
+        mode._obj.value, self.mode = self.mode, mode._obj.value
+        return 0
+
+
 class Run:
     """A training thread and a publisher that take turns."""
 
@@ -61,6 +74,8 @@ class Run:
             "torch.cuda": cuda,
         }.items():
             monkeypatch.setitem(sys.modules, name, module)
+        self.driver = Driver()
+        monkeypatch.setattr(ctypes, "CDLL", lambda name: self.driver)
         monkeypatch.setattr(clock, "now_ns", lambda: self.clock.ns)
         self.recorder = Recorder(lambda _: True, self._trip, lambda: self.clock.ns)
         self.asked = Collectives(self.recorder)
@@ -99,6 +114,38 @@ def test_entries_are_read_by_the_training_thread_at_the_end_of_a_step(run: Run) 
     run.step()
     assert len(run.recorded.asked) == 1, "once for each question"
     assert run.asked.answers(run.clock.ns) == []
+
+
+def test_what_stands_is_read_beside_a_capture_of_another_thread(run: Run) -> None:
+    modes = []
+    dump = run.recorded.dump
+
+    def watched(entries: bool, only_active: bool) -> str:
+        modes.append(run.driver.mode)
+        return dump(entries, only_active)
+
+    run.module._dump_fr_trace_json = watched
+    run.step()
+    run.clock.ns += QUIET_NS
+    taken = run.ask(entries=False)
+    assert run.recorded.asked == [(True, True)]
+    assert modes == [RELAXED]
+    assert run.driver.mode == 0
+    here = "test_what_stands_is_read_beside_a_capture_of_another_thread"
+    assert here in [name for name, _, _ in taken.frames]
+
+
+def test_without_that_driver_counters_are_read_and_no_entries(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", none)
+    run.step()
+    run.clock.ns += QUIET_NS
+    run.ask(entries=False)
+    assert run.recorded.asked == [(False, True)]
 
 
 def test_the_moment_that_is_asked_for_is_kept(run: Run) -> None:

@@ -140,13 +140,19 @@ def test_golden_bytes_of_what_is_asked_of_the_flight_recorder() -> None:
 
 def test_what_the_flight_recorder_has_is_a_line_and_its_own_json() -> None:
     logged = [100, 5, 4, 3, 2, 1, 0, 9, 2]
-    taken = Taken(1, 2, True, 3, [logged], "", b'{"entries":[]}\n')
+    frames = [("train", "train.py", 9)]
+    taken = Taken(1, 2, True, 3, [logged], "", frames, b'{"entries":[]}\n')
     frame = encoding.encode_collectives(taken)
-    assert frame.startswith(b'["collectives",1,2,true,3,[[100,5,4,3,2,1,0,9,2]],""]\n{')
+    head = b'["collectives",1,2,true,3,[[100,5,4,3,2,1,0,9,2]],"",[["train","train.py",9]]]\n{'
+    assert frame.startswith(head)
     read = wire.decode_reply(frame)
     assert isinstance(read, wire.Collectives)
     assert read.body == taken.body
     assert read.modules == [wire.DdpTimes(*logged)]
+    assert read.frames == frames
+    older = wire.decode_reply(b'["collectives",1,2,true,3,[],""]\n{}')
+    assert isinstance(older, wire.Collectives)
+    assert (older.frames, older.body) == ([], b"{}")
 
 
 def test_what_can_be_asked_for_is_a_closed_list() -> None:

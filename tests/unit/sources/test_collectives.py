@@ -17,7 +17,6 @@ from gpuwatch.tui.sources.collectives import (
     answer_of,
     collectives_of,
     ddp_of,
-    pending_of,
     trace_of,
     why_not,
 )
@@ -88,28 +87,6 @@ def test_figures_that_no_collective_has_are_none(ms: str) -> None:
 
 def answers(*replies: Collectives) -> dict[int, Answer]:
     return {rank: answer_of(one) for rank, one in enumerate(replies)}
-
-
-def test_a_rank_that_skips_a_collective_is_named() -> None:
-    stuck = {**ENTRY, "collective_seq_id": 157, "input_sizes": [[512, 512]], "retired": False}
-    found = pending_of(
-        answers(
-            reply([stuck], {"enqueued": 157, "started": 157, "completed": 156}),
-            reply([], {"enqueued": 156, "started": 156, "completed": 156}),
-            reply([stuck], {"enqueued": 158, "started": 157, "completed": 156}),
-        )
-    )
-    assert found is not None
-    assert (found.number, found.name, found.bytes) == (157, "all_reduce", 1 << 20)
-    assert (found.inside, found.outside) == ((0, 2), (1,))
-
-
-def test_all_in_it_are_all_in_it_and_none_is_none() -> None:
-    both = answers(*[reply([], {"enqueued": 9, "completed": 8})] * 2)
-    found = pending_of(both)
-    assert found is not None
-    assert (found.inside, found.outside, found.bytes) == ((0, 1), (), None)
-    assert pending_of(answers(reply([], {"enqueued": 9, "completed": 9}))) is None
 
 
 def test_why_there_are_none() -> None:

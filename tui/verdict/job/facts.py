@@ -11,6 +11,7 @@ from ..statistics import Share, share_of
 from ..thresholds import ranks as limits
 from ..thresholds.gpu import GPU_BUSY
 from .exchange import StepExchange
+from .standing import Doing, Pending
 
 RankPhase = Literal["data", "forward", "backward", "optimizer", "checkpoint", "evaluation", "other"]
 LateBy = Literal["data", "checkpoint", "evaluation", "other", "compute", "launch"]
@@ -125,21 +126,6 @@ class ExchangeFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """A collective that has begun and not ended, while no rank moves."""
-
-    number: int
-    """Within its process group."""
-    name: str
-    """As "all_reduce"; "" where it is not known."""
-    bytes: int | None
-    inside: tuple[int, ...]
-    """Ranks here that have begun it."""
-    outside: tuple[int, ...]
-    """Those that have not: the others wait for them."""
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """The target's job, as far as it runs on this host."""
 
@@ -152,8 +138,8 @@ class Job:
     """While nothing moves."""
     ended: tuple[int, ...] = ()
     """Ranks here whose process has ended, while others run."""
-    doing: Mapping[int, str] = field(default_factory=dict)
-    """By rank, what its training thread does now: "data for 12 s"."""
+    doing: Mapping[int, Doing] = field(default_factory=dict)
+    """By rank, of those that run."""
 
     def facts(self, rank: int) -> RankFacts | None:
         """Of one of them."""

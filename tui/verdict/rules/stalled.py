@@ -7,12 +7,12 @@ from typing import Final
 from ...steps import Step
 from ..code_places import place_name, worker_places
 from ..findings import Evidence, EvidenceSource, Finding
-from ..format import ms, percent, size
-from ..job.facts import Job
+from ..format import ms, percent
 from ..scoring import state
 from ..step_time import pace_of
 from ..thresholds import causes as limits
 from ..window import OpenStep, RunFacts, StepWindow, WorkersAt
+from .standstill import among_ranks
 
 # Where the loader's workers stand while the training thread waits for their batch.
 
@@ -80,9 +80,9 @@ def stalled(window: StepWindow) -> Finding | None:
     if (by_kernel := stopped(window)) is not None:
         return by_kernel
     now = window.open_step
-    if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= limits.STALL_S:
+    if now is None or window.ended or now.phase in _NO_STEP or now.age_s <= LEAST_S:
         return None  # no limit is below this one, and few phases last so long
-    limit_s = limit_of(now, window.all_recent)
+    limit_s = _limit_in_job(window, now)
     if now.age_s <= limit_s:
         return None
     if now.at_prompt:
@@ -103,10 +103,10 @@ def stalled(window: StepWindow) -> Finding | None:
         for place in worker_places(window)[:1]:
             text = f"{percent(place.share)} of worker samples are in {place_name(place)}"
             evidence.append(Evidence(text, "py-spy", place.share))
-    if (among := _among_ranks(window, now)) is not None:
-        headline, found, advised = among
-        evidence = [*found, *evidence]
-        return state("stalled", "ranks", "critical", headline, tuple(evidence), advised)
+    among = None if window.job is None else among_ranks(window.job, now.age_s)
+    if among is not None:
+        evidence = [*among.evidence, *evidence]
+        return state("stalled", "ranks", "critical", among.headline, tuple(evidence), among.advice)
     held = stuck_worker(workers)
     here = f", {held}" if held else f" in {now.frame}" if now.frame else ""
     usual = _NEEDS.get(now.phase, f"look at what the main thread waits for{here}")
@@ -115,64 +115,34 @@ def stalled(window: StepWindow) -> Finding | None:
     return state("stalled", None, "critical", headline, tuple(evidence), (advice,))
 
 
-def _among_ranks(
-    window: StepWindow, now: OpenStep
-) -> tuple[str, tuple[Evidence, ...], tuple[str, ...]] | None:
-    """Headline, evidence and advice where ranks stand in a collective, or one of them has ended."""
-    job = window.job
-    if job is None or not (job.pending is not None or job.ended):
-        return None
-    age, pending = ms(now.age_s * 1e9), job.pending
-    if job.ended:
-        gone = _ranks(job.ended)
-        headline = f"no progress for {age}: {gone} ended, and the others wait"
-        advice = (f"see how {gone} ended: its last lines of output, dmesg for a kill", RESTART)
-        return headline, _standing(job), advice
-    assert pending is not None
-    what = f"{pending.name or 'collective'} {pending.number}"
-    if pending.bytes:
-        what += f" of {size(pending.bytes)}"
-    if not pending.outside:
-        headline = f"no progress for {age}: all ranks here are in {what}"
-        advice = ("look at ranks on other hosts, or at the network between them", RESTART)
-        return headline, _standing(job), advice
-    outside = _ranks(pending.outside)
-    verb = "is" if len(pending.outside) == 1 else "are"
-    does = job.doing.get(pending.outside[0], "")
-    headline = f"no progress for {age}: {outside} {verb} not in {what}"
-    headline += f", but in {does}" if does else ""
-    facts = next((one for one in job.ranks if one.rank == pending.outside[0]), None)
-    attach = f": gpuwatch attach {facts.pid}" if facts is not None else ""
-    advice = (
-        f"see where {outside} {verb}{attach}",
-        "every rank must call the same collectives in the same order: look for a branch, a "
-        "shorter loader or a skipped batch",
+LEAST_S: Final = min(limits.STALL_S, limits.STALL_RANKS_S, limits.STALL_DEAD_S)
+
+
+def _limit_in_job(window: StepWindow, now: OpenStep) -> float:
+    """`limit_of`, which is shorter where the ranks' counters show what is waited for, and as long
+    as the rank that is waited for may take for what it does."""
+    recent, job = window.all_recent, window.job
+    limit_s = limit_of(now, recent)
+    if job is None or sum(row.count for row in recent) < limits.STALL_KNOWN_STEPS:
+        return limit_s
+    if job.ended and now.phase in _MEETING:
+        return max(limits.STALL_DEAD_S, limits.STALL_STEPS * _percentile_95(recent) / 1e9)
+    if job.pending is None:
+        return limit_s
+    longest_ns = max((row.end_ns - row.start_ns for row in recent if row.count == 1), default=0)
+    late = [job.doing[rank] for rank in job.pending.outside if rank in job.doing]
+    return max(
+        limits.STALL_RANKS_S,
+        limits.STALL_STEPS * _percentile_95(recent) / 1e9,
+        limits.STALL_LONGEST * longest_ns / 1e9,
+        *(limit_of(replace(now, phase=one.phase), recent) for one in late if one.phase in _LONG),
     )
-    return headline, _standing(job), advice
 
 
-RESTART: Final = "NCCL gives up after its timeout (10 min, as set): torchrun starts all ranks anew"
-
-
-def _standing(job: Job) -> tuple[Evidence, ...]:
-    pending, found = job.pending, []
-    if pending is not None and pending.inside:
-        found.append(Evidence(f"in it: {_ranks(pending.inside)}", "collectives"))
-    doing = "; ".join(f"rank {rank}: {does}" for rank, does in sorted(job.doing.items())[:8])
-    if doing:
-        found.append(Evidence(doing, "hook"))
-    return tuple(found)
-
-
-def _ranks(numbers: Sequence[int]) -> str:
-    """ "rank 1", "ranks 1 and 3", "ranks 0, 1, 2 and 5 more"."""
-    if len(numbers) == 1:
-        return f"rank {numbers[0]}"
-    shown = [str(number) for number in numbers[:3]]
-    rest = len(numbers) - len(shown)
-    if rest:
-        return f"ranks {', '.join(shown)} and {rest} more"
-    return f"ranks {', '.join(shown[:-1])} and {shown[-1]}"
+_MEETING: Final = ("forward", "backward", "optimizer")
+"""Phases in which ranks meet; a run that ends in order is in none of them."""
+_LONG: Final = ("checkpoint", "compile", "loader start-up", "evaluation")
+"""Phases of a late rank that may last."""
 
 
 def stopped(window: RunFacts) -> Finding | None:

@@ -6,7 +6,7 @@ import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding, Verdict
-from gpuwatch.tui.verdict.job.facts import Pending
+from gpuwatch.tui.verdict.job.standing import Doing, Pending, StandingRank
 from gpuwatch.tui.verdict.rules.stalled import is_near, stalled
 from gpuwatch.tui.verdict.window import WorkersAt
 from tests.unit.verdict.jobs import job, rank
@@ -214,32 +214,99 @@ def test_a_stopped_process_is_stopped() -> None:
     assert goes_on.kind != "stalled"
 
 
-def stuck_among(pending: Pending | None, ended: tuple[int, ...] = ()) -> Finding:
-    """Rank 0 of two, whose backward has not ended for a while."""
-    doing = {0: "backward for 41 s", 1: "other for 41 s"}
+def among(
+    pending: Pending | None,
+    ended: tuple[int, ...] = (),
+    age_s: float = 41.0,
+    doing: str = "other",
+    phase: str = "backward",
+) -> Finding | None:
+    """Rank 0 of two, whose backward has not ended for a while; `doing`: what rank 1 does."""
+    each = {0: Doing(phase, age_s), 1: Doing(doing, age_s)}
     run_of = replace(
         job(rank(0, target=True), rank(1), exchange=None),
         pending=pending,
         ended=ended,
-        doing=doing if not ended else {0: doing[0]},
+        doing={one: does for one, does in each.items() if one not in ended},
     )
     steps = even(60, data_ms=1, forward_ms=3, backward_ms=5)
-    found = stalled(window(steps, open_step=open_step("backward", 41.0), job=run_of))
+    return stalled(window(steps, open_step=open_step(phase, age_s), job=run_of))
+
+
+def stuck_among(pending: Pending | None, ended: tuple[int, ...] = ()) -> Finding:
+    found = among(pending, ended)
     assert found is not None
     assert (found.kind, found.sub) == ("stalled", "ranks")
     return found
 
 
+LATE = Pending(431, "all_reduce", 1 << 20, inside=(0,), outside=(1,))
+
+
 def test_the_rank_that_is_not_in_the_collective_is_named() -> None:
-    found = stuck_among(Pending(431, "all_reduce", 1 << 20, inside=(0,), outside=(1,)))
+    found = stuck_among(LATE)
     assert found.headline == (
         "no progress for 41 s: rank 1 is not in all_reduce 431 of 1.0 MiB, but in other for 41 s"
     )
-    assert [one.text for one in found.evidence[:2]] == [
-        "in it: rank 0",
-        "rank 0: backward for 41 s; rank 1: other for 41 s",
+    assert [one.text for one in found.evidence[:3]] == [
+        "in it: rank 0; not: rank 1",
+        "rank 1: other for 41 s",
+        "rank 0: backward for 41 s",
     ]
     assert "attach 701" in found.advice[0]
+
+
+def test_each_ranks_line_is_told_that_of_the_late_one_first() -> None:
+    ways = (
+        StandingRank(0, ("main (train.py:9)", "all_reduce (distributed.py:2)"), name="all_reduce"),
+        StandingRank(1, ("main (train.py:7)", "fetch (data.py:30)")),
+    )
+    found = stuck_among(replace(LATE, ranks=ways))
+    assert found.headline.endswith("but in other for 41 s at fetch (data.py:30)")
+    assert [one.text for one in found.evidence[1:3]] == [
+        "rank 1: other for 41 s, fetch (data.py:30) ← main (train.py:7)",
+        "rank 0: backward for 41 s, all_reduce (distributed.py:2) ← main (train.py:9)",
+    ]
+
+
+def test_a_rank_whose_lock_is_held_answers_nothing() -> None:
+    silent = StandingRank(1, ("main (train.py:7)",), silent=True)
+    found = stuck_among(replace(LATE, ranks=(StandingRank(0), silent)))
+    assert found.headline == (
+        "no progress for 41 s: rank 1 is not in all_reduce 431 of 1.0 MiB, and answers nothing at "
+        "main (train.py:7): its Python lock is held"
+    )
+    assert (found.evidence[1].source, found.evidence[2].source) == ("py-spy", "hook")
+    assert "Python lock" in found.advice[1]
+
+
+def test_ranks_in_different_collectives_disagree() -> None:
+    each = (
+        StandingRank(0, name="all_reduce", bytes=12),
+        StandingRank(1, name="all_reduce", bytes=4 << 20),
+    )
+    found = stuck_among(Pending(431, "all_reduce", 12, inside=(0, 1), outside=(), ranks=each))
+    assert found.headline == (
+        "no progress for 41 s: ranks are in different collectives: rank 0 in all_reduce 431 of "
+        "12 B, rank 1 in all_reduce 431 of 4.0 MiB"
+    )
+    assert "same order" in found.advice[0]
+
+
+def test_a_hang_that_the_counters_explain_is_named_within_ten_seconds() -> None:
+    assert among(None, age_s=7.0) is None
+    assert among(LATE, age_s=7.0) is not None
+    assert among(LATE, age_s=5.9) is None
+
+
+def test_a_rank_that_saves_for_long_keeps_the_others_waiting_and_hangs_none() -> None:
+    assert among(LATE, age_s=41.0, doing="checkpoint") is None
+    assert among(LATE, age_s=301.0, doing="checkpoint") is not None
+
+
+def test_a_death_in_the_middle_of_a_step_is_named_soon_and_an_end_in_order_is_not() -> None:
+    assert among(None, ended=(1,), age_s=4.0) is not None
+    assert among(None, ended=(1,), age_s=4.0, phase="other") is None
 
 
 def test_where_all_ranks_here_are_in_it_the_cause_lies_elsewhere() -> None:

@@ -1,0 +1,79 @@
+"""`attach --notify`, `--bell` and `--desktop`: on a real process that ends."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.processes.command_line import started, toy
+from tests.processes.monitored import until
+from tests.processes.pseudo_terminal import PseudoTerminal
+
+TELL = """
+import os, pathlib, sys
+with pathlib.Path(__file__).with_name("told").open("a") as file:
+    file.write(os.environ["GPUWATCH_ALERT"] + " " + sys.argv[-1] + "\\n")
+"""
+
+
+def tell(folder: Path) -> str:
+    """A command that writes down what it is told."""
+    (folder / "told").touch()
+    (folder / "tell.py").write_text(TELL)
+    return f"{sys.executable} {folder / 'tell.py'}"
+
+
+def kinds(folder: Path) -> list[str]:
+    return [line.split()[0] for line in (folder / "told").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("face", ["--plain", "--json"])
+def test_a_command_is_told_the_verdict_and_the_end(face: str, tmp_path: Path) -> None:
+    with (
+        toy(tmp_path) as target,
+        started("attach", str(target.pid), face, "--notify", tell(tmp_path)) as monitor,
+    ):
+        assert until(lambda: kinds(tmp_path) == ["verdict"])
+        target.kill()
+        _, errors = monitor.communicate(timeout=20)
+    assert monitor.returncode == 0
+    assert kinds(tmp_path) == ["verdict", "ended"]
+    said = (tmp_path / "told").read_text()
+    assert f"gpuwatch: toy.py ({target.pid}): HOST-BOUND" in said
+    assert "killed" in said
+    assert errors == ""
+
+
+def test_a_command_that_fails_is_said(tmp_path: Path) -> None:
+    command = f"{sys.executable} -c 'raise SystemExit(7)'"
+    with (
+        toy(tmp_path, steps=50) as target,
+        started("attach", str(target.pid), "--json", "--notify", command) as monitor,
+    ):
+        _, errors = monitor.communicate(timeout=30)
+    assert "ended with exit code 7" in errors
+    assert monitor.returncode == 0
+
+
+def test_the_screen_rings_and_notifies_between_its_frames(tmp_path: Path) -> None:
+    with toy(tmp_path) as target:
+        arguments = ("attach", str(target.pid), "--bell", "--desktop")
+        with PseudoTerminal("gpuwatch.tui.cli.main", *arguments, size=(100, 30)) as terminal:
+            sign = f"\a\x1b]9;gpuwatch: toy.py ({target.pid}): HOST-BOUND"
+            terminal.read_until(lambda: terminal.shows(sign), seconds=20)
+
+
+def test_lines_on_a_terminal_ring_it(tmp_path: Path) -> None:
+    with toy(tmp_path) as target:
+        arguments = ("attach", str(target.pid), "--plain", "--bell")
+        with PseudoTerminal("gpuwatch.tui.cli.main", *arguments) as terminal:
+            terminal.read_until(lambda: terminal.shows("\a"), seconds=20)
+
+
+def test_without_a_terminal_a_bell_is_refused_in_words(tmp_path: Path) -> None:
+    with (
+        toy(tmp_path) as target,
+        started("attach", str(target.pid), "--json", "--bell", "--duration", "1") as monitor,
+    ):
+        _, errors = monitor.communicate(timeout=20)
+    assert errors == "gpuwatch: no --bell and no --desktop: standard error is no terminal\n"

@@ -1,0 +1,114 @@
+"""Processes that come and go."""
+
+from dataclasses import replace
+
+from gpuwatch.tui.errors import NotPermittedError
+from gpuwatch.tui.fleet.host import ENDED_KEPT_S, MOST_TARGETS, TRY_AGAIN_S, HostWatch
+from gpuwatch.tui.model.snapshot import Snapshot, as_ended
+from tests.unit.faces.pictures import picture
+
+
+class FakeProvider:
+    """Shows what it was given."""
+
+    def __init__(self, pid: int) -> None:
+        self.shown: Snapshot = picture(pid=pid)
+        self.fault: Exception | None = None
+        self.closed = 0
+
+    def start(self) -> None:
+        pass
+
+    def snapshot(self) -> Snapshot:
+        if self.fault is not None:
+            raise self.fault
+        return self.shown
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Host:
+    """What runs on it, and a watch of it."""
+
+    def __init__(self) -> None:
+        self.running: list[int] = []
+        self.refused: set[int] = set()
+        self.providers: dict[int, FakeProvider] = {}
+        self.lines: list[str] = []
+        self.now_s = 0.0
+        self.watch = HostWatch(
+            lambda: list(self.running),
+            self._watch,
+            lambda pid: (),
+            self.lines.append,
+            run="run",
+            host="node7",
+            clock=lambda: round(self.now_s * 1e9),
+        )
+
+    def _watch(self, pid: int) -> FakeProvider:
+        if pid in self.refused:
+            raise NotPermittedError(f"process {pid} belongs to root")
+        self.providers[pid] = FakeProvider(pid)
+        return self.providers[pid]
+
+    def pids(self) -> list[int]:
+        return [one.snapshot.pid for one in self.watch.watched()]
+
+
+def test_processes_come_and_go_and_the_end_stays_in_sight_for_a_while() -> None:
+    host = Host()
+    assert host.watch.look() == 0
+    host.running = [1, 2]
+    assert host.watch.look() == 2
+    assert host.pids() == [1, 2]
+    host.providers[1].shown = as_ended(host.providers[1].shown, "exited normally")
+    host.running = [2]
+    assert host.watch.look() == 1
+    assert host.providers[1].closed == 1
+    assert [one.snapshot.status.state for one in host.watch.watched()] == ["ended", "live"]
+    host.now_s = ENDED_KEPT_S + 1
+    host.watch.look()
+    assert host.pids() == [2]
+    host.watch.close()
+    assert [one.closed for one in host.providers.values()] == [1, 1]
+
+
+def test_a_process_that_may_not_be_watched_is_named_once_and_tried_again_later() -> None:
+    host = Host()
+    host.running, host.refused = [1, 2], {1}
+    for _ in range(3):
+        host.watch.look()
+    assert host.lines == ["process 1 is not exported: process 1 belongs to root"]
+    assert (host.pids(), host.watch.failed) == ([2], 1)
+    host.refused.clear()
+    host.now_s = TRY_AGAIN_S + 1
+    host.watch.look()
+    assert host.pids() == [2, 1]
+
+
+def test_a_mistake_in_one_monitor_ends_that_one_alone() -> None:
+    host = Host()
+    host.running = [1, 2]
+    host.watch.look()
+    host.providers[1].fault = ZeroDivisionError("in a rule")
+    assert host.pids() == [2]
+    host.watch.look()
+    assert host.lines == ["process 1 is not exported: ZeroDivisionError: in a rule"]
+    assert host.providers[1].closed == 1
+
+
+def test_there_are_never_more_than_so_many_and_that_is_said() -> None:
+    host = Host()
+    host.running = list(range(1, MOST_TARGETS + 10))
+    for _ in range(2):
+        host.watch.look()
+    assert len(host.pids()) == MOST_TARGETS
+    assert len(host.lines) == 1
+    assert str(MOST_TARGETS) in host.lines[0]
+    first = host.providers[1]
+    first.shown = replace(first.shown, status=replace(first.shown.status, state="ended"))
+    host.watch.look()
+    assert len(host.pids()) == MOST_TARGETS
+    assert 1 not in host.pids()

@@ -1,0 +1,88 @@
+"""W&B, MLflow and TensorBoard: through their own clients, where those are installed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.errors import UsageError
+from gpuwatch.tui.fleet import trackers
+from gpuwatch.tui.fleet.push import pushes_of
+from gpuwatch.tui.fleet.trackers import MlFlow, Scalars, TensorBoard, WeightsAndBiases
+from tests.processes.monitored import until
+from tests.unit.faces.pictures import STEPS
+from tests.unit.fleet.making import HISTOGRAM, as_rank, exported, watched
+
+AT = 1_700_000_000.25
+
+
+def test_scalars_are_named_by_what_they_measure() -> None:
+    scalars = Scalars(exported(watched()))
+    assert scalars.step == STEPS.total
+    assert scalars.values["gpuwatch/phase_ratio/data.host"] == 0.57
+    assert scalars.values["gpuwatch/verdict/input.workers"] == 1.0
+    mean_s = HISTOGRAM.sum_s / HISTOGRAM.steps
+    assert scalars.values["gpuwatch/step_seconds/mean"] == pytest.approx(mean_s)
+    assert not any("exporter" in name or "target" in name for name in scalars.values)
+
+
+def test_of_several_ranks_each_has_its_own() -> None:
+    scalars = Scalars(exported(*(watched(as_rank(rank, 2), job=("a",)) for rank in (0, 1))))
+    assert {name.split("/")[1] for name in scalars.values} == {"rank 0", "rank 1"}
+
+
+def test_a_client_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> Any:
+        raise ImportError(f"No module named {name!r}")
+
+    monkeypatch.setattr(trackers, "import_module", none)
+    for option in ("wandb", "mlflow"):
+        given = {"otlp": None, "wandb": None, "mlflow": None, "tensorboard": None, option: "r"}
+        with pytest.raises(UsageError, match=f"--{option} needs .*{option}") as raised:
+            pushes_of(print, **given)  # type: ignore[arg-type]
+        assert "pip install" in raised.value.fix
+
+
+def test_tensorboard(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="not installed: pip install tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board = TensorBoard(tmp_path)
+    board.open()
+    board.send(exported(watched()), AT)
+    board.close()
+    read = EventAccumulator(str(tmp_path / "gpuwatch"))
+    read.Reload()
+    (event,) = read.Tensors("gpuwatch/phase_ratio/data.host")
+    assert (event.step, event.wall_time) == (STEPS.total, AT)
+    assert event.tensor_proto.float_val[0] == pytest.approx(0.57)
+
+
+def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mlflow = pytest.importorskip("mlflow", reason="not installed: pip install mlflow-skinny")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # a database needs another package
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tmp_path.as_uri())
+    mlflow.set_tracking_uri(tmp_path.as_uri())
+    client = mlflow.tracking.MlflowClient()
+    experiment = client.create_experiment("test", artifact_location=tmp_path.as_uri())
+    run = client.create_run(experiment).info.run_id
+    log = MlFlow(run)
+    log.open()
+    log.send(exported(watched()), AT)
+    log.close()
+    (metric,) = client.get_metric_history(run, "gpuwatch/phase_ratio/data.host")
+    assert (metric.step, metric.timestamp, metric.value) == (STEPS.total, 1700000000250, 0.57)
+    assert client.get_run(run).info.status == "RUNNING"
+
+
+def test_wandb_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb", reason="not installed: pip install wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    log = WeightsAndBiases("run7")
+    log.open()
+    log.send(exported(watched()), AT)
+    log.close()
+    (written,) = tmp_path.glob("wandb/offline-run-*-run7/*.wandb")
+    # Its own process writes the file, a moment after `finish`.
+    assert until(lambda: b"gpuwatch/phase_ratio/data.host" in written.read_bytes())

@@ -1,0 +1,174 @@
+"""What is seen of ranks that stand, by their counters, their probes and py-spy."""
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.model.observations import PendingSeen, RanksSeen, RankUse
+from gpuwatch.tui.sources.collectives import Answer, CollectivesAsker
+from gpuwatch.tui.sources.standing import (
+    SILENT_NS,
+    STANDS_NS,
+    Standstill,
+    main_frames,
+    pending_of,
+)
+from tests.unit.sources.test_collectives import ENTRY, S, answers, reply
+
+
+def test_a_rank_that_skips_a_collective_is_named() -> None:
+    stuck = {**ENTRY, "collective_seq_id": 157, "input_sizes": [[512, 512]], "retired": False}
+    found = pending_of(
+        answers(
+            reply([stuck], {"enqueued": 157, "started": 157, "completed": 156}),
+            reply([], {"enqueued": 156, "started": 156, "completed": 156}),
+            reply([stuck], {"enqueued": 158, "started": 157, "completed": 156}),
+        )
+    )
+    assert found is not None
+    assert (found.number, found.name, found.bytes) == (157, "all_reduce", 1 << 20)
+    assert (found.inside, found.outside) == ((0, 2), (1,))
+
+
+def test_all_in_it_are_all_in_it_and_none_is_none() -> None:
+    both = answers(*[reply([], {"enqueued": 9, "completed": 8})] * 2)
+    found = pending_of(both)
+    assert found is not None
+    assert (found.inside, found.outside, found.bytes) == ((0, 1), (), None)
+    assert pending_of(answers(reply([], {"enqueued": 9, "completed": 9}))) is None
+
+
+def test_who_is_silent_is_not_in_it_where_all_who_answer_are() -> None:
+    one = answers(reply([], {"enqueued": 9, "completed": 8}))
+    found = pending_of(one, silent=(1,))
+    assert found is not None
+    assert (found.inside, found.outside) == ((0,), (1,))
+
+
+def test_ranks_in_different_collectives_are_told_apart() -> None:
+    small = {**ENTRY, "collective_seq_id": 9, "input_sizes": [[3]], "retired": False}
+    large = {**small, "input_sizes": [[1024, 1024]]}
+    waits = {"enqueued": 9, "completed": 8}
+    found = pending_of(answers(reply([small], waits), reply([large], waits)))
+    assert found is not None
+    assert [(one.rank, one.bytes) for one in found.disagrees] == [(0, 12), (1, 4 << 20)]
+    same = pending_of(answers(reply([small], waits), reply([small], waits)))
+    assert same is not None
+    assert same.disagrees == ()
+
+
+def test_a_collective_of_another_group_has_the_same_number() -> None:
+    other = {**ENTRY, "collective_seq_id": 9, "process_group": ["1", "tp"], "retired": False}
+    found = pending_of(answers(reply([other], {"enqueued": 9, "completed": 8})))
+    assert found is not None
+    assert (found.name, found.bytes) == ("", None)
+
+
+class Asked(CollectivesAsker):
+    """Answers what it is given."""
+
+    def __init__(self, given: dict[int, Answer]) -> None:
+        super().__init__()
+        self.given = given
+        self.of: list[int] = []
+
+    def poll_counters(self, now_ns: int, of: Any) -> dict[int, Answer] | None:
+        self.of = list(of)
+        return {rank: self.given[rank] for rank in of if rank in self.given} or None
+
+
+def use(rank: int, open_s: float, heartbeat_s: float) -> RankUse:
+    zeros = dict.fromkeys(
+        ("counted", "wall_ns", "data_ns", "forward_ns", "backward_ns", "optimizer_ns"), 0
+    )
+    return RankUse(
+        rank=rank,
+        pid=os.getpid(),
+        running=True,
+        state=1,
+        steps=9,
+        open_kind=4,
+        open_since_ns=round(open_s * S),
+        heartbeat_ns=round(heartbeat_s * S),
+        device=None,
+        **zeros,
+    )
+
+
+def ranks_at(t_s: float, *ranks: RankUse) -> RanksSeen:
+    return RanksSeen(t_ns=round(t_s * S), world_size=2, interval_ns=S, ranks=ranks)
+
+
+def stuck(**fields: Any) -> dict[int, Answer]:
+    waits = {"enqueued": 9, "completed": 8}
+    stands = {**ENTRY, "collective_seq_id": 9, "retired": False}
+    return answers(reply([stands], waits, **fields))
+
+
+def test_nothing_is_asked_while_a_rank_moves() -> None:
+    asked = Asked(stuck())
+    still = Standstill(asked, "/bin/false")
+    moving = 100 - STANDS_NS / S + 0.1
+    assert still.look(ranks_at(100, use(0, 10, 100), use(1, moving, 100))) == []
+    assert asked.of == []
+
+
+def test_each_rank_that_answers_has_its_line() -> None:
+    frames = [("main", "/a/train.py", 9), ("wait", "/a/train.py", 30)]
+    asked = Asked(
+        {**stuck(frames=frames), 1: answers(reply([], {"enqueued": 8, "completed": 8}))[0]}
+    )
+    still = Standstill(asked, "/bin/false")
+    (found,) = still.look(ranks_at(100, use(0, 90, 100), use(1, 90, 100)))
+    assert isinstance(found, PendingSeen)
+    assert (found.inside, found.outside) == ((0,), (1,))
+    assert found.ranks[0].way[-1] == "wait (train.py:30)"
+    assert (found.ranks[0].name, found.ranks[0].silent, found.ranks[1].silent) == (
+        "all_reduce",
+        False,
+        False,
+    )
+    moved = still.look(ranks_at(101, use(0, 100.9, 101), use(1, 90, 101)))
+    assert [one.number for one in moved if isinstance(one, PendingSeen)] == [-1]
+
+
+def test_an_answer_of_before_the_last_mark_tells_nothing_of_now() -> None:
+    asked = Asked(stuck(taken_ns=80 * S))
+    still = Standstill(asked, "/bin/false")
+    assert still.look(ranks_at(100, use(0, 90, 100), use(1, 90, 100))) == []
+
+
+def test_a_rank_whose_probe_is_silent_is_not_asked_and_looked_at_by_py_spy() -> None:
+    asked = Asked(stuck())
+    still = Standstill(asked, "/bin/false")
+    (found,) = still.look(ranks_at(100, use(0, 90, 100), use(1, 90, 100 - SILENT_NS / S - 0.1)))
+    assert isinstance(found, PendingSeen)
+    assert asked.of == [0]
+    assert found.outside == (1,)
+    assert [one.silent for one in found.ranks] == [False, True]
+    still.close()
+
+
+DUMPED = [
+    {"pid": 1, "thread_id": 3, "thread_name": "gpuwatch", "os_thread_id": 11, "frames": []},
+    {
+        "pid": 1, "thread_id": 2, "thread_name": "MainThread", "os_thread_id": 10, "owns_gil": True,
+        "frames": [
+            {"name": "work", "filename": "/a/train.py", "line": 7, "locals": None},
+            {"name": "<module>", "filename": "/a/train.py", "line": 20, "locals": None},
+        ],
+    },
+]  # fmt: skip
+"""As py-spy 0.4 writes it."""
+
+
+def test_a_dump_of_py_spy_has_the_main_thread_outermost_first() -> None:
+    frames = main_frames(json.dumps(DUMPED).encode(), 10)
+    assert frames == [("<module>", "/a/train.py", 20), ("work", "/a/train.py", 7)]
+
+
+@pytest.mark.parametrize("dumped", [b"", b"{", b"[]", b"[3]"])
+def test_a_dump_that_is_malformed_has_no_frames(dumped: bytes) -> None:
+    assert main_frames(dumped, 10) == ()

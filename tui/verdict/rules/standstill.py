@@ -1,0 +1,118 @@
+"""Ranks that stand: which collective, who is in it, who is not, and where each of them is."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ..code_origin import is_users
+from ..findings import Evidence
+from ..format import ms, size
+from ..job.facts import Job
+from ..job.standing import Pending, StandingRank
+
+RESTART: Final = "NCCL gives up after its timeout (10 min, as set): torchrun starts all ranks anew"
+ORDER: Final = (
+    "every rank must call the same collectives in the same order: look for a branch, a shorter "
+    "loader or a skipped batch"
+)
+LOCK: Final = (
+    "a call in C that keeps the Python lock for long (an extension, a file system that hangs): "
+    "nothing else of that process runs meanwhile"
+)
+MOST_RANKS: Final = 8
+"""Whose place is told."""
+
+
+class Among(NamedTuple):
+    """What is said of them."""
+
+    headline: str
+    evidence: tuple[Evidence, ...]
+    advice: tuple[str, ...]
+
+
+def among_ranks(job: Job, age_s: float) -> Among | None:
+    """Where ranks stand in a collective, or one of them has ended; else None."""
+    age, pending = ms(age_s * 1e9), job.pending
+    if job.ended:
+        gone = ranks_text(job.ended)
+        headline = f"no progress for {age}: {gone} ended, and the others wait"
+        advice = (f"see how {gone} ended: its last lines of output, dmesg for a kill", RESTART)
+        return Among(headline, _standing(job), advice)
+    if pending is None:
+        return None
+    if (disagree := pending.disagrees) and not pending.outside:
+        each = ", ".join(f"rank {one.rank} in {_what(pending, one)}" for one in disagree[:2])
+        headline = f"no progress for {age}: ranks are in different collectives: {each}"
+        return Among(headline, _standing(job), (ORDER, RESTART))
+    what = _what(pending)
+    if not pending.outside:
+        headline = f"no progress for {age}: all ranks here are in {what}"
+        advice = ("look at ranks on other hosts, or at the network between them", RESTART)
+        return Among(headline, _standing(job), advice)
+    return _waited_for(job, pending, f"no progress for {age}: ", what)
+
+
+def _waited_for(job: Job, pending: Pending, begin: str, what: str) -> Among:
+    first = pending.outside[0]
+    outside = ranks_text(pending.outside)
+    verb = "is" if len(pending.outside) == 1 else "are"
+    place = pending.of(first)
+    at = f" at {_users(place)}" if place is not None and _users(place) else ""
+    if place is not None and place.silent:
+        headline = f"{begin}{outside} {verb} not in {what}, and answers nothing{at}: its Python "
+        headline += "lock is held"
+    else:
+        doing = job.doing.get(first)
+        does = f" but in {doing.phase} for {ms(doing.age_s * 1e9)}" if doing is not None else ""
+        headline = f"{begin}{outside} {verb} not in {what},{does}{at}"
+    facts = job.facts(first)
+    attach = f": gpuwatch attach {facts.pid}" if facts is not None else ""
+    cause = LOCK if place is not None and place.silent else ORDER
+    return Among(
+        headline.rstrip(","), _standing(job), (f"see where {outside} {verb}{attach}", cause)
+    )
+
+
+def _what(pending: Pending, one: StandingRank | None = None) -> str:
+    """ "all_reduce 431 of 1.0 MiB"."""
+    name, of = (pending.name, pending.bytes) if one is None else (one.name, one.bytes)
+    text = f"{name or 'collective'} {pending.number}"
+    return f"{text} of {size(of)}" if of else text
+
+
+def _standing(job: Job) -> tuple[Evidence, ...]:
+    """Who is in it and who is not, and each one's line: those that are waited for first."""
+    pending, found = job.pending, []
+    if pending is not None and pending.inside:
+        text = f"in it: {ranks_text(pending.inside)}"
+        if pending.outside:
+            text += f"; not: {ranks_text(pending.outside)}"
+        found.append(Evidence(text, "collectives"))
+    outside = pending.outside if pending is not None else ()
+    order = sorted(job.doing, key=lambda rank: (rank not in outside, rank))
+    for rank in order[:MOST_RANKS]:
+        doing, place = job.doing[rank], pending.of(rank) if pending is not None else None
+        text = f"rank {rank}: {doing.phase} for {ms(doing.age_s * 1e9)}"
+        if place is not None and place.way:
+            text += f", {' ← '.join(reversed(place.way))}"
+        found.append(Evidence(text, "py-spy" if place is not None and place.silent else "hook"))
+    if len(order) > MOST_RANKS:
+        found.append(Evidence(f"and {len(order) - MOST_RANKS} ranks more", "hook"))
+    return tuple(found)
+
+
+def _users(place: StandingRank) -> str:
+    """The innermost line of the user's own; "" where none is known."""
+    own = [frame for frame in place.way if is_users(frame.rpartition("(")[2].rstrip(")"))]
+    return own[-1] if own else ""
+
+
+def ranks_text(numbers: Sequence[int]) -> str:
+    """ "rank 1", "ranks 1 and 3", "ranks 0, 1, 2 and 5 more"."""
+    if len(numbers) == 1:
+        return f"rank {numbers[0]}"
+    shown = [str(number) for number in numbers[:3]]
+    rest = len(numbers) - len(shown)
+    if rest:
+        return f"ranks {', '.join(shown)} and {rest} more"
+    return f"ranks {', '.join(shown[:-1])} and {shown[-1]}"
