@@ -54,9 +54,7 @@ def gains_of(
     The interval comes from how far turns of the run as it is are from the next of them.
     """
     rates = [math.log(rate) for _, rate in turns]
-    base = rates[::2]
-    steps = [(after - before) ** 2 for before, after in pairwise(base)]
-    noise = math.sqrt(mean(steps) / 2) if steps else 0.0
+    noise = noise_of(turns)
     ratios: dict[str, list[float]] = {}
     for at in range(1, len(turns), 2):
         beside = (rates[at - 1] + rates[at + 1]) / 2
@@ -68,6 +66,14 @@ def gains_of(
         ends = math.exp(gain - spread), math.exp(gain + spread)
         found.append(Gain(name, kinds[name], math.exp(gain), *ends))
     return found
+
+
+def noise_of(turns: Sequence[tuple[str, float]]) -> float:
+    """How far turns of the run as it is lie apart: the standard deviation of one, as part of its
+    rate, from what each differs from the next."""
+    base = [math.log(rate) for _, rate in turns[::2]]
+    steps = [(after - before) ** 2 for before, after in pairwise(base)]
+    return math.sqrt(mean(steps) / 2) if steps else 0.0
 
 
 def label_of(gains: Sequence[Gain]) -> Label:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from evaluation.examined import Examined
+from evaluation.examined import Examined, noise_of
 from evaluation.figures import percentile_90
 
 COVERED: Final = (0.85, 0.95)
@@ -78,9 +78,11 @@ def bars(results: Sequence[Examined]) -> list[Bar]:
         _part("top verdict right, of positives", [each.right for each in positives], 0.95),
         _part("false bound, of negatives", [each.false_bound for each in negatives], 0.02, True),
         _part("no verdict at the end, of all", [not each.settled for each in results], 0.0, True),
+        _noise(results),
         _unexplained(results),
         _covered(positives),
         _errors(positives),
+        _at_least(positives),
         _calibrated(results),
         _below_half(results),
         _reached("steps", [e.first_right_steps for e in positives], 20, 100),
@@ -100,6 +102,16 @@ def _part(what: str, hits: Sequence[bool], bar: float, at_most: bool = False) ->
     part = sum(hits) / len(hits)
     shows = f"{sum(hits)} of {len(hits)} ({part:.0%})"
     return Bar(what, asks, shows, part <= bar if at_most else part >= bar)
+
+
+def _noise(results: Iterable[Examined]) -> Bar:
+    """Below it a gain is none: of turns of the run as it is."""
+    turns = [each.about["turns"] for each in results if "turns" in each.about]
+    noise = [noise_of([(name, rate) for name, rate in each]) for each in turns]
+    what = "noise of a turn (median, 90th percentile)"
+    if not noise:
+        return Bar(what, "", "n/a", None)
+    return Bar(what, "", f"{median(noise):.1%}, {percentile_90(noise) or 0:.1%}", None)
 
 
 def _unexplained(results: Iterable[Examined]) -> Bar:
@@ -138,14 +150,34 @@ def _errors(positives: Iterable[Examined]) -> Bar:
     errors = []
     for each in positives:
         truth = forecast_truth(each)
-        if truth is not None and each.forecast is not None:
+        if truth is not None and each.forecast is not None and not _is_at_least(each):
             errors.append(abs(each.forecast - truth) / truth)
-    what, asks = "forecast's error (median, 90th percentile)", "10 %, 30 %"
+    what = 'error of forecasts other than "at least" (median, 90th percentile)'
+    asks = "10 %, 30 %"
     if not errors:
         return Bar(what, asks, "n/a", None)
     half, most = median(errors), percentile_90(errors) or 0.0
     shows = f"{half:.0%}, {most:.0%} of {len(errors)}"
     return Bar(what, asks, shows, half <= 0.10 and most <= 0.30)
+
+
+def _is_at_least(result: Examined) -> bool:
+    """The remedy is another algorithm: a lower end, and nothing in the middle."""
+    return result.forecast_high is None
+
+
+def _at_least(positives: Iterable[Examined]) -> Bar:
+    """Such forecasts are no estimates: whether they hold, and how far below the truth they are."""
+    parts = []
+    for each in positives:
+        truth = forecast_truth(each)
+        if truth is not None and each.forecast is not None and _is_at_least(each):
+            parts.append(each.forecast / truth)
+    what = 'forecasts of "at least" that hold, and their median part of the truth'
+    if not parts:
+        return Bar(what, "", "none", None)
+    held = sum(part <= 1.0 + 1e-9 for part in parts)
+    return Bar(what, "", f"{held} of {len(parts)}, {median(parts):.0%}", None)
 
 
 def is_right(result: Examined) -> bool | None:

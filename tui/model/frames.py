@@ -142,18 +142,25 @@ def ends_workers(frames: tuple[str, ...]) -> bool:
     )
 
 
+@lru_cache(maxsize=MOST_STACKS)
+def runs_net(frames: tuple[str, ...]) -> bool:
+    """Whether a stack is below a call of a module."""
+    return any("_call_impl (torch/nn/modules/module.py" in frame for frame in frames)
+
+
 def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:
-    places: Counter[tuple[str, str | None, str, StackPhase | None, bool, str]] = Counter()
+    places: Counter[tuple[str, str | None, str, StackPhase | None, bool, bool, str]] = Counter()
     for stack in stacks:
         named, caller, has_line = _place(stack.frames)
         line = stack.line if has_line else ""
         phase = None if phase_of is None else phase_of(stack)
         ends = ends_workers(stack.frames)
-        places[named, caller, line, phase, ends, stack.in_parts] += stack.count
+        net = runs_net(stack.frames)
+        places[named, caller, line, phase, ends, net, stack.in_parts] += stack.count
     total = sum(places.values())
     if not total:
         return ()  # no samples, no shares
     return tuple(
-        FrameShare(count / total, frame, caller, line, phase, total, ends, parts)
-        for (frame, caller, line, phase, ends, parts), count in places.most_common(TOP)
+        FrameShare(count / total, frame, caller, line, phase, total, ends, net, parts)
+        for (frame, caller, line, phase, ends, net, parts), count in places.most_common(TOP)
     )

@@ -9,6 +9,7 @@ from .findings import Evidence
 from .format import percent
 from .statistics import Share, of_samples
 from .thresholds import causes as limits
+from .thresholds.gpu import LOOP_SHARE
 from .window import FrameShare, RunFacts, StackPhase, Stacks
 
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
@@ -110,6 +111,29 @@ def embeds(place: FrameShare) -> bool:
     return function_of(place.frame) in ("embedding", "embedding_bag") or (
         file_of(place.frame) == "sparse.py" or bool(EMBEDDING_CALL.search(place.line))
     )
+
+
+def share_beside_net(places: Collection[FrameShare]) -> float:
+    """The part of the samples in functions of the user's own that launch and call no module: a
+    metric, an update by hand. Nothing where no module was seen, or where they hold most of the
+    launches: then they are the net."""
+    launching = [one for one in places if one.phase in ("forward", "synchronisation")]
+    nets = {_own_function(one) for one in launching if one.in_net}
+    beside = [
+        one
+        for one in launching
+        if one.caller in (None, one.frame)
+        and own_frame(one) is not None
+        and _own_function(one) not in nets
+        and not (one.in_net or copies_to_gpu(one) or empties_cache(one))
+    ]
+    share = sum(one.share for one in beside)
+    most = LOOP_SHARE * sum(one.share for one in launching)
+    return share if nets and share < most else 0.0
+
+
+def _own_function(place: FrameShare) -> str:
+    return function_of(place.caller or place.frame)
 
 
 def recurs(place: FrameShare) -> bool:

@@ -120,8 +120,10 @@ def idle_ledger(window: StepWindow) -> IdleLedger | None:
     account.take("allocator", asked_of_device(window) or 0.0)
     if known and (main_places(window) or keeps_up(device)):
         dry = min(starved(window, device), _issued(window, device))
-        if (asleep(window) or 0.0) < causes.ASLEEP_AWAKE * min(dry, account.left):
-            # A thread that launches runs all the time; one without a core waits for those that do.
+        within = (asleep(window) or 0.0) - _between(window, device)
+        if within < causes.ASLEEP_AWAKE * min(dry, account.left):
+            # A thread that launches runs all through the phases; one without a core waits for those
+            # that do.
             account.take("input" if crowded(window) else "launch", dry)
     account.take("unexplained", 1.0)
     _busy(account.taken, window.activity if known else None, window)

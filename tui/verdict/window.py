@@ -81,6 +81,8 @@ class FrameShare:
     """Of the role, all together: what `share` is a part of. 0: not counted."""
     ends_workers: bool = False
     """The loader ends its workers there."""
+    in_net: bool = False
+    """Below a call of a module."""
     in_parts: str = ""
     """The frame of the user's whose loop calls the net for parts of a batch one after the other."""
 

@@ -16,8 +16,10 @@ from evaluation.examined import (
 )
 from evaluation.examined_table import bars, forecast_truth, reliability, row_of, tables
 from evaluation.kept_runs import choose, keep_all, kept_in
+from evaluation.seeds import reported_on
 from evaluation.verdict_track import Judgement
 
+KEPT = Path(__file__).parents[2] / "recordings" / "generated"
 KINDS = {"data": ("input",), "fused": ("optimizer",)}
 ADVICE = {"data": "num_workers", "fused": "fused"}
 
@@ -149,7 +151,13 @@ def test_the_forecast_is_held_against_what_the_advice_gives() -> None:
     assert forecast_truth(result) == 2.0
     shown = {bar.what: bar for bar in bars([result])}
     assert shown["truth within the forecast's interval"].shows == "1 of 1 (100%)"
-    assert shown["forecast's error (median, 90th percentile)"].shows == "10%, 10% of 1"
+    errors = 'error of forecasts other than "at least" (median, 90th percentile)'
+    assert shown[errors].shows == "10%, 10% of 1"
+    least = 'forecasts of "at least" that hold, and their median part of the truth'
+    assert shown[least].shows == "none"
+    open_ended = {bar.what: bar for bar in bars([replace(result, forecast_high=None)])}
+    assert open_ended[errors].shows == "n/a"
+    assert open_ended[least].shows == "1 of 1, 90%"
     assert shown["first advice gives 80 % of the best gain"].passes
 
 
@@ -185,3 +193,11 @@ def test_of_a_run_for_the_report_only_sums_are_printed() -> None:
     assert "### no GPU, run, development: 1 runs (1 positive" in text
     assert "### no GPU, run, report: 1 runs (1 positive" in text
     assert text.count("said input") == 1
+
+
+def test_the_time_that_nothing_explains_is_in_the_table() -> None:
+    """It was "n/a" for every run: the parts of the ledger lie one level deeper in a record."""
+    seed = next(KEPT.glob("cuda-*.gpuwatch"))
+    reported = reported_on(seed)
+    assert sum(reported.ledger.values()) == pytest.approx(1.0, abs=1e-4)
+    assert "unexplained" in reported.ledger

@@ -218,3 +218,18 @@ def update():
 
 def test_a_file_that_is_no_python_says_nothing(tmp_path: Path) -> None:
     assert structure(tmp_path, "for x in:  # 1\n", "main") == Structure()
+
+
+def test_a_file_of_a_program_is_read_without_a_word(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    text = 'pattern = "\\d"\nfor part in batch:\n    net(part)  # 1\n'
+    assert structure(tmp_path, text, "main").in_parts == "main (train.py:3)"
+    assert not recwarn.list
+
+
+def test_an_expression_of_thousands_of_terms_says_nothing(tmp_path: Path) -> None:
+    text = "for part in batch:\n    x = " + "(" * 150 + "net(part)" + ")" * 150 + "  # 1\n"
+    assert structure(tmp_path, text, "main").in_parts == "main (train.py:2)"
+    deep = "x = " + "+".join(["1"] * 5_000) + "  # 1\n"
+    assert structure(tmp_path, deep, "main") == Structure()

@@ -304,3 +304,22 @@ def test_a_rollout_that_no_mark_shows_is_no_launching() -> None:
     assert shares["pauses"] == pytest.approx(0.67, abs=0.02)
     assert shares["launch"] == pytest.approx(0.28, abs=0.02)
     assert Engine().judge(seen).finding.kind == "evaluation"
+
+
+def test_a_sleep_between_the_phases_leaves_their_gaps_to_launching() -> None:
+    """A logger that waits for a service for half of each step: a third of the GPU's time was idle
+    for no cause that showed, and a graph gave 1.4x."""
+    parts = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 4, "other_ms": 32}
+    waits = FrameShare(0.5, "send (log.py:9)", None, "reply = recv()", "other")
+    rest = FrameShare(0.5, "linear (torch/nn/functional.py:9)", "forward (a.py:3)", phase="forward")
+    seen = gpu_window(
+        *(even(60, **parts), parts),
+        activity=activity(12.0),
+        run_delay=0.0,
+        main_cpu_percent=25.0,
+        stacks=Stacks(200, (waits, rest), 0, (), None),
+    )
+    ledger = ledger_of(seen)
+    assert ledger.shares["host"] == pytest.approx(0.5, abs=0.02)
+    assert ledger.shares["launch"] == pytest.approx(0.38, abs=0.02)
+    assert ledger.unexplained < 0.01

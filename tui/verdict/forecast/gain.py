@@ -11,18 +11,25 @@ from ..code_places import (
     empties_cache,
     fetches,
     main_places,
+    share_beside_net,
     share_where,
     steps_one_by_one,
     waits_for_gpu,
 )
 from ..cpu_wait import starved
 from ..findings import Finding, Kind
-from ..gpu_clock import copies, idle_of, unmeasured
-from ..idle_ledger import evaluated_within, loader_ends, python_within
+from ..gpu_clock import copies, idle_of, on_device, unmeasured
+from ..idle_ledger import evaluated_within, keeps_up, loader_ends, python_within
 from ..loader import loader_floor, often_late
 from ..pauses import Pauses
 from ..thresholds import hysteresis as limits
-from ..thresholds.gpu import GRAPH_LEFT, GRAPH_LEFT_NS, PASS_NS_A_TENSOR, SEGMENT_ASKED_NS
+from ..thresholds.gpu import (
+    FORWARD_LEAST,
+    GRAPH_LEFT,
+    GRAPH_LEFT_NS,
+    PASS_NS_A_TENSOR,
+    SEGMENT_ASKED_NS,
+)
 from ..window import FrameShare, RunFacts, StepWindow
 from .measured import replay_of
 from .replay import ISSUING, Removal, StepReplay, replay
@@ -92,7 +99,7 @@ def _beside_the_net(window: StepWindow, record: StepReplay) -> float:
     kept += moved.share if moved is not None else 0.0
     kept += 0.0 if window.sees_loading else share_where(places, fetches)
     beside = record.host_ns(("other", "evaluation")) / record.step_ns
-    return kept + max(0.0, evaluated_within(window) - beside)
+    return kept + max(0.0, evaluated_within(window) + share_beside_net(places) - beside)
 
 
 def _one_call(window: StepWindow, record: StepReplay) -> Removal | None:
@@ -131,7 +138,8 @@ def _h2d(window: StepWindow, record: StepReplay) -> Removal:
     moved = copies(window)
     if moved is None:
         return Removal()
-    removed = _without_waits(max(moved.on_lines, moved.share), record)
+    most = _copying(window, record) if moved.by_samples else 1.0
+    removed = _without_waits(min(most, max(moved.on_lines, moved.share)), record)
     worked = record.device_ns(ISSUING)
     if not worked:
         return removed
@@ -139,6 +147,18 @@ def _h2d(window: StepWindow, record: StepReplay) -> Removal:
     held = worked + record.device_ns(("other", "wait")) - (1 - idle_of(window)) * record.step_ns
     cut = min(moved.share * record.step_ns, max(0.0, held))
     return removed.joined(Removal(device=dict.fromkeys(ISSUING, max(0.0, 1 - cut / worked))))
+
+
+def _copying(window: StepWindow, record: StepReplay) -> float:
+    """The most of a step that copies can hold on the host: where it launches all the time, what the
+    net's forward leaves of its phase, which is no shorter than this part of the backward."""
+    device = on_device(window)
+    if device is None or not keeps_up(device):
+        return 1.0
+    net_ns = FORWARD_LEAST * record.host_ns(("backward",))
+    beside_ns = record.host_ns(("data", "other", "wait"))
+    held_ns = max(0.0, record.host_ns(("forward",)) - net_ns) + beside_ns
+    return held_ns / record.step_ns
 
 
 def _allocator(window: StepWindow, record: StepReplay) -> Removal:
@@ -288,9 +308,13 @@ def gain_of_one_call(window: StepWindow) -> Gain | None:
 
 
 def gain_of_kernels(window: StepWindow, left: float) -> Gain | None:
-    """Of kernels of the net that take this part of their time, 0 to 1."""
+    """Of kernels of the net that take this part of their time, 0 to 1. A bound where the GPU was
+    never short of work: how long the host alone would take is not known then."""
     known = replayed(window)
-    return None if known is None else Gain(1.0 / known.with_kernels(left), "estimate")
+    if known is None:
+        return None
+    unknown = not known.record.host_ns(_NET)
+    return Gain(1.0 / known.with_kernels(left), "bound" if unknown else "estimate")
 
 
 def gain_of_pauses(kind: Kind, window: StepWindow, found: Pauses) -> Gain | None:

@@ -95,9 +95,12 @@ def half_precision(window: StepWindow) -> Finding | None:
     """Products in tf32 and activations in fp32, on a GPU that has other things to wait for as well:
     bf16 halves the time of the one and the bytes of the other. Parameters in fp32 without autocast
     that keep tensor cores busy are in tf32, whatever the settings say of products alone. Not where
-    the GPU waits for launches: autocast adds to them (0.9x in two such runs)."""
+    the GPU waits for launches: autocast adds to them (0.9x in two such runs); nor where it is the
+    limit anyway: how much faster the host could be is not known then."""
     told, settings, ledger = window.activity, window.settings, idle_ledger(window)
     if told is None or not told.busy or told.tensor is None or told.dram is None:
+        return None
+    if told.busy >= 100 * limits.GPU_BUSY:
         return None
     if settings is None or settings.autocast != "" or ledger is None:
         return None
@@ -108,7 +111,7 @@ def half_precision(window: StepWindow) -> Finding | None:
         return None
     halved = min(1.0, tensor / limits.TENSOR_FULL + moving(dram)) / 2
     gain = gain_of_kernels(window, 1.0 - halved)
-    if gain is None or gain.speedup < speedup_of(ENTER_SHARE):
+    if gain is None or gain.speedup_is == "bound" or gain.speedup < speedup_of(ENTER_SHARE):
         return None
     products = percent(min(1.0, tensor / limits.TENSOR_FULL) * told.busy / 100)
     evidence = (

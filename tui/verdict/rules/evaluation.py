@@ -2,7 +2,14 @@
 
 from typing import Final
 
-from ..code_places import ROLLOUT, by_user_function, main_places, place_evidence, share_where
+from ..code_places import (
+    ROLLOUT,
+    by_user_function,
+    function_of,
+    main_places,
+    place_evidence,
+    share_where,
+)
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_of_pauses, gain_without
 from ..forecast.interval import seldom
@@ -34,6 +41,8 @@ def evaluation(window: StepWindow) -> Finding | None:
     return seldom(finding)
 
 
+ENVIRONMENTS: Final = ("step", "reset")
+"""Methods of gym's environments. An optimizer's are no evaluation."""
 _ADVICE: Final = {
     "evaluation": (
         "evaluate less often: it is a function of yours that no mark shows",
@@ -70,4 +79,6 @@ def _by_samples(window: StepWindow) -> Finding | None:
 
 
 def _acts(place: FrameShare) -> bool:
-    return bool(ROLLOUT.search(f"{place.caller or ''} {place.frame}"))
+    """In an environment: by the name of a function, or because it is one of gym's interface."""
+    where = place.caller or place.frame
+    return function_of(where) in ENVIRONMENTS or bool(ROLLOUT.search(f"{where} {place.frame}"))

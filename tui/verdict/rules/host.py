@@ -23,7 +23,13 @@ from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of, on_device
-from ..idle_ledger import idle_ledger, loader_ends, python_seen, python_within
+from ..idle_ledger import (
+    evaluated_within,
+    idle_ledger,
+    loader_ends,
+    python_seen,
+    python_within,
+)
 from ..loader import loader_floor
 from ..pauses import Pauses, host_parts, outliers
 from ..scoring import cause
@@ -37,14 +43,16 @@ from ..window import FrameShare, StepWindow
 def now_and_then(window: StepWindow) -> Finding | None:
     """The amortised excess of outlier steps; one alone is an event.
 
-    Less the time in which the thread had no core, which comes in bursts too. With a GPU only what
-    leaves it idle counts: a step that reads the loss now and then waits for work that is done.
+    Less the time in which the thread had no core, which comes in bursts too, and evaluations that
+    samples show. With a GPU only what leaves it idle counts: a step that reads the loss now and
+    then waits for work that is done.
     """
     found = outliers(window)
     if found is None:
         return None
     places = main_places(window)
     lost, most = (window.run_delay or 0.0) + loader_ends(window).mean, 1.0
+    lost += evaluated_within(window)
     if window.gpu_present:
         if window.activity is None or window.activity.busy is None or not places:
             return None

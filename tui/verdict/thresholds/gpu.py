@@ -44,6 +44,9 @@ GRAPH_LEFT: Final = 0.35
 """What the host still does for a batch whose net is replayed as CUDA graphs: the loss and its
 gradient, two launches, the gradients of the parameters. In four small nets of 10 to 30 parameters
 1.0 to 1.5 ms were left of 2.0 to 4.3, about a third (H200); the smaller of the two."""
+FORWARD_LEAST: Final = 0.6
+"""Of the host's time for a backward, what the forward takes at the least: 0.68 to 1.1 in 14
+launch-bound nets on H200s (0.58 with the loss apart)."""
 PASS_NS_A_TENSOR: Final = 150_000
 """What the host takes for a forward and its backward, for each tensor of parameters: 0.11 to 0.21
 ms, 0.15 at the median, in 14 small nets of 11 to 99 of them on H200s (convolutions, transformers,

@@ -57,6 +57,13 @@ def test_evaluation_that_no_mark_shows_is_seen_by_samples() -> None:
     assert "estimate_loss (train.py:80)" in found.evidence[0].text
 
 
+def test_an_environment_that_steps_is_a_rollouts() -> None:
+    """A PPO loop was told to evaluate less often."""
+    found = evaluation(unmarked(0.59, "World.step (ppo.py:30)"))
+    assert found is not None
+    assert found.sub == "rollout"
+
+
 def test_rollouts_are_called_rollouts() -> None:
     found = evaluation(unmarked(0.59, "collect_rollouts (ppo.py:30)"))
     assert found is not None

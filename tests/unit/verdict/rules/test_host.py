@@ -103,6 +103,18 @@ def test_a_slow_logger_every_fiftieth_step_is_the_hosts_with_its_line() -> None:
     assert finding.advice[0].endswith("on another thread: train (train.py:70)")
 
 
+def test_an_evaluation_that_samples_show_is_no_slow_step_as_well() -> None:
+    """A GPT's `estimate_loss` every 50 steps was an evaluation and "single slow steps" as well."""
+    seen = now_and_then(20, forward_ms=900)
+    place = FrameShare(
+        0.4, "linear (torch/nn/functional.py:9)", "check (a.py:8)", phase="evaluation"
+    )
+    evaluated = replace(seen, stacks=Stacks(200, (place,), 0, (), None))
+    assert host(seen) is not None
+    found = host(evaluated)
+    assert found is None or "single slow steps" not in found.headline
+
+
 def test_a_pause_within_the_forward_is_the_hosts_too() -> None:
     found = host(now_and_then(20, forward_ms=900))
     assert found is not None
