@@ -25,7 +25,7 @@ class Action:
 
 ACTIONS = (
     Action(("question_mark", "h", "f1"), "? h F1", "help", "this help", "help"),
-    Action(("space", "p"), "space p", "pause", "pause the view; collecting goes on", "pause"),
+    Action(("space",), "space", "pause", "pause the view; collecting goes on", "pause"),
     Action(("left_square_bracket",), "[", "scrub(-1)", "back in time, as windows go", "time"),
     Action(("right_square_bracket",), "]", "scrub(1)", "forward again", "time"),
     Action(("left_curly_bracket",), "{", "one_step(-1)", "back to the step before"),
@@ -57,6 +57,8 @@ ACTIONS = (
     Action(("R",), "R", "record", "write a recording; R again ends it"),
     Action(("e",), "e", "export", "write report, JSON and a picture", "export"),
     Action(("y",), "y", "copy", "copy the verdict as text"),
+    Action(("p",), "p", "deep('profile')", "profile a few steps: costs come first"),
+    Action(("m",), "m", "deep('memory')", "lines that keep memory: costs come first"),
     Action(("d",), "d", "doctor", "what is measured and what is not", "doctor"),
     Action(("T",), "T", "theme", "dark, light, contrast, terminal's"),
     Action(("escape",), "esc", "back", "out of zoom, pause or help"),
@@ -93,6 +95,8 @@ ACTIONS = (
     Action(("up", "k"), "↑ k", "up", "a line up", "scroll", panel="page"),
     Action(("pagedown", "right"), "pgdn →", "page_down", "a page down", panel="page"),
     Action(("pageup", "left"), "pgup ←", "page_up", "a page up", panel="page"),
+    Action(("p", "m"), "p m", "begin", "profile, memory: begin, or again", panel="page"),
+    Action(("s",), "s", "save", "profile, memory: keep the file", panel="page"),
     Action(("home", "g"), "home g", "first", "to the top", panel="page"),
     Action(("end", "G"), "end G", "last", "to the end", panel="page"),
     Action(
