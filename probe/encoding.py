@@ -59,13 +59,56 @@ class AskCollectives:
         self.key = key
 
 
-Request = Subscribe | AskCollectives | Literal["leave", "stacks"]
+class AskProfile:
+    """A profiler's window. The fields of `messages.AskProfile`."""
+
+    __slots__ = ("key", "most_ns", "operators", "steps")
+
+    def __init__(self, steps: int, most_ns: int, operators: bool, key: str) -> None:
+        self.steps = steps
+        self.most_ns = most_ns
+        self.operators = operators
+        self.key = key
+
+
+class AskMemory:
+    """What is allocated and not freed? The fields of `messages.AskMemory`."""
+
+    __slots__ = ("for_ns", "host", "key")
+
+    def __init__(self, for_ns: int, host: bool, key: str) -> None:
+        self.for_ns = for_ns
+        self.host = host
+        self.key = key
+
+
+class AskTaken:
+    """The files of an answer were read. The fields of `messages.AskTaken`."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+Asked = Subscribe | AskCollectives | AskProfile | AskMemory | AskTaken
+Request = Asked | Literal["leave", "stacks"]
 """A monitor goes away; it asks where every thread is."""
 _FIELDS: Final[dict[str, tuple[tuple[type, ...], int]]] = {
     "subscribe": ((int, int, bool, int, int, str), 3),
     "leave": ((int,), 1),
     "stacks": ((), 0),
     "collectives": ((int, bool, str), 3),
+    "profile": ((int, int, bool, str), 4),
+    "memory": ((int, bool, str), 3),
+    "taken": ((str,), 1),
+}
+_MADE: Final[dict[str, type[Asked]]] = {
+    "subscribe": Subscribe,
+    "collectives": AskCollectives,
+    "profile": AskProfile,
+    "memory": AskMemory,
+    "taken": AskTaken,
 }
 """Types of each request's fields, and how many it has at least. What is appended by a newer monitor
 is passed over."""
@@ -89,10 +132,8 @@ def decode_request(frame: bytes) -> Request:
     numbers = [it for it in fields if isinstance(it, int)]
     if tuple(map(type, fields)) != types or not all(-(2**63) <= it < 2**64 for it in numbers):
         raise ValueError(f"fields of {words[0]!r}")
-    if words[0] == "subscribe":
-        return Subscribe(*fields)
-    if words[0] == "collectives":
-        return AskCollectives(*fields)
+    if words[0] in _MADE:
+        return _MADE[words[0]](*fields)
     return "leave" if words[0] == "leave" else "stacks"
 
 
@@ -114,6 +155,16 @@ def encode_dump(dump: Dump) -> bytes:
 def encode_collectives(taken: "Taken") -> bytes:
     """`messages.Collectives`: its fields but the last, a line end, the recorder's own JSON."""
     return b"%b\n%b" % (_bytes(_encode(["collectives", *taken[:-1]])), taken.body)
+
+
+def encode_profile(answer: dict[str, Any]) -> bytes:
+    """`messages.Profiled`: an empty head, a line end, the answer as an object."""
+    return b'["profile"]\n' + _bytes(_encode(answer))
+
+
+def encode_memory(answer: dict[str, Any]) -> bytes:
+    """`messages.MemorySeen`, in the same way."""
+    return b'["memory"]\n' + _bytes(_encode(answer))
 
 
 def settings_row(reading: dict[str, Any] | None) -> list[Any] | None:

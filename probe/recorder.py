@@ -50,9 +50,9 @@ class Recorder:
     one to watch.
     """
 
-    __slots__ = ("_arm", "_arming", "_collect", "_glance", "_look", "_stamp", "armed", "entries",
-                 "extra", "names", "now_ns", "on", "owner", "parallel", "put", "rare", "rare_count",
-                 "trained", "trip", "watched")  # fmt: skip
+    __slots__ = ("_arm", "_arming", "_collect", "_glance", "_look", "_stamp", "_window", "armed",
+                 "entries", "extra", "names", "now_ns", "on", "owner", "parallel", "put", "rare",
+                 "rare_count", "trained", "trip", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -86,6 +86,7 @@ class Recorder:
         self._glance: Callable[[int, Any], None] | None = None
         self._look: Callable[[Any], Any] | None = None
         self._collect: Callable[[int], None] | None = None
+        self._window: Callable[[int], None] | None = None
         self.parallel: deque[Callable[[], Any]] = deque(maxlen=MOST_PARALLEL)
         """Weak references to what DistributedDataParallel has wrapped, the newest last."""
         self.extra: Callable[[int, Any], None] | None = None
@@ -157,6 +158,11 @@ class Recorder:
         self._collect = collect
         self._want()
 
+    def window_with(self, window: Callable[[int], None] | None) -> None:
+        """The same for a window that somebody has asked for; None: it is over."""
+        self._window = window
+        self._want()
+
     @property
     def stamps(self) -> bool:
         """Device's events are put behind the marks."""
@@ -170,7 +176,7 @@ class Recorder:
     def _want(self) -> None:
         """Asked by two threads: whoever comes last has seen what the other has set."""
         self.extra = None
-        if self._stamp or self._glance or self._look or self._collect:
+        if self._stamp or self._glance or self._look or self._collect or self._window:
             self.extra = self._more
 
     def _more(self, kind: int, what: Any) -> None:
@@ -187,6 +193,8 @@ class Recorder:
                 glance(kind, what)
             if (collect := self._collect) is not None:
                 collect(kind)
+            if (window := self._window) is not None:
+                window(kind)
         except Exception as error:
             self.trip(error)
 
@@ -289,13 +297,15 @@ class Recorder:
         """Take no marks any more."""
         self.on = False
         self.owner = 0
-        self._stamp = self._glance = self._look = self._collect = self.extra = None
+        self._stamp = self._glance = self._look = self.extra = None
+        self._collect = self._window = None
 
     def forget(self) -> None:
         """Start over, as a forked child must: what was recorded is the parent's."""
         self.armed = self.watched = self.trained = False
         self.owner = 0
-        self._stamp = self._glance = self._look = self._collect = self.extra = None
+        self._stamp = self._glance = self._look = self.extra = None
+        self._collect = self._window = None
         self._arming.clear()
         self.entries.clear()
         self.rare.clear()

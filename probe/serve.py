@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from . import clock
 from .encoding import (
-    AskCollectives,
     decode_request,
     encode_bye,
-    encode_collectives,
     encode_dump,
     encode_greeting,
     encode_marks,
@@ -30,7 +28,8 @@ from .figures import StepCount, mark_cost_ns, resident_bytes, unseen, uses_accel
 from .fuse import Fuse
 from .identity import Identity, torch_version
 from .loaders import look_at
-from .peers import NOBODY, PPM, Dumps, Exchange, Peer, Peers, Tracer
+from .on_request import QUESTIONS, OnRequest
+from .peers import NOBODY, PPM, Dumps, Peer, Peers, Tracer
 from .recorder import ENTRIES, MOST_RARE, Recorder
 from .socket_place import is_key, remove_leftovers
 from .state_page import StatePage
@@ -74,7 +73,7 @@ class Server:
         self._peers = Peers()
         self._tracer = Tracer()
         self._dumps = Dumps(recorder)
-        self._exchange = Exchange(recorder)
+        self._on_request = OnRequest(recorder, identity.endpoint)
         self._refused = 0
         """Requests that were none."""
         self._endpoint: Endpoint | None = None
@@ -144,13 +143,14 @@ class Server:
         recorder.watched = bool(self._peers)
         for identity, peer in self._peers.items():
             self._send_marks(identity, peer, now_ns)
-        for identity, taken in self._exchange.turn(now_ns):
-            self._endpoint.send(identity, encode_collectives(taken))
+        for identity, answer in self._on_request.turn(now_ns):
+            self._endpoint.send(identity, answer)
         self._rss_bytes = self._file_bytes = None
 
     def close(self, reason: str) -> None:
         """Say good-bye to whoever watches and take the socket away."""
         self._tracer.allow(NOBODY)
+        self._on_request.close()
         if self._endpoint is None:
             return
         bye = encode_bye(reason, self._count.steps)
@@ -307,10 +307,10 @@ class Server:
                 self._peers.left(identity)
             elif request == "stacks":
                 self._dump(identity, now_ns)
-            elif isinstance(request, AskCollectives):
+            elif isinstance(request, QUESTIONS):
                 # Who asks need not watch: a monitor of another rank of the job asks as well.
                 if is_key(request.key, self._endpoint.key):
-                    self._exchange.ask(identity, request.at_ns, request.entries)
+                    self._on_request.ask(identity, request)
                 else:
                     self._refused += 1
             else:

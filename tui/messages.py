@@ -293,8 +293,8 @@ class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
 
 
 class AskStacks(msgspec.Struct, frozen=True, array_like=True, tag="stacks"):
-    """The one command: where is every thread? Answered only while no step progresses, and never
-    with more than that."""
+    """Where is every thread? Answered only while no step progresses, and never with more than
+    that."""
 
 
 class AskCollectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives"):
@@ -306,6 +306,44 @@ class AskCollectives(msgspec.Struct, frozen=True, array_like=True, tag="collecti
     entries: bool
     key: str
     """As in `Subscribe`: who asks need not watch."""
+
+
+class AskProfile(msgspec.Struct, frozen=True, array_like=True, tag="profile"):
+    """A profiler's window over some steps."""
+
+    steps: int
+    most_ns: int
+    """Longest that each of its recordings may last."""
+    operators: bool
+    """One more step first, slower, that tells what operator and shapes each kernel is of."""
+    key: str
+
+
+class AskMemory(msgspec.Struct, frozen=True, array_like=True, tag="memory"):
+    """What is allocated for so long and not freed?"""
+
+    for_ns: int
+    host: bool
+    """With Python's own allocations, which slows Python down by tens of percent meanwhile."""
+    key: str
+
+
+class AskTaken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
+    """The files of an answer were read: they can be removed."""
+
+    key: str
+
+
+class Profiled(msgspec.Struct, frozen=True, array_like=True, tag="profile"):
+    """The answer to `AskProfile`: a line of JSON, then an object (`sources.deep_answers`)."""
+
+    body: bytes = b""
+
+
+class MemorySeen(msgspec.Struct, frozen=True, array_like=True, tag="memory"):
+    """The answer to `AskMemory`, in the same way."""
+
+    body: bytes = b""
 
 
 class Collectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives"):
@@ -326,8 +364,8 @@ class Collectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives
     body: bytes = b""
 
 
-Reply = Greeting | Marks | Dump | Collectives | Bye
-Request = Subscribe | Leave | AskStacks | AskCollectives
+Reply = Greeting | Marks | Dump | Collectives | Profiled | MemorySeen | Bye
+Request = Subscribe | Leave | AskStacks | AskCollectives | AskProfile | AskMemory | AskTaken
 """All that a monitor can ask for. An older probe counts what it does not know, or passes over it,
 and does not answer."""
 
@@ -343,7 +381,7 @@ def decode_reply(frame: bytes) -> Reply:
         raise ValueError(f"a frame of {len(frame)} bytes")
     head, _, body = frame.partition(b"\n")
     reply = _reply_decoder.decode(head)
-    if isinstance(reply, (Marks, Collectives)):
+    if isinstance(reply, (Marks, Collectives, Profiled, MemorySeen)):
         return msgspec.structs.replace(reply, body=body)
     return reply
 

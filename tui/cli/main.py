@@ -71,6 +71,7 @@ COMMANDS: Final = {
     "ls": "listing",
     **{name: name for name in ("attach", "run", "record", "replay", "doctor", "demo")},
     **{name: name for name in ("report", "compare", "export")},
+    **{name: name for name in ("profile", "memory")},
     "completion": "completion",
 }
 """The module of each. Only the module of the command that runs is imported."""
@@ -87,6 +88,8 @@ examples:
   gpuwatch report F -o R.html   a page of a recording or a process, to send
   gpuwatch compare A B          what changed from one recording to another
   gpuwatch export --prometheus  metrics of this host's trainings
+  gpuwatch profile 48213        profile three steps of it
+  gpuwatch memory 48213         find lines that keep GPU memory
   gpuwatch doctor               check what can be measured here
   gpuwatch demo                 start and watch a slow training run
   gpuwatch demo --gpu           play a recording from an H200, no GPU needed

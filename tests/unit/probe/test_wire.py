@@ -18,7 +18,10 @@ from gpuwatch.probe.wire import marks
 from gpuwatch.tui import messages as wire
 from gpuwatch.tui.messages import (
     AskCollectives,
+    AskMemory,
+    AskProfile,
     AskStacks,
+    AskTaken,
     Bye,
     Dump,
     Leave,
@@ -125,7 +128,26 @@ def test_a_kind_that_is_not_known_is_passed_over_and_counted() -> None:
         columns_of(b"x")
 
 
-def test_golden_bytes_of_the_one_command() -> None:
+def test_golden_bytes_of_the_deep_look() -> None:
+    profile = wire.encode_message(AskProfile(3, 9, True, "k"))
+    assert profile == b'["profile",3,9,true,"k"]'
+    asked = encoding.decode_request(profile)
+    assert isinstance(asked, encoding.AskProfile)
+    assert (asked.steps, asked.most_ns, asked.operators, asked.key) == (3, 9, True, "k")
+    memory = wire.encode_message(AskMemory(5, False, "k"))
+    assert memory == b'["memory",5,false,"k"]'
+    kept = encoding.decode_request(memory)
+    assert isinstance(kept, encoding.AskMemory)
+    assert (kept.for_ns, kept.host, kept.key) == (5, False, "k")
+    taken = encoding.decode_request(wire.encode_message(AskTaken("k")))
+    assert isinstance(taken, encoding.AskTaken)
+    answer = wire.decode_reply(encoding.encode_profile({"why_not": "no"}))
+    assert answer == wire.Profiled(b'{"why_not":"no"}')
+    seen = wire.decode_reply(encoding.encode_memory({"why_not": "no"}))
+    assert seen == wire.MemorySeen(b'{"why_not":"no"}')
+
+
+def test_golden_bytes_of_a_look_at_the_stacks() -> None:
     assert wire.encode_message(AskStacks()) == b'["stacks"]'
     assert encoding.decode_request(b'["stacks"]') == "stacks"
 
@@ -156,11 +178,12 @@ def test_what_the_flight_recorder_has_is_a_line_and_its_own_json() -> None:
 
 
 def test_what_can_be_asked_for_is_a_closed_list() -> None:
-    assert get_args(Request) == (Subscribe, Leave, AskStacks, AskCollectives)
+    watching = (Subscribe, Leave, AskStacks, AskCollectives)
+    assert get_args(Request) == (*watching, AskProfile, AskMemory, AskTaken)
 
 
 @pytest.mark.parametrize(
-    "asked", [["burst", 3], ["memory"], ["rate", 9], ["exec", "id"], ["stack"], [], "stacks", 3]
+    "asked", [["burst", 3], ["memories"], ["rate", 9], ["exec", "id"], ["stack"], [], "stacks", 3]
 )
 def test_any_other_command_is_refused(asked: object) -> None:
     with pytest.raises(ValueError, match=r"Invalid value|not a request"):

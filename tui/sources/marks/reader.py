@@ -18,7 +18,9 @@ from ...messages import (
     Greeting,
     Loader,
     Marks,
+    MemorySeen,
     Passed,
+    Profiled,
     decode_reply,
 )
 from ...steps import Batch, GpuClock, GpuStep, Step
@@ -27,7 +29,7 @@ from .merging import merge_gpu_steps, merge_steps
 from .plain import FEWEST_MARKS, Mark
 from .timeline import Description, Timeline
 
-Decoded = Greeting | Batch | Dump | Collectives | Bye
+Decoded = Greeting | Batch | Dump | Collectives | Profiled | MemorySeen | Bye
 """What a probe sends, its marks as batches of steps."""
 
 T = TypeVar("T")
