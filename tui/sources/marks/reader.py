@@ -18,6 +18,7 @@ from ...messages import (
     Greeting,
     Loader,
     Marks,
+    Noted,
     Passed,
     decode_reply,
 )
@@ -134,6 +135,7 @@ class MarkReader:
             file_bytes=message.file_bytes,
             refused=message.refused,
             unended=timeline.unended,
+            notes=[*message.notes, *_tokens(message)],
         )
 
     def numbered(self, details: Iterable[tuple[int, T]]) -> list[tuple[int, T]]:
@@ -242,6 +244,15 @@ class ReplyReader:
         if isinstance(reply, Greeting):
             self.marks = MarkReader()  # it sends all anew
         return self.marks.read(reply) if isinstance(reply, Marks) else reply
+
+
+def _tokens(message: Marks) -> list[Noted]:
+    """How many tokens a sample has, by the batches that were looked at."""
+    return [
+        Noted(message.sent_ns, "tokens", "", seen.tokens / seen.samples)
+        for _, seen in message.batches
+        if seen.tokens and seen.samples
+    ]
 
 
 def _remember(some: dict[int, T], at: int, one: T) -> None:
