@@ -29,7 +29,7 @@ _encode: Final = json.JSONEncoder(
 class Subscribe:
     """A monitor watches: the fields of `messages.Subscribe`."""
 
-    __slots__ = ("behind_ns", "device_ppm", "history", "key", "pid", "schema")
+    __slots__ = ("behind_ns", "count_flops", "device_ppm", "history", "key", "pid", "schema")
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class Subscribe:
         behind_ns: int = 0,
         device_ppm: int = PPM,
         key: str = "",
+        count_flops: bool = False,
     ) -> None:
         self.schema = schema
         self.pid = pid
@@ -46,6 +47,7 @@ class Subscribe:
         self.behind_ns = behind_ns
         self.device_ppm = device_ppm
         self.key = key
+        self.count_flops = count_flops
 
 
 class AskCollectives:
@@ -95,7 +97,7 @@ Asked = Subscribe | AskCollectives | AskProfile | AskMemory | AskTaken
 Request = Asked | Literal["leave", "stacks"]
 """A monitor goes away; it asks where every thread is."""
 _FIELDS: Final[dict[str, tuple[tuple[type, ...], int]]] = {
-    "subscribe": ((int, int, bool, int, int, str), 3),
+    "subscribe": ((int, int, bool, int, int, str, bool), 3),
     "leave": ((int,), 1),
     "stacks": ((), 0),
     "collectives": ((int, bool, str), 3),

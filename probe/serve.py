@@ -127,9 +127,8 @@ class Server:
         if last:
             recorder.end()
         self._look_for_trainer()
-        since_ns, kind = recorder.newest()
+        (since_ns, kind), words = recorder.newest(), self._page.words
         self._put_on_page(now_ns)
-        words = self._page.words
         words[page.WORD_HEARTBEAT] = now_ns
         words[page.WORD_OPEN] = page.pack_open(kind, since_ns)
         words[page.WORD_STEPS] = self._count.steps
@@ -141,6 +140,7 @@ class Server:
         self._peers.drop_silent(now_ns, self._endpoint.pid_of)
         self._tracer.allow(self._peers.newest_pid)
         recorder.watched = bool(self._peers)
+        recorder.notes.turn()
         for identity, peer in self._peers.items():
             self._send_marks(identity, peer, now_ns)
         for identity, answer in self._on_request.turn(now_ns):
@@ -184,8 +184,6 @@ class Server:
         """In a forked child: let go of the parent's sockets."""
         if self._endpoint is not None:
             self._endpoint.abandon()
-
-    # ------------------------------------------------------------------------------------------
 
     def _put_on_page(self, now_ns: int) -> None:
         """The new marks: the page is what is sent, and read by others."""
@@ -320,6 +318,8 @@ class Server:
                     continue
                 peer = self._peers.subscribed(identity, pid, now_ns)
                 peer.behind_ns, peer.device_ppm = request.behind_ns, request.device_ppm
+                if request.count_flops:
+                    self._recorder.notes.count_flops(self._recorder)
                 if not peer.greeted:
                     self._greet(identity, peer, request.history, now_ns)
 
@@ -347,8 +347,7 @@ class Server:
         reports, switched = self._fresh
         if first:
             reports, switched = list(self._reports), list(self._switched)
-        governor = self._governor
-        stamper = governor.stamper if governor is not None else None
+        stamper = governor.stamper if (governor := self._governor) is not None else None
         head = (
             peer.sequence,
             now_ns,
@@ -367,6 +366,7 @@ class Server:
             *([row for of, row in reports if of == kind] for kind in REPORTS),
             governor.cost_ns if governor is not None and stamper is not None else None,
             stamper.dropped if stamper is not None else 0,
+            *("", recorder.notes.to_send(first)),  # the marks' own bytes follow the line
         )
         self._endpoint.send(identity, encode_marks(head, b""), *self._page.marks(since, until))
 

@@ -139,6 +139,9 @@ class BatchSeen(msgspec.Struct, frozen=True, array_like=True):
     """Type of the first tensor's device."""
     pinned: bool | None
     """Whether the first tensor lies in pinned memory; None where it is not on the CPU."""
+    tokens: int | None = None
+    """Of all samples, where its first tensor holds integers in two dimensions: samples by
+    positions, padding counted as well."""
 
 
 class Passed(msgspec.Struct, frozen=True, array_like=True):
@@ -179,6 +182,21 @@ class Allocated(msgspec.Struct, frozen=True, array_like=True):
     fraction: float | None
 
 
+class Noted(msgspec.Struct, frozen=True, array_like=True):
+    """A number that a run has beside its times."""
+
+    t_ns: int
+    kind: str
+    """"norm" of the gradients, "log" of the user's, "skipped" steps in a row of a GradScaler,
+    "total" of a unit since the start, "flops" of a step, "refused": why they were not counted;
+    "tokens" of a sample, as a batch looks."""
+    name: str
+    figure: float
+    """0 where it is no finite number."""
+    why: str = ""
+    """ "nan", "inf" or "-inf"; the reason of a refusal."""
+
+
 class Marks(msgspec.Struct, frozen=True, array_like=True, tag="marks"):
     """The marks since the last message, and what their numbers do not hold.
 
@@ -214,6 +232,8 @@ class Marks(msgspec.Struct, frozen=True, array_like=True, tag="marks"):
     """Of one stamped step; None without a device."""
     stamps_dropped: int
     body: bytes = b""
+    """Behind the line end; "" in the line itself."""
+    notes: list[Noted] = []
 
     @property
     def first(self) -> int:
@@ -267,6 +287,8 @@ class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"):
     """Part of the training thread's time, in millionths, that marks on the device may take."""
     key: str = ""
     """What the file beside the socket holds."""
+    count_flops: bool = False
+    """Count the FLOPs of one step, once in the run."""
 
 
 class DdpTimes(msgspec.Struct, frozen=True, array_like=True):

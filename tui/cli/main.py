@@ -70,8 +70,8 @@ INTERNAL: Final = 1
 COMMANDS: Final = {
     "ls": "listing",
     **{name: name for name in ("attach", "run", "record", "replay", "doctor", "demo")},
-    **{name: name for name in ("report", "compare", "export")},
     **{name: name for name in ("profile", "memory")},
+    **{name: name for name in ("report", "compare", "throughput", "lab", "export")},
     "completion": "completion",
 }
 """The module of each. Only the module of the command that runs is imported."""
@@ -87,6 +87,8 @@ examples:
   gpuwatch replay F             play the recording
   gpuwatch report F -o R.html   a page of a recording or a process, to send
   gpuwatch compare A B          what changed from one recording to another
+  gpuwatch throughput 48213     samples, tokens, FLOPs and MFU of it
+  gpuwatch lab -- python t.py   try tf32, bf16, compile, workers: what each gives
   gpuwatch export --prometheus  metrics of this host's trainings
   gpuwatch profile 48213        profile three steps of it
   gpuwatch memory 48213         find lines that keep GPU memory

@@ -226,6 +226,8 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     pcie_width: int | None = None
     """Of the link to the host, the fastest that device and machine allow: 5 and 16 lanes. A link
     that nobody uses runs slower to save power."""
+    energy_j: float | None = None
+    """Since the driver was loaded; None where the device does not count it."""
 
 
 class GpusSeen(Observation, frozen=True, kw_only=True, tag="gpus"):

@@ -102,9 +102,9 @@ def test_marks_cross_as_they_stand_in_the_ring() -> None:
     head = (
         1, 2, 1, 3, ["other phases"], [(0, row, True, 7)], [(0, seen)], 1024, None, 300, None,
         encoding.settings_row({"threads": 4}), 0, [(0, True)], [(5, 0, [(0, 1)])],
-        [(0, 1, 2, 3)], [allocated], 50_000, 0,
+        [(0, 1, 2, 3)], [allocated], 50_000, 0, "", [(5, "norm", "", 0.0, "nan")],
     )  # fmt: skip
-    assert len(head) == len(wire.Marks.__struct_fields__) - 1
+    assert len(head) == len(wire.Marks.__struct_fields__)
     read = wire.decode_reply(encoding.encode_marks(head, body))
     assert isinstance(read, wire.Marks)
     assert read.body == body
@@ -112,6 +112,7 @@ def test_marks_cross_as_they_stand_in_the_ring() -> None:
     assert read.batches == [(0, wire.BatchSeen(*seen))]
     assert read.settings == wire.Settings(threads=4)
     assert read.allocated[0].peak_reserved == 4
+    assert read.notes == [wire.Noted(5, "norm", "", 0.0, "nan")]
 
 
 def test_a_kind_that_is_not_known_is_passed_over_and_counted() -> None:
@@ -202,8 +203,8 @@ def test_a_request_whose_fields_are_wrong_is_refused(asked: bytes) -> None:
 
 
 def test_a_newer_monitor_may_append_fields() -> None:
-    asked = encoding.decode_request(b'["subscribe",3,7,true,5,900,"key",{"and":["more"]}]')
-    assert fields_of(asked) == (3, 7, True, 5, 900, "key")
+    asked = encoding.decode_request(b'["subscribe",3,7,true,5,900,"key",true,{"and":["more"]}]')
+    assert fields_of(asked) == (3, 7, True, 5, 900, "key", True)
 
 
 def test_a_newer_version_may_append_fields() -> None:
