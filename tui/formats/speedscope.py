@@ -1,5 +1,5 @@
-"""Stacks for speedscope.app: a profile for each thread's role and each state of the GPU, and one for
-the main thread's waits. The format is of its file-format-spec, profiles of type "sampled"."""
+"""Stacks for speedscope.app: a profile for each thread's role and each state of the GPU, and one
+for the main thread's waits. The format is of its file-format-spec, profiles of type "sampled"."""
 
 import os
 import re

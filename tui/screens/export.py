@@ -81,8 +81,10 @@ def copy_verdict(app: App[Any], snapshot: Snapshot) -> str:
 
 
 def copy_stacks(app: App[Any], snapshot: Snapshot, text: str) -> str:
-    """Collapsed stacks to the clipboard, and to a file beside one for speedscope: terminals cut long texts, and nothing tells
-    whether one took it. Returns the notice."""
+    """Collapsed stacks to the clipboard, and to a file beside one for speedscope. Returns the notice.
+
+    Terminals cut long texts, and nothing tells whether one took it.
+    """
     if takes_clipboard():
         app.copy_to_clipboard(text)
     words = f"{len(text.splitlines())} stacks copied · "
