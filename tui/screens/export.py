@@ -81,7 +81,7 @@ def copy_verdict(app: App[Any], snapshot: Snapshot) -> str:
 
 
 def copy_stacks(app: App[Any], snapshot: Snapshot, text: str) -> str:
-    """Collapsed stacks to the clipboard, and to a file beside one for speedscope. Returns the notice.
+    """Collapsed stacks to the clipboard, and to a file beside one for speedscope. Returns a notice.
 
     Terminals cut long texts, and nothing tells whether one took it.
     """
