@@ -141,7 +141,7 @@ class Job:
             rows = 64 if self.on_gpu else 8
             rows *= 1 if self.cause else 64
         else:
-            rows = 8192 if self.on_gpu else 384
+            rows = 8192 if self.on_gpu else 384 * 2 // self.world
         if self.scenario == "computes_twice":
             rows *= 2
         return torch.randn(rows, width, device=self.device)

@@ -5,7 +5,7 @@ bit. Order and equality survive, and phases still add up to their step.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from itertools import accumulate
 from math import isfinite
@@ -24,7 +24,7 @@ from .format import Entry, Looked
 
 EXACT: Final = frozenset(
     {"mark_cost_ns", "gpu_clocks", "hello", "cores", "fraction", "power_limit_w"}
-    | {"waiting_ns", "late_ns", "figure"}
+    | {"waiting_ns", "late_ns", "ahead_ns", "figure"}
 )
 """Fields that are not rounded: too small for it, hardly ever different, or a row of times."""
 PHASES: Final = (
@@ -92,7 +92,9 @@ def _plan(kind: type[Struct]) -> _Plan:
             continue
         if inner:
             if any(_plan(inner[0])):
-                plan.records.append((at, name, get_origin(field.type)))
+                container = get_origin(field.type)
+                is_row = isinstance(container, type) and issubclass(container, Sequence)
+                plan.records.append((at, name, container if is_row else None))
         elif name.endswith("_ns"):
             plan.times.append((at, name))
         elif float in hints:

@@ -9,7 +9,8 @@ from gpuwatch.tui.messages import DdpTimes
 from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen, RankDdp
 from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import MOST_SAMPLES, RankStore
-from gpuwatch.tui.verdict.job.exchange import StepExchange
+from gpuwatch.tui.verdict.job.exchange import Fabric, StepExchange
+from gpuwatch.tui.verdict.job.standing import StandingRank
 from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, READ_NS, STALE_NS
 from tests.unit.session.making import MS, S
 from tests.unit.session.test_rank_store import PID, seen, use
@@ -129,8 +130,14 @@ def test_a_rank_that_has_ended_is_in_the_job_as_that() -> None:
 
 def test_a_recording_keeps_them_as_they_are() -> None:
     one = exchanged(2, 3)
+    rows = tuple(msgspec.structs.replace(row, ahead_ns=(1_234, 0)) for row in one.steps)
+    one = msgspec.structs.replace(one, steps=rows)
     assert kept(one) == one
-    assert kept(kept(one)) == kept(one)
+    fast = kept(msgspec.structs.replace(one, fabric=Fabric(1 << 30, 4_321_999, 1_234_999)))
+    assert fast.fabric == Fabric(1 << 30, 4_321_000, 1_234_000)
+    assert kept(fast) == fast
+    stands = PendingSeen(t_ns=S, number=7, ranks=(StandingRank(1, ("main (train.py:3)",)),))
+    assert kept(stands) == stands
 
 
 def test_a_job_is_being_read_until_its_collectives_are_known_or_too_long() -> None:
