@@ -1,8 +1,8 @@
-"""Jobs of two ranks as they were recorded, judged again: the right rank is named, and why.
+"""Jobs of several ranks as they were recorded, judged again: the right rank is named, and why.
 
-`gloo`: two cores that others used as well; `h200_first`, `h200_second`, `h200_third`: two H200s
-with NCCL, before and after what the first run taught (of the first, those whose recordings hold all
-that is needed), and with seven jobs more.
+`gloo`, `gloo4`: two and four ranks on two cores that others used as well. `h200_first`,
+`h200_second`, `h200_third`: two H200s with NCCL, before and after what the first run taught (of the
+first, those whose recordings hold all that is needed), and with seven jobs more.
 Made by `demo/record_ranks.py`, a recording of each rank's monitor; what is judged wrong is in
 MISSED, with the reason.
 """
@@ -25,6 +25,8 @@ MISSED: Final[dict[str, str]] = {
     "gloo/checkpoint.1.gpuwatch": BUSY_CORES,
     "gloo/uneven.0.gpuwatch": BUSY_CORES,
     "gloo/uneven.1.gpuwatch": BUSY_CORES,
+    **{f"gloo4/uneven.{rank}.gpuwatch": BUSY_CORES for rank in range(4)},
+    **{f"gloo4/computes_twice.{rank}.gpuwatch": BUSY_CORES for rank in (0, 2, 3)},
     "h200_third/tensor_parallel.0.gpuwatch": NO_LEAD,
     "h200_third/tensor_parallel.1.gpuwatch": NO_LEAD,
 }
@@ -48,8 +50,16 @@ def test_what_is_missed_is_still_there(run: str) -> None:
     )
 
 
-def test_there_are_recordings_of_both_ranks() -> None:
-    assert {Path(run).name.split(".")[1] for run in RUNS} == {"0", "1"}
+def test_there_are_recordings_of_all_ranks() -> None:
+    assert {Path(run).name.split(".")[1] for run in RUNS} == {"0", "1", "2", "3"}
+
+
+def test_nobody_innocent_is_ever_named() -> None:
+    """Also in the runs that are judged wrong: where a job has no late rank, or another one."""
+    for run in MISSED:
+        expected, said = truth_of(run), said_of(last_picture(RANKS / run))
+        if said.kind == "straggler":
+            assert expected.either_late or said.late == expected.late, run
 
 
 def test_naming_the_innocent_is_wrong() -> None:

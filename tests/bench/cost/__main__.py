@@ -26,6 +26,7 @@ SECTIONS: Final = {
     "wire": 1,
     "marks": 1,
     "monitor": 2,
+    "many_ranks": 1,
 }
 """Parts of the time that each gets."""
 SECONDS: Final = 600.0

@@ -39,11 +39,11 @@ def claims(seconds: float) -> Iterator[Claim]:
             "gpuwatch.tui.cli.main", "attach", str(child.pid), size=SIZE
         ) as terminal:
             pid = terminal.process.pid
-            _read(terminal, WARM_S)
+            read(terminal, WARM_S)
             until_s = monotonic() + seconds
             while len(screen) < FEWEST or monotonic() < until_s:
                 began_s, before_s, pyspy_s = monotonic(), use_of(pid).cpu_s, _pyspy_cpu_s(pid)
-                _read(terminal, WINDOW_S)
+                read(terminal, WINDOW_S)
                 passed_s = monotonic() - began_s
                 screen.append(100 * (use_of(pid).cpu_s - before_s) / passed_s)
                 pyspy.append(100 * (_pyspy_cpu_s(pid) - pyspy_s) / passed_s)
@@ -63,7 +63,7 @@ def rows(loop: str, screen: list[float], pyspy: list[float], pss_mb: float) -> I
     yield Claim("screen, memory", loop, f"{pss_mb:.0f} MB PSS", f"{PSS_MB} MB", met, figures)
 
 
-def _read(terminal: PseudoTerminal, seconds: float) -> None:
+def read(terminal: PseudoTerminal, seconds: float) -> None:
     """Let it draw."""
     until_s = monotonic() + seconds
     while monotonic() < until_s:
