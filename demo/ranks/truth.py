@@ -56,7 +56,12 @@ SCENARIOS: Final = (
     Expected("sleeps", frozenset({"straggler"}), late=1, sub="other"),
     Expected("slow_python", frozenset({"straggler"}), late=0, sub="other"),
     Expected("computes_twice", frozenset({"straggler"}), late=1, sub="compute"),
-    Expected("shared_gpu", frozenset({"straggler"}), late=1, sub="compute", gpu_only=True),
+    Expected(
+        "shared_gpu",
+        frozenset({"straggler/compute", "straggler/shared"}),
+        late=1,
+        gpu_only=True,
+    ),
     Expected("checkpoint", frozenset({"straggler"}), late=0, sub="checkpoint"),
     Expected("uneven", frozenset({"imbalance"}), like=None),
     Expected("slow_loader_all", frozenset({"input"})),

@@ -254,8 +254,7 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The page's, `probe.wire.page.STATE_*`."""
     steps: int
     """Completed since its probe was armed."""
-    open_kind: int
-    """The last mark, as in `PageSeen`."""
+    open_kind: int  # the last mark, as in `PageSeen`
     open_since_ns: int
     heartbeat_ns: int
     counted: int
@@ -269,11 +268,12 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """NVML's index of its GPU; None without one, or where it is not known which."""
     device_busy_percent: float | None = None
     """Of the interval, by NVML."""
-    device_memory_bytes: int | None = None
-    """In use on the device, by all processes."""
+    device_memory_bytes: int | None = None  # in use on the device, by all processes
     device_total_bytes: int | None = None
     checkpoint_ns: int = 0
     evaluation_ns: int = 0
+    device_others: int | None = None
+    """Processes on its device that are no rank of the job; None: not known whose they are."""
 
 
 class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):

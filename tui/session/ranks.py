@@ -137,6 +137,7 @@ class RankStore:
                 step_ms=rank.step_ms,
                 phases_ms=sums.phases_ms(),
                 gpu_busy=sums.busy_percent,
+                sharers=self._readings[rank.rank][-1][1].device_others,
             )
             for rank in self.ranks
             if rank.state == "live"

@@ -46,6 +46,8 @@ class DeviceUse:
     busy_percent: float | None
     memory_bytes: int | None
     total_bytes: int | None
+    others: int | None
+    """Processes on it that are none of the ranks'; None where NVML tells nobody's pid."""
 
 
 class RankDevices:
@@ -60,6 +62,8 @@ class RankDevices:
         self._handles: dict[int, Any] = {}
         self._device_of: dict[int, int] = {}
         """Device by pid."""
+        self._others: dict[int, int | None] = {}
+        """By device."""
         self._busy: dict[int, list[float]] = {}
         self._find_ns = 0
 
@@ -88,13 +92,18 @@ class RankDevices:
         holders = {index: self._holders(device) for index, device in every.items()}
         uuids = [_text(nvml.nvmlDeviceGetUUID(device)) for device in every.values()]
         self._device_of = {}
+        ours: set[int] = set()
         for pid, local_rank in local_ranks.items():
             own = set(pids_inside(pid))
+            ours |= own
             device = next((index for index, pids in holders.items() if own & pids), None)
             if device is None and has_opened_driver(pid):
                 device = _by_convention(pid, local_rank, uuids)
             if device is not None:
                 self._device_of[pid] = device
+        self._others = {
+            index: len(pids - ours) if pids & ours else None for index, pids in holders.items()
+        }
         used = set(self._device_of.values())
         self._handles = {index: device for index, device in every.items() if index in used}
 
@@ -129,6 +138,7 @@ class RankDevices:
             busy_percent=sum(busy) / len(busy) if busy else None,
             memory_bytes=None if memory is None else memory.used,
             total_bytes=None if memory is None else memory.total,
+            others=self._others.get(index),
         )
 
 
@@ -351,4 +361,5 @@ class _Member:
             device_busy_percent=device.busy_percent if device else None,
             device_memory_bytes=device.memory_bytes if device else None,
             device_total_bytes=device.total_bytes if device else None,
+            device_others=device.others if device else None,
         )

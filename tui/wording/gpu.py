@@ -180,6 +180,7 @@ PHASE_NAMES: Final = {
     "data": "data wait",
     "other": "Python between the phases",
     "compute": "compute",
+    "shared": "compute on a shared GPU",
     "launch": "issuing its work",
 }
 

@@ -41,6 +41,13 @@ def test_where_nvml_knows_no_pid_the_local_rank_tells(
     assert (OWN in use.take()) is found
 
 
+def test_who_else_is_on_a_device_is_counted_where_pids_are_known() -> None:
+    other = SimpleNamespace(pid=1, usedGpuMemory=5)
+    found = devices(FakeNvml(running=[SimpleNamespace(pid=OWN, usedGpuMemory=5), other]))
+    found.find({OWN: 0}, 0)
+    assert found.take()[OWN].others == 1
+
+
 def test_the_look_for_devices_is_seldom() -> None:
     nvml = FakeNvml()
     found = devices(nvml)

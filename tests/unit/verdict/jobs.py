@@ -14,12 +14,16 @@ STEP_MS = 37.0
 
 
 def rank(
-    number: int, target: bool = False, busy: float | None = None, **phases_ms: float
+    number: int,
+    target: bool = False,
+    busy: float | None = None,
+    sharers: int | None = None,
+    **phases_ms: float,
 ) -> RankFacts:
     """A rank whose steps take 37 ms: what its other phases leave is backward."""
     found = {phase: phases_ms.get(phase, 0.0) for phase in PHASES}
     found["backward"] = STEP_MS - sum(found.values())
-    return RankFacts(number, 700 + number, target, STEP_MS, found, busy)
+    return RankFacts(number, 700 + number, target, STEP_MS, found, busy, sharers)
 
 
 def exchange(

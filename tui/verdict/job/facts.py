@@ -14,8 +14,9 @@ from .exchange import Fabric, StepExchange
 from .standing import Doing, Pending
 
 RankPhase = Literal["data", "forward", "backward", "optimizer", "checkpoint", "evaluation", "other"]
-LateBy = Literal["data", "checkpoint", "evaluation", "other", "compute", "launch"]
-"""In what a late rank loses its time; `launch`: its host issues late while its GPU idles."""
+LateBy = Literal["data", "checkpoint", "evaluation", "other", "compute", "shared", "launch"]
+"""In what a late rank loses its time; `shared`: it computes on a GPU that others use too, `launch`:
+its host issues late while its GPU idles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class RankFacts:
     """Of the mean step; they add up to it."""
     gpu_busy: float | None = None
     """Percent of the time, by NVML; None without a GPU."""
+    sharers: int | None = None
+    """Processes on its GPU that are no ranks of the job; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +288,10 @@ def _cause(
     work: tuple[RankPhase, ...] = ("forward", "backward", "optimizer")
     own_ms = sum(beyond.get(phase, (0.0, 0.0))[0] for phase in work)
     theirs = sum(beyond.get(phase, (0.0, 0.0))[1] for phase in work)
-    idles = busy is not None and busy < 100 * GPU_BUSY
-    return ("launch" if idles else "compute", own_ms, theirs)
+    if busy is not None and busy < 100 * GPU_BUSY:
+        return ("launch", own_ms, theirs)
+    alone = all(not one.sharers for one in others)
+    return ("shared" if rank.sharers and alone else "compute", own_ms, theirs)
 
 
 OWN_PHASES: Final[tuple[RankPhase, ...]] = (

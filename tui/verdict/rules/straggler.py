@@ -17,6 +17,7 @@ DOES: Final[dict[LateBy, str]] = {
     "evaluation": "evaluates",
     "other": "is in Python between the phases",
     "compute": "computes longer",
+    "shared": "computes on a GPU that others use too",
     "launch": "issues its work late",
 }
 _IN: Final[dict[LateBy, str]] = {
@@ -25,6 +26,7 @@ _IN: Final[dict[LateBy, str]] = {
     "evaluation": "in evaluation",
     "other": "between the phases",
     "compute": "in forward, backward and optimizer",
+    "shared": "in forward, backward and optimizer",
     "launch": "in forward, backward and optimizer",
 }
 _ADVICE: Final[dict[LateBy, tuple[str, ...]]] = {
@@ -42,6 +44,10 @@ _ADVICE: Final[dict[LateBy, tuple[str, ...]]] = {
         "give every rank as much work: samples bucketed by length, or a sampler that balances "
         "tokens",
         "its GPU may be slower: compare clocks, throttling and other processes on it",
+    ),
+    "shared": (
+        "give it a GPU of its own: see who is on it with nvidia-smi",
+        "or leave that GPU out: the others are worth more without it",
     ),
     "launch": (
         "its host is slower: compare cores, CPU affinity and other processes beside it",
@@ -76,6 +82,10 @@ def late_finding(job: Job, late: LateRank) -> Finding:
     elif rank.gpu_busy is not None:
         text = f"its GPU is busy {rank.gpu_busy:.0f}% of the time, all others spin in collectives"
         evidence.append(Evidence(text, "nvml", rank.gpu_busy, "%"))
+    if late.by == "shared" and rank.sharers:
+        many = "process is" if rank.sharers == 1 else "processes are"
+        text = f"{rank.sharers} other {many} on its GPU, and none on the others'"
+        evidence.append(Evidence(text, "nvml", rank.sharers))
     attach = f"see why on rank {rank.rank}: gpuwatch attach {rank.pid}"
     advice = _ADVICE[late.by]
     return cause(

@@ -31,6 +31,8 @@ SLOW: list[tuple[dict[str, Any], LateBy]] = [
     ({"data": 29.0, "busy": 99.0}, "compute"),
     ({"forward": 29.0, "busy": 40.0}, "launch"),
     ({"forward": 29.0}, "compute"),
+    ({"forward": 29.0, "busy": 99.0, "sharers": 1}, "shared"),
+    ({"data": 29.0, "busy": 20.0, "sharers": 1}, "data"),
 ]
 
 
@@ -39,6 +41,19 @@ def test_the_late_ranks_own_phases_and_its_gpu_say_why(slow: dict[str, Any], by:
     late = late_rank(job(rank(0, busy=99.0), rank(1, **slow), exchange=late_each_step(1, 29)))
     assert late is not None
     assert (late.rank.rank, late.by) == (1, by)
+
+
+def test_a_gpu_that_others_use_too_is_named() -> None:
+    slow = rank(1, forward=29.0, busy=99.0, sharers=2)
+    run = job(rank(0, sharers=0), slow, exchange=late_each_step(1, 29))
+    found = straggler(seen(job=run))
+    assert found is not None
+    assert found.sub == "shared"
+    assert found.evidence[-1].text == "2 other processes are on its GPU, and none on the others'"
+    everywhere = job(rank(0, sharers=1), slow, exchange=late_each_step(1, 29))
+    alike = late_rank(everywhere)
+    assert alike is not None
+    assert alike.by == "compute"
 
 
 def test_where_both_hosts_are_slow_the_late_one_costs_no_more_than_it_is_slower() -> None:
