@@ -192,11 +192,24 @@ class LateRank:
 
 
 def late_rank(job: Job) -> LateRank | None:
-    """By the collectives, where they are known; else by the phases on the hosts' clocks. A host
-    that runs ahead of its GPU waits wherever it happens to read a result, so with GPUs only phases
-    in which nothing is read count, and only on a rank whose GPU idles while all others spin."""
-    if job.exchange is not None and job.exchange.steps:
-        return _by_collectives(job, job.exchange)
+    """By the collectives, where they are known; else by the phases on the hosts' clocks.
+
+    Collectives are read now and then, marks all the time: a pause that fell between two readings
+    is known by its rank's marks alone.
+    """
+    if job.exchange is None or not job.exchange.steps:
+        return _by_marks(job)
+    late = _by_collectives(job, job.exchange)
+    if late is not None:
+        return late
+    pauses = _by_marks(job)
+    return pauses if pauses is not None and pauses.by in ("checkpoint", "evaluation") else None
+
+
+def _by_marks(job: Job) -> LateRank | None:
+    """A host that runs ahead of its GPU waits wherever it happens to read a result, so with GPUs
+    only phases in which nothing is read count, and only on a rank whose GPU idles while all others
+    spin."""
     late = by_phases(job.ranks)
     if late is None or not job.on_gpu:
         return late

@@ -43,6 +43,19 @@ def test_the_late_ranks_own_phases_and_its_gpu_say_why(slow: dict[str, Any], by:
     assert (late.rank.rank, late.by) == (1, by)
 
 
+def test_a_pause_between_two_readings_is_known_by_its_ranks_marks() -> None:
+    """Two H200s, rank 0 saves every 12 steps: the first reading held one save, and for five seconds
+    the other rank was called underfilled."""
+    saves = rank(0, busy=16.0, checkpoint=20.0)
+    run = job(saves, rank(1, busy=99.0, target=True), exchange=exchange(*[(0, 0.0)] * 30))
+    late = late_rank(run)
+    assert late is not None
+    assert (late.rank.rank, late.by, late.from_collectives) == (0, "checkpoint", False)
+    loads = rank(0, busy=16.0, data=20.0)
+    even_now = job(loads, rank(1, busy=99.0), exchange=exchange(*[(0, 0.0)] * 30))
+    assert late_rank(even_now) is None, "what happens in every step is in the readings"
+
+
 def test_a_gpu_that_others_use_too_is_named() -> None:
     slow = rank(1, forward=29.0, busy=99.0, sharers=2)
     run = job(rank(0, sharers=0), slow, exchange=late_each_step(1, 29))
