@@ -164,11 +164,7 @@ def test_collectives_at_their_best_rate_are_limited_by_the_links() -> None:
 
 
 def test_what_is_slower_than_its_own_kind_would_take_less_at_best() -> None:
-<<<<<<< HEAD
     """A quarter of them, or half, are as fast as the links are; the others take four times that."""
-=======
-    """A quarter of them, or half, are as fast as the links are; others take four times as long."""
->>>>>>> e894f33 (A recording of a job keeps what its links carried and how far its hosts are ahead)
     found = fabric_of(of_sizes(*[(25 << 20, 0.1), *[(25 << 20, 0.4)] * 3] * 10))
     assert found is not None
     assert found.shortest_ns == pytest.approx(13 * MS)
