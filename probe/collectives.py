@@ -1,12 +1,12 @@
 """What PyTorch's flight recorder has of the collectives, for a monitor that asks.
 
 Counters are read on the publisher's thread: they touch no event of the device (30 to 110 us on an
-H200). Once no mark has come for `QUIET_NS`, those entries that have not ended come with them, and
-where the training thread stands. Entries query events that are not retired, which breaks a CUDA
-graph capture from any other thread, unless that has said that it may (`_beside_captures`). All of
-them are read by the training thread, at the end of a step, when the device has all of its work
-queued, and not while it captures. 2,000 entries take 35 to 88 ms
-there, about as long with gloo: seldom, in the same step on all ranks (a moment is asked for), and
+H200). Once no mark has come for `STILL_NS`, where the training thread is comes with them, and from
+`QUIET_NS` on those entries that have not ended. Entries query events that are not retired, which
+breaks a CUDA graph capture from any other thread, unless that has said that it may
+(`_beside_captures`). All of them are read by the training thread, at the end of a step, when the
+device has all of its work queued, and not while it captures. 2,000 entries take 35 to 88 ms there,
+about as long with gloo: seldom, in the same step on all ranks (a moment is asked for), and
 never for more than `MOST_PPM` of the time. The monitor parses them. GPUWATCH_CONTROL=0 forbids it.
 
 NCCL's durations need timing, which is switched on for good with the first entries asked for:
@@ -35,6 +35,9 @@ TIMED_NS: Final = 1_500_000_000
 """From switching on NCCL's timing to the first entries: a verdict is due within 10 s."""
 WAITS_NS: Final = 60_000_000_000
 """A step that has not ended by then ends no more for who has asked."""
+STILL_NS: Final = 2_000_000_000
+"""No mark for so long, and where the training thread is comes with the counters: seen twice at the
+same line it stands."""
 MOST_WAITING: Final = 16
 MOST_BYTES: Final = 3_900_000
 """A frame has 4 MiB; entries of 10,000 collectives do not fit."""
@@ -93,8 +96,9 @@ class Collectives:
             return Taken(now_ns, clock.unix_ns(), entries, 0, [], why_not, [], b"{}")
         if not entries:
             marked_ns, kind = self._recorder.newest()
-            stands = now_ns - marked_ns >= QUIET_NS and kind not in (0, COMPILE_ENTER)
-            return _standing(now_ns, self._recorder.owner) if stands else _counters(now_ns)
+            quiet_ns = now_ns - marked_ns if kind != 0 else 0
+            owner = self._recorder.owner if quiet_ns >= STILL_NS else None
+            return _counters(now_ns, quiet_ns >= QUIET_NS and kind != COMPILE_ENTER, owner)
         if self._last is not None and now_ns < self._again_ns:
             return self._last
         if len(self._waiting) < MOST_WAITING:
@@ -141,20 +145,17 @@ class Collectives:
         self._taken.append(Taken(began_ns, unix_ns, True, cost_ns, modules, why_not, [], body))
 
 
-def _counters(now_ns: int) -> Taken:
+def _counters(now_ns: int, with_active: bool, owner: int | None) -> Taken:
+    """Counters; what has not ended, if it is asked for; where the training thread is, if `owner`
+    tells which that is."""
     unix_ns = clock.unix_ns()
-    body = _dump(False, only_active=True)
-    return Taken(now_ns, unix_ns, False, clock.now_ns() - now_ns, [], "", [], body)
-
-
-def _standing(now_ns: int, owner: int) -> Taken:
-    """Counters, what has not ended, and where the training thread is."""
-    unix_ns = clock.unix_ns()
-    with _beside_captures() as may:
-        body = _dump(may, only_active=True)
-    if len(body) > MOST_BYTES:
-        body = _dump(False)
-    frames = stack_of(owner)
+    body = b""
+    if with_active:
+        with _beside_captures() as may:
+            body = _dump(may, only_active=True)
+    if not body or len(body) > MOST_BYTES:
+        body = _dump(False, only_active=True)
+    frames = [] if owner is None else stack_of(owner)
     return Taken(now_ns, unix_ns, False, clock.now_ns() - now_ns, [], "", frames, body)
 
 

@@ -27,6 +27,8 @@ STANDS_NS: Final = 5_500_000_000
 for before it reads which collectives have not ended."""
 SILENT_NS: Final = 3_000_000_000
 """A probe writes four times a second: who is silent for so long cannot answer."""
+ASKS_NS: Final = 3_000_000_000
+"""…and from when on all are asked: a rank that is at two places since then is at work."""
 AGAIN_NS: Final = 10_000_000_000
 """Between two looks of py-spy at one rank."""
 MOST_LOOKS: Final = 8
@@ -44,13 +46,16 @@ class Standstill:
         """A collective was reported that does not end."""
         self._looks: dict[int, _Look] = {}
         """By pid."""
+        self._places: dict[int, Sequence[Frame]] = {}
+        """By rank, where its training thread was at the last answer."""
 
     def look(self, seen: RanksSeen) -> list[AnyObservation]:
         """What stands; or, once, that nothing does any more."""
         live = [one for one in seen.ranks if one.running]
         moved_ns = max((one.open_since_ns for one in live), default=seen.t_ns)
-        if seen.t_ns - moved_ns < STANDS_NS:
-            self._looks.clear()
+        if seen.t_ns - moved_ns < ASKS_NS:
+            self.close()
+            self._places.clear()
             if not self._stands:
                 return []
             self._stands = False
@@ -65,6 +70,11 @@ class Standstill:
         found = pending_of(fresh, [one.rank for one in silent])
         if found is None:
             return []
+        standing = tuple(
+            self._standing(one, found, fresh.get(one.rank), frames.get(one.rank)) for one in live
+        )
+        if seen.t_ns - moved_ns < STANDS_NS:
+            return []
         self._stands = True
         return [
             PendingSeen(
@@ -74,10 +84,7 @@ class Standstill:
                 bytes=found.bytes,
                 inside=found.inside,
                 outside=found.outside,
-                ranks=tuple(
-                    self._standing(one, found, fresh.get(one.rank), frames.get(one.rank))
-                    for one in live
-                ),
+                ranks=standing,
             )
         ]
 
@@ -93,7 +100,10 @@ class Standstill:
         short_of = ShortPaths(use.pid).of
         way = way_to(tuple(frame_text(frame, short_of) for frame in own))
         its = pending.of(use.rank) or StandingRank(use.rank)
-        return StandingRank(use.rank, way, unasked is not None, its.name, its.bytes)
+        before, self._places[use.rank] = self._places.get(use.rank), own
+        silent = unasked is not None
+        stays = silent or (bool(own) and own == before)
+        return StandingRank(use.rank, way, silent, its.name, its.bytes, stays)
 
     def close(self) -> None:
         """End what runs."""

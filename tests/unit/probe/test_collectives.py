@@ -10,7 +10,14 @@ import pytest
 
 from gpuwatch.probe import clock
 from gpuwatch.probe.collectives import _RELAXED as RELAXED
-from gpuwatch.probe.collectives import AGAIN_NS, MOST_BYTES, TIMED_NS, WAITS_NS, Collectives
+from gpuwatch.probe.collectives import (
+    AGAIN_NS,
+    MOST_BYTES,
+    STILL_NS,
+    TIMED_NS,
+    WAITS_NS,
+    Collectives,
+)
 from gpuwatch.probe.peers import OFF, QUIET_NS
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire import marks
@@ -133,6 +140,14 @@ def test_what_stands_is_read_beside_a_capture_of_another_thread(run: Run) -> Non
     assert run.driver.mode == 0
     here = "test_what_stands_is_read_beside_a_capture_of_another_thread"
     assert here in [name for name, _, _ in taken.frames]
+
+
+def test_where_the_training_thread_is_comes_with_counters_once_it_is_still(run: Run) -> None:
+    run.step()
+    assert run.ask(entries=False).frames == []
+    run.clock.ns += STILL_NS
+    assert run.ask(entries=False).frames != []
+    assert (True, True) not in run.recorded.asked
 
 
 def test_without_that_driver_counters_are_read_and_no_entries(

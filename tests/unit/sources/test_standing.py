@@ -9,6 +9,7 @@ import pytest
 from gpuwatch.tui.model.observations import PendingSeen, RanksSeen, RankUse
 from gpuwatch.tui.sources.collectives import Answer, CollectivesAsker
 from gpuwatch.tui.sources.standing import (
+    ASKS_NS,
     SILENT_NS,
     STANDS_NS,
     Standstill,
@@ -110,7 +111,7 @@ def stuck(**fields: Any) -> dict[int, Answer]:
 def test_nothing_is_asked_while_a_rank_moves() -> None:
     asked = Asked(stuck())
     still = Standstill(asked, "/bin/false")
-    moving = 100 - STANDS_NS / S + 0.1
+    moving = 100 - ASKS_NS / S + 0.1
     assert still.look(ranks_at(100, use(0, 10, 100), use(1, moving, 100))) == []
     assert asked.of == []
 
@@ -134,6 +135,21 @@ def test_each_rank_that_answers_has_its_line() -> None:
     assert [one.number for one in moved if isinstance(one, PendingSeen)] == [-1]
 
 
+def test_a_rank_that_is_seen_twice_at_one_place_stays_there() -> None:
+    frames = [("main", "/a/train.py", 9), ("wait", "/a/train.py", 30)]
+    asked = Asked(stuck(frames=frames, taken_ns=99 * S))
+    still = Standstill(asked, "/bin/false")
+    first = 100 - STANDS_NS / S + 1.0
+    assert still.look(ranks_at(100, use(0, first, 100), use(1, first, 100))) == [], "too early"
+    (found,) = still.look(ranks_at(102, use(0, first, 102), use(1, first, 102)))
+    assert isinstance(found, PendingSeen)
+    assert found.ranks[0].stays
+    asked.given = stuck(frames=[*frames, ("more", "/a/train.py", 31)], taken_ns=103 * S)
+    (found,) = still.look(ranks_at(104, use(0, first, 104), use(1, first, 104)))
+    assert isinstance(found, PendingSeen)
+    assert not found.ranks[0].stays
+
+
 def test_an_answer_of_before_the_last_mark_tells_nothing_of_now() -> None:
     asked = Asked(stuck(taken_ns=80 * S))
     still = Standstill(asked, "/bin/false")
@@ -147,7 +163,7 @@ def test_a_rank_whose_probe_is_silent_is_not_asked_and_looked_at_by_py_spy() -> 
     assert isinstance(found, PendingSeen)
     assert asked.of == [0]
     assert found.outside == (1,)
-    assert [one.silent for one in found.ranks] == [False, True]
+    assert [(one.silent, one.stays) for one in found.ranks] == [(False, False), (True, True)]
     still.close()
 
 

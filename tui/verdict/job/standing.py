@@ -17,6 +17,9 @@ class StandingRank(msgspec.Struct, frozen=True, array_like=True):
     """The collective that it is in, as "all_reduce"; "" where it is in none, or that is not known.
     """
     bytes: int | None = None
+    stays: bool = False
+    """Its training thread was seen twice at the very same place, or is silent: it does nothing else
+    meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,13 @@ class Pending:
             if one.name:
                 kinds.setdefault((one.name, one.bytes), one)
         return tuple(kinds.values()) if len(kinds) > 1 else ()
+
+    @property
+    def is_sure(self) -> bool:
+        """Nobody who is waited for is at work, as far as its stack shows, or ranks disagree."""
+        late = [self.of(rank) for rank in self.outside]
+        stay = bool(late) and all(one is not None and one.stays for one in late)
+        return stay or bool(self.disagrees)
 
     def of(self, rank: int) -> StandingRank | None:
         """One of them."""

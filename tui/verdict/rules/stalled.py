@@ -119,8 +119,8 @@ LEAST_S: Final = min(limits.STALL_S, limits.STALL_RANKS_S, limits.STALL_DEAD_S)
 
 
 def _limit_in_job(window: StepWindow, now: OpenStep) -> float:
-    """`limit_of`, which is shorter where the ranks' counters show what is waited for, and as long
-    as the rank that is waited for may take for what it does."""
+    """`limit_of`, which is shorter where counters and stacks of the ranks show who is waited for
+    and that it does nothing else, and as long as such a rank may take for what it does."""
     recent, job = window.all_recent, window.job
     limit_s = limit_of(now, recent)
     if job is None or sum(row.count for row in recent) < limits.STALL_KNOWN_STEPS:
@@ -129,14 +129,12 @@ def _limit_in_job(window: StepWindow, now: OpenStep) -> float:
         return max(limits.STALL_DEAD_S, limits.STALL_STEPS * _percentile_95(recent) / 1e9)
     if job.pending is None:
         return limit_s
-    longest_ns = max((row.end_ns - row.start_ns for row in recent if row.count == 1), default=0)
     late = [job.doing[rank] for rank in job.pending.outside if rank in job.doing]
-    return max(
-        limits.STALL_RANKS_S,
-        limits.STALL_STEPS * _percentile_95(recent) / 1e9,
-        limits.STALL_LONGEST * longest_ns / 1e9,
-        *(limit_of(replace(now, phase=one.phase), recent) for one in late if one.phase in _LONG),
-    )
+    long_s = [limit_of(replace(now, phase=one.phase), recent) for one in late if one.phase in _LONG]
+    if job.pending.is_sure:
+        limit_s = max(limits.STALL_RANKS_S, limits.STALL_STEPS * _percentile_95(recent) / 1e9)
+    longest_ns = max((row.end_ns - row.start_ns for row in recent if row.count == 1), default=0)
+    return max(limit_s, limits.STALL_LONGEST * longest_ns / 1e9, *long_s)
 
 
 _MEETING: Final = ("forward", "backward", "optimizer")

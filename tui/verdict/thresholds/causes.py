@@ -259,8 +259,8 @@ STALL_KNOWN_STEPS: Final = 5
 STALL_FIRST_S: Final = 120.0
 """While fewer steps are known: the first may choose kernels, fetch weights, compile."""
 STALL_RANKS_S: Final = 6.0
-"""…where the ranks' own counters show which of them a collective waits for: within 10 s of a stall
-it is to be named. A sign of life of any rank sets it back…"""
+"""…where the ranks' own counters show which of them a collective waits for, and its stack that it
+stays where it is: within 10 s of a stall it is to be named. A mark of any rank sets it back…"""
 STALL_DEAD_S: Final = 3.0
 """…and where a rank has ended while the others are in the middle of a step."""
 STALL_STARTUP_S: Final = 60.0

@@ -293,15 +293,28 @@ def test_ranks_in_different_collectives_disagree() -> None:
     assert "same order" in found.advice[0]
 
 
-def test_a_hang_that_the_counters_explain_is_named_within_ten_seconds() -> None:
+STAYS = replace(LATE, ranks=(StandingRank(1, ("main (train.py:7)",), stays=True),))
+
+
+def test_a_hang_that_counters_and_stacks_explain_is_named_within_ten_seconds() -> None:
     assert among(None, age_s=7.0) is None
-    assert among(LATE, age_s=7.0) is not None
-    assert among(LATE, age_s=5.9) is None
+    assert among(STAYS, age_s=7.0) is not None
+    assert among(STAYS, age_s=5.9) is None
+
+
+def test_a_late_rank_that_is_at_work_has_as_long_as_any_phase() -> None:
+    """It evaluates in a loop of its own, say: its stack is another each time."""
+    moves = replace(LATE, ranks=(StandingRank(1, ("main (train.py:7)",)),))
+    assert among(moves, age_s=7.0) is None
+    assert among(moves, age_s=11.0) is not None
+    elsewhere = Pending(431, "all_reduce", 12, inside=(0, 1), outside=())
+    assert among(elsewhere, age_s=7.0) is None, "a rank on another host may be at work"
 
 
 def test_a_rank_that_saves_for_long_keeps_the_others_waiting_and_hangs_none() -> None:
-    assert among(LATE, age_s=41.0, doing="checkpoint") is None
-    assert among(LATE, age_s=301.0, doing="checkpoint") is not None
+    for pending in (LATE, STAYS):
+        assert among(pending, age_s=41.0, doing="checkpoint") is None
+        assert among(pending, age_s=301.0, doing="checkpoint") is not None
 
 
 def test_a_death_in_the_middle_of_a_step_is_named_soon_and_an_end_in_order_is_not() -> None:
