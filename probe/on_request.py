@@ -11,7 +11,6 @@ from .encoding import (
     AskCollectives,
     AskMemory,
     AskProfile,
-    AskTaken,
     encode_collectives,
     encode_memory,
     encode_profile,
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 
 MOST_ASKED: Final = 64
 
-Question = AskCollectives | AskProfile | AskMemory | AskTaken
-QUESTIONS: Final = (AskCollectives, AskProfile, AskMemory, AskTaken)
+Question = AskCollectives | AskProfile | AskMemory
+QUESTIONS: Final = (AskCollectives, AskProfile, AskMemory)
 
 
 class OnRequest:
@@ -108,13 +107,9 @@ class DeepLook:
         self._memory: MemoryHistory | None = None
         self._asked: list[tuple[bytes, AskProfile | AskMemory]] = []
 
-    def ask(self, who: bytes, question: "AskProfile | AskMemory | AskTaken") -> None:
+    def ask(self, who: bytes, question: "AskProfile | AskMemory") -> None:
         """Keep a question for the next turn. Beyond `MOST_ASKED` it is passed over."""
-        if isinstance(question, AskTaken):
-            for part in (self._profiler, self._memory):
-                if part is not None:
-                    part.taken()
-        elif len(self._asked) < MOST_ASKED:
+        if len(self._asked) < MOST_ASKED:
             self._asked.append((who, question))
 
     def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
@@ -133,7 +128,7 @@ class DeepLook:
         """Remove what nobody has taken."""
         for part in (self._profiler, self._memory):
             if part is not None:
-                part.taken()
+                part.remove()
 
     def _begin(
         self, who: bytes, question: "AskProfile | AskMemory", now_ns: int

@@ -1,4 +1,4 @@
-"""Where the training thread is, a thousand times a second, while a window's times are recorded.
+"""Where the training thread is, a thousand times a second, while operators are recorded.
 
 On a thread of ours. A thread that computes in C shows only where it gives the lock up, so shares of
 these looks would be wrong; each is true of its moment, and a long gap has several.

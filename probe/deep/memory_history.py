@@ -96,7 +96,7 @@ class MemoryHistory:
     def turn(self, now_ns: int) -> "tuple[bytes, dict[str, Any]] | None":
         """What is to be answered, and to whom."""
         if self._file is not None and now_ns >= self._file[1]:
-            self.taken()
+            self.remove()
         if self._who is None:
             return None
         if self._made:
@@ -111,8 +111,8 @@ class MemoryHistory:
             return who, {"why_not": f"no step has ended within {WAITS_NS // 1_000_000_000} s"}
         return None
 
-    def taken(self) -> None:
-        """The monitor has read the file."""
+    def remove(self) -> None:
+        """Remove what nobody has taken."""
         if self._file is not None:
             path, self._file = self._file[0], None
             _unlink(path)

@@ -12,12 +12,11 @@ import msgspec
 import psutil
 
 from .. import clock
-from ..discovery.sockets import HeldSocket, open_beside, open_socket
+from ..discovery.sockets import HeldSocket, open_socket, take_beside
 from ..errors import GpuwatchError, NothingToMeasureError
 from ..messages import (
     AskMemory,
     AskProfile,
-    AskTaken,
     Hello,
     MemorySeen,
     Profiled,
@@ -104,11 +103,8 @@ class DeepLookLink:
             raise NothingToMeasureError(
                 "the process cannot be profiled now", answer.why_not or "it recorded nothing"
             )
-        try:
-            times = self._recorded(answer.times)
-            named = None if answer.operators is None else self._recorded(answer.operators)
-        finally:
-            self._say_taken()
+        times = self._recorded(answer.times)
+        named = None if answer.operators is None else self._recorded(answer.operators)
         short = ShortPaths(self._pid)
         places = tuple(
             tuple((name, short.of(file), line) for name, file, line in place)
@@ -130,10 +126,7 @@ class DeepLookLink:
         answer.workers = [(pid, after[pid] - size) for pid, size in before.items() if pid in after]
         snapshot = None
         if answer.file:
-            try:
-                snapshot = self._read(answer.file)
-            finally:
-                self._say_taken()
+            snapshot = self._read(answer.file)
         return answer, snapshot
 
     def _ask(
@@ -167,16 +160,13 @@ class DeepLookLink:
     def _read(self, name: str) -> bytes:
         """Raises GpuwatchError where it cannot be read, or is too large."""
         try:
-            with os.fdopen(open_beside(self._endpoint, name, self._pid, self._uid), "rb") as file:
+            with os.fdopen(take_beside(self._endpoint, name, self._pid, self._uid), "rb") as file:
                 data = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise GpuwatchError(f"{name} of process {self._pid}: {error.strerror}") from None
         if len(data) > MOST_BYTES:
             raise GpuwatchError(f"{name} of process {self._pid} has more than 200 MB")
         return data
-
-    def _say_taken(self) -> None:
-        self._socket.send(encode_message(AskTaken(self._held.key)))
 
 
 def own_memory_below(pid: int) -> dict[int, int]:
