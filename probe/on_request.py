@@ -2,7 +2,6 @@
 first asked for, or where ranks are: the publisher imports nothing.
 """
 
-import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -33,9 +32,9 @@ class OnRequest:
 
     def __init__(self, recorder: Recorder, endpoint: str | None) -> None:
         """Files lie beside the socket; None: there is no such place."""
-        folder = None if endpoint is None else os.path.dirname(endpoint.removeprefix("ipc://"))
+        stem = None if endpoint is None else endpoint[len("ipc://") : -len(".sock")]
         self._exchange = Exchange(recorder)
-        self._deep = DeepLook(recorder, folder)
+        self._deep = DeepLook(recorder, stem)
 
     def ask(self, who: bytes, question: Question) -> None:
         """Keep a question for the next turn."""
@@ -99,9 +98,9 @@ class Exchange:
 class DeepLook:
     """The profiler's window and the memory's: of each one at a time."""
 
-    def __init__(self, recorder: Recorder, folder: str | None) -> None:
+    def __init__(self, recorder: Recorder, stem: str | None) -> None:
         self._recorder = recorder
-        self._folder = folder
+        self._stem = stem
         self._profiler: Profiler | None = None
         """None until it is first asked for."""
         self._memory: MemoryHistory | None = None
@@ -152,7 +151,7 @@ class DeepLook:
 
     def _load(self) -> bool:
         """Whether both are there; else the training thread is asked to load them."""
-        if self._folder is None:
+        if self._stem is None:
             self._asked.clear()
             return False
         if self._profiler is None:
@@ -166,6 +165,6 @@ class DeepLook:
         from .deep.profiler import Profiler
 
         self._recorder.window_with(None)
-        if self._profiler is None and self._folder is not None:
-            self._memory = MemoryHistory(self._recorder, self._folder)
-            self._profiler = Profiler(self._recorder, self._folder)
+        if self._profiler is None and self._stem is not None:
+            self._memory = MemoryHistory(self._recorder, self._stem)
+            self._profiler = Profiler(self._recorder, self._stem)

@@ -51,9 +51,10 @@ LEAST_STEPS: Final = 10
 class MemoryHistory:
     """`at` is the training thread's, everything else the publisher's. One window at a time."""
 
-    def __init__(self, recorder: Recorder, folder: str) -> None:
+    def __init__(self, recorder: Recorder, stem: str) -> None:
+        """`stem`: of the socket's path, and so of the file's path."""
         self._recorder = recorder
-        self._folder = folder
+        self._stem = stem
         self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
         self._who: bytes | None = None
         self._asked_ns = 0
@@ -221,7 +222,7 @@ class MemoryHistory:
 
     def _write(self, answer: dict[str, Any], snapshot: Any, now_ns: int) -> None:
         """For memory_viz: what `torch.cuda.memory._dump_snapshot` writes."""
-        path = os.path.join(self._folder, f"{os.getpid()}.snapshot")
+        path = f"{self._stem}.snapshot"
         _unlink(path)
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -53,9 +53,11 @@ TORN_DOWN_FROM: Final = (12, 6)
 class Profiler:
     """`at` is the training thread's, everything else the publisher's. One window at a time."""
 
-    def __init__(self, recorder: Recorder, folder: str) -> None:
+    def __init__(self, recorder: Recorder, stem: str) -> None:
+        """`stem`: of the socket's path, and so of the files' paths."""
         self._recorder = recorder
-        self._folder = folder
+        self._stem = stem
+        self._folder = os.path.dirname(stem)
         self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
         self._who: bytes | None = None
         self._asked_ns = 0
@@ -162,7 +164,7 @@ class Profiler:
             return
         self._number += 1
         what = self._plan[0]
-        path = os.path.join(self._folder, f"{os.getpid()}-{self._number}.trace")
+        path = f"{self._stem}.{self._number}.trace"
         self._forget(path)
         on_device = _on_device()
         looks = Looks(get_ident()) if what == "operators" else None

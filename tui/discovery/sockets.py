@@ -90,9 +90,11 @@ def take_beside(endpoint: str, name: str, pid: int, uid: int) -> int:
     *folders, _ = endpoint.removeprefix("ipc:///").split("/")
     root = os.open(_root_of(pid), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     directory = _walk(root, folders)
-    if directory is None or "/" in name:
+    if directory is None:
         raise FileNotFoundError(name)
     try:
+        if "/" in name:
+            raise NotPermittedError(f"{name} does not lie beside the probe's socket")
         _check_directory(directory, uid, "/" + "/".join(folders))
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         file = os.open(name, flags, dir_fd=directory)

@@ -6,7 +6,7 @@ Each question waits for its answer, so it is asked on a thread of its own or by 
 import os
 from contextlib import suppress
 from threading import Event
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import psutil
@@ -59,6 +59,9 @@ class ProfileAnswer(msgspec.Struct):
         return sum(one.pause_ns for one in (self.times, self.operators) if one is not None)
 
 
+Answer = TypeVar("Answer", ProfileAnswer, MemoryWindow)
+
+
 class DeepLookLink:
     """A connection of its own to the probe, for one question at a time. A context manager."""
 
@@ -98,7 +101,7 @@ class DeepLookLink:
         or `stop` is set."""
         request = AskProfile(steps, round(most_s * 1e9), operators, self._held.key)
         body = self._ask(encode_message(request), Profiled, 2 * most_s + PATIENCE_S, stop)
-        answer = msgspec.json.decode(body, type=ProfileAnswer)
+        answer = _decoded(body, ProfileAnswer)
         if answer.why_not or answer.times is None:
             raise NothingToMeasureError(
                 "the process cannot be profiled now", answer.why_not or "it recorded nothing"
@@ -119,7 +122,7 @@ class DeepLookLink:
         request = AskMemory(round(for_s * 1e9), host, self._held.key)
         before = own_memory_below(self._pid)
         body = self._ask(encode_message(request), MemorySeen, for_s + PATIENCE_S, stop)
-        answer = msgspec.json.decode(body, type=MemoryWindow)
+        answer = _decoded(body, MemoryWindow)
         if answer.why_not:
             raise NothingToMeasureError("memory cannot be recorded now", answer.why_not)
         after = own_memory_below(self._pid)
@@ -167,6 +170,14 @@ class DeepLookLink:
         if len(data) > MOST_BYTES:
             raise GpuwatchError(f"{name} of process {self._pid} has more than 200 MB")
         return data
+
+
+def _decoded(body: bytes, wanted: type[Answer]) -> Answer:
+    """Raises GpuwatchError where it is malformed."""
+    try:
+        return msgspec.json.decode(body, type=wanted)
+    except ValueError as error:
+        raise GpuwatchError("the probe's answer is malformed", str(error)) from None
 
 
 def own_memory_below(pid: int) -> dict[int, int]:

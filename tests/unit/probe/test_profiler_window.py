@@ -67,7 +67,7 @@ class Run:
         self.recorder = Recorder(lambda _: True, self._trip, lambda: self.ns)
         self.step()
         self.step()
-        self.window = Profiler(self.recorder, str(folder))
+        self.window = Profiler(self.recorder, str(folder / "7-8"))
 
     def _trip(self, error: Exception) -> None:
         raise error

@@ -3,20 +3,17 @@
 Trimmed by `tests.gpu.deep` to what the reader uses: two steps, and one with operators.
 """
 
-import gzip
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpuwatch.tui.trace.against import against
 from gpuwatch.tui.trace.events import merged_file
-from gpuwatch.tui.trace.profile import Pattern, Profile, Recorded, Window, profile_of
+from gpuwatch.tui.trace.profile import Pattern, Profile, profile_of
 from gpuwatch.tui.verdict.findings import Kind
 from tests.gpu.by_hand import by_hand
+from tests.unit.trace.h200_windows import window
 
-FOLDER = Path(__file__).parent / "h200"
 TRUTH: dict[str, tuple[Kind, Pattern | None]] = {
     "sync_items": ("sync", "sync"),
     "launch_layers": ("launch", "launch"),
@@ -27,24 +24,6 @@ TRUTH: dict[str, tuple[Kind, Pattern | None]] = {
 }
 WITHIN = 0.03
 """Of the step: what the reader may differ from a trace read by hand."""
-
-
-def recorded(raw: dict[str, Any]) -> Recorded:
-    """One recording of the file."""
-    marks = tuple((t_ns, kind) for t_ns, kind in raw["marks"])
-    trace = json.dumps(raw["trace"]).encode()
-    return Recorded(trace, tuple(raw["ends_ns"]), marks, tuple(raw["anchor"]))
-
-
-def window(name: str) -> Window:
-    """One of the files."""
-    raw = json.loads(gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()))
-    return Window(
-        recorded(raw["times"]),
-        recorded(raw["operators"]),
-        tuple((t_ns, place) for t_ns, place in raw["looks"]),
-        tuple(tuple((f, file, line) for f, file, line in place) for place in raw["places"]),
-    )
 
 
 @pytest.fixture(scope="module")
