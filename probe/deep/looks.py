@@ -12,9 +12,9 @@ from typing import Any, Final
 from .. import clock
 from ..publish import start_thread
 
-MOST_LOOKS: Final = 20_000
-MOST_PLACES: Final = 2_000
-"""Different stacks: with twelve frames of some 100 bytes each they fit into a message."""
+MOST_LOOKS: Final = 5_000
+MOST_PLACES: Final = 500
+"""Different stacks: with twelve frames of 340 bytes each they have half of a message (4 MB)."""
 MOST_FRAMES: Final = 12
 LOOK_S: Final = 0.001
 

@@ -44,7 +44,7 @@ WAITS_NS: Final = 60_000_000_000
 """For a step's end, to begin at."""
 KEPT_NS: Final = 120_000_000_000
 """Files that nobody has taken are removed."""
-MOST_MARKS: Final = 20_000
+MOST_MARKS: Final = 10_000
 TEARDOWN: Final = "TEARDOWN_CUPTI"
 TORN_DOWN_FROM: Final = (12, 6)
 """CUDA's version: before, kineto cannot come back after a teardown under CUDA graphs."""
