@@ -84,16 +84,7 @@ class AskMemory:
         self.key = key
 
 
-class AskTaken:
-    """The files of an answer were read. The fields of `messages.AskTaken`."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-
-
-Asked = Subscribe | AskCollectives | AskProfile | AskMemory | AskTaken
+Asked = Subscribe | AskCollectives | AskProfile | AskMemory
 Request = Asked | Literal["leave", "stacks"]
 """A monitor goes away; it asks where every thread is."""
 _FIELDS: Final[dict[str, tuple[tuple[type, ...], int]]] = {
@@ -103,14 +94,12 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], int]]] = {
     "collectives": ((int, bool, str), 3),
     "profile": ((int, int, bool, str), 4),
     "memory": ((int, bool, str), 3),
-    "taken": ((str,), 1),
 }
 _MADE: Final[dict[str, type[Asked]]] = {
     "subscribe": Subscribe,
     "collectives": AskCollectives,
     "profile": AskProfile,
     "memory": AskMemory,
-    "taken": AskTaken,
 }
 """Types of each request's fields, and how many it has at least. What is appended by a newer monitor
 is passed over."""

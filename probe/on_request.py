@@ -2,7 +2,6 @@
 first asked for, or where ranks are: the publisher imports nothing.
 """
 
-import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +10,6 @@ from .encoding import (
     AskCollectives,
     AskMemory,
     AskProfile,
-    AskTaken,
     encode_collectives,
     encode_memory,
     encode_profile,
@@ -25,8 +23,8 @@ if TYPE_CHECKING:
 
 MOST_ASKED: Final = 64
 
-Question = AskCollectives | AskProfile | AskMemory | AskTaken
-QUESTIONS: Final = (AskCollectives, AskProfile, AskMemory, AskTaken)
+Question = AskCollectives | AskProfile | AskMemory
+QUESTIONS: Final = (AskCollectives, AskProfile, AskMemory)
 
 
 class OnRequest:
@@ -34,9 +32,9 @@ class OnRequest:
 
     def __init__(self, recorder: Recorder, endpoint: str | None) -> None:
         """Files lie beside the socket; None: there is no such place."""
-        folder = None if endpoint is None else os.path.dirname(endpoint.removeprefix("ipc://"))
+        stem = None if endpoint is None else endpoint[len("ipc://") : -len(".sock")]
         self._exchange = Exchange(recorder)
-        self._deep = DeepLook(recorder, folder)
+        self._deep = DeepLook(recorder, stem)
 
     def ask(self, who: bytes, question: Question) -> None:
         """Keep a question for the next turn."""
@@ -100,21 +98,17 @@ class Exchange:
 class DeepLook:
     """The profiler's window and the memory's: of each one at a time."""
 
-    def __init__(self, recorder: Recorder, folder: str | None) -> None:
+    def __init__(self, recorder: Recorder, stem: str | None) -> None:
         self._recorder = recorder
-        self._folder = folder
+        self._stem = stem
         self._profiler: Profiler | None = None
         """None until it is first asked for."""
         self._memory: MemoryHistory | None = None
         self._asked: list[tuple[bytes, AskProfile | AskMemory]] = []
 
-    def ask(self, who: bytes, question: "AskProfile | AskMemory | AskTaken") -> None:
+    def ask(self, who: bytes, question: "AskProfile | AskMemory") -> None:
         """Keep a question for the next turn. Beyond `MOST_ASKED` it is passed over."""
-        if isinstance(question, AskTaken):
-            for part in (self._profiler, self._memory):
-                if part is not None:
-                    part.taken()
-        elif len(self._asked) < MOST_ASKED:
+        if len(self._asked) < MOST_ASKED:
             self._asked.append((who, question))
 
     def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
@@ -133,7 +127,7 @@ class DeepLook:
         """Remove what nobody has taken."""
         for part in (self._profiler, self._memory):
             if part is not None:
-                part.taken()
+                part.remove()
 
     def _begin(
         self, who: bytes, question: "AskProfile | AskMemory", now_ns: int
@@ -157,7 +151,7 @@ class DeepLook:
 
     def _load(self) -> bool:
         """Whether both are there; else the training thread is asked to load them."""
-        if self._folder is None:
+        if self._stem is None:
             self._asked.clear()
             return False
         if self._profiler is None:
@@ -171,6 +165,6 @@ class DeepLook:
         from .deep.profiler import Profiler
 
         self._recorder.window_with(None)
-        if self._profiler is None and self._folder is not None:
-            self._memory = MemoryHistory(self._recorder, self._folder)
-            self._profiler = Profiler(self._recorder, self._folder)
+        if self._profiler is None and self._stem is not None:
+            self._memory = MemoryHistory(self._recorder, self._stem)
+            self._profiler = Profiler(self._recorder, self._stem)

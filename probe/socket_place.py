@@ -154,8 +154,19 @@ def remove_leftovers(directory: str) -> None:
             if clock.unix_seconds() - os.lstat(path).st_mtime > YOUNG_S and _is_left(path):
                 os.unlink(path)
                 remove_key(path)
+                _remove_windows(path)
     except OSError:
         return  # another probe was faster, or nothing may be removed here
+
+
+def _remove_windows(socket_path: str) -> None:
+    """What a window (`probe.deep`) has written and nobody has read."""
+    stem = os.path.basename(socket_path).removesuffix(".sock") + "."
+    with os.scandir(os.path.dirname(socket_path)) as entries:
+        paths = [one.path for one in entries if one.name.startswith(stem)]
+    for path in paths:
+        if path.endswith((".trace", ".snapshot")):
+            os.unlink(path)
 
 
 def _is_left(path: str) -> bool:

@@ -350,12 +350,6 @@ class AskMemory(msgspec.Struct, frozen=True, array_like=True, tag="memory"):
     key: str
 
 
-class AskTaken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
-    """The files of an answer were read: they can be removed."""
-
-    key: str
-
-
 class Profiled(msgspec.Struct, frozen=True, array_like=True, tag="profile"):
     """The answer to `AskProfile`: a line of JSON, then an object (`sources.deep_answers`)."""
 
@@ -387,7 +381,7 @@ class Collectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives
 
 
 Reply = Greeting | Marks | Dump | Collectives | Profiled | MemorySeen | Bye
-Request = Subscribe | Leave | AskStacks | AskCollectives | AskProfile | AskMemory | AskTaken
+Request = Subscribe | Leave | AskStacks | AskCollectives | AskProfile | AskMemory
 """All that a monitor can ask for. An older probe counts what it does not know, or passes over it,
 and does not answer."""
 

@@ -1,4 +1,4 @@
-"""Where the training thread is, a thousand times a second, while a window's times are recorded.
+"""Where the training thread is, a thousand times a second, while operators are recorded.
 
 On a thread of ours. A thread that computes in C shows only where it gives the lock up, so shares of
 these looks would be wrong; each is true of its moment, and a long gap has several.
@@ -12,9 +12,9 @@ from typing import Any, Final
 from .. import clock
 from ..publish import start_thread
 
-MOST_LOOKS: Final = 20_000
-MOST_PLACES: Final = 2_000
-"""Different stacks: with twelve frames of some 100 bytes each they fit into a message."""
+MOST_LOOKS: Final = 5_000
+MOST_PLACES: Final = 500
+"""Different stacks: with twelve frames of 340 bytes each they have half of a message (4 MB)."""
 MOST_FRAMES: Final = 12
 LOOK_S: Final = 0.001
 

@@ -51,9 +51,10 @@ LEAST_STEPS: Final = 10
 class MemoryHistory:
     """`at` is the training thread's, everything else the publisher's. One window at a time."""
 
-    def __init__(self, recorder: Recorder, folder: str) -> None:
+    def __init__(self, recorder: Recorder, stem: str) -> None:
+        """`stem`: of the socket's path, and so of the file's path."""
         self._recorder = recorder
-        self._folder = folder
+        self._stem = stem
         self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
         self._who: bytes | None = None
         self._asked_ns = 0
@@ -96,7 +97,7 @@ class MemoryHistory:
     def turn(self, now_ns: int) -> "tuple[bytes, dict[str, Any]] | None":
         """What is to be answered, and to whom."""
         if self._file is not None and now_ns >= self._file[1]:
-            self.taken()
+            self.remove()
         if self._who is None:
             return None
         if self._made:
@@ -111,8 +112,8 @@ class MemoryHistory:
             return who, {"why_not": f"no step has ended within {WAITS_NS // 1_000_000_000} s"}
         return None
 
-    def taken(self) -> None:
-        """The monitor has read the file."""
+    def remove(self) -> None:
+        """Remove what nobody has taken."""
         if self._file is not None:
             path, self._file = self._file[0], None
             _unlink(path)
@@ -221,7 +222,7 @@ class MemoryHistory:
 
     def _write(self, answer: dict[str, Any], snapshot: Any, now_ns: int) -> None:
         """For memory_viz: what `torch.cuda.memory._dump_snapshot` writes."""
-        path = os.path.join(self._folder, f"{os.getpid()}.snapshot")
+        path = f"{self._stem}.snapshot"
         _unlink(path)
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

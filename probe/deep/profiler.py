@@ -1,9 +1,11 @@
 """A profiler's window on the training thread, for a monitor that asks: a few steps of kineto.
 
-Two recordings, each from one step's end to another's: first one step with the operators and their
-shapes (they slow the host down by half, so its times are not used), then the steps whose times
-count, with the device's activity alone. Each begins with a step that is not used, in which CUPTI
-and caches settle. Without a device there is one recording, of operators.
+Two recordings, each from one step's end to another's. First some steps with the operators and
+their shapes, and with looks at where the training thread is, a thousand a second: that slows the
+host down by half, so their times are not used. Then the steps whose times count, with the device's
+activity alone: looks would add a third to a step that only launches. Each begins with a step that
+is not used, in which CUPTI and caches settle. Without a device there is one recording, of
+operators.
 
 The files lie in the socket's own directory, which nobody else may enter, until the monitor has read
 them. CUPTI is torn down after the last one (kineto does that where TEARDOWN_CUPTI is "1" as the
@@ -35,11 +37,14 @@ MOST_BYTES: Final = 200_000_000
 LEAST_FREE_BYTES: Final = 2 * MOST_BYTES
 MOST_NS: Final = 60_000_000_000
 """Longest that a recording may last, whatever is asked for."""
+LOOKED_NS: Final = 100_000_000
+MOST_NAMED: Final = 20
+"""Steps with operators: so long, for a hundred looks, and no more of them."""
 WAITS_NS: Final = 60_000_000_000
 """For a step's end, to begin at."""
 KEPT_NS: Final = 120_000_000_000
 """Files that nobody has taken are removed."""
-MOST_MARKS: Final = 20_000
+MOST_MARKS: Final = 10_000
 TEARDOWN: Final = "TEARDOWN_CUPTI"
 TORN_DOWN_FROM: Final = (12, 6)
 """CUDA's version: before, kineto cannot come back after a teardown under CUDA graphs."""
@@ -48,9 +53,11 @@ TORN_DOWN_FROM: Final = (12, 6)
 class Profiler:
     """`at` is the training thread's, everything else the publisher's. One window at a time."""
 
-    def __init__(self, recorder: Recorder, folder: str) -> None:
+    def __init__(self, recorder: Recorder, stem: str) -> None:
+        """`stem`: of the socket's path, and so of the files' paths."""
         self._recorder = recorder
-        self._folder = folder
+        self._stem = stem
+        self._folder = os.path.dirname(stem)
         self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
         self._who: bytes | None = None
         self._asked_ns = 0
@@ -107,8 +114,8 @@ class Profiler:
             return who, {"why_not": f"no step has ended within {WAITS_NS // 1_000_000_000} s"}
         return None
 
-    def taken(self) -> None:
-        """The monitor has read the files."""
+    def remove(self) -> None:
+        """Remove what nobody has taken."""
         for path in list(self._files):
             self._remove(path)
 
@@ -141,8 +148,12 @@ class Profiler:
             recording.marks.append((now_ns, kind))
         if ends:
             recording.ends_ns.append(now_ns)
-        wanted = 2 if self._plan[0] == "operators" else 1 + self._steps
-        over = len(recording.ends_ns) > wanted or now_ns - recording.began_ns > self._most_ns
+        steps, passed_ns = len(recording.ends_ns) - 1, now_ns - recording.began_ns
+        if self._plan[0] == "operators":
+            enough = steps > MOST_NAMED or (steps > 1 and now_ns - recording.ends_ns[1] > LOOKED_NS)
+        else:
+            enough = steps > self._steps
+        over = enough or passed_ns > self._most_ns
         if over and not _is_capturing():
             self._next()
 
@@ -153,10 +164,10 @@ class Profiler:
             return
         self._number += 1
         what = self._plan[0]
-        path = os.path.join(self._folder, f"{os.getpid()}-{self._number}.trace")
+        path = f"{self._stem}.{self._number}.trace"
         self._forget(path)
         on_device = _on_device()
-        looks = Looks(get_ident()) if what == "times" else None
+        looks = Looks(get_ident()) if what == "operators" else None
         self._recording = Recording(path, on_device, what == "operators" or not on_device, looks)
 
     def _next(self) -> None:
@@ -196,7 +207,7 @@ class Profiler:
         if not why_not and sum(one.bytes for one in self._done) > MOST_BYTES:
             why_not = f"the trace has more than {MOST_BYTES // 1_000_000} MB"
         if why_not:
-            self.taken()
+            self.remove()
         answer = {"why_not": why_not} if why_not else self._answer()
         self._done = []
         if not self._restores:
@@ -205,8 +216,8 @@ class Profiler:
 
     def _answer(self) -> dict[str, Any]:
         times = self._done[-1]
-        looks = times.looks
         operators = self._done[0] if len(self._done) > 1 else None
+        looks = None if operators is None else operators.looks
         return {
             "why_not": "",
             "times": _described(times),

@@ -110,11 +110,13 @@ def test_only_sockets_that_nobody_holds_are_leftovers(endpoint: Endpoint) -> Non
             gone.close(linger=0)
     (folder / "notes.txt").write_text("the user's own")
     (folder / "dead.key").write_text("of the dead one")
+    (folder / "dead.1.trace").write_text("that its monitor never read")
+    (folder / "1-1.snapshot").write_text("that a monitor is about to read")
     for name in ("dead.sock", "1-1.sock", "notes.txt"):
         found = (folder / name).stat()
         os.utime(folder / name, (found.st_atime, found.st_mtime - 2 * YOUNG_S))
     remove_leftovers(str(folder))
-    left = ["1-1.key", "1-1.sock", "notes.txt", "young.sock"]
+    left = ["1-1.key", "1-1.snapshot", "1-1.sock", "notes.txt", "young.sock"]
     assert sorted(path.name for path in folder.iterdir()) == left
     with connected(endpoint) as socket:
         assert asked(endpoint, socket) == b"asked"

@@ -1,22 +1,18 @@
-"""`python -m tests.gpu.deep OUT [pace] [scenarios] [leaks]`: the deep look on a GPU.
+"""`python -m tests.gpu.deep OUT [pace] [scenarios] [leaks] [NAME...]`: the deep look on a GPU.
 
-pace: steps before and after a window, over loops of about 2, 20 and 100 ms, with a control; and
-what torch's own profiler leaves behind. scenarios: demo/'s profiled with the live verdict beside,
-and the same trace read by hand. leaks: the lines of tests/leaks. Everything goes into OUT/deep.tar:
-results.json, the reports, and the windows, trimmed, for tests. About six minutes on an H200.
+pace: steps before and after a window (`tests.gpu.deep_pace`). scenarios: demo/'s profiled with the
+live verdict beside, and the same trace read by hand. leaks: the lines of tests/leaks. Everything
+goes into OUT/deep.tar: results.json, the reports, and the windows, trimmed, for tests. On an H200
+pace takes four minutes, a scenario ten seconds, leaks forty.
 """
 
 import gzip
 import json
-import os
-import signal
-import subprocess
 import sys
 import tarfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,12 +26,12 @@ from gpuwatch.tui.formats.profile_report import profile_json, profile_lines
 from gpuwatch.tui.sources.deep_look import DeepLookLink
 from gpuwatch.tui.trace.events import merged_file
 from gpuwatch.tui.trace.leaks import device_lines, growing, growing_workers, host_lines
-from gpuwatch.tui.trace.pace import pace_of
 from gpuwatch.tui.trace.profile import Profile, Recorded, Window
 from tests.gpu.by_hand import by_hand
+from tests.gpu.deep_pace import pace
+from tests.gpu.scripts import ROOT, line_of, say, started
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-LIMIT_S: Final = 350.0
+LIMIT_S: Final = 400.0
 PATIENCE: Final = Patience(verdict_s=8.0, after_s=1.5, most_after_s=5.0)
 """Shorter than the command's own: there are six minutes for all of it."""
 SCENARIOS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
@@ -56,54 +52,7 @@ SCENARIOS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("launch_layers", ("--without-cause",), "graph"),
 )
 LEAKS: Final = ("losses", "graph", "cache", "hook", "holes", "worker")
-LOOPS: Final = ((14, "2 ms"), (140, "20 ms"), (700, "100 ms"))
 SETTLED_STEPS: Final = 30
-TWICE: Final = "20 ms"
-"""The loop that has a second window, and then torch's own profiler."""
-ENVIRONMENT: Final = {
-    **os.environ,
-    "PYTHONPATH": os.pathsep.join(
-        filter(None, (str(ROOT), str(ROOT / "demo"), os.environ.get("PYTHONPATH", "")))
-    ),
-}
-
-
-@contextmanager
-def started(command: list[str], log: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A script with its output in a file, or in a pipe where it has none."""
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=ENVIRONMENT,
-            cwd=ROOT,
-            start_new_session=True,  # so that its workers can be ended with it
-        ) as process,
-    ):
-        try:
-            yield process
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def line_of(process: "subprocess.Popen[str]") -> str:
-    """The next line of it."""
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise RuntimeError("it has ended")
-    return line.strip()
-
-
-def say(process: "subprocess.Popen[str]", text: str = "") -> None:
-    """A line to it."""
-    assert process.stdin is not None
-    process.stdin.write(text + "\n")
-    process.stdin.flush()
 
 
 def until_probed(pid: int) -> None:
@@ -115,72 +64,17 @@ def until_probed(pid: int) -> None:
     raise RuntimeError("no probe was seen")
 
 
-# Pace: before, before again (the control), a window, after.
-
-
-def pace(out: Path, results: dict[str, Any]) -> None:
-    """All three loops."""
-    for layers, name in LOOPS:
-        command = [sys.executable, "-m", "tests.gpu.deep_loop", str(layers)]
-        with started(command, out / f"pace-{layers}.log") as process:
-            line_of(process)
-            say(process)
-            blocks: list[list[list[int]]] = []
-
-            def rows(
-                seconds: float, text: str = "", process: "subprocess.Popen[str]" = process
-            ) -> list[list[int]]:
-                say(process, text)
-                line_of(process)
-                time.sleep(seconds)
-                say(process)
-                taken: list[list[int]] = json.loads(line_of(process))
-                return taken
-
-            time.sleep(1)
-            blocks = [rows(4), rows(4)]
-            report, _ = profile_of(process.pid)
-            blocks.append(rows(4))
-            found = {
-                "steps_ms": blocks[0][len(blocks[0]) // 2][0] / 1e3,
-                "control": ratio(blocks[0], blocks[1]),
-                "after": ratio(blocks[1], blocks[2]),
-                "pause_ms": report.pause_ns / 1e6,
-                "torn_down": report.torn_down,
-                "under_the_profiler": profile_ratio(report),
-            }
-            if name == TWICE:
-                profile_of(process.pid)
-                blocks.append(rows(4))
-                found["after_second"] = ratio(blocks[1], blocks[3])
-                blocks.append(rows(3, "profile"))
-                found["after_torch_profiler"] = ratio(blocks[3], blocks[4])
-            results.setdefault("pace", {})[name] = found
-            print("pace", name, json.dumps(found), flush=True)
-
-
-def profile_ratio(report: Any) -> float | None:
-    """A step while the profiler recorded over one before."""
-    return None if report.pace is None else report.profile.step_ns / report.pace.before_ns
-
-
-def ratio(before: list[list[int]], after: list[list[int]]) -> dict[str, Any]:
-    """Of wall and of CPU time, with intervals."""
-    found: dict[str, Any] = {}
-    for at, name in ((0, "wall"), (1, "cpu")):
-        made = pace_of([row[at] for row in before], [row[at] for row in after])
-        if made is not None and made.before_ns:
-            found[name] = [round(made.ratio, 4), round(made.low, 4), round(made.high, 4)]
-    return found
-
-
-def profile_of(pid: int) -> tuple[Any, Window]:
-    """As `gpuwatch profile` does."""
+def profile_of(pid: int, operators: bool = True, window: bool = True) -> tuple[Any, Any]:
+    """As `gpuwatch profile` does; without a window it is only watched for about as long."""
     until_probed(pid)
     provider = watch_live(pid, stacks=True)
     try:
         provider.start()
-        report, looked = profiled(provider, pid, 3, 15.0, True, PATIENCE)
+        if not window:
+            provider.snapshot()
+            time.sleep(PATIENCE.verdict_s + PATIENCE.after_s)
+            return None, None
+        report, looked = profiled(provider, pid, 3, 15.0, operators, PATIENCE)
     finally:
         provider.close()
     return report, looked.window
@@ -189,8 +83,10 @@ def profile_of(pid: int) -> tuple[Any, Window]:
 # Scenarios.
 
 
-def scenarios(out: Path, results: dict[str, Any], over: Callable[[], bool]) -> None:
-    """Each in turn, the next one importing meanwhile."""
+def scenarios(
+    out: Path, results: dict[str, Any], over: Callable[[], bool], only: list[str]
+) -> None:
+    """Each in turn; those that are named, where some are. `compiled` imports meanwhile."""
     compiled = [sys.executable, "-m", "tests.gpu.deep_loop", "100", "compiled"]
     commands = [
         (
@@ -199,6 +95,7 @@ def scenarios(out: Path, results: dict[str, Any], over: Callable[[], bool]) -> N
             truth,
         )
         for name, more, truth in SCENARIOS
+        if not only or f"{name}{'-without' if more else ''}" in only
     ]
     with started(compiled, out / "compiled.log") as waiting:
         for at, (name, command, truth) in enumerate(commands):
@@ -210,7 +107,7 @@ def scenarios(out: Path, results: dict[str, Any], over: Callable[[], bool]) -> N
                 while "first step done" not in line_of(process):
                     pass
                 judge(name, truth, process.pid, out, results)
-            if at == 8 and not over():
+            if at == len(commands) - 1 and (not only or "compiled" in only):
                 line_of(waiting)
                 say(waiting)
                 judge("compiled", "graph", waiting.pid, out, results)
@@ -395,7 +292,9 @@ def main() -> None:
     """The parts that are named, or all."""
     began = time.monotonic()
     folder = Path(sys.argv[1])
-    parts = sys.argv[2:] or ["pace", "leaks", "scenarios"]
+    named = sys.argv[2:]
+    only = [name for name in named if name not in ("pace", "leaks", "scenarios")]
+    parts = [name for name in named if name not in only] or ["pace", "leaks", "scenarios"]
     out = folder / "deep"
     out.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
@@ -404,8 +303,8 @@ def main() -> None:
         return time.monotonic() - began > LIMIT_S - 15
 
     works: dict[str, Callable[[], None]] = {
-        "pace": lambda: pace(out, results),
-        "scenarios": lambda: scenarios(out, results, over),
+        "pace": lambda: pace(out, results, profile_of),
+        "scenarios": lambda: scenarios(out, results, over, only),
         "leaks": lambda: leaks(out, results),
     }
     for part in parts:

@@ -1,8 +1,10 @@
-"""A loop of so many tiny layers with the probe, for `tests.gpu.deep`. It begins with a line of its
-input and trains until that ends; for each further line it prints the steps since the line before:
-wall and CPU time of each, us.
+"""A loop of so many tiny layers with the probe, for `tests.gpu.deep_pace`. It begins with a line of
+its input and trains until that ends; for each further line it prints the steps since the line
+before: time of the step on the GPU's host, and of a reference on the CPU in the same step, us.
 
-`profile` in a line: torch's own profiler over four steps, as its users leave it.
+The reference is the same kind of work without CUDA: what it shares with the step (the core's clock,
+what else the host does) goes out of their ratio. `profile` in a line: torch's own profiler over
+four steps, as its users leave it.
 """
 
 import json
@@ -22,9 +24,10 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.set_num_threads(1)
     net = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(layers))).to(device)
+    beside = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(max(8, layers // 2))))
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
     run = torch.compile(net, mode="reduce-overhead") if how == "compiled" else net
-    batch = torch.randn(16, 64, device=device)
+    batch, small = torch.randn(16, 64, device=device), torch.randn(4, 8)
     rows: list[tuple[int, int]] = []
     asked: list[str] = []
     over = threading.Event()
@@ -35,21 +38,23 @@ def main() -> None:
         over.set()
 
     def step() -> None:
+        began_ns = time.perf_counter_ns()
         optimizer.zero_grad()
         run(batch).square().mean().backward()
         optimizer.step()
+        between_ns = time.perf_counter_ns()
+        with torch.no_grad():
+            beside(small)
+        ended_ns = time.perf_counter_ns()
+        rows.append(((between_ns - began_ns) // 1000, (ended_ns - between_ns) // 1000))
 
     for _ in range(20):
         step()
     print("ready", flush=True)
     sys.stdin.readline()
     threading.Thread(target=listen, daemon=True).start()
-    wall_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
     while not over.is_set():
         step()
-        wall_now, cpu_now = time.perf_counter_ns(), time.thread_time_ns()
-        rows.append(((wall_now - wall_ns) // 1000, (cpu_now - cpu_ns) // 1000))
-        wall_ns, cpu_ns = wall_now, cpu_now
         if asked:
             if asked.pop(0) == "profile":
                 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
@@ -57,7 +62,6 @@ def main() -> None:
                         step()
             print(json.dumps(rows), flush=True)
             rows.clear()
-            wall_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What a monitor can make a training process do is a closed list: watch, leave, ask for stacks and
-for the flight recorder."""
+"""What a monitor can make a training process do is a closed list: watch, leave, ask for stacks, for
+the flight recorder, for a window of the profiler or of memory."""
 
 import os
 from typing import Any
@@ -19,12 +19,12 @@ from gpuwatch.probe.recorder import MOST_NAMES, MOST_RARE, Recorder
 from gpuwatch.probe.serve import REQUESTS_A_TURN, Server
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
-from gpuwatch.probe.wire.marks import LOADER, MARK_BYTES, RING
+from gpuwatch.probe.wire.marks import BACKWARD_ENTER, LOADER, MARK_BYTES, RING
 from gpuwatch.tui import messages as wire
 from gpuwatch.tui.messages import Dump
 from tests.hostile.shapes import anything
 
-COMMANDS = {"subscribe", "leave", "stacks", "collectives"}
+COMMANDS = {"subscribe", "leave", "stacks", "collectives", "profile", "memory"}
 """One more is a decision: it comes here with a test that says what it may do."""
 
 
@@ -75,7 +75,7 @@ def known() -> tuple[Any, ...]:
 
 def with_key(request: Any) -> bytes:
     """As of who may ask; what has not the key is only counted."""
-    if isinstance(request, wire.Subscribe | wire.AskCollectives):
+    if hasattr(request, "key"):
         request = msgspec.structs.replace(request, key=KEY)
     return wire.encode_message(request)
 
@@ -83,7 +83,7 @@ def with_key(request: Any) -> bytes:
 REQUESTS = some.one_of([anything(kind).map(with_key) for kind in known()])
 
 
-@pytest.mark.parametrize("tag", ["run", "eval", "exec", "profile", "stop", "set", "batch", "dump"])
+@pytest.mark.parametrize("tag", ["run", "eval", "exec", "taken", "stop", "set", "batch", "dump"])
 def test_nothing_else_is_a_request(tag: str) -> None:
     with pytest.raises(ValueError, match="Invalid value"):
         decode_request(msgspec.json.encode([tag, 1, os.getpid(), True]))
@@ -110,7 +110,10 @@ def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
         made.turn()
         assert len(heard.answers) <= len(asked) + MOST_PEERS
         for peer, answer in heard.answers:
-            assert isinstance(answer, wire.Greeting | wire.Marks | Dump | wire.Collectives)
+            windows = wire.Profiled | wire.MemorySeen
+            assert isinstance(
+                answer, wire.Greeting | wire.Marks | Dump | wire.Collectives | windows
+            )
             assert peer in {who for who, _ in frames}
     assert fuse.fault is None
 
@@ -130,6 +133,29 @@ def test_the_flight_recorder_is_read_for_who_has_the_key_and_changes_nothing_by_
     assert made._recorder._collect is None
     assert not made._recorder.watched
     assert made._refused == 2
+
+
+@pytest.mark.parametrize("asked", [wire.AskProfile(9, 9, True, ""), wire.AskMemory(9, True, "")])
+def test_a_window_is_opened_for_who_has_the_key_and_loaded_by_the_training_thread(
+    asked: wire.AskProfile | wire.AskMemory,
+) -> None:
+    made, heard, fuse = server()
+    for key in ("", "another"):
+        request = msgspec.structs.replace(asked, key=key)
+        heard.frames.append((b"a", wire.encode_message(request)))
+    made.turn()
+    assert made._refused == 2
+    assert made._recorder._window is None
+    heard.frames.append((b"a", with_key(asked)))
+    made.turn()
+    deep = made._on_request._deep
+    assert made._recorder._window is not None
+    assert deep._profiler is None, "the publisher imports nothing"
+    made._recorder.mark(BACKWARD_ENTER)
+    assert deep._profiler is not None
+    assert made._recorder._window is None, "nothing is open before the next turn"
+    assert heard.answers == []
+    assert fuse.fault is None
 
 
 def test_a_history_is_given_once_however_often_it_is_asked_for() -> None:

@@ -8,6 +8,7 @@ component from the process's own root, the socket is held open, and connecting g
 
 import os
 import stat
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ..errors import NotPermittedError
@@ -80,26 +81,31 @@ def open_socket(endpoint: str, pid: int, uid: int) -> HeldSocket | None:
     )
 
 
-def open_beside(endpoint: str, name: str, pid: int, uid: int) -> int:
-    """A descriptor of a file of the probe's that lies beside its socket, to be read and closed.
+def take_beside(endpoint: str, name: str, pid: int, uid: int) -> int:
+    """A descriptor of a file of the probe's that lies beside its socket, to be read and closed. The
+    file is removed, where we may; else the probe does it after a while.
 
     Raises NotPermittedError where somebody else could have put it there, OSError where it is gone.
     """
     *folders, _ = endpoint.removeprefix("ipc:///").split("/")
     root = os.open(_root_of(pid), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     directory = _walk(root, folders)
-    if directory is None or "/" in name:
+    if directory is None:
         raise FileNotFoundError(name)
     try:
+        if "/" in name:
+            raise NotPermittedError(f"{name} does not lie beside the probe's socket")
         _check_directory(directory, uid, "/" + "/".join(folders))
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         file = os.open(name, flags, dir_fd=directory)
+        found = os.fstat(file)
+        if stat.S_ISREG(found.st_mode) and found.st_uid == uid:
+            with suppress(OSError):
+                os.unlink(name, dir_fd=directory)
+            return file
+        os.close(file)
     finally:
         os.close(directory)
-    found = os.fstat(file)
-    if stat.S_ISREG(found.st_mode) and found.st_uid == uid:
-        return file
-    os.close(file)
     raise NotPermittedError(f"{name} is no file of user {uid}", "", AGAIN)
 
 

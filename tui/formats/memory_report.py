@@ -102,7 +102,7 @@ def _lines(lines: tuple[GrowingLine, ...]) -> list[str]:
 
 def _line(one: GrowingLine) -> str:
     kept = f"{_small(one.bytes)} in {count(one.blocks)} blocks, {_small(one.a_step)} a step"
-    through = f" (through {one.through[-1]})" if one.through else ""
+    through = f" (through {one.through[0]})" if one.through else ""
     return f"{kept}   {one.line}{through}"
 
 

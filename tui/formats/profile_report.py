@@ -57,12 +57,12 @@ class DeepReport:
 
 
 def profile_costs(steps: int, operators: bool) -> list[str]:
-    """What a window costs, before it is opened. Measured on an H200 (docs/cost.md)."""
+    """What a window costs, before it is opened. Measured on an H200 (docs/deep_look.md)."""
     slower = "2 steps about 1.6 times as long, then " if operators else ""
     return [
         f"gpuwatch: profiling {steps} steps: {slower}{steps + 1} steps about 1.15 times as long, "
-        "with pauses of 0.1 to 0.7 s.",
-        "About 1 KB of trace a kernel, 200 MB at the most. Then the profiler is taken out again.",
+        "with pauses of 0.1 to 1.3 s in all.",
+        "About 1.5 KB of trace a kernel, 200 MB at the most. Then the profiler is taken out again.",
     ]
 
 

@@ -6,18 +6,17 @@ Each question waits for its answer, so it is asked on a thread of its own or by 
 import os
 from contextlib import suppress
 from threading import Event
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import psutil
 
 from .. import clock
-from ..discovery.sockets import HeldSocket, open_beside, open_socket
+from ..discovery.sockets import HeldSocket, open_socket, take_beside
 from ..errors import GpuwatchError, NothingToMeasureError
 from ..messages import (
     AskMemory,
     AskProfile,
-    AskTaken,
     Hello,
     MemorySeen,
     Profiled,
@@ -60,6 +59,9 @@ class ProfileAnswer(msgspec.Struct):
         return sum(one.pause_ns for one in (self.times, self.operators) if one is not None)
 
 
+Answer = TypeVar("Answer", ProfileAnswer, MemoryWindow)
+
+
 class DeepLookLink:
     """A connection of its own to the probe, for one question at a time. A context manager."""
 
@@ -99,16 +101,13 @@ class DeepLookLink:
         or `stop` is set."""
         request = AskProfile(steps, round(most_s * 1e9), operators, self._held.key)
         body = self._ask(encode_message(request), Profiled, 2 * most_s + PATIENCE_S, stop)
-        answer = msgspec.json.decode(body, type=ProfileAnswer)
+        answer = _decoded(body, ProfileAnswer)
         if answer.why_not or answer.times is None:
             raise NothingToMeasureError(
                 "the process cannot be profiled now", answer.why_not or "it recorded nothing"
             )
-        try:
-            times = self._recorded(answer.times)
-            named = None if answer.operators is None else self._recorded(answer.operators)
-        finally:
-            self._say_taken()
+        times = self._recorded(answer.times)
+        named = None if answer.operators is None else self._recorded(answer.operators)
         short = ShortPaths(self._pid)
         places = tuple(
             tuple((name, short.of(file), line) for name, file, line in place)
@@ -123,17 +122,14 @@ class DeepLookLink:
         request = AskMemory(round(for_s * 1e9), host, self._held.key)
         before = own_memory_below(self._pid)
         body = self._ask(encode_message(request), MemorySeen, for_s + PATIENCE_S, stop)
-        answer = msgspec.json.decode(body, type=MemoryWindow)
+        answer = _decoded(body, MemoryWindow)
         if answer.why_not:
             raise NothingToMeasureError("memory cannot be recorded now", answer.why_not)
         after = own_memory_below(self._pid)
         answer.workers = [(pid, after[pid] - size) for pid, size in before.items() if pid in after]
         snapshot = None
         if answer.file:
-            try:
-                snapshot = self._read(answer.file)
-            finally:
-                self._say_taken()
+            snapshot = self._read(answer.file)
         return answer, snapshot
 
     def _ask(
@@ -167,7 +163,7 @@ class DeepLookLink:
     def _read(self, name: str) -> bytes:
         """Raises GpuwatchError where it cannot be read, or is too large."""
         try:
-            with os.fdopen(open_beside(self._endpoint, name, self._pid, self._uid), "rb") as file:
+            with os.fdopen(take_beside(self._endpoint, name, self._pid, self._uid), "rb") as file:
                 data = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise GpuwatchError(f"{name} of process {self._pid}: {error.strerror}") from None
@@ -175,8 +171,13 @@ class DeepLookLink:
             raise GpuwatchError(f"{name} of process {self._pid} has more than 200 MB")
         return data
 
-    def _say_taken(self) -> None:
-        self._socket.send(encode_message(AskTaken(self._held.key)))
+
+def _decoded(body: bytes, wanted: type[Answer]) -> Answer:
+    """Raises GpuwatchError where it is malformed."""
+    try:
+        return msgspec.json.decode(body, type=wanted)
+    except ValueError as error:
+        raise GpuwatchError("the probe's answer is malformed", str(error)) from None
 
 
 def own_memory_below(pid: int) -> dict[int, int]:

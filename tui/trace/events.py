@@ -13,6 +13,8 @@ What = Literal["kernel", "collective", "to device", "to host", "on device", "fil
 """Of an activity; a kernel of NCCL is a collective, a copy goes from somewhere to somewhere."""
 
 MOST_BYTES: Final = 200_000_000
+MOST_US: Final = 1e15
+"""Thirty years: kineto's times count from a recent date."""
 
 
 class _Args(msgspec.Struct):
@@ -151,6 +153,8 @@ def read_trace(data: bytes, anchor: tuple[int, int]) -> Trace:
 
 
 def _span(event: _Event, shift_ns: int) -> tuple[int, int]:
+    if not (abs(event.ts) < MOST_US and 0 <= event.dur < MOST_US):
+        raise ValueError(f"an event at {event.ts} us that takes {event.dur} us")
     start_ns = round(event.ts * 1_000) + shift_ns
     return start_ns, start_ns + round(event.dur * 1_000)
 
@@ -217,7 +221,8 @@ def merged_file(times: bytes, operators: bytes | None) -> bytes:
     if operators is None:
         return times
     first, second = msgspec.json.decode(operators), msgspec.json.decode(times)
-    if first.get("baseTimeNanoseconds") != second.get("baseTimeNanoseconds"):
+    bases = {one.get("baseTimeNanoseconds") for one in (first, second) if isinstance(one, dict)}
+    if len(bases) != 1 or not isinstance(first, dict) or not isinstance(second, dict):
         return times
     highest = 0
     for event in first["traceEvents"]:

@@ -8,7 +8,8 @@ call is divided by what it did meanwhile, in this order:
 
 * it fetched a batch (input);
 * it was in a call that copies to the device, or allocates;
-* a call that waits for the device had held it: without, the gap were shorter by as long (sync);
+* calls that wait for the device had held it before: without them all that it launched since would
+  have come so much earlier, and the gaps were shorter by as long in all (sync);
 * it made no call for `HOST_NS`: Python between the steps or phases (host);
 * else it launched (launch), and so is what passes between the call and the activity's beginning.
 """
@@ -133,7 +134,11 @@ def _gaps(
     allocating = union((c.start_ns, c.end_ns) for c in calls if ALLOCATES.search(c.name))
     any_call = union((c.start_ns, c.end_ns) for c in calls)
     waits = _waits(trace)
-    waited = [call.end_ns for call in waits]
+    waited = 0
+    lead_ns = 0
+    """What the last wait before the steps and all since have held the host for, less what gaps have
+    taken of it."""
+    last: HostCall | None = None
     found = []
     for start_ns, end_ns in idle:
         at = bisect_left(starts, end_ns)
@@ -147,15 +152,24 @@ def _gaps(
             if taken:
                 parts[cause] = length(taken)  # type: ignore[index]
                 left = minus(left, taken)
-        held = _held(waits, waited, start_ns, until_ns)
-        if held is not None and left:
-            # Without the wait all that follows would have come so much earlier.
-            parts["sync"] = min(length(left), held.end_ns - held.start_ns)
+        while waited < len(waits) and waits[waited].end_ns <= until_ns:
+            last = waits[waited]
+            before = lead_ns if last.end_ns > edges[0] else 0
+            lead_ns = before + last.end_ns - last.start_ns
+            waited += 1
+        late = until_ns > start_ns
+        held = last if lead_ns > 0 and late else None
+        after_ns = end_ns - until_ns
+        if held is not None:
+            parts["sync"] = min(length(left) + after_ns, lead_ns)
+            after_ns -= max(0, parts["sync"] - length(left))
             left = _without(left, parts["sync"])
+        if late:
+            lead_ns = max(0, lead_ns - (end_ns - start_ns))
         quiet = minus(left, within(any_call, start_ns, until_ns))
         parts["host"] = sum(b - a for a, b in quiet if b - a >= HOST_NS)
-        parts["launch"] = length(left) - parts["host"]
-        parts["device" if until_ns == start_ns else "launch"] = parts["launch"] + end_ns - until_ns
+        parts["launch"] = length(left) - parts["host"] + (after_ns if late else 0)
+        parts["device"] = 0 if late else after_ns
         if ended_by is not None and ended_by.call.startswith(("cudaGraphLaunch", "cuGraphLaunch")):
             _inside_graph(trace, at, parts)
         kept: tuple[tuple[Cause, int], ...] = tuple((c, ns) for c, ns in parts.items() if ns > 0)
@@ -179,21 +193,6 @@ def _waits(trace: Trace) -> list[HostCall]:
     back = {one.correlation for one in trace.activities if one.what == "to host" and one.pageable}
     found = [call for call in trace.calls if SYNC.search(call.name) or call.correlation in back]
     return sorted(found, key=lambda call: call.end_ns)
-
-
-def _held(
-    waits: Sequence[HostCall], ends: Sequence[int], start_ns: int, until_ns: int
-) -> HostCall | None:
-    """The longest wait that was going on as the device ran dry."""
-    best: HostCall | None = None
-    for call in waits[bisect_left(ends, start_ns) :]:
-        if call.start_ns <= start_ns and (
-            best is None or call.end_ns - call.start_ns > best.end_ns - best.start_ns
-        ):
-            best = call
-        if call.start_ns > until_ns:
-            break
-    return best
 
 
 def _without(spans: Sequence[Span], ns: int) -> list[Span]:

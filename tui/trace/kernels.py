@@ -20,6 +20,7 @@ def _compiled(rows: tuple[tuple[Sort, str], ...]) -> tuple[tuple[Sort, re.Patter
 
 _PATTERNS: Final = _compiled(
     (
+        ("copy", r"nchwToNhwc|nhwcToNchw|transpose"),
         ("attention", r"flash_(fwd|bwd)|flash_attn|fmha|attention|_sdpa"),
         ("optimizer", r"multi_tensor_apply|adam|sgd_|lion_kernel|foreach"),
         ("convolution", r"conv(?!ert)|wgrad|dgrad|implicit_gemm|winograd|fprop"),
@@ -58,7 +59,6 @@ TYPES: Final = {
     "float": "fp32", "double": "fp64", "c10::BFloat16": "bf16", "c10::Half": "fp16",
     "c10::Float8_e4m3fn": "fp8", "c10::Float8_e5m2": "fp8",
 }  # fmt: skip
-FP32_ON_TENSOR_CORES: Final = ("tf32",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,10 @@ def sort_of(activity: Activity, operator: str = "") -> Sort:
         return "fill"
     if activity.what != "kernel":
         return "copy"
+    if "splitKreduce" in activity.name:
+        return "reduction"  # what a product in parts ends with
     named = _first(_PATTERNS, activity.name)
-    if named in ("optimizer", "attention", "convolution", "matrix product", "fused"):
+    if named in ("copy", "optimizer", "attention", "convolution", "matrix product", "fused"):
         return named
     return _first(_OPERATORS, operator) or named or "other"
 
@@ -104,19 +106,25 @@ def _first(patterns: Sequence[tuple[Sort, re.Pattern[str]]], text: str) -> Sort 
     return next((sort for sort, pattern in patterns if text and pattern.search(text)), None)
 
 
-def dtype_of(name: str, asked: Asked | None) -> str:
-    """In what it computes: by its name, else by its operator's inputs."""
-    for dtype, pattern in _DTYPES:
-        if pattern.search(name):
-            return dtype
+def dtype_of(name: str, sort: Sort, asked: Asked | None) -> str:
+    """In what it computes: by its operator's inputs, else by its name. That fp32 is multiplied as
+    tf32 only the name tells; a kernel of an optimizer has types of all kinds in its name."""
+    given = ""
     if asked is not None:
-        return next((TYPES[one] for one in asked.types if one in TYPES), "")
-    return ""
+        given = next((TYPES[one] for one in asked.types if one in TYPES), "")
+    products = sort in ("matrix product", "convolution", "attention")
+    if given and not (products and given == "fp32"):
+        return given
+    if not products:
+        return given
+    return next((dtype for dtype, pattern in _DTYPES if pattern.search(name)), given)
 
 
 def short_name(name: str) -> str:
     """Without template arguments and namespaces: "vectorized_elementwise_kernel"."""
     text = name.removeprefix("void ")
+    if text.startswith("cutlass::Kernel"):
+        text = text.partition("<")[2].partition(">")[0]  # cutlass::Kernel2<cutlass_80_simt_sgemm_…>
     depth, out = 0, []
     for character in text:
         if character in "<(":
@@ -200,7 +208,7 @@ def summed(
         seen[activity.name] += 1
         operator = by.operator if by else ""
         sort = sort_of(activity, operator)
-        dtype = dtype_of(activity.name, by) if activity.what == "kernel" else ""
+        dtype = dtype_of(activity.name, sort, by) if activity.what == "kernel" else ""
         name = activity.name if activity.what != "kernel" else short_name(activity.name)
         row = sums[sort, name, operator, dtype, shape_of(by, sort)]
         row[0] += 1

@@ -19,7 +19,8 @@ PATTERNS: Final[tuple[Pattern, ...]] = (
     "launch", "input", "copies", "sync", "communication", "host", "allocator",
 )  # fmt: skip
 LONGEST_GAPS: Final = 8
-MOST_KERNELS: Final = 12
+MOST_ALIKE: Final = 8
+"""Gaps like one of the longest that are asked for a look."""
 FUSES_FROM: Final = 3
 """Elementwise kernels in a row: two or more launches less, and as many passes over memory."""
 SMALL_NS: Final = 10_000
@@ -47,7 +48,7 @@ class Window:
     times: Recorded
     operators: Recorded | None
     looks: tuple[tuple[int, int], ...]
-    """(perf_counter_ns, index of the place)."""
+    """(perf_counter_ns, index of the place), taken while operators were recorded."""
     places: tuple[tuple[Frame, ...], ...]
     """Innermost first."""
 
@@ -75,7 +76,7 @@ class LongGap:
     step: int
     cause: Cause
     line: str
-    """Most looked at in it; "" where no look fell into it."""
+    """Most looked at in one like it; "" where there was no look."""
     behind: str
     """The activity that ended it."""
 
@@ -128,9 +129,9 @@ def profile_of(window: Window) -> Profile:
     steps = len(window.times.ends_ns) - 2
     span_ns = found.end_ns - found.start_ns
     inside = [one for one in trace.activities if found.start_ns < one.end_ns <= found.end_ns]
-    asked = _asked(window.operators)
+    asked, seen = _named(window.operators)
     kernels = summed(inside, asked, steps)
-    looks = Looked(window)
+    looks = Looked(window, seen)
     total = sum(1 for one in inside if one.what == "kernel")
     in_graphs = sum(1 for one in inside if "GraphLaunch" in one.call)
     return Profile(
@@ -167,22 +168,47 @@ def fetches_of(recorded: Sequence[tuple[int, int]]) -> list[Span]:
     return found
 
 
-def _asked(recorded: Recorded | None) -> Mapping[tuple[str, int], Asked]:
-    """By the last of the steps with operators."""
+def _named(
+    recorded: Recorded | None,
+) -> tuple[Mapping[tuple[str, int], Asked], Partition | None]:
+    """What asked for each kernel, by the last of the steps with operators; and those steps' gaps,
+    which are longer than the others', but have the same causes, and were looked at."""
     if recorded is None or len(recorded.ends_ns) < 3:
-        return {}
+        return {}, None
     trace = read_trace(recorded.data, recorded.anchor)
     since_ns, until_ns = recorded.ends_ns[-2:]
     last = tuple(one for one in trace.activities if since_ns <= one.asked_ns < until_ns)
-    return asked_by(Trace(last, trace.calls, trace.operators, trace.device))
+    asked = asked_by(Trace(last, trace.calls, trace.operators, trace.device))
+    return asked, partition(trace, recorded.ends_ns, fetches_of(recorded.marks))
 
 
 class Looked:
-    """Where the training thread was, by time."""
+    """Where the training thread was while the device did nothing, and while it was waited for."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Window, seen: Partition | None) -> None:
         self._looks = window.looks
         self._lines = [line_of(place) for place in window.places]
+        self._gaps = () if seen is None else seen.gaps
+
+    def of_pattern(self, pattern: Pattern) -> tuple[tuple[str, float], ...]:
+        """Lines by their part of the looks in its gaps; of a wait, in the call itself."""
+        if pattern == "sync":
+            held = {gap.held for gap in self._gaps if gap.held and dict(gap.parts).get("sync")}
+            return self.lines(sorted((call.start_ns, call.end_ns) for call in held))
+        own = (gap for gap in self._gaps if gap.cause == pattern)
+        return self.lines([(gap.start_ns, gap.end_ns) for gap in own])
+
+    def of_gap(self, gap: Gap) -> str:
+        """Of the longest one that was looked at, and that has the same cause and ends with the same
+        kernel; "" where there is none."""
+        alike = [one for one in self._gaps if one.cause == gap.cause and one.behind == gap.behind]
+        for one in sorted(alike, key=lambda one: one.start_ns - one.end_ns)[:MOST_ALIKE]:
+            spans = [(one.start_ns, one.end_ns)]
+            if one.cause == "sync" and one.held is not None:
+                spans = [(one.held.start_ns, one.held.end_ns)]
+            if lines := self.lines(spans):
+                return lines[0][0]
+        return ""
 
     def lines(self, spans: Sequence[Span]) -> tuple[tuple[str, float], ...]:
         """Lines by their part of the looks in these spans, the first first."""
@@ -222,25 +248,16 @@ def _patterns(found: Partition, trace: Trace, looks: Looked, steps: int) -> tupl
     for pattern in sorted(ns, key=lambda one: -ns[one]):
         if ns[pattern] <= 0:
             continue
-        spans = _spans(found, pattern)
         parts.append(
             PatternPart(
                 pattern,
                 ns[pattern] / steps,
                 ns[pattern] / span_ns,
-                looks.lines(spans) if pattern not in ("launch", "communication") else (),
+                looks.of_pattern(pattern) if pattern not in ("launch", "communication") else (),
                 _about(found, trace, pattern, steps),
             )
         )
     return tuple(parts)
-
-
-def _spans(found: Partition, pattern: Pattern) -> list[Span]:
-    """Where to look for its lines: the gaps that are mostly its own; of a wait the call itself."""
-    if pattern == "sync":
-        held = {gap.held for gap in found.gaps if gap.held and dict(gap.parts).get("sync")}
-        return sorted((call.start_ns, call.end_ns) for call in held)
-    return [(gap.start_ns, gap.end_ns) for gap in found.gaps if gap.cause == pattern]
 
 
 def _about(found: Partition, trace: Trace, pattern: Pattern, steps: int) -> str:
@@ -268,10 +285,7 @@ def _about(found: Partition, trace: Trace, pattern: Pattern, steps: int) -> str:
 def _longest(gaps: Sequence[Gap], looks: Looked) -> tuple[LongGap, ...]:
     found = []
     for gap in sorted(gaps, key=lambda one: one.start_ns - one.end_ns)[:LONGEST_GAPS]:
-        lines = looks.lines([(gap.start_ns, gap.end_ns)])
-        if not lines and gap.held is not None:
-            lines = looks.lines([(gap.held.start_ns, gap.held.end_ns)])
-        line = lines[0][0] if lines else ""
+        line = looks.of_gap(gap)
         found.append(LongGap(gap.end_ns - gap.start_ns, gap.step, gap.cause, line, gap.behind))
     return tuple(found)
 

@@ -21,7 +21,6 @@ from gpuwatch.tui.messages import (
     AskMemory,
     AskProfile,
     AskStacks,
-    AskTaken,
     Bye,
     Dump,
     Leave,
@@ -140,8 +139,6 @@ def test_golden_bytes_of_the_deep_look() -> None:
     kept = encoding.decode_request(memory)
     assert isinstance(kept, encoding.AskMemory)
     assert (kept.for_ns, kept.host, kept.key) == (5, False, "k")
-    taken = encoding.decode_request(wire.encode_message(AskTaken("k")))
-    assert isinstance(taken, encoding.AskTaken)
     answer = wire.decode_reply(encoding.encode_profile({"why_not": "no"}))
     assert answer == wire.Profiled(b'{"why_not":"no"}')
     seen = wire.decode_reply(encoding.encode_memory({"why_not": "no"}))
@@ -180,7 +177,7 @@ def test_what_the_flight_recorder_has_is_a_line_and_its_own_json() -> None:
 
 def test_what_can_be_asked_for_is_a_closed_list() -> None:
     watching = (Subscribe, Leave, AskStacks, AskCollectives)
-    assert get_args(Request) == (*watching, AskProfile, AskMemory, AskTaken)
+    assert get_args(Request) == (*watching, AskProfile, AskMemory)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ BODIES: dict[str, tuple[Body, Pattern | None, float]] = {
     "busy": (busy, None, 0.0),
     "launches": (launches, "launch", 100 * (30 + LAUNCH_US - 4) / 1e3),
     "waits for data": (waits_for_data, "input", 8.0),
-    "asks each step": (asks_each_step, "sync", 0.905),
+    "asks each step": (asks_each_step, "sync", 0.91),
     "copies, pageable": (copies_pageable, "copies", 5.0),
     "copies, pinned": (copies_pinned, "copies", 2.0),
     "Python": (computes_in_python, "host", 5.705),
@@ -172,16 +172,33 @@ def test_kernels_of_a_graph_have_no_launch_between_them() -> None:
 
 
 def test_line_of_a_wait_is_where_it_was_looked_at() -> None:
-    made = Steps()
-    made.end()
-    for _ in range(4):
+    def body(made: Steps) -> None:
         made.fetch(5)
         for _ in range(10):
             made.launch(300)
         made.look("train.py", 31, made.now_us + 500)
         made.synchronize()
         made.python(900)
-        made.end()
-    found = profile_of(made.window())
+
+    found = profile_of(run(body).window(run(body, 3)))
     assert found.patterns[0].pattern == "sync"
     assert found.patterns[0].lines[0][0] == "train.py:31 in step"
+    assert found.gaps[0].line == "train.py:31 in step"
+
+
+def test_a_wait_in_each_layer_is_the_cause_of_all_gaps_that_follow() -> None:
+    """Without the waits the host, which launches faster than the device computes, would be ahead
+    of all of them."""
+
+    def body(made: Steps) -> None:
+        made.fetch(5)
+        for _ in range(20):
+            made.launch(300)
+            made.synchronize()
+            for _ in range(4):
+                made.python(20)
+                made.launch(10)
+
+    found = profile(body)
+    assert found.share_of("sync") > 0.15
+    assert found.share_of("launch") < 0.02

@@ -65,8 +65,12 @@ class Steps:
         """A step ends on the host."""
         self.ends_us.append(self.now_us)
 
-    def window(self) -> Window:
+    def window(self, operators: "Steps | None" = None) -> Window:
         """All of it, as the probe hands it on."""
+        if operators is not None:
+            looked = operators.window()
+            named = operators.recorded()
+            return Window(self.recorded(), named, looked.looks, looked.places)
         return Window(
             self.recorded(),
             None,

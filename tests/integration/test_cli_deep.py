@@ -1,0 +1,108 @@
+"""`gpuwatch profile` and `gpuwatch memory` on a real training, here without a GPU."""
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.probe.wire import page
+from tests.processes.command_line import TOY, gpuwatch
+from tests.processes.monitored import Run, hello_of, started, until, word_of
+
+LEAKING = """\
+import probe
+probe.install()
+
+import time
+import torch
+
+torch.set_num_threads(1)
+net = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+kept = []
+while True:
+    time.sleep(0.005)
+    loss = net(torch.randn(8, 64)).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    kept.append([torch.zeros(256), str(time.time()) * 100])  # LEAK
+"""
+LEAK_LINE = 1 + [line.endswith("# LEAK") for line in LEAKING.splitlines()].index(True)
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Iterator[Run]:
+    with started(LEAKING, tmp_path) as run:
+        hello_of(run.pid)
+        until(lambda: word_of(run.pid, page.WORD_STEPS) > 20)
+        yield run
+
+
+def left_beside_the_socket(pid: int) -> list[str]:
+    folder = Path(str(hello_of(pid).endpoint).removeprefix("ipc://")).parent
+    return [one.name for one in folder.glob(f"{pid}-*") if one.suffix not in (".sock", ".key")]
+
+
+@pytest.mark.slow
+def test_profile_names_operators_and_leaves_nothing(training: Run, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    done = gpuwatch("profile", str(training.pid), "-o", str(path), "--json", limit_s=90)
+    assert done.returncode == 0, done.stderr
+    assert "profiling 3 steps" in done.stderr, "what it costs comes first"
+    found = json.loads(done.stdout)
+    assert found["on_device"] is False
+    assert found["profile"]["steps"] == 3
+    names = [one["name"] for one in found["profile"]["operators"]]
+    assert "aten::addmm" in names
+    assert found["steps_after_over_before"]["ratio"] > 0
+    trace = json.loads(path.read_text())
+    assert any(one.get("name") == "aten::addmm" for one in trace["traceEvents"])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    until(lambda: not left_beside_the_socket(training.pid))
+    again = gpuwatch("profile", str(training.pid), "-o", str(path))
+    assert again.returncode == 2, "a file is never overwritten"
+
+
+@pytest.mark.slow
+def test_memory_names_the_line_that_keeps(training: Run) -> None:
+    done = gpuwatch("memory", str(training.pid), "--seconds", "3", "--json", limit_s=90)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    first = found["host"]["lines"][0]
+    assert first["line"] == f"train.py:{LEAK_LINE}"
+    assert first["a_step"] > 1_000
+    tensors = next(one for one in found["host"]["types"] if one["type"] == "torch.Tensor")
+    assert tensors["objects"] >= 10
+    assert tensors["tensor_bytes"] >= 1_024 * tensors["objects"] / 2
+
+
+def test_a_process_without_a_probe_is_told_how_to_get_one(tmp_path: Path) -> None:
+    with started("print('here', flush=True)\ninput()", tmp_path) as run:
+        assert run.line() == "here"
+        for command in ("profile", "memory"):
+            done = gpuwatch(command, str(run.pid))
+            assert done.returncode == 5
+            assert "has no probe" in done.stderr
+            assert "gpuwatch run" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["profile", "memory"])
+def test_turned_off_commands_are_said(tmp_path: Path, command: str) -> None:
+    with started(TOY.format(steps=100_000), tmp_path, GPUWATCH_CONTROL="0") as run:
+        assert run.line() == "armed"
+        until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)
+        done = gpuwatch(command, str(run.pid), limit_s=60)
+        assert done.returncode == 5
+        assert "GPUWATCH_CONTROL=0" in done.stderr
+
+
+def test_a_run_without_torch_is_said(tmp_path: Path) -> None:
+    with started(TOY.format(steps=100_000), tmp_path) as run:
+        assert run.line() == "armed"
+        until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)
+        done = gpuwatch("profile", str(run.pid), limit_s=60)
+        assert done.returncode == 5
+        assert "torch is not imported" in done.stderr

@@ -1,0 +1,137 @@
+"""The memory's window on the host: what increases, what it refuses, and that it ends."""
+
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.probe import clock
+from gpuwatch.probe.deep import memory_history
+from gpuwatch.probe.deep.memory_facts import device_answer
+from gpuwatch.probe.deep.memory_history import MemoryHistory
+from gpuwatch.probe.peers import OFF
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.wire import marks
+
+MS = 1_000_000
+STEP = (marks.FETCH_ENTER, marks.FETCH_LEAVE, marks.BACKWARD_ENTER, marks.OPTIMIZER_LEAVE)
+
+
+class Run:
+    """A training thread without a device, whose steps take 20 ms of a held clock."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.ns = 10**12
+        self.kept: list[Any] = []
+        monkeypatch.setattr(clock, "now_ns", lambda: self.ns)
+        monkeypatch.delitem(sys.modules, "torch.cuda", raising=False)
+        self.recorder = Recorder(lambda _: True, self._trip, lambda: self.ns)
+        self.step()
+        self.step()
+        self.window = MemoryHistory(self.recorder, str(folder / "7-8"))
+
+    def _trip(self, error: Exception) -> None:
+        raise error
+
+    def step(self) -> None:
+        for kind in STEP:
+            self.ns += 5 * MS
+            self.recorder.mark(kind)
+        self.kept.append(bytes(10_000))  # LEAK
+
+    def answer(self, steps: int = 40) -> Any:
+        for _ in range(steps):
+            self.step()
+        answered = self.window.turn(self.ns)
+        assert answered is not None
+        return answered[1]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Run]:
+    yield Run(monkeypatch, tmp_path)
+    tracemalloc.stop()
+
+
+def test_the_line_that_keeps_has_its_bytes_and_blocks(run: Run) -> None:
+    assert run.window.ask(b"a", 300 * MS, True, run.ns) is None
+    answer = run.answer()
+    host = answer["host"]
+    size, blocks, stack = host["lines"][0]
+    lines = Path(__file__).read_text().splitlines()
+    assert stack[0][0].endswith("test_memory_window.py")
+    assert lines[stack[0][1] - 1].endswith("# LEAK")
+    assert blocks == host["steps"]
+    assert 10_000 * blocks <= size < 11_000 * blocks
+    assert not tracemalloc.is_tracing()
+    assert run.recorder.extra is None
+    assert not run.window.is_open
+
+
+def test_a_fork_does_not_go_on_tracing(run: Run) -> None:
+    run.window.ask(b"a", 300 * MS, True, run.ns)
+    run.step()
+    run.step()
+    assert tracemalloc.is_tracing()
+    memory_history.after_fork()
+    assert not tracemalloc.is_tracing()
+    memory_history._traced_by_us.clear()
+
+
+def test_a_program_that_traces_itself_is_left_alone(run: Run) -> None:
+    tracemalloc.start()
+    run.window.ask(b"a", 300 * MS, True, run.ns)
+    answer = run.answer(3)
+    assert "tracemalloc itself" in answer["why_not"]
+    assert tracemalloc.is_tracing()
+    memory_history.after_fork()
+    assert tracemalloc.is_tracing(), "it is the program's"
+
+
+def test_turned_off_commands_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GPUWATCH_CONTROL", "0")
+    run = Run(monkeypatch, tmp_path)
+    assert run.window.ask(b"a", MS, True, run.ns) == {"why_not": OFF}
+
+
+FRAMES = [{"filename": "train.py", "line": 3, "name": "train"}]
+
+
+def block(address: int, size: int, state: str = "active_allocated", frames: Any = None) -> Any:
+    return {"address": address, "size": size, "state": state, "frames": frames or []}
+
+
+def test_blocks_older_than_two_steps_outlive_the_window() -> None:
+    snapshot = {
+        "segments": [
+            {
+                "address": 0,
+                "total_size": 100,
+                "blocks": [
+                    block(0, 10, frames=FRAMES),
+                    block(10, 20, frames=FRAMES),
+                    block(30, 30, state="inactive"),
+                    block(60, 40),
+                ],
+            },
+            {"address": 500, "total_size": 50, "blocks": [block(500, 50, state="inactive")]},
+        ],
+        "device_traces": [
+            [
+                {"action": "alloc", "addr": 99, "time_us": 1},
+                {"action": "alloc", "addr": 10, "time_us": 95},
+            ]
+        ],
+    }
+    found = device_answer(snapshot, [10, 50, 90, 100])
+    assert (found["reserved"], found["active"]) == (150, 70)
+    assert found["before"] == 40, "no stack: it was there before"
+    assert (found["empty"], found["holey"]) == (50, 30)
+    assert found["short"] is False
+    ((size, blocks, old_bytes, old_blocks, _, stack),) = found["stacks"]
+    assert (size, blocks) == (30, 2)
+    assert (old_bytes, old_blocks) == (10, 1), "the other was made in the last step"
+    assert stack == [["train.py", 3, "train"]]

@@ -1,0 +1,72 @@
+"""Traces that are none, or that somebody has made up: refused with a ValueError, never worse."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuwatch.tui.trace.events import merged_file, read_trace
+from gpuwatch.tui.trace.profile import NothingRecordedError, Recorded, Window, profile_of
+
+ANCHOR = (1, 1)
+
+
+def window(events: list[Any], ends_ns: tuple[int, ...] = (0, 1_000, 2_000, 3_000)) -> Window:
+    data = json.dumps({"traceEvents": events}).encode()
+    return Window(Recorded(data, ends_ns, (), ANCHOR), None, (), ())
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"traceEvents": 3}', b'{"traceEvents": [3]}'])
+def test_what_is_no_trace_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_trace(data, ANCHOR)
+
+
+@pytest.mark.parametrize("ts", [1e300, -1e300])
+def test_times_beyond_a_lifetime_are_refused(ts: float) -> None:
+    event = {"ph": "X", "cat": "kernel", "name": "k", "ts": ts, "dur": 1.0}
+    with pytest.raises(ValueError, match="an event at"):
+        profile_of(window([event]))
+
+
+def test_a_recording_without_the_devices_work_says_so() -> None:
+    with pytest.raises(NothingRecordedError):
+        profile_of(window([]))
+    one = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1.5, "dur": 0.2}
+    with pytest.raises(NothingRecordedError):
+        profile_of(window([one]))
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "ph": st.just("X"),
+                "cat": st.sampled_from(["kernel", "gpu_memcpy", "cuda_runtime", "cpu_op"]),
+                "name": st.sampled_from(["k", "Memcpy HtoD (Pageable -> Device)", "cudaFree"]),
+                "ts": st.floats(0, 4),
+                "dur": st.floats(0, 2),
+                "tid": st.integers(0, 2),
+                "args": st.fixed_dictionaries({"correlation": st.integers(0, 4)}),
+            }
+        ),
+        max_size=12,
+    )
+)
+def test_parts_of_any_trace_add_up(events: list[Any]) -> None:
+    try:
+        found = profile_of(window(events))
+    except NothingRecordedError:
+        return
+    parts = found.compute_ns_a_step + found.device_ns_a_step
+    parts += sum(one.ns_a_step for one in found.patterns)
+    assert parts == pytest.approx(found.step_ns, abs=2)
+
+
+def test_files_that_do_not_belong_together_are_not_merged() -> None:
+    times = b'{"baseTimeNanoseconds": 1, "traceEvents": []}'
+    assert merged_file(times, b'{"baseTimeNanoseconds": 2, "traceEvents": []}') == times
+    assert merged_file(times, b"[]") == times
+    assert merged_file(times, None) == times
