@@ -62,11 +62,11 @@ def read_whole(recording: Recording) -> WholeRun:
             run.hello = entry.hello
         elif isinstance(entry, Delivered):
             for step in entry.batch.steps:
-                if step.number > newest:
+                if step.number > newest and step.count > 0 and step.end_ns > step.start_ns:
                     newest = step.number
                     run.steps.append(step)
             for row in entry.batch.gpu_steps:
-                if row.number > newest_gpu:
+                if row.number > newest_gpu and row.count > 0:
                     newest_gpu = row.number
                     run.gpu_steps.append(row)
             for memory in entry.batch.gpu_memory:

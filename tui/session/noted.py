@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, Final, TypeVar
 
 from ..messages import Noted, Settings
@@ -23,6 +24,9 @@ SKIPPED_IN_A_ROW: Final = 4
 """Steps that a GradScaler skips now and then are its way to the largest scale that holds: two by a
 probe of a new scale. Four in a row have halved it sixteenfold without finding one."""
 LAST_STEPS: Final = 512
+UNITS: Final = ("tokens", "samples", "flops")
+LONGEST: Final = 200
+"""Characters of a name, as the probe cuts them."""
 TOKENS: Final = 30
 """Batches that were looked at, whose mean length counts."""
 
@@ -34,8 +38,6 @@ class NotedStore:
         self._events = events
         self._steps: deque[Step] = deque(maxlen=LAST_STEPS)
         self._figures: dict[str, Figure] = {}
-        self._looked: dict[str, int] = {}
-        """Step of the last look at each number."""
         self._not_finite: NotFinite | None = None
         self._skipped = 0
         self._said_skipped = 0
@@ -48,11 +50,13 @@ class NotedStore:
         self._utilization: deque[tuple[int, float]] = deque()
         self._device = ""
 
-    def delivered(self, notes: Sequence[Noted], fresh: Sequence[Step]) -> None:
-        """A batch of steps, and the notes that came with it."""
+    def delivered(self, notes: Sequence[Noted], fresh: Sequence[Step], until_ns: int) -> None:
+        """A batch of steps, and the notes that came with it, made by `until_ns`. What no probe
+        says, as a figure that is none, is passed over."""
         self._steps.extend(fresh)
         for note in notes:
-            self._take(note)
+            if 0 < note.t_ns <= until_ns and isfinite(note.figure) and len(note.name) <= LONGEST:
+                self._take(note)
 
     def gpus(self, seen: GpusSeen) -> None:
         """Power and what nvidia-smi shows."""
@@ -117,7 +121,7 @@ class NotedStore:
             tensor_percent=tensor,
             dram_percent=dram,
             utilization_percent=sum(busy) / len(busy) if busy else None,
-            samples_joule=samples_s / watts if samples_s is not None and watts else None,
+            samples_joule=samples_s / watts if samples_s and watts and watts > 0 else None,
         )
 
     # ------------------------------------------------------------------------------------------
@@ -128,7 +132,8 @@ class NotedStore:
         elif note.kind == "skipped":
             self._skip(note)
         elif note.kind == "total":
-            _keep(self._totals.setdefault(note.name, deque()), (note.t_ns, note.figure))
+            if note.name in UNITS:
+                _keep(self._totals.setdefault(note.name, deque()), (note.t_ns, note.figure))
         elif note.kind == "tokens":
             self._tokens.append(note.figure)
         elif note.kind == "flops":
@@ -138,9 +143,9 @@ class NotedStore:
 
     def _number(self, note: Noted, name: str) -> None:
         step = self._step_at(note.t_ns)
-        before = self._looked.get(name)
-        self._looked[name] = step
-        if len(self._figures) < MOST_FIGURES or name in self._figures:
+        known = self._figures.get(name)
+        before = None if known is None else known.step
+        if len(self._figures) < MOST_FIGURES or known is not None:
             self._figures[name] = Figure(name, None if note.why else note.figure, step)
         if not note.why or self._not_finite is not None:
             return
