@@ -13,7 +13,7 @@ from gpuwatch.tui.model.peaks import peak_flops_s
 from gpuwatch.tui.model.snapshot import StepStats
 from gpuwatch.tui.session.events import EventStore
 from gpuwatch.tui.session.noted import NotedStore, not_finite_note, precision_of
-from gpuwatch.tui.wording.throughput import numerics_words, throughput_words
+from gpuwatch.tui.wording.throughput import numerics_words, short_words, throughput_words
 from tests.unit.compare.runs import of_times
 from tests.unit.faces.pictures import GPU, STEPS, picture
 from tests.unit.session.making import S
@@ -107,6 +107,14 @@ def test_mfu_is_flops_by_the_dense_peak_of_the_type_in_use(store: NotedStore) ->
 
 def gpu_of(energy_j: float) -> GpuUse:
     return msgspec.structs.replace(GPU, name="NVIDIA H200", energy_j=energy_j)
+
+
+def test_a_line_of_the_screen_has_the_short_of_it(store: NotedStore) -> None:
+    notes = [Noted(at(1), "tokens", "", 512.0), Noted(at(2), "log", "loss", 0.3125), norm(3)]
+    store.delivered(notes, RUN.steps, END)
+    found = short_words(store.throughput(stats(), None), store.numerics())
+    assert found == ["~1,638,400 tokens/s", "loss 0.312"]
+    assert short_words(None, None) == []
 
 
 def test_an_unknown_device_has_no_mfu(store: NotedStore) -> None:
