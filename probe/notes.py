@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from .flop_count import FlopCount
     from .numerics import Numerics
     from .recorder import Recorder
 
@@ -30,7 +31,16 @@ fields of `steps.Noted`."""
 class Notes:
     """The newest notes of one process."""
 
-    __slots__ = ("_count", "_flops_asked", "_fresh", "_held", "_sent", "_totals", "numerics")
+    __slots__ = (
+        "_count",
+        "_flops_asked",
+        "_fresh",
+        "_held",
+        "_sent",
+        "_totals",
+        "counting",
+        "numerics",
+    )
 
     def __init__(self) -> None:
         self._held: deque[tuple[int, Row]] = deque(maxlen=HELD)
@@ -41,6 +51,8 @@ class Notes:
         """Of each unit: how many so far, and when that was last noted."""
         self.numerics: Numerics | None = None
         """What takes numbers off a device; None until the first is wanted."""
+        self.counting: FlopCount | None = None
+        """While the FLOPs of a step are counted."""
         self._flops_asked = False
 
     def add(self, t_ns: int, kind: str, name: str, figure: float, why: str = "") -> None:
@@ -79,6 +91,9 @@ class Notes:
 
     def clear(self) -> None:
         """In a forked child: they are the parent's."""
+        counting, self.counting = self.counting, None
+        if counting is not None:
+            counting.abandon()
         self._held.clear()
         self._totals.clear()
         self.numerics = None
