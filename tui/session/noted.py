@@ -23,6 +23,7 @@ MOST_FIGURES: Final = 16
 SKIPPED_IN_A_ROW: Final = 4
 """Steps that a GradScaler skips now and then are its way to the largest scale that holds: two by a
 probe of a new scale. Four in a row have halved it sixteenfold without finding one."""
+FEWEST_SINCE: Final = 5
 LAST_STEPS: Final = 512
 UNITS: Final = ("tokens", "samples", "flops")
 LONGEST: Final = 200
@@ -45,6 +46,8 @@ class NotedStore:
         self._tokens: deque[float] = deque(maxlen=TOKENS)
         self._flops: float | None = None
         self._why_no_flops = ""
+        self._counted_ns = 0
+        """When that was done: the step before it was slow for it."""
         self._energy: deque[tuple[int, float]] = deque()
         self._activity: deque[tuple[int, float | None, float | None]] = deque()
         self._utilization: deque[tuple[int, float]] = deque()
@@ -92,16 +95,17 @@ class NotedStore:
         """What is known of it; None before there are steps."""
         if stats is None or stats.steps_s <= 0:
             return None
+        steps_s, samples_s = self._pace(stats)
         tokens_s = self._rate("tokens")
         inferred = tokens_s is None and bool(self._tokens)
-        samples_s = self._rate("samples") or stats.samples_s
+        samples_s = self._rate("samples") or samples_s
         if inferred and samples_s is not None:
             tokens_s = samples_s * sum(self._tokens) / len(self._tokens)
         given_s = self._rate("flops")
         flops_s = given_s
-        flops_step = None if given_s is None else given_s / stats.steps_s
+        flops_step = None if given_s is None else given_s / steps_s
         if given_s is None and self._flops is not None:
-            flops_step, flops_s = self._flops, self._flops * stats.steps_s
+            flops_step, flops_s = self._flops, self._flops * steps_s
         precision = precision_of(settings)
         peak = peak_flops_s(self._device, precision) if precision and self._device else None
         tensor, dram = (self._mean(at) for at in (1, 2))
@@ -138,6 +142,7 @@ class NotedStore:
             self._tokens.append(note.figure)
         elif note.kind == "flops":
             self._flops, self._why_no_flops = note.figure, ""
+            self._counted_ns = note.t_ns
         elif note.kind == "refused" and note.name == "flops":
             self._why_no_flops = note.why
 
@@ -175,6 +180,17 @@ class NotedStore:
                 part = (t_ns - step.start_ns) / max(1, step.end_ns - step.start_ns)
                 return step.number - step.count + 1 + int(min(part, 0.999) * step.count)
         return self._steps[0].number
+
+    def _pace(self, stats: StepStats) -> tuple[float, float | None]:
+        """Steps and samples per second: the window's; once FLOPs were counted those of the steps
+        since, for the counted one took some times as long."""
+        since = [step for step in self._steps if step.start_ns >= self._counted_ns]
+        wall_ns = sum(step.end_ns - step.start_ns for step in since)
+        if not self._counted_ns or len(since) < FEWEST_SINCE or wall_ns <= 0:
+            return stats.steps_s, stats.samples_s
+        samples = [step.samples for step in since if step.samples is not None]
+        samples_s = sum(samples) / wall_ns * 1e9 if len(samples) == len(since) else None
+        return sum(step.count for step in since) / wall_ns * 1e9, samples_s
 
     def _rate(self, name: str) -> float | None:
         """Of a total, per second; None while it is too young."""

@@ -117,6 +117,15 @@ def test_a_line_of_the_screen_has_the_short_of_it(store: NotedStore) -> None:
     assert short_words(None, None) == []
 
 
+def test_the_step_that_was_slow_for_counting_is_left_out_of_the_rate(store: NotedStore) -> None:
+    slow = of_times([10.0] * 50 + [400.0] + [10.0] * 50).steps
+    store.delivered([Noted(slow[50].end_ns, "flops", "counted", 1e12)], slow, END)
+    found = store.throughput(stats(71.0), None)
+    assert found is not None
+    assert found.flops_s == pytest.approx(1e14)
+    assert found.samples_s == pytest.approx(3200)
+
+
 def test_an_unknown_device_has_no_mfu(store: NotedStore) -> None:
     store.delivered([Noted(at(1), "flops", "counted", 1e12)], RUN.steps, END)
     found = store.throughput(stats(), Settings(autocast="bfloat16"))
