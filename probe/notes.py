@@ -33,6 +33,7 @@ class Notes:
 
     __slots__ = (
         "_count",
+        "_firsts",
         "_flops_asked",
         "_fresh",
         "_held",
@@ -47,6 +48,8 @@ class Notes:
         self._count = 0
         self._sent = 0
         self._fresh: list[Row] = []
+        self._firsts: dict[tuple[str, str], tuple[int, Row]] = {}
+        """Of each number the first that was not finite, for a monitor that comes later."""
         self._totals: dict[str, tuple[float, int]] = {}
         """Of each unit: how many so far, and when that was last noted."""
         self.numerics: Numerics | None = None
@@ -60,7 +63,10 @@ class Notes:
         if not math.isfinite(figure):
             figure, why = 0.0, "nan" if math.isnan(figure) else "inf" if figure > 0 else "-inf"
         self._count += 1
-        self._held.append((self._count, (t_ns, kind, name, figure, why)))
+        row = (t_ns, kind, name, figure, why)
+        self._held.append((self._count, row))
+        if why and (kind, name) not in self._firsts and len(self._firsts) < MOST_NAMES:
+            self._firsts[kind, name] = self._count, row
 
     def count(self, now_ns: int, name: str, more: float) -> None:
         """Add to a total, which is noted now and then."""
@@ -95,6 +101,7 @@ class Notes:
         if counting is not None:
             counting.abandon()
         self._held.clear()
+        self._firsts.clear()
         self._totals.clear()
         self.numerics = None
         self._flops_asked = False
@@ -109,7 +116,12 @@ class Notes:
 
     def to_send(self, first: bool) -> list[Any]:
         """To a monitor, with its `first` message all that is held."""
-        return [row for _, row in list(self._held)] if first else self._fresh
+        if not first:
+            return self._fresh
+        held = list(self._held)
+        oldest = held[0][0] if held else 0
+        early = [row for number, row in list(self._firsts.values()) if number < oldest]
+        return early + [row for _, row in held]
 
 
 def _first_count(recorder: "Recorder", _: int) -> None:

@@ -97,7 +97,7 @@ def test_ctrl_c_leaves_no_process_and_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("gpuwatch-lab-*"))
 
 
-def test_a_program_that_fails_is_said_with_its_last_words(tmp_path: Path) -> None:
+def test_a_program_that_fails_is_shown_with_its_last_lines(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("raise ValueError('no data here')\n")
     ran = subprocess.run(

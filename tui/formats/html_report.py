@@ -241,5 +241,9 @@ def _past(snapshot: Snapshot) -> list[str]:
 
 
 def _events(snapshot: Snapshot) -> list[str]:
-    rows = [f"{time_of_day(snapshot, one.t_ns)} {event_line(one)}" for one in snapshot.events]
+    rows = [
+        f"{time_of_day(snapshot, one.t_ns)} {event_line(one)}"
+        for one in snapshot.events
+        if one.kind != "recording"  # where the report itself came from
+    ]
     return [html.heading("Events"), html.listed(rows)] if rows else []

@@ -156,7 +156,8 @@ class NotedStore:
             return
         every = 1 if before is None else max(1, step - before)
         what = NAMES.get(note.why, note.why)
-        self._not_finite = NotFinite(name, what, step, every)
+        is_before = not self._steps or note.t_ns < self._steps[0].start_ns
+        self._not_finite = NotFinite(name, what, step, every, is_before)
         self._events.say("numerics", note.t_ns, step, not_finite_words(self._not_finite))
 
     def _skip(self, note: Noted) -> None:
@@ -204,6 +205,8 @@ class NotedStore:
 
 def not_finite_words(found: NotFinite) -> str:
     """ "gradient norm is NaN", and which steps were not looked at."""
+    if found.before:
+        return f"{found.name} was {found.what} before this step"
     text = f"{found.name} is {found.what} for the first time"
     if found.every > 1:
         text += f" (step {found.step - found.every} was the last one looked at before)"
@@ -212,7 +215,8 @@ def not_finite_words(found: NotFinite) -> str:
 
 def not_finite_note(found: NotFinite) -> Note:
     """Beside every verdict from then on: nothing else about the run matters as much."""
-    text = f"{found.name} is {found.what} since step {found.step}: stop the run or go back"
+    since = f"since before step {found.step}" if found.before else f"since step {found.step}"
+    text = f"{found.name} is {found.what} {since}: stop the run or go back"
     return Note(text, None, "hook")
 
 

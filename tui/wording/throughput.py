@@ -102,7 +102,8 @@ def numerics_words(found: Numerics) -> list[str]:
     if found.not_finite is not None:
         first = found.not_finite
         after = f", after step {first.step - first.every}" if first.every > 1 else ""
-        lines.append(f"{first.name} is {first.what} since step {first.step}{after}")
+        since = "before step" if first.before else "step"
+        lines.append(f"{first.name} is {first.what} since {since} {first.step}{after}")
     if found.skipped:
         lines.append(f"GradScaler has skipped the last {numbers.count(found.skipped)} steps")
     shown = [

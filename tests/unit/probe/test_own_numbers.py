@@ -253,3 +253,11 @@ def test_what_vmap_has_wrapped_is_passed_over(recorder: Recorder) -> None:
 
     torch.vmap(inside)(torch.ones(3))
     assert noted(recorder, "log") == []
+
+
+def test_a_monitor_that_comes_late_is_sent_the_first_that_was_not_finite() -> None:
+    notes = Notes()
+    for number in range(1, 3 * HELD):
+        notes.add(number, "norm", "", math.nan if number >= 7 else 1.0)
+    assert notes.to_send(first=True)[0][0] == 7
+    assert len(notes.to_send(first=True)) == HELD + 1

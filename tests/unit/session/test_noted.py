@@ -134,7 +134,7 @@ def test_an_unknown_device_has_no_mfu(store: NotedStore) -> None:
     assert "no MFU" in "\n".join(throughput_words(found))
 
 
-def test_why_flops_were_not_counted_is_said(store: NotedStore) -> None:
+def test_why_flops_were_not_counted_is_shown(store: NotedStore) -> None:
     store.delivered([Noted(at(1), "refused", "flops", 0.0, "the step is compiled")], RUN.steps, END)
     found = store.throughput(stats(), None)
     assert found is not None
@@ -205,3 +205,13 @@ def test_what_no_probe_notes_is_passed_over(store: NotedStore, note: Noted) -> N
     found = store.throughput(replace(stats(), samples_s=0.0), None)
     assert found is not None
     assert throughput_words(found) == ["0.00 samples/s"]
+
+
+def test_what_was_not_finite_before_the_first_known_step_has_no_step(store: NotedStore) -> None:
+    store.delivered([norm(300, "nan")], RUN.steps[350:], END)
+    found = store.numerics()
+    assert found is not None
+    assert found.not_finite is not None
+    assert found.not_finite.before
+    assert "since before step 351" in not_finite_note(found.not_finite).text
+    assert numerics_words(found)[0] == "gradient norm is NaN since before step 351"
