@@ -54,6 +54,7 @@ class FlopCount:
             return
         self._kind = kind
         self._mode = _counting()
+        self._recorder.notes.counting = self
         self._mode.__enter__()
 
     def _end(self) -> None:
@@ -65,8 +66,15 @@ class FlopCount:
             self._refuse("another took our counter away")
             return
         mode.__exit__(None, None, None)
+        recorder.notes.counting = None
         recorder.count_with(None)
         recorder.notes.add(recorder.now_ns(), "flops", "counted", float(mode.flops))
+
+    def abandon(self) -> None:
+        """In a forked child: a loader's worker would run below the counter for good."""
+        if self._mode is not None and _top() is self._mode:
+            self._mode.__exit__(None, None, None)
+        self._mode = None
 
     def _refuse(self, why: str) -> None:
         self._recorder.count_with(None)

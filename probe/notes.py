@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from .flop_count import FlopCount
     from .numerics import Numerics
     from .recorder import Recorder
 
@@ -30,17 +31,31 @@ fields of `steps.Noted`."""
 class Notes:
     """The newest notes of one process."""
 
-    __slots__ = ("_count", "_flops_asked", "_fresh", "_held", "_sent", "_totals", "numerics")
+    __slots__ = (
+        "_count",
+        "_firsts",
+        "_flops_asked",
+        "_fresh",
+        "_held",
+        "_sent",
+        "_totals",
+        "counting",
+        "numerics",
+    )
 
     def __init__(self) -> None:
         self._held: deque[tuple[int, Row]] = deque(maxlen=HELD)
         self._count = 0
         self._sent = 0
         self._fresh: list[Row] = []
+        self._firsts: dict[tuple[str, str], tuple[int, Row]] = {}
+        """Of each number the first that was not finite, for a monitor that comes later."""
         self._totals: dict[str, tuple[float, int]] = {}
         """Of each unit: how many so far, and when that was last noted."""
         self.numerics: Numerics | None = None
         """What takes numbers off a device; None until the first is wanted."""
+        self.counting: FlopCount | None = None
+        """While the FLOPs of a step are counted."""
         self._flops_asked = False
 
     def add(self, t_ns: int, kind: str, name: str, figure: float, why: str = "") -> None:
@@ -48,7 +63,10 @@ class Notes:
         if not math.isfinite(figure):
             figure, why = 0.0, "nan" if math.isnan(figure) else "inf" if figure > 0 else "-inf"
         self._count += 1
-        self._held.append((self._count, (t_ns, kind, name, figure, why)))
+        row = (t_ns, kind, name, figure, why)
+        self._held.append((self._count, row))
+        if why and (kind, name) not in self._firsts and len(self._firsts) < MOST_NAMES:
+            self._firsts[kind, name] = self._count, row
 
     def count(self, now_ns: int, name: str, more: float) -> None:
         """Add to a total, which is noted now and then."""
@@ -79,7 +97,11 @@ class Notes:
 
     def clear(self) -> None:
         """In a forked child: they are the parent's."""
+        counting, self.counting = self.counting, None
+        if counting is not None:
+            counting.abandon()
         self._held.clear()
+        self._firsts.clear()
         self._totals.clear()
         self.numerics = None
         self._flops_asked = False
@@ -94,7 +116,12 @@ class Notes:
 
     def to_send(self, first: bool) -> list[Any]:
         """To a monitor, with its `first` message all that is held."""
-        return [row for _, row in list(self._held)] if first else self._fresh
+        if not first:
+            return self._fresh
+        held = list(self._held)
+        oldest = held[0][0] if held else 0
+        early = [row for number, row in list(self._firsts.values()) if number < oldest]
+        return early + [row for _, row in held]
 
 
 def _first_count(recorder: "Recorder", _: int) -> None:

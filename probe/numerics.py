@@ -29,8 +29,9 @@ class Slots:
     __slots__ = ("free",)
 
     def __init__(self, torch: Any, dtype: Any) -> None:
-        held = torch.empty(SLOTS, dtype=dtype, pin_memory=True, device="cpu")
-        self.free: list[Any] = list(held.unbind())
+        with torch.inference_mode(False):  # else nothing outside of it could be copied there
+            held = torch.empty(SLOTS, dtype=dtype, pin_memory=True, device="cpu")
+            self.free: list[Any] = list(held.unbind())
 
 
 Pending = tuple[Event, Slots, Any, int, str, str]
@@ -47,6 +48,10 @@ class Numerics:
         self._plain = frozenset((torch.Tensor, torch.nn.Parameter))
         self._dispatched: Callable[[], int] = torch._C._len_torch_dispatch_stack
         self._overridden: Callable[[], int] = torch._C._len_torch_function_stack
+        functorch: Any = getattr(torch._C, "_functorch", None)
+        self._is_wrapped: Callable[[Any], bool] = getattr(
+            functorch, "is_functorch_wrapped_tensor", lambda value: False
+        )
         self._events: Events | None = None
         self._slots: dict[tuple[int, Any], Slots] = {}
         self._streams: dict[tuple[int, int], Any] = {}
@@ -66,7 +71,8 @@ class Numerics:
         if self._pending:
             self._read()
         every = EVERY_WATCHED if self._recorder.watched else EVERY_ALONE
-        if norms % every and norms > FIRST:
+        # The phase shifts, so that of two nets that clip in a step both have their turn.
+        if (norms + (norms >> 6)) % every and norms > FIRST:
             return
         self._note("norm", "", value)
 
@@ -96,9 +102,10 @@ class Numerics:
         self._recorder.notes.add(self._recorder.now_ns(), "skipped", "", float(self._skipped))
 
     def _note(self, kind: str, name: str, value: Any) -> None:
-        """Of a tensor that is all here: no DTensor, of which each rank has a part. Under a mode of
-        the user's, which would see the copy, nothing is taken."""
-        if type(value) not in self._plain or self._dispatched():
+        """Of a tensor that is all here: no DTensor, of which each rank has a part, and none that
+        vmap or grad has wrapped. Under a mode of the user's, which would see the copy, nothing is
+        taken."""
+        if type(value) not in self._plain or self._dispatched() or self._is_wrapped(value):
             return
         now_ns = self._recorder.now_ns()
         if self._overridden():

@@ -63,7 +63,7 @@ def parts(case: str, workers: int) -> tuple[nn.Module, DataLoader[torch.Tensor]]
     if case == "loader":
         return nn.Linear(64, 64), DataLoader(Slow(), batch_size=16, num_workers=workers)
     if case == "matmul":
-        width, length, batch, layers = (2048, 512, 16, 8) if on_gpu else (64, 16, 2, 1)
+        width, length, batch, layers = (2048, 512, 4, 8) if on_gpu else (64, 16, 2, 1)
         layer = nn.TransformerEncoderLayer(width, 16 if on_gpu else 2, 4 * width, 0.0, "gelu",
                                            batch_first=True, norm_first=True)  # fmt: skip
         net = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)

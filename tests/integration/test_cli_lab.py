@@ -97,7 +97,7 @@ def test_ctrl_c_leaves_no_process_and_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("gpuwatch-lab-*"))
 
 
-def test_a_program_that_fails_is_said_with_its_last_words(tmp_path: Path) -> None:
+def test_a_program_that_fails_is_shown_with_its_last_lines(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("raise ValueError('no data here')\n")
     ran = subprocess.run(
@@ -123,3 +123,54 @@ def test_throughput_counts_tokens_and_flops(tmp_path: Path) -> None:
     assert found["tokens_s"] == pytest.approx(16 * found["samples_s"], rel=1e-3)
     assert found["flops_step"] == 3 * 2 * 32 * 16 * 32 * 8
     assert found["mfu"] is None
+
+
+BREAKS = """
+import time
+import torch
+import probe; probe.install()
+from gpuwatch.probe import api
+torch.set_num_threads(1)
+torch.manual_seed(0)
+net = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+print("armed", flush=True)
+step = 0
+while True:
+    for batch in torch.utils.data.DataLoader(torch.randn(640, 8), batch_size=8):
+        step += 1
+        loss = net(batch).square().mean()
+        if step == 300:
+            loss = loss * float("nan")
+            while not api._installed.recorder.watched:
+                time.sleep(0.01)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        probe.log(loss=loss)
+"""
+
+
+def test_a_nan_is_named_with_its_step_live_and_in_a_recording(tmp_path: Path) -> None:
+    recording = tmp_path / "run.gpuwatch"
+    page = tmp_path / "report.html"
+    gpuwatch = (sys.executable, "-m", "gpuwatch")
+    with started(BREAKS, tmp_path) as run:
+        run.line()
+        recorded = [*gpuwatch, "record", str(run.pid), "--no-stacks", "-o", str(recording)]
+        assert subprocess.run([*recorded, "--duration", "4"], cwd=ROOT).returncode == 0
+        ran = subprocess.run(
+            [*gpuwatch, "report", str(run.pid), "-o", str(page), "--duration", "2"], cwd=ROOT
+        )
+        assert ran.returncode == 0
+    replayed = subprocess.run(
+        [*gpuwatch, "replay", str(recording), "--json"], capture_output=True, text=True, cwd=ROOT
+    )
+    last = json.loads(replayed.stdout.splitlines()[-1])
+    first = last["numerics"]["not_finite"]
+    assert first["what"] == "NaN"
+    assert first["step"] in (300, 301), "its loss is not looked at before the norm"
+    assert any("NaN since step" in note["text"] for note in last["verdict"]["notes"])
+    assert last["numerics"]["figures"]["loss"]["value"] is None
+    assert "NaN" in page.read_text()

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     from ..formats.html_report import report_page
 
-    write_page(arguments.output, report_page(last, whole.steps))
+    write_page(arguments.output, report_page(last, whole.steps, whole.curves))
     return 0
 
 

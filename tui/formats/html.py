@@ -138,9 +138,16 @@ class Line:
     colour: str
 
 
-def chart(lines: Sequence[Line], label: str, x_words: tuple[str, str], y_words: str) -> str:
+def chart(
+    lines: Sequence[Line],
+    label: str,
+    x_words: tuple[str, str],
+    y_words: str,
+    bottom: bool = True,
+) -> str:
     """Lines over time with the range around each, from 0 up; "" where there is nothing to draw.
-    Of the highest points `height_of` leaves out the few that would flatten all others."""
+    With `bottom` False the line below is not 0. Of the highest points `height_of` leaves out the
+    few that would flatten all others."""
     points = [point for line in lines for point in line.points]
     if len(points) < 2:
         return ""
@@ -169,7 +176,7 @@ def chart(lines: Sequence[Line], label: str, x_words: tuple[str, str], y_words: 
         f'<line x1="{LEFT}" x2="{WIDE}" y1="{floor}" y2="{floor}" stroke="currentColor" '
         f'opacity="0.3"/>{"".join(drawn)}'
         f'<text x="{LEFT - 6}" y="18" text-anchor="end">{text(y_words)}</text>'
-        f'<text x="{LEFT - 6}" y="{floor}" text-anchor="end">0</text>'
+        f'<text x="{LEFT - 6}" y="{floor}" text-anchor="end">{"0" if bottom else ""}</text>'
         f'<text x="{LEFT}" y="{HIGH - 6}">{text(x_words[0])}</text>'
         f'<text x="{WIDE - 4}" y="{HIGH - 6}" text-anchor="end">{text(x_words[1])}</text></svg>'
     )

@@ -1,7 +1,8 @@
 """The report as a page: one file that needs no network, for whoever was not watching."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 from ..model.snapshot import Snapshot
@@ -40,8 +41,14 @@ GREY: Final = "#8b949e"
 LOST: Final = ("#cf6679", "#d9822b", "#b8860b", "#7c5cd6", "#3b82f6", "#2a9d8f")
 
 
-def report_page(snapshot: Snapshot, steps: Sequence[Step] = ()) -> str:
-    """The whole page; with the run's `steps` also how long they took over time."""
+Curves = Mapping[str, Sequence[tuple[int, float]]]
+
+
+def report_page(
+    snapshot: Snapshot, steps: Sequence[Step] = (), curves: Curves = MappingProxyType({})
+) -> str:
+    """The whole page; with the run's `steps` also how long they took over time, and with `curves`
+    what it noted of itself, by name: (perf_counter_ns, value)."""
     return html.page(
         f"gpuwatch: {snapshot.script or snapshot.pid}",
         (
@@ -52,6 +59,7 @@ def report_page(snapshot: Snapshot, steps: Sequence[Step] = ()) -> str:
             *_phases(snapshot),
             *_noted(snapshot),
             *_over_time(steps),
+            *_curves(curves),
             *_gpu(snapshot),
             *_past(snapshot),
             *_events(snapshot),
@@ -196,6 +204,24 @@ def _over_time(steps: Sequence[Step]) -> list[str]:
     ]
 
 
+def _curves(curves: Curves) -> list[str]:
+    """Each from its lowest to its highest: a chart from 0 up would flatten a loss."""
+    parts = []
+    for name, points in curves.items():
+        if len(points) < 2:
+            continue
+        low, first_ns = min(value for _, value in points), points[0][0]
+        drawn = [((t_ns - first_ns) / 1e9, value - low) for t_ns, value in points]
+        line = html.Line(html.thinned(drawn), COLOURS["backward"])
+        top = low + html.height_of([line])
+        ends = (f"bottom: {low:.4g}", numbers.duration(drawn[-1][0]))
+        parts += [
+            html.heading(f"{name} over the run"),
+            html.chart([line], f"{name} over the run", ends, f"{top:.4g}", bottom=False),
+        ]
+    return parts
+
+
 def _gpu(snapshot: Snapshot) -> list[str]:
     if snapshot.ledger is None:
         return []
@@ -215,5 +241,9 @@ def _past(snapshot: Snapshot) -> list[str]:
 
 
 def _events(snapshot: Snapshot) -> list[str]:
-    rows = [f"{time_of_day(snapshot, one.t_ns)} {event_line(one)}" for one in snapshot.events]
+    rows = [
+        f"{time_of_day(snapshot, one.t_ns)} {event_line(one)}"
+        for one in snapshot.events
+        if one.kind != "recording"  # where the report itself came from
+    ]
     return [html.heading("Events"), html.listed(rows)] if rows else []

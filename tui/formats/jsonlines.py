@@ -133,7 +133,13 @@ def _numerics(found: Numerics | None) -> Record | None:
         "figures": {
             one.name: {"value": number(one.value), "step": one.step} for one in found.figures
         },
-        "not_finite": first and {"name": first.name, "what": first.what, "step": first.step},
+        "not_finite": first
+        and {
+            "name": first.name,
+            "what": first.what,
+            "step": first.step,
+            "before": first.before,
+        },
         "skipped_in_a_row": found.skipped,
     }
 

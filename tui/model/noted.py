@@ -24,6 +24,8 @@ class NotFinite:
     step: int
     every: int
     """One step in so many was looked at: the steps before it since the last look may be it."""
+    before: bool = False
+    """It was so before the first step that this monitor knows, which is `step`."""
 
 
 @dataclass(frozen=True, slots=True)

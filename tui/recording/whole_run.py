@@ -1,6 +1,7 @@
 """What a recording holds of its whole run: every step, and the counters beside them."""
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Final
 
 from ..messages import Hello
@@ -11,6 +12,7 @@ from .reader import Recording
 
 MOST_ROWS: Final = 2_000_000
 """Steps and readings: a week of a loop of three steps a second. A made-up file may hold more."""
+MOST_CURVES: Final = 8
 COUNTERS: Final = ("busy", "sm", "tensor", "dram")
 
 
@@ -50,6 +52,9 @@ class WholeRun:
     """Most that torch had allocated on one GPU; None without one."""
     host_bytes: int | None = None
     """Most that the training process had resident, pages of files excluded."""
+    curves: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    """(perf_counter_ns, value) of what the run has noted of itself: its loss, its gradients' norm.
+    What is not finite is left out."""
     ends_early: str | None = None
 
 
@@ -62,16 +67,21 @@ def read_whole(recording: Recording) -> WholeRun:
             run.hello = entry.hello
         elif isinstance(entry, Delivered):
             for step in entry.batch.steps:
-                if step.number > newest:
+                if step.number > newest and step.count > 0 and step.end_ns > step.start_ns:
                     newest = step.number
                     run.steps.append(step)
             for row in entry.batch.gpu_steps:
-                if row.number > newest_gpu:
+                if row.number > newest_gpu and row.count > 0:
                     newest_gpu = row.number
                     run.gpu_steps.append(row)
             for memory in entry.batch.gpu_memory:
                 run.peak_bytes = max(run.peak_bytes or 0, memory.peak_allocated)
-            rows += len(entry.batch.steps) + len(entry.batch.gpu_steps)
+            for note in entry.batch.notes:
+                if note.kind in ("log", "norm") and not note.why and isfinite(note.figure):
+                    name = note.name or "gradient norm"
+                    if name in run.curves or len(run.curves) < MOST_CURVES:
+                        run.curves.setdefault(name, []).append((note.t_ns, note.figure))
+            rows += len(entry.batch.steps) + len(entry.batch.gpu_steps) + len(entry.batch.notes)
         elif isinstance(entry, ActivitySeen):
             figures = ([getattr(gpu, name) for gpu in entry.gpus] for name in COUNTERS)
             run.readings.append(Reading(entry.t_ns, *map(_mean, figures)))

@@ -163,7 +163,7 @@ class Stores:
         for step in fresh:
             self.events.step_ended(step)
             self.moments.step_ended(step)
-        self.noted.delivered(batch.notes, fresh)
+        self.noted.delivered(batch.notes, fresh, batch.sent_ns)
         self.edges.ended(fresh)
         self.computing.added(len(fresh))
         self.gpu_steps.delivered(batch)

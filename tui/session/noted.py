@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, Final, TypeVar
 
 from ..messages import Noted, Settings
@@ -22,7 +23,11 @@ MOST_FIGURES: Final = 16
 SKIPPED_IN_A_ROW: Final = 4
 """Steps that a GradScaler skips now and then are its way to the largest scale that holds: two by a
 probe of a new scale. Four in a row have halved it sixteenfold without finding one."""
+FEWEST_SINCE: Final = 5
 LAST_STEPS: Final = 512
+UNITS: Final = ("tokens", "samples", "flops")
+LONGEST: Final = 200
+"""Characters of a name, as the probe cuts them."""
 TOKENS: Final = 30
 """Batches that were looked at, whose mean length counts."""
 
@@ -34,8 +39,6 @@ class NotedStore:
         self._events = events
         self._steps: deque[Step] = deque(maxlen=LAST_STEPS)
         self._figures: dict[str, Figure] = {}
-        self._looked: dict[str, int] = {}
-        """Step of the last look at each number."""
         self._not_finite: NotFinite | None = None
         self._skipped = 0
         self._said_skipped = 0
@@ -43,16 +46,20 @@ class NotedStore:
         self._tokens: deque[float] = deque(maxlen=TOKENS)
         self._flops: float | None = None
         self._why_no_flops = ""
+        self._counted_ns = 0
+        """When that was done: the step before it was slow for it."""
         self._energy: deque[tuple[int, float]] = deque()
         self._activity: deque[tuple[int, float | None, float | None]] = deque()
         self._utilization: deque[tuple[int, float]] = deque()
         self._device = ""
 
-    def delivered(self, notes: Sequence[Noted], fresh: Sequence[Step]) -> None:
-        """A batch of steps, and the notes that came with it."""
+    def delivered(self, notes: Sequence[Noted], fresh: Sequence[Step], until_ns: int) -> None:
+        """A batch of steps, and the notes that came with it, made by `until_ns`. What no probe
+        says, as a figure that is none, is passed over."""
         self._steps.extend(fresh)
         for note in notes:
-            self._take(note)
+            if 0 < note.t_ns <= until_ns and isfinite(note.figure) and len(note.name) <= LONGEST:
+                self._take(note)
 
     def gpus(self, seen: GpusSeen) -> None:
         """Power and what nvidia-smi shows."""
@@ -88,16 +95,17 @@ class NotedStore:
         """What is known of it; None before there are steps."""
         if stats is None or stats.steps_s <= 0:
             return None
+        steps_s, samples_s = self._pace(stats)
         tokens_s = self._rate("tokens")
         inferred = tokens_s is None and bool(self._tokens)
-        samples_s = self._rate("samples") or stats.samples_s
+        samples_s = self._rate("samples") or samples_s
         if inferred and samples_s is not None:
             tokens_s = samples_s * sum(self._tokens) / len(self._tokens)
         given_s = self._rate("flops")
         flops_s = given_s
-        flops_step = None if given_s is None else given_s / stats.steps_s
+        flops_step = None if given_s is None else given_s / steps_s
         if given_s is None and self._flops is not None:
-            flops_step, flops_s = self._flops, self._flops * stats.steps_s
+            flops_step, flops_s = self._flops, self._flops * steps_s
         precision = precision_of(settings)
         peak = peak_flops_s(self._device, precision) if precision and self._device else None
         tensor, dram = (self._mean(at) for at in (1, 2))
@@ -117,7 +125,7 @@ class NotedStore:
             tensor_percent=tensor,
             dram_percent=dram,
             utilization_percent=sum(busy) / len(busy) if busy else None,
-            samples_joule=samples_s / watts if samples_s is not None and watts else None,
+            samples_joule=samples_s / watts if samples_s and watts and watts > 0 else None,
         )
 
     # ------------------------------------------------------------------------------------------
@@ -128,25 +136,28 @@ class NotedStore:
         elif note.kind == "skipped":
             self._skip(note)
         elif note.kind == "total":
-            _keep(self._totals.setdefault(note.name, deque()), (note.t_ns, note.figure))
+            if note.name in UNITS:
+                _keep(self._totals.setdefault(note.name, deque()), (note.t_ns, note.figure))
         elif note.kind == "tokens":
             self._tokens.append(note.figure)
         elif note.kind == "flops":
             self._flops, self._why_no_flops = note.figure, ""
+            self._counted_ns = note.t_ns
         elif note.kind == "refused" and note.name == "flops":
             self._why_no_flops = note.why
 
     def _number(self, note: Noted, name: str) -> None:
         step = self._step_at(note.t_ns)
-        before = self._looked.get(name)
-        self._looked[name] = step
-        if len(self._figures) < MOST_FIGURES or name in self._figures:
+        known = self._figures.get(name)
+        before = None if known is None else known.step
+        if len(self._figures) < MOST_FIGURES or known is not None:
             self._figures[name] = Figure(name, None if note.why else note.figure, step)
         if not note.why or self._not_finite is not None:
             return
         every = 1 if before is None else max(1, step - before)
         what = NAMES.get(note.why, note.why)
-        self._not_finite = NotFinite(name, what, step, every)
+        is_before = not self._steps or note.t_ns < self._steps[0].start_ns
+        self._not_finite = NotFinite(name, what, step, every, is_before)
         self._events.say("numerics", note.t_ns, step, not_finite_words(self._not_finite))
 
     def _skip(self, note: Noted) -> None:
@@ -171,6 +182,17 @@ class NotedStore:
                 return step.number - step.count + 1 + int(min(part, 0.999) * step.count)
         return self._steps[0].number
 
+    def _pace(self, stats: StepStats) -> tuple[float, float | None]:
+        """Steps and samples per second: the window's; once FLOPs were counted those of the steps
+        since, for the counted one took some times as long."""
+        since = [step for step in self._steps if step.start_ns >= self._counted_ns]
+        wall_ns = sum(step.end_ns - step.start_ns for step in since)
+        if not self._counted_ns or len(since) < FEWEST_SINCE or wall_ns <= 0:
+            return stats.steps_s, stats.samples_s
+        samples = [step.samples for step in since if step.samples is not None]
+        samples_s = sum(samples) / wall_ns * 1e9 if len(samples) == len(since) else None
+        return sum(step.count for step in since) / wall_ns * 1e9, samples_s
+
     def _rate(self, name: str) -> float | None:
         """Of a total, per second; None while it is too young."""
         rate = _slope(self._totals.get(name, deque()))
@@ -183,6 +205,8 @@ class NotedStore:
 
 def not_finite_words(found: NotFinite) -> str:
     """ "gradient norm is NaN", and which steps were not looked at."""
+    if found.before:
+        return f"{found.name} was {found.what} before this step"
     text = f"{found.name} is {found.what} for the first time"
     if found.every > 1:
         text += f" (step {found.step - found.every} was the last one looked at before)"
@@ -191,7 +215,8 @@ def not_finite_words(found: NotFinite) -> str:
 
 def not_finite_note(found: NotFinite) -> Note:
     """Beside every verdict from then on: nothing else about the run matters as much."""
-    text = f"{found.name} is {found.what} since step {found.step}: stop the run or go back"
+    since = f"since before step {found.step}" if found.before else f"since step {found.step}"
+    text = f"{found.name} is {found.what} {since}: stop the run or go back"
     return Note(text, None, "hook")
 
 

@@ -5,6 +5,8 @@ from typing import Final
 from ..model.noted import Numerics, Throughput
 from . import numbers
 
+NORM: Final = "gradient norm"
+MOST_SHORT: Final = 4
 LOW: Final = 60.0
 """Percent of the peak. Below it on both counts neither arithmetic nor memory bounds a GPU: Nsight
 Compute's speed-of-light rule."""
@@ -25,6 +27,20 @@ def throughput_words(found: Throughput) -> list[str]:
         )
         if line
     ]
+
+
+def short_words(found: Throughput | None, numerics: Numerics | None) -> list[str]:
+    """For a line on the screen: "101k tokens/s", "MFU 42%", "loss 0.312"; what is known of them."""
+    words = []
+    if found is not None and found.tokens_s is not None:
+        about = "~" if found.tokens_inferred else ""
+        words.append(f"{about}{numbers.digits(found.tokens_s)} tokens/s")
+    if found is not None and found.mfu is not None:
+        words.append(f"MFU {found.mfu:.0%}")
+    for one in () if numerics is None else numerics.figures:
+        if one.name != NORM:
+            words.append(f"{one.name} {'not finite' if one.value is None else f'{one.value:.3g}'}")
+    return words[:MOST_SHORT]
 
 
 def _units(found: Throughput) -> str:
@@ -86,7 +102,8 @@ def numerics_words(found: Numerics) -> list[str]:
     if found.not_finite is not None:
         first = found.not_finite
         after = f", after step {first.step - first.every}" if first.every > 1 else ""
-        lines.append(f"{first.name} is {first.what} since step {first.step}{after}")
+        since = "before step" if first.before else "step"
+        lines.append(f"{first.name} is {first.what} since {since} {first.step}{after}")
     if found.skipped:
         lines.append(f"GradScaler has skipped the last {numbers.count(found.skipped)} steps")
     shown = [

@@ -65,6 +65,15 @@ def test_names_of_others_are_escaped() -> None:
     assert page.count("&lt;img src=x onerror=") >= 4
 
 
+def test_what_a_run_notes_is_drawn() -> None:
+    curves = {"loss<": [(at * 10**9, 2.0 + 1 / (1 + at)) for at in range(50)], "once": [(1, 2.0)]}
+    page = report_page(picture(), (), curves)
+    tags_of(page)
+    assert "loss&lt; over the run" in page
+    assert "bottom: 2.02" in page
+    assert "once over the run" not in page
+
+
 def test_a_run_of_which_nothing_is_known_has_a_page() -> None:
     assert "train.py" in report_page(unseen(7, "train.py", 0, 0.0))
     tags_of(report_page(unseen(7, "", 0, 0.0)))

@@ -224,3 +224,40 @@ def test_flops_are_not_counted_below_a_mode_of_the_users(recorder: Recorder) -> 
         recorder.mark(OPTIMIZER_LEAVE)
     (row,) = noted(recorder, "refused")
     assert "dispatch mode" in row[4]
+
+
+def test_a_fork_in_the_counted_step_is_not_below_the_counter(recorder: Recorder) -> None:
+    recorder.count_with(FlopCount(recorder).at)
+    recorder.mark(OPTIMIZER_LEAVE)
+    assert torch._C._len_torch_dispatch_stack() == 1
+    recorder.forget()
+    assert torch._C._len_torch_dispatch_stack() == 0
+
+
+def test_of_two_nets_that_clip_in_a_step_both_are_looked_at(recorder: Recorder) -> None:
+    numerics = recorder.notes.load_numerics(recorder)
+    for _ in range(100):
+        numerics.norm(torch.tensor(1.0))
+        numerics.norm(torch.tensor(2.0))
+    seen = [row[3] for row in noted(recorder, "norm")][FIRST:]
+    assert seen.count(1.0) > 20
+    assert seen.count(2.0) > 20
+
+
+def test_what_vmap_has_wrapped_is_passed_over(recorder: Recorder) -> None:
+    numerics = recorder.notes.load_numerics(recorder)
+
+    def inside(x: torch.Tensor) -> torch.Tensor:
+        numerics.log("loss", x)
+        return x
+
+    torch.vmap(inside)(torch.ones(3))
+    assert noted(recorder, "log") == []
+
+
+def test_a_monitor_that_comes_late_is_sent_the_first_that_was_not_finite() -> None:
+    notes = Notes()
+    for number in range(1, 3 * HELD):
+        notes.add(number, "norm", "", math.nan if number >= 7 else 1.0)
+    assert notes.to_send(first=True)[0][0] == 7
+    assert len(notes.to_send(first=True)) == HELD + 1

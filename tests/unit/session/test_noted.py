@@ -1,5 +1,6 @@
 """The run's own numbers in the monitor: first NaN, skipped steps, tokens, FLOPs, MFU."""
 
+import math
 from dataclasses import replace
 
 import msgspec
@@ -12,13 +13,14 @@ from gpuwatch.tui.model.peaks import peak_flops_s
 from gpuwatch.tui.model.snapshot import StepStats
 from gpuwatch.tui.session.events import EventStore
 from gpuwatch.tui.session.noted import NotedStore, not_finite_note, precision_of
-from gpuwatch.tui.wording.throughput import numerics_words, throughput_words
+from gpuwatch.tui.wording.throughput import numerics_words, short_words, throughput_words
 from tests.unit.compare.runs import of_times
 from tests.unit.faces.pictures import GPU, STEPS, picture
 from tests.unit.session.making import S
 
 STEP_MS = 10.0
 RUN = of_times([STEP_MS] * 400)
+END = 5 * S
 
 
 def at(step: int) -> int:
@@ -43,7 +45,7 @@ def test_the_first_number_that_is_not_finite_is_named_with_its_step() -> None:
     events = EventStore()
     store = NotedStore(events)
     notes = [norm(296), norm(298), norm(300, "nan"), norm(302, "nan")]
-    store.delivered(notes, RUN.steps)
+    store.delivered(notes, RUN.steps, END)
     found = store.numerics()
     assert found is not None
     assert found.not_finite is not None
@@ -57,7 +59,7 @@ def test_the_first_number_that_is_not_finite_is_named_with_its_step() -> None:
 
 
 def test_a_number_of_a_step_that_is_not_over_is_the_next_steps(store: NotedStore) -> None:
-    store.delivered([norm(401, "inf")], RUN.steps)
+    store.delivered([norm(401, "inf")], RUN.steps, END)
     found = store.numerics()
     assert found is not None
     assert found.not_finite is not None
@@ -69,7 +71,7 @@ def test_steps_skipped_in_a_row_are_an_event_only_when_many() -> None:
     store = NotedStore(events)
     counts = (1, 2, 0, 1, 2, 3, 4, 5, 6, 7, 8)
     notes = [Noted(at(n), "skipped", "", float(count)) for n, count in enumerate(counts, 1)]
-    store.delivered(notes, RUN.steps)
+    store.delivered(notes, RUN.steps, END)
     assert [event.text.split()[3] for event in events.newest()] == ["4", "8"]
     found = store.numerics()
     assert found is not None
@@ -77,19 +79,19 @@ def test_steps_skipped_in_a_row_are_an_event_only_when_many() -> None:
 
 
 def test_tokens_are_counted_where_the_run_says_and_inferred_where_not(store: NotedStore) -> None:
-    store.delivered([Noted(at(1), "tokens", "", 512.0)], RUN.steps)
+    store.delivered([Noted(at(1), "tokens", "", 512.0)], RUN.steps, END)
     inferred = store.throughput(stats(), None)
     assert inferred is not None
     assert (inferred.tokens_s, inferred.tokens_inferred) == (3200.0 * 512, True)
-    totals = [Noted(second * S, "total", "tokens", 1000.0 * second) for second in range(5)]
-    store.delivered(totals, ())
+    totals = [Noted(second * S, "total", "tokens", 1000.0 * second) for second in range(1, 6)]
+    store.delivered(totals, (), END)
     counted = store.throughput(stats(), None)
     assert counted is not None
     assert (counted.tokens_s, counted.tokens_inferred) == (1000.0, False)
 
 
 def test_mfu_is_flops_by_the_dense_peak_of_the_type_in_use(store: NotedStore) -> None:
-    store.delivered([Noted(at(1), "flops", "counted", 4.945e12)], RUN.steps)
+    store.delivered([Noted(at(1), "flops", "counted", 4.945e12)], RUN.steps, END)
     for second in range(5):
         gpus = (gpu_of(1000.0 + 700.0 * second),)
         store.gpus(GpusSeen(t_ns=second * S, gpus=gpus))
@@ -107,16 +109,33 @@ def gpu_of(energy_j: float) -> GpuUse:
     return msgspec.structs.replace(GPU, name="NVIDIA H200", energy_j=energy_j)
 
 
+def test_a_line_of_the_screen_has_the_short_of_it(store: NotedStore) -> None:
+    notes = [Noted(at(1), "tokens", "", 512.0), Noted(at(2), "log", "loss", 0.3125), norm(3)]
+    store.delivered(notes, RUN.steps, END)
+    found = short_words(store.throughput(stats(), None), store.numerics())
+    assert found == ["~1,638,400 tokens/s", "loss 0.312"]
+    assert short_words(None, None) == []
+
+
+def test_the_step_that_was_slow_for_counting_is_left_out_of_the_rate(store: NotedStore) -> None:
+    slow = of_times([10.0] * 50 + [400.0] + [10.0] * 50).steps
+    store.delivered([Noted(slow[50].end_ns, "flops", "counted", 1e12)], slow, END)
+    found = store.throughput(stats(71.0), None)
+    assert found is not None
+    assert found.flops_s == pytest.approx(1e14)
+    assert found.samples_s == pytest.approx(3200)
+
+
 def test_an_unknown_device_has_no_mfu(store: NotedStore) -> None:
-    store.delivered([Noted(at(1), "flops", "counted", 1e12)], RUN.steps)
+    store.delivered([Noted(at(1), "flops", "counted", 1e12)], RUN.steps, END)
     found = store.throughput(stats(), Settings(autocast="bfloat16"))
     assert found is not None
     assert found.mfu is None
     assert "no MFU" in "\n".join(throughput_words(found))
 
 
-def test_why_flops_were_not_counted_is_said(store: NotedStore) -> None:
-    store.delivered([Noted(at(1), "refused", "flops", 0.0, "the step is compiled")], RUN.steps)
+def test_why_flops_were_not_counted_is_shown(store: NotedStore) -> None:
+    store.delivered([Noted(at(1), "refused", "flops", 0.0, "the step is compiled")], RUN.steps, END)
     found = store.throughput(stats(), None)
     assert found is not None
     assert "FLOPs not counted: the step is compiled" in throughput_words(found)
@@ -160,8 +179,39 @@ def test_the_type_of_the_products(settings: Settings | None, precision: str | No
 
 
 def test_the_report_has_both(store: NotedStore) -> None:
-    store.delivered([norm(298), norm(300, "nan"), Noted(at(1), "tokens", "", 512.0)], RUN.steps)
+    tokens = Noted(at(1), "tokens", "", 512.0)
+    store.delivered([norm(298), norm(300, "nan"), tokens], RUN.steps, END)
     whole = picture(numerics=store.numerics(), throughput=store.throughput(stats(), None))
     text = "\n".join(report_lines(whole, 100))
     assert "gradient norm is NaN since step 300" in text
     assert "tokens/s (inferred" in text
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        Noted(at(1), "skipped", "", math.nan),
+        Noted(at(1), "total", "tokens", math.inf),
+        Noted(2**62, "norm", "", 0.0, "nan"),
+        Noted(-5, "norm", "", 0.0, "nan"),
+        Noted(at(1), "log", "x" * 10_000, 0.0, "nan"),
+        Noted(at(1), "a kind of tomorrow", "", 1.0),
+        Noted(at(1), "total", "a unit of tomorrow", 1.0),
+    ],
+)
+def test_what_no_probe_notes_is_passed_over(store: NotedStore, note: Noted) -> None:
+    store.delivered([note] * 3, RUN.steps, END)
+    assert store.numerics() is None
+    found = store.throughput(replace(stats(), samples_s=0.0), None)
+    assert found is not None
+    assert throughput_words(found) == ["0.00 samples/s"]
+
+
+def test_what_was_not_finite_before_the_first_known_step_has_no_step(store: NotedStore) -> None:
+    store.delivered([norm(300, "nan")], RUN.steps[350:], END)
+    found = store.numerics()
+    assert found is not None
+    assert found.not_finite is not None
+    assert found.not_finite.before
+    assert "since before step 351" in not_finite_note(found.not_finite).text
+    assert numerics_words(found)[0] == "gradient norm is NaN since before step 351"

@@ -7,6 +7,7 @@ from ...steps import Step
 from ...wording.gpu import clock_words, felt_share
 from ...wording.numbers import count, digits, duration
 from ...wording.steps import drawn_phases, inside_words, usual_words
+from ...wording.throughput import short_words
 from ...wording.words import against
 from ..gpu.ledger import ledger_row
 from ..panel import Panel, View
@@ -91,6 +92,7 @@ def _notes(view: View, stats: StepStats) -> list[str]:
         return [f"no step for {duration(since_s)}", f"before: {first}", *more]
     samples = "" if stats.samples_s is None else f"{digits(stats.samples_s)} samples/s"
     paces = [*usual_words(stats), f"{digits(stats.steps_s)} steps/s", samples]
+    paces += short_words(snapshot.throughput, snapshot.numerics)
     return [*_changed(view, stats), inside_words(snapshot), *paces]
 
 
