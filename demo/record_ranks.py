@@ -186,7 +186,7 @@ def _ranks_of(out: Path, scenario: str) -> list[int]:
 def _row(expected: Expected, rank: int, said: Said, good: bool, pace: dict[str, float]) -> str:
     measured = ""
     like, own = pace.get(expected.like or ""), said.step_ms
-    if like and own and said.speedup and said.kind == "straggler":
+    if like and own and said.speedup and said.kind in ("straggler", "communication", "imbalance"):
         measured = f" forecast {said.speedup:.2f}x measured {own / like:.2f}x"
     waiting = "/".join(f"{part:.2f}" for part in said.waiting)
     transfer = "-" if said.transfer is None else f"{said.transfer:.2f}"

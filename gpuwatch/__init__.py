@@ -7,9 +7,9 @@ the user's that is called probe.py cannot stand in its way.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .probe import install, phase, step, uninstall, wrap
+    from .probe import install, log, phase, step, uninstall, units, wrap
 
-__all__ = ["install", "phase", "step", "uninstall", "wrap"]
+__all__ = ["install", "log", "phase", "step", "uninstall", "units", "wrap"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import install, phase, step, uninstall, wrap
+    from .api import install, log, phase, step, uninstall, units, wrap
 
-__all__ = ["install", "phase", "step", "uninstall", "wrap"]
+__all__ = ["install", "log", "phase", "step", "uninstall", "units", "wrap"]
 
 if __name__ == "probe":
     # The alias: one probe in a process, by whichever name, even where `gpuwatch` is the user's.

@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from contextlib import ContextDecorator
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -73,6 +74,34 @@ def step() -> None:
     recorder = _recorder()
     if recorder is not None and recorder.on:
         recorder.mark(STEP)
+
+
+def log(**figures: Any) -> None:
+    """Note numbers of the open step, `probe.log(loss=loss)`: Python's or tensors of one element. A
+    tensor on a device is copied when that comes to it; nothing waits."""
+    recorder = _recorder()
+    if recorder is None or not recorder.on or get_ident() != recorder.owner:
+        return
+    try:
+        numerics = recorder.notes.numerics or recorder.notes.load_numerics(recorder)
+        for name, figure in figures.items():
+            numerics.log(encodable(name[:LONGEST_NAME]), figure)
+    except Exception as error:
+        recorder.trip(error)
+
+
+def units(**counts: float) -> None:
+    """How many tokens or samples this call stands for, `probe.units(tokens=batch.numel())`; they
+    are added up. `flops` are the run's own count for a step, which is then not counted."""
+    recorder = _recorder()
+    if recorder is None or not recorder.on or get_ident() != recorder.owner:
+        return
+    try:
+        now_ns = recorder.now_ns()
+        for name, count in counts.items():
+            recorder.notes.count(now_ns, encodable(name[:LONGEST_NAME]), float(count))
+    except Exception as error:
+        recorder.trip(error)
 
 
 class phase(ContextDecorator):

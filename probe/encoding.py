@@ -29,7 +29,7 @@ _encode: Final = json.JSONEncoder(
 class Subscribe:
     """A monitor watches: the fields of `messages.Subscribe`."""
 
-    __slots__ = ("behind_ns", "device_ppm", "history", "key", "pid", "schema")
+    __slots__ = ("behind_ns", "count_flops", "device_ppm", "history", "key", "pid", "schema")
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class Subscribe:
         behind_ns: int = 0,
         device_ppm: int = PPM,
         key: str = "",
+        count_flops: bool = False,
     ) -> None:
         self.schema = schema
         self.pid = pid
@@ -46,6 +47,7 @@ class Subscribe:
         self.behind_ns = behind_ns
         self.device_ppm = device_ppm
         self.key = key
+        self.count_flops = count_flops
 
 
 class AskCollectives:
@@ -59,13 +61,56 @@ class AskCollectives:
         self.key = key
 
 
-Request = Subscribe | AskCollectives | Literal["leave", "stacks"]
+class AskProfile:
+    """A profiler's window. The fields of `messages.AskProfile`."""
+
+    __slots__ = ("key", "most_ns", "operators", "steps")
+
+    def __init__(self, steps: int, most_ns: int, operators: bool, key: str) -> None:
+        self.steps = steps
+        self.most_ns = most_ns
+        self.operators = operators
+        self.key = key
+
+
+class AskMemory:
+    """What is allocated and not freed? The fields of `messages.AskMemory`."""
+
+    __slots__ = ("for_ns", "host", "key")
+
+    def __init__(self, for_ns: int, host: bool, key: str) -> None:
+        self.for_ns = for_ns
+        self.host = host
+        self.key = key
+
+
+class AskTaken:
+    """The files of an answer were read. The fields of `messages.AskTaken`."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+Asked = Subscribe | AskCollectives | AskProfile | AskMemory | AskTaken
+Request = Asked | Literal["leave", "stacks"]
 """A monitor goes away; it asks where every thread is."""
 _FIELDS: Final[dict[str, tuple[tuple[type, ...], int]]] = {
-    "subscribe": ((int, int, bool, int, int, str), 3),
+    "subscribe": ((int, int, bool, int, int, str, bool), 3),
     "leave": ((int,), 1),
     "stacks": ((), 0),
     "collectives": ((int, bool, str), 3),
+    "profile": ((int, int, bool, str), 4),
+    "memory": ((int, bool, str), 3),
+    "taken": ((str,), 1),
+}
+_MADE: Final[dict[str, type[Asked]]] = {
+    "subscribe": Subscribe,
+    "collectives": AskCollectives,
+    "profile": AskProfile,
+    "memory": AskMemory,
+    "taken": AskTaken,
 }
 """Types of each request's fields, and how many it has at least. What is appended by a newer monitor
 is passed over."""
@@ -89,10 +134,8 @@ def decode_request(frame: bytes) -> Request:
     numbers = [it for it in fields if isinstance(it, int)]
     if tuple(map(type, fields)) != types or not all(-(2**63) <= it < 2**64 for it in numbers):
         raise ValueError(f"fields of {words[0]!r}")
-    if words[0] == "subscribe":
-        return Subscribe(*fields)
-    if words[0] == "collectives":
-        return AskCollectives(*fields)
+    if words[0] in _MADE:
+        return _MADE[words[0]](*fields)
     return "leave" if words[0] == "leave" else "stacks"
 
 
@@ -114,6 +157,16 @@ def encode_dump(dump: Dump) -> bytes:
 def encode_collectives(taken: "Taken") -> bytes:
     """`messages.Collectives`: its fields but the last, a line end, the recorder's own JSON."""
     return b"%b\n%b" % (_bytes(_encode(["collectives", *taken[:-1]])), taken.body)
+
+
+def encode_profile(answer: dict[str, Any]) -> bytes:
+    """`messages.Profiled`: an empty head, a line end, the answer as an object."""
+    return b'["profile"]\n' + _bytes(_encode(answer))
+
+
+def encode_memory(answer: dict[str, Any]) -> bytes:
+    """`messages.MemorySeen`, in the same way."""
+    return b'["memory"]\n' + _bytes(_encode(answer))
 
 
 def settings_row(reading: dict[str, Any] | None) -> list[Any] | None:

@@ -9,13 +9,13 @@ from itertools import pairwise
 from typing import Any, Final
 
 from .fuse import Fuse
-from .hooks import Detach, backward, checkpoint, dataloader, optimizer
+from .hooks import Detach, backward, checkpoint, clipping, dataloader, optimizer
 from .hooks.arrival import ArrivalFinder
 from .publish import Armed
 from .recorder import Recorder
 from .wire import marks, page
 
-HOOKS: Final[tuple[Any, ...]] = (dataloader, backward, optimizer, checkpoint)
+HOOKS: Final[tuple[Any, ...]] = (dataloader, backward, optimizer, checkpoint, clipping)
 LATE_HOOKS: Final = {
     "tracing": "torch._dynamo.trace_rules",
     "compilation": "torch._dynamo.callback",
@@ -23,6 +23,9 @@ LATE_HOOKS: Final = {
     "parallel": "torch.nn.parallel.distributed",
 }
 """Of `hooks`, those that are loaded when the module comes that they hook, by its import."""
+
+LAB: Final = "GPUWATCH_LAB"
+"""Set by `gpuwatch lab` alone."""
 
 PROGRAMS: Final = frozenset(
     {"torchrun", "accelerate", "accelerate-launch", "deepspeed", "fabric", "lightning"}
@@ -62,6 +65,11 @@ class Installed:
                 self.recorder.armed = self._arm(marks.BACKWARD_ENTER)
         for hook in HOOKS:
             self._finder.when_imported(hook.MODULE, self._attacher(hook.attach))
+        if wanted := os.environ.get(LAB):
+            with self._fuse:
+                from .lab import attacher
+
+                self._finder.when_imported("torch", attacher(self.recorder, wanted))
         for name, module in LATE_HOOKS.items():
             self._finder.when_imported(module, self._attacher(_late(name)))
 
@@ -84,6 +92,9 @@ class Installed:
         """No publisher here, and the page is the parent's: dormant until this child trains."""
         armed, self._armed = self._armed, None
         self.recorder.forget()
+        deep: Any = sys.modules.get(f"{__package__}.deep.memory_history")
+        if getattr(deep, "LOADED", False):
+            deep.after_fork()
         if armed is not None:
             with self._fuse:
                 armed.abandon()

@@ -21,6 +21,9 @@ MOST_TENSORS: Final = 64
 KNOWN_ITERATORS: Final = 64
 """Iterators remembered as described; beyond that all are described again, which is harmless."""
 
+TOKENS: Final = frozenset({"torch.int64", "torch.int32", "torch.int16"})
+"""Types of ids. `uint8` is an image's."""
+
 LoaderRow = tuple[
     int, str, int | None, int | None, bool, bool, int | None, int | None, tuple[int, ...], str
 ]
@@ -31,10 +34,11 @@ Description = tuple[LoaderRow, bool]
 """A loader, and whether gradients are on where its iterator is first fetched from."""
 
 
-BatchSeen = tuple[int | None, int, int, str | None, bool | None]
+BatchSeen = tuple[int | None, int, int, str | None, bool | None, int | None]
 """What a batch looks like, the fields of `messages.BatchSeen`: first dimension of its first tensor
 that has one; tensors; bytes; of its first tensor the device's type, and whether it lies in pinned
-memory (None where it is not on the CPU)."""
+memory (None where it is not on the CPU); its elements where it holds integers in two dimensions,
+which are tokens then."""
 
 
 class LoaderWatch:
@@ -149,6 +153,7 @@ def _seen(tensors: list[Any]) -> BatchSeen:
         sum(tensor.numel() * tensor.element_size() for tensor in tensors),
         first.device.type,
         bool(first.is_pinned()) if first.device.type == "cpu" else None,
+        int(first.numel()) if first.dim() == 2 and str(first.dtype) in TOKENS else None,
     )
 
 

@@ -6,12 +6,9 @@ import threading
 from collections.abc import Callable, Iterator
 from itertools import islice
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from .recorder import Recorder
-
-if TYPE_CHECKING:
-    from .collectives import Collectives, Taken
 
 PPM: Final = 3_000
 """Part of the training thread's time that device marks may take while nobody asks for another: with
@@ -30,7 +27,6 @@ QUIET_NS: Final = 5_000_000_000
 """No mark for so long: half of what the monitor takes for a stall at the least."""
 AGAIN_NS: Final = 5_000_000_000
 """Between two looks, and between two answers to one monitor."""
-MOST_ASKED: Final = 64
 MOST_THREADS: Final = 32
 MOST_FRAMES: Final = 64
 MOST_TEXT: Final = 200
@@ -271,44 +267,3 @@ def _names() -> dict[int, str]:
     """Not by `threading.enumerate`: it takes a lock, and that one may be what nothing moves for."""
     active: dict[int, threading.Thread] = getattr(threading, "_active", {})
     return {ident: thread.name for ident, thread in active.copy().items()}
-
-
-class Exchange:
-    """Who has asked for the flight recorder: what reads it is loaded where ranks are, or by the
-    training thread when it is first asked for. The publisher imports nothing."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._collectives: Collectives | None = None
-        """None until they are first asked for."""
-        self._asked: list[tuple[bytes, int, bool]] = []
-
-    def ask(self, who: bytes, at_ns: int, entries: bool) -> None:
-        """Keep a question for the next turn. Beyond `MOST_ASKED` it is passed over."""
-        if len(self._asked) < MOST_ASKED:
-            self._asked.append((who, at_ns, entries))
-
-    def turn(self, now_ns: int) -> "Iterator[tuple[bytes, Taken]]":
-        """What there is to answer now, and whom."""
-        if self._collectives is None and self._asked:
-            early: Any = sys.modules.get(f"{__package__}.collectives")
-            if getattr(early, "LOADED", False):
-                self._collectives = early.Collectives(self._recorder)
-            else:
-                self._recorder.collect_with(self._first_collect)
-        if self._collectives is None:
-            return
-        asked, self._asked = self._asked, []
-        for who, at_ns, entries in asked:
-            taken = self._collectives.ask(who, at_ns, entries, now_ns)
-            if taken is not None:
-                yield who, taken
-        yield from self._collectives.answers(now_ns)
-
-    def _first_collect(self, _: int) -> None:
-        """On the training thread, which cannot fork while it imports."""
-        from .collectives import Collectives
-
-        self._recorder.collect_with(None)
-        if self._collectives is None:  # the publisher may have asked twice
-            self._collectives = Collectives(self._recorder)

@@ -18,6 +18,7 @@ from _signal import (  # type: ignore[import-not-found]  # `signal` makes enumer
     pthread_sigmask,
     valid_signals,
 )
+from collections.abc import Callable
 from typing import Final
 
 from .fuse import Fuse
@@ -101,11 +102,7 @@ class Publisher:
 
     def start(self) -> None:
         """Begin to publish. Raises RuntimeError where no thread can be had."""
-        before = pthread_sigmask(SIG_BLOCK, valid_signals() - _OF_THE_THREAD)
-        try:
-            self.ident = _thread.start_new_thread(self._run, ())  # it inherits the mask
-        finally:
-            pthread_sigmask(SIG_SETMASK, before)
+        self.ident = start_thread(self._run)
 
     def stop(self, reason: str, wait_s: float) -> bool:
         """Say good-bye and end; waits at most `wait_s`. Whether the thread has ended by then."""
@@ -125,6 +122,15 @@ class Publisher:
                 serve(self._server, self._stop, lambda: self._reason)
         finally:
             self._ended.set()
+
+
+def start_thread(run: Callable[[], None]) -> int:
+    """A thread that takes no signal; its identity. Raises RuntimeError where none can be had."""
+    before = pthread_sigmask(SIG_BLOCK, valid_signals() - _OF_THE_THREAD)
+    try:
+        return _thread.start_new_thread(run, ())  # it inherits the mask
+    finally:
+        pthread_sigmask(SIG_SETMASK, before)
 
 
 def _name_thread() -> None:

@@ -23,6 +23,7 @@ from threading import get_ident
 from typing import Any, Final
 
 from . import clock
+from .notes import Notes
 from .wire import marks
 
 ENTRIES: Final = 2 * 16_384
@@ -50,9 +51,9 @@ class Recorder:
     one to watch.
     """
 
-    __slots__ = ("_arm", "_arming", "_collect", "_glance", "_look", "_stamp", "armed", "entries",
-                 "extra", "names", "now_ns", "on", "owner", "parallel", "put", "rare", "rare_count",
-                 "trained", "trip", "watched")  # fmt: skip
+    __slots__ = ("_arm", "_arming", "_collect", "_count", "_glance", "_look", "_stamp", "_window",
+                 "armed", "entries", "extra", "names", "notes", "now_ns", "on", "owner", "parallel",
+                 "put", "rare", "rare_count", "trained", "trip", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -82,10 +83,13 @@ class Recorder:
         """(number, kind, iterator, what integers cannot hold) of the marks that have such."""
         self.rare_count = 0
         self.names: dict[str, int] = {OTHER_NAMES: 0}
+        self.notes = Notes()
         self._stamp: Callable[[int], None] | None = None
         self._glance: Callable[[int, Any], None] | None = None
         self._look: Callable[[Any], Any] | None = None
         self._collect: Callable[[int], None] | None = None
+        self._window: Callable[[int], None] | None = None
+        self._count: Callable[[int], None] | None = None
         self.parallel: deque[Callable[[], Any]] = deque(maxlen=MOST_PARALLEL)
         """Weak references to what DistributedDataParallel has wrapped, the newest last."""
         self.extra: Callable[[int, Any], None] | None = None
@@ -157,6 +161,16 @@ class Recorder:
         self._collect = collect
         self._want()
 
+    def window_with(self, window: Callable[[int], None] | None) -> None:
+        """The same for a window that somebody has asked for; None: it is over."""
+        self._window = window
+        self._want()
+
+    def count_with(self, count: Callable[[int], None] | None) -> None:
+        """The same for whoever counts the FLOPs of a step."""
+        self._count = count
+        self._want()
+
     @property
     def stamps(self) -> bool:
         """Device's events are put behind the marks."""
@@ -170,7 +184,7 @@ class Recorder:
     def _want(self) -> None:
         """Asked by two threads: whoever comes last has seen what the other has set."""
         self.extra = None
-        if self._stamp or self._glance or self._look or self._collect:
+        if any((self._stamp, self._glance, self._look, self._collect, self._window, self._count)):
             self.extra = self._more
 
     def _more(self, kind: int, what: Any) -> None:
@@ -187,6 +201,10 @@ class Recorder:
                 glance(kind, what)
             if (collect := self._collect) is not None:
                 collect(kind)
+            if (window := self._window) is not None:
+                window(kind)
+            if (count := self._count) is not None:
+                count(kind)
         except Exception as error:
             self.trip(error)
 
@@ -289,16 +307,22 @@ class Recorder:
         """Take no marks any more."""
         self.on = False
         self.owner = 0
-        self._stamp = self._glance = self._look = self._collect = self.extra = None
+        self._rest()
 
     def forget(self) -> None:
         """Start over, as a forked child must: what was recorded is the parent's."""
         self.armed = self.watched = self.trained = False
         self.owner = 0
-        self._stamp = self._glance = self._look = self._collect = self.extra = None
+        self._rest()
         self._arming.clear()
         self.entries.clear()
         self.rare.clear()
+        self.notes.clear()
+
+    def _rest(self) -> None:
+        """Nobody asks for anything beside the marks any more."""
+        self._stamp = self._glance = self._look = self._collect = None
+        self._window = self._count = self.extra = None
 
 
 def _alternates(entries: "array[int]") -> bool:

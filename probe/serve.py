@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from . import clock
 from .encoding import (
-    AskCollectives,
     decode_request,
     encode_bye,
-    encode_collectives,
     encode_dump,
     encode_greeting,
     encode_marks,
@@ -30,7 +28,8 @@ from .figures import StepCount, mark_cost_ns, resident_bytes, unseen, uses_accel
 from .fuse import Fuse
 from .identity import Identity, torch_version
 from .loaders import look_at
-from .peers import NOBODY, PPM, Dumps, Exchange, Peer, Peers, Tracer
+from .on_request import QUESTIONS, OnRequest
+from .peers import NOBODY, PPM, Dumps, Peer, Peers, Tracer
 from .recorder import ENTRIES, MOST_RARE, Recorder
 from .socket_place import is_key, remove_leftovers
 from .state_page import StatePage
@@ -74,7 +73,7 @@ class Server:
         self._peers = Peers()
         self._tracer = Tracer()
         self._dumps = Dumps(recorder)
-        self._exchange = Exchange(recorder)
+        self._on_request = OnRequest(recorder, identity.endpoint)
         self._refused = 0
         """Requests that were none."""
         self._endpoint: Endpoint | None = None
@@ -128,9 +127,8 @@ class Server:
         if last:
             recorder.end()
         self._look_for_trainer()
-        since_ns, kind = recorder.newest()
+        (since_ns, kind), words = recorder.newest(), self._page.words
         self._put_on_page(now_ns)
-        words = self._page.words
         words[page.WORD_HEARTBEAT] = now_ns
         words[page.WORD_OPEN] = page.pack_open(kind, since_ns)
         words[page.WORD_STEPS] = self._count.steps
@@ -142,15 +140,17 @@ class Server:
         self._peers.drop_silent(now_ns, self._endpoint.pid_of)
         self._tracer.allow(self._peers.newest_pid)
         recorder.watched = bool(self._peers)
+        recorder.notes.turn()
         for identity, peer in self._peers.items():
             self._send_marks(identity, peer, now_ns)
-        for identity, taken in self._exchange.turn(now_ns):
-            self._endpoint.send(identity, encode_collectives(taken))
+        for identity, answer in self._on_request.turn(now_ns):
+            self._endpoint.send(identity, answer)
         self._rss_bytes = self._file_bytes = None
 
     def close(self, reason: str) -> None:
         """Say good-bye to whoever watches and take the socket away."""
         self._tracer.allow(NOBODY)
+        self._on_request.close()
         if self._endpoint is None:
             return
         bye = encode_bye(reason, self._count.steps)
@@ -184,8 +184,6 @@ class Server:
         """In a forked child: let go of the parent's sockets."""
         if self._endpoint is not None:
             self._endpoint.abandon()
-
-    # ------------------------------------------------------------------------------------------
 
     def _put_on_page(self, now_ns: int) -> None:
         """The new marks: the page is what is sent, and read by others."""
@@ -307,10 +305,10 @@ class Server:
                 self._peers.left(identity)
             elif request == "stacks":
                 self._dump(identity, now_ns)
-            elif isinstance(request, AskCollectives):
+            elif isinstance(request, QUESTIONS):
                 # Who asks need not watch: a monitor of another rank of the job asks as well.
                 if is_key(request.key, self._endpoint.key):
-                    self._exchange.ask(identity, request.at_ns, request.entries)
+                    self._on_request.ask(identity, request)
                 else:
                     self._refused += 1
             else:
@@ -320,6 +318,8 @@ class Server:
                     continue
                 peer = self._peers.subscribed(identity, pid, now_ns)
                 peer.behind_ns, peer.device_ppm = request.behind_ns, request.device_ppm
+                if request.count_flops:
+                    self._recorder.notes.count_flops(self._recorder)
                 if not peer.greeted:
                     self._greet(identity, peer, request.history, now_ns)
 
@@ -347,8 +347,7 @@ class Server:
         reports, switched = self._fresh
         if first:
             reports, switched = list(self._reports), list(self._switched)
-        governor = self._governor
-        stamper = governor.stamper if governor is not None else None
+        stamper = governor.stamper if (governor := self._governor) is not None else None
         head = (
             peer.sequence,
             now_ns,
@@ -367,6 +366,7 @@ class Server:
             *([row for of, row in reports if of == kind] for kind in REPORTS),
             governor.cost_ns if governor is not None and stamper is not None else None,
             stamper.dropped if stamper is not None else 0,
+            *("", recorder.notes.to_send(first)),  # the marks' own bytes follow the line
         )
         self._endpoint.send(identity, encode_marks(head, b""), *self._page.marks(since, until))
 

@@ -336,6 +336,13 @@ class GpuwatchApp(TerminalApp):
 
         self.push_screen(DoctorScreen(self._view(), self._gather or facts_here))
 
+    def action_deep(self, what: str) -> None:
+        """A window inside the process: of its profiler, of its memory."""
+        from .screens.deep_look import screen_for
+
+        found = screen_for(what, self._view())
+        self.notify(found) if isinstance(found, str) else self.push_screen(found)
+
     def action_export(self) -> None:
         """The screen as it stands: report, JSON and picture."""
         from .screens.export import export_screen  # what most sessions never need

@@ -139,6 +139,9 @@ class BatchSeen(msgspec.Struct, frozen=True, array_like=True):
     """Type of the first tensor's device."""
     pinned: bool | None
     """Whether the first tensor lies in pinned memory; None where it is not on the CPU."""
+    tokens: int | None = None
+    """Of all samples, where its first tensor holds integers in two dimensions: samples by
+    positions, padding counted as well."""
 
 
 class Passed(msgspec.Struct, frozen=True, array_like=True):
@@ -179,6 +182,21 @@ class Allocated(msgspec.Struct, frozen=True, array_like=True):
     fraction: float | None
 
 
+class Noted(msgspec.Struct, frozen=True, array_like=True):
+    """A number that a run has beside its times."""
+
+    t_ns: int
+    kind: str
+    """"norm" of the gradients, "log" of the user's, "skipped" steps in a row of a GradScaler,
+    "total" of a unit since the start, "flops" of a step, "refused": why they were not counted;
+    "tokens" of a sample, as a batch looks."""
+    name: str
+    figure: float
+    """0 where it is no finite number."""
+    why: str = ""
+    """ "nan", "inf" or "-inf"; the reason of a refusal."""
+
+
 class Marks(msgspec.Struct, frozen=True, array_like=True, tag="marks"):
     """The marks since the last message, and what their numbers do not hold.
 
@@ -214,6 +232,8 @@ class Marks(msgspec.Struct, frozen=True, array_like=True, tag="marks"):
     """Of one stamped step; None without a device."""
     stamps_dropped: int
     body: bytes = b""
+    """Behind the line end; "" in the line itself."""
+    notes: list[Noted] = []
 
     @property
     def first(self) -> int:
@@ -267,6 +287,8 @@ class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag="subscribe"):
     """Part of the training thread's time, in millionths, that marks on the device may take."""
     key: str = ""
     """What the file beside the socket holds."""
+    count_flops: bool = False
+    """Count the FLOPs of one step, once in the run."""
 
 
 class DdpTimes(msgspec.Struct, frozen=True, array_like=True):
@@ -293,8 +315,8 @@ class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
 
 
 class AskStacks(msgspec.Struct, frozen=True, array_like=True, tag="stacks"):
-    """The one command: where is every thread? Answered only while no step progresses, and never
-    with more than that."""
+    """Where is every thread? Answered only while no step progresses, and never with more than
+    that."""
 
 
 class AskCollectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives"):
@@ -306,6 +328,44 @@ class AskCollectives(msgspec.Struct, frozen=True, array_like=True, tag="collecti
     entries: bool
     key: str
     """As in `Subscribe`: who asks need not watch."""
+
+
+class AskProfile(msgspec.Struct, frozen=True, array_like=True, tag="profile"):
+    """A profiler's window over some steps."""
+
+    steps: int
+    most_ns: int
+    """Longest that each of its recordings may last."""
+    operators: bool
+    """One more step first, slower, that tells what operator and shapes each kernel is of."""
+    key: str
+
+
+class AskMemory(msgspec.Struct, frozen=True, array_like=True, tag="memory"):
+    """What is allocated for so long and not freed?"""
+
+    for_ns: int
+    host: bool
+    """With Python's own allocations, which slows Python down by tens of percent meanwhile."""
+    key: str
+
+
+class AskTaken(msgspec.Struct, frozen=True, array_like=True, tag="taken"):
+    """The files of an answer were read: they can be removed."""
+
+    key: str
+
+
+class Profiled(msgspec.Struct, frozen=True, array_like=True, tag="profile"):
+    """The answer to `AskProfile`: a line of JSON, then an object (`sources.deep_answers`)."""
+
+    body: bytes = b""
+
+
+class MemorySeen(msgspec.Struct, frozen=True, array_like=True, tag="memory"):
+    """The answer to `AskMemory`, in the same way."""
+
+    body: bytes = b""
 
 
 class Collectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives"):
@@ -326,8 +386,8 @@ class Collectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives
     body: bytes = b""
 
 
-Reply = Greeting | Marks | Dump | Collectives | Bye
-Request = Subscribe | Leave | AskStacks | AskCollectives
+Reply = Greeting | Marks | Dump | Collectives | Profiled | MemorySeen | Bye
+Request = Subscribe | Leave | AskStacks | AskCollectives | AskProfile | AskMemory | AskTaken
 """All that a monitor can ask for. An older probe counts what it does not know, or passes over it,
 and does not answer."""
 
@@ -343,7 +403,7 @@ def decode_reply(frame: bytes) -> Reply:
         raise ValueError(f"a frame of {len(frame)} bytes")
     head, _, body = frame.partition(b"\n")
     reply = _reply_decoder.decode(head)
-    if isinstance(reply, (Marks, Collectives)):
+    if isinstance(reply, (Marks, Collectives, Profiled, MemorySeen)):
         return msgspec.structs.replace(reply, body=body)
     return reply
 

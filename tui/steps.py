@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from ..probe.wire import marks
-from .messages import Loader, Settings
+from .messages import Loader, Noted, Settings
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -253,3 +253,5 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
     """Requests since the start that were malformed, or no request that this probe knows."""
     unended: int = 0
     """Phases of the user's that were entered and not left, beyond those that are kept open."""
+    notes: list[Noted] = []
+    """Numbers that the run has beside its times."""

@@ -34,13 +34,23 @@ SCENARIOS: Final = (
     Expected("balanced", frozenset(), like=None),
     Expected("accumulation", frozenset(), like=None),
     Expected("balanced_fsdp2", frozenset(), like=None),
-    # Its exchanges stand between the layers, where nothing can hide them: up to a fifth of a step.
-    Expected("tensor_parallel", frozenset({"communication", "compute", "launch"}), like=None),
+    # Its exchanges stand between the layers, where nothing can hide them, and its hosts issue for
+    # as long as a step takes.
+    Expected(
+        "tensor_parallel",
+        frozenset({"communication", "compute", "launch"}),
+        either_late=True,
+        like=None,
+    ),
     Expected("big_layers", frozenset({"communication"}), like=None),
-    # Its hosts keep up with their GPUs and no more: at every mark the lag is below 0.6 ms of 24 ms.
-    # Data moves for half of the step, and without that the hosts would issue for as long.
-    Expected("fsdp2", LAUNCHES, either_late=True, gpu_only=True, like="fsdp2_alone"),
-    # The same, and nothing to exchange: what communication costs it.
+    # Without its exchange (fsdp2_alone) a step is 24 to 30 % shorter, and then waits for its host.
+    Expected(
+        "fsdp2",
+        frozenset({"communication"}) | LAUNCHES,
+        either_late=True,
+        gpu_only=True,
+        like="fsdp2_alone",
+    ),
     Expected("fsdp2_alone", frozenset(), gpu_only=True, like=None),
     Expected("slow_loader", frozenset({"straggler"}), late=1, sub="data"),
     Expected("sleeps", frozenset({"straggler"}), late=1, sub="other"),

@@ -88,6 +88,11 @@ HUNG_RANK = DDP_RANK.replace(
 ).replace("0.04 if", "0.001 if")
 """Rank 1 makes no step after its 60th: the others stand in an all-reduce that it never joins."""
 
+LOCKED_RANK = HUNG_RANK.replace("import os, time", "import ctypes, os, time").replace(
+    "time.sleep(1000)", "ctypes.PyDLL(None).sleep(1000)"
+)
+"""The same, and rank 1 holds its Python lock meanwhile: its probe cannot answer."""
+
 
 @dataclass
 class Job:

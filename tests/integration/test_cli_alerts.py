@@ -47,9 +47,12 @@ def test_a_command_is_told_the_verdict_and_the_end(face: str, tmp_path: Path) ->
 def test_a_command_that_fails_is_said(tmp_path: Path) -> None:
     command = f"{sys.executable} -c 'raise SystemExit(7)'"
     with (
-        toy(tmp_path, steps=50) as target,
+        toy(tmp_path) as target,
         started("attach", str(target.pid), "--json", "--notify", command) as monitor,
     ):
+        assert monitor.stdout is not None
+        monitor.stdout.readline()
+        target.kill()
         _, errors = monitor.communicate(timeout=30)
     assert "ended with exit code 7" in errors
     assert monitor.returncode == 0

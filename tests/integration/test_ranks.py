@@ -1,6 +1,7 @@
 """Ranks of a job, found and read by their state pages."""
 
 import os
+import re
 import signal
 import socket
 import time
@@ -19,8 +20,9 @@ from gpuwatch.tui.model.observations import RanksSeen
 from gpuwatch.tui.model.provider import SnapshotProvider
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.sources.ranks import READ_NS, RanksSource
+from gpuwatch.tui.sources.stacks import find_py_spy
 from gpuwatch.tui.verdict.findings import Finding
-from tests.integration.rank_processes import DDP_RANK, HUNG_RANK, launched
+from tests.integration.rank_processes import DDP_RANK, HUNG_RANK, LOCKED_RANK, launched
 from tests.processes.monitored import until
 
 
@@ -145,7 +147,30 @@ def test_the_rank_that_never_joins_a_collective_is_named(tmp_path: Path) -> None
         picture.close()
     assert finding is not None
     assert "rank 1 is not in all_reduce" in finding.headline
-    assert finding.evidence[0].text == "in it: rank 0"
+    assert finding.evidence[0].text == "in it: rank 0; not: rank 1"
+    late, waits = (one.text for one in finding.evidence[1:3])
+    assert re.search(r"^rank 1: .*<module> \(train.py:\d+\)$", late), late
+    assert re.search(r"^rank 0: backward .*<module> \(train.py:\d+\)$", waits), waits
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_py_spy() is None, reason="py-spy is not installed")
+def test_a_rank_that_holds_its_lock_in_c_is_named_and_where_it_is(tmp_path: Path) -> None:
+    with launched(tmp_path, local=2, world=2, port=free_port(), script=LOCKED_RANK) as job:
+        picture = watch_live(job.pids[0], stacks=False)
+        picture.start()
+        finding = until(partial(_stalled_with_line, picture))
+        picture.close()
+    assert finding is not None
+    assert "rank 1 is not in all_reduce" in finding.headline
+    assert "its Python lock is held" in finding.headline
+    assert finding.evidence[1].source == "py-spy"
+
+
+def _stalled_with_line(picture: SnapshotProvider) -> Finding | None:
+    """Once py-spy has answered, too."""
+    finding = _stalled(picture)
+    return finding if finding is not None and "train.py:" in finding.headline else None
 
 
 def _stalled(picture: SnapshotProvider) -> Finding | None:

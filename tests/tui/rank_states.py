@@ -8,7 +8,15 @@ import msgspec
 from gpuwatch.tui.model.snapshot import JobVerdict, Rank, Snapshot
 from gpuwatch.tui.timeseries.series import Series
 from gpuwatch.tui.timeseries.writer import Growing
-from gpuwatch.tui.verdict.job.facts import Job, RankFacts, RankPhase, by_phases
+from gpuwatch.tui.verdict.job.exchange import StepExchange
+from gpuwatch.tui.verdict.job.facts import (
+    ExchangeFacts,
+    Job,
+    RankFacts,
+    RankPhase,
+    by_phases,
+    late_rank,
+)
 from gpuwatch.tui.verdict.rules.straggler import job_finding
 from tests.tui.fake_run import GIB, HELLO, STEP_MS, S, busy
 from tests.tui.gpu_states import h200, series_of_gpu
@@ -40,6 +48,34 @@ def late_job(ranks: tuple[Rank, ...], run: Snapshot) -> JobVerdict:
     job, late = Job(RANKS, facts, None, on_gpu=False), by_phases(facts)
     assert late is not None
     return JobVerdict(job, late, job_finding(job, late, run.verdict.finding))
+
+
+def met_ranks(snapshot: Snapshot, count: int = RANKS) -> Snapshot:
+    """The same by their collectives: of many ranks, each with a little of its own."""
+    run = eight_ranks(snapshot)
+    ranks = tuple(a_rank(i, snapshot) for i in range(count))
+    facts = tuple(facts_of(rank) for rank in ranks)
+    step_ns = round(STEP_MS * 1e6)
+    steps = tuple(
+        StepExchange(
+            number=number,
+            wall_ns=step_ns,
+            collectives=12,
+            bytes=400 << 20,
+            transfer_ns=step_ns // 40,
+            waiting_ns=tuple(
+                0 if rank == LATE else step_ns * (540 + (7 * rank + number) % 13) // 1_000
+                for rank in range(count)
+            ),
+            late_ns=tuple(step_ns * 54 // 100 if rank == LATE else 0 for rank in range(count)),
+        )
+        for number in range(48)
+    )
+    exchange = ExchangeFacts(tuple(range(count)), steps)
+    job = Job(count, facts, exchange, on_gpu=True)
+    late = late_rank(job)
+    found = JobVerdict(job, late, job_finding(job, late, run.verdict.finding))
+    return replace(run, ranks=ranks, world_size=count, job=found)
 
 
 def facts_of(rank: Rank) -> RankFacts:

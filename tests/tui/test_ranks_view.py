@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -34,6 +35,24 @@ def test_the_gpu_view(size: tuple[int, int]) -> None:
     assert "8 of 16 ranks" in text
     assert "r5 ended" in text
     assert_golden(f"gpu_ranks_{size[0]}x{size[1]}", text)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_ranks_are_lanes_that_end_where_they_meet(size: tuple[int, int]) -> None:
+    text = picture_of(size, rank_states.met_ranks, keys=["7"])
+    assert all(f"r{number} " in text for number in range(8))
+    assert_golden(f"rank_lanes_{size[0]}x{size[1]}", text)
+
+
+def test_of_64_ranks_those_that_differ_are_shown_at_80x24() -> None:
+    text = picture_of((80, 24), partial(rank_states.met_ranks, count=64), keys=["7"])
+    assert "▲ r3 " in text
+    assert "63 alike" in text
+    assert_golden("rank_lanes_of_64_80x24", text)
+
+
+def test_one_process_has_no_ranks() -> None:
+    assert "one process: no ranks" in picture_of((80, 24), keys=["7"])
 
 
 def test_the_late_rank_is_said() -> None:

@@ -17,7 +17,7 @@ from gpuwatch.tui.widgets.text import text_of
 KINDS = sorted({action.panel for action in ACTIONS} - {""})
 
 ASKED = (
-    *("q", "ctrl+c", "question_mark", "h", "f1", "space", "p"),
+    *("q", "ctrl+c", "question_mark", "h", "f1", "space"),
     *"123456",
     *("tab", "enter", "escape", "z", "plus", "minus", "left_square_bracket"),
     *("right_square_bracket", "left_curly_bracket", "less_than_sign", "greater_than_sign"),

@@ -17,7 +17,12 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from gpuwatch.tui.screens.textual_private import QuietlyFailing, remove_notices, rendered_rows
+from gpuwatch.tui.screens.textual_private import (
+    QuietlyFailing,
+    remove_notices,
+    rendered_rows,
+    write_beside,
+)
 from tests.processes.command_line import ROOT
 
 HERE = f"Textual {textual.__version__}"
@@ -70,6 +75,18 @@ def test_toast_holder() -> None:
         assert not app.screen.query("ToastHolder"), f"{HERE}: an old notice keeps its row"
 
     with_pilot(do)
+
+
+def test_what_is_written_beside_the_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    async def do(app: Shown, pilot: Any) -> None:
+        assert app._driver is not None, f"{HERE}: App._driver has gone"
+        monkeypatch.setattr(app._driver, "write", written.append)
+        write_beside(app, "\a")
+
+    with_pilot(do)
+    assert "\a" in written, f"{HERE}: nothing but frames reaches the terminal"
 
 
 @pytest.mark.parametrize("name", ["_handle_exception", "_fatal_error", "_close_messages_no_wait"])

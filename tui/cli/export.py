@@ -115,9 +115,9 @@ def _server_at(arguments: argparse.Namespace) -> "tuple[Address, Access] | None"
 
 
 def _host_watch(arguments: argparse.Namespace) -> "HostWatch":
-    from ..fleet.host import HostWatch, host_name
+    from ..fleet.host import FILES_OF_ONE, MOST_TARGETS, HostWatch, host_name
     from ..fleet.ranks import SharedRanks
-    from ..sources.launcher import job_of
+    from ..sources.launcher import job_of, room_for_pages
     from .target import watch_live
 
     shared = SharedRanks()
@@ -132,6 +132,7 @@ def _host_watch(arguments: argparse.Namespace) -> "HostWatch":
         _say,
         run=arguments.run_name,
         host=host_name(),
+        most=max(1, room_for_pages(MOST_TARGETS * FILES_OF_ONE) // FILES_OF_ONE),
     )
 
 

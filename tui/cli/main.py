@@ -70,7 +70,8 @@ INTERNAL: Final = 1
 COMMANDS: Final = {
     "ls": "listing",
     **{name: name for name in ("attach", "run", "record", "replay", "doctor", "demo")},
-    **{name: name for name in ("report", "compare", "export")},
+    **{name: name for name in ("profile", "memory")},
+    **{name: name for name in ("report", "compare", "throughput", "lab", "export")},
     "completion": "completion",
 }
 """The module of each. Only the module of the command that runs is imported."""
@@ -86,7 +87,11 @@ examples:
   gpuwatch replay F             play the recording
   gpuwatch report F -o R.html   a page of a recording or a process, to send
   gpuwatch compare A B          what changed from one recording to another
+  gpuwatch throughput 48213     samples, tokens, FLOPs and MFU of it
+  gpuwatch lab -- python t.py   try tf32, bf16, compile, workers: what each gives
   gpuwatch export --prometheus  metrics of this host's trainings
+  gpuwatch profile 48213        profile three steps of it
+  gpuwatch memory 48213         find lines that keep GPU memory
   gpuwatch doctor               check what can be measured here
   gpuwatch demo                 start and watch a slow training run
   gpuwatch demo --gpu           play a recording from an H200, no GPU needed

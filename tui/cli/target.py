@@ -30,14 +30,17 @@ def watch_live(
     annotate: Annotate | None = None,
     whole_argv: bool = False,
     ranks_of: RanksOf | None = None,
+    count_flops: bool = False,
 ) -> LiveProvider:
     """Watches a process; connected, and not started yet. `annotate` adds notes to its verdicts,
     `whole_argv` leaves the secrets on its command line, `ranks_of` stands in for a reader of its
-    job's ranks of its own.
+    job's ranks of its own, `count_flops` has the FLOPs of one step counted.
 
     Raises a GpuwatchError that says why where it cannot be watched.
     """
-    connecting = partial(connect, pid, stacks, annotate=annotate, ranks_of=ranks_of)
+    connecting = partial(
+        connect, pid, stacks, annotate=annotate, ranks_of=ranks_of, count_flops=count_flops
+    )
     first = unseen(pid, "", clock.now_ns(), clock.now_unix())
     provider = LiveProvider(first, connecting)
     provider.recording.tape.whole_argv = whole_argv
@@ -50,6 +53,7 @@ def connect(
     tape: Tape,
     annotate: Annotate | None = None,
     ranks_of: RanksOf | None = None,
+    count_flops: bool = False,
 ) -> Connection:
     """The session of a process and all that fills it. Raises as `watch_live` does."""
     found = find_watchable(pid)
@@ -57,7 +61,8 @@ def connect(
     session = Session(found.pid, found.script, started_ns, Engine(), tape=tape, annotate=annotate)
     hello = found.page.hello if found.page else None
     header = partial(_header, found, hello, started_ns, clock.now_unix())
-    return Connection(session, _sources(found, stacks, session, ranks_of), header)
+    sources = _sources(found, stacks, session, ranks_of, count_flops)
+    return Connection(session, sources, header)
 
 
 def _header(
@@ -84,7 +89,11 @@ def _header(
 
 
 def _sources(
-    found: Watchable, stacks: bool, session: Session, ranks_of: RanksOf | None
+    found: Watchable,
+    stacks: bool,
+    session: Session,
+    ranks_of: RanksOf | None,
+    count_flops: bool,
 ) -> list[Source]:
     """In the order in which they are asked: what says most about the run first."""
     from ..sources.nvml import NvmlSource
@@ -97,7 +106,8 @@ def _sources(
         lacks = session.lacks_stacks
         sources.insert(0, WithoutProbe(pid, python_of(pid), stacks=stacks, lacks_stacks=lacks))
     else:
-        sources[:0] = [PageSource(opened), FeedSource(opened.hello, pid, session.lacks_stacks)]
+        feed = FeedSource(opened.hello, pid, session.lacks_stacks, count_flops)
+        sources[:0] = [PageSource(opened), feed]
     if opened and opened.hello.rank is not None and (opened.hello.world_size or 1) > 1:
         sources.append((ranks_of or _own_ranks)(pid, opened.hello))
     if stacks:

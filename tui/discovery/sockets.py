@@ -80,6 +80,29 @@ def open_socket(endpoint: str, pid: int, uid: int) -> HeldSocket | None:
     )
 
 
+def open_beside(endpoint: str, name: str, pid: int, uid: int) -> int:
+    """A descriptor of a file of the probe's that lies beside its socket, to be read and closed.
+
+    Raises NotPermittedError where somebody else could have put it there, OSError where it is gone.
+    """
+    *folders, _ = endpoint.removeprefix("ipc:///").split("/")
+    root = os.open(_root_of(pid), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    directory = _walk(root, folders)
+    if directory is None or "/" in name:
+        raise FileNotFoundError(name)
+    try:
+        _check_directory(directory, uid, "/" + "/".join(folders))
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.open(name, flags, dir_fd=directory)
+    finally:
+        os.close(directory)
+    found = os.fstat(file)
+    if stat.S_ISREG(found.st_mode) and found.st_uid == uid:
+        return file
+    os.close(file)
+    raise NotPermittedError(f"{name} is no file of user {uid}", "", AGAIN)
+
+
 def check_socket(hello: Hello, pid: int, uid: int) -> None:
     """Raises NotPermittedError for a socket that somebody else could have put there. Asked early,
     for a person; `open_socket` asks again as something connects."""

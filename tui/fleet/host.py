@@ -19,6 +19,8 @@ ENDED_KEPT_S: Final = 300.0
 """For so long a process that has ended is exported as that: five scrapes a minute apart see it."""
 MOST_TARGETS: Final = 64
 """Processes at once, each with a monitor of its own. A host of eight GPUs has eight to sixteen."""
+FILES_OF_ONE: Final = 16
+"""Descriptors that one takes: 15 of each of eight ranks."""
 TRY_AGAIN_S: Final = 60.0
 """After a process could not be watched."""
 
@@ -56,15 +58,18 @@ class HostWatch:
         *,
         run: str | None = None,
         host: str = "",
+        most: int = MOST_TARGETS,
         clock: Callable[[], int] = now_ns,
     ) -> None:
-        """`say` takes a line for a person; `run` names the training where that is given."""
+        """`say` takes a line for a person; `run` names the training where that is given; `most` are
+        watched at once."""
         self._find = find
         self._watch = watch
         self._job_of = job_of
         self._say = say
         self._run = run
         self._host = host
+        self._most = most
         self._clock = clock
         self._targets: dict[int, _Target] = {}
         self._shown: tuple[_Target, ...] = ()
@@ -149,7 +154,7 @@ class HostWatch:
 
     def _room(self) -> bool:
         """Room for one more; the first that ended goes for it."""
-        if len(self._targets) < MOST_TARGETS:
+        if len(self._targets) < self._most:
             return True
         ended = [one for one in self._targets.values() if one.ended_ns is not None]
         if ended:
@@ -157,7 +162,7 @@ class HostWatch:
             return True
         if not self._full:
             self._full = True
-            self._say(f"{MOST_TARGETS} processes are exported; the others on this host are not")
+            self._say(f"{self._most} processes are exported; the others on this host are not")
         return False
 
     def _fail(self, pid: int, why: str, now: int) -> None:

@@ -24,7 +24,7 @@ class Exported:
 
 
 def export(
-    files: Mapping[str, str], stem: str, folder: Path, spare: Path | None = None
+    files: Mapping[str, str | bytes], stem: str, folder: Path, spare: Path | None = None
 ) -> Exported:
     """Write each content as `stem` + its suffix into the folder, or into `spare` where that fails.
 
@@ -37,7 +37,7 @@ def export(
         return Exported(_write(files, stem, spare or Path(tempfile.gettempdir())), why)
 
 
-def _write(files: Mapping[str, str], stem: str, folder: Path) -> tuple[Path, ...]:
+def _write(files: Mapping[str, str | bytes], stem: str, folder: Path) -> tuple[Path, ...]:
     """All of them under one free stem, or none."""
     for number in range(1, MOST_TRIES + 1):
         numbered = stem if number == 1 else f"{stem}-{number}"
@@ -45,9 +45,9 @@ def _write(files: Mapping[str, str], stem: str, folder: Path) -> tuple[Path, ...
         try:
             for suffix, content in files.items():
                 path = folder / f"{numbered}{suffix}"
-                with open(path, "x", encoding="utf-8", opener=only_ours) as file:
+                with open(path, "xb", opener=only_ours) as file:
                     written.append(path)
-                    file.write(content)
+                    file.write(content.encode() if isinstance(content, str) else content)
             return tuple(written)
         except OSError as error:
             for path in written:

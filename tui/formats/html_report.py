@@ -10,6 +10,7 @@ from ..verdict.findings import Finding
 from ..wording import numbers
 from ..wording.ledger import ledger_words
 from ..wording.steps import NAMES, drawn_phases, rare_words
+from ..wording.throughput import numerics_words, throughput_words
 from ..wording.words import (
     abstains,
     account,
@@ -49,6 +50,7 @@ def report_page(snapshot: Snapshot, steps: Sequence[Step] = ()) -> str:
             *_verdict(snapshot),
             *_lost(snapshot),
             *_phases(snapshot),
+            *_noted(snapshot),
             *_over_time(steps),
             *_gpu(snapshot),
             *_past(snapshot),
@@ -165,6 +167,15 @@ def _phases(snapshot: Snapshot) -> list[str]:
         html.table(("phase", "per step", "share", "on the GPU's clock", ""), rows),
         html.paragraph(" · ".join(pace), "dim"),
     ]
+
+
+def _noted(snapshot: Snapshot) -> list[str]:
+    parts = []
+    if snapshot.throughput is not None and (words := throughput_words(snapshot.throughput)):
+        parts += [html.heading("What it gets done"), html.listed(words)]
+    if snapshot.numerics is not None:
+        parts += [html.heading("Its numbers"), html.listed(numerics_words(snapshot.numerics))]
+    return parts
 
 
 def _over_time(steps: Sequence[Step]) -> list[str]:

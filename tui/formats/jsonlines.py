@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from ..model.noted import Numerics, Throughput
 from ..model.observations import Activity, GpuUse, OtherProcess
 from ..model.snapshot import (
     GpuPhases,
@@ -48,6 +49,8 @@ def record(snapshot: Snapshot, final: bool) -> Record:
         "gpu": _gpus(snapshot),
         "ledger": _ledger(snapshot.ledger),
         "memory": _memory(snapshot.memory),
+        "throughput": _throughput(snapshot.throughput),
+        "numerics": _numerics(snapshot.numerics),
         "ranks": [_rank(rank, snapshot.t_ns) for rank in snapshot.ranks] or None,
         "job": job_record(snapshot.job),
         "verdict": verdict_record(snapshot.verdict, snapshot.status.missing),
@@ -103,6 +106,35 @@ def _steps(steps: StepStats | None, phases: Sequence[PhaseStats]) -> Record | No
             phase.name: {"mean_ms": number(phase.mean_ms), "share": number(phase.share)}
             for phase in phases
         },
+    }
+
+
+def _throughput(found: Throughput | None) -> Record | None:
+    if found is None:
+        return None
+    return {
+        "samples_s": number(found.samples_s),
+        "tokens_s": number(found.tokens_s),
+        "tokens_inferred": found.tokens_inferred,
+        "flops_step": number(found.flops_step),
+        "flops_given": found.flops_given,
+        "flops_s": number(found.flops_s),
+        "peak_flops_s": number(found.peak_flops_s),
+        "mfu": number(found.mfu),
+        "samples_joule": number(found.samples_joule),
+    }
+
+
+def _numerics(found: Numerics | None) -> Record | None:
+    if found is None:
+        return None
+    first = found.not_finite
+    return {
+        "figures": {
+            one.name: {"value": number(one.value), "step": one.step} for one in found.figures
+        },
+        "not_finite": first and {"name": first.name, "what": first.what, "step": first.step},
+        "skipped_in_a_row": found.skipped,
     }
 
 

@@ -7,6 +7,7 @@ from ..model.snapshot import JobVerdict
 from ..verdict.findings import Evidence, Finding, Forecast, MissingSignal, Note, Verdict
 from ..verdict.forecast.interval import forecast_of
 from ..verdict.job.facts import ExchangeFacts
+from ..verdict.job.standing import Pending
 
 Record = dict[str, Any]
 
@@ -20,6 +21,7 @@ def job_record(seen: JobVerdict | None) -> Record | None:
         "world_size": job.world_size,
         "late_rank": None if seen.late is None else seen.late.rank.rank,
         "collectives": None if exchange is None else _exchange(exchange),
+        "standing": None if job.pending is None else _standing(job.pending),
         "verdict": {
             "kind": finding.kind,
             "sub": finding.sub,
@@ -48,6 +50,26 @@ def _exchange(exchange: ExchangeFacts) -> Record:
                 "late_share": number(exchange.late(rank).mean),
             }
             for rank in exchange.ranks
+        ],
+    }
+
+
+def _standing(pending: Pending) -> Record:
+    return {
+        "collective": pending.name or None,
+        "number": pending.number,
+        "bytes": pending.bytes,
+        "inside": list(pending.inside),
+        "outside": list(pending.outside),
+        "ranks": [
+            {
+                "rank": one.rank,
+                "collective": one.name or None,
+                "bytes": one.bytes,
+                "frames": list(one.way),
+                "silent": one.silent,
+            }
+            for one in pending.ranks
         ],
     }
 

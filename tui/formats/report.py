@@ -17,7 +17,7 @@ from ..wording.words import (
 )
 from .report_layout import labelled, wrapped
 from .report_machine import memory_lines, process_lines, use_lines
-from .report_run import loader_lines, sampled_lines, stack_lines, step_lines
+from .report_run import loader_lines, noted_lines, sampled_lines, stack_lines, step_lines
 
 LEAST_WIDTH: Final = 40
 PAST_ROWS: Final = 6
@@ -38,6 +38,7 @@ def report_lines(snapshot: Snapshot, width: int) -> list[str]:
         "",
         *past_lines(snapshot, width),
         *step_lines(snapshot, width),
+        *noted_lines(snapshot, width),
         *sampled_lines(snapshot, width),
         *use_lines(snapshot, width),
         *memory_lines(snapshot, width),

@@ -21,6 +21,7 @@ from ..wording.steps import (
     share_words,
     step_words,
 )
+from ..wording.throughput import numerics_words, throughput_words
 from .report_layout import joined, labelled
 
 STACK_ROWS: Final = 6
@@ -43,6 +44,17 @@ def step_lines(snapshot: Snapshot, width: int) -> list[str]:
     if snapshot.ledger is not None:
         words = " · ".join(ledger_words(snapshot.ledger))
         lines += labelled("GPU time", [f"{words}   [{snapshot.ledger.source}]"], width)
+    return lines
+
+
+def noted_lines(snapshot: Snapshot, width: int) -> list[str]:
+    """What the run gets done, where more than samples is known, and its own numbers."""
+    lines: list[str] = []
+    found = snapshot.throughput
+    if found is not None and (found.tokens_s or found.flops_step or found.samples_joule):
+        lines += labelled("output", throughput_words(found), width)
+    if snapshot.numerics is not None:
+        lines += labelled("numbers", numerics_words(snapshot.numerics), width)
     return lines
 
 

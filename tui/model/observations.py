@@ -12,7 +12,7 @@ from ..messages import DdpTimes, Hello
 from ..steps import Batch
 from ..verdict.findings import MissingSignal, Signal
 from ..verdict.format import size
-from ..verdict.job.exchange import StepExchange
+from ..verdict.job.exchange import Fabric, StepExchange
 from ..verdict.job.standing import StandingRank
 
 
@@ -226,6 +226,8 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     pcie_width: int | None = None
     """Of the link to the host, the fastest that device and machine allow: 5 and 16 lanes. A link
     that nobody uses runs slower to save power."""
+    energy_j: float | None = None
+    """Since the driver was loaded; None where the device does not count it."""
 
 
 class GpusSeen(Observation, frozen=True, kw_only=True, tag="gpus"):
@@ -310,6 +312,8 @@ class CollectivesSeen(Observation, frozen=True, kw_only=True, tag="collectives")
     """To the training thread that read longest."""
     kinds: tuple[CollectiveKind, ...] = ()
     """Of all entries that the lowest rank had."""
+    fabric: Fabric | None = None
+    """Of all collectives of the reading that were timed."""
 
 
 class PendingSeen(Observation, frozen=True, kw_only=True, tag="pending"):

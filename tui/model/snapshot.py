@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
     from ..verdict.job.facts import Job, LateRank
     from ..verdict.memory.trends import MemoryTrend
     from ..verdict.window import MemoryPoint, OpenStep, Sampled, Stacks
+    from .noted import Numerics, Throughput
     from .observations import Activity, GpuUse, ProcessUse
     from .stack_trees import StackTrees
 
@@ -313,6 +314,9 @@ class Snapshot:
     """Of a job of several ranks, once its ranks were read."""
     sampled: Sampled | None = None
     """Without a probe: the samples of the main thread, instead of steps."""
+    numerics: Numerics | None = None
+    """None where the run says nothing of its numbers."""
+    throughput: Throughput | None = None
     trees: StackTrees | None = None
     """The stacks of the last minute, merged, of all moments and by what the GPU did; None without a
     sample."""

@@ -13,6 +13,7 @@ from textual.app import App
 from ..formats.files import Exported, export, file_stem
 from ..formats.jsonlines import line
 from ..formats.report import report_lines, verdict_lines
+from ..formats.speedscope import speedscope_of
 from ..formats.svg import Cells, Ink, TextRun, svg_of
 from ..model.snapshot import Snapshot
 from ..terminal import takes_clipboard
@@ -80,13 +81,18 @@ def copy_verdict(app: App[Any], snapshot: Snapshot) -> str:
 
 
 def copy_stacks(app: App[Any], snapshot: Snapshot, text: str) -> str:
-    """Collapsed stacks to the clipboard, and to a file: terminals cut long texts, and nothing tells
-    whether one took it. Returns the notice."""
+    """Collapsed stacks to the clipboard, and to a file beside one for speedscope. Returns a notice.
+
+    Terminals cut long texts, and nothing tells whether one took it.
+    """
     if takes_clipboard():
         app.copy_to_clipboard(text)
     words = f"{len(text.splitlines())} stacks copied · "
     room = app.size.width - BESIDE - len(words)
-    return words + _written({".stacks.txt": text}, snapshot, room)
+    files = {".stacks.txt": text}
+    if snapshot.trees is not None:
+        files[".stacks.json"] = speedscope_of(snapshot.trees, snapshot.script)
+    return words + _written(files, snapshot, room)
 
 
 def _text(lines: list[str]) -> str:

@@ -19,7 +19,7 @@ from .tabs import TABS, Tab
 
 FEW_RANKS = 4
 """So many get a lower panel."""
-WALKED = ("stacks", "processes")
+WALKED = ("stacks", "processes", "ranks")
 """Views that are there to be walked through: the keys mean their first panel at once."""
 FILTERABLE = 2
 """Rows of a panel from which it has a heading, and in it what is typed."""

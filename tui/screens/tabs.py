@@ -1,4 +1,4 @@
-"""The six views: what each is called and which panels it has.
+"""The views: what each is called and which panels it has.
 
 A view's panels are imported when it is first shown: the first frame must not wait for the others.
 """
@@ -93,6 +93,13 @@ def _processes() -> "Sequence[Panel]":
     )
 
 
+def _ranks() -> "Sequence[Panel]":
+    """Of a job of several: each rank's lane."""
+    from ..widgets.gpu.rank_lanes import RankLanesPanel
+
+    return (RankLanesPanel("ranks-lanes"),)
+
+
 PANELS: Final[dict[str, "Callable[[], Sequence[Panel]]"]] = {
     "overview": _overview,
     "steps": _steps,
@@ -100,6 +107,7 @@ PANELS: Final[dict[str, "Callable[[], Sequence[Panel]]"]] = {
     "memory": _memory,
     "stacks": _stacks,
     "processes": _processes,
+    "ranks": _ranks,
 }
 
 

@@ -28,7 +28,7 @@ from ..terminal import (
 )
 from ..widgets.text import Charset
 from .stylesheets import first_styles, read_theme
-from .textual_private import QuietlyFailing, remove_notices
+from .textual_private import QuietlyFailing, remove_notices, write_beside
 
 # A mistake of ours that ended the screen: a report in a file, and three lines for the person.
 
@@ -178,8 +178,8 @@ class TerminalApp(QuietlyFailing):
                 self.leave(TERMINAL_GONE)
             if state != "ready":
                 return
-        if self._signs is not None and self._driver is not None and (text := self._signs()):
-            self._driver.write(text)
+        if self._signs is not None and (text := self._signs()):
+            write_beside(self, text)
         self.draw()
 
     def on_resize(self) -> None:

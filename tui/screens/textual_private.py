@@ -18,6 +18,13 @@ def remove_notices(screen: Screen[Any]) -> None:
     screen.query("ToastHolder").remove()
 
 
+def write_beside(app: App[Any], text: str) -> None:
+    """Send the terminal something that is no part of a frame, between two of them, as `App.bell`
+    does with its one character."""
+    if app._driver is not None:
+        app._driver.write(text)
+
+
 class QuietlyFailing(App[int]):
     """Keeps the error that ended it. Textual's own way is to print pages of locals over the shell;
     `run_on_terminal` says it in three lines and keeps the rest in a file."""

@@ -29,6 +29,7 @@ from .events import EventStore, RunEventStore
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
 from .memory import MemoryStore
+from .noted import NotedStore
 from .open_step import OpenStepStore
 from .processes import ProcessStore
 from .ranks import RankStore
@@ -93,6 +94,7 @@ class Stores:
         self.ranks = RankStore(pid)
         self.stacks = StackStore()
         self.events = EventStore()
+        self.noted = NotedStore(self.events)
         self.link = ConnectionStore()
 
     @property
@@ -120,9 +122,11 @@ class Stores:
                 self.stacks.dumps.seen(seen)
             case GpusSeen():
                 self.gpus.used(seen)
+                self.noted.gpus(seen)
                 self.memory.levels.gpus(seen)
             case ActivitySeen():
                 self.gpus.seen(seen)
+                self.noted.activity(seen)
             case RanksSeen():
                 self.ranks.seen(seen)
             case CollectivesSeen():
@@ -159,6 +163,7 @@ class Stores:
         for step in fresh:
             self.events.step_ended(step)
             self.moments.step_ended(step)
+        self.noted.delivered(batch.notes, fresh)
         self.edges.ended(fresh)
         self.computing.added(len(fresh))
         self.gpu_steps.delivered(batch)

@@ -304,6 +304,8 @@ class GpuStore:
             pcie_rx_peak_mb_s=max(
                 (row.pcie_rx_mb_s for row in rows if row.pcie_rx_mb_s is not None), default=None
             ),
+            nvlink_rx_mb_s=mean.nvlink_rx_mb_s,
+            nvlink_tx_mb_s=mean.nvlink_tx_mb_s,
             link_mb_s=min(filter(None, map(_link_mb_s, latest)), default=None),
             throttled=were.throttled,
             others=were.others,

@@ -10,7 +10,7 @@ from ..model.observations import CollectivesSeen, PendingSeen, RanksSeen, RankUs
 from ..model.snapshot import Rank
 from ..steps import OPEN_PHASE
 from ..timeseries.writer import Growing
-from ..verdict.job.exchange import StepExchange
+from ..verdict.job.exchange import Fabric, StepExchange
 from ..verdict.job.facts import ExchangeFacts, Job, RankFacts, RankPhase
 from ..verdict.job.standing import Doing, Pending
 from ..verdict.thresholds import ranks as limits
@@ -75,6 +75,9 @@ class RankStore:
         self._exchange_ranks: tuple[int, ...] = ()
         self._exchanges: deque[StepExchange] = deque(maxlen=limits.MOST_STEPS)
         self._exchanged_ns = 0
+        self._fabric: Fabric | None = None
+        self._first_ns: int | None = None
+        """When several ranks were first seen to make steps."""
         self._pending: Pending | None = None
         self._ddp: dict[int, dict[int, DdpTimes]] = {}
         """By iteration and rank."""
@@ -86,6 +89,8 @@ class RankStore:
             if readings and readings[-1][1].pid != use.pid:
                 readings.clear()
             readings.append((seen.t_ns, use))
+        if self._first_ns is None and sum(use.counted > 0 for use in seen.ranks) > 1:
+            self._first_ns = seen.t_ns
         self.world_size = seen.world_size
         self.ranks = tuple(self._rank(seen, use) for use in seen.ranks)
 
@@ -95,9 +100,14 @@ class RankStore:
             self._exchange_ranks = seen.ranks
             self._exchanges.clear()
             self._ddp.clear()
-        self._exchanges += seen.steps
-        if seen.steps:
+            self._fabric = None
+        # Older recordings have steps of NCCL by the moments of issuing them.
+        on_gpu = any(rank.device is not None for rank in self.ranks)
+        steps = [one for one in seen.steps if one.transfer_ns is not None or not on_gpu]
+        self._exchanges += steps
+        if steps:
             self._exchanged_ns = seen.t_ns
+        self._fabric = seen.fabric or self._fabric
         for one in seen.ddp:
             if one.times.comm_ns:
                 self._ddp.setdefault(one.times.iteration, {})[one.rank] = one.times
@@ -137,7 +147,8 @@ class RankStore:
         exchange = None
         if self._exchanges and now_ns - self._exchanged_ns < limits.STALE_NS:
             samples = tuple(self._ddp.values())
-            exchange = ExchangeFacts(self._exchange_ranks, tuple(self._exchanges), samples)
+            steps = tuple(self._exchanges)
+            exchange = ExchangeFacts(self._exchange_ranks, steps, samples, self._fabric)
         return Job(
             world_size=self.world_size,
             ranks=facts,
@@ -145,6 +156,9 @@ class RankStore:
             on_gpu=on_gpu,
             pending=self._pending,
             ended=tuple(rank.rank for rank in self.ranks if rank.state == "ended"),
+            reading=not self._exchanges
+            and self._first_ns is not None
+            and now_ns - self._first_ns < limits.READ_NS,
             doing={
                 rank.rank: Doing(rank.open_phase, max(0, now_ns - rank.open_since_ns) / 1e9)
                 for rank in self.ranks

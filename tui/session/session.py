@@ -5,11 +5,13 @@ from typing import Final, Protocol
 
 from ..model.observations import AnyObservation
 from ..model.snapshot import Sawtooth, Scope, Snapshot, Status, StepStats
+from ..verdict.findings import Verdict
 from ..verdict.window import OpenStep
 from .dispatch import Stores
 from .gpu import GpuStore
 from .gpu_steps import GpuStepStore
 from .judge import Annotate, Engine, Judge
+from .noted import not_finite_note
 from .step_profile import anchored, folded
 from .steps import SHOWN_ROWS, StepStore
 from .window_builder import Assessment, step_stats
@@ -79,7 +81,8 @@ class Session:
         self._pid = pid
         self._started_ns = started_ns
         self._stores = Stores(pid, script, started_ns)
-        self._assessment = Assessment(self._stores, Judge(engine, annotate))
+        self._annotate = annotate
+        self._assessment = Assessment(self._stores, Judge(engine, self._annotated))
         self._profile = StepProfileStore(
             self._stores.gpus, self._stores.steps, self._stores.gpu_steps
         )
@@ -164,7 +167,17 @@ class Session:
             surroundings=stores.processes.surroundings(),
             sampled=assessment.from_samples if stores.link.unprobed else None,
             histogram=stores.steps.histogram if stores.steps.total else None,
+            numerics=stores.noted.numerics(),
+            throughput=stores.noted.throughput(stats, stores.settings),
         )
+
+    def _annotated(self, verdict: Verdict) -> Verdict:
+        """With a note where a number is no longer finite, whatever the verdict is."""
+        verdict = verdict if self._annotate is None else self._annotate(verdict)
+        numerics = self._stores.noted.numerics()
+        if numerics is None or numerics.not_finite is None:
+            return verdict
+        return replace(verdict, notes=(not_finite_note(numerics.not_finite), *verdict.notes))
 
     def _run_ns(self, now_ns: int) -> int:
         """Time stops for the run when its process ends: what was open stays as old as it was."""

@@ -104,9 +104,12 @@ class FeedSource:
         hello: Hello,
         pid: int | None = None,
         lacks_stacks: Callable[[], bool] = lambda: False,
+        count_flops: bool = False,
     ) -> None:
         """`pid` as it is here: in a container the process itself knows another. `lacks_stacks`:
-        whether only the probe can tell where a run that does not move is."""
+        whether only the probe can tell where a run that does not move is. `count_flops`: ask
+        for the FLOPs of one step."""
+        self._count_flops = count_flops
         self._lacks_stacks = lacks_stacks
         self._hello = hello
         self._pid = hello.pid if pid is None else pid
@@ -233,7 +236,15 @@ class FeedSource:
             self._reported_ns = now_ns
             reader = self._replies.marks
             ppm = FIRST_PPM if reader.measured < ENOUGH_STEPS else LASTING_PPM
-            asked = Subscribe(SCHEMA, os.getpid(), unknown, reader.behind_ns, ppm, self._held.key)
+            asked = Subscribe(
+                SCHEMA,
+                os.getpid(),
+                unknown,
+                reader.behind_ns,
+                ppm,
+                self._held.key,
+                self._count_flops,
+            )
             self._send(encode_message(asked))
 
     def _ask_for_stacks(self, now_ns: int) -> None:

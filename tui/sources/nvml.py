@@ -283,6 +283,7 @@ class NvmlSource:
         utilization = answer(self._nvml, nvml.nvmlDeviceGetUtilizationRates, device)
         memory = nvml.nvmlDeviceGetMemoryInfo(device)
         power_mw = answer(self._nvml, nvml.nvmlDeviceGetPowerUsage, device)
+        energy_mj = answer(self._nvml, nvml.nvmlDeviceGetTotalEnergyConsumption, device)
         limit_mw = answer(self._nvml, nvml.nvmlDeviceGetEnforcedPowerLimit, device)
         throttles = answer(self._nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, device) or 0
         return GpuUse(
@@ -313,4 +314,5 @@ class NvmlSource:
             max_sm_clock_mhz=nameplate.max_sm_clock_mhz,
             pcie_generation=nameplate.pcie_generation,
             pcie_width=nameplate.pcie_width,
+            energy_j=None if energy_mj is None else energy_mj / 1000,
         )

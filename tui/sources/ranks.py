@@ -18,7 +18,7 @@ from ..model.observations import (
     RanksSeen,
     RankUse,
 )
-from ..verdict.job.exchange import Bounds, Collective, exchanges
+from ..verdict.job.exchange import Bounds, Collective, exchanges, fabric_of
 from .collectives import (
     HOW_TO,
     NO_ENTRIES,
@@ -242,6 +242,7 @@ class RanksSource:
             ddp=tuple(RankDdp(rank, times) for rank, times in sorted(ddp_of(answers).items())),
             cost_ns=self._asker.cost_ns,
             kinds=_kinds(entries[min(entries)]),
+            fabric=fabric_of(entries),
         )
         return [*lacking, found]
 

@@ -134,6 +134,9 @@ class Engine:
         if top is None and self._settled is None and _too_young(window, book, seen):
             self._judged = None  # the next window is judged anew
             return _state(_so_far(seen), 0.0, growth, window)
+        if top is None and self._settled is None and (soon := book.read_soon(window)) is not None:
+            self._judged = None
+            return _state(soon, 0.0, growth, window)
         gap = book.unexplained(window)
         gap_share = 1.0 - window.attributed if gap is not None else 0.0
         fills = gap is None and bool(growth) and will_matter(growth[0])

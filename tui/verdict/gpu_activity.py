@@ -46,5 +46,8 @@ class GpuActivity:
     """Those processes, the one that uses most of the device first."""
     pcie_rx_peak_mb_s: float | None = None
     """The highest of the readings."""
+    nvlink_rx_mb_s: float | None = None
+    """Over all links, towards the device."""
+    nvlink_tx_mb_s: float | None = None
     link_mb_s: float | None = None
     """What the link to the host carries one way, by its generation and width."""

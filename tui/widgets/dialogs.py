@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, pairwise, zip_longest
-from typing import Final
+from typing import Final, Literal
+
+from textual.message import Message
 
 from ..doctor.checks import GLYPHS, WORDS, Check, CheckState
 from .footer import bindings
@@ -204,6 +206,13 @@ class Page(Panel):
     KIND = "page"
     BINDINGS = bindings("page")
 
+    class Wanted(Message):
+        """A key that means something to the window."""
+
+        def __init__(self, what: Literal["begin", "save"]) -> None:
+            super().__init__()
+            self.what = what
+
     def __init__(self, title: str, content: Content) -> None:
         super().__init__("page")
         self._title = title
@@ -246,6 +255,14 @@ class Page(Panel):
     def action_last(self) -> None:
         """To the end."""
         self._move(self._length)
+
+    def action_begin(self) -> None:
+        """What the window offers to do."""
+        self.post_message(self.Wanted("begin"))
+
+    def action_save(self) -> None:
+        """Keep what came of it."""
+        self.post_message(self.Wanted("save"))
 
     def action_close(self) -> None:
         """Back to the screen."""

@@ -70,8 +70,10 @@ def _entry(key: str, word: str) -> Row:
 
 # The line that says which of the views is shown.
 
-NAMES = ("overview", "gpu", "steps", "memory", "stacks", "processes")
-"""In the order of their keys, 1 to 6."""
+NAMES = ("overview", "gpu", "steps", "memory", "stacks", "processes", "ranks")
+"""In the order of their keys, 1 to 7."""
+OF_JOBS = ("ranks",)
+"""Named where there are several ranks."""
 WORDS = {"gpu": "GPU"}
 
 
@@ -82,15 +84,19 @@ class TabsRow(Panel):
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
         """Every view with its key, the shown one marked."""
-        return [tabs_row(view.tab, width)]
+        return [tabs_row(view.tab, width, bool(view.snapshot.ranks))]
 
 
-def tabs_row(shown: str, width: int) -> Row:
+def tabs_row(shown: str, width: int, with_ranks: bool) -> Row:
     """ " 1 overview  2 GPU [3 steps] 4 memory …"; in a narrow window the shown one alone."""
-    entries = [_tab_entry(at, name, name == shown) for at, name in enumerate(NAMES, 1)]
-    every = tuple(span for entry in entries for span in entry)
-    one = entries[NAMES.index(shown)]
-    return first_that_fits([every, (*one, Span(" 1-6 views", "dim"))], width)
+    entries = {
+        name: _tab_entry(at, name, name == shown)
+        for at, name in enumerate(NAMES, 1)
+        if name not in OF_JOBS or with_ranks or name == shown
+    }
+    every = tuple(span for entry in entries.values() for span in entry)
+    views = f" 1-{len(entries)} views"
+    return first_that_fits([every, (*entries[shown], Span(views, "dim"))], width)
 
 
 def _tab_entry(at: int, name: str, is_shown: bool) -> Row:

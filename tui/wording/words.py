@@ -85,6 +85,7 @@ NAMES: Final = {
     "workers": Named("◆", "workers", "data"),
     "allocator": Named("▲", "allocator", "critical"),
     "verdict": Named("●", "verdict", "info"),
+    "numerics": Named("▲", "numerics", "critical"),
     "link": Named("○", "link", "dim"),
     "ended": Named("■", "ended", "strong"),
     "recording": Named("●", "recording", "dim"),

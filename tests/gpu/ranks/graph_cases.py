@@ -62,7 +62,11 @@ class Parts:
 def compiled(parts: Parts) -> Losses:
     """`torch.compile` around DistributedDataParallel, which cuts graphs at its buckets."""
     net = torch.compile(parts.shared())
-    return [parts.eager(net) for _ in range(4 * STEPS)]
+    losses = []
+    for _ in range(4 * STEPS):
+        losses.append(parts.eager(net))
+        sleep(LAST_S / 4 / STEPS)
+    return losses
 
 
 def _capture(parts: Parts, with_exchange: bool, hold_s: float = 0.0) -> torch.cuda.CUDAGraph:

@@ -10,6 +10,7 @@ import pytest
 
 from gpuwatch.tui.formats.jsonlines import line, record
 from gpuwatch.tui.verdict.findings import EvidenceSource, Kind, Severity
+from gpuwatch.tui.verdict.job.standing import Pending, StandingRank
 from tests.tui.fake_run import FakeRun
 from tests.tui.rank_states import a_rank, ranks_in_trouble
 from tests.tui.states import ALLOCATOR, NOTES, ON_GPU, a_ledger
@@ -228,3 +229,35 @@ def test_the_job_has_one_verdict_and_what_its_collectives_took() -> None:
     )
     assert record(seen, False)["job"]["collectives"] is None
     assert record(picture(), False)["job"] is None
+
+
+def test_what_stands_and_each_ranks_place() -> None:
+    seen = ranks_in_trouble(FakeRun().snapshot())
+    assert seen.job is not None
+    pending = Pending(
+        431,
+        "all_reduce",
+        12,
+        inside=(0, 1),
+        outside=(2,),
+        ranks=(StandingRank(2, ("main (train.py:9)",), silent=True),),
+    )
+    run = replace(seen, job=replace(seen.job, job=replace(seen.job.job, pending=pending)))
+    one = record(run, False)
+    check(one)
+    standing = one["job"]["standing"]
+    assert (standing["collective"], standing["inside"], standing["outside"]) == (
+        "all_reduce",
+        [0, 1],
+        [2],
+    )
+    assert standing["ranks"] == [
+        {
+            "rank": 2,
+            "collective": None,
+            "bytes": None,
+            "frames": ["main (train.py:9)"],
+            "silent": True,
+        },
+    ]
+    assert record(seen, False)["job"]["standing"] is None

@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
+
 from gpuwatch.tui.errors import NotPermittedError
+from gpuwatch.tui.fleet import host as host_module
 from gpuwatch.tui.fleet.host import ENDED_KEPT_S, MOST_TARGETS, TRY_AGAIN_S, HostWatch
 from gpuwatch.tui.model.snapshot import Snapshot, as_ended
 from tests.unit.faces.pictures import picture
@@ -112,3 +115,20 @@ def test_there_are_never_more_than_so_many_and_that_is_said() -> None:
     host.watch.look()
     assert len(host.pids()) == MOST_TARGETS
     assert 1 not in host.pids()
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({"SLURM_JOB_ID": "812", "TORCHELASTIC_RUN_ID": "llama"}, "slurm-812"),
+        ({"TORCHELASTIC_RUN_ID": "llama"}, "llama"),
+        ({"TORCHELASTIC_RUN_ID": "none"}, "train.py"),
+        ({"TORCHELASTIC_RUN_ID": "ab3303c0-e643-48f5-8b69-e851500aa806"}, "train.py"),
+        ({}, "train.py"),
+    ],
+)
+def test_a_run_is_named_as_people_know_it(
+    environ: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_module, "environ_of", lambda pid: environ)
+    assert host_module.run_name(1, picture()) == name

@@ -55,7 +55,7 @@ def nothing_seen() -> Iterator[None]:
     assert SEEN == []
 
 
-PLAIN = (4, 1, 80, "cpu", False)
+PLAIN = (4, 1, 80, "cpu", False, None)
 
 
 def test_a_subclass_is_looked_at_past_its_own_functions() -> None:

@@ -399,10 +399,11 @@ def test_a_loader_tells_what_its_batches_look_like(run: Watched) -> None:
 
 def test_a_batch_is_looked_into_as_far_as_it_is_plain() -> None:
     x = torch.zeros(4, 5)
-    assert look_at({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", False)
-    assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", False)
+    assert look_at({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", False, None)
+    assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", False, None)
     assert look_at("text") is None
-    assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", False)
+    assert look_at([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", False, 20)
+    assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", False, None)
 
 
 def test_phases_that_never_end_are_bounded_and_the_last_still_count() -> None:

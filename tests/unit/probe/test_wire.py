@@ -18,7 +18,10 @@ from gpuwatch.probe.wire import marks
 from gpuwatch.tui import messages as wire
 from gpuwatch.tui.messages import (
     AskCollectives,
+    AskMemory,
+    AskProfile,
     AskStacks,
+    AskTaken,
     Bye,
     Dump,
     Leave,
@@ -99,9 +102,9 @@ def test_marks_cross_as_they_stand_in_the_ring() -> None:
     head = (
         1, 2, 1, 3, ["other phases"], [(0, row, True, 7)], [(0, seen)], 1024, None, 300, None,
         encoding.settings_row({"threads": 4}), 0, [(0, True)], [(5, 0, [(0, 1)])],
-        [(0, 1, 2, 3)], [allocated], 50_000, 0,
+        [(0, 1, 2, 3)], [allocated], 50_000, 0, "", [(5, "norm", "", 0.0, "nan")],
     )  # fmt: skip
-    assert len(head) == len(wire.Marks.__struct_fields__) - 1
+    assert len(head) == len(wire.Marks.__struct_fields__)
     read = wire.decode_reply(encoding.encode_marks(head, body))
     assert isinstance(read, wire.Marks)
     assert read.body == body
@@ -109,6 +112,7 @@ def test_marks_cross_as_they_stand_in_the_ring() -> None:
     assert read.batches == [(0, wire.BatchSeen(*seen))]
     assert read.settings == wire.Settings(threads=4)
     assert read.allocated[0].peak_reserved == 4
+    assert read.notes == [wire.Noted(5, "norm", "", 0.0, "nan")]
 
 
 def test_a_kind_that_is_not_known_is_passed_over_and_counted() -> None:
@@ -125,7 +129,26 @@ def test_a_kind_that_is_not_known_is_passed_over_and_counted() -> None:
         columns_of(b"x")
 
 
-def test_golden_bytes_of_the_one_command() -> None:
+def test_golden_bytes_of_the_deep_look() -> None:
+    profile = wire.encode_message(AskProfile(3, 9, True, "k"))
+    assert profile == b'["profile",3,9,true,"k"]'
+    asked = encoding.decode_request(profile)
+    assert isinstance(asked, encoding.AskProfile)
+    assert (asked.steps, asked.most_ns, asked.operators, asked.key) == (3, 9, True, "k")
+    memory = wire.encode_message(AskMemory(5, False, "k"))
+    assert memory == b'["memory",5,false,"k"]'
+    kept = encoding.decode_request(memory)
+    assert isinstance(kept, encoding.AskMemory)
+    assert (kept.for_ns, kept.host, kept.key) == (5, False, "k")
+    taken = encoding.decode_request(wire.encode_message(AskTaken("k")))
+    assert isinstance(taken, encoding.AskTaken)
+    answer = wire.decode_reply(encoding.encode_profile({"why_not": "no"}))
+    assert answer == wire.Profiled(b'{"why_not":"no"}')
+    seen = wire.decode_reply(encoding.encode_memory({"why_not": "no"}))
+    assert seen == wire.MemorySeen(b'{"why_not":"no"}')
+
+
+def test_golden_bytes_of_a_look_at_the_stacks() -> None:
     assert wire.encode_message(AskStacks()) == b'["stacks"]'
     assert encoding.decode_request(b'["stacks"]') == "stacks"
 
@@ -156,11 +179,12 @@ def test_what_the_flight_recorder_has_is_a_line_and_its_own_json() -> None:
 
 
 def test_what_can_be_asked_for_is_a_closed_list() -> None:
-    assert get_args(Request) == (Subscribe, Leave, AskStacks, AskCollectives)
+    watching = (Subscribe, Leave, AskStacks, AskCollectives)
+    assert get_args(Request) == (*watching, AskProfile, AskMemory, AskTaken)
 
 
 @pytest.mark.parametrize(
-    "asked", [["burst", 3], ["memory"], ["rate", 9], ["exec", "id"], ["stack"], [], "stacks", 3]
+    "asked", [["burst", 3], ["memories"], ["rate", 9], ["exec", "id"], ["stack"], [], "stacks", 3]
 )
 def test_any_other_command_is_refused(asked: object) -> None:
     with pytest.raises(ValueError, match=r"Invalid value|not a request"):
@@ -179,8 +203,8 @@ def test_a_request_whose_fields_are_wrong_is_refused(asked: bytes) -> None:
 
 
 def test_a_newer_monitor_may_append_fields() -> None:
-    asked = encoding.decode_request(b'["subscribe",3,7,true,5,900,"key",{"and":["more"]}]')
-    assert fields_of(asked) == (3, 7, True, 5, 900, "key")
+    asked = encoding.decode_request(b'["subscribe",3,7,true,5,900,"key",true,{"and":["more"]}]')
+    assert fields_of(asked) == (3, 7, True, 5, 900, "key", True)
 
 
 def test_a_newer_version_may_append_fields() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpuwatch.tui.messages import DdpTimes
@@ -9,7 +10,7 @@ from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen, RankDd
 from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import MOST_SAMPLES, RankStore
 from gpuwatch.tui.verdict.job.exchange import StepExchange
-from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, STALE_NS
+from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, READ_NS, STALE_NS
 from tests.unit.session.making import MS, S
 from tests.unit.session.test_rank_store import PID, seen, use
 
@@ -46,6 +47,19 @@ def test_what_the_collectives_show_of_the_target() -> None:
     own = store.in_collectives(job)
     assert own is not None
     assert (own.waiting, own.transfer) == pytest.approx((0.2, 0.01))
+
+
+def test_with_gpus_steps_whose_collectives_were_not_timed_are_dropped() -> None:
+    """Recordings of before have them by the moments of issuing, at which hosts are far ahead."""
+    store = store_of(1, 2, device=0)
+    timed = exchanged(2, 40)
+    untimed = [msgspec.structs.replace(one, transfer_ns=None) for one in timed.steps[:15]]
+    mixed = msgspec.structs.replace(timed, steps=(*untimed, *timed.steps[15:]))
+    store.exchanged(mixed)
+    job = store.job(3 * S)
+    assert job is not None
+    assert job.exchange is not None
+    assert [one.number for one in job.exchange.steps] == list(range(15, 40))
 
 
 def test_collectives_of_long_ago_show_nothing_of_now() -> None:
@@ -117,3 +131,15 @@ def test_a_recording_keeps_them_as_they_are() -> None:
     one = exchanged(2, 3)
     assert kept(one) == one
     assert kept(kept(one)) == kept(one)
+
+
+def test_a_job_is_being_read_until_its_collectives_are_known_or_too_long() -> None:
+    store = store_of(1, 2)
+    soon, late = (store.job(at) for at in (3 * S, 2 * S + READ_NS))
+    assert soon is not None
+    assert late is not None
+    assert (soon.reading, late.reading) == (True, False)
+    store.exchanged(exchanged(2, 40))
+    read = store.job(3 * S)
+    assert read is not None
+    assert not read.reading

@@ -121,6 +121,9 @@ class FakeNvml:
     def nvmlDeviceGetPowerUsage(self, device: int) -> int:
         return 693_000
 
+    def nvmlDeviceGetTotalEnergyConsumption(self, device: int) -> int:
+        return 12_345_600
+
     def nvmlDeviceGetEnforcedPowerLimit(self, device: int) -> int:
         return 700_000
 

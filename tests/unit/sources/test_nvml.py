@@ -69,6 +69,7 @@ def driver(processes: dict[int, list[Any]]) -> Any:
         nvmlDeviceGetUtilizationRates=lambda device: SimpleNamespace(gpu=40 + device),
         nvmlDeviceGetMemoryInfo=lambda device: SimpleNamespace(used=10, total=100),
         nvmlDeviceGetPowerUsage=refuse,
+        nvmlDeviceGetTotalEnergyConsumption=refuse,
         nvmlDeviceGetEnforcedPowerLimit=refuse,
         nvmlDeviceGetSamples=refuse,
         nvmlDeviceGetProcessUtilization=refuse,

@@ -40,6 +40,7 @@ def exchange(
                 for one in range(ranks)
             ),
             late_ns=tuple(round(by_ms * MS) if one == last else 0 for one in range(ranks)),
+            ahead_ns=tuple(round(ms * MS) for ms in fields.get("ahead_ms", ())),
         )
         for at, (last, by_ms) in enumerate(late)
     )

@@ -6,22 +6,32 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.tui.verdict.job.exchange import Bounds, Collective, StepExchange, exchanges
+from gpuwatch.tui.verdict.job.exchange import (
+    Bounds,
+    Collective,
+    Fabric,
+    StepExchange,
+    exchanges,
+    fabric_of,
+)
 from tests.unit.verdict.windows import MS
 
 PER_STEP = 8
 STEP_NS = 40 * MS
 
 
-def collective(number: int, created_ns: int, duration_ms: float | None) -> Collective:
+def collective(
+    number: int, created_ns: int, duration_ms: float | None, backend: str = "nccl"
+) -> Collective:
     ns = None if duration_ms is None else round(duration_ms * MS)
-    return Collective("0", number, "nccl:all_reduce", 1024, created_ns, ns)
+    return Collective("0", number, f"{backend}:all_reduce", 1024, created_ns, ns)
 
 
 def run(
     durations_ms: Sequence[Callable[[int], float | None]],
     steps: int = 40,
     issued_late_ms: Sequence[float] = (0.0, 0.0),
+    backend: str = "nccl",
 ) -> tuple[StepExchange, ...]:
     """Of two ranks: how long the nth collective takes on each, and how late each issues it."""
     of_ranks = {
@@ -30,6 +40,7 @@ def run(
                 n,
                 n // PER_STEP * STEP_NS + n % PER_STEP * MS + round(issued_late_ms[rank] * MS) + MS,
                 duration(n),
+                backend,
             )
             for n in range(steps * PER_STEP)
         ]
@@ -74,12 +85,25 @@ def test_the_collectives_of_two_h200s(
         assert late_ms[1 - late] == pytest.approx(0.0, abs=0.001)
 
 
-def test_moments_of_issue_stand_in_where_nothing_is_timed() -> None:
+def test_moments_of_issue_stand_in_where_the_host_waits_in_a_collective() -> None:
     """A rank that is 30 ms late to all buckets of a step is waited for once, not once a bucket."""
-    seen = run([lambda n: None, lambda n: None], issued_late_ms=(0.0, 30.0))
+    untimed = [lambda n: None, lambda n: None]
+    seen = run(untimed, issued_late_ms=(0.0, 30.0), backend="gloo")
     assert {one.transfer_ns for one in seen} == {None}
     assert seen[-1].waiting_ns == pytest.approx((37 * MS, 0), abs=MS)
     assert seen[-1].late_ns == pytest.approx((0, 37 * MS), abs=MS)
+
+
+def test_moments_of_issue_tell_nothing_of_hosts_that_only_queue() -> None:
+    """Two H200s, rank 1's loader 30 ms slow: rank 0's host was 300 ms ahead, and before timing was
+    on that looked like ten times the wait."""
+    untimed = [lambda n: None, lambda n: None]
+    assert run(untimed, issued_late_ms=(0.0, 300.0)) == ()
+
+
+def test_how_far_each_host_is_ahead_is_kept() -> None:
+    seen = run([lambda n: 0.2, lambda n: 0.2], issued_late_ms=(0.0, 3.0))
+    assert seen[-1].ahead_ns == (3 * MS, 0)
 
 
 def test_a_step_of_which_a_rank_lacks_collectives_is_left_out() -> None:
@@ -121,3 +145,41 @@ def test_three_ranks_wait_for_the_last_and_lose_what_the_next_would_not_cost() -
     assert seen[-1].transfer_ns == 4 * MS
     assert seen[-1].waiting_ns == (32 * MS, 0, 16 * MS)
     assert seen[-1].late_ns == (0, 16 * MS, 0)
+
+
+def of_sizes(*rows: tuple[int, float]) -> dict[int, list[Collective]]:
+    """On two ranks, of which the second waits 3 ms each time: (bytes, ms of transfer)."""
+    return {
+        rank: [
+            replace(collective(n, n * MS, ms + 3.0 * rank), bytes=size)
+            for n, (size, ms) in enumerate(rows)
+        ]
+        for rank in (0, 1)
+    }
+
+
+def test_collectives_at_their_best_rate_are_limited_by_the_links() -> None:
+    found = fabric_of(of_sizes(*[(25 << 20, 0.1)] * 20))
+    assert found == Fabric(20 * (25 << 20), 2 * MS, 2 * MS)
+
+
+def test_what_is_slower_than_its_own_kind_would_take_less_at_best() -> None:
+    """A quarter of them, or half, are as fast as the links are; the others take four times that."""
+    found = fabric_of(of_sizes(*[(25 << 20, 0.1), *[(25 << 20, 0.4)] * 3] * 10))
+    assert found is not None
+    assert found.shortest_ns == pytest.approx(13 * MS)
+    assert found.at_best_ns == pytest.approx(13 * MS), "a few fast ones set no rate"
+    half = fabric_of(of_sizes(*[(25 << 20, 0.1), (25 << 20, 0.4)] * 15))
+    assert half is not None
+    assert half.at_best_ns == pytest.approx(3 * MS)
+
+
+def test_few_collectives_set_no_rate() -> None:
+    found = fabric_of(of_sizes(*[(25 << 20, 0.1)] * 2, *[(1 << 20, 0.4)] * 3))
+    assert found is not None
+    assert found.at_best_ns == found.shortest_ns
+    untimed = {
+        rank: [replace(one, duration_ns=None) for one in row]
+        for rank, row in of_sizes((9, 1.0)).items()
+    }
+    assert fabric_of(untimed) is None

@@ -1,15 +1,19 @@
 """No rule for one process claims time that its rank spends, or may spend, in collectives."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import MissingSignal
 from gpuwatch.tui.verdict.gpu_clock import copies
 from gpuwatch.tui.verdict.idle_ledger import idle_ledger
 from gpuwatch.tui.verdict.rules.compute import compute
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.optimizer import optimizer
 from gpuwatch.tui.verdict.window import InCollectives, StepWindow
+from tests.unit.verdict import jobs
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
 
@@ -92,3 +96,23 @@ def test_what_nccl_moves_over_the_link_is_no_copy() -> None:
     moves = activity(80.0, sm=60, tensor=3, fp32=2, dram=9, pcie_rx_mb_s=2_000.0)
     assert copies(rank(activity=moves, world_size=1)).share > 0.05  # type: ignore[union-attr]
     assert copies(rank(activity=moves)).share == 0.0  # type: ignore[union-attr]
+
+
+def test_a_job_whose_collectives_are_being_read_has_no_verdict_on_its_gpu_yet() -> None:
+    ranks = (jobs.rank(0, target=True), jobs.rank(1))
+    reads = replace(jobs.job(*ranks, exchange=None), reading=True)
+    said = Engine().judge(rank(activity=FULL, job=reads)).finding
+    assert (said.kind, said.headline) == ("warming-up", "reading the collectives of 2 ranks")
+    gone = MissingSignal("collectives", "PyTorch's flight recorder is off", "", "")
+    for run in (
+        rank(activity=FULL, job=replace(reads, reading=False)),
+        rank(activity=FULL, job=reads, missing=(gone,)),
+    ):
+        assert Engine().judge(run).finding.kind == "compute"
+
+
+def test_a_cause_is_named_while_the_collectives_are_being_read() -> None:
+    ranks = (jobs.rank(0, target=True), jobs.rank(1))
+    reads = replace(jobs.job(*ranks, exchange=None), reading=True)
+    slow = even(60, data_ms=30, forward_ms=3, backward_ms=5)
+    assert Engine().judge(window(slow, job=reads, world_size=2)).finding.kind == "input"

@@ -18,7 +18,10 @@ from ...messages import (
     Greeting,
     Loader,
     Marks,
+    MemorySeen,
+    Noted,
     Passed,
+    Profiled,
     decode_reply,
 )
 from ...steps import Batch, GpuClock, GpuStep, Step
@@ -27,7 +30,7 @@ from .merging import merge_gpu_steps, merge_steps
 from .plain import FEWEST_MARKS, Mark
 from .timeline import Description, Timeline
 
-Decoded = Greeting | Batch | Dump | Collectives | Bye
+Decoded = Greeting | Batch | Dump | Collectives | Profiled | MemorySeen | Bye
 """What a probe sends, its marks as batches of steps."""
 
 T = TypeVar("T")
@@ -134,6 +137,7 @@ class MarkReader:
             file_bytes=message.file_bytes,
             refused=message.refused,
             unended=timeline.unended,
+            notes=[*message.notes, *_tokens(message)],
         )
 
     def numbered(self, details: Iterable[tuple[int, T]]) -> list[tuple[int, T]]:
@@ -242,6 +246,15 @@ class ReplyReader:
         if isinstance(reply, Greeting):
             self.marks = MarkReader()  # it sends all anew
         return self.marks.read(reply) if isinstance(reply, Marks) else reply
+
+
+def _tokens(message: Marks) -> list[Noted]:
+    """How many tokens a sample has, by the batches that were looked at."""
+    return [
+        Noted(message.sent_ns, "tokens", "", seen.tokens / seen.samples)
+        for _, seen in message.batches
+        if seen.tokens and seen.samples
+    ]
 
 
 def _remember(some: dict[int, T], at: int, one: T) -> None:

@@ -3,8 +3,9 @@
 Of one collective the shortest time over its ranks is the transfer; what another rank has on top is
 waiting, and the rank with the shortest is the one that the others wait for. On two H200s that named
 the rank in each of five jobs, and kineto's kernel times agree (transfer 8.13 against 8.16 ms a
-step). Where no device times a collective (gloo), the host's moments of issuing it stand in: all
-wait from their own until the last one's, and the transfer is not known.
+step). Where the host itself waits in a collective (gloo), the moments of issuing it stand in: all
+wait from their own until the last one's, and the transfer is not known. A host that only queues its
+collectives (NCCL) runs ahead by many steps, so what was made before timing was on tells nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,8 +52,54 @@ class StepExchange(msgspec.Struct, frozen=True, array_like=True):
     """What each rank waited for later ones."""
     late_ns: tuple[int, ...]
     """What all others waited for each at the least: less the wait for the next latest."""
+    ahead_ns: tuple[int, ...] = ()
+    """How much earlier each host issued the step's last collective than the last host did; empty in
+    older recordings."""
 
 
+class Fabric(msgspec.Struct, frozen=True, array_like=True):
+    """How fast the collectives of one reading moved their data, by the shortest of each."""
+
+    bytes: int
+    shortest_ns: int
+    at_best_ns: int
+    """The same at the highest rate that collectives of their name reach here."""
+
+
+FEWEST_ALIKE: Final = 5
+"""Collectives of one name and size whose rate counts…"""
+FAST_PART: Final = 0.3
+"""…of those the one that so many are faster than: a few set no rate."""
+
+
+def fabric_of(of_ranks: Mapping[int, Sequence[Collective]]) -> Fabric | None:
+    """Of the collectives that all ranks have timed; None without any."""
+    known = [_by_key(entries) for entries in of_ranks.values()]
+    if len(known) < 2:
+        return None
+    by_kind: dict[tuple[str, int], list[int]] = {}
+    for key, one in known[0].items():
+        durations = [found.duration_ns for each in known if (found := each.get(key)) is not None]
+        timed = [ns for ns in durations if ns is not None and ns > 0]
+        if one.bytes > 0 and len(timed) == len(known):
+            by_kind.setdefault((one.name, one.bytes), []).append(min(timed))
+    if not by_kind:
+        return None
+    best: dict[str, float] = {}
+    for (name, size), row in by_kind.items():
+        if len(row) >= FEWEST_ALIKE:
+            rate = size / sorted(row)[int(FAST_PART * len(row))]
+            best[name] = max(best.get(name, 0.0), rate)
+    at_best = sum(
+        min(sum(row), len(row) * size / best[name]) if name in best else sum(row)
+        for (name, size), row in by_kind.items()
+    )
+    moved = sum(len(row) * size for (_, size), row in by_kind.items())
+    return Fabric(moved, sum(map(sum, by_kind.values())), round(at_best))
+
+
+HOSTS_WAIT: Final = "gloo:"
+"""How the names of collectives begin that the host waits in."""
 Key = tuple[str, int, int]
 TIMED: Final = 0.25
 """Of a step's collectives, those that must have been timed on all ranks: what was not is left out,
@@ -121,9 +168,12 @@ def _exchange(step: Bounds, rows: list[list[Collective | None]]) -> StepExchange
         if len(timed) < TIMED * len(shared):
             return None
         transfer_ns, waiting, late = _by_duration(timed)
+    elif not all(whole[0].name.startswith(HOSTS_WAIT) for whole in shared):
+        return None
     else:
         issued = [[one.created_ns for one in whole] for whole in shared]
         transfer_ns, waiting, late = _by_issue(issued)
+    last_ns = [one.created_ns for one in shared[-1]]
     return StepExchange(
         number=step.number,
         wall_ns=step.end_ns - step.start_ns,
@@ -132,6 +182,7 @@ def _exchange(step: Bounds, rows: list[list[Collective | None]]) -> StepExchange
         transfer_ns=transfer_ns,
         waiting_ns=tuple(waiting),
         late_ns=tuple(late),
+        ahead_ns=tuple(max(last_ns) - ns for ns in last_ns),
     )
 
 

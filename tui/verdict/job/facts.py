@@ -7,10 +7,10 @@ from statistics import median
 from typing import Final, Literal
 
 from ...messages import DdpTimes
-from ..statistics import Share, share_of
+from ..statistics import Share, at_most, share_of
 from ..thresholds import ranks as limits
 from ..thresholds.gpu import GPU_BUSY
-from .exchange import StepExchange
+from .exchange import Fabric, StepExchange
 from .standing import Doing, Pending
 
 RankPhase = Literal["data", "forward", "backward", "optimizer", "checkpoint", "evaluation", "other"]
@@ -41,6 +41,15 @@ class ExchangeFacts:
     """Oldest first."""
     ddp: tuple[Mapping[int, DdpTimes], ...] = ()
     """What DistributedDataParallel measured in single iterations, by rank."""
+    fabric: Fabric | None = None
+    """Of the newest reading."""
+
+    @property
+    def at_best(self) -> float | None:
+        """Part of the transfer that is left where every collective is as fast as those of its name
+        are at their best; None where that is not known."""
+        found = self.fabric
+        return found.at_best_ns / found.shortest_ns if found and found.shortest_ns else None
 
     @property
     def wall_ns(self) -> int:
@@ -115,6 +124,13 @@ class ExchangeFacts:
                 parts.append(max(0, min(others) - exposed[rank]) / self.step_ns)
         return min(1.0, median(parts)) if parts else None
 
+    @property
+    def in_step(self) -> bool:
+        """All hosts issue their collectives within a step of each other: none is so far ahead that
+        its own calls wait for a full queue, and its phases are its own work."""
+        ahead = [max(one.ahead_ns) for one in self.steps if one.ahead_ns]
+        return bool(ahead) and median(ahead) < self.step_ns
+
     def times_late(self) -> list[int]:
         """By rank: in how many steps it was the last by so much that it matters."""
         counts = [0] * len(self.ranks)
@@ -138,6 +154,8 @@ class Job:
     """While nothing moves."""
     ended: tuple[int, ...] = ()
     """Ranks here whose process has ended, while others run."""
+    reading: bool = False
+    """Its collectives have been asked for, not long ago, and none are known yet."""
     doing: Mapping[int, Doing] = field(default_factory=dict)
     """By rank, of those that run."""
 
@@ -166,6 +184,8 @@ class LateRank:
     others_ms: float
     from_collectives: bool
     """By its collectives; else by the phases on the hosts' clocks."""
+    at_most: bool = False
+    """No more than `share` is lost: what the others compute while they wait is not known."""
 
 
 def late_rank(job: Job) -> LateRank | None:
@@ -206,17 +226,24 @@ def _by_collectives(job: Job, exchange: ExchangeFacts) -> LateRank | None:
     if facts is None or share.mean < limits.LEAST_LATE or share.mean < limits.MOSTLY * whole:
         return None
     lost = exchange.lost_to(worst) if exchange.on_device else None
-    if lost is not None and limits.LEAST_LATE <= lost < share.mean:
+    told = lost is not None and lost >= limits.LEAST_LATE
+    if lost is not None and told and lost < share.mean:
         share = Share(lost, lost * share.low / share.mean, share.mean)
     lost_ms = share.mean * exchange.step_ns / 1e6
     by, own_ms, others_ms = _cause(facts, [one for one in job.ranks if one != facts], lost_ms)
+    if by == "launch" and exchange.in_step:
+        # The others' hosts are hardly faster: without this one's delay they wait for their own.
+        share = at_most(share, max(0.0, own_ms - others_ms) / facts.step_ms)
+        if share.mean < limits.LEAST_LATE:
+            return None
     counts = exchange.times_late()
     times, all_times = counts[exchange.ranks.index(worst)], sum(counts)
     paused = by in ("checkpoint", "evaluation") and all_times >= limits.PAUSES
     if not paused and _chance(times, all_times, len(exchange.ranks)) > limits.BY_CHANCE:
         return None
     of_steps = times / len(exchange.steps)
-    return LateRank(facts, by, share, of_steps, own_ms, others_ms, from_collectives=True)
+    bound = exchange.on_device and not told
+    return LateRank(facts, by, share, of_steps, own_ms, others_ms, True, at_most=bound)
 
 
 def _chance(times: int, all_times: int, ranks: int) -> float:

@@ -1,12 +1,13 @@
 """Collectives move data while nothing computes: communication that is not hidden."""
 
 from statistics import median
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from ...messages import DdpTimes
 from ..findings import Evidence, Finding
 from ..forecast.gain import Gain
 from ..format import ms, percent, size
+from ..gpu_clock import counted_by
 from ..job.facts import ExchangeFacts, Job
 from ..scoring import cause, speedup_of
 from ..statistics import Share, at_most
@@ -63,13 +64,9 @@ def communication(window: StepWindow) -> Finding | None:
     share, steps = found.share, len(exchange.steps)
     count = sum(one.collectives for one in exchange.steps) / steps
     moved = sum(one.bytes for one in exchange.steps) / steps
-    small = count >= limits.MANY_COLLECTIVES and moved / count < limits.SMALL_BUCKET_BYTES
-    evidence = [_evidence(found, exchange, count, moved)]
-    if (transfer := exchange.transfer) is not None:
-        rate = moved / max(1e-9, transfer.mean * exchange.step_ns)
-        text = f"transfer takes {ms(transfer.mean * exchange.step_ns)} of "
-        text += f"{ms(exchange.step_ns)} per step, {rate:.0f} GB/s"
-        evidence.append(Evidence(text, "collectives", transfer.mean))
+    sub = _sub(job, exchange, count, moved)
+    evidence = [_evidence(found, exchange, count, moved), *_transfer(exchange, moved)]
+    evidence += _links(window)
     if len(exchange.ranks) < job.world_size:
         text = (
             f"{len(exchange.ranks)} of {job.world_size} ranks are seen: waits for ranks on other "
@@ -78,13 +75,61 @@ def communication(window: StepWindow) -> Finding | None:
     most = "" if found.measured else "up to "
     return cause(
         "communication",
-        "small-buckets" if small else "exposed",
+        sub,
         share,
-        f"communication that compute does not hide takes {most}{percent(share.mean)} of each step",
+        f"{_NAMED[sub]} {most}{percent(share.mean)} of each step",
         tuple(evidence),
-        _advice(_ddp(exchange), small),
+        _advice(_ddp(exchange), sub),
         gain=Gain(speedup_of(share.mean), "estimate" if found.measured else "bound"),
     )
+
+
+Sub = Literal["exposed", "small-buckets", "bandwidth", "waiting"]
+_NAMED: Final[dict[Sub, str]] = {
+    "exposed": "communication that compute does not hide takes",
+    "small-buckets": "communication that compute does not hide takes",
+    "bandwidth": "the links are the limit: communication that compute does not hide takes",
+    "waiting": "collectives that wait for ranks on other hosts, or for their network, take",
+}
+
+
+def _sub(job: Job, exchange: ExchangeFacts, count: float, moved: float) -> Sub:
+    """What holds the exchange up: many small ones, the links' rate, ranks elsewhere, or no more
+    than that nothing hides it."""
+    if count >= limits.MANY_COLLECTIVES and moved / count < limits.SMALL_BUCKET_BYTES:
+        return "small-buckets"
+    at_best = exchange.at_best
+    if at_best is None:
+        return "exposed"
+    if at_best < limits.STRETCHED and len(exchange.ranks) < job.world_size:
+        return "waiting"
+    return "bandwidth" if at_best >= limits.AT_BEST else "exposed"
+
+
+def _transfer(exchange: ExchangeFacts, moved: float) -> list[Evidence]:
+    """How long it takes, and how long at the highest rate that was measured here."""
+    transfer = exchange.transfer
+    if transfer is None:
+        return []
+    took_ns = transfer.mean * exchange.step_ns
+    rate = moved / max(1e-9, took_ns)
+    text = f"transfer takes {ms(took_ns)} of {ms(exchange.step_ns)} per step, {rate:.0f} GB/s"
+    if (at_best := exchange.at_best) is not None:
+        text += f"; {ms(took_ns * at_best)} at the highest rate measured here"
+    return [Evidence(text, "collectives", transfer.mean)]
+
+
+def _links(window: StepWindow) -> list[Evidence]:
+    """What the counters of this GPU's links say; nothing where they are not read."""
+    activity = window.activity
+    if activity is None or activity.nvlink_rx_mb_s is None or activity.nvlink_tx_mb_s is None:
+        return []
+    text = f"NVLink carries {activity.nvlink_rx_mb_s / 1e3:.0f} GB/s in and "
+    text += f"{activity.nvlink_tx_mb_s / 1e3:.0f} GB/s out"
+    if activity.pcie_rx_mb_s is not None and activity.pcie_tx_mb_s is not None:
+        pcie = (activity.pcie_rx_mb_s + activity.pcie_tx_mb_s) / 1e3
+        text += f"; PCIe {pcie:.1f} GB/s"
+    return [Evidence(text, counted_by(activity))]
 
 
 def _evidence(found: Exposed, exchange: ExchangeFacts, count: float, moved: float) -> Evidence:
@@ -101,7 +146,12 @@ def _ddp(exchange: ExchangeFacts) -> DdpTimes | None:
     return next(iter(exchange.ddp[-1].values()), None) if exchange.ddp else None
 
 
-def _advice(ddp: DdpTimes | None, small: bool) -> tuple[str, ...]:
+def _advice(ddp: DdpTimes | None, sub: Sub) -> tuple[str, ...]:
+    if sub == "waiting":
+        return (
+            "watch the ranks of the other hosts: one that is late looks like a slow network here",
+            "measure the network alone: nccl-tests' all_reduce_perf over the same hosts",
+        )
     if ddp is None:
         return (
             "a larger batch per rank, or gradient accumulation without reduction in between: as "
@@ -117,9 +167,13 @@ def _advice(ddp: DdpTimes | None, small: bool) -> tuple[str, ...]:
         "halve the bytes: model.register_comm_hook(None, torch.distributed.algorithms."
         "ddp_comm_hooks.default_hooks.bf16_compress_hook)",
     ]
-    if small:
+    if sub == "small-buckets":
         advice.insert(0, "larger buckets: DistributedDataParallel(..., bucket_cap_mb=100)")
-    elif ddp.buckets <= 2 and ddp.parameter_bytes > 2 * limits.SMALL_BUCKET_BYTES:
+    elif (
+        sub == "exposed"
+        and ddp.buckets <= 2
+        and ddp.parameter_bytes > 2 * limits.SMALL_BUCKET_BYTES
+    ):
         cap = max(1, ddp.parameter_bytes // 8 // limits.SMALL_BUCKET_BYTES)
         advice.append(
             f"{ddp.buckets} buckets leave little to overlap: bucket_cap_mb={cap}, so that the "

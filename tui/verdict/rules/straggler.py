@@ -85,7 +85,7 @@ def late_finding(job: Job, late: LateRank) -> Finding:
         headline,
         tuple(evidence),
         (*advice, attach) if rank.is_target else (attach, *advice),
-        gain=Gain(speedup_of(late.share.mean), "estimate"),
+        gain=Gain(speedup_of(late.share.mean), "bound" if late.at_most else "estimate"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ..findings import Finding
+from ..findings import Finding, find_missing
 from ..gpu_clock import on_device
 from ..scoring import state
 from ..thresholds.gpu import GPU_CLOCK_DUE_NS
@@ -33,3 +33,14 @@ def gpu_clock_due(window: StepWindow) -> Finding | None:
     if window.steps[-1].end_ns - window.steps[0].start_ns >= GPU_CLOCK_DUE_NS:
         return None
     return state("warming-up", None, "info", "waiting for the GPU's own step times")
+
+
+def collectives_due(window: StepWindow) -> Finding | None:
+    """The collectives of its ranks will show whether a job's GPU works or waits, and do not yet."""
+    job = window.job
+    if job is None or not job.reading or window.ended:
+        return None
+    if find_missing(window.missing, "collectives") is not None:
+        return None
+    text = f"reading the collectives of {len(job.ranks)} ranks"
+    return state("warming-up", None, "info", text)

@@ -31,11 +31,22 @@ SMALL_BUCKET_BYTES: Final = 1 << 20
 """PyTorch's own first bucket; below, a collective takes its latency and not its bytes' time."""
 MANY_COLLECTIVES: Final = 8
 """A step, of such a size, from which larger buckets would help."""
+AT_BEST: Final = 0.7
+"""Part of the transfer that is left at the collectives' own best rate, from which the links are
+what holds it up: below, most of what is lost is not bytes."""
+STRETCHED: Final = 0.5
+"""…below which ranks elsewhere, where there are any, are waited for in what looks like transfer."""
 KEPT_NS: Final = 30_000_000_000
 """Steps of so long are judged: their collectives come every 3 to 30 s."""
 KEPT_STEPS: Final = 20
 """…or so many, where they are longer…"""
 MOST_STEPS: Final = 2_000
 """…and no more than these."""
+READ_NS: Final = 10_000_000_000
+"""From the first look at a job until its collectives are known: timing is switched on first, and
+the rank that answers last has to end its step; 1.2 to 7.8 s on two H200s."""
 STALE_NS: Final = 45_000_000_000
 """Without new collectives for so long nothing is claimed of them."""
+OUTLIER_Z: Final = 3.5
+"""Modified z-score from which a rank differs: Iglewicz and Hoaglin, How to Detect and Handle
+Outliers (1993)."""

@@ -78,7 +78,7 @@ def rank_row(
     rank: Rank, columns: RankColumns, strip: str, longest_ms: float, now_ns: int, late: bool
 ) -> Row:
     """The row but for the mark at its start; `late`: the others wait for it."""
-    sign, role = _sign(rank, late)
+    sign, role = sign_of(rank, late)
     device = "" if rank.device is None else f"#{rank.device}"
     figures = {
         "wait": _share(rank.data_share),
@@ -122,7 +122,8 @@ def where_words(rank: Rank, now_ns: int) -> str:
     return count(rank.steps)
 
 
-def _sign(rank: Rank, late: bool) -> tuple[str, str]:
+def sign_of(rank: Rank, late: bool) -> tuple[str, str]:
+    """A rank's sign, and its colour: what is wrong with it, if anything."""
     if rank.state == "ended":
         return "■", "critical"
     return ("▲", "warning") if late or rank.state != "live" else (" ", "dim")

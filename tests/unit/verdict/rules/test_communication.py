@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.job.exchange import Fabric
 from gpuwatch.tui.verdict.rules.communication import communication
 from gpuwatch.tui.verdict.window import InCollectives, StepWindow
 from tests.unit.verdict.jobs import ddp, exchange, job, rank
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even
+from tests.unit.verdict.windows import MS, even
 
 STEPS = even(60, data_ms=0.1, forward_ms=1.2, backward_ms=9.1, optimizer_ms=0.6)
 ON_GPU = {"data_ms": 0, "forward_ms": 1.2, "backward_ms": 9.1, "optimizer_ms": 0.6, "lag_ms": 75}
@@ -19,12 +20,16 @@ ON_GPU = {"data_ms": 0, "forward_ms": 1.2, "backward_ms": 9.1, "optimizer_ms": 0
 def seen(sm: float = 60.0, waiting: float = 0.0, **of_steps: Any) -> StepWindow:
     took = exchange(*[(0, 0.0)] * 60, step_ms=12.0, **of_steps)
     transfer = of_steps.get("transfer_ms", 0.7) / 12.0
+    took = replace(took, fabric=of_steps.get("fabric"))
     return gpu_window(
         STEPS,
         ON_GPU,
         activity=activity(99.0, sm=sm, tensor=15, fp32=0, dram=20),
         world_size=2,
-        job=job(rank(0, target=True), rank(1), exchange=took),
+        job=replace(
+            job(rank(0, target=True), rank(1), exchange=took),
+            world_size=of_steps.get("world_size", 2),
+        ),
         collectives=InCollectives(waiting, transfer),
     )
 
@@ -91,3 +96,35 @@ def test_ranks_that_are_not_seen_are_said() -> None:
     found = communication(wide)
     assert found is not None
     assert found.evidence[-1].text.startswith("2 of 16 ranks are seen")
+
+
+@pytest.mark.parametrize(
+    ("at_best", "world_size", "sub"),
+    [(0.9, 2, "bandwidth"), (0.6, 2, "exposed"), (0.4, 2, "exposed"), (0.4, 16, "waiting")],
+)
+def test_what_holds_the_exchange_up(at_best: float, world_size: int, sub: str) -> None:
+    fabric = Fabric(1 << 30, 10 * MS, round(at_best * 10 * MS))
+    found = communication(seen(transfer_ms=7.0, fabric=fabric, world_size=world_size))
+    assert found is not None
+    assert found.sub == sub
+    at_highest = next(one.text for one in found.evidence if "highest rate" in one.text)
+    assert f"{7.0 * at_best:.1f} ms at the highest rate measured here" in at_highest
+
+
+def test_the_links_counters_are_evidence_where_they_are_read() -> None:
+    window = seen(transfer_ms=7.0)
+    assert window.activity is not None
+    counted = replace(
+        window.activity,
+        nvlink_rx_mb_s=120_400.0,
+        nvlink_tx_mb_s=119_600.0,
+        pcie_rx_mb_s=300.0,
+        pcie_tx_mb_s=100.0,
+    )
+    found = communication(replace(window, activity=counted))
+    assert found is not None
+    texts = [one.text for one in found.evidence]
+    assert "NVLink carries 120 GB/s in and 120 GB/s out; PCIe 0.4 GB/s" in texts
+    plain = communication(window)
+    assert plain is not None
+    assert not any("NVLink" in one.text for one in plain.evidence)

@@ -41,6 +41,36 @@ def test_the_late_ranks_own_phases_and_its_gpu_say_why(slow: dict[str, Any], by:
     assert (late.rank.rank, late.by) == (1, by)
 
 
+def test_where_both_hosts_are_slow_the_late_one_costs_no_more_than_it_is_slower() -> None:
+    """Tensor parallel on two H200s: rank 0's GPU waits 36 % of the step for rank 1's host, whose
+    work is 8 % longer than its own."""
+    both = rank(0, busy=95.0, other=3.5), rank(1, busy=78.0)
+    near = exchange(*[(1, 13.0)] * 60, ahead_ms=(5.0, 0.0))
+    late = late_rank(job(*both, exchange=near))
+    assert late is not None
+    assert late.by == "launch"
+    assert late.share.mean == pytest.approx(3.5 / 37, abs=0.001)
+    far = exchange(*[(1, 13.0)] * 60, ahead_ms=(300.0, 0.0))
+    ahead = late_rank(job(*both, exchange=far))
+    assert ahead is not None
+    assert ahead.share.mean == pytest.approx(13.0 / 37, abs=0.001)
+
+
+def test_what_the_others_compute_while_they_wait_is_not_known_without_ddps_times() -> None:
+    slow = rank(1, data=29.0, busy=20.0)
+    run = job(rank(0), slow, exchange=late_each_step(1, 29))
+    late = late_rank(run)
+    assert late is not None
+    found = straggler(seen(job=run))
+    assert found is not None
+    assert (late.at_most, found.speedup_is) == (True, "bound")
+    times = {0: ddp(32.0, 3.0), 1: ddp(6.0, 5.0)}
+    known = job(rank(0), slow, exchange=exchange(*[(1, 29.0)] * 60, ddp=(times, times)))
+    found = straggler(seen(job=known))
+    assert found is not None
+    assert found.speedup_is == "estimate"
+
+
 def test_a_late_rank_is_the_verdict_of_those_that_wait() -> None:
     run = job(rank(0), rank(1, data=29.0, busy=20.0), exchange=late_each_step(1, 29, step_ms=37))
     verdict = Engine().judge(seen(job=run))

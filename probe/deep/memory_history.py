@@ -1,0 +1,277 @@
+"""The memory's window, for a monitor that asks: what is allocated in it and still there at its end.
+
+On the device, torch's own history of the caching allocator: its Python stacks (2 us each by
+torch's docstring) and its last `MOST_ENTRIES` events. A block whose allocation is no longer among
+those is older than they are. The history is switched off at the end; one that the program has
+switched on itself is left alone, and the window refused.
+
+On the host, if wanted or where no device is used, `tracemalloc`: every allocation of Python's is
+traced while it is on, which makes Python code two to four times as slow. It does not see what C++
+allocates: a tensor is its Python object, so the line that made it is there and its bytes are not.
+Those are summed over the tensors that the garbage collector knows. What grows is told by two looks,
+at the end of a step each: after a third of the window, when what is allocated once is there, and at
+its end. A fork inherits the tracing: `after_fork` ends it there.
+
+GPUWATCH_CONTROL=0 forbids it.
+"""
+
+import os
+import pickle
+import sys
+import tracemalloc
+from collections import deque
+from typing import Any, Final
+
+from .. import clock
+from ..fuse import is_users
+from ..peers import OFF
+from ..recorder import Recorder
+from ..wire import marks
+from .memory_facts import (
+    Lines,
+    Types,
+    device_answer,
+    host_answer,
+    lines_now,
+    rss_bytes,
+    types_now,
+)
+from .step_ends import StepEnds, step_ends
+
+MOST_NS: Final = 600_000_000_000
+WAITS_NS: Final = 60_000_000_000
+KEPT_NS: Final = 120_000_000_000
+MOST_ENTRIES: Final = 20_000
+"""Events of the allocator that are kept: about 1 KB each with its Python stack."""
+HOST_FRAMES: Final = 16
+LEAST_STEPS: Final = 10
+"""Between the two looks at Python's memory: what comes every few steps is then no growth."""
+
+
+class MemoryHistory:
+    """`at` is the training thread's, everything else the publisher's. One window at a time."""
+
+    def __init__(self, recorder: Recorder, folder: str) -> None:
+        self._recorder = recorder
+        self._folder = folder
+        self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
+        self._who: bytes | None = None
+        self._asked_ns = 0
+        self._for_ns = 0
+        self._host = False
+        self._ends = StepEnds(set())
+        self._began_ns: int | None = None
+        self._steps: list[int] = []
+        """perf_counter_ns of the steps' ends."""
+        self._first: tuple[int, Lines] | None = None
+        """The earlier look at Python's allocations: steps by then, lines."""
+        self._types: Types = {}
+        """As the window began."""
+        self._records = self._traces = False
+        """The allocator's history, and tracemalloc, are switched on by us."""
+        self._rss_bytes = 0
+        self._cost_ns = 0
+        self._made: deque[tuple[dict[str, Any], Any]] = deque(maxlen=1)
+        """Answers, and what goes into the snapshot's file."""
+        self._file: tuple[str, int] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """A window is asked for, or not yet over."""
+        return self._who is not None
+
+    def ask(self, who: bytes, for_ns: int, host: bool, now_ns: int) -> dict[str, Any] | None:
+        """Begin at the next step's end. Returns the refusal, or None."""
+        why_not = self._why_not()
+        if why_not:
+            return {"why_not": why_not}
+        self._ends = step_ends(self._recorder)
+        self._who, self._asked_ns = who, now_ns
+        self._for_ns = max(1_000_000, min(for_ns, MOST_NS))
+        self._host = host or _cuda_memory() is None
+        self._began_ns, self._first, self._steps, self._cost_ns = None, None, [], 0
+        self._recorder.window_with(self.at)
+        return None
+
+    def turn(self, now_ns: int) -> "tuple[bytes, dict[str, Any]] | None":
+        """What is to be answered, and to whom."""
+        if self._file is not None and now_ns >= self._file[1]:
+            self.taken()
+        if self._who is None:
+            return None
+        if self._made:
+            answer, snapshot = self._made.popleft()
+            if snapshot is not None:
+                self._write(answer, snapshot, now_ns)
+            who, self._who = self._who, None
+            return who, answer
+        if self._began_ns is None and now_ns - self._asked_ns > WAITS_NS:
+            self._recorder.window_with(None)
+            who, self._who = self._who, None
+            return who, {"why_not": f"no step has ended within {WAITS_NS // 1_000_000_000} s"}
+        return None
+
+    def taken(self) -> None:
+        """The monitor has read the file."""
+        if self._file is not None:
+            path, self._file = self._file[0], None
+            _unlink(path)
+
+    def at(self, kind: int) -> None:
+        """Behind a mark of this kind. What fails in here is the answer, not the probe's end."""
+        try:
+            self._at(kind)
+        except Exception as error:
+            self._recorder.window_with(None)
+            if is_users(error):
+                raise
+            self._stop()
+            self._made.append(({"why_not": f"{type(error).__name__}: {str(error)[:300]}"}, None))
+
+    # -- on the training thread --------------------------------------------------------------
+
+    def _at(self, kind: int) -> None:
+        if kind in marks.ASIDES or not self._ends.at(kind) or _is_capturing():
+            return
+        now_ns = clock.now_ns()
+        if self._began_ns is None:
+            self._begin()
+            self._began_ns = clock.now_ns()
+            self._cost_ns += self._began_ns - now_ns
+            return
+        self._steps.append(now_ns)
+        passed_ns = now_ns - self._began_ns
+        if self._host and self._first is None and passed_ns >= self._for_ns // 3:
+            self._first = len(self._steps), lines_now()
+            self._cost_ns += clock.now_ns() - now_ns
+        elif passed_ns >= self._for_ns and self._has_steps(passed_ns):
+            self._end(now_ns)
+
+    def _has_steps(self, passed_ns: int) -> bool:
+        """Enough since the first look; not waited for beyond three times what was asked for."""
+        since = len(self._steps) - self._first[0] if self._first is not None else LEAST_STEPS
+        return since >= LEAST_STEPS or passed_ns >= 3 * self._for_ns
+
+    def _begin(self) -> None:
+        self._rss_bytes = rss_bytes()
+        memory = _cuda_memory()
+        if memory is not None and _is_recording():
+            raise RuntimeError("the program records its allocator's history itself")
+        if self._host and tracemalloc.is_tracing():
+            raise RuntimeError("the program runs tracemalloc itself")
+        if memory is not None:
+            self._records = True
+            memory._record_memory_history(
+                "all", context="alloc", stacks="python", max_entries=MOST_ENTRIES
+            )
+        if self._host:
+            self._types = types_now()  # counting makes integers, each of which would be traced
+            self._traces = True
+            _traced_by_us.append(1)
+            tracemalloc.start(HOST_FRAMES)
+
+    def _end(self, now_ns: int) -> None:
+        assert self._began_ns is not None
+        memory = _cuda_memory()
+        answer: dict[str, Any] = {
+            "why_not": "",
+            "seconds": (now_ns - self._began_ns) / 1e9,
+            "steps": len(self._steps),
+            "device": None,
+            "host": None,
+            "rss_grew_bytes": rss_bytes() - self._rss_bytes,
+        }
+        snapshot = None
+        if memory is not None:
+            snapshot = memory._snapshot()
+            answer["device"] = device_answer(snapshot, self._steps_us())
+        lines = lines_now() if self._first is not None else {}
+        self._stop()
+        if self._first is not None:
+            answer["host"] = host_answer(
+                *self._first, len(self._steps), lines, self._types, types_now()
+            )
+        self._recorder.window_with(None)
+        self._cost_ns += clock.now_ns() - now_ns
+        answer["cost_ns"] = self._cost_ns
+        self._made.append((answer, snapshot))
+
+    def _steps_us(self) -> list[int]:
+        """Ends of the steps on the clock of the allocator's entries, microseconds."""
+        ahead_ns = clock.unix_ns() - clock.now_ns()
+        return [(at_ns + ahead_ns) // 1_000 for at_ns in self._steps]
+
+    def _stop(self) -> None:
+        memory = _cuda_memory()
+        if self._records and memory is not None:
+            memory._record_memory_history(None)
+        if self._traces:
+            tracemalloc.stop()
+            _traced_by_us.clear()
+        self._records = self._traces = False
+
+    # -- refusals and the file ---------------------------------------------------------------
+
+    def _why_not(self) -> str:
+        if self._off:
+            return OFF
+        if not self._recorder.owner:
+            return "no thread trains"
+        return ""
+
+    def _write(self, answer: dict[str, Any], snapshot: Any, now_ns: int) -> None:
+        """For memory_viz: what `torch.cuda.memory._dump_snapshot` writes."""
+        path = os.path.join(self._folder, f"{os.getpid()}.snapshot")
+        _unlink(path)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(path, flags, 0o600), "wb") as file:
+                pickle.dump(snapshot, file)
+                answer["bytes"] = file.tell()
+        except OSError as error:
+            answer["no_file"] = f"{path}: {error.strerror}"
+            return
+        answer["file"] = os.path.basename(path)
+        self._file = path, now_ns + KEPT_NS
+
+
+def after_fork() -> None:
+    """In a child: nobody there reads what is traced. Before a window nothing is."""
+    if _traced_by_us:
+        tracemalloc.stop()
+
+
+_traced_by_us: list[int] = []
+"""One entry while tracemalloc is on for a window."""
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # it is not there
+
+
+def _cuda_memory() -> Any:
+    """`torch.cuda.memory` where the program uses a device."""
+    cuda: Any = sys.modules.get("torch.cuda")
+    if cuda is None or not cuda.is_available() or not cuda.is_initialized():
+        return None
+    return cuda.memory
+
+
+def _is_recording() -> bool:
+    torch: Any = sys.modules["torch"]
+    asks = getattr(torch._C, "_cuda_isHistoryEnabled", None)
+    return bool(asks()) if asks is not None else False
+
+
+def _is_capturing() -> bool:
+    cuda: Any = sys.modules.get("torch.cuda")
+    if cuda is None or not cuda.is_available() or not cuda.is_initialized():
+        return False
+    return bool(cuda.is_current_stream_capturing())
+
+
+LOADED: Final = True
+"""The last line: after a fork the module is used once it is whole."""

@@ -1,0 +1,295 @@
+"""A profiler's window on the training thread, for a monitor that asks: a few steps of kineto.
+
+Two recordings, each from one step's end to another's: first one step with the operators and their
+shapes (they slow the host down by half, so its times are not used), then the steps whose times
+count, with the device's activity alone. Each begins with a step that is not used, in which CUPTI
+and caches settle. Without a device there is one recording, of operators.
+
+The files lie in the socket's own directory, which nobody else may enter, until the monitor has read
+them. CUPTI is torn down after the last one (kineto does that where TEARDOWN_CUPTI is "1" as the
+recording stops): left attached, it makes every later step 15 to 20 % slower. Where CUDA is older
+than 12.6 that crashes with CUDA graphs, so there it stays.
+
+Everything is refused rather than risked: while a graph is captured, while another profiler records,
+without room on the disk. GPUWATCH_CONTROL=0 forbids it.
+"""
+
+import os
+import sys
+from collections import deque
+from threading import get_ident
+from typing import Any, Final
+
+from .. import clock
+from ..fuse import is_users
+from ..peers import OFF
+from ..recorder import Recorder
+from ..wire import marks
+from .looks import Looks
+from .recording import Recording
+from .step_ends import StepEnds, step_ends
+
+MOST_STEPS: Final = 100
+MOST_BYTES: Final = 200_000_000
+"""Of both files."""
+LEAST_FREE_BYTES: Final = 2 * MOST_BYTES
+MOST_NS: Final = 60_000_000_000
+"""Longest that a recording may last, whatever is asked for."""
+WAITS_NS: Final = 60_000_000_000
+"""For a step's end, to begin at."""
+KEPT_NS: Final = 120_000_000_000
+"""Files that nobody has taken are removed."""
+MOST_MARKS: Final = 20_000
+TEARDOWN: Final = "TEARDOWN_CUPTI"
+TORN_DOWN_FROM: Final = (12, 6)
+"""CUDA's version: before, kineto cannot come back after a teardown under CUDA graphs."""
+
+
+class Profiler:
+    """`at` is the training thread's, everything else the publisher's. One window at a time."""
+
+    def __init__(self, recorder: Recorder, folder: str) -> None:
+        self._recorder = recorder
+        self._folder = folder
+        self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
+        self._who: bytes | None = None
+        self._asked_ns = 0
+        self._steps = 0
+        self._most_ns = 0
+        self._ends = StepEnds(set())
+        self._recording: Recording | None = None
+        self._plan: list[str] = []
+        """What is to be recorded yet: "operators", "times"."""
+        self._done: list[Recording] = []
+        self._made: deque[dict[str, Any]] = deque(maxlen=1)
+        self._files: dict[str, int] = {}
+        """When each is to be removed, by its path."""
+        self._before: str | None = None
+        self._restores = False
+        self._number = 0
+
+    @property
+    def is_open(self) -> bool:
+        """A window is asked for, or not yet over."""
+        return self._who is not None or self._restores
+
+    def ask(
+        self, who: bytes, steps: int, most_ns: int, operators: bool, now_ns: int
+    ) -> dict[str, Any] | None:
+        """Begin at the next step's end. Returns the refusal, or None."""
+        why_not = self._why_not(now_ns)
+        if why_not:
+            return {"why_not": why_not}
+        self._ends = step_ends(self._recorder)
+        self._who, self._asked_ns = who, now_ns
+        self._steps = max(1, min(steps, MOST_STEPS))
+        self._most_ns = max(1_000_000, min(most_ns, MOST_NS))
+        on_device = _on_device()
+        self._plan = ["operators", "times"] if operators and on_device else ["times"]
+        self._done = []
+        self._recorder.window_with(self.at)
+        return None
+
+    def turn(self, now_ns: int) -> "tuple[bytes, dict[str, Any]] | None":
+        """What is to be answered, and to whom."""
+        for path, until_ns in list(self._files.items()):
+            if now_ns >= until_ns:
+                self._remove(path)
+        if self._who is None:
+            return None
+        if self._made:
+            who, self._who = self._who, None
+            return who, self._made.popleft()
+        waited = self._recording is None and not self._done
+        if waited and now_ns - self._asked_ns > WAITS_NS:
+            self._recorder.window_with(None)
+            who, self._who = self._who, None
+            return who, {"why_not": f"no step has ended within {WAITS_NS // 1_000_000_000} s"}
+        return None
+
+    def taken(self) -> None:
+        """The monitor has read the files."""
+        for path in list(self._files):
+            self._remove(path)
+
+    def at(self, kind: int) -> None:
+        """Behind a mark of this kind. What fails in here is the answer, not the probe's end."""
+        try:
+            self._at(kind)
+        except Exception as error:
+            if is_users(error):
+                raise
+            self._end(f"{type(error).__name__}: {str(error)[:300]}")
+
+    # -- on the training thread --------------------------------------------------------------
+
+    def _at(self, kind: int) -> None:
+        if kind in marks.ASIDES:
+            return
+        recording = self._recording
+        ends = self._ends.at(kind)
+        if recording is None:
+            if self._restores:
+                if ends:  # a step lies behind the teardown, which kineto does at its first call
+                    self._restore()
+                    self._recorder.window_with(None)
+            elif ends and not _is_capturing():
+                self._begin()
+            return
+        now_ns = clock.now_ns()
+        if len(recording.marks) < MOST_MARKS:
+            recording.marks.append((now_ns, kind))
+        if ends:
+            recording.ends_ns.append(now_ns)
+        wanted = 2 if self._plan[0] == "operators" else 1 + self._steps
+        over = len(recording.ends_ns) > wanted or now_ns - recording.began_ns > self._most_ns
+        if over and not _is_capturing():
+            self._next()
+
+    def _begin(self) -> None:
+        why_not = _why_not_now()
+        if why_not:
+            self._end(why_not)
+            return
+        self._number += 1
+        what = self._plan[0]
+        path = os.path.join(self._folder, f"{os.getpid()}-{self._number}.trace")
+        self._forget(path)
+        on_device = _on_device()
+        looks = Looks(get_ident()) if what == "times" else None
+        self._recording = Recording(path, on_device, what == "operators" or not on_device, looks)
+
+    def _next(self) -> None:
+        """A recording is over: the next, or the answer."""
+        recording, self._recording = self._recording, None
+        assert recording is not None
+        what = self._plan.pop(0)
+        if not self._plan and _may_tear_down():
+            self._before = os.environ.get(TEARDOWN)
+            self._restores = True
+            os.environ[TEARDOWN] = "1"
+        self._files[recording.path] = clock.now_ns() + KEPT_NS
+        recording.stop()
+        self._done.append(recording)
+        if what == "operators":
+            a_step = recording.bytes // max(1, len(recording.ends_ns) - 1)
+            affordable = (MOST_BYTES - recording.bytes) // max(1, a_step) - 1
+            if affordable < 1:
+                self._remove(recording.path)
+                self._end(f"a step has {a_step // 1_000_000} MB of trace: more than is kept")
+                return
+            self._steps = min(self._steps, affordable)
+        if self._plan:
+            self._begin()
+        else:
+            self._end("")
+
+    def _end(self, why_not: str) -> None:
+        """The answer; without a reason of what was recorded."""
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            try:
+                recording.abandon()
+            except Exception as error:
+                if is_users(error):
+                    raise
+        if not why_not and sum(one.bytes for one in self._done) > MOST_BYTES:
+            why_not = f"the trace has more than {MOST_BYTES // 1_000_000} MB"
+        if why_not:
+            self.taken()
+        answer = {"why_not": why_not} if why_not else self._answer()
+        self._done = []
+        if not self._restores:
+            self._recorder.window_with(None)
+        self._made.append(answer)
+
+    def _answer(self) -> dict[str, Any]:
+        times = self._done[-1]
+        looks = times.looks
+        operators = self._done[0] if len(self._done) > 1 else None
+        return {
+            "why_not": "",
+            "times": _described(times),
+            "operators": None if operators is None else _described(operators),
+            "looks": [] if looks is None else looks.taken,
+            "places": [] if looks is None else looks.places(),
+            "torn_down": self._restores,
+            "on_device": _on_device(),
+        }
+
+    def _restore(self) -> None:
+        self._restores = False
+        if self._before is None:
+            os.environ.pop(TEARDOWN, None)
+        else:
+            os.environ[TEARDOWN] = self._before
+
+    # -- refusals and files ------------------------------------------------------------------
+
+    def _why_not(self, now_ns: int) -> str:
+        if self._off:
+            return OFF
+        if "torch.autograd.profiler" not in sys.modules:
+            return "torch is not imported yet"
+        if not self._recorder.owner:
+            return "no thread trains"
+        try:
+            found = os.statvfs(self._folder)
+        except OSError as error:
+            return f"{self._folder}: {error.strerror}"
+        if found.f_bavail * found.f_frsize < LEAST_FREE_BYTES:
+            return f"{self._folder} has less than {LEAST_FREE_BYTES // 1_000_000} MB free"
+        return ""
+
+    def _remove(self, path: str) -> None:
+        self._files.pop(path, None)
+        self._forget(path)
+
+    def _forget(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass  # it was never written
+
+
+def _described(recording: Recording) -> dict[str, Any]:
+    return {
+        "file": os.path.basename(recording.path),
+        "bytes": recording.bytes,
+        "ends_ns": recording.ends_ns,
+        "marks": recording.marks,
+        "anchor": recording.anchor,
+        "pause_ns": recording.pause_ns,
+    }
+
+
+def _cuda() -> Any:
+    cuda: Any = sys.modules.get("torch.cuda")
+    return cuda if cuda is not None and cuda.is_available() and cuda.is_initialized() else None
+
+
+def _on_device() -> bool:
+    return _cuda() is not None
+
+
+def _is_capturing() -> bool:
+    cuda = _cuda()
+    return cuda is not None and bool(cuda.is_current_stream_capturing())
+
+
+def _why_not_now() -> str:
+    """Asked on the training thread: kineto has one recording at a time, and a second takes the
+    first one's place without a word."""
+    autograd: Any = sys.modules["torch.autograd"]
+    profiler: Any = sys.modules["torch.autograd.profiler"]
+    if autograd._profiler_enabled() or getattr(profiler, "_is_profiler_enabled", False):
+        return "another profiler records in this process"
+    return ""
+
+
+def _may_tear_down() -> bool:
+    torch: Any = sys.modules["torch"]
+    version = getattr(torch.version, "cuda", None)
+    if version is None or not _on_device():
+        return False
+    return tuple(int(part) for part in version.split(".")[:2]) >= TORN_DOWN_FROM

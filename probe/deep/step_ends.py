@@ -1,0 +1,41 @@
+"""Where a step ends, by the marks of a loop."""
+
+from typing import Final
+
+from ..recorder import Recorder
+from ..wire import marks
+
+RECENT: Final = 2_048
+"""Times and words that tell what marks a loop has."""
+
+
+class StepEnds:
+    """Whether a mark ends a step, by the marks that a loop has: a call of `probe.step`; else a
+    fetch behind an optimizer's step; else, without fetches, an optimizer's step behind a backward;
+    else a fetch, or a backward."""
+
+    def __init__(self, kinds: set[int]) -> None:
+        self._updated = self._began = False
+        if marks.STEP in kinds:
+            self._end, self._behind = marks.STEP, 0
+        elif marks.OPTIMIZER_LEAVE in kinds and marks.FETCH_ENTER in kinds:
+            self._end, self._behind = marks.FETCH_ENTER, marks.OPTIMIZER_LEAVE
+        elif marks.OPTIMIZER_LEAVE in kinds:
+            self._end, self._behind = marks.OPTIMIZER_LEAVE, marks.BACKWARD_ENTER
+        else:
+            fetches = marks.FETCH_ENTER in kinds
+            self._end, self._behind = marks.FETCH_ENTER if fetches else marks.BACKWARD_ENTER, 0
+
+    def at(self, kind: int) -> bool:
+        """A mark of this kind has come."""
+        if kind == self._behind:
+            self._began = True
+        if kind != self._end or (self._behind and not self._began):
+            return False
+        self._began = False
+        return True
+
+
+def step_ends(recorder: Recorder) -> StepEnds:
+    """By the marks that it has put lately."""
+    return StepEnds({marks.kind_and_detail(word)[0] for word in recorder.tail(RECENT)[1::2]})

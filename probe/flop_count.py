@@ -1,0 +1,128 @@
+"""Counts the FLOPs of one step, on request: a dispatch mode on the training thread, from the end of
+one optimizer's step to the end of the next.
+
+Dense products and convolutions by torch's own formulas (`torch.utils.flop_counter`), attention as
+four products' worth backward for two forward: what the model needs, as MFU has it (PaLM, appendix
+B), without the scores that a fused kernel works out again. A causal mask counts in full, an
+activation that is checkpointed twice; all else counts nothing. The step takes some times as long as
+others. Nothing is decomposed, so the same kernels run and the losses stay.
+"""
+
+import sys
+from typing import Any, Final
+
+from .recorder import Recorder
+from .wire.marks import BACKWARD_LEAVE, FETCH_ENTER, OPTIMIZER_LEAVE, STEP
+
+ATTENTION: Final = "_scaled_dot_product_"
+"""How the fused kernels begin, forward and backward: flash, efficient, cuDNN, the CPU's."""
+PATIENCE: Final = 64
+"""Marks that may end a step until one does: accumulation has backwards without an optimizer's."""
+
+
+class FlopCount:
+    """One count. The recorder calls `at` behind each mark until it is done."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._mode: Any = None
+        self._kind = 0
+        """Of the mark that began the step."""
+        self._backwards = 0
+
+    def at(self, kind: int) -> None:
+        """Behind a mark of this kind."""
+        if self._mode is not None:
+            if kind == self._kind:
+                self._end()
+            return
+        if kind in (OPTIMIZER_LEAVE, STEP):
+            self._begin(kind)
+        elif kind == BACKWARD_LEAVE:
+            self._backwards += 1
+            if self._backwards > PATIENCE:  # nobody steps: each backward is a step
+                self._begin(kind)
+        elif kind == FETCH_ENTER and not self._backwards:
+            self._backwards -= 1
+            if self._backwards < -PATIENCE:
+                self._refuse("no optimizer's step and no backward was seen")
+
+    def _begin(self, kind: int) -> None:
+        why_not = _why_not()
+        if why_not:
+            self._refuse(why_not)
+            return
+        self._kind = kind
+        self._mode = _counting()
+        self._mode.__enter__()
+
+    def _end(self) -> None:
+        recorder, mode = self._recorder, self._mode
+        top = _top()
+        if top is not mode:
+            if top is not None:
+                return  # a mode of the user's lies on ours: at the end of a later step
+            self._refuse("another took our counter away")
+            return
+        mode.__exit__(None, None, None)
+        recorder.count_with(None)
+        recorder.notes.add(recorder.now_ns(), "flops", "counted", float(mode.flops))
+
+    def _refuse(self, why: str) -> None:
+        self._recorder.count_with(None)
+        self._recorder.notes.add(self._recorder.now_ns(), "refused", "flops", 0.0, why)
+
+
+def _why_not() -> str:
+    """Why the FLOPs of this run cannot be counted; "" where they can."""
+    torch: Any = sys.modules["torch"]
+    if torch._C._len_torch_dispatch_stack():
+        return "a dispatch mode of the program's is on"
+    cuda: Any = sys.modules.get("torch.cuda")
+    if cuda is not None and cuda.is_initialized() and cuda.is_current_stream_capturing():
+        return "a CUDA graph is being captured"
+    dynamo: Any = sys.modules.get("torch._dynamo.utils")
+    if dynamo is not None and dynamo.counters["stats"].get("unique_graphs"):
+        return "the step is compiled: give them, probe.units(flops=...)"
+    return ""
+
+
+def _top() -> Any:
+    """The innermost dispatch mode."""
+    torch: Any = sys.modules["torch"]
+    count = torch._C._len_torch_dispatch_stack()
+    return torch._C._get_dispatch_stack_at(count - 1) if count else None
+
+
+def _attention(args: Any, backward: bool) -> int:
+    """Two products forward, four backward, of batch, heads, both lengths and both widths."""
+    query, key, value = (one.shape for one in args[1 if backward else 0 :][:3])
+    lead = 1
+    for size in query[:-1]:
+        lead *= int(size)
+    forward = 2 * lead * int(key[-2]) * (int(query[-1]) + int(value[-1]))
+    return 2 * forward if backward else forward
+
+
+def _counting() -> Any:
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils.flop_counter import flop_registry
+
+    class Counting(TorchDispatchMode):
+        flops = 0
+
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            kwargs = kwargs or {}
+            out = func(*args, **kwargs)
+            packet = func._overloadpacket
+            name: str = packet.__name__
+            if name.startswith(ATTENTION):
+                self.flops += _attention(args, "backward" in name)
+            elif (formula := flop_registry.get(packet)) is not None:
+                self.flops += formula(*args, **kwargs, out_val=out)
+            return out
+
+    made: Any = Counting
+    return made()

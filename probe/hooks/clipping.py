@@ -1,0 +1,80 @@
+"""The gradient's norm where clipping works it out anyway, and steps that a GradScaler skips.
+
+`clip_grad_norm_` ends in a private function, which returns the norm on its device without waiting
+for it. `GradScaler` waits for its own flag before each step; whether it then steps shows in the
+optimizer's marks. Compiled, both are traced: the first question says so, and nothing is done.
+"""
+
+import functools
+import sys
+from threading import get_ident
+from typing import Any
+
+from ..recorder import Recorder
+from . import Detach, replace
+
+MODULE = "torch"
+
+
+def attach(recorder: Recorder) -> Detach:
+    """Hook both, where this torch has them."""
+    undo = [_attach_norm(recorder), _attach_scaler(recorder)]
+    return lambda: sum((one() for one in undo), ())
+
+
+def _attach_norm(recorder: Recorder) -> Detach:
+    module: Any = sys.modules.get("torch.nn.utils.clip_grad")
+    utils: Any = sys.modules.get("torch.nn.utils")
+    original = getattr(module, "_get_total_norm", None)
+    if original is not None:
+        places = [(module, "_get_total_norm")]
+    else:  # before torch 2.6
+        original = getattr(module, "clip_grad_norm_", None)
+        places = [(module, "clip_grad_norm_"), (utils, "clip_grad_norm_")]
+    if original is None:
+        return lambda: ()
+    compiler: Any = sys.modules["torch.compiler"]
+    is_compiling = getattr(compiler, "is_dynamo_compiling", compiler.is_compiling)
+
+    notes = recorder.notes
+
+    @functools.wraps(original)
+    def total_norm(*args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            return original(*args, **kwargs)
+        norm = original(*args, **kwargs)
+        if get_ident() == recorder.owner:
+            try:
+                (notes.numerics or notes.load_numerics(recorder)).norm(norm)
+            except Exception as error:
+                recorder.trip(error)
+        return norm
+
+    return replace(original, total_norm, places)
+
+
+def _attach_scaler(recorder: Recorder) -> Detach:
+    module: Any = sys.modules.get("torch.amp.grad_scaler")
+    scaler: Any = getattr(module, "GradScaler", None)
+    original = None if scaler is None else vars(scaler).get("_maybe_opt_step")
+    if original is None:
+        return lambda: ()
+    entries = recorder.entries
+
+    @functools.wraps(original)
+    def _maybe_opt_step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if get_ident() != recorder.owner or not entries:
+            return original(self, *args, **kwargs)
+        newest = entries[-1], entries[-2]
+        result = original(self, *args, **kwargs)
+        try:
+            if get_ident() == recorder.owner and entries:
+                skipped = newest == (entries[-1], entries[-2])
+                numerics = recorder.notes.numerics or recorder.notes.load_numerics(recorder)
+                if not skipped or numerics.has_stepped:
+                    numerics.stepped(skipped)
+        except Exception as error:
+            recorder.trip(error)
+        return result
+
+    return replace(original, _maybe_opt_step, [(scaler, "_maybe_opt_step")])

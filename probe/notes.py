@@ -1,0 +1,104 @@
+"""Numbers that a run has beside its times: a loss, a gradient's norm, tokens, FLOPs of a step.
+
+The training thread adds them, the publisher hands the new ones on. What takes a number off a device
+is loaded when the first is wanted (`numerics`).
+"""
+
+import functools
+import math
+import os
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .numerics import Numerics
+    from .recorder import Recorder
+
+HELD: Final = 512
+"""Two thousand a second reach the monitor; of more, the newest."""
+TOTALS_NS: Final = 50_000_000
+"""Between two notes of one total: a loop of 10,000 steps a second counts tokens in each."""
+MOST_NAMES: Final = 64
+OFF: Final = "commands to the probe are turned off (GPUWATCH_CONTROL=0)"
+
+Row = tuple[int, str, str, float, str]
+"""perf_counter_ns; kind ("norm", "log", "skipped", "total", "flops", "refused"); name; figure, 0
+where it is no finite number; "" or "nan", "inf", "-inf" (JSON has no such numbers) or a reason. The
+fields of `steps.Noted`."""
+
+
+class Notes:
+    """The newest notes of one process."""
+
+    __slots__ = ("_count", "_flops_asked", "_fresh", "_held", "_sent", "_totals", "numerics")
+
+    def __init__(self) -> None:
+        self._held: deque[tuple[int, Row]] = deque(maxlen=HELD)
+        self._count = 0
+        self._sent = 0
+        self._fresh: list[Row] = []
+        self._totals: dict[str, tuple[float, int]] = {}
+        """Of each unit: how many so far, and when that was last noted."""
+        self.numerics: Numerics | None = None
+        """What takes numbers off a device; None until the first is wanted."""
+        self._flops_asked = False
+
+    def add(self, t_ns: int, kind: str, name: str, figure: float, why: str = "") -> None:
+        """Note a number of that moment."""
+        if not math.isfinite(figure):
+            figure, why = 0.0, "nan" if math.isnan(figure) else "inf" if figure > 0 else "-inf"
+        self._count += 1
+        self._held.append((self._count, (t_ns, kind, name, figure, why)))
+
+    def count(self, now_ns: int, name: str, more: float) -> None:
+        """Add to a total, which is noted now and then."""
+        total, noted_ns = self._totals.get(name, (0.0, 0))
+        if name not in self._totals and len(self._totals) >= MOST_NAMES:
+            return
+        due = now_ns - noted_ns >= TOTALS_NS
+        self._totals[name] = total + more, now_ns if due else noted_ns
+        if due:
+            self.add(now_ns, "total", name, total + more)
+
+    def load_numerics(self, recorder: "Recorder") -> "Numerics":
+        """On the training thread, which cannot fork while it imports."""
+        from .numerics import Numerics
+
+        self.numerics = Numerics(recorder)
+        return self.numerics
+
+    def count_flops(self, recorder: "Recorder") -> None:
+        """Count the FLOPs of one step, once in the life of the process. Called by the publisher."""
+        if self._flops_asked:
+            return
+        self._flops_asked = True
+        if os.environ.get("GPUWATCH_CONTROL") == "0":
+            self.add(recorder.now_ns(), "refused", "flops", 0.0, OFF)
+        else:
+            recorder.count_with(functools.partial(_first_count, recorder))
+
+    def clear(self) -> None:
+        """In a forked child: they are the parent's."""
+        self._held.clear()
+        self._totals.clear()
+        self.numerics = None
+        self._flops_asked = False
+
+    # -- for the publisher -------------------------------------------------------------------
+
+    def turn(self) -> None:
+        """A turn begins: what is new since the last?"""
+        held = list(self._held)
+        self._fresh = [row for number, row in held if number > self._sent]
+        self._sent = held[-1][0] if held else self._sent
+
+    def to_send(self, first: bool) -> list[Any]:
+        """To a monitor, with its `first` message all that is held."""
+        return [row for _, row in list(self._held)] if first else self._fresh
+
+
+def _first_count(recorder: "Recorder", _: int) -> None:
+    """On the training thread, which cannot fork while it imports."""
+    from .flop_count import FlopCount
+
+    recorder.count_with(FlopCount(recorder).at)

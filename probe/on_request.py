@@ -1,0 +1,176 @@
+"""What monitors ask for beyond watching. What answers is loaded by the training thread when it is
+first asked for, or where ranks are: the publisher imports nothing.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from .encoding import (
+    AskCollectives,
+    AskMemory,
+    AskProfile,
+    AskTaken,
+    encode_collectives,
+    encode_memory,
+    encode_profile,
+)
+from .recorder import Recorder
+
+if TYPE_CHECKING:
+    from .collectives import Collectives, Taken
+    from .deep.memory_history import MemoryHistory
+    from .deep.profiler import Profiler
+
+MOST_ASKED: Final = 64
+
+Question = AskCollectives | AskProfile | AskMemory | AskTaken
+QUESTIONS: Final = (AskCollectives, AskProfile, AskMemory, AskTaken)
+
+
+class OnRequest:
+    """All of them, on the publisher's thread."""
+
+    def __init__(self, recorder: Recorder, endpoint: str | None) -> None:
+        """Files lie beside the socket; None: there is no such place."""
+        folder = None if endpoint is None else os.path.dirname(endpoint.removeprefix("ipc://"))
+        self._exchange = Exchange(recorder)
+        self._deep = DeepLook(recorder, folder)
+
+    def ask(self, who: bytes, question: Question) -> None:
+        """Keep a question for the next turn."""
+        if isinstance(question, AskCollectives):
+            self._exchange.ask(who, question.at_ns, question.entries)
+        else:
+            self._deep.ask(who, question)
+
+    def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
+        """Whom to answer now, and the messages."""
+        for who, taken in self._exchange.turn(now_ns):
+            yield who, encode_collectives(taken)
+        yield from self._deep.turn(now_ns)
+
+    def close(self) -> None:
+        """The probe leaves."""
+        self._deep.close()
+
+
+class Exchange:
+    """Who has asked for the flight recorder: what reads it is loaded where ranks are, or by the
+    training thread when it is first asked for. The publisher imports nothing."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._collectives: Collectives | None = None
+        """None until they are first asked for."""
+        self._asked: list[tuple[bytes, int, bool]] = []
+
+    def ask(self, who: bytes, at_ns: int, entries: bool) -> None:
+        """Keep a question for the next turn. Beyond `MOST_ASKED` it is passed over."""
+        if len(self._asked) < MOST_ASKED:
+            self._asked.append((who, at_ns, entries))
+
+    def turn(self, now_ns: int) -> "Iterator[tuple[bytes, Taken]]":
+        """What there is to answer now, and whom."""
+        if self._collectives is None and self._asked:
+            early: Any = sys.modules.get(f"{__package__}.collectives")
+            if getattr(early, "LOADED", False):
+                self._collectives = early.Collectives(self._recorder)
+            else:
+                self._recorder.collect_with(self._first_collect)
+        if self._collectives is None:
+            return
+        asked, self._asked = self._asked, []
+        for who, at_ns, entries in asked:
+            taken = self._collectives.ask(who, at_ns, entries, now_ns)
+            if taken is not None:
+                yield who, taken
+        yield from self._collectives.answers(now_ns)
+
+    def _first_collect(self, _: int) -> None:
+        """On the training thread, which cannot fork while it imports."""
+        from .collectives import Collectives
+
+        self._recorder.collect_with(None)
+        if self._collectives is None:  # the publisher may have asked twice
+            self._collectives = Collectives(self._recorder)
+
+
+class DeepLook:
+    """The profiler's window and the memory's: of each one at a time."""
+
+    def __init__(self, recorder: Recorder, folder: str | None) -> None:
+        self._recorder = recorder
+        self._folder = folder
+        self._profiler: Profiler | None = None
+        """None until it is first asked for."""
+        self._memory: MemoryHistory | None = None
+        self._asked: list[tuple[bytes, AskProfile | AskMemory]] = []
+
+    def ask(self, who: bytes, question: "AskProfile | AskMemory | AskTaken") -> None:
+        """Keep a question for the next turn. Beyond `MOST_ASKED` it is passed over."""
+        if isinstance(question, AskTaken):
+            for part in (self._profiler, self._memory):
+                if part is not None:
+                    part.taken()
+        elif len(self._asked) < MOST_ASKED:
+            self._asked.append((who, question))
+
+    def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
+        """What there is to answer now, and whom."""
+        if self._asked and self._load():
+            asked, self._asked = self._asked, []
+            for who, question in asked:
+                yield from self._begin(who, question, now_ns)
+        profiler, memory = self._profiler, self._memory
+        if profiler is not None and (made := profiler.turn(now_ns)) is not None:
+            yield made[0], encode_profile(made[1])
+        if memory is not None and (found := memory.turn(now_ns)) is not None:
+            yield found[0], encode_memory(found[1])
+
+    def close(self) -> None:
+        """Remove what nobody has taken."""
+        for part in (self._profiler, self._memory):
+            if part is not None:
+                part.taken()
+
+    def _begin(
+        self, who: bytes, question: "AskProfile | AskMemory", now_ns: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        assert self._profiler is not None
+        assert self._memory is not None
+        if self._profiler.is_open or self._memory.is_open:
+            encode = encode_profile if isinstance(question, AskProfile) else encode_memory
+            yield who, encode({"why_not": "a window is open already"})
+            return
+        if isinstance(question, AskProfile):
+            refused = self._profiler.ask(
+                who, question.steps, question.most_ns, question.operators, now_ns
+            )
+            if refused is not None:
+                yield who, encode_profile(refused)
+            return
+        refused = self._memory.ask(who, question.for_ns, question.host, now_ns)
+        if refused is not None:
+            yield who, encode_memory(refused)
+
+    def _load(self) -> bool:
+        """Whether both are there; else the training thread is asked to load them."""
+        if self._folder is None:
+            self._asked.clear()
+            return False
+        if self._profiler is None:
+            self._recorder.window_with(self._first)
+            return False
+        return True
+
+    def _first(self, _: int) -> None:
+        """On the training thread, which cannot fork while it imports."""
+        from .deep.memory_history import MemoryHistory
+        from .deep.profiler import Profiler
+
+        self._recorder.window_with(None)
+        if self._profiler is None and self._folder is not None:
+            self._memory = MemoryHistory(self._recorder, self._folder)
+            self._profiler = Profiler(self._recorder, self._folder)

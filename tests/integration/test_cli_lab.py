@@ -1,0 +1,125 @@
+"""`gpuwatch lab` and `gpuwatch throughput` over real trainings: what they find and leave."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.processes.command_line import ROOT
+from tests.processes.monitored import started
+
+WAITS = """
+import sys, time
+import torch
+torch.set_num_threads(1)
+torch.manual_seed(0)
+
+class Slow(torch.utils.data.Dataset):
+    def __len__(self):
+        return 100_000
+    def __getitem__(self, index):
+        time.sleep(0.004)
+        return torch.ones(8)
+
+net = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+for batch in torch.utils.data.DataLoader(Slow(), batch_size=8):
+    loss = net(batch).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+TOKENS = """
+import torch
+import probe; probe.install()
+torch.set_num_threads(1)
+net = torch.nn.Sequential(torch.nn.Embedding(50, 32), torch.nn.Linear(32, 8, bias=False))
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+print("armed", flush=True)
+while True:
+    for batch in torch.utils.data.DataLoader(torch.randint(0, 50, (6400, 16)), batch_size=32):
+        loss = net(batch).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+"""
+
+
+def lab(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "gpuwatch", "lab", *arguments]
+
+
+@pytest.mark.slow
+def test_the_lab_finds_the_change_that_helps(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(WAITS)
+    ran = subprocess.run(
+        lab("--variants", "workers=2,bf16", "--rounds", "1", "--seconds", "3", "--json", "--",
+            sys.executable, str(script)),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=55,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    record = json.loads(ran.stdout)
+    gain = {one["variant"]: one for one in record["variants"]}
+    assert gain["workers=2"]["gain"] > 1.5, "2.0 where nobody else wants the cores"
+    assert gain["bf16"]["gain"] < 1.3
+    assert gain["workers=2"]["loss_close"]
+
+
+def test_ctrl_c_leaves_no_process_and_no_file(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import os, sys, time\nopen(sys.argv[1], 'w').write(str(os.getpid()))\n"
+                      "time.sleep(600)\n")  # fmt: skip
+    answer = tmp_path / "pid"
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        lab("--", sys.executable, str(script), str(answer)), cwd=ROOT, env=environ,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    ) as run:  # fmt: skip
+        assert run.stderr is not None
+        run.stderr.readline()
+        while not (answer.exists() and answer.read_text()):
+            assert run.poll() is None
+        program = psutil.Process(int(answer.read_text()))
+        run.send_signal(signal.SIGINT)
+        assert run.wait(20) == 130
+    program.wait(5)
+    assert not list(tmp_path.glob("gpuwatch-lab-*"))
+
+
+def test_a_program_that_fails_is_said_with_its_last_words(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("raise ValueError('no data here')\n")
+    ran = subprocess.run(
+        lab("--", sys.executable, str(script)), capture_output=True, text=True, cwd=ROOT
+    )
+    assert ran.returncode == 5
+    assert "no data here" in ran.stderr
+
+
+def test_throughput_counts_tokens_and_flops(tmp_path: Path) -> None:
+    with started(TOKENS, tmp_path) as run:
+        run.line()
+        ran = subprocess.run(
+            [sys.executable, "-m", "gpuwatch", "throughput", str(run.pid), "--json",
+             "--duration", "3"],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+        )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["tokens_inferred"]
+    assert found["tokens_s"] == pytest.approx(16 * found["samples_s"], rel=1e-3)
+    assert found["flops_step"] == 3 * 2 * 32 * 16 * 32 * 8
+    assert found["mfu"] is None

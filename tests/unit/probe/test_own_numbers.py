@@ -1,0 +1,226 @@
+"""The run's own numbers: norms, losses, skipped steps, units, FLOPs."""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import gpuwatch
+from gpuwatch.probe import api
+from gpuwatch.probe.encoding import encode_marks
+from gpuwatch.probe.flop_count import FlopCount
+from gpuwatch.probe.hooks import clipping, optimizer
+from gpuwatch.probe.notes import HELD, Notes, Row
+from gpuwatch.probe.numerics import EVERY_WATCHED, FIRST
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.wire.marks import BACKWARD_ENTER, OPTIMIZER_LEAVE
+from gpuwatch.tui.messages import Marks, decode_reply
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "gpu"))
+import flops_nets  # type: ignore[import-not-found,unused-ignore]
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    """Whose thread trains, with the hooks of clipping and of the optimizer."""
+    failures: list[Exception] = []
+    one = Recorder(lambda kind: True, failures.append)
+    undo = [clipping.attach(one), optimizer.attach(one)]
+    one.mark(BACKWARD_ENTER)
+    one.watched = True
+    yield one
+    assert [left for detach in undo for left in detach()] == []
+    assert failures == []
+
+
+def noted(recorder: Recorder, kind: str) -> list[Row]:
+    recorder.notes.turn()
+    return [row for row in recorder.notes.to_send(first=True) if row[1] == kind]
+
+
+def net_and_optimizer() -> tuple[nn.Linear, torch.optim.SGD]:
+    net = nn.Linear(4, 1)
+    return net, torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def step(net: nn.Module, optimizer: Any, factor: float = 1.0) -> torch.Tensor:
+    optimizer.zero_grad()
+    (net(torch.ones(2, 4)).sum() * factor).backward()
+    norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+    return norm
+
+
+def test_the_norm_that_clipping_works_out_is_noted(recorder: Recorder) -> None:
+    net, sgd = net_and_optimizer()
+    norm = step(net, sgd)
+    (row,) = noted(recorder, "norm")
+    assert row[3] == pytest.approx(norm.item())
+
+
+def test_of_many_norms_every_second_is_looked_at(recorder: Recorder) -> None:
+    net, sgd = net_and_optimizer()
+    for _ in range(FIRST + 10):
+        step(net, sgd)
+    assert len(noted(recorder, "norm")) == FIRST + 10 // EVERY_WATCHED
+
+
+def test_a_norm_that_is_not_finite_crosses_the_wire(recorder: Recorder) -> None:
+    net, sgd = net_and_optimizer()
+    step(net, sgd, math.nan)
+    (row,) = noted(recorder, "norm")
+    assert row[3:] == (0.0, "nan")
+    nothing: list[Any] = []
+    rows = [nothing] * 4
+    head: tuple[Any, ...] = (1, 2, 3, 4, nothing, nothing, nothing, None, None, None, None, None, 0)
+    head += (*rows, None, 0, "", [row])
+    reply = decode_reply(encode_marks(head, b""))
+    assert isinstance(reply, Marks)
+    assert reply.notes[0].why == "nan"
+
+
+def test_clipping_gives_what_it_gave(recorder: Recorder) -> None:
+    parameters = [nn.Parameter(torch.ones(3))]
+    parameters[0].grad = torch.full((3,), 5.0)
+    assert nn.utils.clip_grad_norm_(parameters, 1.0).item() == pytest.approx(75**0.5)
+    parameters[0].grad = torch.full((3,), math.nan)
+    with pytest.raises(RuntimeError, match="non-finite"):
+        nn.utils.clip_grad_norm_(parameters, 1.0, error_if_nonfinite=True)
+
+
+def test_a_compiled_step_that_clips_stays_one_graph(recorder: Recorder) -> None:
+    parameters = [nn.Parameter(torch.ones(3))]
+
+    def clip(grad: torch.Tensor) -> torch.Tensor:
+        parameters[0].grad = grad
+        return nn.utils.clip_grad_norm_(parameters, 1.0)
+
+    compiled = torch.compile(clip, backend="eager", fullgraph=True)
+    assert compiled(torch.full((3,), 5.0)).item() == pytest.approx(75**0.5)
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+
+
+@pytest.mark.parametrize("made", [torch.Tensor.as_subclass, None])
+def test_what_is_no_plain_scalar_is_passed_over(recorder: Recorder, made: Any) -> None:
+    class Other(torch.Tensor):
+        pass
+
+    numerics = recorder.notes.load_numerics(recorder)
+    value = torch.ones(2) if made is None else made(torch.tensor(1.0), Other)
+    numerics.log("loss", value)
+    numerics.log("loss", "text")
+    assert noted(recorder, "log") == []
+
+
+def test_a_mode_of_the_users_sees_no_look(recorder: Recorder) -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    numerics = recorder.notes.load_numerics(recorder)
+    one = torch.tensor(1.0)
+    mode: Any = Mode
+    with mode():
+        numerics.norm(one)
+    assert seen == []
+
+
+def test_steps_that_a_scaler_skips_are_counted_in_a_row(recorder: Recorder) -> None:
+    net, sgd = net_and_optimizer()
+    scaler = torch.amp.GradScaler("cpu", init_scale=1.0)
+
+    def scaled(factor: float) -> None:
+        sgd.zero_grad()
+        scaler.scale(net(torch.ones(2, 4)).sum() * factor).backward()
+        scaler.step(sgd)
+        scaler.update()
+
+    scaled(math.inf)
+    assert noted(recorder, "skipped") == [], "until it steps once, nobody knows that it would"
+    for factor in (1.0, math.inf, math.inf, math.inf, 1.0):
+        scaled(factor)
+    assert [row[3] for row in noted(recorder, "skipped")] == [1.0, 2.0, 3.0, 0.0]
+
+
+def test_totals_are_added_up_and_noted_now_and_then() -> None:
+    notes = Notes()
+    for at_ms in range(200):
+        notes.count(at_ms * 1_000_000 + 10**9, "tokens", 512.0)
+    rows = [row for row in notes.to_send(first=True)]
+    assert [row[3] / 512 for row in rows] == [1, 51, 101, 151]
+
+
+def test_the_newest_notes_are_held_and_sent_once() -> None:
+    notes = Notes()
+    for number in range(HELD + 100):
+        notes.add(number, "log", "loss", float(number))
+    notes.turn()
+    assert len(notes.to_send(first=False)) == HELD
+    notes.turn()
+    assert notes.to_send(first=False) == []
+    assert len(notes.to_send(first=True)) == HELD
+    assert json.dumps(notes.to_send(first=True))
+
+
+def test_the_public_calls_do_nothing_without_a_probe() -> None:
+    gpuwatch.log(loss=1.0)
+    gpuwatch.units(tokens=3)
+    assert api._installed is None
+
+
+@pytest.mark.parametrize("case", ["gpt", "resnet", "mlp"])
+def test_flops_of_a_step_are_those_counted_by_hand(recorder: Recorder, case: str) -> None:
+    net, batch, by_hand = flops_nets.CASES[case]()
+    sgd = torch.optim.SGD(net.parameters(), lr=0.0)
+    recorder.count_with(FlopCount(recorder).at)
+    for _ in range(3):
+        sgd.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            out = net(batch)
+        (out if case == "gpt" else out.float().square().mean()).backward()
+        sgd.step()
+    (row,) = noted(recorder, "flops")
+    assert row[3] == by_hand
+    assert torch._C._len_torch_dispatch_stack() == 0
+
+
+def test_counting_leaves_every_bit_of_a_step_as_it_was(recorder: Recorder) -> None:
+    def trained(count: Callable[[], None]) -> torch.Tensor:
+        torch.manual_seed(3)
+        net, batch, _ = flops_nets.CASES["gpt"]()
+        sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+        count()
+        for _ in range(3):
+            sgd.zero_grad()
+            loss = net(batch)
+            loss.backward()
+            sgd.step()
+        return torch.cat([one.detach().flatten() for one in net.parameters()])
+
+    bare = trained(lambda: None)
+    assert torch.equal(bare, trained(lambda: recorder.count_with(FlopCount(recorder).at)))
+    assert noted(recorder, "flops")
+
+
+def test_flops_are_not_counted_below_a_mode_of_the_users(recorder: Recorder) -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    recorder.count_with(FlopCount(recorder).at)
+    with FlopCounterMode(display=False):
+        recorder.mark(OPTIMIZER_LEAVE)
+    (row,) = noted(recorder, "refused")
+    assert "dispatch mode" in row[4]

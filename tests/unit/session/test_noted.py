@@ -1,0 +1,167 @@
+"""The run's own numbers in the monitor: first NaN, skipped steps, tokens, FLOPs, MFU."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from gpuwatch.tui.formats.report import report_lines
+from gpuwatch.tui.messages import Noted, Settings
+from gpuwatch.tui.model.observations import GpusSeen, GpuUse
+from gpuwatch.tui.model.peaks import peak_flops_s
+from gpuwatch.tui.model.snapshot import StepStats
+from gpuwatch.tui.session.events import EventStore
+from gpuwatch.tui.session.noted import NotedStore, not_finite_note, precision_of
+from gpuwatch.tui.wording.throughput import numerics_words, throughput_words
+from tests.unit.compare.runs import of_times
+from tests.unit.faces.pictures import GPU, STEPS, picture
+from tests.unit.session.making import S
+
+STEP_MS = 10.0
+RUN = of_times([STEP_MS] * 400)
+
+
+def at(step: int) -> int:
+    """In the middle of a step."""
+    return round((step - 0.5) * STEP_MS * 1e6)
+
+
+def norm(step: int, why: str = "") -> Noted:
+    return Noted(at(step), "norm", "", 0.0 if why else 1.0, why)
+
+
+@pytest.fixture
+def store() -> NotedStore:
+    return NotedStore(EventStore())
+
+
+def stats(steps_s: float = 100.0) -> StepStats:
+    return replace(STEPS, steps_s=steps_s, samples_s=3200.0)
+
+
+def test_the_first_number_that_is_not_finite_is_named_with_its_step() -> None:
+    events = EventStore()
+    store = NotedStore(events)
+    notes = [norm(296), norm(298), norm(300, "nan"), norm(302, "nan")]
+    store.delivered(notes, RUN.steps)
+    found = store.numerics()
+    assert found is not None
+    assert found.not_finite is not None
+    assert (found.not_finite.name, found.not_finite.what) == ("gradient norm", "NaN")
+    assert (found.not_finite.step, found.not_finite.every) == (300, 2)
+    (event,) = events.newest()
+    assert (event.step, event.kind) == (300, "numerics")
+    assert "step 298 was the last one looked at before" in event.text
+    assert "NaN since step 300" in not_finite_note(found.not_finite).text
+    assert numerics_words(found)[0] == "gradient norm is NaN since step 300, after step 298"
+
+
+def test_a_number_of_a_step_that_is_not_over_is_the_next_steps(store: NotedStore) -> None:
+    store.delivered([norm(401, "inf")], RUN.steps)
+    found = store.numerics()
+    assert found is not None
+    assert found.not_finite is not None
+    assert (found.not_finite.step, found.not_finite.what) == (401, "inf")
+
+
+def test_steps_skipped_in_a_row_are_an_event_only_when_many() -> None:
+    events = EventStore()
+    store = NotedStore(events)
+    counts = (1, 2, 0, 1, 2, 3, 4, 5, 6, 7, 8)
+    notes = [Noted(at(n), "skipped", "", float(count)) for n, count in enumerate(counts, 1)]
+    store.delivered(notes, RUN.steps)
+    assert [event.text.split()[3] for event in events.newest()] == ["4", "8"]
+    found = store.numerics()
+    assert found is not None
+    assert numerics_words(found) == ["GradScaler has skipped the last 8 steps"]
+
+
+def test_tokens_are_counted_where_the_run_says_and_inferred_where_not(store: NotedStore) -> None:
+    store.delivered([Noted(at(1), "tokens", "", 512.0)], RUN.steps)
+    inferred = store.throughput(stats(), None)
+    assert inferred is not None
+    assert (inferred.tokens_s, inferred.tokens_inferred) == (3200.0 * 512, True)
+    totals = [Noted(second * S, "total", "tokens", 1000.0 * second) for second in range(5)]
+    store.delivered(totals, ())
+    counted = store.throughput(stats(), None)
+    assert counted is not None
+    assert (counted.tokens_s, counted.tokens_inferred) == (1000.0, False)
+
+
+def test_mfu_is_flops_by_the_dense_peak_of_the_type_in_use(store: NotedStore) -> None:
+    store.delivered([Noted(at(1), "flops", "counted", 4.945e12)], RUN.steps)
+    for second in range(5):
+        gpus = (gpu_of(1000.0 + 700.0 * second),)
+        store.gpus(GpusSeen(t_ns=second * S, gpus=gpus))
+    found = store.throughput(stats(), Settings(autocast="bfloat16"))
+    assert found is not None
+    assert found.flops_s == pytest.approx(4.945e14)
+    assert found.mfu == pytest.approx(0.5)
+    assert found.samples_joule == pytest.approx(3200 / 700)
+    words = "\n".join(throughput_words(found))
+    assert "MFU 50.0% of 989 TFLOP/s (NVIDIA H200, bfloat16, dense)" in words
+    assert "causal mask in full" in words
+
+
+def gpu_of(energy_j: float) -> GpuUse:
+    return msgspec.structs.replace(GPU, name="NVIDIA H200", energy_j=energy_j)
+
+
+def test_an_unknown_device_has_no_mfu(store: NotedStore) -> None:
+    store.delivered([Noted(at(1), "flops", "counted", 1e12)], RUN.steps)
+    found = store.throughput(stats(), Settings(autocast="bfloat16"))
+    assert found is not None
+    assert found.mfu is None
+    assert "no MFU" in "\n".join(throughput_words(found))
+
+
+def test_why_flops_were_not_counted_is_said(store: NotedStore) -> None:
+    store.delivered([Noted(at(1), "refused", "flops", 0.0, "the step is compiled")], RUN.steps)
+    found = store.throughput(stats(), None)
+    assert found is not None
+    assert "FLOPs not counted: the step is compiled" in throughput_words(found)
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "tflops"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "bfloat16", 312),
+        ("NVIDIA H100 80GB HBM3", "bfloat16", 989),
+        ("NVIDIA H100 PCIe", "float16", 756),
+        ("NVIDIA H100 NVL", "bfloat16", 835),
+        ("NVIDIA H200", "tf32", 494),
+        ("NVIDIA H20", "bfloat16", 148),
+        ("NVIDIA L40S", "bfloat16", 362),
+        ("AMD Instinct MI300X", "bfloat16", 1307),
+        ("Tesla V100-SXM2-16GB", "bfloat16", None),
+        ("NVIDIA GeForce GTX 1080", "float32", None),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "bfloat16", None),
+        ("NVIDIA GeForce RTX 4090 D", "bfloat16", None),
+    ],
+)
+def test_the_table_of_peaks(device: str, precision: str, tflops: float | None) -> None:
+    found = peak_flops_s(device, precision)  # type: ignore[arg-type]
+    assert found == (None if tflops is None else pytest.approx(tflops * 1e12))
+
+
+@pytest.mark.parametrize(
+    ("settings", "precision"),
+    [
+        (Settings(autocast="bfloat16", parameter_dtype="float32"), "bfloat16"),
+        (Settings(autocast="", parameter_dtype="float32", matmul_precision="highest"), "float32"),
+        (Settings(parameter_dtype="float32", matmul_precision="high"), "tf32"),
+        (Settings(parameter_dtype="float16"), "float16"),
+        (Settings(), None),
+        (None, None),
+    ],
+)
+def test_the_type_of_the_products(settings: Settings | None, precision: str | None) -> None:
+    assert precision_of(settings) == precision
+
+
+def test_the_report_has_both(store: NotedStore) -> None:
+    store.delivered([norm(298), norm(300, "nan"), Noted(at(1), "tokens", "", 512.0)], RUN.steps)
+    whole = picture(numerics=store.numerics(), throughput=store.throughput(stats(), None))
+    text = "\n".join(report_lines(whole, 100))
+    assert "gradient norm is NaN since step 300" in text
+    assert "tokens/s (inferred" in text

@@ -1,0 +1,162 @@
+"""A memory window as lines of text and as one JSON object."""
+
+from typing import Any, Final
+
+import msgspec
+
+from ..trace.leaks import (
+    GrowingLine,
+    MemoryWindow,
+    device_lines,
+    growing,
+    growing_workers,
+    host_lines,
+)
+from ..verdict.format import ms, size
+from ..wording.numbers import count
+from .report_layout import labelled, wrapped
+
+LEAST_MIB: Final = 104_858
+"""From a tenth of a MiB on."""
+ROWS: Final = 8
+TYPE_ROWS: Final = 8
+LEAST_BYTES: Final = 1024 * 1024
+"""Of free bytes beside blocks that are kept, to be worth a word."""
+
+
+def memory_costs(for_s: float, host: bool) -> list[str]:
+    """What a window costs, before it is opened."""
+    lines = [
+        f"gpuwatch: recording allocations for {for_s:.0f} s: some us each on the GPU, "
+        "20 MB of host memory, and a pause at the end."
+    ]
+    if host:
+        lines.append("Python's own memory is traced too: Python code takes 2 to 4 times as long.")
+    return lines
+
+
+def memory_report_lines(
+    script: str, pid: int, window: MemoryWindow, snapshot: str, width: int
+) -> list[str]:
+    """The report; `snapshot` is the file that was written, "" where none was."""
+    head = [f"memory of {script}", f"pid {pid}", f"{window.seconds:.0f} s", f"{window.steps} steps"]
+    lines = [*wrapped("", " · ".join(head), width), ""]
+    device = window.device
+    if device is not None:
+        lines += labelled("GPU", [_allocator(window)], width)
+        lines += labelled("kept", _kept(window), width)
+        lines += labelled("free", _free(window), width)
+    if window.host is not None:
+        lines += labelled("Python", _lines(host_lines(window)) or ["no line grows"], width)
+        rows = [
+            f"{name}: {count(objects)} more" + (f", tensors of {size(held)}" if held else "")
+            for name, objects, held in window.host.types[:TYPE_ROWS]
+            if objects > 0 or held > 0
+        ]
+        lines += labelled("types", rows, width)
+    else:
+        lines += labelled("Python", ["not traced: --host does, and slows Python down"], width)
+    rows = [
+        f"process {child} grew by {size(grew)}: the probe is in no worker; a run with "
+        "num_workers=0 shows the line here"
+        for child, grew in growing_workers(window)[:TYPE_ROWS]
+    ]
+    lines += labelled("workers", rows, width)
+    lines += labelled("process", [f"resident memory grew by {size(window.rss_grew_bytes)}"], width)
+    lines += labelled("window", [f"it held training up for {ms(window.cost_ns)} in all"], width)
+    if snapshot:
+        lines += labelled("file", [f"{snapshot}: pytorch.org/memory_viz opens it"], width)
+    elif window.no_file:
+        lines += labelled("file", [f"no snapshot: {window.no_file}"], width)
+    return lines
+
+
+def _allocator(window: MemoryWindow) -> str:
+    device = window.device
+    assert device is not None
+    return (
+        f"{size(device.active)} of blocks in {size(device.reserved)} of segments; "
+        f"{size(device.before)} is older than the window"
+    )
+
+
+def _kept(window: MemoryWindow) -> list[str]:
+    lines = device_lines(window)
+    several = growing(lines)
+    if not lines:
+        return ["nothing that was allocated in the window outlived two steps"]
+    rows = _lines(several)
+    once = [one for one in lines if one not in several]
+    rows += [f"{size(one.bytes)} once, in {one.line}" for one in once[: ROWS - len(rows)]]
+    if window.device is not None and window.device.short:
+        rows.append("the history reaches back less than two steps: gradients may be among these")
+    total = sum(one.bytes for one in several)
+    if total:
+        rows.append(f"without these {size(total)} would be free")
+    return rows
+
+
+def _lines(lines: tuple[GrowingLine, ...]) -> list[str]:
+    return [_line(one) for one in lines[:ROWS]]
+
+
+def _line(one: GrowingLine) -> str:
+    kept = f"{_small(one.bytes)} in {count(one.blocks)} blocks, {_small(one.a_step)} a step"
+    through = f" (through {one.through[-1]})" if one.through else ""
+    return f"{kept}   {one.line}{through}"
+
+
+def _small(value: float) -> str:
+    return size(value) if value >= LEAST_MIB else f"{value / 1024:.1f} KiB"
+
+
+def _free(window: MemoryWindow) -> list[str]:
+    device = window.device
+    assert device is not None
+    rows = [f"{size(device.empty)} in segments without a block: torch.cuda.empty_cache() frees it"]
+    if device.holey >= LEAST_BYTES:
+        rows.append(f"{size(device.holey)} between blocks, which empty_cache() cannot free")
+        held = sorted(device_lines(window), key=lambda one: -one.in_holes)
+        rows += [
+            f"{size(one.in_holes)} of it beside blocks of {one.line}"
+            for one in held[:3]
+            if one.in_holes >= LEAST_BYTES
+        ]
+    return rows
+
+
+def memory_json(script: str, pid: int, window: MemoryWindow, snapshot: str) -> str:
+    """One object; bytes throughout. docs/json.md has the fields."""
+    device, host = window.device, window.host
+    made: dict[str, Any] = {
+        "schema": "gpuwatch-memory-1",
+        "script": script,
+        "pid": pid,
+        "seconds": window.seconds,
+        "steps": window.steps,
+        "rss_grew_bytes": window.rss_grew_bytes,
+        "cost_ns": window.cost_ns,
+        "workers": [{"pid": child, "grew_bytes": grew} for child, grew in window.workers],
+        "device": None
+        if device is None
+        else {
+            "reserved_bytes": device.reserved,
+            "active_bytes": device.active,
+            "before_bytes": device.before,
+            "empty_bytes": device.empty,
+            "between_blocks_bytes": device.holey,
+            "kept": msgspec.to_builtins(device_lines(window)),
+        },
+        "host": None
+        if host is None
+        else {
+            "steps": host.steps,
+            "lines": msgspec.to_builtins(host_lines(window)),
+            "types": [
+                {"type": name, "objects": objects, "tensor_bytes": held}
+                for name, objects, held in host.types
+            ],
+        },
+        "snapshot": snapshot or None,
+    }
+    return msgspec.json.encode(made).decode()

@@ -1,0 +1,223 @@
+"""The run's own numbers: its loss and norm, what it gets done, and where they stop being finite."""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+from ..messages import Noted, Settings
+from ..model.noted import Figure, NotFinite, Numerics, Throughput
+from ..model.observations import ActivitySeen, GpusSeen
+from ..model.peaks import Precision, peak_flops_s
+from ..model.snapshot import StepStats
+from ..steps import Step
+from ..verdict.findings import Note
+from .events import EventStore
+
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
+
+WINDOW_NS: Final = 60_000_000_000
+"""Rates are means over this long, as the verdict's."""
+NAMES: Final = {"nan": "NaN"}
+MOST_FIGURES: Final = 16
+SKIPPED_IN_A_ROW: Final = 4
+"""Steps that a GradScaler skips now and then are its way to the largest scale that holds: two by a
+probe of a new scale. Four in a row have halved it sixteenfold without finding one."""
+LAST_STEPS: Final = 512
+TOKENS: Final = 30
+"""Batches that were looked at, whose mean length counts."""
+
+
+class NotedStore:
+    """What the run has noted, and the counters beside it."""
+
+    def __init__(self, events: EventStore) -> None:
+        self._events = events
+        self._steps: deque[Step] = deque(maxlen=LAST_STEPS)
+        self._figures: dict[str, Figure] = {}
+        self._looked: dict[str, int] = {}
+        """Step of the last look at each number."""
+        self._not_finite: NotFinite | None = None
+        self._skipped = 0
+        self._said_skipped = 0
+        self._totals: dict[str, deque[tuple[int, float]]] = {}
+        self._tokens: deque[float] = deque(maxlen=TOKENS)
+        self._flops: float | None = None
+        self._why_no_flops = ""
+        self._energy: deque[tuple[int, float]] = deque()
+        self._activity: deque[tuple[int, float | None, float | None]] = deque()
+        self._utilization: deque[tuple[int, float]] = deque()
+        self._device = ""
+
+    def delivered(self, notes: Sequence[Noted], fresh: Sequence[Step]) -> None:
+        """A batch of steps, and the notes that came with it."""
+        self._steps.extend(fresh)
+        for note in notes:
+            self._take(note)
+
+    def gpus(self, seen: GpusSeen) -> None:
+        """Power and what nvidia-smi shows."""
+        names = {gpu.name for gpu in seen.gpus}
+        self._device = names.pop() if len(seen.gpus) == 1 else ""
+        drawn = [gpu.energy_j for gpu in seen.gpus if gpu.energy_j is not None]
+        if drawn and len(drawn) == len(seen.gpus):
+            _keep(self._energy, (seen.t_ns, sum(drawn)))
+        busy = [g.utilization_percent for g in seen.gpus if g.utilization_percent is not None]
+        if busy:
+            _keep(self._utilization, (seen.t_ns, sum(busy) / len(busy)))
+
+    def activity(self, seen: ActivitySeen) -> None:
+        """GPM's counters: both coordinates of the roofline."""
+        tensor = [gpu.tensor for gpu in seen.gpus if gpu.tensor is not None]
+        dram = [gpu.dram for gpu in seen.gpus if gpu.dram is not None]
+        _keep(
+            self._activity,
+            (
+                seen.t_ns,
+                sum(tensor) / len(tensor) if tensor else None,
+                sum(dram) / len(dram) if dram else None,
+            ),
+        )
+
+    def numerics(self) -> Numerics | None:
+        """None where the run says nothing of its numbers."""
+        if not (self._figures or self._not_finite or self._skipped):
+            return None
+        return Numerics(tuple(self._figures.values()), self._not_finite, self._skipped)
+
+    def throughput(self, stats: StepStats | None, settings: Settings | None) -> Throughput | None:
+        """What is known of it; None before there are steps."""
+        if stats is None or stats.steps_s <= 0:
+            return None
+        tokens_s = self._rate("tokens")
+        inferred = tokens_s is None and bool(self._tokens)
+        samples_s = self._rate("samples") or stats.samples_s
+        if inferred and samples_s is not None:
+            tokens_s = samples_s * sum(self._tokens) / len(self._tokens)
+        given_s = self._rate("flops")
+        flops_s = given_s
+        flops_step = None if given_s is None else given_s / stats.steps_s
+        if given_s is None and self._flops is not None:
+            flops_step, flops_s = self._flops, self._flops * stats.steps_s
+        precision = precision_of(settings)
+        peak = peak_flops_s(self._device, precision) if precision and self._device else None
+        tensor, dram = (self._mean(at) for at in (1, 2))
+        watts = _slope(self._energy)
+        busy = [one for _, one in self._utilization]
+        return Throughput(
+            samples_s=samples_s,
+            tokens_s=tokens_s,
+            tokens_inferred=inferred,
+            flops_step=flops_step,
+            flops_given=given_s is not None,
+            why_no_flops=self._why_no_flops,
+            flops_s=flops_s,
+            peak_flops_s=peak,
+            peak_of=f"{self._device}, {precision}" if peak is not None else "",
+            mfu=flops_s / peak if flops_s is not None and peak is not None else None,
+            tensor_percent=tensor,
+            dram_percent=dram,
+            utilization_percent=sum(busy) / len(busy) if busy else None,
+            samples_joule=samples_s / watts if samples_s is not None and watts else None,
+        )
+
+    # ------------------------------------------------------------------------------------------
+
+    def _take(self, note: Noted) -> None:
+        if note.kind in ("norm", "log"):
+            self._number(note, "gradient norm" if note.kind == "norm" else note.name)
+        elif note.kind == "skipped":
+            self._skip(note)
+        elif note.kind == "total":
+            _keep(self._totals.setdefault(note.name, deque()), (note.t_ns, note.figure))
+        elif note.kind == "tokens":
+            self._tokens.append(note.figure)
+        elif note.kind == "flops":
+            self._flops, self._why_no_flops = note.figure, ""
+        elif note.kind == "refused" and note.name == "flops":
+            self._why_no_flops = note.why
+
+    def _number(self, note: Noted, name: str) -> None:
+        step = self._step_at(note.t_ns)
+        before = self._looked.get(name)
+        self._looked[name] = step
+        if len(self._figures) < MOST_FIGURES or name in self._figures:
+            self._figures[name] = Figure(name, None if note.why else note.figure, step)
+        if not note.why or self._not_finite is not None:
+            return
+        every = 1 if before is None else max(1, step - before)
+        what = NAMES.get(note.why, note.why)
+        self._not_finite = NotFinite(name, what, step, every)
+        self._events.say("numerics", note.t_ns, step, not_finite_words(self._not_finite))
+
+    def _skip(self, note: Noted) -> None:
+        self._skipped = round(note.figure)
+        if not self._skipped:
+            self._said_skipped = 0
+        elif self._skipped >= max(SKIPPED_IN_A_ROW, 2 * self._said_skipped):
+            self._said_skipped = self._skipped
+            text = f"GradScaler has skipped {self._skipped} steps in a row: gradients not finite"
+            self._events.say("numerics", note.t_ns, self._step_at(note.t_ns), text)
+
+    def _step_at(self, t_ns: int) -> int:
+        """The step that ran at a moment; beyond the last that is known the next."""
+        if not self._steps:
+            return 1
+        newest = self._steps[-1]
+        if t_ns >= newest.end_ns:
+            return newest.number + 1
+        for step in reversed(self._steps):
+            if step.start_ns <= t_ns:
+                part = (t_ns - step.start_ns) / max(1, step.end_ns - step.start_ns)
+                return step.number - step.count + 1 + int(min(part, 0.999) * step.count)
+        return self._steps[0].number
+
+    def _rate(self, name: str) -> float | None:
+        """Of a total, per second; None while it is too young."""
+        rate = _slope(self._totals.get(name, deque()))
+        return None if rate is None or rate <= 0 else rate
+
+    def _mean(self, at: int) -> float | None:
+        known = [row[at] for row in self._activity if row[at] is not None]
+        return sum(one for one in known if one is not None) / len(known) if known else None
+
+
+def not_finite_words(found: NotFinite) -> str:
+    """ "gradient norm is NaN", and which steps were not looked at."""
+    text = f"{found.name} is {found.what} for the first time"
+    if found.every > 1:
+        text += f" (step {found.step - found.every} was the last one looked at before)"
+    return text
+
+
+def not_finite_note(found: NotFinite) -> Note:
+    """Beside every verdict from then on: nothing else about the run matters as much."""
+    text = f"{found.name} is {found.what} since step {found.step}: stop the run or go back"
+    return Note(text, None, "hook")
+
+
+def precision_of(settings: Settings | None) -> Precision | None:
+    """The type that most dense products have, by the settings of the run; None where they are not
+    known or of another kind (quantised)."""
+    if settings is None:
+        return None
+    kind = settings.autocast or settings.parameter_dtype
+    if kind == "bfloat16":
+        return "bfloat16"
+    if kind == "float16":
+        return "float16"
+    if kind == "float32":
+        return "float32" if settings.matmul_precision == "highest" else "tf32"
+    return None
+
+
+def _keep(rows: deque[_Row], row: _Row) -> None:
+    rows.append(row)
+    while rows[0][0] < row[0] - WINDOW_NS:
+        rows.popleft()
+
+
+def _slope(rows: deque[tuple[int, float]]) -> float | None:
+    """Per second, from the first to the last; None below two seconds."""
+    if len(rows) < 2 or rows[-1][0] - rows[0][0] < 2_000_000_000:
+        return None
+    return (rows[-1][1] - rows[0][1]) / (rows[-1][0] - rows[0][0]) * 1e9

@@ -1,0 +1,296 @@
+"""A window's recordings as what a person wants to know: where a step's time goes, and why."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final, Literal
+
+from ...probe.wire import marks
+from ..verdict.code_origin import is_users
+from .events import Trace, read_trace
+from .gaps import Cause, Gap, Partition, partition
+from .kernels import Asked, KernelSum, asked_by, sort_of, summed
+from .spans import Span
+
+Pattern = Literal["launch", "input", "copies", "sync", "communication", "host", "allocator"]
+PATTERNS: Final[tuple[Pattern, ...]] = (
+    "launch", "input", "copies", "sync", "communication", "host", "allocator",
+)  # fmt: skip
+LONGEST_GAPS: Final = 8
+MOST_KERNELS: Final = 12
+FUSES_FROM: Final = 3
+"""Elementwise kernels in a row: two or more launches less, and as many passes over memory."""
+SMALL_NS: Final = 10_000
+"""A kernel shorter than its launch (an H200: 5 to 8 us with its host's part)."""
+
+Frame = tuple[str, str, int]
+"""Function, file from its outermost package on, line."""
+OUR_OWN: Final = re.compile(r"(^|/)probe/(deep/|hooks/|recorder\.py)")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One recording as the probe described it."""
+
+    data: bytes
+    ends_ns: tuple[int, ...]
+    marks: tuple[tuple[int, int], ...]
+    anchor: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """All that came of one window."""
+
+    times: Recorded
+    operators: Recorded | None
+    looks: tuple[tuple[int, int], ...]
+    """(perf_counter_ns, index of the place)."""
+    places: tuple[tuple[Frame, ...], ...]
+    """Innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPart:
+    """One of the patterns."""
+
+    pattern: Pattern
+    ns_a_step: float
+    share: float
+    """Of the steps' time on the device, 0 to 1."""
+    lines: tuple[tuple[str, float], ...]
+    """ "train.py:31 in step", and its part of the looks in this pattern's gaps; empty where there
+    was none."""
+    about: str
+    """What it consists of: "1,240 kernels, gaps of 8 us in the middle"."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongGap:
+    """One of the longest."""
+
+    ns: int
+    step: int
+    cause: Cause
+    line: str
+    """Most looked at in it; "" where no look fell into it."""
+    behind: str
+    """The activity that ended it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fusable:
+    """Elementwise kernels that stand in a row."""
+
+    kernels_a_step: float
+    ns_a_step: float
+    rows_a_step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What the window says."""
+
+    device: str
+    steps: int
+    step_ns: float
+    """Of a step on the device's time, while the profiler recorded."""
+    compute_ns_a_step: float
+    patterns: tuple[PatternPart, ...]
+    """Largest first, those that are there."""
+    device_ns_a_step: float
+    """Between activities of a queue, and copies that are none of the patterns."""
+    kernels: tuple[KernelSum, ...]
+    kernels_a_step: float
+    gaps: tuple[LongGap, ...]
+    fp32_products_ns_a_step: float
+    fusable: Fusable
+    graph_share: float
+    """Of the kernels, those that a CUDA graph launched."""
+
+    def share_of(self, pattern: Pattern) -> float:
+        """0 where it is not there."""
+        return next((one.share for one in self.patterns if one.pattern == pattern), 0.0)
+
+
+class NothingRecordedError(ValueError):
+    """The recording has no activity of a device in two steps."""
+
+
+def profile_of(window: Window) -> Profile:
+    """Raises ValueError for a trace that is malformed, NothingRecordedError for an empty one."""
+    trace = read_trace(window.times.data, window.times.anchor)
+    found = partition(trace, window.times.ends_ns, fetches_of(window.times.marks))
+    if found is None:
+        raise NothingRecordedError("the recording has no work of a GPU in two whole steps")
+    steps = len(window.times.ends_ns) - 2
+    span_ns = found.end_ns - found.start_ns
+    inside = [one for one in trace.activities if found.start_ns < one.end_ns <= found.end_ns]
+    asked = _asked(window.operators)
+    kernels = summed(inside, asked, steps)
+    looks = Looked(window)
+    total = sum(1 for one in inside if one.what == "kernel")
+    in_graphs = sum(1 for one in inside if "GraphLaunch" in one.call)
+    return Profile(
+        device=trace.device,
+        steps=steps,
+        step_ns=span_ns / steps,
+        compute_ns_a_step=found.compute_ns / steps,
+        patterns=_patterns(found, trace, looks, steps),
+        device_ns_a_step=(found.idle_ns("device") + found.other_copies_ns) / steps,
+        kernels=kernels,
+        kernels_a_step=total / steps,
+        gaps=_longest(found.gaps, looks),
+        fp32_products_ns_a_step=sum(
+            one.ns_a_step
+            for one in kernels
+            if one.sort in ("matrix product", "convolution") and one.dtype == "fp32"
+        ),
+        fusable=_fusable(trace, found, asked, steps),
+        graph_share=in_graphs / max(1, total),
+    )
+
+
+def fetches_of(recorded: Sequence[tuple[int, int]]) -> list[Span]:
+    """Where the training thread was in a fetch."""
+    found: list[Span] = []
+    entered: int | None = None
+    for t_ns, kind in recorded:
+        if kind in (marks.FETCH_ENTER, marks.ITERATION):
+            entered = t_ns if entered is None else entered
+        elif kind in (marks.FETCH_LEAVE, marks.FETCH_END, marks.FETCH_FAILED):
+            if entered is not None:
+                found.append((entered, t_ns))
+            entered = None
+    return found
+
+
+def _asked(recorded: Recorded | None) -> Mapping[tuple[str, int], Asked]:
+    """By the last of the steps with operators."""
+    if recorded is None or len(recorded.ends_ns) < 3:
+        return {}
+    trace = read_trace(recorded.data, recorded.anchor)
+    since_ns, until_ns = recorded.ends_ns[-2:]
+    last = tuple(one for one in trace.activities if since_ns <= one.asked_ns < until_ns)
+    return asked_by(Trace(last, trace.calls, trace.operators, trace.device))
+
+
+class Looked:
+    """Where the training thread was, by time."""
+
+    def __init__(self, window: Window) -> None:
+        self._looks = window.looks
+        self._lines = [line_of(place) for place in window.places]
+
+    def lines(self, spans: Sequence[Span]) -> tuple[tuple[str, float], ...]:
+        """Lines by their part of the looks in these spans, the first first."""
+        counts: Counter[str] = Counter()
+        at = 0
+        for t_ns, index in self._looks:
+            while at < len(spans) and spans[at][1] < t_ns:
+                at += 1
+            if at == len(spans):
+                break
+            if spans[at][0] <= t_ns and index < len(self._lines):
+                counts[self._lines[index]] += 1
+        total = sum(counts.values())
+        return tuple((line, count / total) for line, count in counts.most_common(3) if line)
+
+
+def line_of(place: Sequence[Frame]) -> str:
+    """ "train.py:31 in step": the innermost frame of the user's own, else the innermost."""
+    place = [frame for frame in place if not OUR_OWN.search(frame[1])]
+    own = next((frame for frame in place if is_users(frame[1])), None)
+    name, path, line = own or (place[0] if place else ("", "", 0))
+    return f"{path.rpartition('/')[2]}:{line} in {name}" if path else ""
+
+
+def _patterns(found: Partition, trace: Trace, looks: Looked, steps: int) -> tuple[PatternPart, ...]:
+    span_ns = found.end_ns - found.start_ns
+    ns: dict[Pattern, int] = {
+        "launch": found.idle_ns("launch"),
+        "input": found.idle_ns("input"),
+        "copies": found.idle_ns("copies") + found.copies_ns,
+        "sync": found.idle_ns("sync"),
+        "communication": found.collectives_ns,
+        "host": found.idle_ns("host"),
+        "allocator": found.idle_ns("allocator"),
+    }
+    parts = []
+    for pattern in sorted(ns, key=lambda one: -ns[one]):
+        if ns[pattern] <= 0:
+            continue
+        spans = _spans(found, pattern)
+        parts.append(
+            PatternPart(
+                pattern,
+                ns[pattern] / steps,
+                ns[pattern] / span_ns,
+                looks.lines(spans) if pattern not in ("launch", "communication") else (),
+                _about(found, trace, pattern, steps),
+            )
+        )
+    return tuple(parts)
+
+
+def _spans(found: Partition, pattern: Pattern) -> list[Span]:
+    """Where to look for its lines: the gaps that are mostly its own; of a wait the call itself."""
+    if pattern == "sync":
+        held = {gap.held for gap in found.gaps if gap.held and dict(gap.parts).get("sync")}
+        return sorted((call.start_ns, call.end_ns) for call in held)
+    return [(gap.start_ns, gap.end_ns) for gap in found.gaps if gap.cause == pattern]
+
+
+def _about(found: Partition, trace: Trace, pattern: Pattern, steps: int) -> str:
+    own = [ns for gap in found.gaps for cause, ns in gap.parts if cause == pattern]
+    if pattern == "copies":
+        uploads = [
+            one
+            for one in trace.activities
+            if one.what == "to device" and found.start_ns <= one.start_ns < found.end_ns
+        ]
+        pageable = sum(one.bytes for one in uploads if one.pageable)
+        total = sum(one.bytes for one in uploads)
+        kind = "pageable" if pageable > total / 2 else "pinned"
+        return f"{len(uploads) / steps:.0f} copies, {total / steps / 1e6:.1f} MB, mostly {kind}"
+    if pattern == "communication":
+        count = sum(one.what == "collective" for one in trace.activities)
+        return f"{count} collectives in the window"
+    if not own:
+        return ""
+    each = median(own)
+    size = f"{each / 1e3:.0f} us" if each < 1e6 else f"{each / 1e6:.1f} ms"
+    return f"{len(own) / steps:.0f} gaps, {size} in the middle"
+
+
+def _longest(gaps: Sequence[Gap], looks: Looked) -> tuple[LongGap, ...]:
+    found = []
+    for gap in sorted(gaps, key=lambda one: one.start_ns - one.end_ns)[:LONGEST_GAPS]:
+        lines = looks.lines([(gap.start_ns, gap.end_ns)])
+        if not lines and gap.held is not None:
+            lines = looks.lines([(gap.held.start_ns, gap.held.end_ns)])
+        line = lines[0][0] if lines else ""
+        found.append(LongGap(gap.end_ns - gap.start_ns, gap.step, gap.cause, line, gap.behind))
+    return tuple(found)
+
+
+def _fusable(
+    trace: Trace, found: Partition, asked: Mapping[tuple[str, int], Asked], steps: int
+) -> Fusable:
+    """Elementwise kernels of one stream, three or more in a row."""
+    kernels = ns = rows = 0
+    row: list[int] = []
+    for one in trace.activities:
+        if not found.start_ns < one.end_ns <= found.end_ns or one.what == "collective":
+            continue
+        if one.what == "kernel" and sort_of(one) == "elementwise":
+            row.append(one.end_ns - one.start_ns)
+            continue
+        if len(row) >= FUSES_FROM:
+            kernels, ns, rows = kernels + len(row), ns + sum(row), rows + 1
+        row = []
+    if len(row) >= FUSES_FROM:
+        kernels, ns, rows = kernels + len(row), ns + sum(row), rows + 1
+    return Fusable(kernels / steps, ns / steps, rows / steps)
