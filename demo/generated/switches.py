@@ -107,7 +107,8 @@ _CAUSES: Final[dict[CauseName, tuple[tuple[str, ...], str]]] = {
     "norms": (("sync", "optimizer"), SYNC_ADVICE + "|clip_grad_norm|foreach"),
     "classes": (("sync", "host"), SYNC_ADVICE + "|metric"),
     "pieces": (("launch",), LAUNCH_ADVICE + r"|one call of the net"),
-    "cells": (("launch",), LAUNCH_ADVICE),
+    # On a GPU that they keep busy, cells one by one are slower kernels.
+    "cells": (("launch", "compute"), LAUNCH_ADVICE),
     "full_precision": (("compute",), "bf16|autocast|bfloat16|TF32|tf32|matmul_precision"),
     "pageable": (("h2d", "sync"), r"pin_memory|non_blocking|copy|uint8"),
     "tiny_copies": (("h2d", "launch", "sync"), r"one copy|pack|pin_memory|copies|together"),

@@ -150,7 +150,7 @@ class Unmeasured:
     """Parts of the window's time, 0 to 1, in kinds of step that the GPU's clock did not measure."""
 
     starting: float
-    """The loader's start-up."""
+    """The loader's start-up, and the wait for data in steps that it makes long."""
     paused: float
     """Evaluation, checkpoints and compilation."""
 
@@ -173,7 +173,9 @@ def unmeasured(window: StepWindow) -> Unmeasured:
     whole = sum(map(wall_of, window.steps))
     if whole <= 0:
         return Unmeasured(0.0, 0.0)
-    starting = sum(row.startup_ns for row in others)
+    long = {row.number for row, kind in zip(window.steps, kinds, strict=True) if kind == "long"}
+    waits = sum(row.data_ns for row in others if row.number in long)
+    starting = sum(row.startup_ns for row in others) + waits
     return Unmeasured(starting / whole, sum(map(paused_of, others)) / whole)
 
 

@@ -12,7 +12,7 @@ MODEL_ERROR: Final[dict[Kind, tuple[float, float]]] = {
     "h2d": (0.62, 1.4),
     "launch": (0.62, 1.7),
     "sync": (0.8, 1.25),
-    "compute": (0.85, 1.6),
+    "compute": (0.75, 1.5),
     "memory-bandwidth": (0.85, 1.15),
     "optimizer": (0.65, 1.25),
     "host": (0.87, 1.2),

@@ -6,7 +6,7 @@ from typing import Final
 
 from ..code_places import ATTENTION_CALL, attends, call_at, main_places
 from ..findings import Evidence, Finding
-from ..forecast.gain import gain_of_kernels
+from ..forecast.gain import gain_of_kernels, replayed
 from ..forecast.measured import moving
 from ..format import ms, percent, times
 from ..gpu_activity import GpuActivity
@@ -30,6 +30,7 @@ from .gpu_work import (
     tf32,
     work_of,
 )
+from .launch import looped_cells
 
 ABOUT_ITS_OWN_KERNELS: Final = ("saturated", "underfilled")
 """Subs that an idle unit shows, or the lack of any other cause: a collective looks the same."""
@@ -82,7 +83,9 @@ def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
 def _work(window: StepWindow) -> Work | None:
     ledger = idle_ledger(window)
     paused = 0.0 if ledger is None else min(0.5, ledger.shares["pauses"])
-    return work_of(window.activity, window.settings, products_seen(window), paused)
+    known = replayed(window)
+    host = 0.0 if known is None else known.with_kernels(0.0)
+    return work_of(window.activity, window.settings, products_seen(window), paused, host)
 
 
 def in_fp32(window: StepWindow) -> Finding | None:
@@ -178,7 +181,9 @@ def compute(window: StepWindow) -> Finding | None:
         return state("compute", None, "info", headline, (_issued(window), *evidence))
     which = "the GPU or its collectives are" if may_wait(window) else "the GPU is"
     headline = f"{which} the limit: nothing else takes {least} of a step"
-    return state("compute", None, "info", headline, evidence)
+    cells = looped_cells(window)
+    advice = () if cells is None else (f"{cells}, by kernels that cuDNN has for it",)
+    return state("compute", None, "info", headline, evidence, advice)
 
 
 def _starved(device: OnDevice, activity: GpuActivity | None) -> bool:

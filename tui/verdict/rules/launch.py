@@ -129,7 +129,7 @@ def launch(window: StepWindow) -> Finding | None:
     if window.settings is not None and window.settings.anomaly:
         advice.insert(0, DETECTS_ANOMALIES)
     advice += _loops(window)
-    cells = _cells(window)
+    cells = looped_cells(window)
     if cells is not None:
         advice.insert(0, cells)
     parts = _in_parts(window)
@@ -169,7 +169,7 @@ def _in_parts(window: StepWindow) -> str | None:
     )
 
 
-def _cells(window: StepWindow) -> str | None:
+def looped_cells(window: StepWindow) -> str | None:
     """A loop over a recurrent cell, of which cuDNN runs all time steps at once: most of the samples
     outside the backward are in one."""
     places = within(main_places(window), BETWEEN)

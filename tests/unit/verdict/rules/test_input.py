@@ -1,6 +1,7 @@
 """Why the step waits for data, and what to do about it here."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.scoring import missing_of
 from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow, WorkerUse
 from gpuwatch.tui.wording.words import gain_of
-from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
 from tests.unit.verdict.windows import (
     even,
     loader,
@@ -377,3 +378,16 @@ def test_one_worker_that_takes_a_core_is_made_cheaper() -> None:
 )
 def test_no_cores_are_said_to_be_taken_by_workers(fields: dict[str, Any]) -> None:
     assert input_bound(sharing(**fields)) is None
+
+
+def test_late_batches_that_no_measured_step_has_count_all_the_same() -> None:
+    """Where one step in ten is on the GPU's clock, the long ones are rarely among them: a wait of
+    half of the time was forecast to give 1.05x when removed, and launching took the headline."""
+    usual = {"data_ms": 0.2, "forward_ms": 1, "backward_ms": 1.4, "optimizer_ms": 0.2}
+    rows = run(60, lambda n: {**usual, "data_ms": 28 if n % 10 == 5 else 0.2})
+    whole = window(rows, gpu_present=True, loaders=(loader(0),), activity=activity(19.0))
+    measured = tuple(gpu_step(row, **usual) for row in whole.steps if row.data_ns < 1_000_000)
+    found = input_bound(replace(whole, gpu_steps=measured[::3]))
+    assert found is not None
+    assert found.share == pytest.approx(0.52, abs=0.05)
+    assert found.speedup == pytest.approx(2.0, rel=0.1)
