@@ -145,15 +145,16 @@ def test_a_window_is_opened_for_who_has_the_key_and_loaded_by_the_training_threa
         heard.frames.append((b"a", wire.encode_message(request)))
     made.turn()
     assert made._refused == 2
-    assert made._recorder._window is None
+    recorder: Any = made._recorder
+    assert recorder._window is None
     heard.frames.append((b"a", with_key(asked)))
     made.turn()
-    deep = made._on_request._deep
-    assert made._recorder._window is not None
+    deep: Any = made._on_request._deep
+    assert recorder._window is not None
     assert deep._profiler is None, "the publisher imports nothing"
-    made._recorder.mark(BACKWARD_ENTER)
+    recorder.mark(BACKWARD_ENTER)
     assert deep._profiler is not None
-    assert made._recorder._window is None, "nothing is open before the next turn"
+    assert recorder._window is None, "nothing is open before the next turn"
     assert heard.answers == []
     assert fuse.fault is None
 

@@ -1,5 +1,8 @@
 """The two formats, read back by the reference client where it is installed."""
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import pytest
 
 from gpuwatch.tui.fleet.openmetrics import OPENMETRICS, PLAIN, content_type, number, rendered
@@ -51,10 +54,11 @@ def test_numbers(value: float, text: str) -> None:
 
 def test_the_reference_client_reads_both_formats_alike() -> None:
     pytest.importorskip("prometheus_client", reason="not installed: pip install prometheus-client")
-    from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict
+    from prometheus_client.openmetrics import parser
     from prometheus_client.parser import text_string_to_metric_families as plain
 
     found = exported(watched(run=NASTY), watched(picture(gpus=(GPU,), activity=(BY_GPM,))))
+    strict: Callable[[str], Iterable[Any]] = parser.text_string_to_metric_families
     new = {family.name: family for family in strict(rendered(found, OPENMETRICS))}
     assert new["gpuwatch_step_seconds"].type == "histogram"
     assert new["gpuwatch_verdict"].type == "info"
