@@ -146,14 +146,18 @@ def test_a_window_is_opened_for_who_has_the_key_and_loaded_by_the_training_threa
     made.turn()
     assert made._refused == 2
     recorder: Any = made._recorder
-    assert recorder._window is None
+    window_before = recorder._window
+    assert window_before is None
     heard.frames.append((b"a", with_key(asked)))
     made.turn()
     deep: Any = made._on_request._deep
-    assert recorder._window is not None
-    assert deep._profiler is None, "the publisher imports nothing"
+    window = recorder._window
+    assert window is not None
+    loaded_before = deep._profiler
     recorder.mark(BACKWARD_ENTER)
-    assert deep._profiler is not None
+    loaded = deep._profiler
+    assert loaded_before is None, "the publisher imports nothing"
+    assert loaded is not None
     assert recorder._window is None, "nothing is open before the next turn"
     assert heard.answers == []
     assert fuse.fault is None
