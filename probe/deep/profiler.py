@@ -3,9 +3,8 @@
 Two recordings, each from one step's end to another's. First some steps with the operators and
 their shapes, and with looks at where the training thread is, a thousand a second: that slows the
 host down by half, so their times are not used. Then the steps whose times count, with the device's
-activity alone: looks would add a third to a step that only launches. Each begins with a step that
-is not used, in which CUPTI and caches settle. Without a device there is one recording, of
-operators.
+activity alone. Each begins with a step that is not used, in which CUPTI and caches settle. Without
+a device there is one recording, of operators.
 
 The files lie in the socket's own directory, which nobody else may enter, until the monitor has read
 them. CUPTI is torn down after the last one (kineto does that where TEARDOWN_CUPTI is "1" as the

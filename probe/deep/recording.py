@@ -60,10 +60,14 @@ class Recording:
     def _disable(self) -> Any:
         """As `__exit__` does, which in older versions makes Python's objects of all events."""
         profiler: Any = sys.modules["torch.autograd.profiler"]
-        self._profile = None
+        profile, self._profile = self._profile, None
+        disable = getattr(profiler, "_disable_profiler", None)
+        if disable is None:
+            profile.__exit__(None, None, None)
+            return profile.kineto_results
         if self._on_device:
             sys.modules["torch.cuda"].synchronize()
-        results = profiler._disable_profiler()
+        results = disable()
         if (stopped := getattr(profiler, "_run_on_profiler_stop", None)) is not None:
             stopped()
         return results
@@ -75,7 +79,7 @@ def _trace_only() -> Any:
     torch: Any = sys.modules["torch"]
     try:
         return torch._C._profiler._ExperimentalConfig(trace_only=True)
-    except TypeError:
+    except (AttributeError, TypeError):
         return None
 
 

@@ -8,13 +8,14 @@ pace takes four minutes, a scenario ten seconds, leaks forty.
 
 import gzip
 import json
+import signal
 import sys
 import tarfile
 import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 
@@ -288,6 +289,10 @@ def leaks(out: Path, results: dict[str, Any]) -> None:
         )
 
 
+def _end(*_: object) -> NoReturn:
+    sys.exit(143)
+
+
 def main() -> None:
     """The parts that are named, or all."""
     began = time.monotonic()
@@ -307,17 +312,20 @@ def main() -> None:
         "scenarios": lambda: scenarios(out, results, over, only),
         "leaks": lambda: leaks(out, results),
     }
-    for part in parts:
-        try:
-            works[part]()
-        except Exception:
-            traceback.print_exc()
+    signal.signal(signal.SIGTERM, _end)  # so that what was started ends too, and the tar is written
+    try:
+        for part in parts:
+            try:
+                works[part]()
+            except Exception:
+                traceback.print_exc()
+    finally:
         (out / "results.json").write_text(json.dumps(results))
-    with tarfile.open(folder / "deep.tar", "w") as tar:
-        tar.add(out, arcname="deep")
-    for path in out.iterdir():
-        path.unlink()
-    out.rmdir()
+        with tarfile.open(folder / "deep.tar", "w") as tar:
+            tar.add(out, arcname="deep")
+        for path in out.iterdir():
+            path.unlink()
+        out.rmdir()
     print(f"{time.monotonic() - began:.0f} s", flush=True)
 
 

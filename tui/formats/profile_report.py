@@ -58,10 +58,10 @@ class DeepReport:
 
 def profile_costs(steps: int, operators: bool) -> list[str]:
     """What a window costs, before it is opened. Measured on an H200 (docs/deep_look.md)."""
-    slower = "2 steps about 1.6 times as long, then " if operators else ""
+    named = "two or more with operators, then " if operators else ""
     return [
-        f"gpuwatch: profiling {steps} steps: {slower}{steps + 1} steps about 1.15 times as long, "
-        "with pauses of 0.1 to 1.3 s in all.",
+        f"gpuwatch: profiling {steps} steps: {named}{steps + 1} that count, each up to 1.6 times "
+        "as long where launching takes its time, and pauses of 0.1 to 1.3 s in all.",
         "About 1.5 KB of trace a kernel, 200 MB at the most. Then the profiler is taken out again.",
     ]
 

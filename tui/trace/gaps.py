@@ -8,9 +8,10 @@ call is divided by what it did meanwhile, in this order:
 
 * it fetched a batch (input);
 * it was in a call that copies to the device, or allocates;
+* it made no call for `HOST_NS`: Python between the steps or phases (host), though a wait for the
+  device may stand before it;
 * calls that wait for the device had held it before: without them all that it launched since would
   have come so much earlier, and the gaps were shorter by as long in all (sync);
-* it made no call for `HOST_NS`: Python between the steps or phases (host);
 * else it launched (launch), and so is what passes between the call and the activity's beginning.
 """
 
@@ -157,6 +158,9 @@ def _gaps(
             before = lead_ns if last.end_ns > edges[0] else 0
             lead_ns = before + last.end_ns - last.start_ns
             waited += 1
+        quiet = minus(left, within(any_call, start_ns, until_ns))
+        python = [(a, b) for a, b in quiet if b - a >= HOST_NS]
+        parts["host"], left = length(python), minus(left, python)
         late = until_ns > start_ns
         held = last if lead_ns > 0 and late else None
         after_ns = end_ns - until_ns
@@ -166,9 +170,7 @@ def _gaps(
             left = _without(left, parts["sync"])
         if late:
             lead_ns = max(0, lead_ns - (end_ns - start_ns))
-        quiet = minus(left, within(any_call, start_ns, until_ns))
-        parts["host"] = sum(b - a for a, b in quiet if b - a >= HOST_NS)
-        parts["launch"] = length(left) - parts["host"] + (after_ns if late else 0)
+        parts["launch"] = length(left) + (after_ns if late else 0)
         parts["device"] = 0 if late else after_ns
         if ended_by is not None and ended_by.call.startswith(("cudaGraphLaunch", "cuGraphLaunch")):
             _inside_graph(trace, at, parts)

@@ -93,8 +93,14 @@ class Entered:
     def __init__(self, run: Run, options: dict[str, Any]) -> None:
         run.begun.append(options)
 
+        self.run = run
+        self.kineto_results: Results | None = None
+
     def __enter__(self) -> None:
         return None
+
+    def __exit__(self, *_: object) -> None:
+        self.kineto_results = Results(self.run)
 
 
 @pytest.fixture
@@ -188,6 +194,17 @@ def test_a_profiler_that_fails_is_the_answer_and_not_the_probes_end(run: Run) ->
     assert answered is not None
     assert answered[1]["why_not"] == "RuntimeError: CUPTI says no"
     assert run.recorder.on
+
+
+def test_without_torchs_private_names_the_public_way_is_taken(run: Run) -> None:
+    del sys.modules["torch.autograd.profiler"]._disable_profiler
+    del sys.modules["torch"]._C
+    run.ask(operators=False)
+    for _ in range(8):
+        run.step()
+    answered = run.window.turn(run.ns)
+    assert answered is not None
+    assert answered[1]["why_not"] == ""
 
 
 def test_commands_that_are_turned_off_are_refused(

@@ -80,6 +80,15 @@ def computes_in_python(made: Steps) -> None:
     made.python(6_000)
 
 
+def computes_metrics(made: Steps) -> None:
+    """Fetches results, then computes with them in Python: waiting is not what takes the time."""
+    made.fetch(5)
+    for _ in range(10):
+        made.launch(300)
+    made.synchronize()
+    made.python(6_000)
+
+
 def communicates(made: Steps) -> None:
     made.fetch(5)
     made.launch(1_000)
@@ -94,6 +103,7 @@ BODIES: dict[str, tuple[Body, Pattern | None, float]] = {
     "copies, pageable": (copies_pageable, "copies", 5.0),
     "copies, pinned": (copies_pinned, "copies", 2.0),
     "Python": (computes_in_python, "host", 5.705),
+    "Python behind a wait": (computes_metrics, "host", 6.0),
     "collectives": (communicates, "communication", 2.0),
 }
 
