@@ -40,7 +40,7 @@ def test_a_host_that_waits_elsewhere_than_in_its_backward_has_shorter_phases() -
 
 def test_exchange_that_compute_does_not_hide_has_its_part() -> None:
     samples = ({0: ddp(8.0, 3.0), 1: ddp(8.0, 3.0)},) * 3
-    run = job(rank(0), rank(1), exchange=exchange(*[(1, 0.0)] * 60, ddp=samples))
+    run = job(rank(0), rank(1), exchange=exchange(*[(1, 0.0)] * 60, ddp=samples, transfer_ms=6.0))
     assert [lane.transfer_ms for lane in lanes_of(run)] == pytest.approx([5.0, 5.0])
 
 

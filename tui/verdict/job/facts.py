@@ -81,7 +81,8 @@ class ExchangeFacts:
     def exposed(self) -> Share | None:
         """What DistributedDataParallel has measured: from the first all-reduce to the end of the
         last, less what the backward computed meanwhile; the least over the ranks, since the others'
-        waits are not transfer."""
+        waits are not transfer. One iteration of a hundred is no mean: it is never more than all the
+        transfer that the collectives of every step have at most."""
         shares = []
         for sample in self.ddp:
             times = [sample[rank] for rank in self.ranks if rank in sample]
@@ -90,10 +91,11 @@ class ExchangeFacts:
                 shares.append(min(1.0, least / self.step_ns))
         if not shares:
             return None
-        mean = median(shares)
+        mean, transfer = median(shares), self.transfer
+        found = Share(mean, min(shares), max(shares))
         if len(shares) < 2:
-            return Share(mean, mean / 2, min(1.0, 1.5 * mean))
-        return Share(mean, min(shares), max(shares))
+            found = Share(mean, mean / 2, min(1.0, 1.5 * mean))
+        return found if transfer is None else at_most(found, transfer.high)
 
     def waiting(self, rank: int) -> Share:
         """Part of its time that this rank waits for later ones."""
