@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, Final
 
 from .hooks import replace
@@ -43,6 +44,8 @@ class Change:
         if self._wanted.get("precision") == "bf16":
             optimizer.register_optimizer_step_pre_hook(lambda *_: self._leave_autocast())
             optimizer.register_optimizer_step_post_hook(lambda *_: self._enter_autocast())
+        if self._wanted.get("precision") == "bf16":
+            self._watch_autocast()
         if any(name in self._wanted for name in ("workers", "pin", "batch")):
             self._watch_loaders()
 
@@ -115,6 +118,24 @@ class Change:
             self._autocast = torch.autocast(device, dtype=torch.bfloat16)
             self._autocast.__enter__()
             self.note("bf16")
+
+    def _watch_autocast(self) -> None:
+        """A loop whose autocast is off by a flag, `autocast(enabled=args.amp)`, means the whole of
+        its forward: ours is put on there. Inside a module it keeps something in fp32, and stays."""
+        autocast: Any = self._torch.amp.autocast_mode.autocast
+        enter = autocast.__enter__
+
+        @functools.wraps(enter)
+        def __enter__(context: Any) -> Any:
+            if self._autocast is not None and context is not self._autocast:
+                if getattr(context, "_enabled", False):
+                    self.note("bf16", "the program uses autocast itself")
+                elif context.device == self._autocast.device and not _is_in_module():
+                    context._enabled = True
+                    context.fast_dtype = self._torch.bfloat16
+            return enter(context)
+
+        autocast.__enter__ = __enter__
 
     def _leave_autocast(self) -> None:
         autocast, self._autocast = self._autocast, None
@@ -191,6 +212,16 @@ class Change:
             begin(loader, dataset, batch_size, *args, **kw)
 
         cls._get_iterator, cls.__init__ = _get_iterator, __init__
+
+
+def _is_in_module() -> bool:
+    """Whether the caller's caller runs inside of a module's call."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name == "_call_impl":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def attacher(recorder: Recorder, wanted: str) -> Callable[[], None]:

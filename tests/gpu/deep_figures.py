@@ -7,9 +7,12 @@ OUT/deep.json and a recording of each net, and prints a line for each figure.
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -31,13 +34,22 @@ LAB_CASES: Final = (
 """Case, what the lab changes from outside, and the flags that do the same by hand."""
 
 
+@contextmanager
+def killed(run: "subprocess.Popen[str]") -> Iterator[None]:
+    """Whatever happens inside, the process is not left."""
+    try:
+        yield
+    finally:
+        run.kill()
+
+
 def mfu(out: Path, seconds: float) -> list[dict[str, Any]]:
     """Each net watched by `gpuwatch throughput`, beside its own clock and the count by hand."""
     rows = []
     for case in ("gpt", "resnet", "mlp"):
         script = [sys.executable, "-m", "gpuwatch", "run", "--", sys.executable]
         script += [str(HERE / "flops_nets.py"), case, "--seconds", str(seconds)]
-        with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as run:
+        with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as run, killed(run):
             assert run.stdout is not None
             by_hand = json.loads(run.stdout.readline())["flops"]
             time.sleep(5)  # its first steps choose algorithms
@@ -125,6 +137,7 @@ def main() -> int:
     parser.add_argument("--net-seconds", type=float, default=18.0)
     parser.add_argument("--change", action="append", default=[], help="of the lab, only these")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     options.out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {}
     for part in options.parts:

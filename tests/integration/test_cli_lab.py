@@ -174,3 +174,53 @@ def test_a_nan_is_named_with_its_step_live_and_in_a_recording(tmp_path: Path) ->
     assert any("NaN since step" in note["text"] for note in last["verdict"]["notes"])
     assert last["numerics"]["figures"]["loss"]["value"] is None
     assert "NaN" in page.read_text()
+
+
+TYPES = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        with torch.autocast("cpu", enabled=False):
+            kept = self.inner(x)
+        made = self.inner(x)
+        types.append((str(kept.dtype), str(made.dtype)))
+        return kept + made.float()
+
+types, made = [], torch.float32
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+for batch in torch.utils.data.DataLoader(torch.randn(32, 8), batch_size=4):
+    with torch.autocast("cpu", torch.bfloat16, enabled=False):
+        out = net(batch)
+    loss = out.square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(*types[-1], net.inner.weight.dtype, torch.is_autocast_enabled("cpu"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "types"),
+    [({}, "torch.float32 torch.float32"), ({"precision": "bf16"}, "torch.float32 torch.bfloat16")],
+)
+def test_bf16_reaches_a_forward_whose_autocast_a_flag_has_off(
+    wanted: dict[str, str], types: str, tmp_path: Path
+) -> None:
+    """And leaves what a module itself keeps in fp32."""
+    script = tmp_path / "train.py"
+    script.write_text(TYPES)
+    ran = subprocess.run(
+        [sys.executable, "-m", "gpuwatch", "run", "--", sys.executable, str(script)],
+        env={**os.environ, "GPUWATCH_LAB": json.dumps(wanted)},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith(f"{types} torch.float32")

@@ -155,12 +155,13 @@ def _read(path: Path, variant: Variant, lengths: Lengths, ended: str) -> Turn:
     recording = Recording(path)
     try:
         run = read_whole(recording)
-        notes = [
-            note
-            for entry in recording.entries()
-            if isinstance(entry, Delivered)
-            for note in entry.batch.notes
-        ]
+        notes: list[Noted] = []
+        autocast: str | None = None
+        for entry in recording.entries():
+            if isinstance(entry, Delivered):
+                notes += entry.batch.notes
+                if entry.batch.settings is not None:
+                    autocast = entry.batch.settings.autocast
     finally:
         recording.close()
     steps = [step for step in run.steps if step.number - step.count >= lengths.warm_up_steps]
@@ -169,15 +170,18 @@ def _read(path: Path, variant: Variant, lengths: Lengths, ended: str) -> Turn:
     step_ms = ratio_of(walls, counts)
     seen = all(step.samples for step in steps)
     sample_ms = ratio_of(walls, [float(step.samples or 0) for step in steps]) if seen else None
-    refused = tuple(f"{one.name}: {one.why}" for one in notes if one.kind == "lab" and one.why)
+    refused = [f"{one.name}: {one.why}" for one in notes if one.kind == "lab" and one.why]
     made = {one.name for one in notes if one.kind == "lab" and not one.why}
+    if "bf16" in made and autocast == "":
+        made.discard("bf16")
+        refused.append("bf16: no product was seen to run in it, for a reason that is not known")
     return Turn(
         variant=variant,
         step_ms=step_ms,
         sample_ms=sample_ms,
         steps=sum(step.count for step in steps),
         losses=tuple(_losses(notes, run.steps)),
-        refused=refused,
+        refused=tuple(refused),
         made=len(made) >= len(variant.changes),
         why_not="" if step_ms is not None else ended or "too few steps after warming up",
     )
