@@ -109,7 +109,7 @@ def servers(
     running = tuple(_started(folder, address, one) for one in (port, behind))
     try:
         for one in (port, behind):
-            until(lambda one=one: _listens(address, one))  # type: ignore[misc]
+            until(lambda one=one: listens(address, one))  # type: ignore[misc]
         with path((address, port), delay_s=delay_s, bits_s=bits_s, loss=loss) as way:
             text = CLIENT.format(
                 user=getuser(),
@@ -140,7 +140,8 @@ def _started(folder: Path, address: str, port: int) -> "subprocess.Popen[bytes]"
         return subprocess.Popen([SSHD, "-D", "-e", "-f", str(settings)], stderr=log)
 
 
-def _listens(address: str, port: int) -> bool:
+def listens(address: str, port: int) -> bool:
+    """Whether somebody takes connections there."""
     try:
         with socket.create_connection((address, port), 1.0):
             return True

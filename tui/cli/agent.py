@@ -4,6 +4,7 @@ import argparse
 import platform
 import socket
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DISTRIBUTION, UsageError, version_of
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from ..recording.tape import Tape
     from ..remote.agent import Watched
     from ..remote.frames import LinkHello, Listing, Watch
+    from ..remote.node import NodeReports
+    from ..session.live import Connection
 
 
 def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -61,12 +64,11 @@ def _prepare() -> None:
     from . import target  # noqa: F401
 
 
-def _connect(watch: "Watch", tape: "Tape") -> "Watched":
+def _connect(watch: "Watch", tape: "Tape", whole: "NodeReports | None") -> "Watched":
     from ..discovery.pids import find_watchable
     from ..errors import NoProcessError
     from ..remote.agent import Watched
     from .main import with_candidates
-    from .target import connect
 
     try:
         found = find_watchable(watch.pid)
@@ -74,7 +76,18 @@ def _connect(watch: "Watch", tape: "Tape") -> "Watched":
         raise with_candidates(error) from None
     if found.page is not None:
         found.page.close()
-    return Watched(found.pid, connect(found.pid, watch.stacks, tape), found.notes)
+    return Watched(found.pid, _connected(watch, found.pid, tape, whole), found.notes)
+
+
+def _connected(watch: "Watch", pid: int, tape: "Tape", whole: "NodeReports | None") -> "Connection":
+    from ..sources.ranks import RanksSource
+    from .target import connect, connect_ranks
+
+    if whole is None:
+        return connect(pid, watch.stacks, tape)
+    if watch.ranks_alone:
+        return connect_ranks(pid, tape, whole)
+    return connect(pid, watch.stacks, tape, ranks_of=partial(RanksSource, whole=whole))
 
 
 def _listing() -> "Listing":

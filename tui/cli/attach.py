@@ -14,6 +14,7 @@ from ..launch.inject import Injection
 from ..launch.interpreter import target_python
 from ..terminal import Appearance
 from .alerting import Alerting, add_alerts, alerting_of, why_no_signs
+from .job import add_job, hosts_of, watch_job
 from .options import Manual, add_appearance, add_whole_argv, appearance_of, examples
 from .output import write_notes
 from .remote import add_via, target, with_via
@@ -128,6 +129,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
             ("gpuwatch attach 48213 --plain", "lines of text, until ctrl-c"),
             ("gpuwatch attach --inject 48213", "add the probe to a running process"),
             ("gpuwatch attach node7:48213", "a process on node7, over ssh"),
+            ("gpuwatch attach node7:48213 --hosts node8,node9", "its job, over three hosts"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
@@ -140,6 +142,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         help="from `gpuwatch ls`; without: choose",
     )
     add_via(command)
+    add_job(command)
     face = command.add_mutually_exclusive_group()
     face.add_argument("--plain", action="store_true", help="lines of text instead of a screen")
     face.add_argument(
@@ -165,8 +168,9 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be watched, or none was named."""
     named = with_via(arguments.pid, arguments.via)
-    if named.place is not None:
-        return _run_remote(arguments, named)
+    hosts = hosts_of(arguments)
+    if named.place is not None or hosts:
+        return _run_remote(arguments, named, hosts)
     arguments.pid = named.pid
     if arguments.pid is None:
         arguments.pid = _chosen_for(arguments)
@@ -179,12 +183,11 @@ def run(arguments: argparse.Namespace) -> int:
         return _watch(arguments)
 
 
-def _run_remote(arguments: argparse.Namespace, named: "Target") -> int:
-    """The same on another machine. Raises GpuwatchError."""
+def _run_remote(arguments: argparse.Namespace, named: "Target", hosts: list[str]) -> int:
+    """The same on another machine, or on several. Raises GpuwatchError."""
     from ..remote.link import KEEP_S
     from . import remote
 
-    assert named.place is not None
     if arguments.inject:
         raise UsageError(
             "--inject works on this machine alone",
@@ -193,6 +196,13 @@ def _run_remote(arguments: argparse.Namespace, named: "Target") -> int:
         )
     why_not = _why_no_screen_for(arguments)
     options = {"stacks": not arguments.no_stacks, "whole_argv": arguments.argv}
+    keep_s = 0.0 if arguments.once else KEEP_S
+    if hosts:
+        provider = watch_job(named, hosts, keep_s=keep_s, **options)
+        if why_not is None:
+            return show_screen(provider, appearance_of(arguments))
+        return _without_screen(arguments, provider)
+    assert named.place is not None
     if why_not is None:
         appearance = appearance_of(arguments)
         if named.pid is None:
@@ -204,7 +214,6 @@ def _run_remote(arguments: argparse.Namespace, named: "Target") -> int:
         raise UsageError("which process?", f"no PID was given, and {why_not}", "See: gpuwatch ls")
     if not (arguments.json or arguments.once or arguments.plain):
         write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
-    keep_s = 0.0 if arguments.once else KEEP_S
     return _without_screen(arguments, remote.watch_target(named, keep_s=keep_s, **options))
 
 

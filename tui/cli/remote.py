@@ -11,6 +11,7 @@ from .output import write_notes
 
 if TYPE_CHECKING:
     from ..discovery.candidates import Candidate
+    from ..remote.frames import Listing
     from ..remote.line import Line
     from ..remote.provider import RemoteProvider
     from ..screens.switching import Make
@@ -58,7 +59,8 @@ def with_via(named: Target | None, via: str | None) -> Target:
 
 
 @contextmanager
-def _failing_clearly(place: Place) -> Iterator[None]:
+def failing_clearly(place: Place) -> Iterator[None]:
+    """A link that does not come about is a GpuwatchError."""
     from ..remote.frames import LinkError, clean
     from ..remote.line import GoneError
 
@@ -102,7 +104,7 @@ def reach(
     from ..remote.line import begin
     from ..remote.link import version_note
 
-    with _failing_clearly(place):
+    with failing_clearly(place):
         limit_s = TYPING_S if asks and _has_terminal() else ANSWER_S
         line = begin(place, pid, asks=asks, limit_s=limit_s, meanwhile=meanwhile)
     if asks and (note := version_note(line)):
@@ -132,7 +134,7 @@ def watch_on(
 
     watch = watch_for(pid, stacks=stacks, whole_argv=whole_argv, keep_s=keep_s)
     try:
-        with _failing_clearly(line.place):
+        with failing_clearly(line.place):
             began = begin_watching(line, watch)
     except BaseException:
         line.close()
@@ -157,12 +159,18 @@ def watch_target(
 
 def list_on(line: "Line") -> "list[Candidate]":
     """The processes over there. Raises a GpuwatchError."""
-    from ..remote.frames import Kind, Listing, decoded, frame
     from ..remote.listing import candidates
 
-    with _failing_clearly(line.place):
+    return candidates(listing_on(line))
+
+
+def listing_on(line: "Line") -> "Listing":
+    """The same as the agent sends it. Raises a GpuwatchError."""
+    from ..remote.frames import Kind, Listing, decoded, frame
+
+    with failing_clearly(line.place):
         line.send(frame(Kind.LIST))
-        return candidates(decoded(line.wait_for((Kind.LISTING,), ANSWER_S).body, Listing))
+        return decoded(line.wait_for((Kind.LISTING,), ANSWER_S).body, Listing)
 
 
 def choose_on(place: Place, appearance: "Appearance") -> "tuple[Line, int] | None":

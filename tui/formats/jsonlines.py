@@ -320,6 +320,7 @@ def _rank(rank: Rank, now_ns: int) -> Record:
     """One rank of this host; `now_ns` is the snapshot's time."""
     return {
         "rank": rank.rank,
+        "host": rank.host or None,
         "pid": rank.pid,
         "is_target": rank.is_target,
         "state": rank.state,

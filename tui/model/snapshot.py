@@ -182,7 +182,8 @@ class Rank:
     pid: int
     is_target: bool
     state: str
-    """"live", "silent" (no word from the probe), "unwatched" (it took itself out), "ended"."""
+    """"live", "silent" (no word from the probe), "unwatched" (it took itself out), "no link" to its
+    host, "ended"."""
     steps: int
     """Completed since its probe was armed."""
     step_ms: float | None
@@ -204,6 +205,8 @@ class Rank:
     memory_total_bytes: int | None
     active: Series
     """How busy its GPU was; without one, the share of its steps that was no wait for data."""
+    host: str = ""
+    """Where it is; "" for the target's own host."""
 
 
 @dataclass(frozen=True, slots=True)

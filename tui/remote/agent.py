@@ -22,10 +22,13 @@ from . import frames
 from .backlog import Backlog
 from .coding import EntryEncoder
 from .frames import Frame, Kind, LinkError, Listing, Watch, Watching, decoded, frame, message
+from .node import NodeReports, packed
 from .wire import Door, DoorError, Wire, knock, relay
 
 SEND_NS: Final = 250_000_000
 """Between two frames of entries: a screen draws four a second."""
+RANKS_NS: Final = 1_000_000_000
+"""Where only ranks are reported, which are read once a second."""
 FIRST_NS: Final = 50_000_000
 """And at first, for `SOON_NS`: somebody waits for the first picture."""
 SOON_NS: Final = 2_000_000_000
@@ -49,7 +52,7 @@ class Watched(NamedTuple):
     """Why it is another process than the one asked for."""
 
 
-Connect = Callable[[Watch, Tape], Watched]
+Connect = Callable[[Watch, Tape, NodeReports | None], Watched]
 """Raises a GpuwatchError that says why where the process cannot be watched."""
 
 
@@ -109,10 +112,12 @@ class Agent:
         return None
 
     def _watch(self, near: Wire, watch: Watch) -> None:
-        tape, backlog = Tape(watch.whole_argv), Backlog(watch.kinds)
-        collecting = _Collecting(tape, backlog, self._clock)
+        kinds = ("pending",) if watch.ranks_alone else watch.kinds
+        tape, backlog = Tape(watch.whole_argv), Backlog(kinds)
+        reports = NodeReports(watch.node_every) if watch.node_every > 0 else None
+        collecting = _Collecting(tape, backlog, reports, self._clock)
         try:
-            watched = self._connect(watch, tape)
+            watched = self._connect(watch, tape, reports)
         except GpuwatchError as error:
             fault = frames.Fault(
                 what=error.what, why=error.why, fix=error.fix, exit_code=error.exit_code
@@ -159,7 +164,7 @@ class Agent:
             is_over = False
             try:
                 link.send(message(Kind.WATCHING, answer))
-                came, is_over = self._talk(link, watch.window, collecting, door)
+                came, is_over = self._talk(link, watch, collecting, door)
                 if is_over:
                     link.drain(LEAVE_S)
             except (OSError, LinkError):
@@ -174,15 +179,15 @@ class Agent:
                 resumed = True
 
     def _talk(
-        self, link: Wire, window: int, collecting: "_Collecting", door: Door | None
+        self, link: Wire, watch: Watch, collecting: "_Collecting", door: Door | None
     ) -> tuple[Wire | None, bool]:
         """Send what is seen, as fast as it is asked for. Ends with who came through the door in
         the place of this link, if anybody, and with whether nothing more is to be sent at all.
 
         Raises OSError or LinkError where the link is lost.
         """
-        encoder, credit = EntryEncoder(), max(1, min(window, 64))
-        most = credit
+        encoder, most = EntryEncoder(), max(1, min(watch.window, 64))
+        credit, every_ns = most, RANKS_NS if watch.ranks_alone else SEND_NS
         began_ns = heard_ns = next_ns = self._clock.now_ns()
         while True:
             wait_s = (next_ns - self._clock.now_ns()) / 1e9
@@ -204,7 +209,7 @@ class Agent:
             if now_ns < next_ns:
                 continue
             soon = now_ns - began_ns < SOON_NS
-            next_ns = now_ns + (FIRST_NS if soon else SEND_NS)
+            next_ns = now_ns + (FIRST_NS if soon else every_ns)
             if soon and collecting.backlog.is_empty:
                 continue
             while credit and link.is_drained:
@@ -212,6 +217,9 @@ class Agent:
                 self._send_entries(link, encoder, collecting)
                 if collecting.backlog.is_empty:
                     break
+            while credit and link.is_drained and (report := collecting.next_report()) is not None:
+                credit -= 1
+                link.send(frame(Kind.NODE, report))
             if (fault := collecting.fault) is not None:
                 link.send(message(Kind.FAULT, frames.Fault(what=fault)))
                 return None, True
@@ -258,8 +266,11 @@ def _wait(door: Door, limit_s: float) -> Wire | None:
 class _Collecting:
     """The collector on its thread, and what it has seen."""
 
-    def __init__(self, tape: Tape, backlog: Backlog, clock: Clock) -> None:
+    def __init__(
+        self, tape: Tape, backlog: Backlog, reports: NodeReports | None, clock: Clock
+    ) -> None:
         self.backlog = backlog
+        self.reports = reports
         self.fault: str | None = None
         """A mistake of ours that ended the thread."""
         self._tape = tape
@@ -286,6 +297,11 @@ class _Collecting:
     def is_over(self, now_ns: int) -> bool:
         """The run has ended, and its last messages have come."""
         return self._ended_ns is not None and now_ns - self._ended_ns > LAST_WORDS_NS
+
+    def next_report(self) -> bytes | None:
+        """The body of the oldest one that waits."""
+        report = self.reports.take() if self.reports is not None else None
+        return None if report is None else packed(report)
 
     def stop(self) -> None:
         """Let go of the run."""

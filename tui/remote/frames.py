@@ -53,6 +53,8 @@ class Kind(IntEnum):
     FAULT = 6
     OVER = 7
     """The run has ended, and so does the agent."""
+    NODE = 8
+    """Its host's ranks, of a job over several hosts."""
     WATCH = 65
     LIST = 66
     CREDIT = 67
@@ -92,6 +94,11 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
     """After a lost link, collect on for so long for whoever comes back."""
     kinds: tuple[str, ...] = ()
     """Of entries that the near side knows; (): all."""
+    node_every: int = 0
+    """Report all ranks of this process's job there, with the collectives of one step in so many;
+    0: do not."""
+    ranks_alone: bool = False
+    """Nothing but that."""
     resume: Resume | None = None
 
 
@@ -126,6 +133,8 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     started_unix: float | None = None
     gpus: tuple[int, ...] = ()
     on_gpu: bool = False
+    job: tuple[str, ...] = ()
+    """Of a rank: where the ranks of its job meet; () where only its host knows."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):

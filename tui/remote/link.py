@@ -21,6 +21,7 @@ from .coding import EntryDecoder
 from .far_clock import FarClock
 from .frames import Fault, Frame, Kind, LinkError, Resume, Watch, Watching, decoded, frame, message
 from .line import GoneError, Line, NoGpuwatchError, RefusedError
+from .node import NodeReport, unpacked
 
 KEEP_S: Final = 60.0
 """An agent collects on for so long after its link was lost."""
@@ -37,6 +38,7 @@ MOST_BROKEN: Final = 3
 HELD_NS: Final = 30_000_000_000
 """A link that worked for so long before begins a new row."""
 MOST_EVENTS: Final = 50
+MOST_REPORTS: Final = 16
 RATE_NS: Final = 10_000_000_000
 """Over which bytes a second are a mean."""
 
@@ -57,9 +59,19 @@ class Began:
     watching: Watching
 
 
-def watch_for(pid: int, *, stacks: bool, whole_argv: bool, keep_s: float) -> Watch:
+def watch_for(
+    pid: int,
+    *,
+    stacks: bool,
+    whole_argv: bool,
+    keep_s: float,
+    node_every: int = 0,
+    ranks_alone: bool = False,
+) -> Watch:
     """The request, with the kinds of entries that this version knows."""
     return Watch(
+        node_every=node_every,
+        ranks_alone=ranks_alone,
         protocol=frames.PROTOCOL,
         pid=pid,
         stacks=stacks,
@@ -117,6 +129,7 @@ class Link:
         self._lock = Lock()
         """Around what has come."""
         self._come: deque[list[AnyObservation]] = deque()
+        self._reports: deque[NodeReport] = deque(maxlen=MOST_REPORTS)
         self._untaken = 0
         """Frames that were not asked for again yet."""
         self._last = 0
@@ -150,6 +163,22 @@ class Link:
             except GoneError:
                 pass  # the thread finds out by itself
         return [one for few in come for one in few]
+
+    def take_reports(self) -> list[NodeReport]:
+        """Of the ranks of a host, what has come; after `take`."""
+        with self._lock:
+            found, self._reports = list(self._reports), deque(maxlen=MOST_REPORTS)
+        return found
+
+    @property
+    def place_name(self) -> str:
+        """Where it leads."""
+        return self._place.name
+
+    @property
+    def clock_ahead_ns(self) -> int:
+        """The clock there less the clock here."""
+        return self._far.free_ns() - self._near.now_ns()
 
     def close(self) -> None:
         """Leave: nothing is kept over there."""
@@ -220,9 +249,7 @@ class Link:
             entries = decoder.decode(found.body)
             took_s = (self._near.now_ns() - began_ns) / 1e9
             with self._lock:
-                self._untaken += 1
-                if self._untaken > 2 * frames.WINDOW:
-                    raise LinkError("it sends more than it was asked for")
+                self._count_untaken()
                 self._come.append([one for one in entries.entries if not isinstance(one, Looked)])
             self._last = max(self._last, entries.last)
             self.left_out = entries.left_out
@@ -230,10 +257,20 @@ class Link:
             self._count(line.bytes_in)
             if took_s > 0.05:  # of an honest agent a frame takes some 2 ms
                 self._stop.wait(took_s)
+        elif found.kind == Kind.NODE:
+            report = unpacked(found.body)
+            with self._lock:
+                self._count_untaken()
+                self._reports.append(report)
         elif found.kind == Kind.PONG and len(found.body) == frames.PONG.size:
             self._far.answered(*frames.PONG.unpack(found.body))
         elif found.kind == Kind.FAULT:
             raise GoneError(frames.clean(decoded(found.body, Fault).what))
+
+    def _count_untaken(self) -> None:
+        self._untaken += 1
+        if self._untaken > 2 * frames.WINDOW:
+            raise LinkError("it sends more than it was asked for")
 
     def _lose(self, error: Exception) -> None:
         now_ns = self._near.now_ns()

@@ -8,6 +8,7 @@ from ..discovery.candidates import Candidate, Launcher
 from ..discovery.secrets import masked
 from ..discovery.state_page import Words
 from ..discovery.targets import Found
+from ..sources.launcher import job_of
 from .frames import Listed, Listing, clean
 
 MOST: Final = 2_000
@@ -30,7 +31,26 @@ def listed(one: Candidate) -> Listed:
         started_unix=one.started_unix,
         gpus=one.gpus,
         on_gpu=one.on_gpu,
+        job=_job(one),
     )
+
+
+def _job(one: Candidate) -> tuple[str, ...]:
+    hello = one.found.hello if one.found else None
+    if hello is None or hello.rank is None or (hello.world_size or 1) < 2:
+        return ()
+    meeting = job_of(one.pid)
+    return () if meeting[0] == "child of" else (str(hello.world_size), *meeting)
+
+
+def rank_in(listing: Listing, job: tuple[str, ...]) -> Listed | None:
+    """The lowest rank of this job there; None without any."""
+    ranks = [one for one in listing.processes if one.job == job and one.hello is not None]
+    return min(ranks, key=_rank_of, default=None)
+
+
+def _rank_of(one: Listed) -> int:
+    return (one.hello.rank if one.hello else None) or 0
 
 
 def candidates(listing: Listing) -> list[Candidate]:

@@ -1,5 +1,6 @@
 """A process on another machine as the faces see it: an ordinary live session with one source."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -7,15 +8,16 @@ from typing import Final
 import msgspec
 
 from .. import clock as real_clock
-from ..model.snapshot import Snapshot, as_ended, unseen
+from ..model.snapshot import Event, Snapshot, as_ended, unseen
 from ..recording.format import Header
 from ..recording.tape import Tape
-from ..session.collector import PUBLISH_NS, Clock
+from ..session.collector import PUBLISH_NS, Clock, Source
 from ..session.live import Connection, LiveProvider
 from ..session.session import Session
 from ..verdict.engine import Engine
 from .far_clock import FarClock
 from .frames import clean
+from .job import JobSource
 from .link import Began, Connects, Link, LinkSource
 
 MOST_EVENTS: Final = 50
@@ -29,9 +31,17 @@ class RemoteProvider(LiveProvider):
     shows that nothing is known of the time since.
     """
 
-    def __init__(self, began: Began, again: Connects, near: Clock = real_clock) -> None:
+    def __init__(
+        self,
+        began: Began,
+        again: Connects,
+        others: Sequence[tuple[Began, Connects]] = (),
+        near: Clock = real_clock,
+    ) -> None:
+        """`others`: agents on the other hosts of its job, which report their ranks."""
         self._far = FarClock(near)
         self._link = Link(began, again, self._far, near)
+        self._others = [Link(*other, FarClock(near), near) for other in others]
         header = began.watching.header
         self._pid, self._script = began.watching.pid, clean(header.script)
         first = unseen(self._pid, self._script, self._far.now_ns(), self._far.now_unix())
@@ -56,8 +66,8 @@ class RemoteProvider(LiveProvider):
     def _with_link(self, snapshot: Snapshot, now_ns: int) -> Snapshot:
         link, given_up = self._link.status(), self._link.given_up
         events = snapshot.events
-        if self._link.events:
-            merged = sorted((*events, *self._link.events), key=lambda event: event.t_ns)
+        if own := [event for one in (self._link, *self._others) for event in self._events_of(one)]:
+            merged = sorted((*events, *own), key=lambda event: event.t_ns)
             events = tuple(merged[-MOST_EVENTS:])
         shown = replace(snapshot, status=replace(snapshot.status, link=link), events=events)
         if snapshot.status.state == "ended":
@@ -70,10 +80,18 @@ class RemoteProvider(LiveProvider):
             return as_ended(shown, f"is not watched any more: {given_up}")
         return replace(shown, attached_s=(now_ns - self._since_ns) / 1e9)
 
+    def _events_of(self, link: Link) -> tuple[Event, ...]:
+        """On the clock of the first host."""
+        shift_ns = self._link.clock_ahead_ns - link.clock_ahead_ns
+        return tuple(replace(event, t_ns=event.t_ns + shift_ns) for event in link.events)
+
     def _connected(self, tape: Tape) -> Connection:
         header = self._link.watching.header
         session = Session(self._pid, self._script, header.started_ns, Engine(), tape=tape)
-        return Connection(session, [LinkSource(self._link)], partial(_header, header))
+        source: Source = LinkSource(self._link)
+        if self._others:
+            source = JobSource(self._link, self._others, self._far)
+        return Connection(session, [source], partial(_header, header))
 
 
 def _header(header: Header, begins_ns: int | None) -> Header:
