@@ -13,6 +13,7 @@ import pytest
 
 from tests.processes.command_line import gpuwatch, started, toy
 from tests.processes.monitored import until
+from tests.processes.pseudo_terminal import PseudoTerminal
 from tests.remote.servers import Servers, servers
 
 
@@ -160,3 +161,27 @@ def test_a_machine_without_gpuwatch_is_named_with_the_command(tmp_path: Path) ->
     assert done.returncode == 1
     assert "has gpuwatch" in done.stderr
     assert f"{bare}/python3 -m pip install gpuwatch-torch" in done.stderr
+
+
+def test_the_screen_names_the_machine(over: Servers, training: "subprocess.Popen[str]") -> None:
+    words = ("gpuwatch.tui.cli.main", "attach", f"near:{training.pid}")
+    environ = {"GPUWATCH_SSH": over.ssh}
+    with PseudoTerminal(*words, size=(100, 30), environ=environ) as terminal:
+        terminal.read_until(lambda: terminal.shows("on near"), seconds=20)
+        terminal.read_until(lambda: terminal.shows("HOST-BOUND"), seconds=20)
+        os.write(terminal.master, b"q")
+        assert terminal.wait(5) == 0
+
+
+def test_a_process_there_is_picked(over: Servers, training: "subprocess.Popen[str]") -> None:
+    environ = {"GPUWATCH_SSH": over.ssh}
+    with PseudoTerminal(
+        "gpuwatch.tui.cli.main", "near:", size=(100, 30), environ=environ
+    ) as terminal:
+        terminal.read_until(lambda: terminal.shows("which process?"), seconds=20)
+        os.write(terminal.master, str(training.pid).encode())
+        terminal.read_until(lambda: terminal.shows("toy.py"), seconds=20)
+        os.write(terminal.master, b"\r")
+        terminal.read_until(lambda: terminal.shows("on near"), seconds=20)
+        os.write(terminal.master, b"q")
+        assert terminal.wait(5) == 0

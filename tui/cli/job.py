@@ -1,12 +1,13 @@
 """A job over several hosts on the command line: one of its ranks, and where the others are."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ..errors import NoProcessError, UsageError
+from ..errors import NoProcessError, NotPermittedError, UsageError
 from ..remote.places import Place, Target, target_of
 from .output import write_notes
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ..remote.link import Began
     from ..remote.provider import RemoteProvider
 
+AUTO: Final = "auto"
 AT_ONCE: Final = 8
 """Hosts that are connected to at the same time: sshd drops some of more than ten (MaxStartups)."""
 HERE: Final = Place("this host", ("sh", "-c"))
@@ -27,7 +29,7 @@ def add_job(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--hosts",
         metavar="A,B",
-        help="the other hosts of the process's job: watch all its ranks",
+        help="the hosts of the process's job, to watch all its ranks; auto: ask the job",
     )
     command.add_argument(
         "--hostfile",
@@ -61,6 +63,12 @@ def watch_job(
         raise UsageError("which process?", "--hosts needs one rank of the job", "See: gpuwatch ls")
     first = named.place or HERE
     lines = [remote.reach(first, named.pid)]
+    if AUTO in hosts:
+        try:
+            hosts = _agreed(lines[0], named)
+        except BaseException:
+            lines[0].close()
+            raise
     places = [place for host in hosts if (place := _place(host)) != first]
     failing = remote.failing_clearly
     try:
@@ -103,6 +111,39 @@ def watch_job(
     provider.recording.tape.whole_argv = whole_argv
     provider.connect()
     return provider
+
+
+def _agreed(line: "Line", named: Target) -> list[str]:
+    """The hosts that the job itself names, once a person has agreed to ask them. Raises a
+    GpuwatchError where it names none, or nobody agrees."""
+    from ..remote.frames import AskRoster, Hosts, Kind, clean, decoded, message
+    from ..remote.roster import hosts_in
+    from . import remote
+
+    assert named.pid is not None
+    with remote.failing_clearly(line.place):
+        line.send(message(Kind.ROSTER, AskRoster(pid=named.pid)))
+        found = decoded(line.wait_for((Kind.HOSTS,), remote.ANSWER_S).body, Hosts)
+    hosts = [host for one in found.hosts for host in hosts_in(clean(one))]
+    if not hosts:
+        raise UsageError(
+            "the job names no hosts",
+            "Neither NCCL's RAS service nor SLURM knows them there.",
+            "Name them: --hosts node7,node8, or --hostfile FILE",
+        )
+    names = ",".join(hosts)
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError(
+            "somebody has to agree to the hosts that the job names",
+            f"{clean(found.source)} names {names}, and there is no terminal to ask at.",
+            f"To agree: --hosts {names}",
+        )
+    write_notes([f"gpuwatch: {clean(found.source)} names {names}: connect to them? [y/N]"])
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise NotPermittedError(
+            "no host was asked", "", f"Watch one alone: gpuwatch attach {named.pid}"
+        )
+    return hosts
 
 
 def _place(host: str) -> Place:

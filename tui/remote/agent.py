@@ -12,6 +12,7 @@ from threading import Event, Thread
 from typing import Final, NamedTuple
 
 from .. import clock as real_clock
+from ..discovery.command_lines import environ_of
 from ..errors import GpuwatchError
 from ..model.observations import TargetEnded
 from ..recording.format import Entry
@@ -21,8 +22,21 @@ from ..session.live import Connection
 from . import frames
 from .backlog import Backlog
 from .coding import EntryEncoder
-from .frames import Frame, Kind, LinkError, Listing, Watch, Watching, decoded, frame, message
+from .frames import (
+    AskRoster,
+    Frame,
+    Hosts,
+    Kind,
+    LinkError,
+    Listing,
+    Watch,
+    Watching,
+    decoded,
+    frame,
+    message,
+)
 from .node import NodeReports, packed
+from .roster import from_ras, from_slurm
 from .wire import Door, DoorError, Wire, knock, relay
 
 SEND_NS: Final = 250_000_000
@@ -103,6 +117,8 @@ class Agent:
                 heard_ns = self._clock.now_ns()
                 if one.kind == Kind.LIST:
                     near.send(message(Kind.LISTING, self._listing()))
+                elif one.kind == Kind.ROSTER:
+                    near.send(message(Kind.HOSTS, roster_of(decoded(one.body, AskRoster).pid)))
                 elif one.kind == Kind.WATCH:
                     return decoded(one.body, Watch)
                 elif one.kind == Kind.BYE:
@@ -261,6 +277,12 @@ class Agent:
 def _wait(door: Door, limit_s: float) -> Wire | None:
     select.select([door], [], [], limit_s)
     return door.accept()
+
+
+def roster_of(pid: int) -> Hosts:
+    """By NCCL, or by SLURM."""
+    found = from_ras(pid) or from_slurm(environ_of(pid))
+    return Hosts() if found is None else Hosts(hosts=found.hosts, source=found.source)
 
 
 class _Collecting:

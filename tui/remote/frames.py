@@ -1,7 +1,8 @@
 """What both ends of a link say, frame by frame, with bounds on all of it.
 
     an agent begins with GREETING, which sets it apart from what a login shell may print before
-    frames   u8 kind, u32 length, u32 CRC-32 of kind and body (little-endian), then `length` bytes
+    frames   u8 kind, u32 length, u32 CRC-32 of kind and body (little-endian), then `length` bytes,
+             and a line feed: srun hands on whole lines
 
 Whoever reads a frame that breaks a bound ends the link: after a wrong length nothing can be
 trusted. Bodies are JSON, but for ENTRIES (`coding`), CREDIT and the two of a round trip.
@@ -27,6 +28,7 @@ CODING: Final = form.VERSION
 """Entries are coded as in a recording of this version."""
 
 HEAD: Final = struct.Struct("<BII")
+END: Final = b"\n"
 CREDIT: Final = struct.Struct("<I")
 PING: Final = struct.Struct("<q")
 PONG: Final = struct.Struct("<qqd")
@@ -42,7 +44,7 @@ on any link that a screen is of use on."""
 
 
 class Kind(IntEnum):
-    """Of a frame."""
+    """Of a frame; none is 10, a line feed."""
 
     HELLO = 1
     """The agent's first: what it is."""
@@ -55,10 +57,14 @@ class Kind(IntEnum):
     """The run has ended, and so does the agent."""
     NODE = 8
     """Its host's ranks, of a job over several hosts."""
+    HOSTS = 9
+    """The answer to ROSTER."""
     WATCH = 65
     LIST = 66
     CREDIT = 67
     PING = 68
+    ROSTER = 70
+    """Which hosts does the job of this process run on?"""
     BYE = 69
     """The near side leaves for good: nothing is kept for it."""
 
@@ -144,6 +150,20 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     now_unix: float
 
 
+class AskRoster(msgspec.Struct, frozen=True, kw_only=True):
+    """Which hosts does the job of this process run on?"""
+
+    pid: int
+
+
+class Hosts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known there; no host is asked for that alone."""
+
+    hosts: tuple[str, ...] = ()
+    source: str = ""
+    """Who says so: "NCCL RAS", "SLURM"; "" where nobody does."""
+
+
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """Why it cannot be: a GpuwatchError of the other side."""
 
@@ -169,7 +189,7 @@ _Message = TypeVar("_Message", bound=msgspec.Struct)
 
 def frame(kind: Kind, body: bytes = b"") -> bytes:
     """The bytes of a frame."""
-    return HEAD.pack(kind, len(body), _check(kind, body)) + body
+    return HEAD.pack(kind, len(body), _check(kind, body)) + body + END
 
 
 def message(kind: Kind, content: msgspec.Struct) -> bytes:
@@ -214,7 +234,11 @@ class FrameReader:
         self._held += data
         found: list[Frame] = []
         at = 0
-        while len(self._held) - at >= HEAD.size:
+        while True:
+            while self._held[at : at + 1] == END:
+                at += 1
+            if len(self._held) - at < HEAD.size:
+                break
             kind, length, check = HEAD.unpack_from(self._held, at)
             if length > self._most_bytes:
                 raise LinkError(f"a frame of {length:,} bytes, more than {self._most_bytes:,}")

@@ -175,9 +175,12 @@ class Line:
     def _bytes(self, wait_s: float) -> bytes:
         out = self._process.stdout
         assert out is not None
-        if not select.select([out], [], [], max(0.0, wait_s))[0]:
-            return b""
-        data = os.read(out.fileno(), READ_BYTES)
+        try:
+            if not select.select([out], [], [], max(0.0, wait_s))[0]:
+                return b""
+            data = os.read(out.fileno(), READ_BYTES)
+        except (OSError, ValueError):  # closed meanwhile: somebody leaves
+            data = b""
         if not data:
             raise GoneError(self.last_words())
         self.bytes_in += len(data)

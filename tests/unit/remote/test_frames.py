@@ -46,7 +46,7 @@ def test_a_frame_that_is_too_long_ends_the_link_before_it_is_held() -> None:
 
 def test_a_frame_that_has_changed_ends_the_link() -> None:
     data = bytearray(message(Kind.HELLO, HELLO))
-    data[-1] ^= 1
+    data[-2] ^= 1
     with pytest.raises(LinkError, match="changed"):
         FrameReader().feed(bytes(data))
 
