@@ -53,7 +53,8 @@ def test_a_process_of_a_job_is_watched_through_srun(
     job, pid = training
     before = agents()
     via = f"srun --overlap --jobid {job} -w n1 -N1 -n1"
-    done = gpuwatch("attach", "--via", via, str(pid), "--json", "--duration", "7", **cluster)
+    words = ("attach", "--via", via, str(pid), "--json", "--duration", "7")
+    done = gpuwatch(*words, SLURM_CONF=cluster["SLURM_CONF"])
     assert done.returncode == 0, done.stderr
     last = json.loads(done.stdout.splitlines()[-1])
     assert last["verdict"]["kind"] == "host"

@@ -129,7 +129,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
             ("gpuwatch attach 48213 --plain", "lines of text, until ctrl-c"),
             ("gpuwatch attach --inject 48213", "add the probe to a running process"),
             ("gpuwatch attach node7:48213", "a process on node7, over ssh"),
-            ("gpuwatch attach node7:48213 --hosts node8,node9", "its job, over three hosts"),
+            ("gpuwatch attach n7:48213 --hosts n8,n9", "its job, over three hosts"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,

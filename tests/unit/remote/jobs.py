@@ -44,13 +44,21 @@ def report(
     timed: bool = True,
 ) -> NodeReport:
     """The second of these ranks' host that ends then. Late ranks wait 40 ms a step for data, the
-    others as long in each first collective of it. `ahead_ns`: of the host's clock."""
+    others as long in each first collective of it. `ahead_ns`: of the host's clock; `timed`: on
+    GPUs, which time their collectives."""
     late_ms = 40 if late else 0
     uses, rows = [], []
     for rank in ranks:
         moved = {"data_ns": (50 + 400) * MS, "backward_ns": 200 * MS} if rank in late else {}
         at_ns = second * S + ahead_ns
-        found = use(rank, second, open_since_ns=at_ns, heartbeat_ns=at_ns, **moved)
+        found = use(
+            rank,
+            second,
+            open_since_ns=at_ns,
+            heartbeat_ns=at_ns,
+            device=rank % 8 if timed else None,
+            **moved,
+        )
         uses.append(found)
         collectives = []
         for step in range(10 * (second - 1), 10 * second):
