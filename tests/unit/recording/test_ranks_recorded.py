@@ -5,7 +5,7 @@ from pathlib import Path
 from gpuwatch.tui.model.observations import CollectivesSeen, RanksSeen, RankUse
 from gpuwatch.tui.recording.format import Entry
 from gpuwatch.tui.recording.tape import kept
-from gpuwatch.tui.verdict.job.exchange import StepExchange
+from gpuwatch.tui.verdict.job.exchange import Fabric, StepExchange
 from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import read, recorded
 from tests.unit.session.making import MS, S
@@ -78,8 +78,10 @@ def test_rows_of_times_by_rank_are_kept_as_they_are() -> None:
         ahead_ns=(0, 1_234),
         node_late_ns=(0, 1_001),
     )
-    seen = CollectivesSeen(t_ns=START, ranks=(0, 1), steps=(step,))
+    fabric = Fabric(1 << 20, 700_123, 650_789)
+    seen = CollectivesSeen(t_ns=START, ranks=(0, 1), steps=(step,), fabric=fabric)
     (found,) = kept(seen).steps
+    assert kept(seen).fabric == Fabric(1 << 20, 700_000, 650_000)
     assert found.wall_ns == 30_000_000
     assert (found.ahead_ns, found.node_late_ns) == (step.ahead_ns, step.node_late_ns)
     assert (found.waiting_ns, found.late_ns) == (step.waiting_ns, step.late_ns)
