@@ -185,36 +185,51 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_remote(arguments: argparse.Namespace, named: "Target", hosts: list[str]) -> int:
     """The same on another machine, or on several. Raises GpuwatchError."""
-    from ..remote.link import KEEP_S
-    from . import remote
-
     if arguments.inject:
         raise UsageError(
             "--inject works on this machine alone",
             "It changes a process, which no link should.",
             f"Run it there: gpuwatch attach --inject {named.pid or 'PID'}",
         )
+    alerting = alerting_of(arguments)
+    try:
+        return _watch_remote(arguments, named, hosts, alerting)
+    finally:
+        if alerting is not None:
+            alerting.close()
+
+
+def _watch_remote(
+    arguments: argparse.Namespace, named: "Target", hosts: list[str], alerting: Alerting | None
+) -> int:
+    from ..remote.link import KEEP_S
+    from . import remote
+
     why_not = _why_no_screen_for(arguments)
     options = {"stacks": not arguments.no_stacks, "whole_argv": arguments.argv}
     keep_s = 0.0 if arguments.once else KEEP_S
+    if named.pid is None and why_not is not None:
+        raise UsageError("which process?", f"no PID was given, and {why_not}", "See: gpuwatch ls")
+    if why_not is not None and not (arguments.json or arguments.once or arguments.plain):
+        write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
+    make: Make | None = None
     if hosts:
         provider = watch_job(named, hosts, keep_s=keep_s, **options)
-        if why_not is None:
-            return show_screen(provider, appearance_of(arguments))
+    elif why_not is not None:
+        provider = remote.watch_target(named, keep_s=keep_s, **options)
+    else:
+        found = remote.reached(named, appearance_of(arguments))
+        if found is None:
+            return 0
+        provider, make = remote.on_screen(*found, **options)
+    if alerting is not None:
+        alerting.follow(provider)
+    if why_not is not None:
         return _without_screen(arguments, provider)
-    assert named.place is not None
-    if why_not is None:
-        appearance = appearance_of(arguments)
-        if named.pid is None:
-            chosen = remote.choose_on(named.place, appearance)
-            return 0 if chosen is None else remote.show_on(*chosen, appearance, **options)
-        line = remote.reach(named.place, named.pid, meanwhile=remote.load_screen)
-        return remote.show_on(line, named.pid, appearance, **options)
-    if named.pid is None:
-        raise UsageError("which process?", f"no PID was given, and {why_not}", "See: gpuwatch ls")
-    if not (arguments.json or arguments.once or arguments.plain):
-        write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
-    return _without_screen(arguments, remote.watch_target(named, keep_s=keep_s, **options))
+    if alerting is None:
+        return show_screen(provider, appearance_of(arguments), make)
+    alerting.on_a_screen(provider.say)
+    return show_screen(provider, appearance_of(arguments), make, alerting.signs)
 
 
 def _why_no_screen_for(arguments: argparse.Namespace) -> str | None:

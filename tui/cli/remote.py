@@ -191,17 +191,23 @@ def choose_on(place: Place, appearance: "Appearance") -> "tuple[Line, int] | Non
     return line, pid
 
 
-def show_on(
-    line: "Line", pid: int, appearance: "Appearance", *, stacks: bool, whole_argv: bool
-) -> int:
-    """The screen of a process over there; `<` and `>` switch to other ranks of it."""
+def reached(named: Target, appearance: "Appearance") -> "tuple[Line, int] | None":
+    """A link for a screen, and the process; None where a person left without choosing one."""
+    assert named.place is not None
+    if named.pid is None:
+        return choose_on(named.place, appearance)
+    return reach(named.place, named.pid, meanwhile=load_screen), named.pid
+
+
+def on_screen(
+    line: "Line", pid: int, *, stacks: bool, whole_argv: bool
+) -> "tuple[RemoteProvider, Make]":
+    """A process over there for a screen, on which `<` and `>` switch to other ranks of it."""
     from ..remote.link import KEEP_S
-    from .attach import show_screen
 
     provider = watch_on(line, pid, stacks=stacks, whole_argv=whole_argv, keep_s=KEEP_S)
     line.be_quiet()
-    make: Make = _Other(line.place, stacks, whole_argv)
-    return show_screen(provider, appearance, make)
+    return provider, _Other(line.place, stacks, whole_argv)
 
 
 class _Other:
@@ -222,7 +228,7 @@ class _Other:
 
 def pick_and_watch(place: Place, appearance: "Appearance") -> int:
     """`gpuwatch HOST`: the picker, then the screen; without a terminal the list."""
-    from .attach import why_no_screen
+    from .attach import show_screen, why_no_screen
     from .listing import write_table
 
     if why_no_screen() is not None:
@@ -236,7 +242,8 @@ def pick_and_watch(place: Place, appearance: "Appearance") -> int:
     chosen = choose_on(place, appearance)
     if chosen is None:
         return 0
-    return show_on(*chosen, appearance, stacks=True, whole_argv=False)
+    provider, make = on_screen(*chosen, stacks=True, whole_argv=False)
+    return show_screen(provider, appearance, make)
 
 
 def names_host(word: str) -> bool:
