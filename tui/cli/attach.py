@@ -14,13 +14,16 @@ from ..launch.inject import Injection
 from ..launch.interpreter import target_python
 from ..terminal import Appearance
 from .alerting import Alerting, add_alerts, alerting_of, why_no_signs
+from .job import add_job, hosts_of, watch_job
 from .options import Manual, add_appearance, add_whole_argv, appearance_of, examples
 from .output import write_notes
+from .remote import add_via, target, with_via
 
 if TYPE_CHECKING:
     from ..discovery.pids import Watchable
     from ..model.provider import SnapshotProvider, TimeTravelProvider
     from ..recording.tape import Tape
+    from ..remote.places import Target
     from ..screens.switching import Make
     from ..session.live import Connection, LiveProvider
 
@@ -125,13 +128,21 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
             ("gpuwatch attach 48213 --json --duration 60", "JSON lines for a minute"),
             ("gpuwatch attach 48213 --plain", "lines of text, until ctrl-c"),
             ("gpuwatch attach --inject 48213", "add the probe to a running process"),
+            ("gpuwatch attach node7:48213", "a process on node7, over ssh"),
+            ("gpuwatch attach n7:48213 --hosts n8,n9", "its job, over three hosts"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
     )
     command.add_argument(
-        "pid", metavar="PID", nargs="?", type=process_id, help="from `gpuwatch ls`; without: choose"
+        "pid",
+        metavar="[HOST:]PID",
+        nargs="?",
+        type=target,
+        help="from `gpuwatch ls`; without: choose",
     )
+    add_via(command)
+    add_job(command)
     face = command.add_mutually_exclusive_group()
     face.add_argument("--plain", action="store_true", help="lines of text instead of a screen")
     face.add_argument(
@@ -156,6 +167,11 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be watched, or none was named."""
+    named = with_via(arguments.pid, arguments.via)
+    hosts = hosts_of(arguments)
+    if named.place is not None or hosts:
+        return _run_remote(arguments, named, hosts)
+    arguments.pid = named.pid
     if arguments.pid is None:
         arguments.pid = _chosen_for(arguments)
         if arguments.pid is None:
@@ -165,6 +181,62 @@ def run(arguments: argparse.Namespace) -> int:
 
     with injected(arguments.pid, arguments.yes):
         return _watch(arguments)
+
+
+def _run_remote(arguments: argparse.Namespace, named: "Target", hosts: list[str]) -> int:
+    """The same on another machine, or on several. Raises GpuwatchError."""
+    if arguments.inject:
+        raise UsageError(
+            "--inject works on this machine alone",
+            "It changes a process, which no link should.",
+            f"Run it there: gpuwatch attach --inject {named.pid or 'PID'}",
+        )
+    alerting = alerting_of(arguments)
+    try:
+        return _watch_remote(arguments, named, hosts, alerting)
+    finally:
+        if alerting is not None:
+            alerting.close()
+
+
+def _watch_remote(
+    arguments: argparse.Namespace, named: "Target", hosts: list[str], alerting: Alerting | None
+) -> int:
+    from ..remote.link import KEEP_S
+    from . import remote
+
+    why_not = _why_no_screen_for(arguments)
+    options = {"stacks": not arguments.no_stacks, "whole_argv": arguments.argv}
+    keep_s = 0.0 if arguments.once else KEEP_S
+    if named.pid is None and why_not is not None:
+        raise UsageError("which process?", f"no PID was given, and {why_not}", "See: gpuwatch ls")
+    if why_not is not None and not (arguments.json or arguments.once or arguments.plain):
+        write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
+    make: Make | None = None
+    if hosts:
+        provider = watch_job(named, hosts, keep_s=keep_s, **options)
+    elif why_not is not None:
+        provider = remote.watch_target(named, keep_s=keep_s, **options)
+    else:
+        found = remote.reached(named, appearance_of(arguments))
+        if found is None:
+            return 0
+        provider, make = remote.on_screen(*found, **options)
+    if alerting is not None:
+        alerting.follow(provider)
+    if why_not is not None:
+        return _without_screen(arguments, provider)
+    if alerting is None:
+        return show_screen(provider, appearance_of(arguments), make)
+    alerting.on_a_screen(provider.say)
+    return show_screen(provider, appearance_of(arguments), make, alerting.signs)
+
+
+def _why_no_screen_for(arguments: argparse.Namespace) -> str | None:
+    """Why there is no screen for this command; None where there is one."""
+    if arguments.json or arguments.once or arguments.plain:
+        return "lines of text were asked for"
+    return "--duration was given" if arguments.duration is not None else why_no_screen()
 
 
 def choose(appearance: Appearance) -> int | None:

@@ -12,6 +12,7 @@ from ..wording.numbers import duration
 from .attach import choose, show_screen, why_no_screen
 from .options import Manual, add_whole_argv, examples
 from .output import write_lines, write_notes
+from .remote import add_via
 
 if TYPE_CHECKING:
     from ..discovery.candidates import Candidate
@@ -32,10 +33,13 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         epilog=examples(
             ("gpuwatch ls", "a table"),
             ("gpuwatch ls --json", "for a script"),
+            ("gpuwatch ls node7", "those of node7, over ssh"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
     )
+    command.add_argument("host", metavar="HOST", nargs="?", help="another machine, over ssh")
+    add_via(command)
     command.add_argument("--json", action="store_true", help="JSON lines, one per process")
     add_whole_argv(command)
     command.set_defaults(run=run)
@@ -43,14 +47,31 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print them; none is no error."""
-    from ..discovery.candidates import find_candidates
-
-    found = find_candidates()
+    found = _found(arguments)
     if arguments.json:
         write_lines(json.dumps(_record(one, arguments.argv), allow_nan=False) for one in found)
         return 0
-    _write_table(found)
+    write_table(found)
     return 0
+
+
+def _found(arguments: argparse.Namespace) -> "list[Candidate]":
+    """Here, or on the machine that is named. Raises GpuwatchError."""
+    if arguments.host is None and arguments.via is None:
+        from ..discovery.candidates import find_candidates
+
+        return find_candidates()
+    from ..remote.places import target_of
+    from .remote import list_on, reach, with_via
+
+    named = None if arguments.host is None else target_of(f"{arguments.host.rstrip(':')}:", None)
+    place = with_via(named, arguments.via).place
+    assert place is not None
+    line = reach(place, None)
+    try:
+        return list_on(line)
+    finally:
+        line.close()
 
 
 def run_without_command(_: argparse.Namespace) -> int:
@@ -60,7 +81,7 @@ def run_without_command(_: argparse.Namespace) -> int:
     if why_no_screen() is None:
         return _pick_and_watch()
     found = find_candidates()
-    _write_table(found)
+    write_table(found)
     if found:
         write_notes([f"To watch one: gpuwatch attach {found[0].pid}"])
     return 0
@@ -77,7 +98,8 @@ def _pick_and_watch() -> int:
     return show_screen(make(pid), appearance, make)
 
 
-def _write_table(found: "list[Candidate]") -> None:
+def write_table(found: "list[Candidate]") -> None:
+    """The processes, or how to have some."""
     if found:
         write_lines(table(found))
         return

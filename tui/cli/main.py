@@ -72,7 +72,7 @@ COMMANDS: Final = {
     **{name: name for name in ("attach", "run", "record", "replay", "doctor", "demo")},
     **{name: name for name in ("profile", "memory")},
     **{name: name for name in ("report", "compare", "throughput", "lab", "export")},
-    "completion": "completion",
+    **{name: name for name in ("agent", "completion")},
 }
 """The module of each. Only the module of the command that runs is imported."""
 DESCRIPTION: Final = "Why is my PyTorch training slow, right now?"
@@ -82,6 +82,7 @@ examples:
   gpuwatch ls                   list processes that can be watched
   gpuwatch attach 48213         watch it on a live screen
   gpuwatch attach 48213 --once  print one report
+  gpuwatch attach node7:48213   watch a process on another machine, over ssh
   gpuwatch run train.py         run a script with the probe inside
   gpuwatch record 48213 -o F    record it to a file
   gpuwatch replay F             play the recording
@@ -164,6 +165,26 @@ def _run_without_command(arguments: argparse.Namespace) -> int:
     return run_without_command(arguments)
 
 
+def _names_host(word: str) -> bool:
+    """Whether the only word is a machine: what is nearly a command is meant as one."""
+    from difflib import get_close_matches
+
+    from .remote import names_host
+
+    return not get_close_matches(word, COMMANDS, n=1) and names_host(word)
+
+
+def _watch_on(host: str) -> int:
+    """`gpuwatch HOST`."""
+    from ..remote.places import target_of
+    from ..terminal import Appearance
+    from .remote import pick_and_watch
+
+    place = target_of(f"{host.rstrip(':')}:", None).place
+    assert place is not None
+    return pick_and_watch(place, Appearance())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `gpuwatch` with these arguments (the process's own without); returns the exit code."""
     try:
@@ -188,6 +209,8 @@ def _run(argv: Sequence[str] | None) -> int:
     end_on_signals()
     try:
         words = sys.argv[1:] if argv is None else argv
+        if len(words) == 1 and words[0] not in COMMANDS and _names_host(words[0]):
+            return _watch_on(words[0])
         named = words[:1] if not words or words[0] in COMMANDS else COMMANDS
         arguments = parser(named).parse_args(words)
         code: int = arguments.run(arguments)

@@ -4,12 +4,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .attach import process_id, seconds
+from .attach import seconds
 from .options import Manual, add_whole_argv, examples
 from .output import write_notes
+from .remote import add_via, target, with_via
 
 if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
+    from ..session.live import LiveProvider
 
 
 def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -27,8 +29,9 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         allow_abbrev=False,
     )
     command.add_argument(
-        "pid", metavar="PID", type=process_id, help="process id; see `gpuwatch ls`"
+        "pid", metavar="[HOST:]PID", type=target, help="process id; see `gpuwatch ls`"
     )
+    add_via(command)
     command.add_argument(
         "-o",
         "--output",
@@ -45,18 +48,27 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be watched or the file not be written."""
-    from ..errors import GpuwatchError
+    from ..errors import GpuwatchError, UsageError
+    from ..remote.link import KEEP_S
     from .attach import resolve
+    from .remote import watch_target
     from .target import watch_live
     from .watching import for_duration, watch
 
     path: Path = arguments.output
     _check_free(path)
-    pid = resolve(arguments.pid).pid
-    provider = watch_live(pid, stacks=not arguments.no_stacks, whole_argv=arguments.argv)
+    named = with_via(arguments.pid, arguments.via)
+    options = {"stacks": not arguments.no_stacks, "whole_argv": arguments.argv}
+    provider: LiveProvider
+    if named.place is not None and named.pid is not None:
+        provider = watch_target(named, keep_s=KEEP_S, **options)
+    elif named.pid is not None:
+        provider = watch_live(resolve(named.pid).pid, **options)
+    else:
+        raise UsageError("which process?", "no PID was given", "See: gpuwatch ls HOST")
     over = for_duration(arguments.duration)
     provider.recording.begin(path, overwrite=True)
-    write_notes([f"gpuwatch: recording {pid} to {path}, until it ends or ctrl-c"])
+    write_notes([f"gpuwatch: recording {named.pid} to {path}, until it ends or ctrl-c"])
     try:
         watch(provider, Silence(), lambda now: over(now) or provider.recording.fault is not None)
     except KeyboardInterrupt:

@@ -13,6 +13,7 @@ from .output import width, write_lines, write_notes
 if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
     from ..recording.whole_run import WholeRun
+    from ..session.live import LiveProvider
 
 WATCHED_S: Final = 30.0
 """A process is watched so long by default: the verdict's window."""
@@ -33,7 +34,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         formatter_class=Manual,
         allow_abbrev=False,
     )
-    command.add_argument("what", metavar="FILE|PID", help="a recording, or a process id")
+    command.add_argument("what", metavar="FILE|[HOST:]PID", help="a recording or a process")
     command.add_argument("-o", "--output", metavar="FILE", type=Path, help="write a page of HTML")
     command.add_argument(
         "--duration",
@@ -48,7 +49,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where there is neither such a file nor such a process."""
     path = Path(arguments.what)
-    if path.exists() or not arguments.what.isdecimal():
+    if path.exists() or not _names_process(arguments.what):
         whole, last = _of_file(path)
     else:
         whole, last = _of_process(arguments.what, arguments.duration)
@@ -61,6 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     write_page(arguments.output, report_page(last, whole.steps, whole.curves))
     return 0
+
+
+def _names_process(what: str) -> bool:
+    """PID, or HOST:PID of another machine."""
+    return what.rpartition(":")[2].isdecimal()
 
 
 def write_page(path: Path, page: str) -> None:
@@ -98,14 +104,21 @@ def _of_process(pid: str, duration_s: float) -> "tuple[WholeRun, Snapshot]":
     from ..errors import GpuwatchError
     from ..recording.reader import Recording
     from ..recording.whole_run import read_whole
+    from ..remote.link import KEEP_S
+    from ..remote.places import target_of
     from .attach import resolve
     from .record import Silence
+    from .remote import watch_target
     from .target import watch_live
     from .watching import for_duration, watch
 
-    found = resolve(process_id(pid))
-    provider = watch_live(found.pid, stacks=True)
-    write_notes([f"gpuwatch: watching {found.pid} for {duration_s:g} s"])
+    named = target_of(pid, None)
+    provider: LiveProvider
+    if named.place is not None:
+        provider = watch_target(named, stacks=True, whole_argv=False, keep_s=KEEP_S)
+    else:
+        provider = watch_live(resolve(process_id(pid)).pid, stacks=True)
+    write_notes([f"gpuwatch: watching {pid} for {duration_s:g} s"])
     with tempfile.TemporaryDirectory(prefix="gpuwatch-report-") as folder:
         path = Path(folder) / "watched.gpuwatch"
         provider.recording.begin(path, overwrite=True)

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 from socket import gethostname
+from typing import TYPE_CHECKING
 
 from .. import clock
 from ..discovery.pids import Watchable, find_watchable
 from ..discovery.targets import own_page, python_of, script_of
+from ..errors import NothingToMeasureError
 from ..messages import Hello
 from ..model.snapshot import unseen
 from ..recording.format import Header
@@ -19,6 +21,9 @@ from ..sources.feed import FeedSource
 from ..sources.process import ProcessSource
 from ..sources.without_probe import PageSource
 from ..verdict.engine import Engine
+
+if TYPE_CHECKING:
+    from ..sources.ranks import WholeJob
 
 RanksOf = Callable[[int, Hello], Source]
 """Makes the source of the ranks of a process's job."""
@@ -63,6 +68,24 @@ def connect(
     header = partial(_header, found, hello, started_ns, clock.now_unix())
     sources = _sources(found, stacks, session, ranks_of, count_flops)
     return Connection(session, sources, header)
+
+
+def connect_ranks(pid: int, tape: Tape, whole: "WholeJob") -> Connection:
+    """The same with the ranks of its host alone. Raises a GpuwatchError where it is no rank."""
+    from ..sources.ranks import RanksSource
+
+    found = find_watchable(pid)
+    hello = found.page.hello if found.page else None
+    if found.page is not None:
+        found.page.close()
+    if hello is None or hello.rank is None:
+        raise NothingToMeasureError(
+            f"process {pid} is no rank of a job, or has no probe", "", "See: gpuwatch ls"
+        )
+    started_ns = clock.now_ns()
+    session = Session(found.pid, found.script, started_ns, Engine(), tape=tape)
+    header = partial(_header, found, hello, started_ns, clock.now_unix())
+    return Connection(session, [RanksSource(found.pid, hello, whole=whole)], header)
 
 
 def _header(

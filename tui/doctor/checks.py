@@ -41,8 +41,12 @@ def _missing_check(about: str, missing: MissingSignal, fix: str = "") -> Check:
 
 def _unread_check(about: str, snapshot: Snapshot | None) -> Check:
     """A check of this machine, whose facts are still being read or are a recording's."""
-    replayed = snapshot is not None and snapshot.status.replay is not None
-    return Check(about, "unknown", "not in a recording" if replayed else "being read")
+    status = snapshot.status if snapshot is not None else None
+    if status is not None and status.replay is not None:
+        return Check(about, "unknown", "not in a recording")
+    if status is not None and status.link is not None:
+        return Check(about, "unknown", "not read here", f"on {status.link.place}: gpuwatch doctor")
+    return Check(about, "unknown", "being read")
 
 
 # The probe in the training process, its socket, and the versions on both sides.

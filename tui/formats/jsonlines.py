@@ -12,6 +12,7 @@ from ..model.noted import Numerics, Throughput
 from ..model.observations import Activity, GpuUse, OtherProcess
 from ..model.snapshot import (
     GpuPhases,
+    LinkStatus,
     MemoryView,
     PhaseStats,
     Rank,
@@ -86,6 +87,23 @@ def _status(status: Status, attached_s: float) -> Record:
         "unended_phases": status.unended_phases,
         "cost_share": number(status.cost_share),
         "monitor_cpu_percent": number(status.monitor_cpu_percent),
+        "link": _link(status.link),
+    }
+
+
+def _link(link: LinkStatus | None) -> Record | None:
+    """Of a process on another machine."""
+    if link is None:
+        return None
+    return {
+        "place": link.place,
+        "lost_s": number(link.lost_s),
+        "why": link.why or None,
+        "round_trip_ms": number(link.round_trip_ms),
+        "clock_ahead_ms": number(link.ahead_ms),
+        "clock_uncertain_ms": number(link.uncertain_ms),
+        "bytes_s": number(link.bytes_s),
+        "left_out": link.left_out,
     }
 
 
@@ -302,6 +320,7 @@ def _rank(rank: Rank, now_ns: int) -> Record:
     """One rank of this host; `now_ns` is the snapshot's time."""
     return {
         "rank": rank.rank,
+        "host": rank.host or None,
         "pid": rank.pid,
         "is_target": rank.is_target,
         "state": rank.state,

@@ -20,6 +20,7 @@ def job_record(seen: JobVerdict | None) -> Record | None:
     return {
         "world_size": job.world_size,
         "late_rank": None if seen.late is None else seen.late.rank.rank,
+        "late_node": seen.late.node[0] if seen.late and seen.late.node else None,
         "collectives": None if exchange is None else _exchange(exchange),
         "standing": None if job.pending is None else _standing(job.pending),
         "verdict": {

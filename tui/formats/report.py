@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ..model.snapshot import Event, Snapshot, Status
+from ..model.snapshot import Event, LinkStatus, Snapshot, Status
 from ..verdict.findings import Evidence, Finding, Note, Verdict
 from ..wording import numbers
 from ..wording.words import (
@@ -81,9 +81,31 @@ def _status(status: Status) -> list[str]:
         facts.append(f"recording {status.recording}")
     if status.replay is not None:
         facts.append(f"replay {status.replay}")
+    if status.link is not None:
+        facts += link_words(status.link)
     if status.freshness_s is not None and status.ended is None and status.freshness_s >= STALE_S:
         facts.append(f"last message {numbers.duration(status.freshness_s)} ago")
     return facts
+
+
+def link_words(link: LinkStatus) -> list[str]:
+    """ "on node7", "round trip 152 ms", "its clock is 3 ms ahead (± 76 ms)", "1.2 kB/s"."""
+    words = [f"on {link.place}"]
+    if link.lost_s is not None:
+        words.append(f"link lost {numbers.duration(link.lost_s)} ago: {link.why}")
+    if link.round_trip_ms is not None:
+        words.append(f"round trip {numbers.milliseconds(link.round_trip_ms)}")
+    if link.ahead_ms is not None and link.uncertain_ms is not None:
+        side = "ahead" if link.ahead_ms >= 0 else "behind"
+        uncertain = numbers.milliseconds(link.uncertain_ms)
+        words.append(
+            f"its clock is {numbers.milliseconds(abs(link.ahead_ms))} {side} (± {uncertain})"
+        )
+    if link.bytes_s is not None:
+        words.append(f"{link.bytes_s / 1e3:.1f} kB/s")
+    if link.left_out:
+        words.append(f"{numbers.count(link.left_out)} rows left out: the link is too slow")
+    return words
 
 
 def verdict_lines(verdict: Verdict, width: int, now_ns: int | None = None) -> list[str]:

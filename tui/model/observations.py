@@ -8,11 +8,11 @@ from typing import Literal
 
 import msgspec
 
-from ..messages import DdpTimes, Hello
+from ..messages import Hello
 from ..steps import Batch
 from ..verdict.findings import MissingSignal, Signal
 from ..verdict.format import size
-from ..verdict.job.exchange import Fabric, StepExchange
+from ..verdict.job.exchange import CollectiveKind, Fabric, RankDdp, StepExchange
 from ..verdict.job.standing import StandingRank
 
 
@@ -274,6 +274,10 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     evaluation_ns: int = 0
     device_others: int | None = None
     """Processes on its device that are no rank of the job; None: not known whose they are."""
+    host: str = ""
+    """Where it is; "" for the target's own host."""
+    linked: bool = True
+    """False where the link to its host is lost: these are the last figures."""
 
 
 class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):
@@ -284,22 +288,6 @@ class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):
     interval_ns: int
     """The rows are of this long before `t_ns`."""
     ranks: tuple[RankUse, ...]
-
-
-class RankDdp(msgspec.Struct, frozen=True, array_like=True):
-    """What the DistributedDataParallel of a rank measured in one iteration by itself."""
-
-    rank: int
-    times: DdpTimes
-
-
-class CollectiveKind(msgspec.Struct, frozen=True, array_like=True):
-    """Entries of one name in a flight recorder."""
-
-    name: str
-    entries: int
-    done: int
-    timed: int
 
 
 class CollectivesSeen(Observation, frozen=True, kw_only=True, tag="collectives"):
@@ -314,6 +302,8 @@ class CollectivesSeen(Observation, frozen=True, kw_only=True, tag="collectives")
     """Of all entries that the lowest rank had."""
     fabric: Fabric | None = None
     """Of all collectives of the reading that were timed."""
+    hosts: tuple[str, ...] = ()
+    """Of each rank, as in `RankUse`; () where all are on the target's."""
 
 
 class PendingSeen(Observation, frozen=True, kw_only=True, tag="pending"):

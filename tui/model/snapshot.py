@@ -182,7 +182,8 @@ class Rank:
     pid: int
     is_target: bool
     state: str
-    """"live", "silent" (no word from the probe), "unwatched" (it took itself out), "ended"."""
+    """"live", "silent" (no word from the probe), "unwatched" (it took itself out), "no link" to its
+    host, "ended"."""
     steps: int
     """Completed since its probe was armed."""
     step_ms: float | None
@@ -204,6 +205,8 @@ class Rank:
     memory_total_bytes: int | None
     active: Series
     """How busy its GPU was; without one, the share of its steps that was no wait for data."""
+    host: str = ""
+    """Where it is; "" for the target's own host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,28 @@ RunState = Literal["connecting", "live", "silent", "ended"]
 
 
 @dataclass(frozen=True, slots=True)
+class LinkStatus:
+    """The link to the agent of another machine."""
+
+    place: str
+    """The host, or the command that leads there."""
+    lost_s: float | None
+    """How long it has been lost; None while it works."""
+    why: str
+    """Why it was lost; "" while it works."""
+    round_trip_ms: float | None
+    """The shortest of the last ones."""
+    ahead_ms: float | None
+    """The time of day there less the time of day here."""
+    uncertain_ms: float | None
+    """Half the round trip: what that figure leaves open."""
+    bytes_s: float | None
+    """Received, over the last seconds."""
+    left_out: int
+    """Rows that the link was too slow for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """How the monitor itself is doing."""
 
@@ -259,6 +284,8 @@ class Status:
     """That the probe did not know, of all monitors: another version, or somebody's nonsense."""
     unended_phases: int = 0
     """`probe.phase` entered and not left, beyond those that are kept open."""
+    link: LinkStatus | None = None
+    """Of a process on another machine; None of one here."""
 
 
 @dataclass(frozen=True, slots=True)

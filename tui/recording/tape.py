@@ -24,7 +24,7 @@ from .format import Entry, Looked
 
 EXACT: Final = frozenset(
     {"mark_cost_ns", "gpu_clocks", "hello", "cores", "fraction", "power_limit_w"}
-    | {"waiting_ns", "late_ns", "ahead_ns", "figure"}
+    | {"waiting_ns", "late_ns", "ahead_ns", "node_late_ns", "figure"}
 )
 """Fields that are not rounded: too small for it, hardly ever different, or a row of times."""
 PHASES: Final = (

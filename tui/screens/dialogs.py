@@ -59,9 +59,10 @@ class DoctorScreen(Dialog):
         super().__init__("Doctor", self._rows, view)
 
     def on_mount(self) -> None:
-        """Look around. A recording's machine is not this one, nor is one whose process has gone."""
-        snapshot = self.view.snapshot
-        if snapshot.status.replay is None and snapshot.status.state != "ended":
+        """Look around. A recording's machine is not this one, nor is that of a process on another,
+        nor one whose process has gone."""
+        status = self.view.snapshot.status
+        if status.replay is None and status.link is None and status.state != "ended":
             self.run_worker(self._look, thread=True, exit_on_error=False)
 
     def _look(self) -> None:

@@ -73,6 +73,7 @@ class RankStore:
         """As of the last look."""
         self.world_size = 1
         self._exchange_ranks: tuple[int, ...] = ()
+        self._exchange_hosts: tuple[str, ...] = ()
         self._exchanges: deque[StepExchange] = deque(maxlen=limits.MOST_STEPS)
         self._exchanged_ns = 0
         self._fabric: Fabric | None = None
@@ -96,8 +97,8 @@ class RankStore:
 
     def exchanged(self, seen: CollectivesSeen) -> None:
         """Take the collectives of some steps."""
-        if seen.ranks != self._exchange_ranks:
-            self._exchange_ranks = seen.ranks
+        if (seen.ranks, seen.hosts) != (self._exchange_ranks, self._exchange_hosts):
+            self._exchange_ranks, self._exchange_hosts = seen.ranks, seen.hosts
             self._exchanges.clear()
             self._ddp.clear()
             self._fabric = None
@@ -138,6 +139,7 @@ class RankStore:
                 phases_ms=sums.phases_ms(),
                 gpu_busy=sums.busy_percent,
                 sharers=self._readings[rank.rank][-1][1].device_others,
+                host=rank.host,
             )
             for rank in self.ranks
             if rank.state == "live"
@@ -148,8 +150,13 @@ class RankStore:
         exchange = None
         if self._exchanges and now_ns - self._exchanged_ns < limits.STALE_NS:
             samples = tuple(self._ddp.values())
-            steps = tuple(self._exchanges)
-            exchange = ExchangeFacts(self._exchange_ranks, steps, samples, self._fabric)
+            exchange = ExchangeFacts(
+                self._exchange_ranks,
+                tuple(self._exchanges),
+                samples,
+                self._fabric,
+                self._exchange_hosts,
+            )
         return Job(
             world_size=self.world_size,
             ranks=facts,
@@ -181,7 +188,7 @@ class RankStore:
         return Rank(
             rank=use.rank,
             pid=use.pid,
-            is_target=use.pid == self._pid,
+            is_target=use.pid == self._pid and not use.host,
             state=_state(use, seen.t_ns),
             steps=use.steps,
             step_ms=sums.wall_ns / sums.counted / 1e6 if sums.counted else None,
@@ -196,6 +203,7 @@ class RankStore:
             memory_bytes=use.device_memory_bytes,
             memory_total_bytes=use.device_total_bytes,
             active=self._grown(seen, use).series(),
+            host=use.host,
         )
 
     def _sums(self, rank: int, now_ns: int) -> _Sums:
@@ -249,6 +257,8 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _state(use: RankUse, now_ns: int) -> str:
+    if not use.linked:
+        return "no link"
     if not use.running or use.state == page.STATE_ENDED:
         return "ended"
     if use.state in OUT:

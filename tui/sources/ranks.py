@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ..discovery.command_lines import environ_of, has_opened_driver, visible
 from ..discovery.state_page import OpenPage
@@ -11,14 +11,12 @@ from ..discovery.targets import pids_inside
 from ..messages import Hello
 from ..model.observations import (
     AnyObservation,
-    CollectiveKind,
     CollectivesSeen,
     Missing,
-    RankDdp,
     RanksSeen,
     RankUse,
 )
-from ..verdict.job.exchange import Bounds, Collective, exchanges, fabric_of
+from ..verdict.job.exchange import Bounds, Collective, CollectiveKind, RankDdp, exchanges, fabric_of
 from .collectives import (
     HOW_TO,
     NO_ENTRIES,
@@ -168,6 +166,16 @@ FIRST_NS: Final = 10_000_000_000
 """Of the past that lies ready on a page, the first look takes this much."""
 
 
+class WholeJob(Protocol):
+    """Takes what the ranks of one host have, for a job over several."""
+
+    def seen(self, seen: RanksSeen) -> None: ...
+    def exchanged(
+        self, entries: Mapping[int, tuple[Collective, ...]], steps: tuple[Bounds, ...]
+    ) -> None:
+        """Collectives by rank, and the steps of the lowest."""
+
+
 class RanksSource:
     """Opens the pages of all ranks here and reads them once a second. A rank that has died keeps
     its page, which is open, until its successor is found."""
@@ -175,9 +183,13 @@ class RanksSource:
     name: Final = "ranks"
     interval_ns = SAMPLE_NS
 
-    def __init__(self, pid: int, hello: Hello, nvml: Any = None) -> None:
+    def __init__(
+        self, pid: int, hello: Hello, nvml: Any = None, whole: WholeJob | None = None
+    ) -> None:
+        """`whole` takes what only all hosts of a job together can judge."""
         self._pid = pid
         self._hello = hello
+        self._whole = whole
         self._members: dict[int, _Member] = {}
         self._devices = RankDevices(nvml)
         self._asker = CollectivesAsker()
@@ -215,6 +227,8 @@ class RanksSource:
                 member.use(devices.get(member.pid)) for _, member in sorted(self._members.items())
             ),
         )
+        if self._whole is not None:
+            self._whole.seen(seen)
         return [seen, *exchanged, *self._standstill.look(seen), *self._left_out(now_ns)]
 
     def close(self) -> None:
@@ -238,6 +252,8 @@ class RanksSource:
         lacking = self._lacks(now_ns, reason)
         if reason:
             return lacking
+        if self._whole is not None:
+            self._whole.exchanged(entries, tuple(self._members[min(entries)].steps))
         bounds = [
             one for one in self._members[min(entries)].steps if one.start_ns > self._newest_ns
         ]

@@ -121,9 +121,11 @@ AROUND: Final = 40
 def read_around(frame: str, snapshot: Snapshot) -> SourceText:
     """The lines as the file is now, or why they cannot be shown."""
     path, number = place_of(frame)
-    hello = snapshot.hello
+    hello, link = snapshot.hello, snapshot.status.link
     if not number or path.startswith("<"):
         return _none(path, number, "this frame is in no file")
+    if link is not None:
+        return _none(path, number, f"its files are on {link.place}")
     if hello is None:
         return _none(path, number, "where its files are is not known without a probe")
     if hello.host != socket.gethostname():

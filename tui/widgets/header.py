@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ..model.snapshot import Snapshot, Status
-from ..wording.numbers import count, duration, seconds
+from ..wording.numbers import count, duration, milliseconds, seconds
 from .panel import Panel, View, has_measured
 from .text import Row, Span, clip, ends, first_that_fits, length, text_of
 
@@ -51,6 +51,9 @@ def header_row(view: View, width: int) -> Row:
 def _targets(view: View) -> list[Row]:
     snapshot = view.snapshot
     script, pid = snapshot.script, f"pid {snapshot.pid}"
+    short_pid = f"{snapshot.pid}"
+    if (link := snapshot.status.link) is not None:
+        pid, short_pid = f"{pid} on {link.place}", f"{short_pid} on {link.place}"
     device = device_of(snapshot, view.device)
     rank = short_rank = ""
     hello = snapshot.hello
@@ -64,7 +67,7 @@ def _targets(view: View) -> list[Row]:
             Span(f"  {pid}{rank}  {device}"),
         ),
         (Span(f" {script}", "strong"), Span(f"  {pid}{rank}  {device}")),
-        (Span(f" {script}", "strong"), Span(f"  {snapshot.pid}{short_rank}  {device}")),
+        (Span(f" {script}", "strong"), Span(f"  {short_pid}{short_rank}  {device}")),
     ]
 
 
@@ -86,6 +89,8 @@ def _notes(snapshot: Snapshot) -> list[str]:
     notes: list[str] = [status.mode]
     if status.lost_messages:
         notes.append(f"lost {count(status.lost_messages)}")
+    if status.link is not None and status.link.left_out:
+        notes.append("slow link")
     if status.cost_share is not None:
         least = 0 < status.cost_share < LEAST_COST
         notes.append("cost <0.1%" if least else f"cost {100 * status.cost_share:.1f}%")
@@ -94,6 +99,8 @@ def _notes(snapshot: Snapshot) -> list[str]:
     notes.append(f"attached {duration(snapshot.attached_s)}")
     if status.monitor_cpu_percent is not None:
         notes.append(f"monitor {status.monitor_cpu_percent:.0f}%")
+    if status.link is not None and status.link.round_trip_ms is not None:
+        notes.append(f"{milliseconds(status.link.round_trip_ms)} away")
     return notes
 
 
@@ -129,6 +136,8 @@ def _health(status: Status) -> Row:
         return (Span("○ connecting", "warning"),)
     if status.state == "ended":
         return (Span("■ ended", "critical"),)
+    if status.link is not None and status.link.lost_s is not None:
+        return (Span(f"○ link lost {duration(status.link.lost_s)}", "warning"),)
     return _freshness(status)
 
 

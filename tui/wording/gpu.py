@@ -1,5 +1,6 @@
 """GPUs, their ranks, and machines without one, in words. What was not measured is left out."""
 
+from collections import Counter
 from collections.abc import Iterable
 from statistics import median
 from typing import Final
@@ -193,21 +194,29 @@ def count_words(ranks: tuple[Rank, ...], world_size: int) -> str:
 
 
 def trouble_words(ranks: tuple[Rank, ...], now_ns: int) -> list[str]:
-    """ "r5 ended", "r2 silent 12 s": ranks with something wrong."""
-    troubles: list[str] = []
+    """ "no link to node7 (8 ranks)", "r5 ended", "r2 silent 12 s": ranks with something wrong."""
+    without = Counter(rank.host for rank in ranks if rank.state == "no link")
+    troubles = [
+        f"no link to {host or 'the first host'} ({counted} ranks)"
+        for host, counted in without.items()
+    ]
     for rank in ranks:
         if rank.state == "silent":
             troubles.append(f"r{rank.rank} silent {duration((now_ns - rank.last_seen_ns) / 1e9)}")
-        elif rank.state != "live":
+        elif rank.state not in ("live", "no link"):
             troubles.append(f"r{rank.rank} {rank.state}")
     return troubles
 
 
 def late_words(late: LateRank) -> str:
-    """ "r3 is late: data wait 706 ms per step, others 12 ms"."""
+    """ "r3 is late: data wait 706 ms per step, others 12 ms"; "all ranks on node7 are late"."""
     name = PHASE_NAMES.get(late.by, late.by)
     own, others = milliseconds(late.own_ms), milliseconds(late.others_ms)
-    return f"r{late.rank.rank} is late: {name} {own} per step, others {others}"
+    where = f" on {late.rank.host}" if late.rank.host else ""
+    who = f"r{late.rank.rank}{where} is late"
+    if late.node is not None:
+        who = f"all ranks on {late.node[0] or 'the first host'} are late"
+    return f"{who}: {name} {own} per step, others {others}"
 
 
 def alike_words(ranks: tuple[Rank, ...]) -> str:

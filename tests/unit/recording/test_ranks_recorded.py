@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from gpuwatch.tui.model.observations import RanksSeen, RankUse
+from gpuwatch.tui.model.observations import CollectivesSeen, RanksSeen, RankUse
 from gpuwatch.tui.recording.format import Entry
 from gpuwatch.tui.recording.tape import kept
+from gpuwatch.tui.verdict.job.exchange import Fabric, StepExchange
 from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import read, recorded
 from tests.unit.session.making import MS, S
@@ -62,3 +63,25 @@ def test_among_everything_else_they_come_back_too(tmp_path: Path) -> None:
     run: list[Entry] = [kept(one) for one in a_run(5)]
     entries = sorted([*run, *looks(5)], key=lambda entry: entry.t_ns)
     assert read(tmp_path, recorded(entries)) == (entries, None)
+
+
+def test_rows_of_times_by_rank_are_kept_as_they_are() -> None:
+    """Live, every observation is rounded first: a row of times is no time."""
+    step = StepExchange(
+        number=1,
+        wall_ns=30_000_500,
+        collectives=4,
+        bytes=1 << 20,
+        transfer_ns=700_123,
+        waiting_ns=(1_001, 0),
+        late_ns=(0, 1_001),
+        ahead_ns=(0, 1_234),
+        node_late_ns=(0, 1_001),
+    )
+    fabric = Fabric(1 << 20, 700_123, 650_789)
+    seen = CollectivesSeen(t_ns=START, ranks=(0, 1), steps=(step,), fabric=fabric)
+    (found,) = kept(seen).steps
+    assert kept(seen).fabric == Fabric(1 << 20, 700_000, 650_000)
+    assert found.wall_ns == 30_000_000
+    assert (found.ahead_ns, found.node_late_ns) == (step.ahead_ns, step.node_late_ns)
+    assert (found.waiting_ns, found.late_ns) == (step.waiting_ns, step.late_ns)

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from gpuwatch.tui.messages import DdpTimes
-from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen, RankDdp
+from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen
 from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import MOST_SAMPLES, RankStore
-from gpuwatch.tui.verdict.job.exchange import Fabric, StepExchange
+from gpuwatch.tui.verdict.job.exchange import Fabric, RankDdp, StepExchange
 from gpuwatch.tui.verdict.job.standing import StandingRank
 from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, READ_NS, STALE_NS
 from tests.unit.session.making import MS, S

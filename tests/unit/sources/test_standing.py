@@ -81,7 +81,7 @@ class Asked(CollectivesAsker):
 
 
 def use(rank: int, open_s: float, heartbeat_s: float) -> RankUse:
-    zeros = dict.fromkeys(
+    zeros: dict[str, Any] = dict.fromkeys(
         ("counted", "wall_ns", "data_ns", "forward_ns", "backward_ns", "optimizer_ns"), 0
     )
     return RankUse(

@@ -183,3 +183,28 @@ def test_few_collectives_set_no_rate() -> None:
         for rank, row in of_sizes((9, 1.0)).items()
     }
     assert fabric_of(untimed) is None
+
+
+def test_a_node_is_late_by_what_the_others_wait_for_every_one_of_its_ranks() -> None:
+    """Ranks 2 and 3 on the second host come 5 ms late, one of them 1 ms more."""
+    hosts = {0: "a", 1: "a", 2: "b", 3: "b"}
+    steps = [Bounds(n, n * STEP_NS, (n + 1) * STEP_NS) for n in range(10)]
+    durations_ms = (7.0, 7.0, 1.0, 2.0)
+    timed = {
+        rank: [collective(n, n * 10 * MS, ms) for n in range(40)]
+        for rank, ms in enumerate(durations_ms)
+    }
+    assert exchanges(timed, steps, hosts)[-1].node_late_ns == (0, 4 * 5 * MS)
+    issued = {
+        rank: [
+            replace(
+                collective(n, round((n * 10 - ms) * MS) + STEP_NS, None), name="gloo:all_reduce"
+            )
+            for n in range(40)
+        ]
+        for rank, ms in enumerate(durations_ms)
+    }
+    assert exchanges(issued, steps[2:], hosts)[-1].node_late_ns == (0, 4 * 5 * MS)
+    alone = {**hosts, 3: "a"}
+    assert exchanges(timed, steps, alone)[-1].node_late_ns == (0, 4 * MS)
+    assert exchanges(timed, steps)[-1].node_late_ns == ()

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from ...messages import DdpTimes
+
 
 @dataclass(frozen=True, slots=True)
 class Collective:
@@ -55,6 +57,30 @@ class StepExchange(msgspec.Struct, frozen=True, array_like=True):
     ahead_ns: tuple[int, ...] = ()
     """How much earlier each host issued the step's last collective than the last host did; empty in
     older recordings."""
+    node_late_ns: tuple[int, ...] = ()
+    """The same by host, in the order of `hosts_of`: what the ranks of all others waited for all
+    ranks of one. Empty where the ranks are on one host."""
+
+
+class RankDdp(msgspec.Struct, frozen=True, array_like=True):
+    """What the DistributedDataParallel of a rank measured in one iteration by itself."""
+
+    rank: int
+    times: DdpTimes
+
+
+class CollectiveKind(msgspec.Struct, frozen=True, array_like=True):
+    """Entries of one name in a flight recorder."""
+
+    name: str
+    entries: int
+    done: int
+    timed: int
+
+
+def hosts_of(hosts: Iterable[str]) -> tuple[str, ...]:
+    """Each host once, in the order of its first rank."""
+    return tuple(dict.fromkeys(hosts))
 
 
 class Fabric(msgspec.Struct, frozen=True, array_like=True):
@@ -107,9 +133,12 @@ and none is made up for it."""
 
 
 def exchanges(
-    of_ranks: Mapping[int, Sequence[Collective]], steps: Sequence[Bounds]
+    of_ranks: Mapping[int, Sequence[Collective]],
+    steps: Sequence[Bounds],
+    hosts: Mapping[int, str] | None = None,
 ) -> tuple[StepExchange, ...]:
-    """The steps, oldest first, whose collectives are known on every rank.
+    """The steps, oldest first, whose collectives are known on every rank. `hosts`: of each rank,
+    where they are on several.
 
     `steps` are those of the lowest rank: a collective belongs to the step in which that issued it.
     A step in which one rank has more or other collectives than another is left out: the recorder
@@ -119,6 +148,7 @@ def exchanges(
     ranks = sorted(of_ranks)
     if len(ranks) < 2:
         return ()
+    nodes = _nodes([(hosts or {}).get(rank, "") for rank in ranks])
     known = {rank: _by_key(of_ranks[rank]) for rank in ranks}
     first = sorted(known[ranks[0]].items(), key=lambda one: one[1].created_ns)
     whole_from = max(
@@ -139,10 +169,19 @@ def exchanges(
         keys, at = [key for key, _ in first[at:end]], end
         if not keys or step.start_ns < whole_from or first[end - 1][1].created_ns > whole_until:
             continue
-        found = _exchange(step, [[known[rank].get(key) for rank in ranks] for key in keys])
+        rows = [[known[rank].get(key) for rank in ranks] for key in keys]
+        found = _exchange(step, rows, nodes)
         if found is not None:
             made.append(found)
     return tuple(made)
+
+
+def _nodes(hosts: Sequence[str]) -> list[list[int]]:
+    """Places of each host's ranks; [] where all are on one."""
+    every = hosts_of(hosts)
+    if len(every) < 2:
+        return []
+    return [[at for at, one in enumerate(hosts) if one == host] for host in every]
 
 
 def _by_key(collectives: Iterable[Collective]) -> dict[Key, Collective]:
@@ -156,7 +195,9 @@ def _by_key(collectives: Iterable[Collective]) -> dict[Key, Collective]:
     return found
 
 
-def _exchange(step: Bounds, rows: list[list[Collective | None]]) -> StepExchange | None:
+def _exchange(
+    step: Bounds, rows: list[list[Collective | None]], nodes: list[list[int]]
+) -> StepExchange | None:
     shared = [whole for row in rows if len(whole := [one for one in row if one is not None]) > 1]
     if not shared or any(len(whole) != len(shared[0]) for whole in shared):
         return None
@@ -168,11 +209,13 @@ def _exchange(step: Bounds, rows: list[list[Collective | None]]) -> StepExchange
         if len(timed) < TIMED * len(shared):
             return None
         transfer_ns, waiting, late = _by_duration(timed)
+        node_late = [sum(_margins(timed, own)) for own in nodes]
     elif not all(whole[0].name.startswith(HOSTS_WAIT) for whole in shared):
         return None
     else:
         issued = [[one.created_ns for one in whole] for whole in shared]
         transfer_ns, waiting, late = _by_issue(issued)
+        node_late = [_union_ns(_spans(issued, own)) for own in nodes]
     last_ns = [one.created_ns for one in shared[-1]]
     return StepExchange(
         number=step.number,
@@ -183,6 +226,7 @@ def _exchange(step: Bounds, rows: list[list[Collective | None]]) -> StepExchange
         waiting_ns=tuple(waiting),
         late_ns=tuple(late),
         ahead_ns=tuple(max(last_ns) - ns for ns in last_ns),
+        node_late_ns=tuple(node_late),
     )
 
 
@@ -195,6 +239,23 @@ def _by_duration(rows: list[list[int]]) -> tuple[int | None, list[int], list[int
         for at, ns in enumerate(row):
             waiting[at] += ns - shortest
     return transfer_ns, waiting, late
+
+
+def _margins(rows: list[list[int]], own: list[int]) -> Iterable[int]:
+    """Of each collective by how much the shortest of all other hosts' ranks is longer than the
+    longest of this one's: a single late rank of it does not count."""
+    mine = set(own)
+    for row in rows:
+        others = min(ns for at, ns in enumerate(row) if at not in mine)
+        yield max(0, others - max(row[at] for at in own))
+
+
+def _spans(rows: list[list[int]], own: list[int]) -> Iterable[tuple[int, int]]:
+    """The same by the moments of issuing: from the last of the others' to the first of its own."""
+    mine = set(own)
+    for row in rows:
+        others = max(ns for at, ns in enumerate(row) if at not in mine)
+        yield others, max(others, min(row[at] for at in own))
 
 
 def _by_issue(rows: list[list[int]]) -> tuple[int | None, list[int], list[int]]:

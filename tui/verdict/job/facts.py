@@ -10,7 +10,7 @@ from ...messages import DdpTimes
 from ..statistics import Share, at_most, share_of
 from ..thresholds import ranks as limits
 from ..thresholds.gpu import GPU_BUSY
-from .exchange import Fabric, StepExchange
+from .exchange import Fabric, StepExchange, hosts_of
 from .standing import Doing, Pending
 
 RankPhase = Literal["data", "forward", "backward", "optimizer", "checkpoint", "evaluation", "other"]
@@ -33,6 +33,8 @@ class RankFacts:
     """Percent of the time, by NVML; None without a GPU."""
     sharers: int | None = None
     """Processes on its GPU that are no ranks of the job; None where that is not known."""
+    host: str = ""
+    """Where it is; "" for the target's own host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class ExchangeFacts:
     """What DistributedDataParallel measured in single iterations, by rank."""
     fabric: Fabric | None = None
     """Of the newest reading."""
+    hosts: tuple[str, ...] = ()
+    """Of each rank; () where all are on one."""
 
     @property
     def at_best(self) -> float | None:
@@ -53,6 +57,20 @@ class ExchangeFacts:
         are at their best; None where that is not known."""
         found = self.fabric
         return found.at_best_ns / found.shortest_ns if found and found.shortest_ns else None
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Each host once; () where all ranks are on one."""
+        return hosts_of(self.hosts)
+
+    def ranks_on(self, host: str) -> tuple[int, ...]:
+        """Those of one host."""
+        return tuple(rank for rank, one in zip(self.ranks, self.hosts, strict=False) if one == host)
+
+    def node_late(self, host: str) -> list[int]:
+        """By step, what the ranks of all other hosts waited for all ranks of this one, ns."""
+        at = self.nodes.index(host)
+        return [one.node_late_ns[at] if one.node_late_ns else 0 for one in self.steps]
 
     @property
     def wall_ns(self) -> int:
@@ -191,6 +209,9 @@ class LateRank:
     """By its collectives; else by the phases on the hosts' clocks."""
     at_most: bool = False
     """No more than `share` is lost: what the others compute while they wait is not known."""
+    node: tuple[str, tuple[int, ...]] | None = None
+    """Where all ranks of one host are late: it, and they. `rank` is the target, where it is
+    among them, or else the slowest."""
 
 
 def late_rank(job: Job) -> LateRank | None:
@@ -201,7 +222,9 @@ def late_rank(job: Job) -> LateRank | None:
     """
     if job.exchange is None or not job.exchange.steps:
         return _by_marks(job)
-    late = _by_collectives(job, job.exchange)
+    late, node = _by_collectives(job, job.exchange), _late_node(job, job.exchange)
+    if node is not None and (late is None or late.share.mean <= node.share.mean):
+        return node
     if late is not None:
         return late
     pauses = _by_marks(job)
@@ -234,6 +257,36 @@ def takes_turns(job: Job) -> Share | None:
     if waits.mean < limits.LEAST_LATE or sum(exchange.times_late()) < limits.TURNS:
         return None
     return waits
+
+
+def _late_node(job: Job, exchange: ExchangeFacts) -> LateRank | None:
+    """All ranks of one host, where those of all others wait for every one of them."""
+    nodes = exchange.nodes
+    if len(nodes) < 2:
+        return None
+    walls = [one.wall_ns for one in exchange.steps]
+    lost = {host: exchange.node_late(host) for host in nodes}
+    shares = {host: share_of(lost[host], walls) for host in nodes}
+    host = max(shares, key=lambda one: shares[one].mean)
+    share, ranks = shares[host], exchange.ranks_on(host)
+    known = [facts for rank in ranks if (facts := job.facts(rank)) is not None]
+    whole = sum(one.mean for one in shares.values())
+    if len(ranks) < 2 or not known or share.mean < max(limits.LEAST_LATE, limits.MOSTLY * whole):
+        return None
+    late = {
+        one: sum(ns >= limits.LATE_STEP * wall for ns, wall in zip(lost[one], walls, strict=True))
+        for one in nodes
+    }
+    if _chance(late[host], sum(late.values()), len(nodes)) > limits.BY_CHANCE:
+        return None
+    slowest = max(
+        known, key=lambda one: (one.is_target, one.step_ms - one.phases_ms.get("backward", 0.0))
+    )
+    others = [one for one in job.ranks if one.rank not in ranks]
+    by, own_ms, others_ms = _cause(slowest, others, share.mean * exchange.step_ns / 1e6)
+    of_steps = late[host] / len(exchange.steps)
+    bound, node = exchange.on_device, (host, ranks)
+    return LateRank(slowest, by, share, of_steps, own_ms, others_ms, True, bound, node)
 
 
 def _by_collectives(job: Job, exchange: ExchangeFacts) -> LateRank | None:

@@ -67,9 +67,10 @@ def straggler(window: StepWindow) -> Finding | None:
 
 def late_finding(job: Job, late: LateRank) -> Finding:
     """The job's verdict: which rank, why, and what the others lose."""
-    others = "the other waits" if job.others == 1 else f"the other {job.others} wait"
-    rank = late.rank
-    headline = f"rank {rank.rank} {DOES[late.by]}: {others} for it {percent(late.share.mean)} of "
+    rank, late_ranks = late.rank, len(late.node[1]) if late.node is not None else 1
+    waiting = job.others + 1 - late_ranks
+    others = "the other waits" if waiting == 1 else f"the other {waiting} wait"
+    headline = f"{who(late)} {DOES[late.by]}: {others} for it {percent(late.share.mean)} of "
     headline += "each step"
     own, theirs = ms(late.own_ms * 1e6), ms(late.others_ms * 1e6)
     text = f"rank {rank.rank} is {_IN[late.by]} {own} per step, the others {theirs}"
@@ -78,6 +79,8 @@ def late_finding(job: Job, late: LateRank) -> Finding:
         lost_ms = late.share.mean * rank.step_ms
         text = f"all collectives wait for it {ms(lost_ms * 1e6)} of {ms(rank.step_ms * 1e6)} per "
         text += f"step; it is the last in {percent(late.of_steps)} of steps"
+        if late.node is not None:
+            text = f"its ranks ({_numbers(late.node[1])}) come late together: {text}"
         evidence.insert(0, Evidence(text, "collectives", lost_ms, "ms"))
     elif rank.gpu_busy is not None:
         text = f"its GPU is busy {rank.gpu_busy:.0f}% of the time, all others spin in collectives"
@@ -86,7 +89,8 @@ def late_finding(job: Job, late: LateRank) -> Finding:
         many = "process is" if rank.sharers == 1 else "processes are"
         text = f"{rank.sharers} other {many} on its GPU, and none on the others'"
         evidence.append(Evidence(text, "nvml", rank.sharers))
-    attach = f"see why on rank {rank.rank}: gpuwatch attach {rank.pid}"
+    target = f"{rank.host}:{rank.pid}" if rank.host else f"{rank.pid}"
+    attach = f"see why on rank {rank.rank}: gpuwatch attach {target}"
     advice = _ADVICE[late.by]
     return cause(
         "straggler",
@@ -97,6 +101,21 @@ def late_finding(job: Job, late: LateRank) -> Finding:
         (*advice, attach) if rank.is_target else (attach, *advice),
         gain=Gain(speedup_of(late.share.mean), "bound" if late.at_most else "estimate"),
     )
+
+
+def who(late: LateRank) -> str:
+    """ "rank 3", "rank 3 (node7)", "node node7" where all of its ranks are late."""
+    if late.node is not None:
+        return f"node {late.node[0]}" if late.node[0] else "this node"
+    where = f" ({late.rank.host})" if late.rank.host else ""
+    return f"rank {late.rank.rank}{where}"
+
+
+def _numbers(ranks: tuple[int, ...]) -> str:
+    """ "4 to 7", "1, 5, 9"."""
+    if len(ranks) > 2 and ranks == tuple(range(ranks[0], ranks[-1] + 1)):
+        return f"{ranks[0]} to {ranks[-1]}"
+    return ", ".join(map(str, ranks[:4])) + (" …" if len(ranks) > 4 else "")
 
 
 def job_finding(job: Job, late: LateRank | None, own: Finding) -> Finding:

@@ -1,12 +1,14 @@
 """The ranks beside the target: who is late, who is gone, and how active each was."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Final
 
 from textual.message import Message
 
 from ...model.snapshot import Rank, Snapshot
+from ...verdict.job.facts import LateRank
 from ...wording.gpu import alike_words, count_words, late_words, trouble_words
 from ...wording.numbers import count, duration, percent, span
 from ..charts.columns import HeldColumns
@@ -24,6 +26,8 @@ STUCK_NS: Final = 2_000_000_000
 NAME: Final = 12
 """Cells before the strip: " ●▲ r12 #3  "."""
 LEAST_STRIP, MOST_STRIP = 16, 60
+HOST: Final = 13
+"""Cells of a host's name and the gap before it."""
 BAR_FROM: Final = 120
 """Width from which a rank's mean step is drawn as a bar too."""
 FILLS: Final = {
@@ -46,11 +50,13 @@ class RankColumns:
     titles: tuple[tuple[str, int], ...]
 
 
-def columns_for(width: int, with_memory: bool) -> RankColumns:
+def columns_for(width: int, with_memory: bool, with_hosts: bool = False) -> RankColumns:
     """What fits."""
     titles = [("wait", 6), ("backward", 10), ("GiB", 7), ("step", 14)]
+    if with_hosts:
+        titles.append(("host", HOST))
     if not with_memory:
-        titles.pop(2)
+        titles.remove(("GiB", 7))
     for name in _LEAVING:
         if _room(width, titles) >= LEAST_STRIP:
             break
@@ -85,6 +91,7 @@ def rank_row(
         "backward": _share(rank.backward_share),
         "GiB": "" if rank.memory_bytes is None else f"{rank.memory_bytes / _GIB:.1f}",
         "step": where_words(rank, now_ns),
+        "host": clip(rank.host or "-", HOST - 2),
     }
     drawn = "".join(f"{figures[title]:>{cells}}" for title, cells in columns.titles)
     bar = step_bar(rank, longest_ms, columns.bar) if columns.bar else ""
@@ -172,7 +179,8 @@ class RanksPanel(Panel):
 
     def _table(self, view: View, width: int, height: int) -> list[Row]:
         ranks = view.snapshot.ranks
-        columns = columns_for(width, any(rank.memory_bytes is not None for rank in ranks))
+        with_memory = any(rank.memory_bytes is not None for rank in ranks)
+        columns = columns_for(width, with_memory, any(rank.host for rank in ranks))
         longest_ms = max(rank.step_ms or 0.0 for rank in ranks)
         column_ns = column_for(STRIP_S, columns.strip, round(longest_ms * 1e6))
         times = times_of(charts_end_ns(view), column_ns, columns.strip)
@@ -183,12 +191,13 @@ class RanksPanel(Panel):
         out = [rule(title, notes, width, self.has_focus), summary_row(view.snapshot, width)]
         out.append(header_row(columns, reach, STEP_TITLE))
         room = height - len(out)
-        shown = ranks if len(ranks) <= room else ranks[: max(0, room - 1)]
         late = view.snapshot.job.late if view.snapshot.job else None
+        late_ranks = late_ranks_of(late)
+        shown = ranks if len(ranks) <= room else outliers(ranks, late_ranks, max(0, room - 1))
         marked = self._marked_in(ranks) if self.has_focus else None
         for rank in shown:
             strip = small_strip(self._held, rank.active, times)
-            is_late = late is not None and late.rank.rank == rank.rank
+            is_late = rank.rank in late_ranks
             drawn = rank_row(rank, columns, strip, longest_ms, view.snapshot.t_ns, is_late)
             out.append((Span("▸" if rank is marked else " ", "focus"), *drawn))
         if len(shown) < len(ranks):
@@ -227,6 +236,31 @@ class RanksPanel(Panel):
         if self._marked in by_number:
             return by_number[self._marked]
         return next((rank for rank in ranks if rank.is_target), None)
+
+
+def late_ranks_of(late: LateRank | None) -> frozenset[int]:
+    """The late one, or all of a late node."""
+    if late is None:
+        return frozenset()
+    return frozenset(late.node[1] if late.node is not None else (late.rank.rank,))
+
+
+def outliers(ranks: Sequence[Rank], late: Collection[int], most: int) -> tuple[Rank, ...]:
+    """So many of more ranks than there is room for, by number: those that are late or not live, the
+    target, and those whose own part of the step is furthest from the median."""
+    own_ms = {
+        rank.rank: rank.step_ms * (1.0 - (rank.backward_share or 0.0))
+        for rank in ranks
+        if rank.step_ms is not None
+    }
+    middle = median(own_ms.values()) if own_ms else 0.0
+
+    def apart(rank: Rank) -> tuple[bool, bool, bool, float]:
+        beside = abs(own_ms.get(rank.rank, middle) - middle)
+        return rank.is_target, rank.rank in late, rank.state != "live", beside
+
+    chosen = sorted(ranks, key=apart, reverse=True)[:most]
+    return tuple(sorted(chosen, key=lambda rank: rank.rank))
 
 
 def summary_row(snapshot: Snapshot, width: int) -> Row:

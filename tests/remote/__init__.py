@@ -1,0 +1,1 @@
+"""Links to other machines: real ssh servers on loopback, and agents that misbehave."""

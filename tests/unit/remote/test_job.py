@@ -1,0 +1,183 @@
+"""A job over several hosts: its ranks on one clock, its steps matched, the late one found."""
+
+import zlib
+
+import msgspec
+import pytest
+
+from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen, RanksSeen
+from gpuwatch.tui.remote.frames import LinkError
+from gpuwatch.tui.remote.job import JobMerge
+from gpuwatch.tui.remote.node import (
+    MOST_WAITING,
+    NodeReports,
+    collectives_of,
+    packed,
+    rows_of,
+    unpacked,
+)
+from gpuwatch.tui.session.ranks import RankStore
+from gpuwatch.tui.verdict.job.exchange import Bounds
+from gpuwatch.tui.verdict.job.facts import LateRank, late_rank
+from gpuwatch.tui.verdict.rules.straggler import late_finding
+from tests.unit.remote.jobs import report
+from tests.unit.session.making import MS, S
+
+AHEAD = 7_000 * S
+"""Of the second host's clock."""
+
+
+def judged(
+    late: frozenset[int],
+    per_host: int = 2,
+    hosts: int = 2,
+    seconds: int = 12,
+    timed: bool = True,
+    error_ns: int = 0,
+) -> tuple[RankStore, LateRank | None]:
+    """After so many seconds, with the second clock laid on the first but for an error."""
+    merge, store = JobMerge("node0"), RankStore(1_000)
+    world = per_host * hosts
+    for second in range(1, seconds):
+        for host in range(hosts):
+            ranks = range(host * per_host, (host + 1) * per_host)
+            ahead_ns = AHEAD if host else 0
+            made = report(second, ranks, world, late, ahead_ns=ahead_ns, timed=timed)
+            merge.add(f"node{host}", unpacked(packed(made)), error_ns - ahead_ns if host else 0)
+        for seen in merge.take(second * S, {}):
+            if isinstance(seen, RanksSeen):
+                store.seen(seen)
+            elif isinstance(seen, CollectivesSeen):
+                store.exchanged(seen)
+    job = store.job(seconds * S)
+    assert job is not None
+    return store, late_rank(job)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_late_rank_of_another_host_is_named_with_its_host(timed: bool) -> None:
+    store, late = judged(frozenset({3}), timed=timed)
+    assert late is not None
+    assert (late.rank.rank, late.rank.host, late.by, late.node) == (3, "node1", "data", None)
+    assert late.share.mean == pytest.approx(0.4, rel=0.1)
+    job = store.job(12 * S)
+    assert job is not None
+    finding = late_finding(job, late)
+    assert finding.headline.startswith("rank 3 (node1) waits for its loader: the other 3 wait")
+    assert "gpuwatch attach node1:1003" in finding.advice[0]
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_host_of_which_all_ranks_are_late_is_named(timed: bool) -> None:
+    store, late = judged(frozenset({2, 3}), timed=timed)
+    assert late is not None
+    assert late.node == ("node1", (2, 3))
+    job = store.job(12 * S)
+    assert job is not None
+    assert late_finding(job, late).headline.startswith(
+        "node node1 waits for its loader: the other 2 wait"
+    )
+
+
+def test_the_hosts_clocks_do_not_matter_where_devices_time_the_collectives() -> None:
+    _, late = judged(frozenset({3}), error_ns=9 * MS)
+    assert late is not None
+    assert late.rank.rank == 3
+    assert late.share.mean == pytest.approx(0.4, rel=0.1)
+
+
+def test_even_ranks_are_not_accused() -> None:
+    _, late = judged(frozenset())
+    assert late is None
+
+
+def test_steps_are_counted_once_though_a_host_reports_late() -> None:
+    merge = JobMerge("node0")
+    merge.add("node1", report(1, range(1, 2), 2), 0)
+    for second in (1, 2, 3):
+        merge.add("node0", report(second, range(0, 1), 2), 0)
+        (seen,) = (one for one in merge.take(second * S, {}) if isinstance(one, RanksSeen))
+        assert [one.counted for one in seen.ranks] == [10, 10 if second == 1 else 0]
+
+
+def test_a_host_whose_link_is_lost_keeps_its_ranks_and_says_so() -> None:
+    merge, store = JobMerge("node0"), RankStore(1_000)
+    merge.add("node1", report(1, range(1, 2), 2), 0)
+    merge.add("node0", report(1, range(0, 1), 2), 0)
+    (seen,) = (one for one in merge.take(S, {"node1": True}) if isinstance(one, RanksSeen))
+    store.seen(seen)
+    assert [(one.rank, one.state) for one in store.ranks] == [(0, "live"), (1, "no link")]
+    assert [one.is_target for one in store.ranks] == [True, False]
+
+
+def test_the_same_pid_on_another_host_is_not_the_target() -> None:
+    merge, store = JobMerge("node0"), RankStore(1_001)
+    merge.add("node1", report(1, range(1, 2), 2), 0)
+    merge.add("node0", report(1, range(0, 1), 2), 0)
+    (seen,) = (one for one in merge.take(S, {}) if isinstance(one, RanksSeen))
+    store.seen(seen)
+    assert not any(one.is_target for one in store.ranks)
+
+
+def test_who_is_not_in_the_collective_that_stands_is_on_any_host() -> None:
+    merge = JobMerge("node0")
+    for host in (0, 1):
+        merge.add(f"node{host}", report(1, range(2 * host, 2 * host + 2), 4), 0)
+    merge.stands("node0", PendingSeen(t_ns=S, number=61, name="all_reduce", inside=(0, 1)))
+    merge.stands("node1", PendingSeen(t_ns=S, number=61, name="all_reduce", inside=(2,)))
+    (seen,) = (one for one in merge.take(S, {}) if isinstance(one, PendingSeen))
+    assert (seen.inside, seen.outside) == ((0, 1, 2), (3,))
+    merge.stands("node0", PendingSeen(t_ns=S, number=-1))
+    merge.stands("node1", PendingSeen(t_ns=S, number=-1))
+    merge.add("node0", report(2, range(0, 2), 4), 0)
+    (after,) = (one for one in merge.take(2 * S, {}) if isinstance(one, PendingSeen))
+    assert after.number == -1
+
+
+def test_collectives_come_through_to_the_microsecond() -> None:
+    made = report(3, range(0, 1), 2, ahead_ns=AHEAD)
+    (rows,) = unpacked(packed(made)).rows
+    found = collectives_of(rows, -AHEAD)
+    assert rows_of(0, [one for one in found]).number == rows.number
+    assert found[1].created_ns == 20 * STEP + 60 * MS
+    assert found[1].duration_ns == MS
+
+
+STEP = 100 * MS
+
+
+def test_a_report_that_no_agent_makes_is_refused() -> None:
+    good = report(1, range(0, 1), 2)
+    (rows,) = good.rows
+    short = msgspec.structs.replace(rows, number=rows.number[:-1])
+    other = msgspec.structs.replace(rows, group=[9] * len(rows.group))
+    made = [packed(msgspec.structs.replace(good, rows=[one])) for one in (short, other)]
+    many = packed(msgspec.structs.replace(good, rows=[rows] * 300))
+    bomb = zlib.compress(bytes(100_000_000))
+    for body in (b"", b"x" * 100, *made, many, bomb):
+        with pytest.raises(LinkError):
+            unpacked(body)
+
+
+def test_a_link_that_takes_no_reports_costs_bounded_memory() -> None:
+    reports = NodeReports()
+    for second in range(1, 100):
+        reports.seen(report(second, range(0, 8), 8).seen)
+    taken = []
+    while (one := reports.take()) is not None:
+        taken.append(one)
+    assert len(taken) == MOST_WAITING
+    assert taken[-1].t_ns == 99 * S
+
+
+def test_of_a_large_job_whole_steps_are_left_out() -> None:
+    made = report(1, range(0, 2), 1_024)
+    entries = {one.rank: tuple(collectives_of(one, 0)) for one in made.rows}
+    bounds = tuple(Bounds(number, 1_000 * a, 1_000 * b) for number, a, b in made.bounds_us)
+    reports = NodeReports(every_steps=5)
+    reports.exchanged(entries, bounds)
+    reports.seen(made.seen)
+    found = reports.take()
+    assert found is not None
+    assert [len(one.number) for one in found.rows] == [8, 8]
+    assert [number for number, _, _ in found.bounds_us] == [5, 10]

@@ -1,0 +1,190 @@
+"""A job over several hosts: what their agents report, laid on one clock and made one."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from threading import Thread
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..model.observations import AnyObservation, CollectivesSeen, PendingSeen, RanksSeen, RankUse
+from ..session.collector import Clock
+from ..verdict.findings import Signal
+from ..verdict.job.exchange import Bounds, Collective, exchanges, fabric_of
+from .link import Link
+from .node import SHARED_ROWS, NodeReport, collectives_of
+
+EXCHANGE_NS: Final = 2_000_000_000
+"""Between two looks for steps whose collectives are known on every rank."""
+MOST_ROWS: Final = 2_000
+"""Of a rank's collectives that are kept: as many as a flight recorder holds."""
+MOST_BOUNDS: Final = 4_000
+
+
+class JobMerge:
+    """The ranks of all hosts, as one host's ranks would be seen. Its clock is the first host's."""
+
+    def __init__(self, first: str) -> None:
+        """`first`: the target's host; its ranks bear no host's name."""
+        self._first = first
+        self._newest: dict[str, NodeReport] = {}
+        self._unread: dict[str, RanksSeen] = {}
+        """By host, what came since the last look."""
+        self._shifts_ns: dict[str, int] = {}
+        self._host_of: dict[int, str] = {}
+        self._rows: dict[int, deque[Collective]] = {}
+        self._bounds: deque[Bounds] = deque(maxlen=MOST_BOUNDS)
+        self._pending: dict[str, PendingSeen] = {}
+        self._stands = False
+        self._exchanged_ns = 0
+        self._last_step_ns = 0
+        """When the last step began whose collectives were handed on."""
+
+    @property
+    def ranks(self) -> int:
+        """How many are known."""
+        return len(self._host_of)
+
+    def add(self, host: str, report: NodeReport, shift_ns: int) -> None:
+        """Take a report; `shift_ns`: the first host's clock less this one's."""
+        self._newest[host], self._unread[host] = report, report.seen
+        self._shifts_ns[host] = shift_ns
+        for use in report.seen.ranks:
+            if self._host_of.setdefault(use.rank, host) != host:  # it was started anew elsewhere
+                self._host_of[use.rank] = host
+                self._rows.pop(use.rank, None)
+        most = max(16, min(MOST_ROWS, SHARED_ROWS // max(1, self.ranks)))
+        for rows in report.rows:
+            if self._host_of.get(rows.rank) != host:
+                continue
+            kept = self._rows.get(rows.rank)
+            if kept is None or kept.maxlen != most:
+                kept = self._rows[rows.rank] = deque(kept or (), maxlen=most)
+            kept.extend(collectives_of(rows, shift_ns))
+        if self._host_of and self._host_of[min(self._host_of)] == host:
+            newest_ns = self._bounds[-1].start_ns if self._bounds else 0
+            for number, start_us, end_us in report.bounds_us:
+                start_ns, end_ns = 1_000 * start_us + shift_ns, 1_000 * end_us + shift_ns
+                if start_ns > newest_ns:
+                    self._bounds.append(Bounds(number, start_ns, end_ns))
+
+    def stands(self, host: str, seen: PendingSeen) -> None:
+        """In which collective ranks of a host stand, or that none does."""
+        self._pending[host] = seen
+
+    def take(self, now_ns: int, lost: Mapping[str, bool]) -> list[AnyObservation]:
+        """All ranks, if the first host has reported anew; and the steps whose collectives are known
+        by now. `lost`: hosts whose link is."""
+        found: list[AnyObservation] = []
+        if self._first in self._unread:
+            found.append(self._seen(now_ns, lost))
+        if now_ns - self._exchanged_ns >= EXCHANGE_NS and len(self._rows) == self.ranks > 1:
+            self._exchanged_ns = now_ns
+            if (exchanged := self._exchanges(now_ns)) is not None:
+                found.append(exchanged)
+        if found:
+            found += self._standing(now_ns)
+        return found
+
+    def _standing(self, now_ns: int) -> list[AnyObservation]:
+        """What stands in all of the job: who is not in it is what the others wait for."""
+        known = [one for one in self._pending.values() if one.number >= 0]
+        self._pending = {host: one for host, one in self._pending.items() if one.number >= 0}
+        if not known:
+            stood, self._stands = self._stands, False
+            return [PendingSeen(t_ns=now_ns, number=-1)] if stood else []
+        most = max(known, key=lambda one: (one.number, len(one.inside)))
+        inside = {rank for one in known if one.number == most.number for rank in one.inside}
+        outside = tuple(sorted(self._host_of.keys() - inside))
+        self._stands = True
+        return [replace(most, t_ns=now_ns, inside=tuple(sorted(inside)), outside=outside)]
+
+    def _seen(self, now_ns: int, lost: Mapping[str, bool]) -> RanksSeen:
+        first = self._newest[self._first].seen
+        uses: list[RankUse] = []
+        for host, report in self._newest.items():
+            is_new = self._unread.pop(host, None) is not None
+            for use in report.seen.ranks:
+                if self._host_of.get(use.rank) != host:
+                    continue
+                linked = not lost.get(host, False)
+                uses.append(self._moved(use, host, is_new, linked))
+        uses.sort(key=lambda use: use.rank)
+        world = max(report.seen.world_size for report in self._newest.values())
+        return replace(first, t_ns=now_ns, world_size=world, ranks=tuple(uses))
+
+    def _moved(self, use: RankUse, host: str, is_new: bool, linked: bool) -> RankUse:
+        """On the first host's clock; steps are counted once."""
+        shift_ns = self._shifts_ns[host]
+        moved = replace(
+            use,
+            host="" if host == self._first else host,
+            linked=linked,
+            open_since_ns=max(0, use.open_since_ns + shift_ns),
+            heartbeat_ns=max(0, use.heartbeat_ns + shift_ns),
+        )
+        if is_new:
+            return moved
+        nothing = {name: 0 for name in _COUNTED}
+        return replace(moved, **nothing)
+
+    def _exchanges(self, now_ns: int) -> CollectivesSeen | None:
+        bounds = [one for one in self._bounds if one.start_ns > self._last_step_ns]
+        steps = exchanges(self._rows, bounds, self._host_of)
+        if not steps:
+            return None
+        starts = {one.number: one.start_ns for one in bounds}
+        self._last_step_ns = starts[steps[-1].number]
+        ranks = tuple(sorted(self._rows))
+        hosts = tuple(self._host_of[rank] for rank in ranks)
+        fabric = fabric_of(self._rows)
+        return CollectivesSeen(t_ns=now_ns, ranks=ranks, steps=steps, hosts=hosts, fabric=fabric)
+
+
+_COUNTED: Final = (
+    *("counted", "wall_ns", "data_ns", "forward_ns", "backward_ns", "optimizer_ns"),
+    *("checkpoint_ns", "evaluation_ns"),
+)
+
+
+class JobSource:
+    """All links of a job, for a collector (`session.collector.Source`): everything of the first
+    host's process, and the ranks of all."""
+
+    name: Final[Signal] = "feed"
+    interval_ns: Final = 100_000_000
+
+    def __init__(self, first: Link, others: Sequence[Link], clock: Clock) -> None:
+        self._links = {link.place_name: link for link in (first, *others)}
+        self._first = first
+        self._merge = JobMerge(first.place_name)
+        self._clock = clock
+
+    def open(self) -> None:
+        """Begin to read."""
+        for link in self._links.values():
+            link.start()
+
+    def poll(self, _: int) -> list[AnyObservation]:
+        """What has come."""
+        found: list[AnyObservation] = []
+        ahead_ns = self._first.clock_ahead_ns
+        for host, link in self._links.items():
+            shift_ns = ahead_ns - link.clock_ahead_ns
+            for seen in link.take():
+                if isinstance(seen, PendingSeen):
+                    self._merge.stands(host, seen)
+                elif link is self._first and not isinstance(seen, RanksSeen | CollectivesSeen):
+                    found.append(seen)
+            for report in link.take_reports():
+                self._merge.add(host, report, shift_ns)
+        lost = {host: link.status().lost_s is not None for host, link in self._links.items()}
+        return found + self._merge.take(self._clock.now_ns(), lost)
+
+    def close(self) -> None:
+        """Leave all of them at once."""
+        leaving = [Thread(target=link.close) for link in self._links.values()]
+        for one in leaving:
+            one.start()
+        for one in leaving:
+            one.join()
