@@ -44,11 +44,16 @@ class ArrivalFinder:
         if spec is None or isinstance(loader, type) or not hasattr(loader, "exec_module"):
             return spec
         execute = loader.exec_module
+        shadowed = getattr(loader, "__dict__", {}).get("exec_module")
 
         def exec_module(module: ModuleType) -> None:
             # An instance attribute shadows the method once and is gone afterwards, so the module
             # keeps the loader it would have had (inspect and importlib.resources look at it).
-            del loader.exec_module
+            # Another of our kind may have shadowed it before: another copy of gpuwatch, say.
+            if shadowed is None:
+                del loader.exec_module
+            else:
+                loader.exec_module = shadowed
             execute(module)
             # It is complete, also for another finder that one of these asks.
             spec._initializing = False  # type: ignore[attr-defined]
