@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 
 from gpuwatch.tui.formats.report import link_words
-from gpuwatch.tui.model.snapshot import LinkStatus, Rank, Snapshot
+from gpuwatch.tui.model.link import LinkStatus
+from gpuwatch.tui.model.snapshot import Rank, Snapshot
 from gpuwatch.tui.widgets.gpu.ranks import outliers
 from gpuwatch.tui.wording.gpu import trouble_words
 from tests.tui import rank_states

@@ -8,11 +8,11 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from ..model.link import LinkStatus
 from ..model.noted import Numerics, Throughput
 from ..model.observations import Activity, GpuUse, OtherProcess
 from ..model.snapshot import (
     GpuPhases,
-    LinkStatus,
     MemoryView,
     PhaseStats,
     Rank,

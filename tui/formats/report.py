@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from ..model.snapshot import Event, LinkStatus, Snapshot, Status
+from ..model.link import LinkStatus
+from ..model.snapshot import Event, Snapshot, Status
 from ..verdict.findings import Evidence, Finding, Note, Verdict
 from ..wording import numbers
 from ..wording.words import (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ..verdict.findings import Finding, MissingSignal, Verdict
 from ..verdict.history import NO_HISTORY, Held, VerdictTimeline
+from .link import LinkStatus
 
 if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
     from ..messages import Hello, Loader
@@ -236,28 +237,6 @@ class Event:
 
 Mode = Literal["hooks", "no probe"]
 RunState = Literal["connecting", "live", "silent", "ended"]
-
-
-@dataclass(frozen=True, slots=True)
-class LinkStatus:
-    """The link to the agent of another machine."""
-
-    place: str
-    """The host, or the command that leads there."""
-    lost_s: float | None
-    """How long it has been lost; None while it works."""
-    why: str
-    """Why it was lost; "" while it works."""
-    round_trip_ms: float | None
-    """The shortest of the last ones."""
-    ahead_ms: float | None
-    """The time of day there less the time of day here."""
-    uncertain_ms: float | None
-    """Half the round trip: what that figure leaves open."""
-    bytes_s: float | None
-    """Received, over the last seconds."""
-    left_out: int
-    """Rows that the link was too slow for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from .. import clock as real_clock
 from ..errors import DISTRIBUTION, version_of
+from ..model.link import LinkStatus
 from ..model.observations import AnyObservation
 from ..model.snapshot import Event as RunEvent
-from ..model.snapshot import LinkStatus
 from ..recording.chunks import KINDS
 from ..recording.format import LATEST_NS, Looked
 from ..session.collector import Clock
