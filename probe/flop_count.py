@@ -11,11 +11,15 @@ others. Nothing is decomposed, so the same kernels run and the losses stay.
 import sys
 from typing import Any, Final
 
+from .fuse import is_users
 from .recorder import Recorder
+from .switched import Switched
 from .wire.marks import BACKWARD_LEAVE, FETCH_ENTER, OPTIMIZER_LEAVE, STEP
 
 ATTENTION: Final = "_scaled_dot_product_"
 """How the fused kernels begin, forward and backward: flash, efficient, cuDNN, the CPU's."""
+MOST_NS: Final = 60_000_000_000
+"""Of the step that is counted: a loop may have ended meanwhile."""
 PATIENCE: Final = 64
 """Marks that may end a step until one does: accumulation has backwards without an optimizer's."""
 
@@ -29,12 +33,16 @@ class FlopCount:
         self._kind = 0
         """Of the mark that began the step."""
         self._backwards = 0
+        self._switched: Switched | None = None
+        self._until_ns = 0
 
     def at(self, kind: int) -> None:
         """Behind a mark of this kind."""
         if self._mode is not None:
             if kind == self._kind:
                 self._end()
+            elif self._recorder.now_ns() > self._until_ns:
+                self._cut()
             return
         if kind in (OPTIMIZER_LEAVE, STEP):
             self._begin(kind)
@@ -54,7 +62,8 @@ class FlopCount:
             return
         self._kind = kind
         self._mode = _counting()
-        self._recorder.notes.counting = self
+        self._until_ns = self._recorder.now_ns() + MOST_NS
+        self._switched = Switched(self._cut, self._until_ns, self._leave_in_child)
         self._mode.__enter__()
 
     def _end(self) -> None:
@@ -64,17 +73,34 @@ class FlopCount:
             if top is not None:
                 return  # a mode of the user's lies on ours: at the end of a later step
             self._refuse("another took our counter away")
+            if self._switched is not None:
+                self._switched.done()
             return
-        mode.__exit__(None, None, None)
-        recorder.notes.counting = None
+        self._take_off()
+        if mode.why_not:
+            self._refuse(mode.why_not)
+            return
         recorder.count_with(None)
         recorder.notes.add(recorder.now_ns(), "flops", "counted", float(mode.flops))
 
-    def abandon(self) -> None:
-        """In a forked child: a loader's worker would run below the counter for good."""
-        if self._mode is not None and _top() is self._mode:
+    def _take_off(self) -> None:
+        self._mode.__exit__(None, None, None)
+        if self._switched is not None:
+            self._switched.done()
+
+    def _cut(self) -> bool:
+        """The loop goes no further. False: a mode of the user's lies on ours, or an operator is
+        counted right now, for which ours is taken away and put back."""
+        if _top() is not self._mode:
+            return False
+        self._take_off()
+        self._refuse("the step did not end")
+        return True
+
+    def _leave_in_child(self) -> None:
+        """A loader's worker would run below the counter for good."""
+        if _top() is self._mode:
             self._mode.__exit__(None, None, None)
-        self._mode = None
 
     def _refuse(self, why: str) -> None:
         self._recorder.count_with(None)
@@ -118,19 +144,28 @@ def _counting() -> Any:
 
     class Counting(TorchDispatchMode):
         flops = 0
+        why_not = ""
 
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             kwargs = kwargs or {}
             out = func(*args, **kwargs)
-            packet = func._overloadpacket
-            name: str = packet.__name__
+            try:
+                self._add(func, args, kwargs, out)
+            except Exception as error:  # a formula has no idea of such a tensor; the run goes on
+                if is_users(error):
+                    raise
+                self.why_not = f"{func}: {type(error).__name__}: {str(error)[:200]}"
+            return out
+
+        def _add(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+            packet = getattr(func, "_overloadpacket", None)
+            name: str = getattr(packet, "__name__", "")
             if name.startswith(ATTENTION):
                 self.flops += _attention(args, "backward" in name)
             elif (formula := flop_registry.get(packet)) is not None:
                 self.flops += formula(*args, **kwargs, out_val=out)
-            return out
 
     made: Any = Counting
     return made()

@@ -92,9 +92,10 @@ class Installed:
         """No publisher here, and the page is the parent's: dormant until this child trains."""
         armed, self._armed = self._armed, None
         self.recorder.forget()
-        deep: Any = sys.modules.get(f"{__package__}.deep.memory_history")
-        if getattr(deep, "LOADED", False):
-            deep.after_fork()
+        switched: Any = sys.modules.get(f"{__package__}.switched")
+        if getattr(switched, "LOADED", False):
+            with self._fuse:
+                switched.after_fork()
         if armed is not None:
             with self._fuse:
                 armed.abandon()

@@ -11,7 +11,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from .flop_count import FlopCount
     from .numerics import Numerics
     from .recorder import Recorder
 
@@ -39,7 +38,6 @@ class Notes:
         "_held",
         "_sent",
         "_totals",
-        "counting",
         "numerics",
     )
 
@@ -54,8 +52,6 @@ class Notes:
         """Of each unit: how many so far, and when that was last noted."""
         self.numerics: Numerics | None = None
         """What takes numbers off a device; None until the first is wanted."""
-        self.counting: FlopCount | None = None
-        """While the FLOPs of a step are counted."""
         self._flops_asked = False
 
     def add(self, t_ns: int, kind: str, name: str, figure: float, why: str = "") -> None:
@@ -97,9 +93,6 @@ class Notes:
 
     def clear(self) -> None:
         """In a forked child: they are the parent's."""
-        counting, self.counting = self.counting, None
-        if counting is not None:
-            counting.abandon()
         self._held.clear()
         self._firsts.clear()
         self._totals.clear()

@@ -45,6 +45,9 @@ class OnRequest:
 
     def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
         """Whom to answer now, and the messages."""
+        switched: Any = sys.modules.get(f"{__package__}.switched")
+        if getattr(switched, "LOADED", False):
+            switched.overdue_off(now_ns)
         for who, taken in self._exchange.turn(now_ns):
             yield who, encode_collectives(taken)
         yield from self._deep.turn(now_ns)

@@ -221,7 +221,10 @@ class Recorder:
         Nothing that fails in here reaches the user's loop.
         """
         try:
-            return self.on and self._may_mark(kind)
+            if not self.on:
+                self._switch_off("mine_off")
+                return False
+            return self._may_mark(kind)
         except Exception as error:
             self.trip(error)
             return False
@@ -308,6 +311,7 @@ class Recorder:
         self.on = False
         self.owner = 0
         self._rest()
+        self._switch_off("all_off")
 
     def forget(self) -> None:
         """Start over, as a forked child must: what was recorded is the parent's."""
@@ -318,6 +322,12 @@ class Recorder:
         self.entries.clear()
         self.rare.clear()
         self.notes.clear()
+
+    def _switch_off(self, how: str) -> None:
+        """What a request has switched on; loaded where one has (`probe.switched`)."""
+        switched: Any = sys.modules.get(f"{__package__}.switched")
+        if getattr(switched, "LOADED", False):
+            getattr(switched, how)()
 
     def _rest(self) -> None:
         """Nobody asks for anything beside the marks any more."""

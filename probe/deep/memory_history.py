@@ -10,7 +10,7 @@ traced while it is on, which makes Python code two to four times as slow. It doe
 allocates: a tensor is its Python object, so the line that made it is there and its bytes are not.
 Those are summed over the tensors that the garbage collector knows. What grows is told by two looks,
 at the end of a step each: after a third of the window, when what is allocated once is there, and at
-its end. A fork inherits the tracing: `after_fork` ends it there.
+its end.
 
 GPUWATCH_CONTROL=0 forbids it.
 """
@@ -26,6 +26,7 @@ from .. import clock
 from ..fuse import is_users
 from ..peers import OFF
 from ..recorder import Recorder
+from ..switched import Switched
 from ..wire import marks
 from .memory_facts import (
     Lines,
@@ -44,6 +45,8 @@ KEPT_NS: Final = 120_000_000_000
 MOST_ENTRIES: Final = 20_000
 """Events of the allocator that are kept: about 1 KB each with its Python stack."""
 HOST_FRAMES: Final = 16
+LATE_NS: Final = 10_000_000_000
+"""Beyond three times what was asked for: then no step ends any more."""
 LEAST_STEPS: Final = 10
 """Between the two looks at Python's memory: what comes every few steps is then no growth."""
 
@@ -68,8 +71,10 @@ class MemoryHistory:
         """The earlier look at Python's allocations: steps by then, lines."""
         self._types: Types = {}
         """As the window began."""
-        self._records = self._traces = False
-        """The allocator's history, and tracemalloc, are switched on by us."""
+        self._records = False
+        """The allocator's history is switched on by us."""
+        self._traces: Switched | None = None
+        """While tracemalloc is on for us."""
         self._rss_bytes = 0
         self._cost_ns = 0
         self._made: deque[tuple[dict[str, Any], Any]] = deque(maxlen=1)
@@ -135,6 +140,12 @@ class MemoryHistory:
         if kind in marks.ASIDES or not self._ends.at(kind) or _is_capturing():
             return
         now_ns = clock.now_ns()
+        if self._host and self._began_ns is not None and self._traces is None:
+            self._recorder.window_with(None)
+            self._stop()
+            return
+        if self._host and self._began_ns is not None and not tracemalloc.is_tracing():
+            raise RuntimeError("the program has stopped tracemalloc itself")
         if self._began_ns is None:
             self._begin()
             self._began_ns = clock.now_ns()
@@ -167,8 +178,8 @@ class MemoryHistory:
             )
         if self._host:
             self._types = types_now()  # counting makes integers, each of which would be traced
-            self._traces = True
-            _traced_by_us.append(1)
+            until_ns = clock.now_ns() + 3 * self._for_ns + LATE_NS
+            self._traces = Switched(self._cut, until_ns, tracemalloc.stop, anywhere=True)
             tracemalloc.start(HOST_FRAMES)
 
     def _end(self, now_ns: int) -> None:
@@ -206,10 +217,19 @@ class MemoryHistory:
         memory = _cuda_memory()
         if self._records and memory is not None:
             memory._record_memory_history(None)
-        if self._traces:
+        traces, self._traces = self._traces, None
+        if traces is not None:
             tracemalloc.stop()
-            _traced_by_us.clear()
-        self._records = self._traces = False
+            traces.done()
+        self._records = False
+
+    def _cut(self) -> None:
+        """No step's end comes, or the probe leaves. On any thread: what the allocator keeps is
+        bounded, and goes off at the next mark."""
+        traces, self._traces = self._traces, None
+        if traces is not None:
+            tracemalloc.stop()
+            self._made.append(({"why_not": "the loop went no further"}, None))
 
     # -- refusals and the file ---------------------------------------------------------------
 
@@ -234,16 +254,6 @@ class MemoryHistory:
             return
         answer["file"] = os.path.basename(path)
         self._file = path, now_ns + KEPT_NS
-
-
-def after_fork() -> None:
-    """In a child: nobody there reads what is traced. Before a window nothing is."""
-    if _traced_by_us:
-        tracemalloc.stop()
-
-
-_traced_by_us: list[int] = []
-"""One entry while tracemalloc is on for a window."""
 
 
 def _unlink(path: str) -> None:
@@ -272,7 +282,3 @@ def _is_capturing() -> bool:
     if cuda is None or not cuda.is_available() or not cuda.is_initialized():
         return False
     return bool(cuda.is_current_stream_capturing())
-
-
-LOADED: Final = True
-"""The last line: after a fork the module is used once it is whole."""

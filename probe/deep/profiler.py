@@ -15,6 +15,7 @@ Everything is refused rather than risked: while a graph is captured, while anoth
 without room on the disk. GPUWATCH_CONTROL=0 forbids it.
 """
 
+import gc
 import os
 import sys
 from collections import deque
@@ -22,9 +23,11 @@ from threading import get_ident
 from typing import Any, Final
 
 from .. import clock
+from ..figures import resident_bytes
 from ..fuse import is_users
 from ..peers import OFF
 from ..recorder import Recorder
+from ..switched import Switched
 from ..wire import marks
 from .looks import Looks
 from .recording import Recording
@@ -44,6 +47,12 @@ WAITS_NS: Final = 60_000_000_000
 KEPT_NS: Final = 120_000_000_000
 """Files that nobody has taken are removed."""
 MOST_MARKS: Final = 10_000
+LATE_NS: Final = 2_000_000_000
+"""Beyond what a recording may last: then no mark has come at which to end it."""
+MOST_GROWN_BYTES: Final = 300_000_000
+"""By what the process may grow while it records: kineto keeps each event (some 300 bytes) until it
+has written it, and a loop that puts no marks has any number of them. To end it then takes long:
+20 s were measured for 740 MB."""
 TEARDOWN: Final = "TEARDOWN_CUPTI"
 TORN_DOWN_FROM: Final = (12, 6)
 """CUDA's version: before, kineto cannot come back after a teardown under CUDA graphs."""
@@ -71,13 +80,15 @@ class Profiler:
         self._files: dict[str, int] = {}
         """When each is to be removed, by its path."""
         self._before: str | None = None
-        self._restores = False
+        self._restores: Switched | None = None
+        """Until the environment is as it was."""
+        self._rss_bytes = 0
         self._number = 0
 
     @property
     def is_open(self) -> bool:
         """A window is asked for, or not yet over."""
-        return self._who is not None or self._restores
+        return self._who is not None or self._restores is not None
 
     def ask(
         self, who: bytes, steps: int, most_ns: int, operators: bool, now_ns: int
@@ -93,6 +104,7 @@ class Profiler:
         on_device = _on_device()
         self._plan = ["operators", "times"] if operators and on_device else ["times"]
         self._done = []
+        self._rss_bytes = resident_bytes()[0] or 0
         self._recorder.window_with(self.at)
         return None
 
@@ -106,12 +118,18 @@ class Profiler:
         if self._made:
             who, self._who = self._who, None
             return who, self._made.popleft()
-        waited = self._recording is None and not self._done
+        recording = self._recording
+        if recording is not None and self._grown_bytes() > MOST_GROWN_BYTES:
+            recording.switched.until_ns = now_ns - 1
+        waited = recording is None and not self._done
         if waited and now_ns - self._asked_ns > WAITS_NS:
             self._recorder.window_with(None)
             who, self._who = self._who, None
             return who, {"why_not": f"no step has ended within {WAITS_NS // 1_000_000_000} s"}
         return None
+
+    def _grown_bytes(self) -> int:
+        return (resident_bytes()[0] or 0) - self._rss_bytes
 
     def remove(self) -> None:
         """Remove what nobody has taken."""
@@ -135,7 +153,7 @@ class Profiler:
         recording = self._recording
         ends = self._ends.at(kind)
         if recording is None:
-            if self._restores:
+            if self._restores is not None:
                 if ends:  # a step lies behind the teardown, which kineto does at its first call
                     self._restore()
                     self._recorder.window_with(None)
@@ -167,7 +185,14 @@ class Profiler:
         self._forget(path)
         on_device = _on_device()
         looks = Looks(get_ident()) if what == "operators" else None
-        self._recording = Recording(path, on_device, what == "operators" or not on_device, looks)
+        self._recording = Recording(
+            path,
+            on_device,
+            what == "operators" or not on_device,
+            looks,
+            self._most_ns + LATE_NS,
+            self._end,
+        )
 
     def _next(self) -> None:
         """A recording is over: the next, or the answer."""
@@ -176,7 +201,7 @@ class Profiler:
         what = self._plan.pop(0)
         if not self._plan and _may_tear_down():
             self._before = os.environ.get(TEARDOWN)
-            self._restores = True
+            self._restores = Switched(self._restore, clock.now_ns() + LATE_NS, anywhere=True)
             os.environ[TEARDOWN] = "1"
         self._files[recording.path] = clock.now_ns() + KEPT_NS
         recording.stop()
@@ -209,7 +234,7 @@ class Profiler:
             self.remove()
         answer = {"why_not": why_not} if why_not else self._answer()
         self._done = []
-        if not self._restores:
+        if self._restores is None:
             self._recorder.window_with(None)
         self._made.append(answer)
 
@@ -223,12 +248,15 @@ class Profiler:
             "operators": None if operators is None else _described(operators),
             "looks": [] if looks is None else looks.taken,
             "places": [] if looks is None else looks.places(),
-            "torn_down": self._restores,
+            "torn_down": self._restores is not None,
             "on_device": _on_device(),
         }
 
     def _restore(self) -> None:
-        self._restores = False
+        restores, self._restores = self._restores, None
+        if restores is None:
+            return
+        restores.done()
         if self._before is None:
             os.environ.pop(TEARDOWN, None)
         else:
@@ -294,7 +322,22 @@ def _why_not_now() -> str:
     profiler: Any = sys.modules["torch.autograd.profiler"]
     if autograd._profiler_enabled() or getattr(profiler, "_is_profiler_enabled", False):
         return "another profiler records in this process"
+    if _is_prepared():
+        return "a profiler of the program's own is about to record"
     return ""
+
+
+def _is_prepared() -> bool:
+    """One that is warming up has prepared kineto, and crashes where we record in between. It is
+    asked for among all objects, and only where there is one at all."""
+    autograd: Any = sys.modules["torch.autograd.profiler"]
+    tracker = getattr(autograd, "KinetoStepTracker", None)
+    module: Any = sys.modules.get("torch.profiler.profiler")
+    if module is None or "ProfilerStep" not in getattr(tracker, "_step_dict", ()):
+        return False
+    kind, warming = module.profile, module.ProfilerAction.WARMUP
+    found = (one for one in gc.get_objects() if issubclass(type(one), kind))
+    return any(getattr(one, "current_action", None) is warming for one in found)
 
 
 def _may_tear_down() -> bool:

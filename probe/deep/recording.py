@@ -2,17 +2,33 @@
 
 import os
 import sys
+from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 from .. import clock
+from ..switched import Switched
 from .looks import Looks
+
+LEFT = "the loop went no further"
+OTHERS = "a profiler of the program's own began"
 
 
 class Recording:
     """One recording by kineto, begun on the training thread."""
 
-    def __init__(self, path: str, on_device: bool, operators: bool, looks: Looks | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        on_device: bool,
+        operators: bool,
+        looks: Looks | None,
+        most_ns: int,
+        cut: Callable[[str], None],
+    ) -> None:
+        """`cut` is called where it was ended before its time, with the reason."""
         self.path = path
+        self._cut = cut
         self.ends_ns: list[int] = []
         """Of steps: its own beginning is the first."""
         self.marks: list[tuple[int, int]] = []
@@ -31,7 +47,9 @@ class Recording:
             record_shapes=operators,
             experimental_config=_trace_only(),
         )
+        self.switched = Switched(self._leave, began_ns + most_ns, self._leave_in_child)
         self._profile.__enter__()
+        self._standing_back = _stand_back(self._give_way)
         if looks is not None:
             looks.start()
         self.anchor = _anchor()
@@ -57,20 +75,71 @@ class Recording:
         if self._profile is not None:
             self._disable()
 
+    def _leave(self) -> None:
+        self.abandon()
+        self._cut(LEFT)
+
+    def _give_way(self) -> bool:
+        """Whether it was on, on this thread. PyTorch would put the program's own profiler over
+        ours, and crash as the second of them ends."""
+        if self._profile is None or self.switched.ident != get_ident():
+            return False
+        self.abandon()
+        self._cut(OTHERS)
+        return True
+
+    def _leave_in_child(self) -> None:
+        """A fork's child has no CUPTI: with a device only the callbacks of operators go."""
+        if self._on_device:
+            sys.modules["torch._C"]._autograd._clear_callbacks()
+        else:
+            self._disable()
+
     def _disable(self) -> Any:
         """As `__exit__` does, which in older versions makes Python's objects of all events."""
         profiler: Any = sys.modules["torch.autograd.profiler"]
+        self._standing_back()
         profile, self._profile = self._profile, None
         disable = getattr(profiler, "_disable_profiler", None)
         if disable is None:
             profile.__exit__(None, None, None)
+            self.switched.done()
             return profile.kineto_results
         if self._on_device:
             sys.modules["torch.cuda"].synchronize()
         results = disable()
+        self.switched.done()
         if (stopped := getattr(profiler, "_run_on_profiler_stop", None)) is not None:
             stopped()
         return results
+
+
+def _stand_back(give_way: Callable[[], bool]) -> Callable[[], None]:
+    """Have ours end as the program's own profiler begins. Returns what takes that away again."""
+    profiler: Any = sys.modules["torch.autograd.profiler"]
+    prepare = getattr(profiler, "_prepare_profiler", None)
+    enable = getattr(profiler, "_enable_profiler", None)
+    if prepare is None or enable is None:
+        return lambda: None
+
+    def prepares(*args: Any, **kwargs: Any) -> Any:
+        give_way()
+        return prepare(*args, **kwargs)
+
+    def enables(*args: Any, **kwargs: Any) -> Any:
+        if give_way():
+            prepare(*args, **kwargs)  # ours has taken the place of what was prepared
+        return enable(*args, **kwargs)
+
+    profiler._prepare_profiler, profiler._enable_profiler = prepares, enables
+
+    def away() -> None:
+        if profiler._prepare_profiler is prepares:
+            profiler._prepare_profiler = prepare
+        if profiler._enable_profiler is enables:
+            profiler._enable_profiler = enable
+
+    return away
 
 
 def _trace_only() -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.probe import clock
-from gpuwatch.probe.deep import memory_history
+from gpuwatch.probe import clock, switched
 from gpuwatch.probe.deep.memory_facts import device_answer
 from gpuwatch.probe.deep.memory_history import MemoryHistory
 from gpuwatch.probe.peers import OFF
@@ -76,9 +75,8 @@ def test_a_fork_does_not_go_on_tracing(run: Run) -> None:
     run.step()
     run.step()
     assert tracemalloc.is_tracing()
-    memory_history.after_fork()
+    switched.after_fork()
     assert not tracemalloc.is_tracing()
-    memory_history._traced_by_us.clear()
 
 
 def test_a_program_that_traces_itself_is_left_alone(run: Run) -> None:
@@ -87,7 +85,7 @@ def test_a_program_that_traces_itself_is_left_alone(run: Run) -> None:
     answer = run.answer(3)
     assert "tracemalloc itself" in answer["why_not"]
     assert tracemalloc.is_tracing()
-    memory_history.after_fork()
+    switched.after_fork()
     assert tracemalloc.is_tracing(), "it is the program's"
 
 
