@@ -8,6 +8,7 @@ activation that is checkpointed twice; all else counts nothing. The step takes s
 others. Nothing is decomposed, so the same kernels run and the losses stay.
 """
 
+import gc
 import sys
 from typing import Any, Final
 
@@ -115,10 +116,20 @@ def _why_not() -> str:
     cuda: Any = sys.modules.get("torch.cuda")
     if cuda is not None and cuda.is_initialized() and cuda.is_current_stream_capturing():
         return "a CUDA graph is being captured"
+    if _compiles():
+        return "the program compiles: give them, probe.units(flops=...)"
+    return ""
+
+
+def _compiles() -> bool:
+    """Whether anything is compiled, or would be at its first call. Below a dispatch mode dynamo
+    leaves a function alone, and from then on for good: it would stay uncompiled."""
     dynamo: Any = sys.modules.get("torch._dynamo.utils")
     if dynamo is not None and dynamo.counters["stats"].get("unique_graphs"):
-        return "the step is compiled: give them, probe.units(flops=...)"
-    return ""
+        return True
+    frames: Any = sys.modules.get("torch._dynamo.eval_frame")
+    kind: Any = getattr(frames, "OptimizeContext", None)
+    return kind is not None and any(type(one) is kind for one in gc.get_objects())
 
 
 def _top() -> Any:

@@ -91,11 +91,8 @@ class Installed:
     def after_fork_in_child(self) -> None:
         """No publisher here, and the page is the parent's: dormant until this child trains."""
         armed, self._armed = self._armed, None
-        self.recorder.forget()
-        switched: Any = sys.modules.get(f"{__package__}.switched")
-        if getattr(switched, "LOADED", False):
-            with self._fuse:
-                switched.after_fork()
+        with self._fuse:
+            self.recorder.forget()
         if armed is not None:
             with self._fuse:
                 armed.abandon()

@@ -322,9 +322,10 @@ class Recorder:
         self.entries.clear()
         self.rare.clear()
         self.notes.clear()
+        self._switch_off("after_fork")
 
     def _switch_off(self, how: str) -> None:
-        """What a request has switched on; loaded where one has (`probe.switched`)."""
+        """What a request has switched on, in `probe.switched`, which is loaded where one has."""
         switched: Any = sys.modules.get(f"{__package__}.switched")
         if getattr(switched, "LOADED", False):
             getattr(switched, how)()

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Final
 
+from .fuse import is_users
+
 _on: "list[Switched]" = []
 _threads: Final = threading.local()
 
@@ -47,16 +49,26 @@ class Switched:
             _on.remove(self)
 
     def off(self) -> None:
-        """Switch it off, once."""
-        if self in _on:
-            _on.remove(self)
-            if self._off() is False:
-                _on.append(self)
+        """Switch it off, once. What fails at that is PyTorch's: it was the last try."""
+        if self not in _on:
+            return
+        _on.remove(self)
+        if _tried(self._off) is False:
+            _on.append(self)
 
     def off_in_child(self) -> None:
         """In a fork's child, which has of the parent's threads only the one that forked."""
         if self.anywhere or self.ident == get_ident():
-            self._in_child()
+            _tried(self._in_child)
+
+
+def _tried(off: Callable[[], object]) -> object:
+    try:
+        return off()
+    except Exception as error:
+        if is_users(error):
+            raise
+        return None
 
 
 class _ThreadEnd:
@@ -68,7 +80,7 @@ class _ThreadEnd:
 
 
 def mine_off() -> None:
-    """What this thread can switch off. Raises what fails in it."""
+    """What this thread can switch off."""
     ident = get_ident()
     for one in list(_on):
         if one.anywhere or one.ident == ident:
@@ -111,8 +123,6 @@ def _called(_: Any) -> int:
     meanwhile is raised again once this has returned."""
     try:
         mine_off()
-    except Exception:
-        pass  # it was the last try to end it
     except BaseException as error:
         main = ctypes.c_ulong(get_ident())
         ctypes.pythonapi.PyThreadState_SetAsyncExc(main, ctypes.py_object(type(error)))

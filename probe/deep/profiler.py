@@ -49,10 +49,10 @@ KEPT_NS: Final = 120_000_000_000
 MOST_MARKS: Final = 10_000
 LATE_NS: Final = 2_000_000_000
 """Beyond what a recording may last: then no mark has come at which to end it."""
-MOST_GROWN_BYTES: Final = 300_000_000
-"""By what the process may grow while it records: kineto keeps each event (some 300 bytes) until it
-has written it, and a loop that puts no marks has any number of them. To end it then takes long:
-20 s were measured for 740 MB."""
+MOST_GROWN_BYTES: Final = 100_000_000
+SILENT_NS: Final = 1_000_000_000
+"""By so much a loop that has put no mark for so long may grow. Kineto keeps each event (some 300
+bytes, 180 MB a second of small operators) and takes a dozen times of that to end."""
 TEARDOWN: Final = "TEARDOWN_CUPTI"
 TORN_DOWN_FROM: Final = (12, 6)
 """CUDA's version: before, kineto cannot come back after a teardown under CUDA graphs."""
@@ -119,7 +119,7 @@ class Profiler:
             who, self._who = self._who, None
             return who, self._made.popleft()
         recording = self._recording
-        if recording is not None and self._grown_bytes() > MOST_GROWN_BYTES:
+        if recording is not None and self._runs_away(now_ns):
             recording.switched.until_ns = now_ns - 1
         waited = recording is None and not self._done
         if waited and now_ns - self._asked_ns > WAITS_NS:
@@ -128,8 +128,10 @@ class Profiler:
             return who, {"why_not": f"no step has ended within {WAITS_NS // 1_000_000_000} s"}
         return None
 
-    def _grown_bytes(self) -> int:
-        return (resident_bytes()[0] or 0) - self._rss_bytes
+    def _runs_away(self, now_ns: int) -> bool:
+        if now_ns - self._recorder.newest()[0] < SILENT_NS:
+            return False
+        return (resident_bytes()[0] or 0) - self._rss_bytes > MOST_GROWN_BYTES
 
     def remove(self) -> None:
         """Remove what nobody has taken."""

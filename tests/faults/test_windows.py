@@ -253,3 +253,30 @@ def test_tensors_that_a_formula_cannot_count_do_not_stop_the_run(tmp_path: Path)
     assert status == 0
     assert out.splitlines()[0] == f"{bare()} 1 False"
     assert "'refused', 'flops', 0.0, 'aten.addmm.default: TypeError: a nested tensor'" in out
+
+
+@pytest.mark.fault
+def test_what_is_compiled_at_its_first_call_is_not_kept_from_it(tmp_path: Path) -> None:
+    """Below a dispatch mode dynamo leaves a function alone, for good."""
+    script = (
+        FLOPS
+        + """
+    from torch._dynamo.utils import counters
+
+    compiled = torch.compile(torch.sin, backend="eager")
+
+    def at_step(step):
+        ask(step)
+        if step == 31:
+            compiled(torch.ones(3))
+
+    print(train(at_step=at_step))
+    compiled(torch.ones(3))
+    print(counters["stats"]["unique_graphs"])
+    print(api._installed.recorder.notes.to_send(True)[-1][1:])
+"""
+    )
+    status, out, _ = ran(script, tmp_path)
+    assert status == 0
+    assert out.splitlines()[:2] == [bare(), "1"]
+    assert "the program compiles" in out
