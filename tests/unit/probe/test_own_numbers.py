@@ -94,6 +94,9 @@ def test_clipping_gives_what_it_gave(recorder: Recorder) -> None:
         nn.utils.clip_grad_norm_(parameters, 1.0, error_if_nonfinite=True)
 
 
+@pytest.mark.skipif(
+    not hasattr(nn.utils, "get_total_norm"), reason="dynamo cannot trace this torch's clipping"
+)
 def test_a_compiled_step_that_clips_stays_one_graph(recorder: Recorder) -> None:
     parameters = [nn.Parameter(torch.ones(3))]
 
