@@ -8,14 +8,14 @@ INSTALLED := $(VENV)/.installed
 FRAMEWORKS := build/frameworks
 PEERS := build/peers
 
-.PHONY: demo test lint bench suite soak faults frameworks versions clean
+.PHONY: demo test lint bench suite soak faults remote frameworks versions clean
 
 demo: $(INSTALLED)
 	$(BIN)/gpuwatch demo
 
 # Half of the time it waits for processes: four at a time fill two cores.
 test: lint
-	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks and not suite and not soak" -n 4 --dist worksteal
+	$(BIN)/python -m pytest -m "not gpu and not fault and not frameworks and not suite and not soak and not remote" -n 4 --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -47,6 +47,11 @@ suite: $(INSTALLED)
 faults: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[faults]'
 	$(BIN)/python -m pytest -m "not gpu" -n 2 --dist loadgroup tests/faults tests/hostile
+
+# Links to other machines, over real ssh servers, namespaces and SLURM where they are installed. One at
+# a time: each looks at all agents of the machine.
+remote: $(INSTALLED)
+	$(BIN)/python -m pytest -m "not gpu" tests/remote
 
 # Real runs under real frameworks, which have an environment of their own (2 GB).
 frameworks: $(INSTALLED) $(FRAMEWORKS)/.installed

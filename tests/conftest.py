@@ -9,6 +9,8 @@ import pytest
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A job in the background of a shell ignores Ctrl-C, and so would all that tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the same below nohup
 
 
 @pytest.fixture(scope="session")

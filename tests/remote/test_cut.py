@@ -37,7 +37,8 @@ def test_a_link_that_is_cut_is_shown_and_what_was_missed_is_fetched(tmp_path: Pa
                 if cut_s is not None and healed_s is None and now_s - cut_s > CUT_S:
                     healed_s = now_s
                     running.way.cut.clear()
-                is_back = link["lost_s"] is None and line["status"]["freshness_s"] < 1.5
+                fresh_s = line["status"]["freshness_s"]
+                is_back = link["lost_s"] is None and fresh_s is not None and fresh_s < 1.5
                 if healed_s is not None and is_back and now_s - healed_s > 12:
                     break
             recorder.wait(60)
