@@ -3,6 +3,8 @@
 `gloo`, `gloo4`: two and four ranks on two cores that others used as well. `h200_first`,
 `h200_second`, `h200_third`: two H200s with NCCL, before and after what the first run taught (of the
 first, those whose recordings hold all that is needed), and with seven jobs more.
+`h200_crowded`: the same two while a process of others computed on each all along; what both
+monitors read of those was put together afterwards, as each reads it by itself now.
 Made by `demo/record_ranks.py`, a recording of each rank's monitor; what is judged wrong is in
 MISSED, with the reason.
 """
@@ -80,3 +82,12 @@ def test_naming_the_innocent_is_wrong() -> None:
 
 def _fields(said: Said) -> dict[str, object]:
     return {name: getattr(said, name) for name in Said.__dataclass_fields__}
+
+
+@pytest.mark.parametrize("scenario", ["balanced", "balanced_fsdp2"])
+def test_others_on_both_gpus_are_the_verdict_whichever_rank_is_watched(scenario: str) -> None:
+    """They were told that rank 0 is late 14 %, or communication takes 49 and up to 50 %."""
+    for rank in (0, 1):
+        said = said_of(last_picture(RANKS / "h200_crowded" / f"{scenario}.{rank}.gpuwatch"))
+        assert (said.kind, said.sub, said.late) == ("contention", "gpu", None)
+        assert "of ranks 0 and 1" in said.headline

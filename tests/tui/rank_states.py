@@ -14,9 +14,8 @@ from gpuwatch.tui.verdict.job.facts import (
     Job,
     RankFacts,
     RankPhase,
-    by_phases,
-    late_rank,
 )
+from gpuwatch.tui.verdict.job.late import by_phases, late_rank
 from gpuwatch.tui.verdict.rules.straggler import job_finding
 from tests.tui.fake_run import GIB, HELLO, STEP_MS, S, busy
 from tests.tui.gpu_states import h200, series_of_gpu

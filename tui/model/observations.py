@@ -278,6 +278,9 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Where it is; "" for the target's own host."""
     linked: bool = True
     """False where the link to its host is lost: these are the last figures."""
+    device_others_sm: float | None = None
+    """Percent of its device's time that those others use together, the mean of the last 5 s; None:
+    NVML does not say, or an older recording."""
 
 
 class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):

@@ -14,7 +14,8 @@ if TYPE_CHECKING:  # the first frame is drawn before what these hold is loaded
     from ..steps import GpuMemory, GpuStep, Step, StepHistogram
     from ..timeseries.series import Series, StepEdges
     from ..verdict.idle_ledger import IdleLedger
-    from ..verdict.job.facts import Job, LateRank
+    from ..verdict.job.facts import Job
+    from ..verdict.job.late import LateRank
     from ..verdict.memory.trends import MemoryTrend
     from ..verdict.window import MemoryPoint, OpenStep, Sampled, Stacks
     from .noted import Numerics, Throughput

@@ -42,6 +42,8 @@ class _Sums:
     checkpoint_ns: int
     evaluation_ns: int
     busy_percent: float | None
+    others_sm: float | None
+    """Percent of the device's time."""
 
     def phases_ms(self) -> dict[RankPhase, float]:
         """The mean step by phases."""
@@ -140,6 +142,7 @@ class RankStore:
                 gpu_busy=sums.busy_percent,
                 sharers=self._readings[rank.rank][-1][1].device_others,
                 host=rank.host,
+                others_sm=sums.others_sm,
             )
             for rank in self.ranks
             if rank.state == "live"
@@ -228,6 +231,7 @@ class RankStore:
                     if use.counted and (one := use.device_busy_percent) is not None
                 ]
             ),
+            others_sm=_mean([one for use in taken if (one := use.device_others_sm) is not None]),
         )
 
     def _grown(self, seen: RanksSeen, use: RankUse) -> Growing:

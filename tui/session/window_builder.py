@@ -10,7 +10,7 @@ from ..model.stack_trees import StackTrees
 from ..steps import GpuMemory, GpuStep, Step
 from ..verdict.gpu_activity import GpuActivity
 from ..verdict.idle_ledger import IdleLedger, idle_ledger
-from ..verdict.job.facts import late_rank
+from ..verdict.job.late import late_rank
 from ..verdict.rules.stalled import IDLE, is_near
 from ..verdict.rules.straggler import beside_the_job, job_finding
 from ..verdict.thresholds.causes import SAMPLED_LEAST

@@ -91,7 +91,7 @@ def others_on(
     strange = [entry for entry in running if entry.pid not in own]
     if not strange or len(strange) == len(running):
         return ()
-    used = _shares(nvml, device)
+    used = shares_of(nvml, device)
     others = [
         OtherProcess(
             pid=entry.pid,
@@ -105,7 +105,7 @@ def others_on(
     return tuple(sorted(others, key=lambda other: -(other.memory_bytes or 0)))
 
 
-def _shares(nvml: Any, device: Any) -> dict[int, float]:
+def shares_of(nvml: Any, device: Any) -> dict[int, float]:
     """Percent of the device's time by pid, the mean of the last seconds."""
     samples = answer(nvml, nvml.nvmlDeviceGetProcessUtilization, device, 0) or []
     newest = max((sample.timeStamp for sample in samples), default=0)

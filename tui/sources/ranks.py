@@ -27,7 +27,7 @@ from .collectives import (
 )
 from .launcher import SPARE_FILES, is_running, local_ranks, ranks_here, room_for_pages
 from .marks.reader import MarkReader
-from .nvml import answer
+from .nvml import answer, shares_of
 from .standing import Standstill
 
 # Which GPU each rank uses, and how busy it is: by NVML, a few microseconds a device.
@@ -46,6 +46,8 @@ class DeviceUse:
     total_bytes: int | None
     others: int | None
     """Processes on it that are none of the ranks'; None where NVML tells nobody's pid."""
+    others_sm: float | None
+    """Percent of its time that these use together; None where it is not known."""
 
 
 class RankDevices:
@@ -60,8 +62,8 @@ class RankDevices:
         self._handles: dict[int, Any] = {}
         self._device_of: dict[int, int] = {}
         """Device by pid."""
-        self._others: dict[int, int | None] = {}
-        """By device."""
+        self._others: dict[int, frozenset[int] | None] = {}
+        """Pids by device."""
         self._busy: dict[int, list[float]] = {}
         self._find_ns = 0
 
@@ -100,7 +102,8 @@ class RankDevices:
             if device is not None:
                 self._device_of[pid] = device
         self._others = {
-            index: len(pids - ours) if pids & ours else None for index, pids in holders.items()
+            index: frozenset(pids - ours) if pids & ours else None
+            for index, pids in holders.items()
         }
         used = set(self._device_of.values())
         self._handles = {index: device for index, device in every.items() if index in used}
@@ -130,14 +133,22 @@ class RankDevices:
 
     def _use(self, index: int, device: Any) -> DeviceUse:
         memory = answer(self._nvml, self._nvml.nvmlDeviceGetMemoryInfo, device)
-        busy = self._busy.get(index)
+        busy, others = self._busy.get(index), self._others.get(index)
         return DeviceUse(
             index=index,
             busy_percent=sum(busy) / len(busy) if busy else None,
             memory_bytes=None if memory is None else memory.used,
             total_bytes=None if memory is None else memory.total,
-            others=self._others.get(index),
+            others=None if others is None else len(others),
+            others_sm=None if others is None else self._used_by(others, device),
         )
+
+    def _used_by(self, pids: frozenset[int], device: Any) -> float | None:
+        """NVML lists only processes that did anything."""
+        if not pids:
+            return 0.0
+        used = shares_of(self._nvml, device)
+        return min(100.0, sum(used.get(pid, 0.0) for pid in pids)) if used else None
 
 
 def _by_convention(pid: int, local_rank: int | None, uuids: list[str]) -> int | None:
@@ -378,4 +389,5 @@ class _Member:
             device_memory_bytes=device.memory_bytes if device else None,
             device_total_bytes=device.total_bytes if device else None,
             device_others=device.others if device else None,
+            device_others_sm=device.others_sm if device else None,
         )

@@ -83,6 +83,16 @@ def at_most(share: Share, most: float) -> Share:
     return Share(*(min(most, part) for part in (share.mean, share.low, share.high)))
 
 
+def beyond(share: Share, part: float) -> Share:
+    """What of it is more than `part`, which something else explains."""
+    return Share(*(max(0.0, one - part) for one in (share.mean, share.low, share.high)))
+
+
+def times(share: Share, factor: float) -> Share:
+    """A part of it, 0 to 1."""
+    return Share(share.mean * factor, share.low * factor, share.high * factor)
+
+
 def error_of(mean: float, low: float, high: float) -> float:
     """The standard error behind an interval; the wider side, as one may be cut at 0 or 1."""
     return max(mean - low, high - mean) / limits.Z90

@@ -11,7 +11,7 @@ from ..steps import GpuMemory
 from ..timeseries.series import Series
 from ..verdict.findings import MissingSignal, find_missing
 from ..verdict.format import cores
-from ..verdict.job.facts import LateRank
+from ..verdict.job.late import LateRank
 from .numbers import count, duration, milliseconds, percent, size
 
 LEAST_LINK_MB_S = 1.0

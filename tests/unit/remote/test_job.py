@@ -18,7 +18,7 @@ from gpuwatch.tui.remote.node import (
 )
 from gpuwatch.tui.session.ranks import RankStore
 from gpuwatch.tui.verdict.job.exchange import Bounds
-from gpuwatch.tui.verdict.job.facts import LateRank, late_rank
+from gpuwatch.tui.verdict.job.late import LateRank, late_rank
 from gpuwatch.tui.verdict.rules.straggler import late_finding
 from tests.unit.remote.jobs import report
 from tests.unit.session.making import MS, S

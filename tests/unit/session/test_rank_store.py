@@ -117,3 +117,12 @@ def test_the_session_shows_them_and_rounding_keeps_them() -> None:
     assert [rank.rank for rank in picture.ranks] == [0, 1]
     assert picture.world_size == 4
     assert picture.ranks[0].active.levels[0][0].mean == 71.2
+
+
+def test_what_others_use_of_a_ranks_gpu_is_the_mean_of_the_readings() -> None:
+    store = RankStore(PID)
+    for at_s, sm in enumerate((40.0, None, 60.0), start=1):
+        store.seen(seen(at_s, use(0, at_s, device_others_sm=sm), use(1, at_s)))
+    job = store.job(3 * S)
+    assert job is not None
+    assert [one.others_sm for one in job.ranks] == [50.0, None]

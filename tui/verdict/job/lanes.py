@@ -7,7 +7,8 @@ from statistics import median
 from typing import Final
 
 from ..thresholds import ranks as limits
-from .facts import Job, RankFacts, RankPhase, late_rank
+from .facts import Job, RankFacts, RankPhase
+from .late import late_rank
 
 ORDER: Final[tuple[RankPhase, ...]] = (
     "data", "other", "evaluation", "checkpoint", "forward", "backward", "optimizer",

@@ -8,9 +8,10 @@ from ..findings import Evidence, Finding
 from ..forecast.gain import Gain
 from ..format import ms, percent, size
 from ..gpu_clock import counted_by
+from ..job.crowding import undisturbed
 from ..job.facts import ExchangeFacts, Job
 from ..scoring import cause, speedup_of
-from ..statistics import Share, at_most
+from ..statistics import Share, at_most, times
 from ..thresholds import ranks as limits
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import StepWindow
@@ -29,18 +30,19 @@ class Exposed(NamedTuple):
 def exposed(job: Job, window: StepWindow) -> Exposed | None:
     """What DistributedDataParallel has measured (`ExchangeFacts.exposed`); else a bound: no more
     than the transfer, and no more than the time in which the GPU was busy with few of its
-    multiprocessors."""
+    multiprocessors. Of either the part that others on the GPUs do not explain."""
     exchange = job.exchange
     if exchange is None or not exchange.steps:
         return None
+    left = undisturbed(job)
     if (measured := exchange.exposed) is not None:
-        return Exposed(measured, True, _hidden(exchange))
+        return Exposed(times(measured, left), True, _hidden(exchange))
     transfer, activity = exchange.transfer, window.activity
     if transfer is None or activity is None or activity.busy is None or activity.sm is None:
         return None
     waiting = window.collectives.waiting if window.collectives is not None else 0.0
     empty = max(0.0, (activity.busy - activity.sm) / 100) / (1 - limits.NCCL_SM) - waiting
-    return Exposed(at_most(transfer, max(0.0, empty)), False, None)
+    return Exposed(times(at_most(transfer, max(0.0, empty)), left), False, None)
 
 
 def _hidden(exchange: ExchangeFacts) -> float:
@@ -66,6 +68,9 @@ def communication(window: StepWindow) -> Finding | None:
     moved = sum(one.bytes for one in exchange.steps) / steps
     sub = _sub(job, exchange, count, moved)
     evidence = [_evidence(found, exchange, count, moved), *_transfer(exchange, moved)]
+    if (left := undisturbed(job)) < 1:
+        text = f"others on the GPUs stretch collectives: about {percent(left)} of it is their own"
+        evidence.append(Evidence(text, "nvml"))
     evidence += _links(window)
     if len(exchange.ranks) < job.world_size:
         text = (

@@ -1,12 +1,15 @@
 """Another process holds what this run needs: the GPU's time, or the cores."""
 
 from dataclasses import replace
+from typing import Final
 
 from ..cpu_wait import core_wait_evidence, remedies, starved
 from ..findings import Evidence, Finding
 from ..format import percent, size
 from ..gpu_activity import GpuActivity, Neighbour
 from ..gpu_clock import on_device
+from ..job.crowding import lost_to_others, taken
+from ..job.facts import Job, RankFacts
 from ..loader import loader_floor
 from ..scoring import cause
 from ..statistics import without_rows
@@ -14,13 +17,48 @@ from ..thresholds.gpu import CAUGHT_UP_STEPS
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts, StepWindow
 
+MOST_NAMED: Final = 4
+"""Ranks that are named by their numbers; more are counted."""
+
 
 def contention(window: StepWindow) -> Finding | None:
-    """With a GPU, its time; without one, the cores. A GPU's run that waits for a core is
-    `launch`, where that makes the GPU wait too."""
+    """With a GPU, its time, or that of its job's GPUs; without one, the cores. A GPU's run that
+    waits for a core is `launch`, where that makes the GPU wait too."""
     if window.gpu_present:
+        if window.job is not None and lost_to_others(window.job) is not None:
+            return of_the_job(window.job)
         return _of_the_gpu(window)
     return core_contention(window, loader_floor(window))
+
+
+def of_the_job(job: Job) -> Finding | None:
+    """The same for the GPUs of several ranks, which wait for each other. By the job's figures
+    alone, so that it is one verdict, whichever rank is watched."""
+    share = lost_to_others(job)
+    if share is None or share.mean < CONTRIBUTOR:
+        return None
+    crowded = sorted((one for one in job.ranks if taken(one)), key=lambda one: -taken(one))
+    numbers = sorted(one.rank for one in crowded)
+    listed = ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
+    ranks = f"ranks {listed}" if len(numbers) <= MOST_NAMED else f"{len(numbers)} ranks"
+    return cause(
+        "contention",
+        "gpu",
+        share,
+        f"other processes hold the GPUs of {ranks}, up to {percent(taken(crowded[0]))} of the time",
+        tuple(_crowd(one) for one in crowded[:3]),
+        (
+            "give this job GPUs of its own: see who else is on them with nvidia-smi",
+            "collectives and late ranks tell little meanwhile: each rank's work waits for its turn",
+        ),
+    )
+
+
+def _crowd(rank: RankFacts) -> Evidence:
+    used = taken(rank)
+    many = "another process uses" if rank.sharers == 1 else f"{rank.sharers} other processes use"
+    where = f"rank {rank.rank}" + (f" ({rank.host})" if rank.host else "")
+    return Evidence(f"{where}: {many} {percent(used)} of its GPU's time", "nvml", 100 * used, "%")
 
 
 def _of_the_gpu(window: StepWindow) -> Finding | None:

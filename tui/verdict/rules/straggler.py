@@ -3,13 +3,15 @@
 from dataclasses import replace
 from typing import Final
 
-from ..findings import Evidence, Finding, Verdict
+from ..findings import Evidence, Finding, Forecast, Kind, Verdict
 from ..forecast.gain import Gain
 from ..format import ms, percent
-from ..job.facts import Job, LateBy, LateRank, late_rank, takes_turns
+from ..job.facts import Job
+from ..job.late import LateBy, LateRank, late_rank, takes_turns
 from ..scoring import cause, speedup_of
 from ..thresholds.hysteresis import ENTER_LOW, ENTER_SHARE
 from ..window import StepWindow
+from .contention import of_the_job
 
 DOES: Final[dict[LateBy, str]] = {
     "data": "waits for its loader",
@@ -79,6 +81,8 @@ def late_finding(job: Job, late: LateRank) -> Finding:
         lost_ms = late.share.mean * rank.step_ms
         text = f"all collectives wait for it {ms(lost_ms * 1e6)} of {ms(rank.step_ms * 1e6)} per "
         text += f"step; it is the last in {percent(late.of_steps)} of steps"
+        if late.at_least:
+            text += ", less what others on its GPU explain: more may be hidden behind others"
         if late.node is not None:
             text = f"its ranks ({_numbers(late.node[1])}) come late together: {text}"
         evidence.insert(0, Evidence(text, "collectives", lost_ms, "ms"))
@@ -92,15 +96,17 @@ def late_finding(job: Job, late: LateRank) -> Finding:
     target = f"{rank.host}:{rank.pid}" if rank.host else f"{rank.pid}"
     attach = f"see why on rank {rank.rank}: gpuwatch attach {target}"
     advice = _ADVICE[late.by]
-    return cause(
+    speedup = speedup_of(late.share.mean)
+    found = cause(
         "straggler",
         late.by,
         late.share,
         headline,
         tuple(evidence),
         (*advice, attach) if rank.is_target else (attach, *advice),
-        gain=Gain(speedup_of(late.share.mean), "bound" if late.at_most else "estimate"),
+        gain=Gain(speedup, "bound" if late.at_most else "estimate"),
     )
+    return replace(found, forecast=Forecast(speedup, speedup, None)) if late.at_least else found
 
 
 def who(late: LateRank) -> str:
@@ -120,12 +126,24 @@ def _numbers(ranks: tuple[int, ...]) -> str:
 
 def job_finding(job: Job, late: LateRank | None, own: Finding) -> Finding:
     """One for all ranks: that one is late, where that would be a verdict on the others, even if the
-    target is it; else `own`, the target's."""
+    target is it, or that others hold their GPUs, if that costs more; else `own`, the target's."""
+    crowded = of_the_job(job)
+    if crowded is not None and crowded.share is not None and own.kind not in FIRST:
+        if crowded.share > ENTER_SHARE and (late is None or late.share.mean <= crowded.share):
+            return crowded
+        if late is not None and _enters(late):
+            return late_finding(job, late)
     if late is None or not late.rank.is_target:
         return own
-    if late.share.mean <= ENTER_SHARE or late.share.low <= ENTER_LOW:
-        return own
-    return late_finding(job, late)
+    return late_finding(job, late) if _enters(late) else own
+
+
+def _enters(late: LateRank) -> bool:
+    return late.share.mean > ENTER_SHARE and late.share.low > ENTER_LOW
+
+
+FIRST: Final[frozenset[Kind]] = frozenset({"warming-up", "incomplete", "stalled"})
+"""Of the target's, before anything may be said of shares."""
 
 
 def beside_the_job(verdict: Verdict, of_job: Finding) -> Verdict:

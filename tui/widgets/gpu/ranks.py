@@ -8,7 +8,7 @@ from typing import Final
 from textual.message import Message
 
 from ...model.snapshot import Rank, Snapshot
-from ...verdict.job.facts import LateRank
+from ...verdict.job.late import LateRank
 from ...wording.gpu import alike_words, count_words, late_words, trouble_words
 from ...wording.numbers import count, duration, percent, span
 from ..charts.columns import HeldColumns

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.job.exchange import Fabric
 from gpuwatch.tui.verdict.rules.communication import communication
 from gpuwatch.tui.verdict.window import InCollectives, StepWindow
@@ -136,3 +137,25 @@ def test_the_links_counters_are_evidence_where_they_are_read() -> None:
     plain = communication(window)
     assert plain is not None
     assert not any("NVLink" in one.text for one in plain.evidence)
+
+
+def test_communication_is_what_others_on_the_gpus_do_not_stretch() -> None:
+    """A balanced job of two ranks on H200s, of which others used 68 and 50 %: DDP measured 47 % of
+    a step exposed, and without the others it was 4 %."""
+    window = seen(transfer_ms=7.0, ddp=({0: ddp(6.0, 0.4), 1: ddp(6.0, 0.4)},))
+    run = window.job
+    assert run is not None
+    alone = communication(window)
+    assert alone is not None
+    assert alone.share == pytest.approx(0.47, abs=0.01)
+
+    def found(*others_sm: float) -> Finding | None:
+        ranks = (rank(at, at == 0, 100.0, 1, sm) for at, sm in enumerate(others_sm))
+        return communication(replace(window, job=replace(run, ranks=tuple(ranks))))
+
+    little = found(68.0, 50.0)
+    assert little is not None
+    assert little.share == pytest.approx(0.47 * 0.32 * 0.5, abs=0.01)
+    assert any("others on the GPUs stretch" in one.text for one in little.evidence)
+    assert found(80.0, 60.0) is None
+    assert found(0.0, 0.0) == alone

@@ -8,9 +8,13 @@ from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.cpu_wait import starved
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.gpu_activity import GpuActivity, Neighbour
+from gpuwatch.tui.verdict.job.facts import Job
+from gpuwatch.tui.verdict.job.late import late_rank
 from gpuwatch.tui.verdict.rules.contention import contention
-from gpuwatch.tui.verdict.scoring import evidence_factor, missing_of
+from gpuwatch.tui.verdict.rules.straggler import job_finding
+from gpuwatch.tui.verdict.scoring import evidence_factor, missing_of, state
 from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.jobs import exchange, job, rank
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
 
@@ -140,3 +144,61 @@ def test_others_cannot_hold_a_core_for_longer_than_they_run() -> None:
     lack = starved(window(even(60, forward_ms=50, backward_ms=50), cores=1.0, **fields))
     assert lack is not None
     assert lack.by_others == pytest.approx(0.05)
+
+
+def on_crowded_gpus(target: int, *others_sm: float, late_ms: float = 5.0) -> Job:
+    """Rank 0 is late by so much of 37 ms, and others use these parts of the ranks' GPUs."""
+    ranks = [
+        rank(number, number == target, 100.0, sharers=1 if sm else 0, others_sm=sm)
+        for number, sm in enumerate(others_sm)
+    ]
+    return job(*ranks, exchange=exchange(*[(0, late_ms)] * 60))
+
+
+def watched(run: Job) -> StepWindow:
+    return gpu_window(STEPS, BEHIND, activity=crowded(), stacks=FORWARD, world_size=2, job=run)
+
+
+def test_others_on_several_ranks_gpus_are_one_verdict_whichever_rank_is_watched() -> None:
+    """A balanced job of two ranks on H200s: rank 0 was late 14 % while others used 68 and 50 % of
+    the GPUs. Alone a step takes as long as the longer of 0.32 of rank 0's time and half of the 86 %
+    that rank 1 does not wait."""
+    found = []
+    for target in (0, 1):
+        run = on_crowded_gpus(target, 68.0, 50.0)
+        assert late_rank(run) is None
+        found.append(job_finding(run, None, state("healthy", None, "info", "")))
+        assert contention(watched(run)) == found[-1]
+    assert found[0] == found[1]
+    assert (found[0].kind, found[0].sub) == ("contention", "gpu")
+    assert found[0].share == pytest.approx(1 - 0.5 * 32 / 37, abs=0.005)
+    assert found[0].speedup_is == "bound"
+    assert "of ranks 0 and 1, up to 68% of" in found[0].headline
+    assert found[0].evidence[0].text == "rank 0: another process uses 68% of its GPU's time"
+
+
+def test_what_stalls_is_said_before_others_on_the_gpus() -> None:
+    stalled = state("stalled", None, "critical", "")
+    assert job_finding(on_crowded_gpus(0, 68.0, 50.0), None, stalled) is stalled
+
+
+@pytest.mark.parametrize("others_sm", [(0.0, 3.0), (0.0, 0.0), (60.0, 0.0)])
+def test_others_that_hold_fewer_than_two_ranks_gpus_are_no_verdict_of_the_job(
+    others_sm: tuple[float, float],
+) -> None:
+    """On one alone they make that rank late, which is the job's verdict then."""
+    healthy = state("healthy", None, "info", "")
+    assert job_finding(on_crowded_gpus(1, *others_sm), None, healthy) is healthy
+
+
+def test_a_host_that_waits_for_data_loses_nothing_to_others_on_its_gpu() -> None:
+    """30 of 37 ms in the loader of rank 0, for which rank 1 waits: others cost half of the rest."""
+    slow = rank(0, busy=100.0, sharers=1, others_sm=50.0, data=30.0)
+    run = job(slow, rank(1, True, 100.0, 1, 70.0), exchange=exchange(*[(0, 20.0)] * 60))
+    found = contention(watched(run))
+    assert found is not None
+    assert found.share == pytest.approx(0.5 * 7 / 37, abs=0.005)
+    late = late_rank(run)
+    assert late is not None
+    assert (late.rank.rank, late.by) == (0, "data")
+    assert job_finding(run, late, found).kind == "straggler"

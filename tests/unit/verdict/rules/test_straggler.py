@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
-from gpuwatch.tui.verdict.job.facts import LateBy, late_rank
-from gpuwatch.tui.verdict.rules.straggler import beside_the_job, imbalance, job_finding, straggler
+from gpuwatch.tui.verdict.job.late import LateBy, late_rank
+from gpuwatch.tui.verdict.rules.straggler import (
+    beside_the_job,
+    imbalance,
+    job_finding,
+    late_finding,
+    straggler,
+)
 from gpuwatch.tui.verdict.scoring import state
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.jobs import ddp, exchange, job, late_each_step, rank
@@ -199,3 +205,47 @@ def test_of_eight_ranks_the_next_latest_limits_what_is_lost() -> None:
     assert late.rank.rank == 3
     found = job_finding(job(*ranks, exchange=one), late, state("healthy", None, "info", ""))
     assert found.kind == "healthy", "the target waits: its own verdict is the job's"
+
+
+CROWDED: dict[str, Any] = {"busy": 100.0, "sharers": 1, "others_sm": 50.0}
+"""Another process computes on its GPU for half of the time."""
+
+
+@pytest.mark.parametrize(("late_ms", "named"), [(5.0, False), (18.0, False), (29.0, True)])
+def test_a_rank_is_late_by_what_others_on_its_gpu_do_not_explain(
+    late_ms: float, named: bool
+) -> None:
+    """All ranks' GPUs are shared: half of a step may be the others'."""
+    run = job(rank(0, **CROWDED), rank(1, **CROWDED), exchange=late_each_step(1, late_ms))
+    late = late_rank(run)
+    assert (late is not None) is named
+    if late is not None:
+        assert (late.rank.rank, late.by) == (1, "compute")
+        assert late.share.mean == pytest.approx(29 / 37 - 0.5, abs=0.01)
+        assert late.at_least
+        assert "more may be hidden behind others" in late_finding(run, late).evidence[0].text
+
+
+@pytest.mark.parametrize("phase", ["data", "checkpoint", "evaluation"])
+def test_what_a_rank_does_without_its_gpu_is_its_own_on_a_shared_one_too(phase: LateBy) -> None:
+    slow = rank(1, **{**CROWDED, phase: 17.0})
+    late = late_rank(job(rank(0, **CROWDED), slow, exchange=late_each_step(1, 18.0)))
+    assert late is not None
+    assert (late.rank.rank, late.by) == (1, phase)
+    assert late.share.mean == pytest.approx(17 / 37, abs=0.01)
+
+
+def test_idle_processes_on_the_gpus_excuse_nobody() -> None:
+    idle: dict[str, Any] = {"busy": 100.0, "sharers": 1, "others_sm": 0.0}
+    late = late_rank(job(rank(0, **idle), rank(1, **idle), exchange=late_each_step(1, 5.0)))
+    assert late is not None
+    assert (late.by, late.at_least) == ("compute", False)
+    alone = late_rank(job(rank(0, **idle), rank(1, **CROWDED), exchange=late_each_step(1, 5.0)))
+    assert alone is not None
+    assert alone.by == "shared", "the other's neighbour does nothing"
+
+
+def test_imbalance_is_what_others_on_the_gpus_do_not_explain() -> None:
+    waits = [(step % 2, 8.0) for step in range(60)]
+    ranks = rank(0, target=True, **CROWDED), rank(1, **CROWDED)
+    assert imbalance(seen(job=job(*ranks, exchange=exchange(*waits)))) is None

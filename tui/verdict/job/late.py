@@ -1,0 +1,266 @@
+"""Which rank of a job the others wait for, or that they take turns at it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+from statistics import median
+from typing import Final, Literal
+
+from ..statistics import Share, at_most, beyond, share_of
+from ..thresholds import ranks as limits
+from ..thresholds.gpu import GPU_BUSY
+from .crowding import OFF_GPU, held, is_crowded
+from .facts import ExchangeFacts, Job, RankFacts, RankPhase
+
+LateBy = Literal["data", "checkpoint", "evaluation", "other", "compute", "shared", "launch"]
+"""In what a late rank loses its time; `shared`: it computes on a GPU that others use too, `launch`:
+its host issues late while its GPU idles."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateRank:
+    """The rank that all others wait for."""
+
+    rank: RankFacts
+    by: LateBy
+    share: Share
+    """Of the time: what would go if it came no later than the next latest."""
+    of_steps: float | None
+    """Part of the steps in which it is the last by so much that it matters; None: not known."""
+    own_ms: float
+    """A step's, of what it loses its time in: its own and the median of the others'."""
+    others_ms: float
+    from_collectives: bool
+    """By its collectives; else by the phases on the hosts' clocks."""
+    at_most: bool = False
+    """No more than `share` is lost: what the others compute while they wait is not known."""
+    at_least: bool = False
+    """More than `share` may be its own: what others on its GPU may explain is left out."""
+    node: tuple[str, tuple[int, ...]] | None = None
+    """Where all ranks of one host are late: it, and they. `rank` is the target, where it is
+    among them, or else the slowest."""
+
+
+def late_rank(job: Job) -> LateRank | None:
+    """By the collectives, where they are known; else by the phases on the hosts' clocks.
+
+    Collectives are read now and then, marks all the time: a pause that fell between two readings
+    is known by its rank's marks alone.
+    """
+    if job.exchange is None or not job.exchange.steps:
+        return _by_marks(job)
+    late, node = _by_collectives(job, job.exchange), _late_node(job, job.exchange)
+    if node is not None and (late is None or late.share.mean <= node.share.mean):
+        return node
+    if late is not None:
+        return late
+    pauses = _by_marks(job)
+    return pauses if pauses is not None and pauses.by in ("checkpoint", "evaluation") else None
+
+
+def _by_marks(job: Job) -> LateRank | None:
+    """A host that runs ahead of its GPU waits wherever it happens to read a result, so with GPUs
+    only phases in which nothing is read count, and only on a rank whose GPU idles while all others
+    spin."""
+    late = by_phases(job.ranks)
+    if late is None or not job.on_gpu:
+        return late
+    busy = {one.rank: one.gpu_busy for one in job.ranks}
+    others = [percent for rank, percent in busy.items() if rank != late.rank.rank]
+    own = busy[late.rank.rank]
+    if own is None or own >= 100 * GPU_BUSY or late.by not in ("data", "checkpoint", "evaluation"):
+        return None
+    spin = all(percent is not None and percent >= 100 * GPU_BUSY for percent in others)
+    return late if spin else None
+
+
+def takes_turns(job: Job) -> Share | None:
+    """Ranks wait for each other, and none of them is the late one: the part of the time that even
+    work would save; None where one is, or they hardly wait, or too few steps show it."""
+    exchange = job.exchange
+    if exchange is None or late_rank(job) is not None:
+        return None
+    waits = exchange.waits
+    waits = beyond(waits, max((held(one) for one in job.ranks), default=0.0))
+    if waits.mean < limits.LEAST_LATE or sum(exchange.times_late()) < limits.TURNS:
+        return None
+    return waits
+
+
+def _own_part(share: Share, late: RankFacts, by: LateBy, more_ms: float) -> Share:
+    """Of what a rank is late, its own part: beyond what others on its GPU explain, or what it does
+    longer without its GPU, whichever is more. Where only its GPU is shared, that is the cause."""
+    part = held(late)
+    if by == "shared" or not part:
+        return share
+    rest = beyond(share, part)
+    if by in OFF_GPU and late.step_ms and more_ms / late.step_ms > rest.mean:
+        return at_most(share, more_ms / late.step_ms)
+    return rest
+
+
+def _late_node(job: Job, exchange: ExchangeFacts) -> LateRank | None:
+    """All ranks of one host, where those of all others wait for every one of them."""
+    nodes = exchange.nodes
+    if len(nodes) < 2:
+        return None
+    walls = [one.wall_ns for one in exchange.steps]
+    lost = {host: exchange.node_late(host) for host in nodes}
+    shares = {host: share_of(lost[host], walls) for host in nodes}
+    host = max(shares, key=lambda one: shares[one].mean)
+    share, ranks = shares[host], exchange.ranks_on(host)
+    known = [facts for rank in ranks if (facts := job.facts(rank)) is not None]
+    whole = sum(one.mean for one in shares.values())
+    if len(ranks) < 2 or not known or share.mean < max(limits.LEAST_LATE, limits.MOSTLY * whole):
+        return None
+    late = {
+        one: sum(ns >= limits.LATE_STEP * wall for ns, wall in zip(lost[one], walls, strict=True))
+        for one in nodes
+    }
+    if _chance(late[host], sum(late.values()), len(nodes)) > limits.BY_CHANCE:
+        return None
+    slowest = max(
+        known, key=lambda one: (one.is_target, one.step_ms - one.phases_ms.get("backward", 0.0))
+    )
+    others = [one for one in job.ranks if one.rank not in ranks]
+    by, own_ms, others_ms = _cause(slowest, others, share.mean * exchange.step_ns / 1e6)
+    whole_share, share = share, _own_part(share, slowest, by, own_ms - others_ms)
+    if share.mean < limits.LEAST_LATE:
+        return None
+    of_steps = late[host] / len(exchange.steps)
+    less = share.mean < whole_share.mean
+    return LateRank(
+        rank=slowest,
+        by=by,
+        share=share,
+        of_steps=of_steps,
+        own_ms=own_ms,
+        others_ms=others_ms,
+        from_collectives=True,
+        at_most=exchange.on_device and not less,
+        at_least=less,
+        node=(host, ranks),
+    )
+
+
+def _by_collectives(job: Job, exchange: ExchangeFacts) -> LateRank | None:
+    shares = {rank: exchange.late(rank) for rank in exchange.ranks}
+    worst = max(shares, key=lambda rank: shares[rank].mean)
+    facts, share = job.facts(worst), shares[worst]
+    whole = sum(one.mean for one in shares.values())
+    if facts is None or share.mean < limits.LEAST_LATE or share.mean < limits.MOSTLY * whole:
+        return None
+    lost = exchange.lost_to(worst) if exchange.on_device else None
+    told = lost is not None and lost >= limits.LEAST_LATE
+    if lost is not None and told and lost < share.mean:
+        share = Share(lost, lost * share.low / share.mean, share.mean)
+    lost_ms = share.mean * exchange.step_ns / 1e6
+    by, own_ms, others_ms = _cause(facts, [one for one in job.ranks if one != facts], lost_ms)
+    if by == "launch" and exchange.in_step:
+        # The others' hosts are hardly faster: without this one's delay they wait for their own.
+        share = at_most(share, max(0.0, own_ms - others_ms) / facts.step_ms)
+    whole_share, share = share, _own_part(share, facts, by, own_ms - others_ms)
+    if share.mean < limits.LEAST_LATE:
+        return None
+    counts = exchange.times_late()
+    times, all_times = counts[exchange.ranks.index(worst)], sum(counts)
+    paused = by in ("checkpoint", "evaluation") and all_times >= limits.PAUSES
+    if not paused and _chance(times, all_times, len(exchange.ranks)) > limits.BY_CHANCE:
+        return None
+    of_steps = times / len(exchange.steps)
+    less = share.mean < whole_share.mean
+    return LateRank(
+        rank=facts,
+        by=by,
+        share=share,
+        of_steps=of_steps,
+        own_ms=own_ms,
+        others_ms=others_ms,
+        from_collectives=True,
+        at_most=exchange.on_device and not told and not less,
+        at_least=less,
+    )
+
+
+def _chance(times: int, all_times: int, ranks: int) -> float:
+    """Of being the last at least so often, were every rank as likely: a binomial tail."""
+    if all_times == 0:
+        return 1.0
+    all_times, times = min(all_times, 200), round(times * min(1.0, 200 / all_times))
+    one = 1 / ranks
+    return sum(
+        comb(all_times, k) * one**k * (1 - one) ** (all_times - k)
+        for k in range(times, all_times + 1)
+    )
+
+
+def _cause(
+    rank: RankFacts, others: Sequence[RankFacts], lost_ms: float
+) -> tuple[LateBy, float, float]:
+    """What the late rank does longer than the others, and how long both take, ms a step. One whose
+    GPU is always busy computes: its host waits for that wherever it reads a result."""
+    longer: dict[RankPhase, tuple[float, float]] = {}
+    for phase, own_ms in rank.phases_ms.items():
+        theirs = median(one.phases_ms.get(phase, 0.0) for one in others) if others else 0.0
+        longer[phase] = own_ms, theirs
+
+    def explains(phase: RankPhase) -> bool:
+        own_ms, theirs = longer.get(phase, (0.0, 0.0))
+        return own_ms - theirs >= limits.EXPLAINS * lost_ms
+
+    if explains("checkpoint"):
+        return ("checkpoint", *longer["checkpoint"])
+    if explains("evaluation"):
+        return ("evaluation", *longer["evaluation"])
+    busy = rank.gpu_busy
+    idles = busy is None or busy < 100 * GPU_BUSY
+    # Where others keep its GPU busy, that says nothing of the rank.
+    if (idles or held(rank)) and explains("data"):
+        return ("data", *longer["data"])
+    if idles and explains("other"):
+        return ("other", *longer["other"])
+    work: tuple[RankPhase, ...] = ("forward", "backward", "optimizer")
+    own_ms = sum(longer.get(phase, (0.0, 0.0))[0] for phase in work)
+    theirs = sum(longer.get(phase, (0.0, 0.0))[1] for phase in work)
+    if busy is not None and busy < 100 * GPU_BUSY:
+        return ("launch", own_ms, theirs)
+    alone = not any(is_crowded(one) for one in others)
+    return ("shared" if is_crowded(rank) and alone else "compute", own_ms, theirs)
+
+
+OWN_PHASES: Final[tuple[RankPhase, ...]] = (
+    "data", "checkpoint", "evaluation", "forward", "optimizer", "other",
+)  # fmt: skip
+"""In which a rank loses time of its own, the surest first. In the backward they wait for each
+other."""
+
+
+def by_phases(ranks: Sequence[RankFacts]) -> LateRank | None:
+    """The rank that spends most beyond the others in a phase before they meet in the backward; None
+    where none stands out, or fewer than two are known."""
+    if len(ranks) < 2:
+        return None
+    lost: list[tuple[RankFacts, RankPhase, float, float]] = [
+        (rank, phase, rank.phases_ms.get(phase, 0.0), _median(ranks, rank, phase))
+        for rank in ranks
+        for phase in OWN_PHASES
+    ]
+    most = max(own - others for _, _, own, others in lost)
+    by_sureness = sorted(lost, key=lambda one: (OWN_PHASES.index(one[1]), one[3] - one[2]))
+    rank, phase, own_ms, others_ms = next(
+        one for one in by_sureness if one[2] - one[3] >= limits.ALIKE * most
+    )
+    share = (own_ms - others_ms) / rank.step_ms if rank.step_ms else 0.0
+    if share < limits.LATE_BY:
+        return None
+    by: LateBy = "compute"
+    if phase in ("data", "checkpoint", "evaluation", "other"):
+        by = phase
+    share = min(1.0, share)
+    spread = min(share, limits.LEAST_LATE)
+    interval = Share(share, share - spread, min(1.0, share + spread))
+    return LateRank(rank, by, interval, None, own_ms, others_ms, from_collectives=False)
+
+
+def _median(ranks: Sequence[RankFacts], without: RankFacts, phase: RankPhase) -> float:
+    return median(one.phases_ms.get(phase, 0.0) for one in ranks if one is not without)
