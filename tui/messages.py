@@ -66,8 +66,8 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     anomaly: bool | None = None
     """Autograd's anomaly detection is on."""
     autocast: str | None = None
-    """Type that autocast was seen to use in the loop, as "bfloat16"; "" where products were seen to
-    run without it, None where the graph does not show it (a compiled forward)."""
+    """Type that autocast was seen to use, as "bfloat16"; "" where products were seen to run without
+    it, None where the graph does not show it (a compiled forward)."""
     scaler: bool | None = None
     """A GradScaler that is enabled steps the optimizer."""
     optimizer: str | None = None
@@ -87,11 +87,10 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     capability: int | None = None
     """Of the CUDA device that the parameters lie on, 90 for 9.0; None on others."""
     set_to_none: bool | None = None
-    """`zero_grad` drops gradients; False where they live on from step to step, filled with
-    zeros."""
+    """`zero_grad` drops gradients; False where they are filled with zeros and live on."""
     failed_guard: str | None = None
-    """The guard that failed last of the compiled function that was compiled anew most often, as
-    dynamo words it: "L['n'] == 3  # y = x * n  # train.py:12 in forward"."""
+    """Which failed last, of what was compiled anew most often, as dynamo words it:
+    "L['n'] == 3  # y = x * n  # train.py:12 in forward"."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,8 +139,7 @@ class BatchSeen(msgspec.Struct, frozen=True, array_like=True):
     pinned: bool | None
     """Whether the first tensor lies in pinned memory; None where it is not on the CPU."""
     tokens: int | None = None
-    """Of all samples, where its first tensor holds integers in two dimensions: samples by
-    positions, padding counted as well."""
+    """Of all samples, padding too, where its first tensor holds integers: samples by positions."""
 
 
 class Passed(msgspec.Struct, frozen=True, array_like=True):
@@ -198,11 +196,9 @@ class Noted(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Marks(msgspec.Struct, frozen=True, array_like=True, tag="marks"):
-    """The marks since the last message, and what their numbers do not hold.
-
-    A line of JSON, then the marks themselves in two columns: all times (perf_counter_ns, 8 bytes),
-    all words (`marks.word_of`, 8 bytes), in the byte order of the machine.
-    """
+    """The marks since the last message, and what their numbers do not hold: a line of JSON, then
+    two columns in the machine's byte order, all times (perf_counter_ns) and all words
+    (`marks.word_of`), 8 bytes each."""
 
     sequence: int
     """Per peer, so that a loss is counted."""
@@ -315,16 +311,14 @@ class Leave(msgspec.Struct, frozen=True, array_like=True, tag="leave"):
 
 
 class AskStacks(msgspec.Struct, frozen=True, array_like=True, tag="stacks"):
-    """Where is every thread? Answered only while no step progresses, and never with more than
-    that."""
+    """Where is every thread? Answered only while no step progresses, with nothing beside."""
 
 
 class AskCollectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives"):
     """What has PyTorch's flight recorder? Counters at once; entries once a step has ended."""
 
     at_ns: int
-    """Not before this moment (perf_counter_ns): all ranks are asked for the same, so that they read
-    their entries in the same step, which makes one pause and not one a rank."""
+    """Not before this moment (perf_counter_ns): all ranks read in the same step, for one pause."""
     entries: bool
     key: str
     """As in `Subscribe`: who asks need not watch."""
@@ -382,8 +376,7 @@ class Collectives(msgspec.Struct, frozen=True, array_like=True, tag="collectives
 
 Reply = Greeting | Marks | Dump | Collectives | Profiled | MemorySeen | Bye
 Request = Subscribe | Leave | AskStacks | AskCollectives | AskProfile | AskMemory
-"""All that a monitor can ask for. An older probe counts what it does not know, or passes over it,
-and does not answer."""
+"""All that a monitor can ask for. An older probe does not answer what it does not know."""
 
 encode_message = msgspec.json.Encoder().encode
 """Encode any message of this module to bytes."""
