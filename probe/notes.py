@@ -104,7 +104,10 @@ class Notes:
     def turn(self) -> None:
         """A turn begins: what is new since the last?"""
         held = list(self._held)
-        self._fresh = [row for number, row in held if number > self._sent]
+        self._fresh = [
+            *self._early(held, self._sent),
+            *(row for number, row in held if number > self._sent),
+        ]
         self._sent = held[-1][0] if held else self._sent
 
     def to_send(self, first: bool) -> list[Any]:
@@ -112,9 +115,12 @@ class Notes:
         if not first:
             return self._fresh
         held = list(self._held)
+        return [*self._early(held, 0), *(row for _, row in held)]
+
+    def _early(self, held: list[tuple[int, Row]], sent: int) -> list[Row]:
+        """The firsts that a fast loop has pushed out of those held before they were sent."""
         oldest = held[0][0] if held else 0
-        early = [row for number, row in list(self._firsts.values()) if number < oldest]
-        return early + [row for _, row in held]
+        return [row for number, row in list(self._firsts.values()) if sent < number < oldest]
 
 
 def _first_count(recorder: "Recorder", _: int) -> None:

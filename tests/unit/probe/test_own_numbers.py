@@ -258,6 +258,21 @@ def test_what_vmap_has_wrapped_is_passed_over(recorder: Recorder) -> None:
     assert noted(recorder, "log") == []
 
 
+def test_the_first_that_was_not_finite_is_sent_though_a_fast_loop_notes_more_than_is_held() -> None:
+    notes = Notes()
+    notes.add(1, "log", "loss", 2.0)
+    notes.turn()
+    notes.add(2, "log", "loss", math.nan)
+    for number in range(HELD):
+        notes.add(3 + number, "log", "norm", 1.0)
+    notes.turn()
+    sent = notes.to_send(first=False)
+    assert sent[0] == (2, "log", "loss", 0.0, "nan")
+    assert len(sent) == HELD + 1
+    notes.turn()
+    assert notes.to_send(first=False) == []
+
+
 def test_a_monitor_that_comes_late_is_sent_the_first_that_was_not_finite() -> None:
     notes = Notes()
     for number in range(1, 3 * HELD):
