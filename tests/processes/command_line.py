@@ -12,6 +12,7 @@ from typing import IO, Any
 from gpuwatch.tui.discovery.targets import start_ticks
 from gpuwatch.tui.launch.as_target import script_of
 from gpuwatch.tui.launch.command import BOOT
+from tests.measuring.child import python_path
 
 ROOT = Path(__file__).parents[2]
 TOY = """
@@ -41,9 +42,9 @@ def injected_script(action: str, answer: Path) -> str:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Ours, without a terminal's size, with the packages of this tree."""
+    """Ours, without a terminal's size, with the packages of this tree before all others."""
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    return {**kept, "PYTHONPATH": str(ROOT), **more}
+    return {**kept, "PYTHONPATH": python_path(), **more}
 
 
 def gpuwatch(
