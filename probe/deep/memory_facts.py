@@ -2,7 +2,6 @@
 objects by type. Summed up in the process: the monitor reads no pickle of another's."""
 
 import gc
-import os
 import sys
 from collections import Counter
 from typing import Any, Final
@@ -20,12 +19,6 @@ Lines = dict[tuple[tuple[str, int], ...], tuple[int, int]]
 """Bytes and blocks by stack, innermost line first."""
 Types = dict[str, tuple[int, int]]
 """Objects and the bytes of their tensors on the CPU, by type."""
-
-
-def rss_bytes() -> int:
-    """Resident, of this process."""
-    with open("/proc/self/statm", "rb") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def device_answer(snapshot: Any, steps_us: list[int]) -> dict[str, Any]:

@@ -23,20 +23,13 @@ from collections import deque
 from typing import Any, Final
 
 from .. import clock
+from ..figures import resident_bytes
 from ..fuse import is_users
 from ..peers import OFF
 from ..recorder import Recorder
 from ..switched import Switched
 from ..wire import marks
-from .memory_facts import (
-    Lines,
-    Types,
-    device_answer,
-    host_answer,
-    lines_now,
-    rss_bytes,
-    types_now,
-)
+from .memory_facts import Lines, Types, device_answer, host_answer, lines_now, types_now
 from .step_ends import StepEnds, step_ends
 
 MOST_NS: Final = 600_000_000_000
@@ -165,7 +158,7 @@ class MemoryHistory:
         return since >= LEAST_STEPS or passed_ns >= 3 * self._for_ns
 
     def _begin(self) -> None:
-        self._rss_bytes = rss_bytes()
+        self._rss_bytes = resident_bytes()[0] or 0
         memory = _cuda_memory()
         if memory is not None and _is_recording():
             raise RuntimeError("the program records its allocator's history itself")
@@ -191,7 +184,7 @@ class MemoryHistory:
             "steps": len(self._steps),
             "device": None,
             "host": None,
-            "rss_grew_bytes": rss_bytes() - self._rss_bytes,
+            "rss_grew_bytes": (resident_bytes()[0] or 0) - self._rss_bytes,
         }
         snapshot = None
         if memory is not None:

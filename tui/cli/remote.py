@@ -62,11 +62,11 @@ def with_via(named: Target | None, via: str | None) -> Target:
 def failing_clearly(place: Place) -> Iterator[None]:
     """A link that does not come about is a GpuwatchError."""
     from ..remote.frames import LinkError, clean
-    from ..remote.line import GoneError
+    from ..remote.line import LinkLostError
 
     try:
         yield
-    except GoneError as error:
+    except LinkLostError as error:
         how = "the command alone has to work" if place.via else f"ssh {place.host} has to work"
         raise UnreachableError(
             f"{place.name} cannot be reached", clean(str(error)), f"Try it: {how}"

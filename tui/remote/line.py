@@ -27,8 +27,8 @@ LEAVE_S: Final = 1.0
 has been told, and ends too where it hears nothing more."""
 
 
-class GoneError(Exception):
-    """The command has ended, or says nothing any more; its last words are the message."""
+class LinkLostError(Exception):
+    """The command has ended, or is silent; what it wrote last is the message."""
 
 
 class NoGpuwatchError(GpuwatchError):
@@ -58,7 +58,7 @@ class Line:
         self._listener.start()
 
     def read(self, wait_s: float) -> Frame | None:
-        """The next frame; None where none comes in time. Raises GoneError or LinkError."""
+        """The next frame; None where none comes in time. Raises LinkLostError or LinkError."""
         if not self._waiting:
             data = self._bytes(wait_s)
             if data:
@@ -75,7 +75,7 @@ class Line:
         raise self.give_up(f"no answer within {limit_s:.0f} s")
 
     def send(self, data: bytes) -> None:
-        """Send a frame. Raises GoneError."""
+        """Send a frame. Raises LinkLostError."""
         out = self._process.stdin
         assert out is not None
         try:
@@ -83,13 +83,13 @@ class Line:
                 out.write(data)
                 out.flush()
         except (OSError, ValueError):
-            raise GoneError(self.last_words()) from None
+            raise LinkLostError(self.last_words()) from None
 
     def close(self) -> None:
         """Leave for good: the agent keeps nothing for us."""
         try:
             self.send(frame(Kind.BYE))
-        except GoneError:
+        except LinkLostError:
             pass
         self._shut()
         try:
@@ -127,10 +127,10 @@ class Line:
         """From now on what the command prints on stderr is kept and not shown: a screen is up."""
         self._quiet = True
 
-    def give_up(self, why: str) -> GoneError:
+    def give_up(self, why: str) -> LinkLostError:
         """It says nothing any more: the error to raise."""
         self._is_silent = True
-        return GoneError(why)
+        return LinkLostError(why)
 
     def last_words(self) -> str:
         """What it said last, for a person."""
@@ -143,7 +143,7 @@ class Line:
         return tuple(self._words)
 
     def begin_link(self, limit_s: float) -> None:
-        """Wait for the agent's first word, past what a login shell prints. Raises GoneError,
+        """Wait for the agent's first word, past what a login shell prints. Raises LinkLostError,
         NoGpuwatchError or RefusedError."""
         noise = bytearray()
         end = _now_s() + limit_s
@@ -152,7 +152,7 @@ class Line:
                 raise self.give_up("no agent has begun to speak")
             try:
                 noise += self._bytes(left_s)
-            except GoneError:
+            except LinkLostError:
                 self._check_found(bytes(noise))
                 raise
             if len(noise) > MOST_NOISE:
@@ -182,7 +182,7 @@ class Line:
         except (OSError, ValueError):  # closed meanwhile: somebody leaves
             data = b""
         if not data:
-            raise GoneError(self.last_words())
+            raise LinkLostError(self.last_words())
         self.bytes_in += len(data)
         return data
 
@@ -212,7 +212,7 @@ def begin(
     """Start the command, do something `meanwhile`, and wait for its agent. Where a person can be
     asked, ssh has the terminal.
 
-    Raises GoneError, LinkError, NoGpuwatchError or RefusedError.
+    Raises LinkLostError, LinkError, NoGpuwatchError or RefusedError.
     """
     command = place.command(pid, asks)
     try:

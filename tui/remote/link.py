@@ -20,7 +20,7 @@ from . import frames
 from .coding import EntryDecoder
 from .far_clock import FarClock
 from .frames import Fault, Frame, Kind, LinkError, Resume, Watch, Watching, decoded, frame, message
-from .line import GoneError, Line, NoGpuwatchError, RefusedError
+from .line import Line, LinkLostError, NoGpuwatchError, RefusedError
 from .node import NodeReport, unpacked
 
 KEEP_S: Final = 60.0
@@ -47,7 +47,7 @@ class Connects(Protocol):
     """Makes a line, without asking anybody."""
 
     def __call__(self) -> Line:
-        """Raises GoneError, LinkError, NoGpuwatchError or RefusedError."""
+        """Raises LinkLostError, LinkError, NoGpuwatchError or RefusedError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def watch_for(
 
 
 def begin_watching(line: Line, watch: Watch) -> Began:
-    """Raises GoneError, LinkError, or RefusedError with what the agent says."""
+    """Raises LinkLostError, LinkError, or RefusedError with what the agent says."""
     line.send(message(Kind.WATCH, watch))
     found = line.wait_for((Kind.WATCHING, Kind.FAULT), ANSWER_S)
     if found.kind == Kind.FAULT:
@@ -160,7 +160,7 @@ class Link:
         if taken and line is not None:
             try:
                 line.send(frame(Kind.CREDIT, frames.CREDIT.pack(taken)))
-            except GoneError:
+            except LinkLostError:
                 pass  # the thread finds out by itself
         return [one for few in come for one in few]
 
@@ -213,7 +213,7 @@ class Link:
                 if self._read(line):
                     self._far.run_free()
                     return
-            except (GoneError, LinkError) as error:
+            except (LinkLostError, LinkError) as error:
                 if self._stop.is_set():
                     return
                 self._lose(error)
@@ -224,7 +224,7 @@ class Link:
                     return
 
     def _read(self, line: Line) -> bool:
-        """Whether the run has ended. Raises GoneError or LinkError where the link is lost."""
+        """Whether the run has ended. Raises LinkLostError or LinkError where the link is lost."""
         decoder = EntryDecoder()
         heard_ns = ping_ns = self._begun_ns = self._near.now_ns()
         while not self._stop.is_set():
@@ -265,7 +265,7 @@ class Link:
         elif found.kind == Kind.PONG and len(found.body) == frames.PONG.size:
             self._far.answered(*frames.PONG.unpack(found.body))
         elif found.kind == Kind.FAULT:
-            raise GoneError(frames.clean(decoded(found.body, Fault).what))
+            raise LinkLostError(frames.clean(decoded(found.body, Fault).what))
 
     def _count_untaken(self) -> None:
         self._untaken += 1
@@ -300,7 +300,7 @@ class Link:
                     self.given_up = f"{self._place.name}: {error.what}"
                     return False
                 self._why = frames.clean(error.what)
-            except (GoneError, LinkError) as error:
+            except (LinkLostError, LinkError) as error:
                 if line is not None:
                     line.abandon()
                 self._broken += isinstance(error, LinkError)
