@@ -155,3 +155,12 @@ def test_an_optimizer_and_a_backward_are_looked_at_past_their_functions() -> Non
         glance.at(BACKWARD_ENTER, (loss,))
     assert faults == []
     assert glance.reading["parameters"] == 1
+
+
+def test_a_batch_is_looked_into_as_far_as_it_is_plain() -> None:
+    x = torch.zeros(4, 5)
+    assert look_at({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", False, None)
+    assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", False, None)
+    assert look_at("text") is None
+    assert look_at([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", False, 20)
+    assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", False, None)

@@ -7,9 +7,6 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from gpuwatch.probe.loaders import look_at
-from gpuwatch.tui.sources.marks.open_step import OpenStep
-from gpuwatch.tui.sources.marks.overlays import MOST_OPEN, Overlays
 from tests.unit.probe.held_clock import (
     Model,
     Rows,
@@ -395,22 +392,3 @@ def test_a_loader_tells_what_its_batches_look_like(run: Watched) -> None:
     (loader,) = run.timeline.loaders.all()
     assert loader.batch_bytes == 2 * 3 * 4
     assert (loader.batch_tensors, loader.batch_device, loader.pinned) == (1, "cpu", False)
-
-
-def test_a_batch_is_looked_into_as_far_as_it_is_plain() -> None:
-    x = torch.zeros(4, 5)
-    assert look_at({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", False, None)
-    assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", False, None)
-    assert look_at("text") is None
-    assert look_at([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", False, 20)
-    assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", False, None)
-
-
-def test_phases_that_never_end_are_bounded_and_the_last_still_count() -> None:
-    overlays, step = Overlays(), OpenStep(0)
-    for at in range(10_000):
-        overlays.enter(f"phase {at}", at)
-    assert len(overlays._open) == MOST_OPEN
-    assert overlays.unended == 10_000 - MOST_OPEN
-    overlays.leave("phase 9999", 10_500, step)
-    assert step.phases == {"phase 9999": 501}
