@@ -1,6 +1,5 @@
 """The store as a whole: observations in, pictures out."""
 
-import threading
 
 import pytest
 
@@ -352,23 +351,3 @@ def test_memory_is_bounded_whatever_comes() -> None:
         store.ingest(delivered(steps(50, 50 * i + 1, 50 * i, forward_ms=1)))
     assert len(picture(store, 20_000).recent) == 200
     assert len(store._stores.steps._rows) == 8192
-
-
-def test_ingest_and_snapshot_from_two_threads() -> None:
-    store, _ = session()
-    failures: list[BaseException] = []
-
-    def feed() -> None:
-        try:
-            for i in range(300):
-                store.ingest(delivered(steps(5, 5 * i + 1, 50 * i, data_ms=5, forward_ms=5)))
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=feed)
-    thread.start()
-    while thread.is_alive():
-        picture(store, 20_000)
-    thread.join()
-    assert not failures
-    assert picture(store, 20_000).recent[-1].number == 1500
