@@ -9,7 +9,7 @@ from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .fuse import encodable
+from .circuit_breaker import encodable
 from .installed import Installed
 from .recorder import Recorder
 from .wire.marks import PHASE_ENTER, PHASE_LEAVE, STEP

@@ -12,7 +12,7 @@ import gc
 import sys
 from typing import Any, Final
 
-from .fuse import is_users
+from .circuit_breaker import is_users
 from .recorder import Recorder
 from .switched import Switched
 from .wire.marks import BACKWARD_LEAVE, FETCH_ENTER, OPTIMIZER_LEAVE, STEP

@@ -8,7 +8,7 @@ import sys
 from typing import Final
 
 from . import clock
-from .fuse import encodable
+from .circuit_breaker import encodable
 
 SCHEMA: Final = 3
 """The same number as messages.SCHEMA, which needs the codec: a test holds them together."""

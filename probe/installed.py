@@ -8,7 +8,7 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any, Final
 
-from .fuse import Fuse
+from .circuit_breaker import CircuitBreaker
 from .hooks import Detach, backward, checkpoint, clipping, dataloader, optimizer
 from .hooks.arrival import ArrivalFinder
 from .publish import Armed
@@ -52,21 +52,21 @@ class Installed:
     """Hooks on torch, and what they feed. At most one lives in a process."""
 
     def __init__(self) -> None:
-        self._fuse = Fuse(self._blown)
-        self.recorder = Recorder(self._arm, self._fuse.trip)
+        self._breaker = CircuitBreaker(self._tripped)
+        self.recorder = Recorder(self._arm, self._breaker.trip)
         self._armed: Armed | None = None
         self._detach: list[Detach] = []
         self._finalizer: Any = None
         self._finder = ArrivalFinder()
         atexit.register(self._leave)
         # Before there is a hook: another thread may be training, and its backward arms as well.
-        with self._fuse:
+        with self._breaker:
             if not (_is_being_spawned() or is_launcher(sys.orig_argv)):
                 self.recorder.armed = self._arm(marks.BACKWARD_ENTER)
         for hook in HOOKS:
             self._finder.when_imported(hook.MODULE, self._attacher(hook.attach))
         if wanted := os.environ.get(LAB):
-            with self._fuse:
+            with self._breaker:
                 from .lab import attacher
 
                 self._finder.when_imported("torch", attacher(self.recorder, wanted))
@@ -79,7 +79,7 @@ class Installed:
         self._finder.withdraw()
         left: tuple[str, ...] = ()
         for detach in self._detach:
-            with self._fuse:
+            with self._breaker:
                 left += detach()
         self._detach.clear()
         atexit.unregister(self._leave)
@@ -91,15 +91,15 @@ class Installed:
     def after_fork_in_child(self) -> None:
         """No publisher here, and the page is the parent's: dormant until this child trains."""
         armed, self._armed = self._armed, None
-        with self._fuse:
+        with self._breaker:
             self.recorder.forget()
         if armed is not None:
-            with self._fuse:
+            with self._breaker:
                 armed.abandon()
 
     def _attacher(self, attach: Callable[[Recorder], Detach]) -> Callable[[], None]:
         def attach_now() -> None:
-            with self._fuse:
+            with self._breaker:
                 self._detach.append(attach(self.recorder))
 
         return attach_now
@@ -115,7 +115,7 @@ class Installed:
             return False
         if kind != marks.BACKWARD_ENTER:
             return False
-        armed = Armed(self.recorder, self._fuse)
+        armed = Armed(self.recorder, self._breaker)
         armed.start()
         self._armed = armed
         self._leave_with_multiprocessing()
@@ -127,7 +127,7 @@ class Installed:
         if util is not None and sys.modules["multiprocessing.process"].parent_process() is not None:
             self._finalizer = util.Finalize(None, self._leave, exitpriority=0)
 
-    def _blown(self) -> None:
+    def _tripped(self) -> None:
         self.recorder.stop()
         if self._armed is not None:
             self._armed.report_fault()
@@ -140,7 +140,7 @@ class Installed:
     def _end(self, reason: str, state: int) -> None:
         armed, self._armed = self._armed, None
         if armed is not None and armed.pid == os.getpid():
-            with self._fuse:
+            with self._breaker:
                 armed.end(reason, state)
 
 

@@ -10,7 +10,7 @@ from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
-from .fuse import is_users
+from .circuit_breaker import is_users
 from .wire.marks import FETCH_ENTER, word_of
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from _signal import (  # type: ignore[import-not-found]  # `signal` makes enumer
 from collections.abc import Callable
 from typing import Final
 
-from .fuse import Fuse
+from .circuit_breaker import CircuitBreaker
 from .identity import Identity
 from .recorder import Recorder
 from .serve import Server, serve
@@ -39,12 +39,12 @@ _OF_THE_THREAD: Final = frozenset((SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIG
 class Armed:
     """Raises OSError where no page can be made."""
 
-    def __init__(self, recorder: Recorder, fuse: Fuse) -> None:
+    def __init__(self, recorder: Recorder, breaker: CircuitBreaker) -> None:
         check_address_space()
-        self._fuse = fuse
+        self._breaker = breaker
         self._identity = _identity()
         self._page = StatePage(self._identity.as_json(page.HELLO_BYTES))
-        self._publisher = Publisher(recorder, self._page, fuse, self._identity)
+        self._publisher = Publisher(recorder, self._page, breaker, self._identity)
 
     @property
     def pid(self) -> int:
@@ -60,9 +60,9 @@ class Armed:
         self._publisher.abandon()
 
     def report_fault(self) -> None:
-        """The fuse has blown: write so on the page, which needs nobody's help."""
+        """The breaker has tripped: write so on the page, which needs nobody's help."""
         self._page.words[page.WORD_STATE] = page.STATE_DISARMED
-        identity = self._identity.but(self._identity.endpoint, self._fuse.fault)
+        identity = self._identity.but(self._identity.endpoint, self._breaker.fault)
         self._page.write_hello(identity.as_json(page.HELLO_BYTES))
 
     def end(self, reason: str, state: int) -> None:
@@ -90,10 +90,10 @@ class Publisher:
     """
 
     def __init__(
-        self, recorder: Recorder, state_page: StatePage, fuse: Fuse, identity: Identity
+        self, recorder: Recorder, state_page: StatePage, breaker: CircuitBreaker, identity: Identity
     ) -> None:
-        self._fuse = fuse
-        self._server = Server(recorder, state_page, fuse, identity)
+        self._breaker = breaker
+        self._server = Server(recorder, state_page, breaker, identity)
         self._stop = threading.Event()
         self._reason = "exiting"
         self._ended = threading.Event()
@@ -117,7 +117,7 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            with self._fuse:
+            with self._breaker:
                 _name_thread()
                 serve(self._server, self._stop, lambda: self._reason)
         finally:

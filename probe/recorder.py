@@ -40,7 +40,7 @@ OTHER_NAMES: Final = "other phases"
 OWNER_SILENT_NS: Final = 5_000_000_000
 """A backward on another thread takes the timeline over after this much silence of the old owner."""
 
-GLANCED: Final = frozenset({marks.BACKWARD_ENTER, marks.OPTIMIZER_ENTER})
+SETTINGS_AT: Final = frozenset({marks.BACKWARD_ENTER, marks.OPTIMIZER_ENTER})
 _OPTIMIZER_INSIDE: Final = marks.word_of(marks.OPTIMIZER_INSIDE)
 
 
@@ -51,7 +51,7 @@ class Recorder:
     one to watch.
     """
 
-    __slots__ = ("_arm", "_arming", "_collect", "_count", "_glance", "_look", "_stamp", "_window",
+    __slots__ = ("_arm", "_arming", "_collect", "_count", "_look", "_settings", "_stamp", "_window",
                  "armed", "entries", "extra", "names", "notes", "now_ns", "on", "owner", "parallel",
                  "put", "rare", "rare_count", "trained", "trip", "watched")  # fmt: skip
 
@@ -85,7 +85,7 @@ class Recorder:
         self.names: dict[str, int] = {OTHER_NAMES: 0}
         self.notes = Notes()
         self._stamp: Callable[[int], None] | None = None
-        self._glance: Callable[[int, Any], None] | None = None
+        self._settings: Callable[[int, Any], None] | None = None
         self._look: Callable[[Any], Any] | None = None
         self._collect: Callable[[int], None] | None = None
         self._window: Callable[[int], None] | None = None
@@ -146,9 +146,9 @@ class Recorder:
         self._stamp = stamp
         self._want()
 
-    def glance_with(self, glance: Callable[[int, Any], None] | None) -> None:
-        """Look at the optimizer and the backward that come, for the settings; None: no more."""
-        self._glance = glance
+    def sample_settings_with(self, sampler: Callable[[int, Any], None] | None) -> None:
+        """Sample the settings at the next optimizer and backward; None: no more."""
+        self._settings = sampler
         self._want()
 
     def look_with(self, look: Callable[[Any], Any]) -> None:
@@ -177,14 +177,14 @@ class Recorder:
         return self._stamp is not None
 
     @property
-    def glances(self) -> bool:
-        """The settings are being looked at."""
-        return self._glance is not None
+    def samples_settings(self) -> bool:
+        """The settings are being sampled."""
+        return self._settings is not None
 
     def _want(self) -> None:
         """Asked by two threads: whoever comes last has seen what the other has set."""
         self.extra = None
-        if any((self._stamp, self._glance, self._look, self._collect, self._window, self._count)):
+        if any((self._stamp, self._settings, self._look, self._collect, self._window, self._count)):
             self.extra = self._more
 
     def _more(self, kind: int, what: Any) -> None:
@@ -197,8 +197,8 @@ class Recorder:
                     self.put_behind(marks.BATCH, self._keep(marks.BATCH, 0, seen))
             if (stamp := self._stamp) is not None:
                 stamp(kind)
-            if (glance := self._glance) is not None and kind in GLANCED and what is not None:
-                glance(kind, what)
+            if (sampler := self._settings) is not None and kind in SETTINGS_AT and what is not None:
+                sampler(kind, what)
             if (collect := self._collect) is not None:
                 collect(kind)
             if (window := self._window) is not None:
@@ -332,7 +332,7 @@ class Recorder:
 
     def _rest(self) -> None:
         """Nobody asks for anything beside the marks any more."""
-        self._stamp = self._glance = self._look = self._collect = None
+        self._stamp = self._settings = self._look = self._collect = None
         self._window = self._count = self.extra = None
 
 

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from . import clock
+from .circuit_breaker import CircuitBreaker
 from .encoding import (
     decode_request,
     encode_bye,
@@ -25,7 +26,6 @@ from .encoding import (
 )
 from .endpoint import Endpoint
 from .figures import StepCount, mark_cost_ns, resident_bytes, unseen, uses_accelerator
-from .fuse import Fuse
 from .identity import Identity, torch_version
 from .loaders import look_at
 from .on_request import QUESTIONS, OnRequest
@@ -36,9 +36,9 @@ from .state_page import StatePage
 from .wire import marks, page
 
 if TYPE_CHECKING:
-    from .device.governor import Governor
+    from .device.rate_limit import RateLimiter
     from .device.stamper import Report
-    from .settings.glance import Glance
+    from .settings.sampler import SettingsSampler
 
 TURN_S: Final = 0.25
 """While somebody watches: a screen draws four frames a second."""
@@ -60,15 +60,15 @@ class Server:
     """Everything the publisher's thread owns."""
 
     def __init__(
-        self, recorder: Recorder, state_page: StatePage, fuse: Fuse, identity: Identity
+        self, recorder: Recorder, state_page: StatePage, breaker: CircuitBreaker, identity: Identity
     ) -> None:
         self._recorder = recorder
         self._page = state_page
-        self._fuse = fuse
+        self._breaker = breaker
         self._identity = identity
-        self._governor: Governor | None = None
+        self._rate_limiter: RateLimiter | None = None
         """None until an accelerator is in use."""
-        self._glance: Glance | None = None
+        self._settings: SettingsSampler | None = None
         """None before the first look."""
         self._peers = Peers()
         self._tracer = Tracer()
@@ -233,17 +233,17 @@ class Server:
 
     def _take_device(self, now_ns: int) -> None:
         """What the device marks have reported since the last turn; and the next turn's grant."""
-        governor = self._governor
-        if governor is None:
+        rate_limiter = self._rate_limiter
+        if rate_limiter is None:
             if self._recorder.on and not self._recorder.stamps and uses_accelerator():
                 self._recorder.stamp_with(self._first_stamp)
             return
-        fresh = list(governor.reports())
+        fresh = list(rate_limiter.reports())
         switched: list[tuple[int, bool]] = []
         behind_ns = max((peer.behind_ns for _, peer in self._peers.items()), default=0)
         ppm = max((peer.device_ppm for _, peer in self._peers.items()), default=PPM)
-        governor.turn(now_ns, self._count.steps, behind_ns, ppm)
-        stamper = governor.stamper
+        rate_limiter.turn(now_ns, self._count.steps, behind_ns, ppm)
+        stamper = rate_limiter.stamper
         while stamper is not None and stamper.switched:
             switched.append(stamper.switched.popleft())
         self._reports.extend(fresh)
@@ -251,11 +251,11 @@ class Server:
         self._fresh = fresh, switched
 
     def _first_stamp(self, _: int) -> None:
-        """On the training thread, as `_first_glance`."""
-        from .device.governor import Governor
+        """On the training thread, as `_first_settings_sample`."""
+        from .device.rate_limit import RateLimiter
 
         self._recorder.stamp_with(None)
-        self._governor = Governor(self._recorder)
+        self._rate_limiter = RateLimiter(self._recorder)
 
     def _keep_loader(self, number: int, _: int, iterator: int, seen: Any) -> None:
         row, with_grad = seen
@@ -279,19 +279,19 @@ class Server:
             self._hold(self._endpoint)
 
     def _ask_settings(self) -> None:
-        if self._glance is not None:
-            self._glance.ask()
+        if self._settings is not None:
+            self._settings.ask()
         elif self._recorder.on:
-            self._recorder.glance_with(self._first_glance)
+            self._recorder.sample_settings_with(self._first_settings_sample)
 
-    def _first_glance(self, kind: int, what: Any) -> None:
+    def _first_settings_sample(self, kind: int, what: Any) -> None:
         """On the training thread, which cannot fork while it imports. The recorder keeps what fails
         in here from the user's loop."""
-        from .settings.glance import Glance
+        from .settings.sampler import SettingsSampler
 
-        self._glance = Glance(self._recorder)
-        self._recorder.glance_with(self._glance.at)
-        self._glance.at(kind, what)
+        self._settings = SettingsSampler(self._recorder)
+        self._recorder.sample_settings_with(self._settings.at)
+        self._settings.at(kind, what)
 
     def _answer(self, now_ns: int) -> None:
         assert self._endpoint is not None
@@ -347,7 +347,7 @@ class Server:
         reports, switched = self._fresh
         if first:
             reports, switched = list(self._reports), list(self._switched)
-        stamper = governor.stamper if (governor := self._governor) is not None else None
+        stamper = rate_limiter.stamper if (rate_limiter := self._rate_limiter) is not None else None
         head = (
             peer.sequence,
             now_ns,
@@ -359,12 +359,12 @@ class Server:
             self._rss_bytes,
             self._file_bytes,
             self._mark_cost_ns,
-            self._fuse.fault,
-            settings_row(peer.settings_to_send(self._glance.reading if self._glance else {})),
+            self._breaker.fault,
+            settings_row(peer.settings_to_send(self._settings.reading if self._settings else {})),
             self._refused,
             switched,
             *([row for of, row in reports if of == kind] for kind in REPORTS),
-            governor.cost_ns if governor is not None and stamper is not None else None,
+            rate_limiter.cost_ns if rate_limiter is not None and stamper is not None else None,
             stamper.dropped if stamper is not None else 0,
             *("", recorder.notes.to_send(first)),  # the marks' own bytes follow the line
         )
@@ -381,7 +381,7 @@ class Server:
             self._describe(*now)
 
     def _describe(self, endpoint: str | None, fault: str | None) -> None:
-        self._identity = self._identity.but(endpoint=endpoint, fault=self._fuse.fault or fault)
+        self._identity = self._identity.but(endpoint=endpoint, fault=self._breaker.fault or fault)
         self._page.write_hello(self._identity.as_json(page.HELLO_BYTES))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Final
 
-from .fuse import is_users
+from .circuit_breaker import is_users
 
 _on: "list[Switched]" = []
 _threads: Final = threading.local()

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
-from .fuse import is_users
+from .circuit_breaker import is_users
 from .hooks import uncounted
 from .loaders import Description, look_at
 from .recorder import Recorder

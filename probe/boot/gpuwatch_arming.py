@@ -49,7 +49,7 @@ def _put_in() -> None:
     try:
         why_not = _load("boot", "putting_in").put_in(_PACKAGE)
     except Exception as error:
-        if _load("fuse").is_users(error):
+        if _load("circuit_breaker").is_users(error):
             raise
         why_not = f"{type(error).__name__}: {error}"
     if why_not is not None:

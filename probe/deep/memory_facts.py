@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from typing import Any, Final
 
-from ..fuse import PACKAGE
+from ..circuit_breaker import PACKAGE
 
 MOST_STACKS: Final = 800
 """Of an answer, those with most bytes: with ten frames of 330 bytes 2.6 of a message's 4 MB."""

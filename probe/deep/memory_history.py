@@ -23,8 +23,8 @@ from collections import deque
 from typing import Any, Final
 
 from .. import clock
+from ..circuit_breaker import is_users
 from ..figures import resident_bytes
-from ..fuse import is_users
 from ..peers import OFF
 from ..recorder import Recorder
 from ..switched import Switched

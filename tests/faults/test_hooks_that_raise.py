@@ -14,12 +14,12 @@ BREAKING: Final = """
     import contextlib, io, itertools, threading
     from unittest.mock import patch
     import gpuwatch.probe.serve
-    from gpuwatch.probe import api, fuse, installed, loaders, publish, recorder
+    from gpuwatch.probe import api, circuit_breaker, installed, loaders, publish, recorder
     from gpuwatch.probe import wrapped
     from gpuwatch.probe.hooks import backward, checkpoint, compilation, dataloader
     from gpuwatch.probe.hooks import optimizer, tracing
     from gpuwatch.probe.device import stamper
-    from gpuwatch.probe.settings import glance
+    from gpuwatch.probe.settings import sampler
     from torch._dynamo.callback import callback_handler
 
     class Purpose(Exception):
@@ -59,7 +59,7 @@ BREAKING: Final = """
     class Held(io.StringIO):
         "Stderr as a notebook has it."
 
-    def case(name, *patches, before=lambda: None, blown=True, workers=0):
+    def case(name, *patches, before=lambda: None, tripped=True, workers=0):
         held = Held()
         with contextlib.ExitStack() as stack:
             stack.enter_context(patch.object(sys, "stderr", held))
@@ -68,10 +68,10 @@ BREAKING: Final = """
             probe.install()
             before()
             said = train(at_step=at_step, workers=workers)
-            until_blown = time.monotonic() + 20
-            while blown and api._installed._fuse.fault is None and time.monotonic() < until_blown:
+            breaker, until = api._installed._breaker, time.monotonic() + 20
+            while tripped and breaker.fault is None and time.monotonic() < until:
                 time.sleep(0.01)
-            fault = api._installed._fuse.fault
+            fault = breaker.fault
             probe.uninstall()
         lines = held.getvalue().splitlines()
         print(name, "|", said, "|", fault, "|", len(lines), "|", *lines[:1], flush=True)
@@ -104,9 +104,9 @@ CASES: Final = {
     "receiving": "always(probe.serve.Endpoint, 'receive')",
     "leaving": "always(publish.Armed, 'end')",
     "reporting the fault": "at_call(9), always(publish.Armed, 'report_fault')",
-    "saying it": "at_call(9), always(fuse.Fuse, '_say')",
+    "saying it": "at_call(9), always(breaker.CircuitBreaker, '_say')",
     "an error that cannot say what it is": "at_call(9), always(Purpose, '__str__')",
-    "glancing": "before=set_on_recorder('glance_with')",
+    "sampling the settings": "before=set_on_recorder('sample_settings_with')",
 }  # fmt: skip
 """By name, the arguments of `case`: what is broken in the probe."""
 
@@ -114,7 +114,7 @@ CASES: Final = {
 def test_an_error_in_each_of_them(tmp_path: Path) -> None:
     script = TRAIN.replace("import probe; probe.install()", "import probe") + BREAKING
     for name, broken in CASES.items():
-        script += f"    case({name!r}, {broken}, blown={name != 'leaving'})\n"
+        script += f"    case({name!r}, {broken}, tripped={name != 'leaving'})\n"
     with started(script, tmp_path, TMPDIR=str(tmp_path)) as run:
         status, out, err = run.finish()
     assert (status, err) == (0, "")

@@ -64,7 +64,7 @@ ASKS = """
 """
 IN_IT = {
     "uninstall": "probe.uninstall()",
-    "disarmed": "api._installed._fuse.trip(ValueError('made'))",
+    "disarmed": "api._installed._breaker.trip(ValueError('made'))",
 }
 
 

@@ -7,7 +7,7 @@ it does.
 
 from time import sleep
 
-from gpuwatch.probe.device import governor
+from gpuwatch.probe.device import rate_limit
 
 STEPS = 500
 """Granted at each turn of the publisher, four times a second."""
@@ -16,5 +16,5 @@ TURNS_S = 0.35
 
 def stamp_every_step() -> None:
     """From now on. Returns when the publisher has turned."""
-    governor.Budget.affordable = lambda self: STEPS  # type: ignore[method-assign]
+    rate_limit.TokenBucket.affordable = lambda self: STEPS  # type: ignore[method-assign]
     sleep(TURNS_S)

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from gpuwatch.probe.device.events import AcceleratorEvents, CudaEvents, Events
-from gpuwatch.probe.device.governor import Governor
+from gpuwatch.probe.device.rate_limit import RateLimiter
 from gpuwatch.probe.hooks import backward, dataloader, optimizer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.tui.messages import Passed
@@ -74,15 +74,15 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
     recorder = Recorder(arm=lambda _: True, trip=failures.append)
     recorder.watched = True
     detach = [hook.attach(recorder) for hook in (dataloader, backward, optimizer)]
-    governor, timeline = Governor(recorder, lambda: events), Timeline()
-    governor.turn(perf_counter_ns(), 0, 0)
+    rate_limiter, timeline = RateLimiter(recorder, lambda: events), Timeline()
+    rate_limiter.turn(perf_counter_ns(), 0, 0)
     a_ms = cycles_a_ms()
     weight = torch.nn.Parameter(torch.ones(8, device="cuda"))
     update = torch.optim.SGD([weight], lr=0.1)
-    assert governor.stamper is not None
+    assert rate_limiter.stamper is not None
     try:
         for _ in DataLoader(Rows(wait_ms), batch_size=1):
-            governor.stamper.grant(1_000)
+            rate_limiter.stamper.grant(1_000)
             busy: Any = Busy.apply
             busy(weight, 4 * a_ms, 8 * a_ms).sum().backward()
             update.step()
@@ -95,9 +95,9 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
     reader = MarkReader()
     tail = recorder.tail(10**6)
     some = reader._read(0, b"".join(array("q", tail[at::2]).tobytes() for at in (0, 1)))
-    timeline.ledger.switched.extend(reader.numbered(governor.stamper.switched))
+    timeline.ledger.switched.extend(reader.numbered(rate_limiter.stamper.switched))
     timeline.feed_all(some)
-    for told in map(crossed, governor.reports()):
+    for told in map(crossed, rate_limiter.reports()):
         timeline.ledger.take(
             reader.passed(told) if isinstance(told, Passed) else told, timeline.steps
         )

@@ -7,7 +7,7 @@ import torch
 
 from gpuwatch.probe.hooks import backward, optimizer
 from gpuwatch.probe.recorder import Recorder
-from gpuwatch.probe.settings.glance import Glance
+from gpuwatch.probe.settings.sampler import SettingsSampler
 from gpuwatch.tui.messages import Settings
 
 pytestmark = [
@@ -22,7 +22,7 @@ def seen(
     """What is read of a few steps of a small convolutional net."""
     failures: list[Exception] = []
     recorder = Recorder(arm=lambda _: True, trip=failures.append)
-    glance = Glance(recorder)
+    sampler = SettingsSampler(recorder)
     detach = [hook.attach(recorder) for hook in (backward, optimizer)]
     net = torch.nn.Sequential(
         torch.nn.Conv2d(3, 16, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(4)
@@ -32,7 +32,7 @@ def seen(
     updates = torch.optim.AdamW(net.parameters(), **options)
     scaler = torch.amp.GradScaler("cuda", enabled=scaled)
     try:
-        glance.ask()
+        sampler.ask()
         for _ in range(4):
             updates.zero_grad(set_to_none=not keeps)
             with torch.autocast("cuda", autocast or torch.float16, enabled=autocast is not None):
@@ -44,8 +44,8 @@ def seen(
         for undo in detach:
             undo()
     assert not failures
-    assert not recorder.glances, "the turn came to an end"
-    return Settings(**glance.reading)
+    assert not recorder.samples_settings, "the turn came to an end"
+    return Settings(**sampler.reading)
 
 
 @pytest.mark.parametrize("fused", [False, True])

@@ -11,8 +11,8 @@ from hypothesis import strategies as some
 
 from gpuwatch.probe import collectives
 from gpuwatch.probe.api import LONGEST_NAME
+from gpuwatch.probe.circuit_breaker import CircuitBreaker
 from gpuwatch.probe.encoding import decode_request
-from gpuwatch.probe.fuse import Fuse
 from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.peers import MOST_PEERS
 from gpuwatch.probe.recorder import MOST_NAMES, MOST_RARE, Recorder
@@ -54,14 +54,14 @@ class Heard:
         self.answers.append((peer, wire.decode_reply(b"".join(frame))))
 
 
-def server() -> tuple[Server, Heard, Fuse]:
-    fuse = Fuse(lambda: None)
-    recorder = Recorder(lambda _: True, fuse.trip)
+def server() -> tuple[Server, Heard, CircuitBreaker]:
+    breaker = CircuitBreaker(lambda: None)
+    recorder = Recorder(lambda _: True, breaker.trip)
     identity = Identity("ipc:///nowhere/x.sock", None)
     state_page = StatePage(identity.as_json(page.HELLO_BYTES))
-    made, heard = Server(recorder, state_page, fuse, identity), Heard()
+    made, heard = Server(recorder, state_page, breaker, identity), Heard()
     made._endpoint = heard  # type: ignore[assignment]
-    return made, heard, fuse
+    return made, heard, breaker
 
 
 def test_the_list_is_closed() -> None:
@@ -102,7 +102,7 @@ def test_nothing_else_is_a_request(tag: str) -> None:
 def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
     frames: list[tuple[bytes, bytes]],
 ) -> None:
-    made, heard, fuse = server()
+    made, heard, breaker = server()
     heard.frames = list(frames)
     while heard.frames:
         asked = heard.frames[:REQUESTS_A_TURN]
@@ -115,7 +115,7 @@ def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
                 answer, wire.Greeting | wire.Marks | Dump | wire.Collectives | windows
             )
             assert peer in {who for who, _ in frames}
-    assert fuse.fault is None
+    assert breaker.fault is None
 
 
 def test_the_flight_recorder_is_read_for_who_has_the_key_and_changes_nothing_by_itself() -> None:
@@ -139,7 +139,7 @@ def test_the_flight_recorder_is_read_for_who_has_the_key_and_changes_nothing_by_
 def test_a_window_is_opened_for_who_has_the_key_and_loaded_by_the_training_thread(
     asked: wire.AskProfile | wire.AskMemory,
 ) -> None:
-    made, heard, fuse = server()
+    made, heard, breaker = server()
     for key in ("", "another"):
         request = msgspec.structs.replace(asked, key=key)
         heard.frames.append((b"a", wire.encode_message(request)))
@@ -160,7 +160,7 @@ def test_a_window_is_opened_for_who_has_the_key_and_loaded_by_the_training_threa
     assert loaded is not None
     assert recorder._window is None, "nothing is open before the next turn"
     assert heard.answers == []
-    assert fuse.fault is None
+    assert breaker.fault is None
 
 
 def test_a_history_is_given_once_however_often_it_is_asked_for() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gpuwatch.probe import api
-from gpuwatch.probe.fuse import MOST_TEXT, Fuse
+from gpuwatch.probe.circuit_breaker import MOST_TEXT, CircuitBreaker
 from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.loaders import describe_iterator
 from gpuwatch.probe.wire import page
@@ -63,12 +63,12 @@ def test_a_phases_name_is_short_and_text() -> None:
 
 
 def test_a_fault_is_one_short_line_of_text(capsys: pytest.CaptureFixture[str]) -> None:
-    fuse = Fuse(lambda: None)
-    fuse.trip(ValueError(f"one\ntwo {NO_TEXT}" + "x" * 100_000))
-    assert fuse.fault is not None
-    assert fuse.fault.startswith("ValueError: one two caf?xxx")
-    assert len(fuse.fault) < MOST_TEXT + 40
-    fuse.trip(ValueError("again"))
+    breaker = CircuitBreaker(lambda: None)
+    breaker.trip(ValueError(f"one\ntwo {NO_TEXT}" + "x" * 100_000))
+    assert breaker.fault is not None
+    assert breaker.fault.startswith("ValueError: one two caf?xxx")
+    assert len(breaker.fault) < MOST_TEXT + 40
+    breaker.trip(ValueError("again"))
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 

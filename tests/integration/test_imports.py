@@ -59,6 +59,6 @@ def test_a_run_loads_what_it_uses_and_its_own_thread_loads_it(tmp_path: Path) ->
         run.tell()
         later = run.line().split()
         assert [name for name in later if not name.startswith("settings")] == []
-        assert "settings.glance" in later
+        assert "settings.sampler" in later
         run.tell()
         assert run.line() == "", "no other thread imports"

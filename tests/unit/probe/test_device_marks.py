@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from gpuwatch.probe.device.governor import Governor
+from gpuwatch.probe.device.rate_limit import RateLimiter
 from gpuwatch.probe.device.stamper import Report
 from gpuwatch.tui.messages import Aligned, Allocated, Passed
 from gpuwatch.tui.steps import GpuStep
@@ -30,19 +30,19 @@ class Run:
 
     host: Watched
     device: FakeDevice
-    governor: Governor
+    rate_limiter: RateLimiter
     turn_ns: int = 0
     turning: bool = True
     """The publisher takes its turns, ten times a second, and may spend what it likes."""
 
     def told(self) -> list[GpuStep]:
         """What the publisher would send now."""
-        assert self.governor.stamper is not None
+        assert self.rate_limiter.stamper is not None
         some, ledger = self.host.marks(), self.host.timeline.ledger
-        ledger.switched.extend(self.host.reader.numbered(self.governor.stamper.switched))
-        self.governor.stamper.switched.clear()
+        ledger.switched.extend(self.host.reader.numbered(self.rate_limiter.stamper.switched))
+        self.rate_limiter.stamper.switched.clear()
         self.host.timeline.feed_all(some)
-        for told in map(crossed, self.governor.reports()):
+        for told in map(crossed, self.rate_limiter.reports()):
             if isinstance(told, Passed):
                 told = self.host.reader.passed(told)
             ledger.take(told, self.host.timeline.steps)
@@ -54,19 +54,19 @@ class Run:
         self.host.clock.work(host_ms)
         if self.turning and self.host.clock.now_ns >= self.turn_ns:
             self.turn_ns = self.host.clock.now_ns + 100 * MS
-            self.governor.turn(self.host.clock.now_ns, 0, 0)
-            assert self.governor.stamper is not None
-            self.governor.stamper.grant(10_000)
+            self.rate_limiter.turn(self.host.clock.now_ns, 0, 0)
+            assert self.rate_limiter.stamper is not None
+            self.rate_limiter.stamper.grant(10_000)
 
 
 @contextmanager
 def on_a_device(**device: object) -> Iterator[Run]:
     with watched() as host:
         fake = FakeDevice(host.clock, **device)  # type: ignore[arg-type]
-        governor = Governor(host.recorder, lambda: fake)
+        rate_limiter = RateLimiter(host.recorder, lambda: fake)
         host.recorder.watched = True
-        governor.turn(host.clock.now_ns, 0, 0)
-        yield Run(host, fake, governor)
+        rate_limiter.turn(host.clock.now_ns, 0, 0)
+        yield Run(host, fake, rate_limiter)
         assert not host.failures, host.failures
 
 
@@ -197,8 +197,8 @@ def test_nothing_touches_the_device_in_a_capture(run: Run) -> None:
     assert run.told() == []
     train(run, 6, wait_ms=7, forward=(2, 3), backward=(2, 8))
     assert len(run.told()) >= 3
-    assert run.governor.stamper is not None
-    assert run.governor.stamper.dropped >= 3 * 6
+    assert run.rate_limiter.stamper is not None
+    assert run.rate_limiter.stamper.dropped >= 3 * 6
 
 
 def test_a_device_that_hangs_costs_a_bounded_number_of_events(run: Run) -> None:
@@ -222,9 +222,9 @@ def test_a_grant_that_is_used_up_takes_the_stamper_away(run: Run) -> None:
     run.turning = False
     train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
     run.told()
-    assert run.governor.stamper is not None
+    assert run.rate_limiter.stamper is not None
     for granted in (3, 1, 7):
-        run.governor.stamper.grant(granted)
+        run.rate_limiter.stamper.grant(granted)
         train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
         assert not run.host.recorder.stamps
         assert len(run.told()) == granted
@@ -297,11 +297,11 @@ def test_an_idle_device_answers_within_its_uncertainty(run: Run) -> None:
 
 
 def test_marks_close_to_each_other_share_an_event(run: Run) -> None:
-    assert run.governor.stamper is not None
+    assert run.rate_limiter.stamper is not None
     train(run, 6, wait_ms=7, forward=(2, 3), backward=(2, 4))
     run.told()
-    run.governor.stamper.near_ns = 20_000
-    run.governor.turn = lambda now_ns, steps, behind_ns, ppm=0: None  # type: ignore[method-assign]
+    run.rate_limiter.stamper.near_ns = 20_000
+    run.rate_limiter.turn = lambda now_ns, steps, behind_ns, ppm=0: None  # type: ignore[method-assign]
     before = [event.recorded for event in run.device.events]
     train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 4))
     recorded = sum(event.recorded for event in run.device.events) - sum(before)
@@ -323,10 +323,10 @@ def test_what_is_spent_is_never_less_than_nothing(run: Run) -> None:
         return made(device)
 
     run.device.side_stream = slowly  # type: ignore[method-assign]
-    assert run.governor.stamper is not None
+    assert run.rate_limiter.stamper is not None
     spent = [0]
     for _ in range(30):
         train(run, 2, wait_ms=7, forward=(2, 3), backward=(2, 4))
-        spent.append(run.governor.stamper.spent_ns)
+        spent.append(run.rate_limiter.stamper.spent_ns)
     assert all(later >= before for before, later in pairwise(spent))
     assert 0 < spent[-1] < 30 * 2 * 7 * 40_000

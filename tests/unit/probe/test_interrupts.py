@@ -13,8 +13,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import probe
-from gpuwatch.probe import api, fuse
-from gpuwatch.probe.fuse import PACKAGE, Fuse, is_users
+from gpuwatch.probe import api, circuit_breaker
+from gpuwatch.probe.circuit_breaker import PACKAGE, CircuitBreaker, is_users
 from gpuwatch.probe.hooks import UNCOUNTED
 
 LIMIT = 2_000
@@ -97,7 +97,7 @@ def test_it_comes_out_of_every_line_of_the_hooks(is_watched: bool) -> None:
         assert did_strike == came_out, f"line {at} swallowed it"
         if not did_strike:
             break
-        assert api._installed._fuse.fault is None, "and it is no fault of ours"
+        assert api._installed._breaker.fault is None, "and it is no fault of ours"
     assert 50 < at < LIMIT
 
 
@@ -124,39 +124,39 @@ def through_another(number: int, frame: "FrameType | None") -> None:
     [raises, Handler(), Handler().method, functools.partial(raises, 1), through_another,
      lambda *_: raises(), lambda number, frame: raises(number)],
 )  # fmt: skip
-@pytest.mark.parametrize("is_blown", [False, True])
-def test_a_real_signal_in_a_guarded_place(handler: Any, is_blown: bool) -> None:
-    fuse = Fuse(lambda: None)
-    fuse.fault = "before" if is_blown else None
+@pytest.mark.parametrize("is_tripped", [False, True])
+def test_a_real_signal_in_a_guarded_place(handler: Any, is_tripped: bool) -> None:
+    breaker = CircuitBreaker(lambda: None)
+    breaker.fault = "before" if is_tripped else None
     before = signal.signal(signal.SIGUSR1, handler)
     try:
-        with pytest.raises(Watchdog), fuse:
+        with pytest.raises(Watchdog), breaker:
             signal.raise_signal(signal.SIGUSR1)
         signal.signal(signal.SIGUSR1, handler)
         with pytest.raises(Watchdog):
-            hot_path(fuse)
+            hot_path(breaker)
     finally:
         signal.signal(signal.SIGUSR1, before)
-    assert (fuse.fault is not None) == is_blown
+    assert (breaker.fault is not None) == is_tripped
 
 
-def hot_path(fuse: Fuse) -> None:
+def hot_path(breaker: CircuitBreaker) -> None:
     """A guard as the hooks have it."""
     try:
         signal.raise_signal(signal.SIGUSR1)
     except Exception as error:
-        fuse.trip(error)
+        breaker.trip(error)
 
 
 def test_what_we_did_wrong_is_kept() -> None:
     def fails() -> None:
         raise Watchdog("raised in what we called, not by a handler")
 
-    fuse = Fuse(lambda: None)
-    with fuse:
+    breaker = CircuitBreaker(lambda: None)
+    with breaker:
         fails()
-    assert fuse.fault is not None
-    with fuse:
+    assert breaker.fault is not None
+    with breaker:
         raise KeyError("ours")
 
 
@@ -164,7 +164,7 @@ def test_an_exception_that_another_thread_put_in_is_told_by_its_type(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It has no frame of its own: the innermost is ours."""
-    monkeypatch.setattr(fuse, "PACKAGE", __file__)
+    monkeypatch.setattr(circuit_breaker, "PACKAGE", __file__)
     for kind, expected in ((Watchdog, True), (OSError, False), (torch.OutOfMemoryError, False)):
         with pytest.raises(kind) as raised:
             raise kind("struck")

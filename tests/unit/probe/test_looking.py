@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpuwatch.probe.loaders import look_at
 from gpuwatch.probe.recorder import Recorder
-from gpuwatch.probe.settings.glance import Glance
+from gpuwatch.probe.settings.sampler import SettingsSampler
 from gpuwatch.probe.wire.marks import BACKWARD_ENTER, OPTIMIZER_ENTER
 
 SEEN: list[str] = []
@@ -148,13 +148,13 @@ def test_an_optimizer_and_a_backward_are_looked_at_past_their_functions() -> Non
     optimizer = torch.optim.SGD([weight], lr=0.1)
     loss = (weight * 2).sum()
     faults: list[Exception] = []
-    glance = Glance(Recorder(lambda _: True, faults.append))
+    sampler = SettingsSampler(Recorder(lambda _: True, faults.append))
     SEEN.clear()
     with Watching():
-        glance.at(OPTIMIZER_ENTER, optimizer)
-        glance.at(BACKWARD_ENTER, (loss,))
+        sampler.at(OPTIMIZER_ENTER, optimizer)
+        sampler.at(BACKWARD_ENTER, (loss,))
     assert faults == []
-    assert glance.reading["parameters"] == 1
+    assert sampler.reading["parameters"] == 1
 
 
 def test_a_batch_is_looked_into_as_far_as_it_is_plain() -> None:

@@ -6,9 +6,9 @@ from threading import Event
 import pytest
 
 from gpuwatch.probe import serve
+from gpuwatch.probe.circuit_breaker import CircuitBreaker
 from gpuwatch.probe.device.stamper import Report
 from gpuwatch.probe.encoding import encode_marks
-from gpuwatch.probe.fuse import Fuse
 from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.recorder import ENTRIES, Recorder
 from gpuwatch.probe.serve import MOST_REPORTS, PEEK_S, TURN_S, UNWATCHED_TURN_S, Server
@@ -57,11 +57,11 @@ class OneMonitor:
 
 
 def served(recorder: Recorder | None = None) -> tuple[Server, Recorder, OneMonitor]:
-    fuse = Fuse(lambda: None)
-    recorder = recorder or Recorder(lambda _: True, fuse.trip)
+    breaker = CircuitBreaker(lambda: None)
+    recorder = recorder or Recorder(lambda _: True, breaker.trip)
     identity = Identity("ipc:///nowhere/x.sock", None)
     state_page = StatePage(identity.as_json(page.HELLO_BYTES))
-    server, told = Server(recorder, state_page, fuse, identity), OneMonitor()
+    server, told = Server(recorder, state_page, breaker, identity), OneMonitor()
     server._endpoint = told  # type: ignore[assignment]
     return server, recorder, told
 
@@ -277,10 +277,10 @@ def test_the_training_thread_itself_makes_the_device_s_side(
     server.turn()
     assert recorder.extra is not None
     recorder.mark(marks.FETCH_LEAVE)
-    assert server._governor is not None
-    assert not recorder.stamps, "until the governor grants some"
+    assert server._rate_limiter is not None
+    assert not recorder.stamps, "until the rate limiter grants some"
     server.turn()
-    assert server._governor.stamper is None, "nothing has begun to use a device"
+    assert server._rate_limiter.stamper is None, "nothing has begun to use a device"
 
 
 def test_the_message_begins_with_a_line() -> None:

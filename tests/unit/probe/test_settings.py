@@ -12,7 +12,7 @@ from gpuwatch.probe.encoding import encode_marks, settings_row
 from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings.autocast import autocast_of
-from gpuwatch.probe.settings.glance import AGAIN_NS, WALK_AGAIN_NS, Glance
+from gpuwatch.probe.settings.sampler import AGAIN_NS, WALK_AGAIN_NS, SettingsSampler
 from gpuwatch.tui.messages import Marks, Settings, decode_reply
 from tests.unit.probe.held_clock import Watched, watched
 
@@ -29,13 +29,13 @@ class Asked:
         self.recorder: Recorder = run.recorder
         self.clock = run.clock
         self.failures = run.failures
-        self.glance = Glance(run.recorder)
+        self.sampler = SettingsSampler(run.recorder)
 
     def seen(self, train: Callable[[], None], times: int = 3) -> Settings:
         """What is known after so many questions, a second apart, and two steps after each."""
         for _ in range(times):
             self.clock.work(AGAIN_NS / 1e6)
-            self.glance.ask()
+            self.sampler.ask()
             train()
             train()
         assert not self.failures
@@ -43,7 +43,7 @@ class Asked:
 
     def read(self) -> Settings:
         """As the monitor has it."""
-        return Settings(**self.glance.reading)
+        return Settings(**self.sampler.reading)
 
 
 @pytest.fixture
@@ -86,14 +86,14 @@ def test_a_plain_loop_tells_its_optimizer_and_its_switches(run: Asked) -> None:
 def test_nobody_asks_and_nothing_is_read(run: Asked) -> None:
     net = net_of()
     plain(net, torch.optim.SGD(net.parameters(), lr=0.1))
-    assert run.glance.reading == {}
+    assert run.sampler.reading == {}
 
 
 def test_one_question_is_one_look(run: Asked) -> None:
     net = net_of()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     run.seen(lambda: plain(net, optimizer), times=1)
-    assert not run.recorder.glances
+    assert not run.recorder.samples_settings
     run.clock.work(AGAIN_NS / 1e6)
     was = torch.get_num_threads()
     torch.set_num_threads(was + 1)
@@ -195,7 +195,7 @@ def test_gradients_that_live_on_are_told_from_dropped_ones(run: Asked) -> None:
         loss_of(net).backward()
         optimizer.step()
 
-    run.glance.ask()
+    run.sampler.ask()
     train(True)
     assert run.read().set_to_none is None, "one step says nothing"
     assert run.seen(lambda: train(True)).set_to_none is True
@@ -282,7 +282,7 @@ def test_nothing_is_kept_alive(run: Asked) -> None:
     net = net_of()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for _ in range(3):
-        run.glance.ask()
+        run.sampler.ask()
         plain(net, optimizer)
     gone: list[weakref.ref[Any]] = [weakref.ref(optimizer), *map(weakref.ref, net.parameters())]
     del net, optimizer
@@ -344,7 +344,7 @@ def test_dynamo_keeps_the_guard_that_failed(run: Asked) -> None:
     assert "factor == 0.5" in read.replace("L['factor']", "factor")
 
 
-def test_what_fails_inside_trips_the_fuse_and_not_the_loop(run: Asked) -> None:
+def test_what_fails_inside_trips_the_breaker_and_not_the_loop(run: Asked) -> None:
     net = net_of()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
@@ -352,7 +352,7 @@ def test_what_fails_inside_trips_the_fuse_and_not_the_loop(run: Asked) -> None:
         def __getattr__(self, name: str) -> Any:
             raise RuntimeError("no")
 
-    run.glance.ask()
+    run.sampler.ask()
     optimizer.param_groups.append(Broken())  # type: ignore[arg-type]
     assert run.recorder.extra is not None
     run.recorder.extra(8, optimizer)  # as the hook does

@@ -1,4 +1,4 @@
-"""How many steps may be marked on the device: the promise on cost, and who keeps it.
+"""How many steps may be marked on the device: a token bucket of host time bounds their cost.
 
 The publisher's side of the device marks. It touches no device: it asks torch whether the program
 has begun to use one, grants steps, and takes what the training thread reports.
@@ -26,7 +26,7 @@ GUESSED_NS: Final = 80_000
 BURST_STEPS: Final = 3
 """Steps stamped in a row: to begin and to end costs something too."""
 KEPT_STEPS: Final = 6
-"""Unspent budget that is kept, in stamped steps: a pause must not be followed by a long burst."""
+"""Unspent tokens that are kept, in stamped steps: a pause must not be followed by a long burst."""
 SMOOTHING: Final = 0.25
 """Weight of the newest turn in the published cost."""
 NEAR_NS: Final = 30_000
@@ -37,17 +37,17 @@ UNWATCHED_NS: Final = 1_000_000_000
 """Nobody looks: one step a second, so that a monitor that comes finds some."""
 
 
-class Budget:
-    """A purse that fills with the time that passes and pays for what was spent. All ns."""
+class TokenBucket:
+    """Tokens are ns of host time: earned with the time that passes, spent on stamped steps."""
 
     def __init__(self) -> None:
         self.cost_ns = GUESSED_NS
         """Smoothed cost of one stamped step, with the reading of another."""
-        self._purse_ns = KEPT_STEPS * GUESSED_NS
+        self._tokens_ns = KEPT_STEPS * GUESSED_NS
 
     def spend(self, spent_ns: int, stamped: int) -> None:
         """So much was spent since the last call, on so many complete steps."""
-        self._purse_ns -= spent_ns
+        self._tokens_ns -= spent_ns
         if stamped:
             self.cost_ns += round(SMOOTHING * (spent_ns // stamped - self.cost_ns))
 
@@ -59,11 +59,11 @@ class Budget:
         else:
             most_ns = STAMPED_S * self.cost_ns * turn_ns // 1_000_000_000
             earned_ns = min(turn_ns * min(ppm, MOST_PPM) // 1_000_000, most_ns)
-        self._purse_ns = min(self._purse_ns + earned_ns, self._most_ns(earned_ns))
+        self._tokens_ns = min(self._tokens_ns + earned_ns, self._most_ns(earned_ns))
 
     def affordable(self) -> int:
         """Steps that may be stamped now; 0 while there are not enough for a burst."""
-        steps = self._purse_ns // max(1, self.cost_ns)
+        steps = self._tokens_ns // max(1, self.cost_ns)
         return steps if steps >= BURST_STEPS else 0
 
     def _most_ns(self, earned_ns: int) -> int:
@@ -75,7 +75,7 @@ def near_ns(step_ns: int) -> int:
     return min(NEAR_NS, round(NEAR_SHARE * step_ns))
 
 
-class Governor:
+class RateLimiter:
     """One process's device marks, from the first use of an accelerator on."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Governor:
     ) -> None:
         self._recorder = recorder
         self._find = find
-        self._budget = Budget()
+        self._bucket = TokenBucket()
         self._next_ns = 0
         self._turned_ns = 0
         self._steps = 0
@@ -97,10 +97,10 @@ class Governor:
     @property
     def cost_ns(self) -> int:
         """Measured cost of one stamped step."""
-        return self._budget.cost_ns
+        return self._bucket.cost_ns
 
     def turn(self, now_ns: int, steps: int, behind_ns: int, ppm: int = PPM) -> None:
-        """Grant what the budget allows until the next turn: `steps` were completed by now, the
+        """Grant what the bucket allows until the next turn: `steps` were completed by now, the
         device was so far behind the host at the last step that is known, and such a part of the
         time may be spent."""
         stamper = self.stamper
@@ -117,7 +117,7 @@ class Governor:
         if not self._recorder.on:
             return
         if self._recorder.watched:
-            if granted := self._budget.affordable():
+            if granted := self._bucket.affordable():
                 stamper.grant(granted)
         elif now_ns >= self._next_ns:
             self._next_ns = now_ns + UNWATCHED_NS
@@ -133,10 +133,10 @@ class Governor:
 
     def _account(self, stamper: Stamper, now_ns: int, steps: int, behind_ns: int, ppm: int) -> None:
         spent_ns, stamped = stamper.spent_ns, stamper.stamped
-        self._budget.spend(spent_ns - self._spent[0], stamped - self._spent[1])
+        self._bucket.spend(spent_ns - self._spent[0], stamped - self._spent[1])
         self._spent = spent_ns, stamped
         passed_ns, completed = now_ns - self._turned_ns, steps - self._steps
         self._turned_ns, self._steps = now_ns, steps
-        self._budget.earn(passed_ns, ppm, behind_ns)
+        self._bucket.earn(passed_ns, ppm, behind_ns)
         if completed > 0:
             stamper.near_ns = near_ns(passed_ns // completed)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from gpuwatch.probe.device.governor import (
+from gpuwatch.probe.device.rate_limit import (
     KEPT_STEPS,
     MOST_PPM,
     STAMPED_S,
-    Budget,
+    TokenBucket,
     near_ns,
 )
 from gpuwatch.probe.peers import PPM
@@ -18,16 +18,16 @@ MS = 1_000_000
 @pytest.mark.parametrize("cost_us", [10, 40, 60, 200])
 @pytest.mark.parametrize("ppm", [300, 1_000, PPM, 10 * MOST_PPM])
 def test_the_average_stays_within_all_limits(step_ms: int, cost_us: int, ppm: int) -> None:
-    budget, spent_ns, stamped, owed = Budget(), 0, 0, 0.0
+    bucket, spent_ns, stamped, owed = TokenBucket(), 0, 0, 0.0
     turns = 2_000
     for _ in range(turns):
         owed += 100 / step_ms
         steps, owed = int(owed), owed - int(owed)
-        done = min(steps, budget.affordable())
+        done = min(steps, bucket.affordable())
         stamped += done
         spent_ns += done * cost_us * 1000
-        budget.spend(done * cost_us * 1000, done)
-        budget.earn(100 * MS, ppm, behind_ns=0)
+        bucket.spend(done * cost_us * 1000, done)
+        bucket.earn(100 * MS, ppm, behind_ns=0)
     total = turns * 100 // step_ms
     most_ns = STAMPED_S * turns / 10 * cost_us * 1000
     allowed_ns = min(min(ppm, MOST_PPM) * turns * MS / 10_000, most_ns)
@@ -37,23 +37,23 @@ def test_the_average_stays_within_all_limits(step_ms: int, cost_us: int, ppm: in
 
 
 def test_the_first_steps_are_stamped_at_once() -> None:
-    assert Budget().affordable() >= 3
+    assert TokenBucket().affordable() >= 3
 
 
 def test_a_long_pause_earns_no_long_burst() -> None:
-    budget = Budget()
-    budget.earn(3600 * 1000 * MS, PPM, behind_ns=0)
-    budget.earn(100 * MS, PPM, behind_ns=0)
-    assert budget.affordable() <= 2 * KEPT_STEPS
+    bucket = TokenBucket()
+    bucket.earn(3600 * 1000 * MS, PPM, behind_ns=0)
+    bucket.earn(100 * MS, PPM, behind_ns=0)
+    assert bucket.affordable() <= 2 * KEPT_STEPS
 
 
 def test_a_device_that_is_behind_waits_for_nobody() -> None:
-    budget, stamped = Budget(), 0
+    bucket, stamped = TokenBucket(), 0
     for _ in range(100):
-        done = min(5, budget.affordable())
+        done = min(5, bucket.affordable())
         stamped += done
-        budget.spend(done * 160_000, done)
-        budget.earn(100 * MS, PPM, behind_ns=150 * MS)
+        bucket.spend(done * 160_000, done)
+        bucket.earn(100 * MS, PPM, behind_ns=150 * MS)
     assert stamped > 450
 
 

@@ -1,12 +1,12 @@
-"""A look at one turn of the loop, from one step of an optimizer until it steps again.
+"""Samples the settings of one turn of the loop: from one step of an optimizer to its next.
 
 The publisher asks for it. The hooks of backward and optimizer call it while the recorder holds it,
-so that between two looks a loop pays for two looks at an attribute (20 ns each). Measured with warm
+so that between two samples a loop pays for two reads of an attribute (20 ns each). With warm
 caches, once a second: 4 us for an optimizer, 2 us for the switches; every ten seconds 30 to 60 us
 for the graph. Right after the forward of a 12-layer transformer, which has filled the caches: 75 us
-and 200 us. The first look at an optimizer takes 1 us a tensor more.
+and 200 us. The first sample of an optimizer takes 1 us a tensor more.
 
-The training thread itself loads this package, at the first look: most runs are never watched.
+The training thread itself loads this package, at the first sample: most runs are never watched.
 """
 
 import sys
@@ -20,12 +20,12 @@ from .flags import flags
 from .optimizers import Optimizers
 
 AGAIN_NS: Final = 1_000_000_000
-"""Between two looks at a backward, however long the turn."""
+"""Between two samples at a backward, however long the turn."""
 WALK_AGAIN_NS: Final = 10_000_000_000
-"""Between two walks through a graph, the one look that costs more than a few microseconds."""
+"""Between two walks through a graph, the one sample that costs more than a few microseconds."""
 
 
-class Glance:
+class SettingsSampler:
     """Every method but `ask` belongs to the training thread."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -41,9 +41,9 @@ class Glance:
         self._looked_ns = self._walked_ns = -WALK_AGAIN_NS
 
     def ask(self) -> None:
-        """Look at the next turn of the loop. Called by the publisher."""
-        if self._recorder.on and not self._recorder.glances:
-            self._recorder.glance_with(self.at)
+        """Sample the next turn of the loop. Called by the publisher."""
+        if self._recorder.on and not self._recorder.samples_settings:
+            self._recorder.sample_settings_with(self.at)
 
     def at(self, kind: int, what: Any) -> None:
         """An optimizer begins to step, or a backward begins from some tensors. The recorder keeps
@@ -58,7 +58,7 @@ class Glance:
             if not self._backwards:
                 return  # a subclass that calls its parent's step
             self._first = None
-            self._recorder.glance_with(None)
+            self._recorder.sample_settings_with(None)
         self.reading = {**self.reading, **self._optimizers.stepping(optimizer)}
 
     def _at_backward(self, roots: Any) -> None:

@@ -1,8 +1,8 @@
-"""The guard: what fails inside the probe ends the watching, never the training.
+"""The circuit breaker: what fails inside the probe ends the watching, never the training.
 
 Exceptions that began in the program's own code while ours was running are not ours to keep. A
 signal's handler (a watchdog, a timeout) runs wherever the main thread is, also inside a hook, and
-what it raises is meant for the program. Told by the frame below ours that was handed our own frame,
+what it raises is the program's. Recognised by the frame below ours that was handed our own frame,
 as Python hands it to handlers and to trace functions, and by the handlers that are set. One that
 another thread has put in (`PyThreadState_SetAsyncExc`) has no frame of its own: then the type has
 to be neither of the standard library's nor of torch's.
@@ -23,22 +23,22 @@ PACKAGE: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 KNOWN: Final = frozenset(("builtins", "torch", "gpuwatch", "_gpuwatch", "probe"))
 _VARIADIC: Final = 0x04 | 0x08
 MOST_TEXT: Final = 300
-"""Characters of what an error says: it goes onto one line, and onto the state page."""
+"""Characters of an error's text: it goes onto one line, and onto the state page."""
 
 
-class Fuse:
-    """Blows once. As a context manager it swallows what fails inside and blows.
+class CircuitBreaker:
+    """Trips once and stays open. As a context manager it swallows what fails inside and trips.
 
     The hot path calls `trip` from its own handler (a context manager costs 0.2 us).
     """
 
-    def __init__(self, on_blown: Callable[[], None]) -> None:
-        self._on_blown = on_blown
+    def __init__(self, on_trip: Callable[[], None]) -> None:
+        self._on_trip = on_trip
         self.fault: str | None = None
         """Why the probe is disarmed; None while it is whole."""
 
     def trip(self, error: BaseException) -> None:
-        """Disarm the probe, and say so on one line of stderr: only the first time.
+        """Disarm the probe, and write so on one line of stderr: only the first time.
 
         Raises what the program's own code raised while ours was running, whether disarmed or not.
         """
@@ -49,15 +49,15 @@ class Fuse:
         frames = traceback.extract_tb(error.__traceback__)
         place = f" at {encodable(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
         self.fault = f"{type(error).__name__}: {_text(error)}{place}"
-        for tell in (self._on_blown, self._say):
+        for report in (self._on_trip, self._print_fault):
             try:
-                tell()
+                report()
             except Exception as failure:
                 if is_users(failure):
                     raise
                 # stderr is closed, its disk full, or what stands there is the user's own
 
-    def _say(self) -> None:
+    def _print_fault(self) -> None:
         if sys.stderr is not None:
             line = f"gpuwatch: the probe stopped watching ({self.fault}); the run goes on.\n"
             sys.stderr.write(line)
@@ -78,7 +78,7 @@ class Fuse:
 
 
 def _text(error: BaseException) -> str:
-    """What an error says, on one line; a class of the user's may fail at that as well."""
+    """An error's text, on one line; a class of the user's may fail at that as well."""
     try:
         return encodable(" ".join(str(error).split())[:MOST_TEXT])
     except Exception:
