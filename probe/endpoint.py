@@ -40,8 +40,16 @@ _PEER: Final = struct.Struct("3i")
 class _Peer:
     """One connection: its socket, its protocol and what waits for it."""
 
-    __slots__ = ("file", "heard_ns", "pid", "protocol", "sent_ns", "socket", "waiting",
-                 "waiting_bytes")  # fmt: skip
+    __slots__ = (
+        "file",
+        "pid",
+        "protocol",
+        "received_ns",
+        "sent_ns",
+        "socket",
+        "waiting",
+        "waiting_bytes",
+    )  # fmt: skip
 
     def __init__(self, connected: socket.socket, pid: int, now_ns: int) -> None:
         self.socket = connected
@@ -51,7 +59,7 @@ class _Peer:
         self.protocol = Connection()
         self.waiting: deque[memoryview] = deque()
         self.waiting_bytes = 0
-        self.heard_ns = self.sent_ns = now_ns
+        self.received_ns = self.sent_ns = now_ns
 
     def is_ours(self) -> bool:
         """Nobody has closed the descriptor under us."""
@@ -244,7 +252,7 @@ class Endpoint:
         """Descriptors to be asked for, and what for. Who stalls or never greets is dropped."""
         waits: dict[int, int] = {}
         for name, peer in list(self._peers.items()):
-            late = not peer.protocol.ready and now_ns - peer.heard_ns > HANDSHAKE_NS
+            late = not peer.protocol.ready and now_ns - peer.received_ns > HANDSHAKE_NS
             stalled = peer.waiting and now_ns - peer.sent_ns > STALLED_NS
             if late or stalled or not peer.is_ours():
                 self.drop(name)
@@ -304,8 +312,8 @@ class Endpoint:
     def _has_place(self, now_ns: int) -> bool:
         if len(self._peers) < MOST_CONNECTIONS:
             return True
-        name = min(self._peers, key=lambda one: self._peers[one].heard_ns)
-        if now_ns - self._peers[name].heard_ns < IDLE_NS:
+        name = min(self._peers, key=lambda one: self._peers[one].received_ns)
+        if now_ns - self._peers[name].received_ns < IDLE_NS:
             return False
         self.drop(name)
         return True
@@ -344,7 +352,7 @@ def _read(peer: _Peer) -> None:
     if not data:
         raise ConnectionResetError
     if peer.protocol.ready:
-        peer.heard_ns = clock.now_ns()
+        peer.received_ns = clock.now_ns()
     peer.protocol.feed(data)
 
 

@@ -24,7 +24,7 @@ BACKWARD: Final = _low(marks.BACKWARD_ENTER)
 UPDATE: Final = _low(marks.OPTIMIZER_LEAVE)
 INSIDE: Final = _low(marks.OPTIMIZER_INSIDE)
 STEP: Final = _low(marks.STEP)
-OVER: Final = _low(marks.ENDED) + _low(marks.TRAINER_GONE)
+OVER: Final = _low(marks.ENDED) + _low(marks.TRAINING_OVER)
 """A thread trains no more: the step that was open is complete, or none."""
 _ALL: Final = bytes(range(256))
 
@@ -41,7 +41,7 @@ class StepCount:
         self._steps = 0
         self._begun = 0
         """Fetches, or else backwards, before the first optimizer's step."""
-        self._fetches = self._backwards = self._updates = self._says = False
+        self._fetches = self._backwards = self._updates = self._calls = False
         """Seen at all: a fetch, a backward, an optimizer's step, a call of `probe.step`."""
         self._stepped = False
         """An optimizer has stepped since the last step began."""
@@ -52,7 +52,7 @@ class StepCount:
     def steps(self) -> int:
         """Completed since the start."""
         few = self._backwards and self._begun <= PATIENCE
-        if self._updates or self._says or self._lost or few:
+        if self._updates or self._calls or self._lost or few:
             return self._steps
         return max(0, self._begun - 1)
 
@@ -70,8 +70,8 @@ class StepCount:
             self._fetches, self._begun = True, 0
         self._backwards |= BACKWARD in kinds
         self._updates |= UPDATE in kinds or INSIDE in kinds
-        self._says |= STEP in kinds
-        if self._says:
+        self._calls |= STEP in kinds
+        if self._calls:
             self._steps += kinds.count(STEP)
             return
         begin = FETCH if self._fetches else BACKWARD

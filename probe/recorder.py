@@ -300,7 +300,7 @@ class Recorder:
     def lose_owner(self) -> None:
         """The training thread has ended: the next to mark is another. Called by the publisher."""
         self.owner = 0
-        self._put(marks.word_of(marks.TRAINER_GONE))
+        self._put(marks.word_of(marks.TRAINING_OVER))
 
     def end(self) -> None:
         """The probe leaves: the last step has no fetch behind it. Called by the publisher."""

@@ -129,7 +129,7 @@ class GpuwatchApp(TerminalApp):
         self._main.show(view)
         if isinstance(self.screen, Dialog):
             self.screen.show(view)
-        self._tell_news()
+        self._notify_news()
         if self._time.hurries and not self._soon:
             self._soon = True
             self.set_timer(SOON_S, self._hurry)
@@ -138,7 +138,7 @@ class GpuwatchApp(TerminalApp):
         self._soon = False
         self.frame()
 
-    def _tell_news(self) -> None:
+    def _notify_news(self) -> None:
         """What became of a recording, on any screen: the smaller ones have no events."""
         provider = self._picture
         news = provider.news if isinstance(provider, RecordingProvider) else ""

@@ -214,7 +214,7 @@ OPEN_PHASE: Final[dict[int, str]] = {
     marks.CHECKPOINT_LEAVE: "other",
     marks.LOADER: "loader start-up",
     marks.READY: "data",
-    marks.TRAINER_GONE: "training over",
+    marks.TRAINING_OVER: "training over",
     marks.ENDED: "training over",
     marks.STAMPED: "other",
     marks.BATCH: "forward",

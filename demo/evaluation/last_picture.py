@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gpuwatch.tui.cli.replay import tell
+from gpuwatch.tui.cli.replay import play_to
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.recording.reader import Recording
 
@@ -24,7 +24,7 @@ def last_picture(file: Path) -> Snapshot:
     """What the screen shows at the end of a recording. Raises GpuwatchError where it cannot be
     read, and ValueError where nothing is on it."""
     face = _Last()
-    tell(Recording(file), face, None)
+    play_to(Recording(file), face, None)
     if face.snapshot is None:
         raise ValueError(f"{file}: nothing is on it")
     return face.snapshot

@@ -10,7 +10,7 @@ from typing import Final
 from evaluation.catalogue import GROWTH, ROOT
 from evaluation.launching import GRACE_S, FailedError, Launched, Work
 from evaluation.verdict_track import Judgement
-from gpuwatch.tui.cli.replay import tell
+from gpuwatch.tui.cli.replay import play_to
 from gpuwatch.tui.model.observations import Delivered, GpusSeen, ProcessesSeen
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.recording.reader import Recording
@@ -117,7 +117,7 @@ class VerdictTrack:
 def verdicts_on(file: Path) -> list[Judgement]:
     """All verdicts of a replay."""
     listener = VerdictTrack()
-    tell(Recording(file), listener, None)
+    play_to(Recording(file), listener, None)
     return listener.looks
 
 

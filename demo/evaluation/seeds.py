@@ -17,7 +17,7 @@ from evaluation.recording import GPUWATCH, record, signals_in
 from generated.draw import draw
 from generated.spec import Device, Spec
 from generated.switches import switches
-from gpuwatch.tui.cli.replay import tell
+from gpuwatch.tui.cli.replay import play_to
 from gpuwatch.tui.formats import jsonlines
 from gpuwatch.tui.recording.reader import Recording
 
@@ -184,7 +184,7 @@ def examine(launched: Launched[SeedRun]) -> Examined:
 def reported_on(file: Path) -> Reported:
     """All that is reported on a recording as it is replayed."""
     watcher = Watcher()
-    tell(Recording(file), watcher, None)
+    play_to(Recording(file), watcher, None)
     final = {} if watcher.final is None else jsonlines.record(watcher.final, final=True)
     verdict = final.get("verdict") or {}
     parts = (final.get("ledger") or {}).get("parts", {})

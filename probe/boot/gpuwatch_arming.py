@@ -40,7 +40,7 @@ class TorchFinder:
             if self not in sys.meta_path:
                 raise  # of a finder of the user's own
             self._failed = True  # and stays: who walks the list now would miss the next one
-            _say(f"{type(error).__name__}: {error}")
+            _report(f"{type(error).__name__}: {error}")
             return None
         return spec
 
@@ -53,7 +53,7 @@ def _put_in() -> None:
             raise
         why_not = f"{type(error).__name__}: {error}"
     if why_not is not None:
-        _say(why_not)
+        _report(why_not)
 
 
 def _load(*path: str) -> "ModuleType":
@@ -67,7 +67,7 @@ def _load(*path: str) -> "ModuleType":
     return module
 
 
-def _say(why_not: str) -> None:
+def _report(why_not: str) -> None:
     if sys.stderr is not None:
         try:
             sys.stderr.write(f"gpuwatch: no probe in process {os.getpid()}: {why_not}\n")

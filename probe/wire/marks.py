@@ -31,7 +31,7 @@ LOADER: Final = 18
 """What a loader looks like, before the first fetch of each of its iterators."""
 READY: Final = 19
 """How many batches lie ready, before a fetch while somebody watches."""
-TRAINER_GONE: Final = 21
+TRAINING_OVER: Final = 21
 """The training thread has ended, and the process lives on."""
 
 ENDED: Final = 22

@@ -104,7 +104,7 @@ CASES: Final = {
     "receiving": "always(probe.serve.Endpoint, 'receive')",
     "leaving": "always(publish.Armed, 'end')",
     "reporting the fault": "at_call(9), always(publish.Armed, 'report_fault')",
-    "saying it": "at_call(9), always(breaker.CircuitBreaker, '_say')",
+    "saying it": "at_call(9), always(circuit_breaker.CircuitBreaker, '_print_fault')",
     "an error that cannot say what it is": "at_call(9), always(Purpose, '__str__')",
     "sampling the settings": "before=set_on_recorder('sample_settings_with')",
 }  # fmt: skip

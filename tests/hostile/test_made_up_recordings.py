@@ -44,7 +44,7 @@ def told(tmp_path: Path, data: bytes) -> tuple[Counting, str | None, float]:
     """What was shown of it, why it ended early, and the CPU time it took."""
     recording, face = opened(tmp_path, data), Counting()
     began = time.process_time()
-    assert replay.tell(recording, face, None) == 0
+    assert replay.play_to(recording, face, None) == 0
     return face, recording.ends_early, time.process_time() - began
 
 

@@ -128,7 +128,7 @@ def test_rows_of_one_script_show_the_arguments_and_folders_that_differ(tmp_path:
         assert run.stdout is not None
         assert run.stdout.readline()
     made = [Candidate(run.pid, "ana", "train.py", None) for run in runs]
-    rows = candidates.tell_apart(candidates.described(one) for one in made)
+    rows = candidates.disambiguated(candidates.described(one) for one in made)
     for run in runs:
         run.kill()
         run.communicate()

@@ -46,7 +46,7 @@ def test_each_training_thread_is_told_to_its_last_step(tmp_path: Path) -> None:
             run.tell()
             assert run.line() == "trained"
             until(partial(has_told, run.pid, steps))
-            assert unpack_open(word_of(run.pid, page.WORD_OPEN))[0] == marks.TRAINER_GONE
+            assert unpack_open(word_of(run.pid, page.WORD_OPEN))[0] == marks.TRAINING_OVER
         endpoint = hello_of(run.pid).endpoint
         assert endpoint is not None
         with subscribed(endpoint) as next_reply:
@@ -54,7 +54,7 @@ def test_each_training_thread_is_told_to_its_last_step(tmp_path: Path) -> None:
                 reply = next_reply()
                 if isinstance(reply, Batch):
                     told += reply.steps
-                    assert reply.open.kind == marks.TRAINER_GONE
+                    assert reply.open.kind == marks.TRAINING_OVER
                     assert reply.lost_marks == 0
         assert [step.number for step in told] == list(range(1, 11))
         longest_ns = max(step.end_ns - step.start_ns for step in told)

@@ -22,14 +22,14 @@ MOST_UNWRITTEN: Final = 8
 
 def add_alerts(command: argparse.ArgumentParser) -> None:
     """Add the options."""
-    tell = command.add_argument_group(
+    group = command.add_argument_group(
         "when the verdict changes, or the run stalls, ends or will be out of memory"
     )
-    tell.add_argument(
+    group.add_argument(
         "--notify", metavar="COMMAND", help="run it, what happened as its last argument"
     )
-    tell.add_argument("--bell", action="store_true", help="ring the terminal's bell")
-    tell.add_argument(
+    group.add_argument("--bell", action="store_true", help="ring the terminal's bell")
+    group.add_argument(
         "--desktop", action="store_true", help="a notice by the terminal (OSC 9 or 777)"
     )
 
@@ -39,8 +39,10 @@ class Alerting:
 
     def __init__(self, words: list[str] | None, bell: bool, desktop: bool) -> None:
         """`words`: a program and its first arguments."""
-        self._say: Callable[[str], None] = lambda line: write_notes([f"gpuwatch: {line}"])
-        self._command = None if words is None else NoticeCommand(words, lambda say: self._say(say))
+        self._report: Callable[[str], None] = lambda line: write_notes([f"gpuwatch: {line}"])
+        self._command = (
+            None if words is None else NoticeCommand(words, lambda line: self._report(line))
+        )
         self._bell = bell
         self._desktop = desktop
         self._signs: deque[str] = deque(maxlen=MOST_UNWRITTEN)
@@ -48,22 +50,22 @@ class Alerting:
         self._screen = False
 
     def follow(self, provider: "LiveProvider") -> "LiveProvider":
-        """Tell what happens to its run; returns it."""
+        """Notify of what happens to its run; returns it."""
         from ..session.alerts import Alerts
 
         alerts = Alerts()
 
         def seen(snapshot: "Snapshot") -> None:
             for alert in alerts.look(snapshot):
-                self._tell(alert)
+                self._notify(alert)
 
         provider.on_snapshot = seen
         return provider
 
-    def on_a_screen(self, say: Callable[[str], None]) -> None:
-        """A screen writes the signs from now on, with its frames, and shows what `say` is told."""
+    def on_a_screen(self, report: Callable[[str], None]) -> None:
+        """A screen writes the signs from now on, with its frames, and `report` shows a line."""
         self._screen = True
-        self._say = say
+        self._report = report
 
     def signs(self) -> str:
         """What the terminal is to be sent now; "" for nothing."""
@@ -77,7 +79,7 @@ class Alerting:
         if self._command is not None:
             self._command.close()
 
-    def _tell(self, alert: "Alert") -> None:
+    def _notify(self, alert: "Alert") -> None:
         text = f"gpuwatch: {alert.text}"  # so it begins with no "-": the command takes it for text
         if self._command is not None:
             self._command.send(text, facts_of(alert))

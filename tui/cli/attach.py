@@ -228,7 +228,7 @@ def _watch_remote(
         return _without_screen(arguments, provider)
     if alerting is None:
         return show_screen(provider, appearance_of(arguments), make)
-    alerting.on_a_screen(provider.say)
+    alerting.on_a_screen(provider.report)
     return show_screen(provider, appearance_of(arguments), make, alerting.signs)
 
 
@@ -284,7 +284,7 @@ def _watch_with(arguments: argparse.Namespace, alerting: Alerting | None) -> int
     if alerting is None:
         return show_screen(first, appearance_of(arguments), make)
     alerting.follow(first)
-    alerting.on_a_screen(first.say)
+    alerting.on_a_screen(first.report)
     return show_screen(first, appearance_of(arguments), make, alerting.signs)
 
 

@@ -86,7 +86,7 @@ def lines(checks: "Sequence[Check]", columns: int) -> list[str]:
     out: list[str] = []
     for check in checks:
         head = f" {GLYPHS[check.state]} {check.id}".ljust(LABEL)
-        out += _wrapped(head, check.says, columns)
+        out += _wrapped(head, check.text, columns)
         if check.fix:
             out += _wrapped(" " * LABEL + "→ ", check.fix, columns)
     states = [check.state for check in checks]
@@ -110,7 +110,7 @@ def _record(check: "Check") -> dict[str, Any]:
         "schema": SCHEMA,
         "id": check.id,
         "state": check.state,
-        "says": check.says,
+        "says": check.text,
         "fix": check.fix or None,
     }
 

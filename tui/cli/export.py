@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     server_at = _server_at(arguments)
     pushes = pushes_of(
-        _say, arguments.otlp, arguments.wandb, arguments.mlflow, arguments.tensorboard
+        _report, arguments.otlp, arguments.wandb, arguments.mlflow, arguments.tensorboard
     )
     if server_at is None and not pushes:
         raise UsageError(
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _say(line: str) -> None:
+def _report(line: str) -> None:
     write_notes([f"gpuwatch: {line}"])
 
 
@@ -129,7 +129,7 @@ def _host_watch(arguments: argparse.Namespace) -> "HostWatch":
         _finder(arguments.pid, arguments.all),
         watch,
         job_of,
-        _say,
+        _report,
         run=arguments.run_name,
         host=host_name(),
         most=max(1, room_for_pages(MOST_TARGETS * FILES_OF_ONE) // FILES_OF_ONE),
@@ -181,7 +181,7 @@ def _export(
     listens = server.open()
     server.start()
     scheme = "https" if access.tls is not None else "http"
-    _say(f"metrics at {scheme}://{listens.text}/metrics")
+    _report(f"metrics at {scheme}://{listens.text}/metrics")
     try:
         _turn(arguments, watch, pushes, server.news, LAST_SCRAPE_S)
     finally:
@@ -209,7 +209,7 @@ def _turn(
             running = watch.look()
             if arguments.pid is not None and not running and ended_at is None:
                 ended_at = now
-                _say(f"process {arguments.pid} has ended")
+                _report(f"process {arguments.pid} has ended")
             elif running:
                 ended_at = None
         over = ended_at is not None and now - ended_at >= linger_s
@@ -220,7 +220,7 @@ def _turn(
                 push.send(watch.metrics(), now_unix())
         if (now >= news_at or over) and (line := news()):
             news_at = now + NEWS_EVERY_S
-            _say(line)
+            _report(line)
         if over:
             return
         pause.wait(TURN_S)

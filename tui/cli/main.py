@@ -14,7 +14,7 @@ from ..discovery.candidates import find_candidates
 from ..errors import USAGE, NoProcessError
 from .output import (
     CannotWriteError,
-    ReaderGoneError,
+    ReaderClosedError,
     discard_if_stalled,
     discard_output,
     write_lines,
@@ -189,7 +189,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `gpuwatch` with these arguments (the process's own without); returns the exit code."""
     try:
         return _run(argv)
-    except ReaderGoneError:
+    except ReaderClosedError:
         discard_output()
         return 0
     except CannotWriteError as error:

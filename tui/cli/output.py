@@ -22,7 +22,7 @@ class CannotWriteError(Exception):
     """Standard output takes no more, and it was not closed on purpose (a full disk)."""
 
 
-class ReaderGoneError(Exception):
+class ReaderClosedError(Exception):
     """Whoever read standard output has left, as `head` does: a normal end."""
 
 
@@ -39,10 +39,10 @@ def write_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
             out.write(_sayable(line, out.encoding) + "\n")
         out.flush()
     except BrokenPipeError:
-        raise ReaderGoneError from None
+        raise ReaderClosedError from None
     except OSError as error:
         if error.errno == errno.EPIPE:
-            raise ReaderGoneError from None
+            raise ReaderClosedError from None
         raise CannotWriteError(os.strerror(error.errno or errno.EIO)) from None
 
 

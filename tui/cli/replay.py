@@ -68,9 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
     from . import watching
 
     if arguments.json:
-        return tell(recording, watching.JsonFace(), arguments.speed)
+        return play_to(recording, watching.JsonFace(), arguments.speed)
     face = watching.OnceFace() if arguments.once else watching.PlainFace()
-    return tell(recording, face, arguments.speed)
+    return play_to(recording, face, arguments.speed)
 
 
 def show(recording: "Recording", appearance: Appearance, speed: float | None = None) -> int:
@@ -80,7 +80,7 @@ def show(recording: "Recording", appearance: Appearance, speed: float | None = N
         from .watching import PlainFace
 
         write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
-        return tell(recording, PlainFace(), speed)
+        return play_to(recording, PlainFace(), speed)
     from .. import clock
     from ..session.replay import ReplayProvider
     from ..verdict.engine import Engine
@@ -88,7 +88,7 @@ def show(recording: "Recording", appearance: Appearance, speed: float | None = N
     return show_screen(ReplayProvider(recording, Engine(), clock, speed or 1.0), appearance)
 
 
-def tell(recording: "Recording", face: "Face", speed: float | None) -> int:
+def play_to(recording: "Recording", face: "Face", speed: float | None) -> int:
     """Play it to a face, `speed` times as fast as it was; with None as fast as can be.
 
     Interrupted (KeyboardInterrupt), the face has its last word before the exception goes on.
@@ -138,7 +138,7 @@ def last_snapshot(recording: "Recording") -> "Snapshot":
             """The end."""
             last.append(snapshot)
 
-    tell(recording, Last(), None)
+    play_to(recording, Last(), None)
     return last[0]
 
 

@@ -76,7 +76,7 @@ def find_candidates() -> list[Candidate]:
     probes = [one for one in probes if one.pid not in launchers]  # named above their ranks
     launched = sorted(probes, key=lambda one: one.launcher.pid if one.launcher else one.pid)
     known = {one.pid for one in probes}
-    return tell_apart([described(one) for one in (*launched, *_without_probe(known))])
+    return disambiguated([described(one) for one in (*launched, *_without_probe(known))])
 
 
 def _with_probe(found: Found) -> Candidate:
@@ -161,7 +161,7 @@ def _arguments(words: list[str], one: Candidate) -> tuple[str, ...]:
     return tuple(units)
 
 
-def tell_apart(candidates: Iterable[Candidate]) -> list[Candidate]:
+def disambiguated(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Each without the arguments that all runs of its script have."""
     runs: dict[str, list[Candidate]] = {}
     every = list(candidates)

@@ -23,7 +23,7 @@ class Check:
     id: str
     """Stable: scripts may ask for it."""
     state: CheckState
-    says: str
+    text: str
     """What is measured, or what is not and why."""
     fix: str = ""
     """The command, or the line, that changes it; "" where there is nothing to change."""
@@ -35,8 +35,8 @@ def _missing(snapshot: Snapshot | None, signal: Signal) -> MissingSignal | None:
 
 def _missing_check(about: str, missing: MissingSignal, fix: str = "") -> Check:
     """A check that passes on what a source reported; `fix` where the source knows none."""
-    says = f"{missing.why}; {missing.instead}" if missing.instead else missing.why
-    return Check(about, "missing", says, missing.fix or fix)
+    text = f"{missing.why}; {missing.instead}" if missing.instead else missing.why
+    return Check(about, "missing", text, missing.fix or fix)
 
 
 def _unread_check(about: str, snapshot: Snapshot | None) -> Check:
@@ -64,8 +64,8 @@ def probe(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
             return _missing_check("probe", fault, "restart the run to watch it again")
         hello = snapshot.hello
         steps = f", {count(snapshot.steps.total)} steps seen" if snapshot.steps else ""
-        says = f"steps and phases from within {snapshot.script} (probe {hello.probe}){steps}"
-        return Check("probe", "ok", says)
+        text = f"steps and phases from within {snapshot.script} (probe {hello.probe}){steps}"
+        return Check("probe", "ok", text)
     if (without := _missing(snapshot, "probe")) is not None:
         return _missing_check("probe", without, LINES)
     if target is not None and not target.probe:
@@ -107,9 +107,9 @@ def versions(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
     if snapshot is not None and snapshot.hello is not None:
         schema = snapshot.hello.schema
     if schema is not None and schema != SCHEMA:
-        says = f"the probe's messages have version {schema}, this gpuwatch reads version {SCHEMA}"
+        text = f"the probe's messages have version {schema}, this gpuwatch reads version {SCHEMA}"
         fix = "pip install the same gpuwatch-torch on both sides"
-        return Check("versions", "partly", says, fix)
+        return Check("versions", "partly", text, fix)
     if facts is None:
         return _unread_check("versions", snapshot)
     installed = ", ".join(f"{name} {version}" for name, version in facts.versions)
@@ -123,15 +123,15 @@ def py_spy(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
     """Where the host's time goes."""
     if snapshot is not None and snapshot.stacks is not None and snapshot.stacks.main_samples:
         stacks = snapshot.stacks
-        says = f"{count(stacks.main_samples)} samples of the main thread"
+        text = f"{count(stacks.main_samples)} samples of the main thread"
         if stacks.worker_samples:
-            says += f", {count(stacks.worker_samples)} of the workers"
-        return Check("py-spy", "ok", f"{says}, taken without pausing them")
+            text += f", {count(stacks.worker_samples)} of the workers"
+        return Check("py-spy", "ok", f"{text}, taken without pausing them")
     if (without := _missing(snapshot, "stacks")) is not None:
         trees = snapshot.trees if snapshot is not None else None
         if trees is not None and trees.sorted_by == "dump":
-            says = f"{without.why}; as the run is stalled, the probe reported its threads once"
-            return Check("py-spy", "partly", says, without.fix)
+            text = f"{without.why}; as the run is stalled, the probe reported its threads once"
+            return Check("py-spy", "partly", text, without.fix)
         return _missing_check("py-spy", without)
     if facts is None:
         return Check("py-spy", "unknown", "no stack sampled yet")
@@ -179,18 +179,18 @@ def terminal(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
         return _unread_check("terminal", snapshot)
     fact = facts.terminal
     if fact.screen:
-        says = f"{fact.screen}: lines of text instead of a screen"
-        return Check("terminal", "partly", says, "ssh -t, docker run -it; TERM=xterm-256color")
+        text = f"{fact.screen}: lines of text instead of a screen"
+        return Check("terminal", "partly", text, "ssh -t, docker run -it; TERM=xterm-256color")
     clipboard = "clipboard" if fact.clipboard else "no clipboard (y writes a file)"
     words = [f"TERM={fact.term}", COLOURS[fact.colours], CHARSETS[fact.charset], clipboard]
-    says = ", ".join(words)
+    text = ", ".join(words)
     if fact.charset == "ascii":
         fix = "LC_ALL=C.UTF-8 gpuwatch …" + (" (and tmux -u)" if fact.tmux else "")
-        return Check("terminal", "partly", says, fix)
+        return Check("terminal", "partly", text, fix)
     if fact.colours == "16":
         fix = "export TERM=xterm-256color, if the terminal has them"
-        return Check("terminal", "partly", says, fix)
-    return Check("terminal", "ok", says)
+        return Check("terminal", "partly", text, fix)
+    return Check("terminal", "ok", text)
 
 
 # The driver, the counters, what else may hold them, and the two clocks.
@@ -214,10 +214,10 @@ def nvml(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
         return Check("nvml", "missing", driver.fault, CONTAINER)
     if not driver.gpus:
         return Check("nvml", "missing", "the driver finds no GPU", CONTAINER)
-    says = f"driver {driver.version}: {_counted([gpu.name for gpu in driver.gpus])}"
+    text = f"driver {driver.version}: {_counted([gpu.name for gpu in driver.gpus])}"
     if snapshot is not None:
-        says += "; this process uses none of them so far"
-    return Check("nvml", "ok", says)
+        text += "; this process uses none of them so far"
+    return Check("nvml", "ok", text)
 
 
 def gpm(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
@@ -234,8 +234,8 @@ def gpm(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
     older = [gpu.name for gpu in facts.driver.gpus if not gpu.gpm]
     if older:
         names = _counted(older)
-        says = f"{names}: no such counters (Hopper or newer); NVML's utilisation stands in, ~1 s"
-        return Check("gpm", "missing", says)
+        text = f"{names}: no such counters (Hopper or newer); NVML's utilisation stands in, ~1 s"
+        return Check("gpm", "missing", text)
     return Check("gpm", "ok", "SM, tensor cores, DRAM, PCIe: every 100 ms")
 
 
@@ -246,10 +246,10 @@ def dcgm(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
     if facts.engine is None:
         return Check("dcgm", "ok", "no DCGM host engine, which could hold the counters, runs here")
     name, pid = facts.engine
-    says = f"{name} (pid {pid}) reads the same counters"
+    text = f"{name} (pid {pid}) reads the same counters"
     if _missing(snapshot, "gpm") is not None:
-        return Check("dcgm", "partly", says, "dcgmi profile --pause (and --resume afterwards)")
-    return Check("dcgm", "ok", f"{says}; nothing is missing because of it")
+        return Check("dcgm", "partly", text, "dcgmi profile --pause (and --resume afterwards)")
+    return Check("dcgm", "ok", f"{text}; nothing is missing because of it")
 
 
 def clocks(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
@@ -258,14 +258,14 @@ def clocks(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
         return Check("clock-alignment", "unknown", "no watched process uses a GPU")
     phases = snapshot.gpu_phases
     if phases is None:
-        says = "no step measured on the GPU's clock yet: waits are as the host sees them"
-        return Check("clock-alignment", "missing", says)
+        text = "no step measured on the GPU's clock yet: waits are as the host sees them"
+        return Check("clock-alignment", "missing", text)
     every = "every step" if phases.every <= 1 else f"1 step in {phases.every}"
     if phases.uncertain_ms is None:
-        says = f"{every} on the GPU's clock, which is not aligned with the host's: no lag is shown"
-        return Check("clock-alignment", "partly", says)
-    says = f"{every} on the GPU's clock, aligned with the host's to ±{phases.uncertain_ms:.3f} ms"
-    return Check("clock-alignment", "ok", says)
+        text = f"{every} on the GPU's clock, which is not aligned with the host's: no lag is shown"
+        return Check("clock-alignment", "partly", text)
+    text = f"{every} on the GPU's clock, aligned with the host's to ±{phases.uncertain_ms:.3f} ms"
+    return Check("clock-alignment", "ok", text)
 
 
 def _counted(names: list[str]) -> str:
@@ -290,10 +290,10 @@ def cores(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
         allowed = facts.cores.allowed
     if allowed is None:
         return Check("cores", "unknown", "not read yet")
-    says = f"{digits(allowed)} may be used" if allowed % 1 else f"{allowed:.0f} may be used"
+    text = f"{digits(allowed)} may be used" if allowed % 1 else f"{allowed:.0f} may be used"
     if facts is not None and facts.cores.machine > allowed:
-        says += f", of {facts.cores.machine} in the machine"
-    return Check("cores", "ok", says)
+        text += f", of {facts.cores.machine} in the machine"
+    return Check("cores", "ok", text)
 
 
 def cgroup(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
@@ -307,12 +307,12 @@ def cgroup(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:
         limits.append(f"a memory limit of {size(facts.memory.total)}")
     if not limits:
         return Check("cgroup", "ok", "neither a CPU quota nor a memory limit")
-    says = " and ".join(limits)
+    text = " and ".join(limits)
     if fact.quota_periods and fact.quota_cut / fact.quota_periods > CUT:
         cut = f"{count(fact.quota_cut)} of {count(fact.quota_periods)} periods"
-        says += f", which held it back in {cut} ({percent(fact.quota_cut / fact.quota_periods)})"
-        return Check("cgroup", "partly", says, "raise cpu.max (docker: --cpus; Slurm: -c)")
-    return Check("cgroup", "ok", says)
+        text += f", which held it back in {cut} ({percent(fact.quota_cut / fact.quota_periods)})"
+        return Check("cgroup", "partly", text, "raise cpu.max (docker: --cpus; Slurm: -c)")
+    return Check("cgroup", "ok", text)
 
 
 def memory(facts: MachineFacts | None, snapshot: Snapshot | None) -> Check:

@@ -54,19 +54,19 @@ class HostWatch:
         find: Callable[[], Iterable[int]],
         watch: Watch,
         job_of: JobOf,
-        say: Callable[[str], None],
+        report: Callable[[str], None],
         *,
         run: str | None = None,
         host: str = "",
         most: int = MOST_TARGETS,
         clock: Callable[[], int] = now_ns,
     ) -> None:
-        """`say` takes a line for a person; `run` names the training where that is given; `most` are
-        watched at once."""
+        """`report` takes a line for a person; `run` names the training where that is given; `most`
+        are watched at once."""
         self._find = find
         self._watch = watch
         self._job_of = job_of
-        self._say = say
+        self._report = report
         self._run = run
         self._host = host
         self._most = most
@@ -162,7 +162,7 @@ class HostWatch:
             return True
         if not self._full:
             self._full = True
-            self._say(f"{self._most} processes are exported; the others on this host are not")
+            self._report(f"{self._most} processes are exported; the others on this host are not")
         return False
 
     def _fail(self, pid: int, why: str, now: int) -> None:
@@ -171,7 +171,7 @@ class HostWatch:
             other: at for other, at in self._refused_ns.items() if now - at < TRY_AGAIN_S * 1e9
         }
         self._refused_ns[pid] = now
-        self._say(f"process {pid} is not exported: {why}")
+        self._report(f"process {pid} is not exported: {why}")
 
 
 def _snapshot_of(target: _Target) -> Snapshot | None:

@@ -189,7 +189,7 @@ class MetricsServer:
         self._pages: dict[str, tuple[float, bytes]] = {}
         self._requests: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
-        self._told: Counter[str] = Counter()
+        self._reported: Counter[str] = Counter()
         """Of what went wrong, what `news` has told."""
         self._from: Counter[str] = Counter()
         """By address, what went wrong since `news` was asked."""
@@ -236,8 +236,8 @@ class MetricsServer:
         """What went wrong since the last call, in a line; "" for nothing."""
         refused = {f"status {name}": n for name, n in self._requests.items() if name != "200"}
         all_of_it = Counter({**refused, **self._dropped})
-        new = all_of_it - self._told
-        self._told = all_of_it
+        new = all_of_it - self._reported
+        self._reported = all_of_it
         worst, self._from = self._from.most_common(1), Counter()
         if not new:
             return ""

@@ -120,18 +120,18 @@ def families(watched: Sequence[Watched], exporter: ExporterFacts) -> list[Family
 
 
 def _all_rows(watched: Sequence[Watched], exporter: ExporterFacts) -> Iterator[Row]:
-    speaks: dict[tuple[str, ...], Watched] = {}
+    lowest: dict[tuple[str, ...], Watched] = {}
     for one in watched:
         if one.job and one.snapshot.status.state != "ended":
-            first = speaks.setdefault(one.job, one)
+            first = lowest.setdefault(one.job, one)
             if one.rank < first.rank:
-                speaks[one.job] = one
+                lowest[one.job] = one
     for one in watched:
         yield from _target(one)
         if one.snapshot.status.state != "ended":
             for name, more, value in _live_rows(one.snapshot, one.phases):
                 yield name, one.labels + more, value
-    for one in speaks.values():
+    for one in lowest.values():
         yield from _job(one)
     yield from _exporter(len(watched), exporter)
 

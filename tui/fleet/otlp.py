@@ -50,8 +50,8 @@ class Otlp:
             with request.urlopen(posted, timeout=WITHIN_S) as reply:
                 answer = reply.read(MOST_ANSWER_BYTES)
         except error.HTTPError as refused:
-            said = refused.read(200).decode(errors="replace")
-            raise OtlpError(f"status {refused.code} {said}") from None
+            answer = refused.read(200).decode(errors="replace")
+            raise OtlpError(f"status {refused.code} {answer}") from None
         except error.URLError as failed:
             raise OtlpError(str(failed.reason)) from None
         _check_taken(answer)

@@ -10,10 +10,10 @@ from .metrics import Family
 
 LAST_S: Final = 10.0
 """What the last push may take as the exporter ends."""
-SAY_AGAIN: Final = 20
+REPORT_EVERY: Final = 20
 """A destination that keeps failing is named at its first failure, and at every so many."""
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 """Takes a line for a person."""
 
 
@@ -36,9 +36,9 @@ class Push:
     """Delivers to one destination while the exporter goes on: what is new when the one before is
     not delivered yet takes its place."""
 
-    def __init__(self, destination: Destination, say: Say) -> None:
+    def __init__(self, destination: Destination, report: Report) -> None:
         self._destination = destination
-        self._say = say
+        self._report = report
         self._waiting: queue.Queue[tuple[Sequence[Family], float] | None] = queue.Queue(1)
         self._failed = 0
         """In a row."""
@@ -81,7 +81,7 @@ class Push:
                 continue
             self.delivered += 1
             if self._failed:
-                self._say(f"{self._destination.name}: delivers again")
+                self._report(f"{self._destination.name}: delivers again")
                 self._failed = 0
         if is_open:
             try:
@@ -90,14 +90,18 @@ class Push:
                 self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        if self._failed % SAY_AGAIN == 0:
+        if self._failed % REPORT_EVERY == 0:
             why = " ".join(str(error).split())[:200] or type(error).__name__
-            self._say(f"{self._destination.name}: not delivered: {why}")
+            self._report(f"{self._destination.name}: not delivered: {why}")
         self._failed += 1
 
 
 def pushes_of(
-    say: Say, otlp: str | None, wandb: str | None, mlflow: str | None, tensorboard: Path | None
+    report: Report,
+    otlp: str | None,
+    wandb: str | None,
+    mlflow: str | None,
+    tensorboard: Path | None,
 ) -> list[Push]:
     """The pushes that were asked for. Raises UsageError where one's client is not installed, or an
     address is none."""
@@ -118,4 +122,4 @@ def pushes_of(
         from .trackers import TensorBoard
 
         destinations.append(TensorBoard(tensorboard))
-    return [Push(one, say) for one in destinations]
+    return [Push(one, report) for one in destinations]

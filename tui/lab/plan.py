@@ -12,7 +12,7 @@ from .variants import AS_IS, Variant, together
 SEED: Final = 20
 Take = Callable[[Variant], Turn]
 """One turn of a variant."""
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -36,13 +36,13 @@ class Lab:
         return next((one for one in gains(self.combined) if one.variant != AS_IS), None)
 
 
-def run(lab: Lab, variants: Sequence[Variant], rounds: int, take: Take, say: Say) -> None:
+def run(lab: Lab, variants: Sequence[Variant], rounds: int, take: Take, report: Report) -> None:
     """All turns, into `lab`. In each round every variant has one, in an order of its own."""
     order = [AS_IS, *(one for one in variants if one != AS_IS)]
-    _rounds(lab.turns, order, rounds, take, say)
+    _rounds(lab.turns, order, rounds, take, report)
     best = worth_combining(lab.gains)
     if len(best) > 1:
-        _rounds(lab.combined, [AS_IS, together(best)], rounds, take, say)
+        _rounds(lab.combined, [AS_IS, together(best)], rounds, take, report)
 
 
 def worth_combining(found: Sequence[Gain]) -> list[Variant]:
@@ -66,7 +66,7 @@ def expected(best: Sequence[Variant], found: Sequence[Gain]) -> float:
 
 
 def _rounds(
-    into: list[Turn], variants: Sequence[Variant], rounds: int, take: Take, say: Say
+    into: list[Turn], variants: Sequence[Variant], rounds: int, take: Take, report: Report
 ) -> None:
     random = Random(SEED)
     dead: set[Variant] = set()
@@ -77,12 +77,12 @@ def _rounds(
         for variant in order:
             if variant in dead:
                 continue
-            say(f"round {number + 1} of {rounds}: {variant.name}")
+            report(f"round {number + 1} of {rounds}: {variant.name}")
             turn = take(variant)
             into.append(turn)
             if turn.step_ms is None:
                 dead.add(variant)
-                say(f"{variant.name}: {turn.why_not}")
+                report(f"{variant.name}: {turn.why_not}")
                 if variant == AS_IS:
                     return
             elif not turn.made:

@@ -197,19 +197,19 @@ def _talk(process: "subprocess.Popen[bytes]", words: str, limit_s: float) -> tup
     assert process.stderr is not None
     until_ns = clock.now_ns() + round(limit_s * 1e9)
     stdin, out, err = (one.fileno() for one in (process.stdin, process.stdout, process.stderr))
-    heard, left, poll = {out: b"", err: b""}, words.encode(), select.poll()
+    received, left, poll = {out: b"", err: b""}, words.encode(), select.poll()
     os.set_blocking(stdin, False)
     for end, events in ((stdin, select.POLLOUT), (out, select.POLLIN), (err, select.POLLIN)):
         poll.register(end, events)
     open_ends = {out, err}
     while open_ends:
         left_ms = (until_ns - clock.now_ns()) // 1_000_000
-        if left_ms <= 0 or any(len(one) > MOST_BYTES for one in heard.values()):
+        if left_ms <= 0 or any(len(one) > MOST_BYTES for one in received.values()):
             raise subprocess.TimeoutExpired(process.args, limit_s)
         for end, _ in poll.poll(left_ms):
             if end != stdin:
                 some = os.read(end, 4_096)
-                heard[end] += some
+                received[end] += some
                 if not some:
                     open_ends.discard(end)
                     poll.unregister(end)
@@ -221,7 +221,7 @@ def _talk(process: "subprocess.Popen[bytes]", words: str, limit_s: float) -> tup
             if not left:
                 poll.unregister(stdin)
                 process.stdin.close()
-    return heard[out].decode(errors="replace"), heard[err].decode(errors="replace")
+    return received[out].decode(errors="replace"), received[err].decode(errors="replace")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

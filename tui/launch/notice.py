@@ -19,7 +19,7 @@ LAST_S: Final = 5.0
 MOST_WAITING: Final = 8
 """Notices that wait for the one before; the others are dropped, and counted."""
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 def words_of(command: str) -> list[str]:
@@ -41,10 +41,10 @@ def words_of(command: str) -> list[str]:
 class NoticeCommand:
     """One command, on a thread of its own."""
 
-    def __init__(self, words: list[str], say: Say) -> None:
-        """`say` takes a line for a person where a run of it fails."""
+    def __init__(self, words: list[str], report: Report) -> None:
+        """`report` takes a line for a person where a run of it fails."""
         self._words = words
-        self._say = say
+        self._report = report
         self._waiting: queue.Queue[tuple[str, Mapping[str, str]] | None] = queue.Queue(MOST_WAITING)
         self._dropped = 0
         self._running: subprocess.Popen[bytes] | None = None
@@ -79,7 +79,7 @@ class NoticeCommand:
                 why += f"{'; ' if why else ''}{self._dropped} notices were dropped meanwhile"
                 self._dropped = 0
             if why:
-                self._say(f"--notify {self._words[0]}: {why}")
+                self._report(f"--notify {self._words[0]}: {why}")
 
     def _once(self, text: str, facts: Mapping[str, str]) -> str:
         """Why it failed; "" where it did not."""

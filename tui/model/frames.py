@@ -86,9 +86,9 @@ def caller_of(frames: tuple[str, ...], named: str) -> str | None:
 def way_to(frames: tuple[str, ...]) -> tuple[str, ...]:
     """The few frames that show how the thread came there, outermost first: the user's innermost
     ones, and the innermost of what they call."""
-    telling = [i for i, frame in enumerate(frames) if not _file(frame).startswith(MACHINERY)]
-    own = [i for i in telling if is_users(_file(frames[i]))][-WAY_OF_USERS:]
-    called = [i for i in telling if i not in own and i > min(own, default=-1)]
+    useful = [i for i, frame in enumerate(frames) if not _file(frame).startswith(MACHINERY)]
+    own = [i for i in useful if is_users(_file(frames[i]))][-WAY_OF_USERS:]
+    called = [i for i in useful if i not in own and i > min(own, default=-1)]
     return tuple(frames[i] for i in sorted(own + called[-(WAY - len(own)) :]))
 
 

@@ -136,7 +136,7 @@ class MainScreen(Screen[None]):
         for panel in self.focus_chain:
             if not isinstance(panel, Panel) or panel.size.height < FILTERABLE:
                 continue
-            if not self._means_nothing(key, panel):
+            if not self._is_unbound(key, panel):
                 return panel
         return None
 
@@ -147,11 +147,11 @@ class MainScreen(Screen[None]):
         panel = focused if isinstance(focused, Panel) else None
         if panel is not None and panel.typing:
             panel.take_key(event)
-        elif event.key in BEGIN and (panel is None or self._means_nothing(event.key, panel)):
+        elif event.key in BEGIN and (panel is None or self._is_unbound(event.key, panel)):
             event.stop()
             await self.app.run_action(f"elsewhere({event.key!r})", self.app)
 
-    def _means_nothing(self, key: str, panel: Panel) -> bool:
+    def _is_unbound(self, key: str, panel: Panel) -> bool:
         """No key of that kind of panel's own."""
         own = actions_of(panel.KIND) if panel.KIND else ()
         return all(key not in action.keys for action in own)

@@ -32,7 +32,7 @@ from .textual_private import QuietlyFailing, remove_notices, write_beside
 
 # A mistake of ours that ended the screen: a report in a file, and three lines for the person.
 
-TOLD: Final = ("TERM", "COLORTERM", "TERM_PROGRAM", "LANG", "LC_ALL", "TMUX", "STY", "NO_COLOR")
+REPORTED: Final = ("TERM", "COLORTERM", "TERM_PROGRAM", "LANG", "LC_ALL", "TMUX", "STY", "NO_COLOR")
 """Of the environment, what the screen depends on. Nothing else of it is written down."""
 
 
@@ -44,8 +44,8 @@ def screen_broke(
     error: Exception, size: tuple[int, int], versions: Iterable[str], stem: str, folder: Path
 ) -> ScreenBrokeError:
     """What to raise once the terminal is given back; writes the report into the folder."""
-    said = " ".join(str(error).split())
-    what = f"the screen broke: {type(error).__name__}{': ' if said else ''}{said}"
+    text = " ".join(str(error).split())
+    what = f"the screen broke: {type(error).__name__}{': ' if text else ''}{text}"
     why = "This is a mistake in gpuwatch; the training goes on, and --plain works without a screen."
     try:
         path = export({".txt": _report(error, size, versions)}, stem, folder).paths[0]
@@ -55,7 +55,7 @@ def screen_broke(
 
 
 def _report(error: Exception, size: tuple[int, int], versions: Iterable[str]) -> str:
-    terminal = [f"{name}={os.environ[name]}" for name in TOLD if name in os.environ]
+    terminal = [f"{name}={os.environ[name]}" for name in REPORTED if name in os.environ]
     lines = [*versions, f"terminal {size[0]}x{size[1]}", *terminal, ""]
     return "\n".join(lines) + "\n" + "".join(traceback.format_exception(error))
 
@@ -86,7 +86,7 @@ UNFOCUSED_S: Final = 1.0
 beside the editor, in sight."""
 NOTICE_S: Final = 4.0
 """Long enough to read a line."""
-TERMINAL_GONE: Final = 129
+TERMINAL_CLOSED: Final = 129
 """As a shell reports a program that SIGHUP ended."""
 BASE_THEMES: Final = {
     "dark": "textual-dark",
@@ -175,7 +175,7 @@ class TerminalApp(QuietlyFailing):
         if self._guard_fd is not None:
             state = output_state(self._guard_fd)
             if state == "gone":
-                self.leave(TERMINAL_GONE)
+                self.leave(TERMINAL_CLOSED)
             if state != "ready":
                 return
         if self._signs is not None and (text := self._signs()):

@@ -159,7 +159,7 @@ class Stores:
         before = self.steps.newest
         fresh = self.steps.add(batch.steps)
         if before is not None and fresh and (unseen := _unseen(before, fresh[0])):
-            self.events.say("link", seen.t_ns, fresh[0].number, f"{unseen:,} steps passed unseen")
+            self.events.add("link", seen.t_ns, fresh[0].number, f"{unseen:,} steps passed unseen")
         for step in fresh:
             self.events.step_ended(step)
             self.moments.step_ended(step)
@@ -186,13 +186,13 @@ class Stores:
             text = {"silent": "the probe has gone silent", "left": "the probe has left"}
             what = text.get(link.state, f"a {link.state} message")
             detail = f": {link.detail}" if link.detail else ""
-            self.events.say("link", link.t_ns, self.steps.total or None, what + detail)
+            self.events.add("link", link.t_ns, self.steps.total or None, what + detail)
 
     def _ended(self, ended: TargetEnded) -> None:
         if self.link.ended is None:
             self.link.ended = ended
             step = self.steps.total or None
-            self.events.say("ended", ended.t_ns, step, f"training {ended.text}")
+            self.events.add("ended", ended.t_ns, step, f"training {ended.text}")
 
 
 def _unseen(before: Step, after: Step) -> int:

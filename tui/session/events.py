@@ -40,7 +40,7 @@ class EventStore:
         self._paces: deque[Paced] = deque(maxlen=HELD_OF_A_KIND)
         """The changes of pace that are held."""
 
-    def say(self, kind: str, t_ns: int, step: int | None, text: str) -> None:
+    def add(self, kind: str, t_ns: int, step: int | None, text: str) -> None:
         """Add an event, which competes for room with those of its kind."""
         kept = self._by_kind.setdefault(kind, deque(maxlen=HELD_OF_A_KIND))
         kept.append(Event(t_ns, step, text, kind))
@@ -49,10 +49,10 @@ class EventStore:
         """What a step had in it beside training. Compiling is news only once the run is warm."""
         for kind, ns in (("checkpoint", step.checkpoint_ns), ("evaluation", step.evaluation_ns)):
             if ns:
-                self.say(kind, step.end_ns, step.number, f"{kind} {milliseconds(ns / 1e6)}")
+                self.add(kind, step.end_ns, step.number, f"{kind} {milliseconds(ns / 1e6)}")
         if step.compile_ns and step.number > COMPILE_HORIZON:
             text = f"recompile {milliseconds(step.compile_ns / 1e6)}"
-            self.say("recompile", step.end_ns, step.number, text)
+            self.add("recompile", step.end_ns, step.number, text)
 
     def pace_changed(self, first: Step, change: PaceChange) -> None:
         """Steps take another time from `first` on. A change as there was before takes its place."""
@@ -79,7 +79,7 @@ class EventStore:
             self._worker_pids[loader.key] = loader.worker_pids
             if before and before != loader.worker_pids:
                 text = f"{len(loader.worker_pids)} loader workers started again"
-                self.say("workers", t_ns, step, f"{text} (iteration {loader.iterations})")
+                self.add("workers", t_ns, step, f"{text} (iteration {loader.iterations})")
 
     def allocator_reported(self, reading: GpuMemory) -> None:
         """An allocator was read: that it had to empty its cache to go on, or could not go on, is
@@ -93,11 +93,11 @@ class EventStore:
         retries, ooms = reading.retries - before.retries, reading.ooms - before.ooms
         if ooms > 0:
             times = "" if ooms == 1 else f" {ooms} times"
-            self.say("allocator", reading.t_ns, reading.step, f"GPU out of memory{times}")
+            self.add("allocator", reading.t_ns, reading.step, f"GPU out of memory{times}")
         elif retries > 0:
             tried = "1 allocation" if retries == 1 else f"{retries} allocations"
             text = f"{tried} had to empty the cache first"
-            self.say("allocator", reading.t_ns, reading.step, text)
+            self.add("allocator", reading.t_ns, reading.step, text)
 
     def newest(self) -> tuple[Event, ...]:
         """The newest events, newest last."""

@@ -127,10 +127,10 @@ class LiveProvider:
         """The last message about a recording."""
         return self.recording.news
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Something of the monitor's own that a person should read, as news and as an event."""
         with self._lock:
-            self.recording.say(text)
+            self.recording.report(text)
         self._publish(None)
 
     def toggle_recording(self) -> None:
@@ -217,7 +217,7 @@ class LiveRecording:
             self._recorder.stop()
             self._settle()
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Another line among them."""
         self._report(text, "notify")
 

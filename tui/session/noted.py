@@ -41,7 +41,7 @@ class NotedStore:
         self._figures: dict[str, Figure] = {}
         self._not_finite: NotFinite | None = None
         self._skipped = 0
-        self._said_skipped = 0
+        self._reported_skipped = 0
         self._totals: dict[str, deque[tuple[int, float]]] = {}
         self._tokens: deque[float] = deque(maxlen=TOKENS)
         self._flops: float | None = None
@@ -158,16 +158,16 @@ class NotedStore:
         what = NAMES.get(note.why, note.why)
         is_before = not self._steps or note.t_ns < self._steps[0].start_ns
         self._not_finite = NotFinite(name, what, step, every, is_before)
-        self._events.say("numerics", note.t_ns, step, not_finite_words(self._not_finite))
+        self._events.add("numerics", note.t_ns, step, not_finite_words(self._not_finite))
 
     def _skip(self, note: Noted) -> None:
         self._skipped = round(note.figure)
         if not self._skipped:
-            self._said_skipped = 0
-        elif self._skipped >= max(SKIPPED_IN_A_ROW, 2 * self._said_skipped):
-            self._said_skipped = self._skipped
+            self._reported_skipped = 0
+        elif self._skipped >= max(SKIPPED_IN_A_ROW, 2 * self._reported_skipped):
+            self._reported_skipped = self._skipped
             text = f"GradScaler has skipped {self._skipped} steps in a row: gradients not finite"
-            self._events.say("numerics", note.t_ns, self._step_at(note.t_ns), text)
+            self._events.add("numerics", note.t_ns, self._step_at(note.t_ns), text)
 
     def _step_at(self, t_ns: int) -> int:
         """The step that ran at a moment; beyond the last that is known the next."""

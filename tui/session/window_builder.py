@@ -209,7 +209,7 @@ class Assessment:
             open_step, stores.steps.last(RECENT_ROWS), ended=stores.link.marks_are_over
         )
         if changed:
-            stores.events.say("verdict", now_ns, stores.steps.total or None, changed)
+            stores.events.add("verdict", now_ns, stores.steps.total or None, changed)
 
     def counted(self) -> tuple[Step, ...]:
         """The steps of the statistics: the verdict's, and those since it was judged."""

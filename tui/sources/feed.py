@@ -166,7 +166,7 @@ class FeedSource:
             self._received_ns = now_ns  # while this process was stopped it received nothing
         self._polled_ns = now_ns
         seen: list[AnyObservation] = []
-        self._say_watching(now_ns)
+        self._send_watching(now_ns)
         self._ask_for_stacks(now_ns)
         for frame in self._arrived():
             try:
@@ -228,7 +228,7 @@ class FeedSource:
         fix = f"{error.why} {error.fix}".strip()
         return Missing(t_ns=now_ns, source=self.name, reason=error.what, fix=fix)
 
-    def _say_watching(self, now_ns: int) -> None:
+    def _send_watching(self, now_ns: int) -> None:
         assert self._held is not None
         silent_ns = None if self._reported_ns is None else now_ns - self._reported_ns
         if silent_ns is None or silent_ns >= WATCHING_NS:

@@ -7,7 +7,7 @@ from ..verdict.findings import Kind
 from ..verdict.format import percent
 from .profile import Pattern, Profile
 
-Says = Literal["confirms", "corrects", "cannot say"]
+Outcome = Literal["confirms", "corrects", "cannot say"]
 
 PATTERN_OF: Final[dict[Kind, tuple[Pattern, ...]]] = {
     "input": ("input",),
@@ -43,7 +43,7 @@ NEAR: Final = 0.6
 class Comparison:
     """What the trace says of the verdict."""
 
-    says: Says
+    says: Outcome
     kind: Kind | None
     """What the trace itself names; None where it can name nothing."""
     text: str

@@ -174,11 +174,11 @@ def _innermost(trace: Trace) -> dict[int, Operator]:
                 stack.pop()
             inside = [one for one in stack if one.end_ns >= call.start_ns]
             if inside and call.correlation:
-                found[call.correlation] = _telling(inside)
+                found[call.correlation] = _with_shapes(inside)
     return found
 
 
-def _telling(stack: Sequence[Operator]) -> Operator:
+def _with_shapes(stack: Sequence[Operator]) -> Operator:
     """The innermost with shapes: `aten::addmm` rather than what it calls."""
     return next((one for one in reversed(stack) if any(one.dims)), stack[-1])
 

@@ -116,7 +116,7 @@ class Engine:
         if settled is not None and (early is not None or newest_ns == self._newest_ns):
             # Nothing new to weigh: the hysteresis must not count the same steps twice.
             return _with_growth(settled, growth)
-        if (due := book.awaited(window)) is not None:
+        if (due := book.pending(window)) is not None:
             return _with_growth(settled, growth) if settled else _state(due, 0.0, growth, window)
         self._newest_ns = newest_ns
         verdict = self._weigh(window, book, growth)

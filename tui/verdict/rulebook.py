@@ -48,7 +48,7 @@ class Rulebook(Generic[WindowT]):
     ended_stalled: Callable[[Finding, WindowT], Finding | None]
     """Given the last verdict's finding: the run hung, and has ended."""
     too_early: Rule[WindowT]
-    awaited: Rule[WindowT]
+    pending: Rule[WindowT]
     """Something that the first verdict waits for."""
     read_soon: Rule[WindowT]
     """A signal that may still show a cause, where none is seen yet."""
@@ -77,7 +77,7 @@ BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
     stalled=stalled,
     ended_stalled=ended_stalled,
     too_early=warming_up,
-    awaited=gpu_clock_due,
+    pending=gpu_clock_due,
     read_soon=collectives_due,
     causes={
         "input": input_bound,
@@ -111,7 +111,7 @@ BY_SAMPLES: Final[Rulebook[SampleWindow]] = Rulebook(
     stalled=unmoved,
     ended_stalled=_never,
     too_early=too_early,
-    awaited=_never,
+    pending=_never,
     read_soon=_never,
     causes={
         "input": input_by_samples,

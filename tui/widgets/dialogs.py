@@ -52,10 +52,10 @@ def _check(check: Check, width: int) -> list[Row]:
     mark = Span(f" {GLYPHS[check.state]} ", ROLES[check.state])
     role = "dim" if check.state == "unknown" else "text"
     if width < NARROW:
-        lines = _lines(check.says, role, width, 3)
+        lines = _lines(check.text, role, width, 3)
         return [(mark, Span(check.id, "strong")), *lines, *_fix(check, width, 3)]
     each = (width - INDENT) // 2 if width >= BESIDE else width - INDENT
-    lines = _lines(check.says, role, each, 0)
+    lines = _lines(check.text, role, each, 0)
     head = (mark, Span(check.id.ljust(NAME), "strong"))
     if width >= BESIDE:
         parts = zip_longest(lines, _fix(check, each, 2), fillvalue=EMPTY)

@@ -139,7 +139,7 @@ def clock_words(phases: GpuPhases) -> list[str]:
     return [*words, f"1 step in {phases.every} measured"] if phases.every > 1 else words
 
 
-def felt_share(snapshot: Snapshot) -> float | None:
+def exposed_share(snapshot: Snapshot) -> float | None:
     """Part of the step, 0 to 1, in which the GPU was idle for want of data, over the same steps as
     the host's bar; None where its clock is not read, or nothing was waited for."""
     on_gpu = snapshot.gpu_phases

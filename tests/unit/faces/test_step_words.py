@@ -5,7 +5,7 @@ from dataclasses import replace
 from gpuwatch.tui.model.snapshot import PhaseStats, Snapshot
 from gpuwatch.tui.verdict.findings import Kind
 from gpuwatch.tui.verdict.window import FrameShare, Stacks
-from gpuwatch.tui.wording.gpu import felt_share
+from gpuwatch.tui.wording.gpu import exposed_share
 from gpuwatch.tui.wording.steps import inside_words, usual_words
 from tests.tui.fake_run import FakeRun
 from tests.tui.states import ON_GPU
@@ -50,10 +50,10 @@ def test_steps_of_two_kinds_have_a_mean() -> None:
 
 
 def test_what_the_gpu_felt_is_a_part_of_the_hosts_bar() -> None:
-    assert felt_share(RUN) is None, "its clock is not read"
+    assert exposed_share(RUN) is None, "its clock is not read"
     clocked = replace(ON_GPU, exposed_ms=9.0, hidden_ms=9.9)
     wait = (PhaseStats("data", 18.9, 0.75), PhaseStats("forward", 6.1, 0.25))
     on_gpu = replace(RUN, gpu_phases=clocked, steps=replace(STEPS, phases=wait))
-    felt = felt_share(on_gpu)
+    felt = exposed_share(on_gpu)
     assert felt is not None
     assert round(felt, 2) == 0.36

@@ -84,7 +84,7 @@ def test_under_yama_it_says_which_rule_and_what_changes_it(
     assert fix in missing.fix
     facts = PtraceFact(scope, capable=False, in_container=False)
     check = ptrace(replace(FACTS, ptrace=facts), None)
-    assert (check.says, check.fix) == (missing.reason, missing.fix), "the doctor says the same"
+    assert (check.text, check.fix) == (missing.reason, missing.fix), "the doctor says the same"
 
 
 @pytest.mark.parametrize("said", ["Error: Failed to find python version from target process"])

@@ -68,8 +68,8 @@ class Timeline:
             marks.OPTIMIZER_LEAVE: self._optimizer_leave,
             marks.OPTIMIZER_INSIDE: self._optimizer_inside,
             marks.STEP: self._user_step,
-            marks.TRAINER_GONE: self._trainer_gone,
-            marks.ENDED: self._trainer_gone,
+            marks.TRAINING_OVER: self._training_over,
+            marks.ENDED: self._training_over,
         }
         self._asides: dict[int, Callable[[int, Any], None]] = {
             marks.LOADER: self._loader,
@@ -329,7 +329,7 @@ class Timeline:
         self._close(phase, t_ns, marks.STEP)
         self._end_step()
 
-    def _trainer_gone(self, t_ns: int, _: None) -> None:
+    def _training_over(self, t_ns: int, _: None) -> None:
         """No mark will end the last step; what comes next is another thread's, or nothing."""
         if self._boundary.ends_with_the_run(self._step):
             self._end_step()

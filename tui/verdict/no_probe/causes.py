@@ -31,7 +31,7 @@ from ..thresholds import causes as limits
 from ..thresholds.gpu import GPU_BUSY
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import SampleWindow, Still
-from .input import about, counted, gpu_exposed, idles, knows_gpu
+from .input import about, counted, gpu_exposed, has_gpu_activity, idles
 
 WITHOUT: Final[tuple[tuple[Signal, str], ...]] = (
     ("torch", "no torch in it"),
@@ -71,7 +71,7 @@ def no_cause(window: SampleWindow) -> Finding:
             headline += ": forward and backward are the limit"
         return state("healthy", None, "info", headline, seen)
     activity = window.activity
-    if activity is None or not knows_gpu(window):
+    if activity is None or not has_gpu_activity(window):
         headline = "GPU utilisation is unknown"
         return state("incomplete", "gpu", "info", headline, seen)
     idle = idle_of(window)
@@ -138,7 +138,7 @@ def host(window: SampleWindow) -> Finding | None:
     if not window.gpu_present:
         waits = known.share("synchronisation")
         own = Share(*(min(1.0, a + b) for a, b in zip(_ends(own), _ends(waits), strict=True)))
-    elif not knows_gpu(window):
+    elif not has_gpu_activity(window):
         return None
     emptied = share_where(known.host, empties_cache) if window.gpu_present else 0.0
     own = Share(*(max(0.0, part - emptied) for part in _ends(own)))
@@ -160,7 +160,7 @@ def host(window: SampleWindow) -> Finding | None:
 
 def allocator(window: SampleWindow) -> Finding | None:
     """Samples on lines that empty the cache, as far as the GPU stood idle for."""
-    if not window.gpu_present or not knows_gpu(window):
+    if not window.gpu_present or not has_gpu_activity(window):
         return None
     emptied = [place for place in window.sampled.host if empties_cache(place)]
     seen = of_samples(share_where(emptied, empties_cache), window.sampled.samples)

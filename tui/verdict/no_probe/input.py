@@ -27,7 +27,7 @@ from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import Sampled, SampleWindow, WorkerUse
 
 
-def knows_gpu(window: SampleWindow) -> bool:
+def has_gpu_activity(window: SampleWindow) -> bool:
     """Whether GPU utilisation is known."""
     return window.activity is not None and window.activity.busy is not None
 
@@ -35,7 +35,7 @@ def knows_gpu(window: SampleWindow) -> bool:
 def gpu_exposed(window: SampleWindow, share: Share) -> Share:
     """At most the part of the time in which the GPU had nothing to do: while it works, what the
     host does costs nothing. Without a GPU, or a counter, all of it."""
-    if not window.gpu_present or not knows_gpu(window):
+    if not window.gpu_present or not has_gpu_activity(window):
         return share
     idle = idle_of(window)
     return Share(*(min(idle, part) for part in (share.mean, share.low, share.high)))
@@ -43,7 +43,7 @@ def gpu_exposed(window: SampleWindow, share: Share) -> Share:
 
 def idles(window: SampleWindow) -> tuple[Evidence, ...]:
     """The counter's word, where there is one."""
-    if not window.gpu_present or window.activity is None or not knows_gpu(window):
+    if not window.gpu_present or window.activity is None or not has_gpu_activity(window):
         return ()
     idle = idle_of(window)
     text = f"the GPU is idle {percent(idle)} of the time"

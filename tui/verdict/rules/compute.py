@@ -100,28 +100,28 @@ def half_precision(window: StepWindow) -> Finding | None:
     that keep tensor cores busy are in tf32, whatever the settings say of products alone. Not where
     the GPU waits for launches: autocast adds to them (0.9x in two such runs); nor where it is the
     limit anyway: how much faster the host could be is not known then."""
-    told, settings, ledger = window.activity, window.settings, idle_ledger(window)
-    if told is None or not told.busy or told.tensor is None or told.dram is None:
+    seen, settings, ledger = window.activity, window.settings, idle_ledger(window)
+    if seen is None or not seen.busy or seen.tensor is None or seen.dram is None:
         return None
-    if told.busy >= 100 * limits.GPU_BUSY:
+    if seen.busy >= 100 * limits.GPU_BUSY:
         return None
     if settings is None or settings.autocast != "" or ledger is None:
         return None
     if settings.parameter_dtype != "float32" or ledger.shares["launch"] >= ENTER_SHARE:
         return None
-    tensor, dram = min(1.0, told.tensor / told.busy), min(1.0, told.dram / told.busy)
+    tensor, dram = min(1.0, seen.tensor / seen.busy), min(1.0, seen.dram / seen.busy)
     if tensor < limits.TENSOR_ABSENT:
         return None
     halved = min(1.0, tensor / limits.TENSOR_FULL + moving(dram)) / 2
     gain = gain_of_kernels(window, 1.0 - halved)
     if gain is None or gain.speedup_is == "bound" or gain.speedup < speedup_of(ENTER_SHARE):
         return None
-    products = percent(min(1.0, tensor / limits.TENSOR_FULL) * told.busy / 100)
+    products = percent(min(1.0, tensor / limits.TENSOR_FULL) * seen.busy / 100)
     evidence = (
-        Evidence(f"the GPU is busy {told.busy:.0f}% of the time", counted_by(told), told.busy, "%"),
+        Evidence(f"the GPU is busy {seen.busy:.0f}% of the time", counted_by(seen), seen.busy, "%"),
         Evidence(
             f"of that, its tensor cores {percent(tensor)}, its memory {percent(dram)}",
-            counted_by(told),
+            counted_by(seen),
             tensor,
         ),
     )

@@ -306,15 +306,15 @@ def unmarked(window: StepWindow) -> Finding | None:
 
 
 def _waited(
-    felt_ns: float, step_ns: float, host_ns: float, device: OnDevice | None
+    exposed_ns: float, step_ns: float, host_ns: float, device: OnDevice | None
 ) -> tuple[Evidence, ...]:
     if device is None:
-        text = f"{ms(felt_ns)} of {ms(step_ns)} per step spent waiting for the loader"
-        return (Evidence(text, "hook", felt_ns / 1e6, "ms"),)
-    text = f"GPU idle {ms(felt_ns)} of {ms(step_ns)} per step, waiting for data"
-    if host_ns - felt_ns >= HIDDEN_WORTH * step_ns:
-        text += f"; another {ms(host_ns - felt_ns)} of host wait is hidden behind its work"
-    return (Evidence(text, "event", felt_ns / 1e6, "ms"),)
+        text = f"{ms(exposed_ns)} of {ms(step_ns)} per step spent waiting for the loader"
+        return (Evidence(text, "hook", exposed_ns / 1e6, "ms"),)
+    text = f"GPU idle {ms(exposed_ns)} of {ms(step_ns)} per step, waiting for data"
+    if host_ns - exposed_ns >= HIDDEN_WORTH * step_ns:
+        text += f"; another {ms(host_ns - exposed_ns)} of host wait is hidden behind its work"
+    return (Evidence(text, "event", exposed_ns / 1e6, "ms"),)
 
 
 def _fetched(window: StepWindow) -> tuple[Evidence, ...]:

@@ -31,7 +31,7 @@ RECORD = (
 )
 """Not by itself: it costs a stack an allocation."""
 
-SAID: Final = {"evaluation": "evaluations", "checkpoint": "checkpoints", "epoch": "new epochs"}
+PLURAL: Final = {"evaluation": "evaluations", "checkpoint": "checkpoints", "epoch": "new epochs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _at_events(place: MemoryPlace, grown: Growth, moments: Sequence[RunEvent]) -
         if part < limits.EVENT_RISE or len(there) > limits.EVENT_BLOCKS * len(with_event):
             continue
         each = sum(there) / len(there)
-        text = f"{percent(min(1.0, part))} of it comes with {SAID[kind]}, {size(each)} each"
+        text = f"{percent(min(1.0, part))} of it comes with {PLURAL[kind]}, {size(each)} each"
         return Cause(Evidence(text, place.source, each / 1024 / 1024, "MiB"), (advice,))
     return None
 

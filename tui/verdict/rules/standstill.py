@@ -34,9 +34,9 @@ def among_ranks(job: Job, age_s: float) -> Among | None:
     """Where ranks stand in a collective, or one of them has ended; else None."""
     age, pending = ms(age_s * 1e9), job.pending
     if job.ended:
-        gone = ranks_text(job.ended)
-        headline = f"no progress for {age}: {gone} ended, and the others wait"
-        advice = (f"see how {gone} ended: its last lines of output, dmesg for a kill", RESTART)
+        ended = ranks_text(job.ended)
+        headline = f"no progress for {age}: {ended} ended, and the others wait"
+        advice = (f"see how {ended} ended: its last lines of output, dmesg for a kill", RESTART)
         return Among(headline, _standing(job), advice)
     if pending is None:
         return None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ...model.snapshot import Scope, Snapshot, StepStats
 from ...steps import Step
-from ...wording.gpu import clock_words, felt_share
+from ...wording.gpu import clock_words, exposed_share
 from ...wording.numbers import count, digits, duration
 from ...wording.steps import drawn_phases, inside_words, usual_words
 from ...wording.throughput import short_words
@@ -46,7 +46,10 @@ class StepPanel(Panel):
         out = [rule(_title(view.snapshot, stats), _notes(view, stats), width, self.has_focus)]
         out.append(bar_row(drawn_phases(view.snapshot), width))
         if height < TABLE_FROM:
-            return [*out, legend_row(drawn_phases(view.snapshot), width, felt_share(view.snapshot))]
+            return [
+                *out,
+                legend_row(drawn_phases(view.snapshot), width, exposed_share(view.snapshot)),
+            ]
         out += [EMPTY, *table_rows(view, width, MOST_PHASES + 2), *rare_rows(stats.phases)]
         if view.snapshot.gpu_phases is not None:
             words = " · ".join(clock_words(view.snapshot.gpu_phases))

@@ -24,7 +24,7 @@ from .two_clocks_drawing import (
 
 SHORT = ("fetch", "fwd", "bwd", "opt")
 """The marks at which the lag is known."""
-WORTH_SAYING = 0.02
+WORTH_SHOWING = 0.02
 """Of a wait that is a smaller part of the step nobody asks whether the GPU was idle for it."""
 KEEPS_UP = 0.05
 """A lag of a smaller part of a step is the time that a launch takes."""
@@ -58,7 +58,7 @@ def _waits(snapshot: Snapshot, pair: Pair) -> list[str]:
     wall_ms = _ms(step.end_ns - step.start_ns, times)
     wait_ms = _ms(step.data_ns + step.startup_ns, times)
     words = [milliseconds(wall_ms), f"wait {like(wait_ms, wall_ms)} ms"]
-    if on is not None and wait_ms >= WORTH_SAYING * wall_ms:
+    if on is not None and wait_ms >= WORTH_SHOWING * wall_ms:
         words.append(f"GPU idle {like(_ms(on.exposed_ns, times), wall_ms)}")
         words.append(f"hidden {like(_ms(on.hidden_ns, times), wall_ms)}")
     if step.fetches > step.count:
@@ -83,10 +83,10 @@ def _lags(pair: Pair) -> list[str]:
         for name, ns in zip(SHORT, lags, strict=True)
         if ns is not None
     ]
-    return [f"lag {' '.join(words)} ms", _lag_means(max(known), pair)]
+    return [f"lag {' '.join(words)} ms", _lag_words(max(known), pair)]
 
 
-def _lag_means(lag_ns: int, pair: Pair) -> str:
+def _lag_words(lag_ns: int, pair: Pair) -> str:
     """What so much lag says."""
     steps = lag_ns * pair.step.count / max(1, pair.step.end_ns - pair.step.start_ns)
     if steps < KEEPS_UP:
