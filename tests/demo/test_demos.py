@@ -56,7 +56,7 @@ def test_the_catalogue_names_every_script_once() -> None:
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry["name"])
-def test_an_entry_says_what_a_person_will_see(entry: dict[str, Any]) -> None:
+def test_an_entry_shows_what_a_person_will_see(entry: dict[str, Any]) -> None:
     kinds = get_args(Kind)
     assert entry["kind"] in kinds
     assert entry.get("kind_without_gpu", "healthy") in kinds

@@ -20,7 +20,7 @@ def row(forecast: float | None, left_ms: float | None) -> ForecastRow:
     )
 
 
-def test_both_errors_are_told_for_each_recording() -> None:
+def test_both_errors_are_reported_for_each_recording() -> None:
     head, line, *summary = table([row(2.2, 9.5)])
     assert "forecast" in head
     assert "+10.0%" in line

@@ -70,7 +70,7 @@ def test_the_whole_suite_was_recorded() -> None:
 
 
 @pytest.mark.parametrize("run", WATCHED_FROM_OUTSIDE)
-def test_without_the_probe_it_is_right_or_says_that_it_does_not_know(run: str) -> None:
+def test_without_the_probe_it_is_right_or_shows_that_it_does_not_know(run: str) -> None:
     looks, meant = verdicts_on(NO_PROBE / run / RECORDING), expected(NO_PROBE / run)
     last: Judgement = looks[-1]
     if meant.negative:
@@ -93,7 +93,7 @@ def test_a_rank_that_waits_for_another_names_it() -> None:
 
 @pytest.mark.suite
 @pytest.mark.parametrize("folder", [SUITE, NO_PROBE], ids=["probe", "no probe"])
-def test_what_is_said_to_be_likely_is_right_as_often(folder: Path) -> None:
+def test_what_is_reported_to_be_likely_is_right_as_often(folder: Path) -> None:
     """On the half of the scenarios that no constant was chosen by: of what was 90 % sure nine in
     ten are right, and nothing is a headline below one half."""
     looks = [one for one in said_in(folder) if one.half == "report"]

@@ -45,7 +45,7 @@ def test_files_catalogue_and_truth_name_the_same_recordings() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(TRUTH))
-def test_the_measured_truth_is_the_one_that_was_meant(name: str) -> None:
+def test_the_measured_truth_is_the_one_that_was_intended(name: str) -> None:
     scenario, truth = SCENARIOS[name], TRUTH[name]
     assert truth["kind"] == scenario["kind"]
     assert truth["sub"] == scenario["sub"]

@@ -73,7 +73,7 @@ def test_every_second_scenario_of_a_family_is_kept_for_the_report(family: str) -
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=NAMES)
-def test_an_entry_says_what_is_true(entry: dict[str, Any]) -> None:
+def test_an_entry_shows_what_is_true(entry: dict[str, Any]) -> None:
     assert set(entry) == {field.name for field in fields(Scenario)}
     assert entry["script"] == f"{entry['name']}.py"
     assert len(entry["title"]) <= 40
@@ -100,7 +100,7 @@ def test_what_an_entry_expects_is_something_that_a_verdict_can_be(
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=NAMES)
-def test_a_script_begins_with_the_probe_and_says_what_its_switch_does(
+def test_a_script_begins_with_the_probe_and_shows_what_its_switch_does(
     entry: dict[str, Any],
 ) -> None:
     text = (SCENARIOS / entry["script"]).read_text()
@@ -147,7 +147,7 @@ def run_each(names: list[str], folder: Path, *options: str, timeout: float) -> N
     assert [path.name for path in folder.iterdir()] == ["run_each.py"]
 
 
-def test_a_script_waits_to_be_told_and_reports_after_its_seconds(tmp_path: Path) -> None:
+def test_a_script_waits_to_be_asked_and_reports_after_its_seconds(tmp_path: Path) -> None:
     script = str(SCENARIOS / "launch_layers.py")
     run = subprocess.Popen(
         [sys.executable, script, "--tiny", "--wait", "--seconds", "0.5"],

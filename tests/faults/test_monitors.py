@@ -58,7 +58,7 @@ def test_a_monitor_is_killed(tmp_path: Path) -> None:
         assert run.finish() == (0, "", "")
 
 
-def test_a_monitor_is_stopped_and_told_afterwards_what_it_has_missed(tmp_path: Path) -> None:
+def test_a_monitor_is_stopped_and_sent_afterwards_what_it_has_missed(tmp_path: Path) -> None:
     script = WAITS_TWICE.replace("import torch\n", "import torch\n" + IN_A_HURRY, 1)
     script = script.replace(f"train({STEPS}", f"train({4 * STEPS}")
     with started(script, tmp_path) as run:
@@ -79,7 +79,7 @@ def test_a_monitor_is_stopped_and_told_afterwards_what_it_has_missed(tmp_path: P
         assert run.finish() == (0, "", "")
 
 
-def test_ten_monitors_at_once_are_all_told_everything(tmp_path: Path) -> None:
+def test_ten_monitors_at_once_are_all_sent_everything(tmp_path: Path) -> None:
     with started(WAITS_TWICE, tmp_path) as run:
         assert run.line() == "waiting"
         endpoint = endpoint_of(run)

@@ -176,7 +176,7 @@ def test_where_no_directory_can_be_made_there_is_another_place(
 
 @pytest.mark.fault
 @pytest.mark.xdist_group("machine")
-def test_a_disk_that_is_full_says_why_and_comes_back(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_shows_why_and_comes_back(tmp_path: Path) -> None:
     script = TRAIN.replace("import probe; probe.install()", HELD + "    import probe") + (
         "    probe.install(); print('waiting', flush=True); sys.stdin.readline(); print(train())\n"
         "    sys.stdout.flush(); sys.stdin.readline()\n"

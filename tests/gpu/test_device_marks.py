@@ -105,7 +105,7 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
 
 
 @pytest.mark.parametrize("adapter", ["cuda", "accelerator"])
-def test_a_wait_that_the_device_feels(adapter: str) -> None:
+def test_a_wait_that_idles_the_device(adapter: str) -> None:
     rows = list(steps_on(_events(adapter), wait_ms=30))
     assert len(rows) >= 20
     for row in rows:

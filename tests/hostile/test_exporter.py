@@ -266,6 +266,6 @@ def test_what_is_no_address(text: str) -> None:
         address_of(text)
 
 
-def test_a_port_that_is_taken_is_said() -> None:
+def test_a_port_that_is_taken_is_reported() -> None:
     with serving() as (_, port), pytest.raises(UsageError, match="cannot be listened on"):
         MetricsServer(Address("127.0.0.1", port), lambda kind: PAGE, Access()).open()

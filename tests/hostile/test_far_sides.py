@@ -75,7 +75,7 @@ SLOW = ("rubbish", "endless_errors", "silence")
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in ENEMIES]
 )
-def test_an_enemy_over_there_is_bounded_and_said(name: str, tmp_path: Path) -> None:
+def test_an_enemy_over_there_is_bounded_and_reported(name: str, tmp_path: Path) -> None:
     script = tmp_path / "enemy.py"
     script.write_text(textwrap.dedent(PREAMBLE) + ENEMIES[name])
     via = f"{sys.executable} {script}"

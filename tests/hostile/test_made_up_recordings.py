@@ -69,7 +69,7 @@ def test_a_judgement_each_microsecond_costs_no_more_than_one(tmp_path: Path) -> 
     assert took_s < LIMIT_S
 
 
-def test_more_than_a_file_of_its_size_can_hold_is_left_out_and_said(
+def test_more_than_a_file_of_its_size_can_hold_is_left_out_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(replay, "LEAST_CPU_NS", S // 2)

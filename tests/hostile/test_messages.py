@@ -81,7 +81,7 @@ def test_a_request_is_read_back(request: Any) -> None:
 
 @SLOW
 @given(seen=HOSTILE, t_ns=some.integers(0, 2**62))
-def test_a_session_survives_what_no_probe_would_say(seen: list[Any], t_ns: int) -> None:
+def test_a_session_survives_what_no_probe_would_send(seen: list[Any], t_ns: int) -> None:
     session = Session(1, "train.py", 0, Engine())
     session.ingest(Greeted(t_ns=0, hello=HELLO))
     session.ingest(delivered(steps(30, forward_ms=1, data_ms=9), t_ms=300))

@@ -37,7 +37,7 @@ def gone() -> int:
     return process.pid
 
 
-def test_who_types_a_pid_that_is_gone_is_told_of_a_run_on_a_gpu_without_a_probe(
+def test_who_types_a_pid_that_has_ended_is_shown_a_run_on_a_gpu_without_a_probe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, "-c", "print(flush=True); input()"]
@@ -58,7 +58,7 @@ def test_who_types_a_pid_that_is_gone_is_told_of_a_run_on_a_gpu_without_a_probe(
     ]
 
 
-def test_where_nothing_else_can_be_watched_and_where_the_error_says_more_it_stays_as_it_is(
+def test_where_nothing_else_can_be_watched_and_where_the_error_shows_more_it_stays_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(candidates, "find_probes", list)

@@ -28,7 +28,7 @@ def kinds(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("face", ["--plain", "--json"])
-def test_a_command_is_told_the_verdict_and_the_end(face: str, tmp_path: Path) -> None:
+def test_a_command_is_given_the_verdict_and_the_end(face: str, tmp_path: Path) -> None:
     with (
         toy(tmp_path) as target,
         started("attach", str(target.pid), face, "--notify", tell(tmp_path)) as monitor,
@@ -44,7 +44,7 @@ def test_a_command_is_told_the_verdict_and_the_end(face: str, tmp_path: Path) ->
     assert errors == ""
 
 
-def test_a_command_that_fails_is_said(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_reported(tmp_path: Path) -> None:
     command = f"{sys.executable} -c 'raise SystemExit(7)'"
     with (
         toy(tmp_path) as target,

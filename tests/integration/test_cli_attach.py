@@ -65,7 +65,7 @@ def test_plain_streams_and_ends_with_the_report(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout
 
 
-def test_without_a_terminal_the_screen_becomes_plain_and_says_why(tmp_path: Path) -> None:
+def test_without_a_terminal_the_screen_becomes_plain_and_shows_why(tmp_path: Path) -> None:
     with toy(tmp_path) as target:
         done = gpuwatch("attach", str(target.pid), "--duration", "1")
     assert done.returncode == 0
@@ -75,7 +75,7 @@ def test_without_a_terminal_the_screen_becomes_plain_and_says_why(tmp_path: Path
 
 @pytest.mark.parametrize("face", ["--plain", "--json"])
 @pytest.mark.parametrize(("kill", "how"), [(True, "was killed"), (False, "exited normally")])
-def test_the_end_of_the_process_is_told_and_is_a_normal_end(
+def test_the_end_of_the_process_is_reported_and_is_a_normal_end(
     tmp_path: Path, face: str, kill: bool, how: str
 ) -> None:
     steps = 100_000 if kill else 400
@@ -116,7 +116,7 @@ def test_a_closed_pipe_is_a_quiet_end(tmp_path: Path) -> None:
         assert monitor.stderr.read() == ""
 
 
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with (
         toy(tmp_path) as target,
         Path("/dev/full").open("w") as full,

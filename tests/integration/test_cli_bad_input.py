@@ -89,7 +89,7 @@ def test_somebody_elses_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["demo", "--list"], ["ls", "--help"]]
 )
-def test_a_full_disk_under_what_is_quickly_said(arguments: list[str]) -> None:
+def test_a_full_disk_under_what_is_quickly_reported(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "gpuwatch.tui.cli.main", *arguments],

@@ -79,7 +79,7 @@ def test_memory_names_the_line_that_keeps(training: Run) -> None:
     assert tensors["tensor_bytes"] >= 1_024 * tensors["objects"] / 2
 
 
-def test_a_process_without_a_probe_is_told_how_to_get_one(tmp_path: Path) -> None:
+def test_a_process_without_a_probe_is_shown_how_to_get_one(tmp_path: Path) -> None:
     with started("print('here', flush=True)\ninput()", tmp_path) as run:
         assert run.line() == "here"
         for command in ("profile", "memory"):
@@ -90,7 +90,7 @@ def test_a_process_without_a_probe_is_told_how_to_get_one(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("command", ["profile", "memory"])
-def test_turned_off_commands_are_said(tmp_path: Path, command: str) -> None:
+def test_turned_off_commands_are_reported(tmp_path: Path, command: str) -> None:
     with started(TOY.format(steps=100_000), tmp_path, GPUWATCH_CONTROL="0") as run:
         assert run.line() == "armed"
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)
@@ -99,7 +99,7 @@ def test_turned_off_commands_are_said(tmp_path: Path, command: str) -> None:
         assert "GPUWATCH_CONTROL=0" in done.stderr
 
 
-def test_a_run_without_torch_is_said(tmp_path: Path) -> None:
+def test_a_run_without_torch_is_reported(tmp_path: Path) -> None:
     with started(TOY.format(steps=100_000), tmp_path) as run:
         assert run.line() == "armed"
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)

@@ -15,7 +15,7 @@ def checks(text: str) -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in map(json.loads, text.splitlines())}
 
 
-def test_without_a_process_it_tells_of_the_machine() -> None:
+def test_without_a_process_it_shows_the_machine() -> None:
     done = gpuwatch("doctor")
     assert done.returncode == 0
     assert done.stderr == ""
@@ -35,7 +35,7 @@ def test_its_json_has_stable_ids() -> None:
     assert float(told["cores"]["says"].split()[0]) <= cores
 
 
-def test_of_a_run_it_says_which_signals_arrived(tmp_path: Path) -> None:
+def test_of_a_run_it_shows_which_signals_arrived(tmp_path: Path) -> None:
     with toy(tmp_path) as target:
         told = checks(gpuwatch("doctor", str(target.pid), "--json").stdout)
         assert target.poll() is None
@@ -46,13 +46,13 @@ def test_of_a_run_it_says_which_signals_arrived(tmp_path: Path) -> None:
     assert "samples of the main thread" in told["py-spy"]["says"]
 
 
-def test_one_that_is_gone_is_coded() -> None:
+def test_one_that_has_ended_is_coded() -> None:
     done = gpuwatch("doctor", str(2**22 + 1), "--json")
     assert (done.returncode, done.stdout) == (3, "")
     assert "no process" in done.stderr
 
 
-def test_one_without_a_probe_is_told() -> None:
+def test_one_without_a_probe_is_reported() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as waits:
         done = gpuwatch("doctor", str(waits.pid), "--json")
         waits.kill()

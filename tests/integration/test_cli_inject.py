@@ -178,7 +178,7 @@ def test_a_process_that_is_in_one_call_is_left_alone_after_a_while(
         assert (target.returncode, err) == (0, "")
 
 
-def test_older_pythons_say_why_not_and_what_to_do(tmp_path: Path) -> None:
+def test_older_pythons_show_why_not_and_what_to_do(tmp_path: Path) -> None:
     assert sys.version_info < (3, 14)
     with running(sys.executable, LOOPS, tmp_path) as target:
         done = inject("--yes", str(target.pid), tmp_path=tmp_path)

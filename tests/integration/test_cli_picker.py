@@ -33,7 +33,7 @@ def test_leaving_it_watches_nothing() -> None:
             assert MAIN_SCREEN in terminal.output
 
 
-def test_attach_without_a_pid_and_without_a_screen_says_how_to_go_on() -> None:
+def test_attach_without_a_pid_and_without_a_screen_shows_how_to_go_on() -> None:
     for words in ((), ("--once",)):
         done = gpuwatch("attach", *words)
         assert done.returncode == 2

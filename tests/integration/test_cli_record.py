@@ -105,7 +105,7 @@ def test_what_is_no_recording_is_neither_replayed_nor_replaced(tmp_path: Path) -
     assert script.read_text().lstrip().startswith("import os")
 
 
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with toy(tmp_path) as target:
         done = gpuwatch("record", str(target.pid), "-o", "/dev/full")
     assert done.returncode == 1

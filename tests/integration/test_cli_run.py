@@ -161,7 +161,7 @@ def test_a_probe_is_there_once_torch_is_and_names_the_module(folder: Path) -> No
         (["env", "-i", sys.executable, "says.py"], {}, "env -i"),
     ],
 )
-def test_what_is_known_to_be_out_of_reach_is_said_and_runs(
+def test_what_is_known_to_be_out_of_reach_is_reported_and_runs(
     folder: Path, words: list[str], more: dict[str, str], said: str
 ) -> None:
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"

@@ -37,7 +37,7 @@ def without(line: dict[str, Any]) -> bool:
 
 
 @pytest.mark.slow
-def test_once_says_what_holds_it_and_that_it_is_an_estimate(tmp_path: Path) -> None:
+def test_once_shows_what_holds_it_and_that_it_is_an_estimate(tmp_path: Path) -> None:
     with training(tmp_path) as target:
         done = gpuwatch("attach", str(target.pid), "--once", limit_s=60)
         assert target.poll() is None
@@ -70,7 +70,7 @@ def test_json_has_nulls_where_nothing_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_recording_says_the_same_when_it_is_played(tmp_path: Path) -> None:
+def test_a_recording_shows_the_same_when_it_is_played(tmp_path: Path) -> None:
     file = tmp_path / "run.gpuwatch"
     with training(tmp_path) as target:
         done = gpuwatch("record", str(target.pid), "-o", str(file), "--duration", "8", limit_s=60)
@@ -98,7 +98,7 @@ def test_a_probe_that_comes_later_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_that_trains_nothing_is_opened_and_soon_said_to_have_no_torch() -> None:
+def test_a_process_that_trains_nothing_is_opened_and_soon_reported_to_have_no_torch() -> None:
     script = "import time; print('here 1', flush=True); time.sleep(600)"
     with running([sys.executable, "-c", script]) as (process, _):
         done = gpuwatch("attach", str(process.pid), "--json", "--duration", "7.5", "--no-stacks")
@@ -108,7 +108,7 @@ def test_a_process_that_trains_nothing_is_opened_and_soon_said_to_have_no_torch(
     assert any("no torch loaded" in line for line in last["verdict"]["missing"])
 
 
-def test_another_process_than_the_one_that_was_asked_for_is_said(tmp_path: Path) -> None:
+def test_another_process_than_the_one_that_was_asked_for_is_reported(tmp_path: Path) -> None:
     command = f"{sys.executable} {toy(tmp_path)} & wait"
     with running(["sh", "-c", command]) as (shell, (pid,)):
         arguments = ("attach", str(shell.pid), "--json", "--duration", "1", "--no-stacks")

@@ -52,7 +52,7 @@ def orphan(tmp_path: Path) -> "list[int]":
         return [found.pid, child]
 
 
-def test_a_fork_that_outlived_its_training_process_is_said_to_be_one(orphan: list[int]) -> None:
+def test_a_fork_that_outlived_its_training_process_is_reported_to_be_one(orphan: list[int]) -> None:
     dead, child = orphan
     try:
         with pytest.raises(NothingToMeasureError, match=f"training process {dead}, which has died"):
@@ -78,7 +78,7 @@ def test_a_socket_that_a_fork_still_holds_is_a_dead_end_within_a_second(orphan: 
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_probe_without_a_socket_says_why() -> None:
+def test_a_probe_without_a_socket_shows_why() -> None:
     feed = FeedSource(hello(None, fault="no socket: the disk is full"))
     feed.open()
     assert missing_in(feed.poll(0)) == ["no socket: the disk is full"]
@@ -125,7 +125,7 @@ def poll_until(
     return found[0]
 
 
-def test_a_py_spy_that_is_refused_twice_is_said_once(tmp_path: Path) -> None:
+def test_a_py_spy_that_is_refused_twice_is_reported_once(tmp_path: Path) -> None:
     refused = tmp_path / "py-spy"
     refused.write_text("#!/bin/sh\necho 'Permission Denied: Try running again' >&2\nexit 1\n")
     refused.chmod(0o755)

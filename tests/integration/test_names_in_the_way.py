@@ -152,7 +152,7 @@ def test_run_names_the_file_that_the_script_would_find(place: Place, as_package:
     assert note.endswith("import gpuwatch; gpuwatch.install()")
 
 
-def test_the_doctor_says_what_to_write_instead(tmp_path: Path) -> None:
+def test_the_doctor_shows_what_to_write_instead(tmp_path: Path) -> None:
     place = _beside_the_script(tmp_path)
     place.take(["probe"], as_package=False)
     command = place.command("import sys, mmap\nprint('here', flush=True)\nsys.stdin.readline()")

@@ -106,7 +106,7 @@ def dumps_in(heard: list[Decoded]) -> list[Dump]:
     return [one for one in heard if isinstance(one, Dump)]
 
 
-def test_all_threads_are_told_once_and_the_training_thread_first(tmp_path: Path) -> None:
+def test_all_threads_are_reported_once_and_the_training_thread_first(tmp_path: Path) -> None:
     with hanging(tmp_path) as run, peer_of(run) as peer:
         peer.subscribes()
         peer.says(encode_message(AskStacks()), encode_message(AskStacks()), b"end")
@@ -122,7 +122,7 @@ def test_all_threads_are_told_once_and_the_training_thread_first(tmp_path: Path)
 @pytest.mark.parametrize(
     ("quiet_ns", "subscribed"), [(10**12, True), (0, False)], ids=["it moves", "a stranger"]
 )
-def test_nobody_else_is_told(tmp_path: Path, quiet_ns: int, subscribed: bool) -> None:
+def test_nobody_else_is_notified(tmp_path: Path, quiet_ns: int, subscribed: bool) -> None:
     with hanging(tmp_path, quiet_ns) as run, peer_of(run) as peer:
         if subscribed:
             peer.subscribes()
@@ -149,7 +149,7 @@ def test_what_is_no_command_is_counted_and_the_run_goes_on(tmp_path: Path) -> No
     assert (last.refused, last.fault) == (len(nonsense), None)
 
 
-def test_turned_off_it_says_so(tmp_path: Path) -> None:
+def test_turned_off_it_reports_that(tmp_path: Path) -> None:
     with hanging(tmp_path, GPUWATCH_CONTROL="0") as run, peer_of(run) as peer:
         peer.subscribes()
         peer.says(encode_message(AskStacks()), b"end")
@@ -169,7 +169,7 @@ def impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_the_monitor_asks_when_nothing_moves_and_shows_what_it_is_told(tmp_path: Path) -> None:
+def test_the_monitor_asks_when_nothing_moves_and_shows_what_it_is_sent(tmp_path: Path) -> None:
     with hanging(tmp_path) as run:
         picture = watch_live(run.pid, stacks=True)
         picture.start()

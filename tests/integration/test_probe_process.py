@@ -45,7 +45,7 @@ TRAIN = """
 """
 
 
-def test_a_run_is_found_by_its_pid_and_tells_its_steps(tmp_path: Path) -> None:
+def test_a_run_is_found_by_its_pid_and_shows_its_steps(tmp_path: Path) -> None:
     script = TRAIN + "    main(); print('trained', flush=True); sys.stdin.readline()"
     with started(script, tmp_path) as run:
         assert run.line() == "trained"
@@ -78,7 +78,7 @@ def test_a_run_is_found_by_its_pid_and_tells_its_steps(tmp_path: Path) -> None:
         assert not Path(hello.endpoint.removeprefix("ipc://")).exists()
 
 
-def test_settings_are_told_to_whoever_comes_and_again_when_they_change(tmp_path: Path) -> None:
+def test_settings_are_reported_to_whoever_comes_and_again_when_they_change(tmp_path: Path) -> None:
     script = """
     import select, sys
     import probe; probe.install()

@@ -103,7 +103,7 @@ def test_steps_are_counted_once_and_a_killed_rank_is_seen(tmp_path: Path) -> Non
         assert last[1].steps >= slow.steps
 
 
-def test_the_late_rank_of_a_distributed_run_is_told_by_its_own_time(tmp_path: Path) -> None:
+def test_the_late_rank_of_a_distributed_run_is_found_by_its_own_time(tmp_path: Path) -> None:
     """Rank 1 waits for its data, rank 0 in its backward for rank 1: their steps are as long."""
     with launched(tmp_path, local=2, world=2, port=free_port(), script=DDP_RANK) as job:
         picture = watch_live(job.pids[0], stacks=False)

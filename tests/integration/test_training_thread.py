@@ -39,7 +39,7 @@ def has_told(pid: int, steps: int) -> bool:
     return word_of(pid, page.WORD_STEPS) == steps
 
 
-def test_each_training_thread_is_told_to_its_last_step(tmp_path: Path) -> None:
+def test_each_training_thread_is_reported_to_its_last_step(tmp_path: Path) -> None:
     with started(ONE_BATCH_AHEAD, tmp_path) as run:
         told: list[Step] = []
         for steps in (5, 10):

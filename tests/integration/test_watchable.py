@@ -251,14 +251,14 @@ def test_what_is_not_python_and_has_nothing_below_is_refused() -> None:
             process.kill()
 
 
-def test_a_pid_that_is_gone() -> None:
+def test_a_pid_that_has_ended() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
     with pytest.raises(NoProcessError):
         find_watchable(process.pid)
 
 
-def test_ls_says_what_it_lists_can_be_watched(tmp_path: Path) -> None:
+def test_ls_shows_what_it_lists_can_be_watched(tmp_path: Path) -> None:
     """A process without a GPU and without a probe is nobody's business; by its pid it is."""
     with running([sys.executable, str(toy(tmp_path))]) as (process, _):
         listed = gpuwatch("ls", "--json")
@@ -305,7 +305,7 @@ class TestContainers:
             (pid,) = children_of(outer.pid)
             yield pid
 
-    def test_a_probe_inside_is_heard_through_its_own_root(self) -> None:
+    def test_a_probe_inside_is_reached_through_its_own_root(self) -> None:
         with self.probed_inside() as pid:
             done = gpuwatch("attach", str(pid), "--json", "--duration", "4", "--no-stacks")
         last = json.loads(done.stdout.splitlines()[-1])

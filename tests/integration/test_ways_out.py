@@ -75,7 +75,7 @@ def test_a_blocked_screen_is_cut_off_and_the_terminal_restored() -> None:
         assert terminal.is_restored()
 
 
-def test_a_crash_gives_the_terminal_back_and_says_where_the_report_is(tmp_path: Path) -> None:
+def test_a_crash_gives_the_terminal_back_and_shows_where_the_report_is(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from tests.tui.live_fake import LiveFake\n"
@@ -189,7 +189,7 @@ def test_few_colours(environ: dict[str, str], allowed: str) -> None:
         assert {code for code in codes if not re.fullmatch(allowed, code)} == set()
 
 
-def test_without_a_terminal_it_says_so() -> None:
+def test_without_a_terminal_it_reports_that() -> None:
     with PseudoTerminal(PROGRAM, environ={"TERM": "dumb"}) as terminal:
         assert terminal.wait(15) == 1
         assert terminal.shows("NoScreenError")

@@ -44,7 +44,7 @@ def test_a_command_carries_the_link(training: "subprocess.Popen[str]", via: str)
     assert doors() == before[1]
 
 
-def test_a_command_that_is_none_is_said() -> None:
+def test_a_command_that_is_none_is_reported() -> None:
     done = gpuwatch("attach", "--via", "no-such-command --", "1", "--once")
     assert done.returncode == 1
     assert done.stderr.startswith("gpuwatch: no-such-command cannot be started\n")

@@ -98,7 +98,7 @@ def test_an_hour_in_which_all_is_well_holds_every_bar() -> None:
     assert missed(good()) == []
 
 
-def test_a_leak_of_ours_is_told_from_one_of_the_training() -> None:
+def test_a_leak_of_ours_is_distinguished_from_one_of_the_training() -> None:
     ours, theirs = good(), good()
     for row in ours.samples:
         row["watched"]["rss_bytes"] += 6 * MIB * row["s"] / HOUR_S
@@ -196,7 +196,7 @@ def test_a_screen_that_does_not_answer_is_none_that_lost_something(word: bool | 
     assert [bar.held for bar in bars(run) if bar.what == "messages lost"] == [word]
 
 
-def test_steps_that_the_monitor_was_not_told() -> None:
+def test_steps_that_the_monitor_was_not_sent() -> None:
     run = good()
     run.watched[-1]["hooked_steps"] += 1
     assert missed(run) == ["steps told by the JSON monitor"]
@@ -210,7 +210,7 @@ def test_a_cost_that_doubles_over_the_hour_has_drifted() -> None:
     assert missed(run) == ["drift of the hooks' cost"]
 
 
-def test_a_machine_too_busy_to_see_a_drift_is_said_to_be_that() -> None:
+def test_a_machine_too_busy_to_see_a_drift_is_reported_to_be_that() -> None:
     run = good()
     for row in run.rounds:
         shaken = 50 * (int(row["t"] - BEGAN) // 360 % 2)
@@ -271,7 +271,7 @@ def test_a_sprint_has_as_many_steps_as_its_loader_has_batches() -> None:
     assert order != list(orders(4))
 
 
-def test_a_cost_is_told_from_blocks_that_others_disturb() -> None:
+def test_a_cost_is_measured_from_blocks_that_others_disturb() -> None:
     shaken = random.Random(1)
     triples = []
     for _ in range(200):

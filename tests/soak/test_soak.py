@@ -25,11 +25,11 @@ SHORT_LIMIT_S = 50.0
 """It takes 8 s where the machine is its own."""
 
 
-def test_a_short_soak_that_hangs_is_told_by_itself(request: pytest.FixtureRequest) -> None:
+def test_a_short_soak_that_hangs_is_reported_by_itself(request: pytest.FixtureRequest) -> None:
     assert float(request.config.getini("timeout")) > SHORT_S + SHORT_LIMIT_S
 
 
-def test_a_training_that_hangs_before_its_first_step_is_told() -> None:
+def test_a_training_that_hangs_before_its_first_step_is_reported() -> None:
     silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     with (
         subprocess.Popen(

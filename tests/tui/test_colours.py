@@ -73,7 +73,7 @@ def test_every_theme_colours_every_role(theme: str) -> None:
 
 
 @pytest.mark.parametrize("theme", OURS)
-def test_verdicts_are_told_apart_by_all_eyes(theme: str) -> None:
+def test_verdicts_are_distinguished_by_all_eyes(theme: str) -> None:
     roles = roles_of(theme)
     pairs = list(combinations([roles[role][0] for role in VERDICTS], 2))
     for eye in EYES:
@@ -81,7 +81,7 @@ def test_verdicts_are_told_apart_by_all_eyes(theme: str) -> None:
 
 
 @pytest.mark.parametrize("theme", OURS)
-def test_neighbouring_phases_are_told_apart_by_all_eyes(theme: str) -> None:
+def test_neighbouring_phases_are_distinguished_by_all_eyes(theme: str) -> None:
     colours = phase_colours(theme)
     pairs = list(pairwise(colours))
     for eye in (*EYES, "grey"):

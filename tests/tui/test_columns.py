@@ -98,7 +98,7 @@ def test_never_finer_than_the_samples() -> None:
         (20, 1_240, 100, 0),  # never finer than the samples
     ],
 )
-def test_columns_that_would_beat_with_the_steps_tell_whole_ones(
+def test_columns_that_would_beat_with_the_steps_show_whole_ones(
     asked_ms: int, step_ms: int, column_ms: int, whole: int
 ) -> None:
     grid = grid_for(asked_ms * MS * 50, 50, 100 * MS, step_ms * MS)

@@ -60,7 +60,7 @@ def test_it_reads_the_time_the_values_the_step_and_the_phase() -> None:
     ]
 
 
-def test_the_phase_is_told_of_plain_steps_alone() -> None:
+def test_the_phase_is_reported_of_plain_steps_alone() -> None:
     step = msgspec.structs.replace(
         snapshot_at(START + 400 * S).recent[0], start_ns=10 * S, end_ns=10 * S + 1_240 * MS
     )

@@ -119,7 +119,7 @@ def test_the_trace_is_kept_on_request(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [one.read_bytes() for one in tmp_path.glob("*.snapshot.pickle")] == [b"pickled"]
 
 
-def test_a_refusal_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_shows_why(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any) -> Looked:
         raise NothingToMeasureError(
             "the process cannot be profiled now", "another profiler records"
@@ -130,7 +130,7 @@ def test_a_refusal_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("key", ["p", "m"])
-def test_a_recording_and_a_run_without_the_probe_say_so(
+def test_a_recording_and_a_run_without_the_probe_show_it(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []

@@ -25,7 +25,7 @@ ADVICE = "num_workers 2 → 9, about 4.5x (each batch costs a worker 76 ms, the 
         ("one) closed", "one) closed"),
     ],
 )
-def test_parentheses_are_left_out_but_those_that_say_something(text: str, left: str) -> None:
+def test_parentheses_are_left_out_but_those_that_show_something(text: str, left: str) -> None:
     assert elided(text) == left
 
 

@@ -60,7 +60,7 @@ def test_the_first_frame_waits_for_no_view_no_source_and_no_rule() -> None:
     }
 
 
-def test_the_first_thing_painted_says_what_is_watched() -> None:
+def test_the_first_thing_painted_shows_what_is_watched() -> None:
     with PseudoTerminal("tests.tui.live_fake", size=(100, 30)) as terminal:
         terminal.read_until(lambda: terminal.shows("what holds most") or terminal.shows("Step "))
         first = terminal.output.split(TOP_LEFT)[1]
@@ -94,7 +94,7 @@ def test_the_screen_begins_at_its_size_and_is_not_styled_anew(
     assert classes & {name for _, name in (*WIDTHS, *HEIGHTS)} == classes_at(*size)
 
 
-def test_what_can_wait_comes_after_the_first_frame_of_what_the_sources_tell() -> None:
+def test_what_can_wait_comes_after_the_first_frame_of_what_the_sources_show() -> None:
     class Noted(FakeRun):
         def snapshot(self) -> Snapshot:
             if self.started:

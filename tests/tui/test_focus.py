@@ -134,7 +134,7 @@ def test_sorting_goes_to_the_processes() -> None:
         ("1", "less_than_sign", "< and > choose among GPUs or ranks: here is one"),
     ],
 )
-def test_where_a_key_does_nothing_one_line_says_so(view: str, key: str, said: str) -> None:
+def test_where_a_key_does_nothing_one_line_shows_it(view: str, key: str, said: str) -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         await pilot.press(view)
         before = screen_text(app).splitlines()

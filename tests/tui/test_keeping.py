@@ -93,7 +93,7 @@ def assert_pictured(svg: str, rows: list[str]) -> None:
     assert letters == {character for _, text in drawn for character in text if character.isalnum()}
 
 
-def test_where_nothing_can_be_written_it_goes_elsewhere_and_says_so(
+def test_where_nothing_can_be_written_it_goes_elsewhere_and_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpuwatch.tui.screens.export.HERE", tmp_path / "gone")

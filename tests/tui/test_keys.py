@@ -194,7 +194,7 @@ class Recorded(FakeRun):
         return self.recording.shown_in(super().snapshot())
 
 
-def test_a_key_records_and_the_header_says_so(
+def test_a_key_records_and_the_header_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -231,7 +231,7 @@ def test_a_key_that_records_leaves_other_pictures_alone() -> None:
     _session(do)
 
 
-def test_the_header_says_that_it_is_a_replay() -> None:
+def test_the_header_shows_that_it_is_a_replay() -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
         for told in ("12s of 30s", "over: the rest of the file is damaged"):
             run.change = lambda now, told=told: replace(  # type: ignore[misc]

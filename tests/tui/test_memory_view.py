@@ -20,7 +20,7 @@ def test_memory_view(state: str, size: tuple[int, int]) -> None:
     assert_golden(f"memory_{state}_{size[0]}x{size[1]}", text)
 
 
-def test_against_a_baseline_each_memory_tells_its_change() -> None:
+def test_against_a_baseline_each_memory_shows_its_change() -> None:
     run = FakeRun().snapshot()
     before, now = memory_states.steady(run), memory_states.growing(run)
     view = View(now, 10, Charset.UNICODE, None, baseline=before)

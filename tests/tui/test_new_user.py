@@ -123,7 +123,7 @@ def test_data_wait_has_one_colour() -> None:
     assert roles(recent_rows(snapshot.recent, 80, 5), "░") == {"data"}
 
 
-def test_no_gpu_is_not_said_while_the_first_sample_is_waited_for() -> None:
+def test_no_gpu_is_not_reported_while_the_first_sample_is_waited_for() -> None:
     nothing = replace(
         unseen(7, "train.py", 0, 0.0), status=replace(FakeRun().snapshot().status, state="live")
     )
@@ -156,7 +156,7 @@ def test_what_stays_in_the_terminal() -> None:
     assert parting_lines(unseen(7, "train.py", 0, 0.0)) == []
 
 
-def test_the_demo_says_what_it_starts() -> None:
+def test_the_demo_shows_what_it_starts() -> None:
     demo = Demo("input", "a.py", "input", "workers", "two slow workers", "")
     nothing = unseen(7, "a.py", 0, 0.0).verdict
     assert nothing.finding.headline == NO_STEP

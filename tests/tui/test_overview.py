@@ -61,7 +61,7 @@ def test_steps_too_short_to_have_teeth(size: tuple[int, int], keys: list[str]) -
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_was_said_before_stands_in_the_heading_where_there_is_room(
+def test_what_was_reported_before_stands_in_the_heading_where_there_is_room(
     size: tuple[int, int],
 ) -> None:
     text = picture_of(size, states.after_others)
@@ -185,7 +185,7 @@ def test_with_a_baseline_a_narrow_heading_keeps_the_usual_step_time() -> None:
     assert "p50 1.2 s" in picture_of((50, 20), keys=["b"])
 
 
-def test_without_a_gpu_a_narrow_axis_says_what_it_has_room_for() -> None:
+def test_without_a_gpu_a_narrow_axis_shows_what_it_has_room_for() -> None:
     (axis,) = (
         line
         for line in picture_of((50, 20), states.healthy_without_gpu).splitlines()
@@ -201,11 +201,11 @@ def test_what_is_missing_is_whole_where_rows_are_free() -> None:
     assert "…" not in text
 
 
-def test_a_gain_that_stands_beside_the_advice_is_not_said_in_it() -> None:
+def test_a_gain_that_stands_beside_the_advice_is_not_reported_in_it() -> None:
     text = picture_of((100, 30), states.gains_about)
     assert 'NEXT   bf16: with torch.autocast("cuda", torch.bfloat16)  ' in text
     assert text.count("5.7x") == 1
 
 
-def test_the_narrow_chart_says_its_times() -> None:
+def test_the_narrow_chart_shows_its_times() -> None:
     assert "-10 s" in picture_of((50, 20))

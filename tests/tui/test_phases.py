@@ -73,13 +73,13 @@ def test_cells_add_up() -> None:
         assert length(bar_row(STEP, width)) == max(1, width - 1)
 
 
-def test_of_the_wait_it_says_how_long_the_gpu_was_idle() -> None:
+def test_of_the_wait_it_shows_how_long_the_gpu_was_idle() -> None:
     said = text_of(legend_row(STEP, 135, 0.36))
     assert said.startswith(" ░ data wait 706 57%, GPU idle 36%   ▒ forward 172 14%")
     assert text_of(legend_row(STEP, 50, 0.36)).startswith(" ░ wait 57%, idle 36%  ▒ fwd 14%")
 
 
-def test_of_a_checkpoint_the_table_says_how_often_and_how_long_each() -> None:
+def test_of_a_checkpoint_the_table_shows_how_often_and_how_long_each() -> None:
     # 90 ms per step is nothing that a person who saw one of 903 ms would recognise.
     spread = Spread(0.0, 918.2, 946.6, 27.0, Rare(12, 903.0, 10.0))
     saved = PhaseStats("checkpoint", 90.3, 0.74, spread)

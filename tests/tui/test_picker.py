@@ -81,7 +81,7 @@ def test_the_list(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_with_nothing_to_pick_it_says_what_to_do(size: tuple[int, int]) -> None:
+def test_with_nothing_to_pick_it_shows_what_to_do(size: tuple[int, int]) -> None:
     text = text_after(candidates=[], size=size)
     assert "probe.install()" in text
     assert_golden(f"picker_empty_{size[0]}x{size[1]}", text)

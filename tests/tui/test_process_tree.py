@@ -87,7 +87,7 @@ def test_every_line_has_room_for_its_state(width: int) -> None:
         ("write_bytes_s", {"write"}),
     ],
 )
-def test_what_no_process_tells_has_no_column(field: str, columns: set[str]) -> None:
+def test_what_no_process_shows_has_no_column(field: str, columns: set[str]) -> None:
     told = uses(tree_of(RUN))
     untold = [msgspec.structs.replace(one, **{field: None}) for one in told]
     full, less = (columns_for(136, those)._asdict() for those in (told, untold))
@@ -96,7 +96,7 @@ def test_what_no_process_tells_has_no_column(field: str, columns: set[str]) -> N
     assert columns_for(136, [*untold, teller])._asdict() == full
 
 
-def test_eighty_columns_tell_what_is_read_and_what_is_written() -> None:
+def test_eighty_columns_show_what_is_read_and_what_is_written() -> None:
     (use, *_) = RUN.processes
     busy = msgspec.structs.replace(use, read_bytes_s=12.34 * 2**20, write_bytes_s=0.41 * 2**20)
     half = msgspec.structs.replace(use, read_bytes_s=None, write_bytes_s=0.0)
@@ -108,7 +108,7 @@ def test_eighty_columns_tell_what_is_read_and_what_is_written() -> None:
     assert "-/0 " in texts[1]
 
 
-def test_a_state_says_what_it_waits_for() -> None:
+def test_a_state_shows_what_it_waits_for() -> None:
     waits = [state_of(line.use) for line in tree_of(RUN) if line.name == "worker" and line.use]
     assert waits[1:3] == [("no core 31%", "warning"), ("disk wait", "warning")]
     assert waits[0] == ("on CPU", "dim")

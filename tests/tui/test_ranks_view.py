@@ -55,7 +55,7 @@ def test_one_process_has_no_ranks() -> None:
     assert "one process: no ranks" in picture_of((80, 24), keys=["7"])
 
 
-def test_the_late_rank_is_said() -> None:
+def test_the_late_rank_is_reported() -> None:
     assert SNAPSHOT.job is not None
     assert SNAPSHOT.job.late is not None
     assert late_words(SNAPSHOT.job.late) == (
@@ -139,7 +139,7 @@ def test_enter_on_a_marked_rank_goes_there() -> None:
     assert made[0].started == 1
 
 
-def test_a_rank_that_cannot_be_watched_says_why_and_the_picture_stays() -> None:
+def test_a_rank_that_cannot_be_watched_shows_why_and_the_picture_stays() -> None:
     def make(pid: int) -> FakeRun:
         raise NoProcessError(f"no process {pid}")
 
@@ -149,5 +149,5 @@ def test_a_rank_that_cannot_be_watched_says_why_and_the_picture_stays() -> None:
     assert watching.first.closed == 0
 
 
-def test_a_recording_says_that_it_is_of_one_rank() -> None:
+def test_a_recording_shows_that_it_is_of_one_rank() -> None:
     Watching(None).pressed("greater_than_sign", until=lambda text: "r4 is not in it" in text)

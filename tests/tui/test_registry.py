@@ -60,7 +60,7 @@ def test_every_action_has_its_method() -> None:
         assert getattr(owner, name) is not inherited, (action.panel, name)
 
 
-def test_every_panel_binds_what_the_table_says() -> None:
+def test_every_panel_binds_what_the_table_shows() -> None:
     for kind, panel in panels().items():
         bound = {binding.key for binding in panel.BINDINGS}  # type: ignore[union-attr]
         assert bound == {key for action in actions_of(kind) for key in action.keys}, kind

@@ -35,11 +35,11 @@ def test_the_header_names_the_machine_where_there_is_room(size: tuple[int, int])
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_lost_link_is_said_in_the_place_of_freshness(size: tuple[int, int]) -> None:
+def test_a_lost_link_is_reported_in_the_place_of_freshness(size: tuple[int, int]) -> None:
     assert "○ link lost 12 s" in picture_of(size, partial(over, LOST))
 
 
-def test_the_report_says_how_far_it_is_and_what_its_clock_shows() -> None:
+def test_the_report_shows_how_far_it_is_and_what_its_clock_shows() -> None:
     assert link_words(LINK) == [
         "on node7",
         "round trip 152 ms",

@@ -46,7 +46,9 @@ def test_of_merged_rows_the_steps_are_counted() -> None:
 
 @pytest.mark.parametrize("period_ms", [400, 730, 1_240, 2_500, 6_000])
 @pytest.mark.parametrize("noise", [0.0, 10.0])
-def test_without_steps_it_is_told_from_the_samples_and_marked(period_ms: int, noise: float) -> None:
+def test_without_steps_it_is_inferred_from_the_samples_and_marked(
+    period_ms: int, noise: float
+) -> None:
     of = series(wave(period_ms, 0.43, noise))
     guess_ns = period_of(of, NOW)
     assert guess_ns == pytest.approx(period_ms * MS, rel=0.06)
@@ -56,7 +58,7 @@ def test_without_steps_it_is_told_from_the_samples_and_marked(period_ms: int, no
     assert rhythm_words(rhythm)[1].startswith("period ~")
 
 
-def test_where_there_is_no_period_none_is_said() -> None:
+def test_where_there_is_no_period_none_is_reported() -> None:
     chance = random.Random(4)
     for of in (lambda _: 93.0, lambda _: chance.uniform(0, 100), wave(20_000)):
         assert period_of(series(of), NOW) is None
@@ -73,6 +75,6 @@ def test_no_duty_where_the_samples_do_not_resolve_the_period() -> None:
     assert rhythm_words(rhythm)[0].startswith("mean ")
 
 
-def test_nothing_is_said_of_what_was_not_measured() -> None:
+def test_nothing_is_reported_of_what_was_not_measured() -> None:
     assert rhythm_of(series(busy), NO_STEPS, START - 900 * S, START - 800 * S) is None
     assert period_of(series(busy), START - 800 * S) is None

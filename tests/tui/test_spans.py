@@ -68,12 +68,12 @@ def test_numbers_as_people_read_them() -> None:
     assert growth(-1.5 * 1024**2) == "-1.5 MiB per 100 steps"
 
 
-def test_a_scale_tells_its_ends_apart() -> None:
+def test_a_scale_distinguishes_its_ends() -> None:
     low, high = 4.0 * GIB, 4.012 * GIB
     assert scale_size(low, high - low) != scale_size(high, high - low)
 
 
-def test_what_is_cut_says_so_after_a_whole_word() -> None:
+def test_what_is_cut_shows_it_after_a_whole_word() -> None:
     text = "num_workers 4 → 10 (16 cores, 11 idle), then decode on the GPU"
     assert clip(text, 70) == text
     assert clip(text, 45) == "num_workers 4 → 10 (16 cores, 11 idle), then…"

@@ -112,7 +112,7 @@ def test_source_lines(size: tuple[int, int]) -> None:
     assert_golden(f"stacks_source_{size[0]}x{size[1]}", text)
 
 
-def test_a_line_that_says_something_else_than_it_did_is_not_marked() -> None:
+def test_a_line_that_shows_something_else_than_it_did_is_not_marked() -> None:
     source = SourceText("train.py", 86, LINES, 88)
     ran = [text_of(one) for one in source_rows(source, 60, 9, "for images, labels in loader:")]
     assert "as it is now" in ran[0]
@@ -156,7 +156,7 @@ def test_where_not_all_is_known(
         (fake_stacks.UNTIMED, "no sample times"),
     ],
 )
-def test_a_kind_without_samples_says_why(trees: StackTrees, why: str) -> None:
+def test_a_kind_without_samples_shows_why(trees: StackTrees, why: str) -> None:
     text = picture_of((100, 30), with_trees(trees), ["5", "i"])
     assert why in text
 

@@ -86,7 +86,7 @@ def _stats(backward_ms: float, jitter_ms: float) -> StepStats:
     return stats
 
 
-def test_a_change_is_told_where_it_exceeds_the_noise() -> None:
+def test_a_change_is_reported_where_it_exceeds_the_noise() -> None:
     before = _stats(60.0, jitter_ms=1.0)
     longer = _stats(69.0, jitter_ms=1.0)
     change = phase_change(before, longer, "backward")
@@ -112,7 +112,7 @@ def test_a_phase_that_was_not_there_is_new() -> None:
     assert change.text == "▲ new"
 
 
-def test_without_the_spread_nobody_can_say() -> None:
+def test_without_the_spread_nobody_can_know() -> None:
     before = _stats(60.0, 1.0)
     bare = replace(
         before, error_ms=None, phases=tuple(replace(one, spread=None) for one in before.phases)

@@ -28,7 +28,7 @@ def test_other_shapes(state: str) -> None:
     assert_golden(f"steps_{state}_100x30", text)
 
 
-def test_before_the_first_step_every_panel_says_so() -> None:
+def test_before_the_first_step_every_panel_shows_it() -> None:
     text = picture_of((100, 30), states.connecting, ["3"]).split("1 overview")[1]
     assert text.count("waiting for the first steps") == 4
 
@@ -126,12 +126,12 @@ def test_events_stand_under_the_steps_that_they_happened_in() -> None:
     assert_golden("steps_with_events_100x30", text)
 
 
-def test_a_step_of_several_batches_says_that_its_parts_are_summed() -> None:
+def test_a_step_of_several_batches_shows_that_its_parts_are_summed() -> None:
     text = picture_of((100, 30), step_states.accumulating, ["3"])
     assert "4 fetches, summed" in text
 
 
-def test_the_overview_says_what_a_step_takes_against_the_baseline() -> None:
+def test_the_overview_shows_what_a_step_takes_against_the_baseline() -> None:
     run = FakeRun(change=step_states.gpu_bound)
 
     async def session() -> str:

@@ -138,7 +138,7 @@ def test_one_step_back_is_the_tick_before() -> None:
     session(run, do)
 
 
-def test_far_back_the_header_says_of_when_the_numbers_are() -> None:
+def test_far_back_the_header_shows_when_the_numbers_are_from() -> None:
     run = FakeRun()
 
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:

@@ -66,7 +66,7 @@ def test_right_goes_in_and_left_goes_out() -> None:
     assert names(walked("left").spots(TREES_IDLE))[:3] == ["-main", "  +main", "-workers"]
 
 
-def test_the_cursor_goes_to_the_parent_of_a_branch_that_is_gone() -> None:
+def test_the_cursor_goes_to_the_parent_of_a_branch_that_has_disappeared() -> None:
     walk = walked("right", "right")
     assert walk.at[-1].startswith("_BaseDataLoaderIter")
     spots = walk.spots(TREES.busy.trees)

@@ -34,7 +34,7 @@ STEP = step(7, 100, data_ms=10, forward_ms=20, backward_ms=40, optimizer_ms=5, o
 ON_GPU = measured(STEP, 30.0, (2.0, 25.0, 50.0, 3.0, 0.0))
 
 
-def test_a_steps_marks_on_both_clocks_are_as_far_apart_as_the_lags_say() -> None:
+def test_a_steps_marks_on_both_clocks_are_as_far_apart_as_the_lags_show() -> None:
     pair = Pair(STEP, ON_GPU)
     here, there = marks_of(host_pieces(pair)), marks_of(gpu_pieces(ON_GPU))
     assert [t / MS for t in here] == [100 + ms for ms in accumulate((0, 10, 20, 40, 5))]
@@ -44,7 +44,7 @@ def test_a_steps_marks_on_both_clocks_are_as_far_apart_as_the_lags_say() -> None
     assert [b - a for a, b in zip(here, there, strict=True)] == list(lags)
 
 
-def test_the_lag_at_the_optimizers_end_tells_what_lay_before_it() -> None:
+def test_the_lag_at_the_optimizers_end_shows_what_lay_before_it() -> None:
     # Measured 3 ms later on the host than its phases say: so much of the rest came before it.
     assert ON_GPU.lag_optimizer_ns is not None
     row = replace(ON_GPU, lag_optimizer_ns=ON_GPU.lag_optimizer_ns - 3 * MS)

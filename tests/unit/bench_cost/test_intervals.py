@@ -196,7 +196,7 @@ def test_a_tenth_of_traceml() -> None:
     assert by_item["beside others, the same twice"].measured.startswith("+3.0 us")
 
 
-def test_a_traceml_that_cannot_be_told_from_nothing_is_no_bar() -> None:
+def test_a_traceml_that_cannot_be_distinguished_from_nothing_is_no_bar() -> None:
     rounds = [a_round(0.0, 5000.0 + more) for more in (-30.0, 40.0) * 4]
     assert tenth(added(TRACEML, rounds)) is None
     by_item = {claim.item: claim for claim in peer_rows(HOST, 5.0, rounds)}

@@ -28,7 +28,7 @@ def told(demo: Demo, kind: Kind, sub: str | None) -> list[str]:
         (COMPUTE, "gpu", "shows compute, but other processes hold the GPU of this machine"),
     ],
 )
-def test_where_others_hold_the_machine_it_says_what_one_came_to_see(
+def test_where_others_hold_the_machine_it_shows_what_one_came_to_see(
     demo: Demo, sub: str, said: str
 ) -> None:
     first, *others = told(demo, "contention", sub)
@@ -37,7 +37,7 @@ def test_where_others_hold_the_machine_it_says_what_one_came_to_see(
 
 
 @pytest.mark.parametrize("kind", ["input", "healthy", "warming-up"])
-def test_else_it_says_nothing(kind: Kind) -> None:
+def test_else_it_shows_nothing(kind: Kind) -> None:
     assert told(INPUT, kind, None) == [SETTING.text]
     assert told(Demo("busy", "a.py", "contention", "cores", "", ""), "contention", "cores") == [
         SETTING.text

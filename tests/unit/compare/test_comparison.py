@@ -103,7 +103,7 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
         condition_of(text)
 
 
-def test_every_face_says_the_same() -> None:
+def test_every_face_shows_the_same() -> None:
     comparison = between(of_times(correlated(300, 40, 1)), of_times(correlated(300, 50, 2)))
     condition = condition_of("step_ms>+5%")
     failed = {condition: condition.holds({row.figure.key: row for row in comparison.rows})}

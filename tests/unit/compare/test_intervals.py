@@ -25,7 +25,7 @@ def test_student_as_in_the_tables(freedom: float, quantile: float) -> None:
     assert student(0.975, freedom) == pytest.approx(quantile, rel=0.01)
 
 
-def test_the_error_of_autocorrelated_steps_holds_the_mean_as_often_as_it_says() -> None:
+def test_the_error_of_autocorrelated_steps_holds_the_mean_as_often_as_it_states() -> None:
     """400 series of known mean: 95 % intervals hold it 95 % of the time, which the formula for
     independent values misses by far."""
     rounds, held, held_if_independent = 400, 0, 0

@@ -5,7 +5,9 @@ import pytest
 from gpuwatch.tui.discovery import state_page
 
 
-def test_root_is_told_of_the_container_and_others_of_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_is_advised_of_the_container_and_others_of_sudo(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert "sudo" not in state_page.with_rights("gpuwatch attach 1")
     assert "--cap-add=SYS_PTRACE" in state_page.with_rights("gpuwatch attach 1")

@@ -44,7 +44,7 @@ def test_nothing_is_claimed_before_anything_was_looked_at() -> None:
     assert {check.state for check in examine(None, None)} == {"unknown"}
 
 
-def test_of_a_recording_this_machine_tells_nothing() -> None:
+def test_of_a_recording_this_machine_shows_nothing() -> None:
     replayed = replace(LIVE, status=replace(LIVE.status, replay="12s of 30s"))
     assert one("ptrace", None, replayed).text == "not in a recording"
     assert one("probe", None, replayed).state == "ok"
@@ -67,7 +67,7 @@ def test_a_run_that_is_watched() -> None:
     assert "312 samples of the main thread" in one("py-spy", FACTS, run).text
 
 
-def test_what_a_session_misses_is_said_with_its_remedy() -> None:
+def test_what_a_session_misses_is_reported_with_its_remedy() -> None:
     run = without(
         MissingSignal("stacks", "only what started a program may read it (yama 1)", "sysctl x"),
         MissingSignal("gpm", "needs Hopper or newer", instead="NVML stands in"),

@@ -15,7 +15,7 @@ def steps(count: int, data_ms: float, forward_ms: float) -> list[Step]:
     ]
 
 
-def test_the_host_wait_share_speaks_every_ten_steps() -> None:
+def test_the_host_wait_share_is_reported_every_ten_steps() -> None:
     looks = list(host_wait_share(steps(25, 30, 70), began_ns=0))
     assert [look.step for look in looks] == [10, 20]
     assert [look.kind for look in looks] == ["input", "input"]
@@ -24,7 +24,7 @@ def test_the_host_wait_share_speaks_every_ten_steps() -> None:
     assert looks[0].speedup == pytest.approx(1 / 0.7)
 
 
-def test_below_a_tenth_it_says_compute_and_promises_nothing() -> None:
+def test_below_a_tenth_it_shows_compute_and_promises_nothing() -> None:
     (look,) = host_wait_share(steps(10, 9, 91), began_ns=0)
     assert look.kind == "compute"
     assert look.speedup is None

@@ -23,7 +23,7 @@ def test_without_a_gpu_something_else_may_be_true() -> None:
     assert scenario().expected(gpu=False).kinds == ("launch", "sync")
 
 
-def test_what_grows_is_not_slower_so_running_without_it_says_nothing() -> None:
+def test_what_grows_is_not_slower_so_running_without_it_shows_nothing() -> None:
     assert scenario().costs_time
     assert not scenario(kind="memory-growth").costs_time
     assert not scenario(switch=None).costs_time

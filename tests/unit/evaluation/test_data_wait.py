@@ -11,7 +11,7 @@ def test_spans_inside_others_count_once() -> None:
     assert [covered.until(t) for t in (5, 10, 15, 25, 30, 45, 60)] == [0, 0, 5, 15, 15, 20, 25]
 
 
-def test_told_and_true_are_of_the_same_steps() -> None:
+def test_reported_and_true_are_of_the_same_steps() -> None:
     rows = [step(number, number * 100 * MS, data_ms=30, forward_ms=70) for number in range(1, 11)]
     fetches = [(number * 100 * MS, (number * 100 + 32) * MS) for number in range(1, 11)]
     found = data_wait(rows, fetches, after_step=5)

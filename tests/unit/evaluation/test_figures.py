@@ -18,7 +18,7 @@ def rows(*results: Result) -> list[figures.Scored]:
 DOUBTFUL = Truth(1.04, 1.0, 1.2, "ambiguous", agrees=False, by_construction=False)
 
 
-def test_what_was_not_measured_as_meant_counts_for_nothing() -> None:
+def test_what_was_not_measured_as_intended_counts_for_nothing() -> None:
     seen = rows(
         result_with(score_with()),
         result_with(score_with(), truth=DOUBTFUL),
@@ -77,7 +77,7 @@ def test_a_leak_is_found_in_time_or_not() -> None:
     assert figures.leaks_found(seen) == (1, 3)
 
 
-def test_a_leak_must_not_be_said_where_there_is_none() -> None:
+def test_a_leak_must_not_be_reported_where_there_is_none() -> None:
     seen = rows(
         result_with(score_with(says_leak=True)),
         result_with(score_with(), **NEGATIVE),
@@ -86,7 +86,7 @@ def test_a_leak_must_not_be_said_where_there_is_none() -> None:
     assert figures.leak_alarms(seen) == (1, 2)
 
 
-def test_confidence_is_calibrated_when_it_is_right_as_often_as_it_says() -> None:
+def test_confidence_is_calibrated_when_it_is_right_as_often_as_it_states() -> None:
     seen = rows(
         result_with(score_with(confidence=0.6)),
         result_with(score_with(confidence=0.6, right=False)),

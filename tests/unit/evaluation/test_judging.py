@@ -25,7 +25,7 @@ def judged(name: str, folder: Path, gain: float) -> Result:
     return result_of(scenario, measured, folder)
 
 
-def test_a_hidden_wait_tells_the_tools_apart(tmp_path: Path) -> None:
+def test_a_hidden_wait_distinguishes_the_tools(tmp_path: Path) -> None:
     result = judged("hidden_wait", tmp_path, gain=1.0)
     assert result.gpu == "NVIDIA H200"
     assert result.truth.agrees
@@ -85,7 +85,7 @@ def test_the_first_advice_is_the_switch_or_not() -> None:
     assert action_is_the_switch(unasked, expected, score_with()) is None
 
 
-def test_of_several_causes_the_measurement_says_which_is_right() -> None:
+def test_of_several_causes_the_measurement_shows_which_is_right() -> None:
     (scenario,) = scenarios("loader_workers")
     mixed = type(scenario)(**{**vars(scenario), "causes": ["input", "sync", "launch"]})
     slow, fast = {"samples_per_s": 100.0}, {"samples_per_s": 130.0}

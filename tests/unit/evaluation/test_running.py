@@ -179,7 +179,7 @@ def test_the_gpu_here_is_the_first_that_a_run_may_use(
     assert evaluate.gpu_here() == name
 
 
-def test_the_truth_of_an_earlier_suite_says_nothing_of_what_watching_costs(
+def test_the_truth_of_an_earlier_suite_shows_nothing_of_what_watching_costs(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "sleeps.py").write_text(SCRIPT)

@@ -41,7 +41,7 @@ def test_steps_count_from_the_end_of_the_warm_up() -> None:
     assert attached_late.first_right_steps == 5
 
 
-def test_what_is_said_beside_the_verdict_counts_apart() -> None:
+def test_what_is_reported_beside_the_verdict_counts_apart() -> None:
     looks = [look(at, "host", "input", "sync") for at in range(1, 30)]
     found = score(looks, LOADER, START)
     assert found is not None
@@ -53,7 +53,7 @@ def test_what_is_said_beside_the_verdict_counts_apart() -> None:
     assert not second.right_or_second, "the third is no runner-up"
 
 
-def test_memory_may_grow_before_it_is_said() -> None:
+def test_memory_may_grow_before_it_is_reported() -> None:
     looks = [
         *(look(at, "healthy") for at in range(1, 20)),
         *(look(at, "memory-growth") for at in range(20, 40)),

@@ -61,7 +61,7 @@ def test_machines_with_and_without_a_gpu_are_examined_apart() -> None:
     assert tables([]) == "no results"
 
 
-def test_runs_without_the_probe_are_examined_apart_and_on_what_they_can_tell() -> None:
+def test_runs_without_the_probe_are_examined_apart_and_on_what_they_can_show() -> None:
     def seen(kind: str, right: bool) -> Result:
         return result_with(score_with(kind=kind, right=right), kinds=[kind], probe=False)
 
@@ -81,7 +81,7 @@ def test_runs_without_the_probe_are_examined_apart_and_on_what_they_can_tell() -
     assert "### No GPU, without the probe: 6 runs" in said
 
 
-def test_without_the_probe_no_steps_are_told_and_without_bare_runs_no_cost() -> None:
+def test_without_the_probe_no_steps_are_reported_and_without_bare_runs_no_cost() -> None:
     rows = tables([result_with(score_with(), probe=False, cost=None)]).splitlines()
     cells = next(line for line in rows if line.startswith("| loader_workers.0")).split(" | ")
     assert cells[5:7] == ["", "3.0"]
@@ -89,7 +89,7 @@ def test_without_the_probe_no_steps_are_told_and_without_bare_runs_no_cost() -> 
     assert steps_to_right(scored([result_with(score_with(), probe=False)], OURS)) == []
 
 
-def test_who_shared_the_machine_is_said() -> None:
+def test_who_shared_the_machine_is_reported() -> None:
     results = [result_with(score_with(), others_cores=cores) for cores in (0.02, 1.41, None)]
     assert "other processes used up to 1.4 of its cores" in tables(results)
     assert "other processes" not in tables([result_with(score_with())])

@@ -39,14 +39,14 @@ def test_pairs_that_disagree_leave_it_open() -> None:
     assert not truth.agrees
 
 
-def test_a_negative_that_costs_something_is_not_what_was_meant() -> None:
+def test_a_negative_that_costs_something_is_not_what_was_intended() -> None:
     assert measured_truth([10.0, 10.0], [10.1, 10.2], negative=True).agrees
     costly = measured_truth([10.0, 10.0], [13.0, 13.0], negative=True)
     assert costly.label == "bound"
     assert not costly.agrees
 
 
-def test_a_leak_is_true_by_construction_whatever_the_clock_says() -> None:
+def test_a_leak_is_true_by_construction_whatever_the_clock_reads() -> None:
     truth = constructed_truth(negative=False)
     assert truth.label == "bound"
     assert truth.agrees

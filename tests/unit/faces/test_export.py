@@ -25,7 +25,7 @@ def test_nothing_is_overwritten_and_the_stem_stays_one(tmp_path: Path) -> None:
     assert not (tmp_path / "run.txt").exists()
 
 
-def test_a_folder_that_takes_nothing_is_said_and_the_spare_one_used(tmp_path: Path) -> None:
+def test_a_folder_that_takes_nothing_is_reported_and_the_spare_one_used(tmp_path: Path) -> None:
     # A folder that is not there: as read-only as it gets, for root as well.
     gone = tmp_path / "gone"
     done = export(FILES, "run", gone, spare=tmp_path)

@@ -81,7 +81,7 @@ def test_absent_is_null_and_never_zero() -> None:
     assert one["verdict"]["share"] is None
 
 
-def test_what_a_gpu_does_and_what_nothing_tells() -> None:
+def test_what_a_gpu_does_and_what_nothing_shows() -> None:
     (device,) = record(picture(gpus=(GPU,), activity=(BY_GPM,)), False)["gpu"]["devices"]
     does = device["activity"]
     assert (does["source"], does["over_ms"], does["sm_percent"]) == ("gpm", 1000.0, 34.2)
@@ -136,7 +136,7 @@ def test_a_line_is_one_line_whatever_a_script_is_called() -> None:
     assert json.loads(text)["target"]["script"] == "tra\nin\u2028.py"
 
 
-def test_inference_is_said() -> None:
+def test_inference_is_reported() -> None:
     one = record(picture(steps=replace(STEPS, inference=True, samples_s=None)), False)
     check(one)
     assert one["steps"]["inference"] is True
@@ -152,7 +152,7 @@ def test_the_gpus_own_clock_and_its_allocator() -> None:
     assert record(picture(gpus=(GPU,)), False)["gpu"]["clock"] is None
 
 
-def test_the_last_line_says_what_was_said_over_the_run() -> None:
+def test_the_last_line_shows_what_was_reported_over_the_run() -> None:
     snapshot = picture(timeline=TIMELINE, summary=SUMMARY)
     assert record(snapshot, False)["timeline"] is record(snapshot, False)["summary"] is None
     one = record(snapshot, True)
@@ -181,7 +181,7 @@ def test_the_last_line_says_what_was_said_over_the_run() -> None:
     }
 
 
-def test_the_ranks_of_this_host_say_which_is_late() -> None:
+def test_the_ranks_of_this_host_show_which_is_late() -> None:
     one = record(ranks_in_trouble(FakeRun().snapshot()), False)
     check(one)
     assert (one["target"]["rank"], one["target"]["world_size"], len(one["ranks"])) == (3, 8, 8)

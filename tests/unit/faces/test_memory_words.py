@@ -51,7 +51,7 @@ def test_what_may_be_a_cache_that_fills_is_only_about() -> None:
     assert full_note(trend(Exhaustion(10_001, 20_000, 10 / 3600))) == "> 24 h to full"
 
 
-def test_nothing_is_forecast_before_the_verdict_says_that_it_grows() -> None:
+def test_nothing_is_forecast_before_the_verdict_shows_that_it_grows() -> None:
     assert full_words(trend(Exhaustion(100, 200, 1 / 3600), sub=None)) == ""
 
 

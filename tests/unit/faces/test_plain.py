@@ -13,7 +13,7 @@ from tests.unit.faces.pictures import BY_GPM, BY_NVML, STATUS, STEPS, picture, y
 from tests.unit.session.making import S, verdict
 
 
-def test_a_heartbeat_says_how_far_how_fast_where_and_what() -> None:
+def test_a_heartbeat_shows_how_far_how_fast_where_and_what() -> None:
     assert heartbeat(picture()) == (
         "step 18,204 · 0.81 steps/s · data wait 57%, forward 14%, backward 23%, optimizer 4%, "
         "other 2% · INPUT-BOUND"
@@ -26,7 +26,7 @@ def test_a_heartbeat_before_the_first_step() -> None:
     assert heartbeat(waiting) == "connecting · in loader start-up for 4 s · WARMING UP"
 
 
-def test_a_heartbeat_says_what_the_gpus_do() -> None:
+def test_a_heartbeat_shows_what_the_gpus_do() -> None:
     assert " · SM 34%, tensor 0% · INPUT-BOUND" in heartbeat(picture(activity=(BY_GPM,)))
     assert " · busy 42% · INPUT-BOUND" in heartbeat(picture(activity=(BY_NVML,)))
     both = heartbeat(picture(activity=(BY_GPM, msgspec.structs.replace(BY_NVML, index=1))))
@@ -76,14 +76,14 @@ def _blocks(view: PlainView, *findings: dict[str, Any]) -> list[bool]:
     return wrote
 
 
-def test_a_verdict_is_said_again_when_its_share_or_its_forecast_moved_much() -> None:
+def test_a_verdict_is_reported_again_when_its_share_or_its_forecast_moved_much() -> None:
     shares = [{"share": share} for share in (0.24, 0.31, 0.35, 0.43, 0.20)]
     assert _blocks(PlainView(100), *shares) == [True, False, True, False, True]
     gains = [{"speedup": gain} for gain in (1.3, 1.6, 2.9, 2.4, 1.9, None)]
     assert _blocks(PlainView(100), *gains) == [True, False, True, False, True, True]
 
 
-def test_a_stall_is_said_again_once_its_place_is_known() -> None:
+def test_a_stall_is_reported_again_once_its_place_is_known() -> None:
     view, wrote = PlainView(100), []
     for at, frame in enumerate((None, None, "main (train2.py:20)", "poll (x.py:1)", None)):
         stuck = OpenStep("other", 61.0 + at, 61.0, False, frame)
@@ -104,7 +104,7 @@ def test_a_place_that_the_verdict_does_not_know_yet_is_no_news() -> None:
         assert wrote is (at == 0)
 
 
-def test_a_missing_signal_is_said_once() -> None:
+def test_a_missing_signal_is_reported_once() -> None:
     view = PlainView(100)
     first = view.lines(picture())
     assert first[0] == "without nvml: no NVIDIA driver. CPU, data wait and stacks still work"
@@ -117,7 +117,7 @@ def test_the_closing_is_the_report_below_a_rule() -> None:
     assert lines[4].startswith("INPUT-BOUND")
 
 
-def test_notes_that_come_after_their_verdict_are_said_once() -> None:
+def test_notes_that_come_after_their_verdict_are_reported_once() -> None:
     view = PlainView(200)
     view.lines(picture())
     told = replace(picture().verdict, notes=NOTES[:1])
@@ -137,7 +137,7 @@ def test_notes_that_are_known_stand_in_the_verdicts_block() -> None:
     assert not any(line.startswith("note:") for line in block)
 
 
-def test_events_are_said_as_they_come_and_old_ones_are_not() -> None:
+def test_events_are_reported_as_they_come_and_old_ones_are_not() -> None:
     view = PlainView(100)
     view.lines(picture())
     told = (*picture().events, Event(400 * S, 18_100, "evaluation 2.0 s", "evaluation"))
@@ -146,7 +146,7 @@ def test_events_are_said_as_they_come_and_old_ones_are_not() -> None:
     assert view.lines(now) == []
 
 
-def test_every_minute_there_is_all_to_say() -> None:
+def test_every_minute_there_is_all_to_show() -> None:
     view = PlainView(100)
     reports = 0
     for second in range(0, 130):

@@ -63,7 +63,7 @@ WARMING UP
 """
 
 
-def test_everything_is_said_in_a_hundred_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_is_reported_in_a_hundred_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     assert "\n".join(report_lines(picture(), 100)) == WHOLE
@@ -125,7 +125,7 @@ def test_a_run_that_only_warmed_up_has_no_account() -> None:
     assert not any(line.startswith("past") for line in lines)
 
 
-def test_what_was_said_seldom_is_told_together() -> None:
+def test_what_was_reported_seldom_is_listed_together() -> None:
     kinds: tuple[Kind, ...] = ("input", "host", "sync", "launch", "h2d", "compute", "healthy")
     whole = tuple(Held(kind, None, 1 / 7, S, None) for kind in kinds)
     lines = report_lines(picture(summary=whole), 200)

@@ -76,7 +76,7 @@ def test_with_a_probe_nothing_is_sampled() -> None:
     assert record(unprobed(replace(TOLD, samples=0)), final=False)["sampled"] is None
 
 
-def test_the_heartbeat_says_where_the_samples_are() -> None:
+def test_the_heartbeat_shows_where_the_samples_are() -> None:
     assert heartbeat(unprobed()).startswith("data wait ~57%, forward ~20%")
     assert "no step yet" in heartbeat(unprobed(replace(TOLD, samples=0)))
 

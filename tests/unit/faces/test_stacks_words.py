@@ -16,6 +16,6 @@ from tests.tui.fake_stacks import ON_HOST
         (20, ""),
     ],
 )
-def test_the_hint_says_that_it_speaks_of_others_than_are_shown(samples: int, said: str) -> None:
+def test_the_hint_shows_that_it_is_about_others_than_are_shown(samples: int, said: str) -> None:
     summary = replace(ON_HOST.idle.summary, main_samples=samples)
     assert why_not_idle(replace(ON_HOST, idle=replace(ON_HOST.idle, summary=summary))) == said

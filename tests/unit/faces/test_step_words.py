@@ -49,7 +49,7 @@ def test_steps_of_two_kinds_have_a_mean() -> None:
     assert usual_words(STEPS) == ["p50 1.2 s", "p95 1.4 s"]
 
 
-def test_what_the_gpu_felt_is_a_part_of_the_hosts_bar() -> None:
+def test_what_idles_the_gpu_is_a_part_of_the_hosts_bar() -> None:
     assert exposed_share(RUN) is None, "its clock is not read"
     clocked = replace(ON_GPU, exposed_ms=9.0, hidden_ms=9.9)
     wait = (PhaseStats("data", 18.9, 0.75), PhaseStats("forward", 6.1, 0.25))

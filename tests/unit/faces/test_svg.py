@@ -91,7 +91,7 @@ def test_a_background_of_its_own_is_painted_below() -> None:
     assert rects(root) == [(2 * CELL_X, 0, 2 * CELL_X, CELL_Y)]
 
 
-def test_it_says_in_words_what_it_shows_and_escapes_them() -> None:
+def test_it_describes_what_it_shows_and_escapes_it() -> None:
     root = drawn((TextRun("a < b & c", PLAIN),), (TextRun("▂▄█ next", PLAIN),))
     title, description = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
     assert title is not None

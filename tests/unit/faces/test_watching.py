@@ -77,7 +77,7 @@ def test_once_lets_the_evidence_of_an_instant_verdict_come_in() -> None:
 
 
 @pytest.mark.parametrize(("duration_s", "looks"), [(2.0, 10), (None, 150)])
-def test_once_gives_up_after_a_while_and_says_what_it_has(
+def test_once_gives_up_after_a_while_and_shows_what_it_has(
     duration_s: float | None, looks: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = FakePicture(lambda _: picture(verdict=verdict("incomplete")))

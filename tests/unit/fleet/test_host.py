@@ -102,7 +102,7 @@ def test_a_mistake_in_one_monitor_ends_that_one_alone() -> None:
     assert host.providers[1].closed == 1
 
 
-def test_there_are_never_more_than_so_many_and_that_is_said() -> None:
+def test_there_are_never_more_than_so_many_and_that_is_reported() -> None:
     host = Host()
     host.running = list(range(1, MOST_TARGETS + 10))
     for _ in range(2):

@@ -65,7 +65,7 @@ def test_no_two_samples_have_the_same_labels() -> None:
         assert len(labels) == len(set(labels)), family.metric.name
 
 
-def test_a_process_that_ended_says_that_and_has_no_verdict_any_more() -> None:
+def test_a_process_that_ended_shows_that_and_has_no_verdict_any_more() -> None:
     ended = as_ended(picture(histogram=HISTOGRAM), "exited normally")
     found = exported(watched(ended))
     assert values(found, "gpuwatch_target_up") == [0.0]

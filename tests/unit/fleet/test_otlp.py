@@ -160,7 +160,7 @@ class Failing:
         self.is_closed = True
 
 
-def test_a_push_that_fails_is_said_once_and_when_it_goes_on() -> None:
+def test_a_push_that_fails_is_reported_once_and_when_it_goes_on() -> None:
     destination, lines = Failing(), list[str]()
     push = Push(destination, lines.append)
     for calls in (1, 2, 3):

@@ -21,7 +21,7 @@ def test_a_partition_of_some_steps_is_scaled() -> None:
     assert partition(told, 0, 50 * MS, 5).error == pytest.approx(0.1)
 
 
-def test_a_window_of_which_nothing_was_told_is_no_partition() -> None:
+def test_a_window_of_which_nothing_was_reported_is_no_partition() -> None:
     assert partition([], 0, 50 * MS, 5).error == -1
 
 
@@ -65,7 +65,7 @@ def test_an_idle_device_passes_the_event_as_it_is_put() -> None:
     assert true_lag(mark, LOOKS) == pytest.approx(10_000)
 
 
-def test_lags_of_the_steps_that_were_told() -> None:
+def test_lags_of_the_steps_that_were_reported() -> None:
     told = {0: gpu_step(0, 5, lag_ns=101 * MS), 1: gpu_step(0, 5)}
     marks = [(step, "backward", 1400 * MS, 1400 * MS, 500.05 * MS) for step in (0, 1, 2)]
     (found,) = lags(told, marks, LOOKS)

@@ -163,7 +163,7 @@ def test_what_is_no_variant_is_refused(text: str) -> None:
         variants_of(text)
 
 
-def test_variants_say_what_the_probe_is_to_do() -> None:
+def test_variants_show_what_the_probe_is_to_do() -> None:
     assert json.loads(BATCH.wanted) == {"batch": 2.0}
     assert json.loads(together([BF16, WORKERS]).wanted) == {"precision": "bf16", "workers": 4}
     assert json.loads(AS_IS.wanted) == {}

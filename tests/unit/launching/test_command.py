@@ -51,7 +51,7 @@ def test_a_gpuwatch_without_torch_takes_the_python_on_the_path(
 
 
 @pytest.mark.parametrize("words", [[], ["nix.py"], ["nix"]])
-def test_what_is_not_there_is_said(words: list[str]) -> None:
+def test_what_is_not_there_is_reported(words: list[str]) -> None:
     with pytest.raises(UsageError):
         command_of(words, found)
 
@@ -157,5 +157,5 @@ def test_how_a_process_would_have_been_started(line: str, told: str) -> None:
     assert command_for(line.split()) == told
 
 
-def test_a_process_that_is_gone_is_told_the_general_way() -> None:
+def test_a_process_that_has_ended_is_shown_the_general_way() -> None:
     assert run_again(2**22 + 1) == ANY

@@ -27,7 +27,7 @@ def test_it_is_shown_kept_and_shown_again_in_order() -> None:
     assert written(reader) == b"two three four"
 
 
-def test_the_oldest_is_dropped_and_said_once() -> None:
+def test_the_oldest_is_dropped_and_reported_once() -> None:
     reader, writer = os.pipe()
     output = HeldOutput(writer, kept_bytes=1000)
     output.hold()
@@ -42,7 +42,7 @@ def test_the_oldest_is_dropped_and_said_once() -> None:
     assert written(reader) == b""
 
 
-def test_a_terminal_that_has_gone_is_no_error() -> None:
+def test_a_terminal_that_has_closed_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     HeldOutput(writer).write(b"x")

@@ -55,7 +55,7 @@ def test_no_shell_and_no_control_character_reads_what_a_process_calls_itself(
     assert not Path("/tmp/pwned").exists()
 
 
-def test_a_command_that_fails_is_said(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_reported(tmp_path: Path) -> None:
     lines: list[str] = []
     command = NoticeCommand(script(tmp_path, "raise SystemExit(3)"), lines.append)
     command.send("x", {})

@@ -118,7 +118,7 @@ def ms(ns: int | None) -> float:
     return ns / MS
 
 
-def test_a_loader_bound_run_feels_all_of_its_wait(run: Run) -> None:
+def test_a_loader_bound_run_exposes_all_of_its_wait(run: Run) -> None:
     train(run, 12, wait_ms=50, forward=(2, 5), backward=(2, 10))
     steps = run.told()
     assert len(steps) >= 8

@@ -86,7 +86,7 @@ def test_every_thread_but_the_one_that_looks_with_the_training_thread_first() ->
     assert by_owner[0][:2] == ("holder", True)
 
 
-def test_frames_are_told_from_the_outermost_with_their_lines() -> None:
+def test_frames_are_reported_from_the_outermost_with_their_lines() -> None:
     with held(Held("holder")):
         frames = named(seen_by_another_thread(), "holder")[2]
     functions = [function.rpartition(".")[2] for function, _, _ in frames]
@@ -96,7 +96,7 @@ def test_frames_are_told_from_the_outermost_with_their_lines() -> None:
     assert frames[-3][2] == line
 
 
-def test_deep_stacks_lose_their_outer_end_and_say_so() -> None:
+def test_deep_stacks_lose_their_outer_end_visibly() -> None:
     with held(Held("deep", MOST_FRAMES)):
         deep = named(seen_by_another_thread(), "deep")
     assert (len(deep[2]), deep[3]) == (MOST_FRAMES, True)
@@ -142,7 +142,7 @@ def test_only_while_no_mark_comes(since_ns: int, answered: bool) -> None:
     assert (dumps.for_peer(Peer(0, 1), 7 * S + since_ns) is not None) is answered
 
 
-def test_who_has_not_subscribed_is_told_nothing() -> None:
+def test_who_has_not_subscribed_is_sent_nothing() -> None:
     assert Dumps(recorder(0)).for_peer(None, 60 * S) is None
 
 
@@ -157,7 +157,7 @@ def test_one_look_serves_all_monitors_for_a_while() -> None:
     assert again[0] == 60 * S + AGAIN_NS
 
 
-def test_a_look_of_before_the_last_mark_is_not_told_again() -> None:
+def test_a_look_of_before_the_last_mark_is_not_reported_again() -> None:
     marked = recorder(0)
     dumps = Dumps(marked)
     assert dumps.for_peer(Peer(0, 1), 60 * S) is not None
@@ -168,7 +168,7 @@ def test_a_look_of_before_the_last_mark_is_not_told_again() -> None:
     assert later[0] == 61 * S + QUIET_NS
 
 
-def test_it_can_be_turned_off_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_can_be_turned_off_and_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUWATCH_CONTROL", "0")
     told = Dumps(recorder(0)).for_peer(Peer(0, 1), 60 * S)
     assert told is not None

@@ -160,7 +160,7 @@ def test_what_we_did_wrong_is_kept() -> None:
         raise KeyError("ours")
 
 
-def test_an_exception_that_another_thread_put_in_is_told_by_its_type(
+def test_an_exception_that_another_thread_put_in_is_recognised_by_its_type(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It has no frame of its own: the innermost is ours."""

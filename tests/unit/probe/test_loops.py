@@ -380,7 +380,7 @@ def test_without_a_loader_they_are_counted_at_the_next_backward(run: Watched) ->
     assert run.counted().steps == run.timeline.steps == 9
 
 
-def test_a_loader_tells_what_its_batches_look_like(run: Watched) -> None:
+def test_a_loader_shows_what_its_batches_look_like(run: Watched) -> None:
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)
     rows = loader_of(run, rows=40)

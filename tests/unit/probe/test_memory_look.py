@@ -67,20 +67,18 @@ def looked() -> Looked:
 
 
 @pytest.mark.parametrize(("step_ms", "a_second"), [(2, 4), (20, 3.85), (240, 2.5), (1_000, 1)])
-def test_few_looks_a_second_and_one_telling(
-    looked: Looked, step_ms: float, a_second: float
-) -> None:
+def test_few_looks_a_second_and_one_report(looked: Looked, step_ms: float, a_second: float) -> None:
     looked.steps(step_ms, *[100] * round(60_000 / step_ms))
     assert looked.looks == pytest.approx(60 * a_second, rel=0.05)
     assert 60_000 / max(1_240, step_ms) <= len(looked.told) <= 61
 
 
-def test_steps_longer_than_a_second_are_all_told(looked: Looked) -> None:
+def test_steps_longer_than_a_second_are_all_reported(looked: Looked) -> None:
     looked.steps(3_000, *range(100, 120))
     assert [seen.allocated // MIB for seen in looked.told] == list(range(100, 120))
 
 
-def test_the_lowest_since_the_last_telling_is_told_beside_the_newest(looked: Looked) -> None:
+def test_the_lowest_since_the_last_report_is_reported_beside_the_newest(looked: Looked) -> None:
     looked.steps(250, 500)
     looked.told.clear()
     looked.steps(250, 140, 120, 180, 160, 300, 310, 320, 330)
@@ -90,7 +88,7 @@ def test_the_lowest_since_the_last_telling_is_told_beside_the_newest(looked: Loo
     ]
 
 
-def test_another_device_is_told_for_itself(looked: Looked) -> None:
+def test_another_device_is_reported_for_itself(looked: Looked) -> None:
     looked.steps(250, 500, 100, 100)
     looked.device.index = 1
     looked.steps(250, 400, 400)
@@ -109,7 +107,7 @@ def test_the_height_at_a_backward_and_the_part_that_may_be_taken(looked: Looked)
     assert looked.told[-1].fraction == 0.5
 
 
-def test_a_device_without_counters_is_asked_now_and_then_and_tells_nothing(looked: Looked) -> None:
+def test_a_device_without_counters_is_asked_now_and_then_and_shows_nothing(looked: Looked) -> None:
     looked.steps(50, *[None] * 200)
     assert looked.told == []
     assert looked.looks == pytest.approx(40, abs=4)

@@ -70,7 +70,7 @@ def test_the_optimizer_asks_the_wider_question(monkeypatch: pytest.MonkeyPatch) 
     assert steady() == PLAIN
 
 
-def test_an_iterator_of_another_make_is_told_without_what_it_does_not_show() -> None:
+def test_an_iterator_of_another_make_is_reported_without_what_it_does_not_show() -> None:
     row = describe_iterator(object())
     assert row[1:] == ("object", None, None, False, False, None, None, (), "NoneType")
     assert ready_batches(object()) is None
@@ -98,7 +98,7 @@ def test_a_dynamo_with_other_names_is_left_alone(
     assert names.get("SKIP_DIRS", []) == []
 
 
-def test_the_switches_are_asked_by_public_names_or_not_told() -> None:
+def test_the_switches_are_asked_by_public_names_or_not_reported() -> None:
     public = SimpleNamespace(
         _C=SimpleNamespace(),
         backends=SimpleNamespace(cudnn=SimpleNamespace(benchmark=True)),
@@ -117,14 +117,14 @@ class Node:
         self.next_functions = tuple((node, 0) for node in below)
 
 
-def test_a_graph_without_types_does_not_tell_autocast() -> None:
+def test_a_graph_without_types_does_not_show_autocast() -> None:
     leaf = Node("torch::autograd::AccumulateGrad")
     product = Node("AddmmBackward0", leaf, Node("ToCopyBackward0", leaf))
     loss = SimpleNamespace(grad_fn=product, device=torch.device("cpu"))
     assert autocast_of((loss,)) is None
 
 
-def test_a_scaler_with_other_methods_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scaler_with_other_methods_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
     assert Optimizers().stepping(optimizer)["scaler"] is False
     monkeypatch.delattr(torch.amp.GradScaler, "_maybe_opt_step")

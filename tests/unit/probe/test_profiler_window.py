@@ -221,7 +221,7 @@ def test_a_disk_without_room_is_refused(run: Run, monkeypatch: pytest.MonkeyPatc
     assert "free" in run.ask()["why_not"]
 
 
-def test_no_step_within_a_minute_is_said(run: Run) -> None:
+def test_no_step_within_a_minute_is_reported(run: Run) -> None:
     run.ask()
     assert run.window.turn(run.ns + WAITS_NS) is None
     answered = run.window.turn(run.ns + WAITS_NS + 1)

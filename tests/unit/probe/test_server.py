@@ -300,7 +300,7 @@ def test_who_has_not_the_key_is_not_answered() -> None:
     assert server._recorder.watched
 
 
-def test_a_monitor_whose_connection_is_gone_is_forgotten_at_once() -> None:
+def test_a_monitor_whose_connection_is_closed_is_forgotten_at_once() -> None:
     server, recorder, told = served()
     told.subscribe()
     server.turn()

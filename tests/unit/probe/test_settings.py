@@ -69,7 +69,7 @@ def plain(net: torch.nn.Module, optimizer: torch.optim.Optimizer, **cast: Any) -
     optimizer.step()
 
 
-def test_a_plain_loop_tells_its_optimizer_and_its_switches(run: Asked) -> None:
+def test_a_plain_loop_shows_its_optimizer_and_its_switches(run: Asked) -> None:
     net = net_of()
     optimizer = torch.optim.AdamW(net.parameters(), foreach=False)
     seen = run.seen(lambda: plain(net, optimizer))
@@ -153,7 +153,7 @@ def test_a_net_of_bfloat16_is_no_autocast() -> None:
     assert autocast_of((torch.nn.functional.cross_entropy(net(x), y),)) == ""
 
 
-def test_what_the_graph_does_not_tell_is_not_guessed() -> None:
+def test_what_the_graph_does_not_show_is_not_guessed() -> None:
     weight = torch.ones(3, requires_grad=True)
     assert autocast_of(((weight * 2).sum(),)) is None, "no product, no cast"
     assert autocast_of(((torch.zeros(3)).sum(),)) is None, "no graph"
@@ -186,7 +186,7 @@ def test_a_scaler_is_seen_whether_the_optimizer_scales_itself_or_not(run: Asked)
             assert (seen.scaler, seen.autocast) == (enabled, "bfloat16" if TYPED else None)
 
 
-def test_gradients_that_live_on_are_told_from_dropped_ones(run: Asked) -> None:
+def test_gradients_that_live_on_are_distinguished_from_dropped_ones(run: Asked) -> None:
     net = net_of()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
@@ -231,7 +231,7 @@ def test_accumulation_is_not_taken_for_kept_gradients(run: Asked) -> None:
     assert run.seen(train).set_to_none is True
 
 
-def test_the_larger_of_two_optimizers_is_told_every_time(run: Asked) -> None:
+def test_the_larger_of_two_optimizers_is_reported_every_time(run: Asked) -> None:
     large, small = net_of(torch.nn.Linear(8, 8)), net_of()
     first = torch.optim.SGD(small.parameters(), lr=0.1)
     second = torch.optim.Adam(large.parameters())
@@ -290,7 +290,7 @@ def test_nothing_is_kept_alive(run: Asked) -> None:
     assert [one() for one in gone] == [None] * 5
 
 
-def test_a_loop_without_an_optimizer_tells_its_switches_once_a_second(run: Asked) -> None:
+def test_a_loop_without_an_optimizer_shows_its_switches_once_a_second(run: Asked) -> None:
     net = net_of()
     seen = run.seen(lambda: loss_of(net, HALF).backward())
     assert (seen.optimizer, seen.autocast) == (None, "bfloat16" if TYPED else None)
@@ -360,7 +360,7 @@ def test_what_fails_inside_trips_the_breaker_and_not_the_loop(run: Asked) -> Non
     run.failures.clear()
 
 
-def test_settings_are_told_first_and_when_they_change() -> None:
+def test_settings_are_reported_first_and_when_they_change() -> None:
     peer = Peer(0, 1)
     assert peer.settings_to_send({}) is None, "nothing is known yet"
     assert peer.settings_to_send({"threads": 4}) == {"threads": 4}

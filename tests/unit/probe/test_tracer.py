@@ -106,7 +106,7 @@ def test_of_several_monitors_the_one_that_came_last_and_then_the_one_that_is_lef
     assert peers.newest_pid == NOBODY
 
 
-def test_a_monitor_whose_connection_is_gone_is_let_in_no_longer() -> None:
+def test_a_monitor_whose_connection_is_closed_is_let_in_no_longer() -> None:
     peers = Peers()
     peers.subscribed(b"a", 11, 0)
     peers.subscribed(b"b", 22, 0)

@@ -56,7 +56,7 @@ def test_updates_on_one_batch_are_one_step_while_batches_come(run: Watched) -> N
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-def test_the_last_step_is_told_as_the_run_ends(run: Watched, ahead: bool) -> None:
+def test_the_last_step_is_reported_as_the_run_ends(run: Watched, ahead: bool) -> None:
     """Accelerate and Lightning fetch one batch ahead: nothing is fetched behind the last step."""
     model = Model(run.clock)
     optimizer = SlowSGD(model, run.clock)
@@ -74,7 +74,7 @@ def test_the_last_step_is_told_as_the_run_ends(run: Watched, ahead: bool) -> Non
     assert [phases_ms(step) for step in last] == ([UPDATE] if ahead else [])
 
 
-def test_a_run_that_ends_between_backward_and_optimizer_tells_no_more_steps(run: Watched) -> None:
+def test_a_run_that_ends_between_backward_and_optimizer_shows_no_more_steps(run: Watched) -> None:
     model = Model(run.clock)
     for batch in DataLoader(Rows(run.clock, rows=2), batch_size=2):
         model(batch).backward()

@@ -128,7 +128,7 @@ def test_items_of_a_mapping_are_set_and_deleted() -> None:
         probe.wrap(generator())[0] = 1
 
 
-def test_a_context_stays_wrapped_and_keeps_its_say_about_exceptions() -> None:
+def test_a_context_stays_wrapped_and_keeps_its_handling_of_exceptions() -> None:
     pipeline = Pipeline()
     wrapped: Any = probe.wrap(pipeline)
     entered, states = wrapped.__enter__(), [pipeline.is_open]

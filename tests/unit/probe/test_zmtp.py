@@ -83,7 +83,7 @@ def test_a_message_of_several_parts_is_none_and_the_next_one_counts() -> None:
 
 
 @pytest.mark.parametrize("kind", [b"SUB", b"PUB", b"PUSH", b"PAIR", b"", b"dealer"])
-def test_a_socket_that_does_not_talk_to_a_router_is_told_so(kind: bytes) -> None:
+def test_a_socket_that_does_not_talk_to_a_router_is_answered_so(kind: bytes) -> None:
     peer = greeted()
     with pytest.raises(ProtocolError):
         peer.feed(command(b"READY", b"\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind))

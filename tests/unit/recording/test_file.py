@@ -155,7 +155,7 @@ def test_a_chunk_that_decodes_to_much_takes_no_memory(filler: bytes, where: str)
     assert held_by(data) < 20_000_000
 
 
-def test_small_bytes_that_say_many_rows_take_little() -> None:
+def test_small_bytes_that_show_many_rows_take_little() -> None:
     rows = msgspec.msgpack.encode(([0], {"gpus": [[1, 1], [[1, 10**12]]]}))
     assert held_by(rows) < 1_000_000
     order = msgspec.msgpack.encode(([0] * MOST_VALUES, {"processes": []}))
@@ -188,7 +188,9 @@ def test_what_no_reader_would_take_is_not_written() -> None:
         (recorded([])[:60] + b"!!" + recorded([])[62:], "header"),
     ],
 )
-def test_what_is_no_recording_is_told_in_three_lines(tmp_path: Path, data: bytes, why: str) -> None:
+def test_what_is_no_recording_is_reported_in_three_lines(
+    tmp_path: Path, data: bytes, why: str
+) -> None:
     with pytest.raises(GpuwatchError) as caught:
         opened(tmp_path, data)
     assert len(str(caught.value).splitlines()) == 3
@@ -213,7 +215,7 @@ def test_a_newer_recording_asks_for_a_newer_gpuwatch(tmp_path: Path) -> None:
     assert "version 9" in caught.value.why
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(GpuwatchError, match="No such file"):
         Recording(tmp_path / "missing.gpuwatch")
 

@@ -66,7 +66,7 @@ def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
         read_recorded(folder_with(tmp_path, ROW, ROW))
 
 
-def test_the_command_says_that_it_is_a_recording(
+def test_the_command_shows_that_it_is_a_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     catalogue = read_recorded(folder_with(tmp_path, ROW))
@@ -82,7 +82,7 @@ def test_the_command_says_that_it_is_a_recording(
     assert "Demos: loader_workers" in capsys.readouterr().err
 
 
-def test_without_recordings_it_says_what_else_there_is(
+def test_without_recordings_it_shows_what_else_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo_runs, "read_recorded", lambda: RecordedCatalogue(tmp_path, ()))

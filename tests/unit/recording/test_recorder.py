@@ -106,7 +106,7 @@ def test_a_recording_is_whole_and_ends_in_order(tmp_path: Path) -> None:
     recording.close()
 
 
-def test_a_file_that_is_there_is_not_replaced_unless_told(tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_not_replaced_unless_asked(tmp_path: Path) -> None:
     path = tmp_path / "a.gpuwatch"
     path.write_bytes(b"precious")
     recorder = Recorder(path, Tape(), header, overwrite=False)
@@ -126,7 +126,7 @@ def recordable() -> LiveRecording:
     ("path", "why"),
     [("/dev/full", "No space left on device"), ("/no/such/folder/x", "No such file or directory")],
 )
-def test_what_goes_wrong_is_said_in_the_picture(path: str, why: str) -> None:
+def test_what_goes_wrong_is_reported_in_the_picture(path: str, why: str) -> None:
     recording, now = recordable(), FakeRun().snapshot()
     recording.begin(Path(path), overwrite=True)
     shown = recording.shown_in(now)

@@ -68,7 +68,7 @@ def told(name: str) -> Snapshot:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_said_is_right_or_that_it_is_not_known(name: str) -> None:
+def test_what_is_reported_is_right_or_that_it_is_not_known(name: str) -> None:
     row, verdict = CATALOGUE[name], told(name).verdict
     finding = verdict.finding
     assert finding.kind in ABSTAINS | {row["kind"], *row["also_accept"]}

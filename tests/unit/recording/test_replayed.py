@@ -144,7 +144,7 @@ def test_an_end_of_the_target_is_judged_once_as_it_was(tmp_path: Path) -> None:
     assert last.status.state == "ended"
 
 
-def test_a_recording_that_breaks_off_says_so(tmp_path: Path) -> None:
+def test_a_recording_that_breaks_off_shows_it(tmp_path: Path) -> None:
     entries, _, _ = live(a_run(6), 250)
     _, last = replayed(tmp_path, recorded(entries)[:-500], 250)
     assert last.status.replay is not None

@@ -161,7 +161,7 @@ def test_its_speed_is_doubled_and_halved_within_bounds(replay: ReplayProvider, h
     assert place(replay) == "0:05 of 0:12 ▸ 64x"
 
 
-def test_a_frame_takes_no_longer_than_its_slice_and_says_where_it_goes(
+def test_a_frame_takes_no_longer_than_its_slice_and_shows_where_it_goes(
     replay: ReplayProvider, hand: Hand
 ) -> None:
     end_ns = replay.reach.latest_ns
@@ -202,7 +202,7 @@ def test_what_is_far_from_where_one_jumps_is_judged_seldom(
     assert LONG_S - 65 < (played.passed_ns[1] - START) / S < LONG_S - 59
 
 
-def test_what_was_passed_over_is_said(tmp_path: Path, long_file: bytes, hand: Hand) -> None:
+def test_what_was_passed_over_is_reported(tmp_path: Path, long_file: bytes, hand: Hand) -> None:
     picture = ReplayProvider(opened(tmp_path, long_file), ScriptedEngine(), hand)
     picture.start()
     texts = [event.text for event in picture.moment(START + 390 * S).snapshot.events]
@@ -280,7 +280,7 @@ def test_one_step_on_goes_beyond_what_was_played(replay: ReplayProvider, hand: H
     assert set(places[1:]) <= set(saw.step_starts_ns)
 
 
-def test_far_back_it_says_of_when_the_numbers_are(
+def test_far_back_it_shows_when_the_numbers_are_from(
     tmp_path: Path, long_file: bytes, hand: Hand
 ) -> None:
     picture = ReplayProvider(opened(tmp_path, long_file), ScriptedEngine(), hand)

@@ -57,7 +57,7 @@ def test_a_body_that_makes_no_sense_ends_the_link() -> None:
             decoded(body, Fault)
 
 
-def test_versions_that_cannot_speak_are_refused() -> None:
+def test_versions_that_do_not_match_are_refused() -> None:
     check_versions(HELLO)
     newer = LinkHello(protocol=9, oldest=1, coding=frames.CODING, gpuwatch="9", python="3", host="")
     check_versions(newer)
@@ -96,7 +96,7 @@ def test_a_new_coding_begins_anew() -> None:
         assert decoder.decode(encoder.encode(given, 40, START, 0)).entries == given
 
 
-def test_entries_without_any_still_say_the_time() -> None:
+def test_entries_without_any_still_show_the_time() -> None:
     part = EntryDecoder().decode(EntryEncoder().encode([], 7, START, 0))
     assert (part.entries, part.last, part.now_ns) == ([], 7, START)
 

@@ -100,7 +100,7 @@ def test_steps_are_counted_once_though_a_host_reports_late() -> None:
         assert [one.counted for one in seen.ranks] == [10, 10 if second == 1 else 0]
 
 
-def test_a_host_whose_link_is_lost_keeps_its_ranks_and_says_so() -> None:
+def test_a_host_whose_link_is_lost_keeps_its_ranks_and_shows_it() -> None:
     merge, store = JobMerge("node0"), RankStore(1_000)
     merge.add("node1", report(1, range(1, 2), 2), 0)
     merge.add("node0", report(1, range(0, 1), 2), 0)

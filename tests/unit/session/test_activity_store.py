@@ -150,7 +150,7 @@ def test_what_others_use_together_and_who_they_are() -> None:
     assert [one.pid for one in told.neighbours] == [8, 7]
 
 
-def test_others_of_whom_nobody_tells_are_not_idle() -> None:
+def test_others_of_whom_nobody_reports_are_not_idle() -> None:
     assert of(shared(other(7, 10.0), other(8, None))).others_sm is None
     assert of(shared(told=False)).others_sm is None, "nobody can be told from the target"
     assert of(shared()).others_sm == 0.0
@@ -163,7 +163,7 @@ def test_what_the_clock_lacks_while_something_holds_it_back() -> None:
     assert told.clock_lost == pytest.approx(0.25)
 
 
-def test_a_clock_that_is_not_told_lost_nothing_that_is_known() -> None:
+def test_a_clock_that_is_not_reported_lost_nothing_that_is_known() -> None:
     unknown = shared(clock=990)
     gpus = tuple(structs.replace(one, max_sm_clock_mhz=None) for one in unknown.gpus)
     assert of(structs.replace(unknown, gpus=gpus)).clock_lost is None

@@ -32,27 +32,27 @@ def kinds(alerts: Alerts, *seen: Snapshot) -> list[str]:
     return [alert.kind for snapshot in seen for alert in alerts.look(snapshot)]
 
 
-def test_a_verdict_that_changes_is_told_once_and_abstentions_never() -> None:
+def test_a_verdict_that_changes_is_reported_once_and_abstentions_never() -> None:
     alerts = Alerts()
     run = [young(), judged(HEALTHY), judged(HEALTHY), judged(INPUT), young(), judged(INPUT)]
     assert kinds(alerts, *run) == ["verdict"]
     assert kinds(alerts, judged(HEALTHY), judged(HEALTHY)) == ["verdict"]
 
 
-def test_the_first_verdict_is_told_where_something_holds_the_run_back() -> None:
+def test_the_first_verdict_is_reported_where_something_holds_the_run_back() -> None:
     (alert,) = Alerts().look(judged(INPUT))
     assert alert.text == "train.py (48213): INPUT-BOUND: data wait is 57% of every step"
     assert (alert.verdict, alert.share, alert.pid) == ("input/workers", 0.57, 48213)
     assert Alerts().look(judged(HEALTHY)) == []
 
 
-def test_a_stall_is_told_and_that_it_is_over() -> None:
+def test_a_stall_is_reported_and_that_it_is_over() -> None:
     alerts = Alerts()
     assert kinds(alerts, judged(INPUT), judged(STUCK), judged(STUCK)) == ["verdict", "stalled"]
     assert kinds(alerts, judged(INPUT)) == ["verdict"]
 
 
-def test_an_end_is_told_once_and_nothing_after_it() -> None:
+def test_an_end_is_reported_once_and_nothing_after_it() -> None:
     alerts = Alerts()
     ended = as_ended(judged(INPUT), "was killed (signal 9)")
     (alert,) = alerts.look(ended)
@@ -60,7 +60,7 @@ def test_an_end_is_told_once_and_nothing_after_it() -> None:
     assert kinds(alerts, ended, judged(STUCK)) == []
 
 
-def test_memory_that_will_be_full_is_told_once_while_it_lasts() -> None:
+def test_memory_that_will_be_full_is_reported_once_while_it_lasts() -> None:
     alerts = Alerts()
     assert kinds(alerts, growing(HEALTHY), growing(HEALTHY)) == ["memory"]
     # The verdict says the same a moment later: no second notice.

@@ -78,7 +78,7 @@ def test_each_source_is_asked_at_its_own_pace() -> None:
     assert slow.asked_ms == [0, 250, 500, 750, 1000]
 
 
-def test_a_turn_says_when_the_next_is_due() -> None:
+def test_a_turn_shows_when_the_next_is_due() -> None:
     collect, clock, _ = collector(FakeSource("feed", 100), FakeSource("page", 250))
     clock.t_ns = 10 * MS
     assert collect.turn() == 110 * MS
@@ -223,7 +223,7 @@ def test_a_run_that_ended_is_judged_once_more_and_at_once() -> None:
     assert watched.published[-1].status.state == "ended"
 
 
-def test_a_monitor_that_was_stopped_hears_its_sources_before_it_judges() -> None:
+def test_a_monitor_that_was_stopped_reads_its_sources_before_it_judges() -> None:
     source = FakeSource("feed", 100)
     watched = Watched(source)
     watched.turn_until(1_000)

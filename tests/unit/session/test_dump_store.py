@@ -36,7 +36,7 @@ def dump(taken_ns: int) -> DumpSeen:
     return DumpSeen(t_ns=taken_ns + 1, taken_ns=taken_ns, stacks=stacks, left_out=0)
 
 
-def test_it_says_where_the_thread_is_until_the_next_mark() -> None:
+def test_it_shows_where_the_thread_is_until_the_next_mark() -> None:
     store = StackStore()
     assert store.where(0, None).frame is None
     store.dumps.seen(dump(5 * S))
@@ -44,7 +44,7 @@ def test_it_says_where_the_thread_is_until_the_next_mark() -> None:
     assert store.where(60 * S, 6 * S)[:3] == (None, (), "py-spy")
 
 
-def test_samples_say_more() -> None:
+def test_samples_show_more() -> None:
     store = StackStore()
     store.dumps.seen(dump(5 * S))
     sampled = StackCount(role="main", pid=1, thread="", frames=("f (a.py:1)",), count=9)
@@ -88,7 +88,7 @@ def test_otherwise_it_is_not(seen: tuple[AnyObservation, ...]) -> None:
     assert not session.lacks_stacks()
 
 
-def test_everyone_is_asked_for_before_it_is_said_that_nothing_moves() -> None:
+def test_everyone_is_asked_for_before_it_is_reported_that_nothing_moves() -> None:
     session = session_of(MARK)
     at(session, 50)
     assert not session.nearly_stalled()
@@ -127,7 +127,7 @@ def test_its_words() -> None:
     assert why_not_idle(trees) == ""
 
 
-def test_once_it_moves_again_it_is_gone() -> None:
+def test_once_it_moves_again_it_is_removed() -> None:
     session = session_of(MARK, REFUSED, dump(2 * S))
     at(session, LATE_S)
     later = LATE_S * 1_000 + 500

@@ -25,7 +25,7 @@ def test_what_an_allocator_did_before_it_was_seen_is_no_event() -> None:
     assert store.newest() == ()
 
 
-def test_an_allocator_that_had_to_empty_its_cache_is_told_once() -> None:
+def test_an_allocator_that_had_to_empty_its_cache_is_reported_once() -> None:
     store = EventStore()
     told(store, 1, retries=3)
     told(store, 2, retries=4)
@@ -48,13 +48,13 @@ def test_every_event_has_a_kind() -> None:
     assert [event.kind for event in store.newest()] == ["checkpoint", "evaluation", "workers"]
 
 
-def test_what_is_shorter_than_a_second_is_told_in_milliseconds() -> None:
+def test_what_is_shorter_than_a_second_is_reported_in_milliseconds() -> None:
     store = EventStore()
     store.step_ended(step(4, 0, checkpoint_ms=47.8, evaluation_ms=4_130))
     assert [event.text for event in store.newest()] == ["checkpoint 47.8 ms", "evaluation 4.1 s"]
 
 
-def test_a_change_of_pace_says_the_new_time_first_and_which_way_it_went() -> None:
+def test_a_change_of_pace_shows_the_new_time_first_and_which_way_it_went() -> None:
     store = EventStore()
     store.pace_changed(
         step(4, 5, forward_ms=1), PaceChange(3, 25e6, 28.6e6, "data wait 18 ms → 21 ms")

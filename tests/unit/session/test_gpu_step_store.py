@@ -47,6 +47,6 @@ def test_the_rows_in_numbers() -> None:
     assert store.cost_ns_a_step == 20_000
 
 
-def test_without_rows_there_is_nothing_to_tell() -> None:
+def test_without_rows_there_is_nothing_to_show() -> None:
     assert GpuStepStore().phases(()) is None
     assert GpuStepStore().cost_ns_a_step is None

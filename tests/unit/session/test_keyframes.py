@@ -164,7 +164,7 @@ def test_older_pictures_are_otherwise_as_they_were() -> None:
     made.close()
 
 
-def test_one_goes_back_to_the_first_picture_that_tells_anything() -> None:
+def test_one_goes_back_to_the_first_picture_that_shows_anything() -> None:
     class Attaching(WithHistory):
         """The run's first message comes in its third second."""
 

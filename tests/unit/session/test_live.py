@@ -97,7 +97,7 @@ def test_nothing_is_watched_before_the_first_read_after_the_start(made: Made) ->
     assert source.closed == 1
 
 
-def test_a_process_that_has_gone_meanwhile_is_shown_as_ended() -> None:
+def test_a_process_that_has_ended_meanwhile_is_shown_as_ended() -> None:
     tries = []
 
     def connect(tape: Tape) -> Connection:

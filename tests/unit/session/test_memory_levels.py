@@ -15,13 +15,13 @@ def seen(t_s: int, *others: int) -> GpusSeen:
     return GpusSeen(t_ns=t_s * S, gpus=(structs.replace(GPU, others=held),))
 
 
-def test_what_nobody_told_has_no_series() -> None:
+def test_what_nobody_reported_has_no_series() -> None:
     levels = MemoryLevels()
     levels.gpus(seen(1))
     assert levels.series() == ()
 
 
-def test_long_steps_leave_no_holes_and_say_how_far_apart_they_were_read() -> None:
+def test_long_steps_leave_no_holes_and_show_how_far_apart_they_were_read() -> None:
     levels = MemoryLevels()
     for second in (1, 6, 11, 11):
         levels.allocator(structs.replace(READING, t_ns=second * S, allocated=second * GIB))

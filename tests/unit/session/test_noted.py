@@ -78,7 +78,7 @@ def test_steps_skipped_in_a_row_are_an_event_only_when_many() -> None:
     assert numerics_words(found) == ["GradScaler has skipped the last 8 steps"]
 
 
-def test_tokens_are_counted_where_the_run_says_and_inferred_where_not(store: NotedStore) -> None:
+def test_tokens_are_counted_where_the_run_reports_them_and_else_inferred(store: NotedStore) -> None:
     store.delivered([Noted(at(1), "tokens", "", 512.0)], RUN.steps, END)
     inferred = store.throughput(stats(), None)
     assert inferred is not None

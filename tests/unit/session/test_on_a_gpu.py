@@ -48,7 +48,7 @@ def test_with_a_gpu_the_sawtooth_is_its_use_at_the_grain_it_was_read() -> None:
     assert engine.windows[-1].gpu_present
 
 
-def test_a_gpu_that_does_not_tell_its_use_is_no_zero() -> None:
+def test_a_gpu_that_does_not_show_its_use_is_no_zero() -> None:
     store, _ = session()
     store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
     store.ingest(GpusSeen(t_ns=MS, gpus=(gpu(None),)))

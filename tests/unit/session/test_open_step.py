@@ -34,7 +34,7 @@ def test_nothing_before_the_first_mark() -> None:
     assert store.at(5 * MS, None) is None
 
 
-def test_a_message_says_the_phase_and_both_ages() -> None:
+def test_a_message_shows_the_phase_and_both_ages() -> None:
     step = told(1000, kind=marks.BACKWARD_ENTER, started_ns=400 * MS).at(1600 * MS, "f (a.py:1)")
     assert step is not None
     assert step.phase == "backward"
@@ -42,7 +42,7 @@ def test_a_message_says_the_phase_and_both_ages() -> None:
     assert step.step_age_s == pytest.approx(1.2)
 
 
-def test_a_frame_is_told_only_of_a_mark_that_is_older_than_the_samples() -> None:
+def test_a_frame_is_reported_only_of_a_mark_that_is_older_than_the_samples() -> None:
     store = told(1000, kind=marks.BACKWARD_ENTER)
     young, old = store.at(1600 * MS, "f (a.py:1)"), store.at(9000 * MS, "f (a.py:1)")
     assert young is not None
@@ -50,7 +50,7 @@ def test_a_frame_is_told_only_of_a_mark_that_is_older_than_the_samples() -> None
     assert (young.frame, old.frame) == (None, "f (a.py:1)")
 
 
-def test_the_way_there_is_told_with_the_frame() -> None:
+def test_the_way_there_is_reported_with_the_frame() -> None:
     store = told(1000, kind=marks.BACKWARD_ENTER)
     way = ("main (train.py:9)", "f (a.py:1)")
     young, old = store.at(1600 * MS, way[-1], way), store.at(9000 * MS, way[-1], way)
@@ -68,7 +68,7 @@ def test_the_page_is_fresher_while_the_interpreter_lock_is_held() -> None:
     assert step.age_s == pytest.approx(7.6)
 
 
-def test_a_page_that_counts_more_steps_says_nothing_of_the_steps_start() -> None:
+def test_a_page_that_counts_more_steps_shows_nothing_of_the_steps_start() -> None:
     store = told(1000)
     store.page_seen(page(marks.FETCH_ENTER, 1400, steps=4))
     step = store.at(1500 * MS, None)
@@ -85,7 +85,7 @@ def test_an_old_page_does_not_win() -> None:
 
 
 @pytest.mark.parametrize("state", [STATE_DISARMED, STATE_UNINSTALLED])
-def test_a_probe_that_stopped_says_nothing_of_now(state: int) -> None:
+def test_a_probe_that_stopped_shows_nothing_of_now(state: int) -> None:
     store = told(1000, kind=marks.BACKWARD_ENTER)
     store.page_seen(page(marks.BACKWARD_ENTER, 1000, state=state))
     assert store.at(9000 * MS, None) is None

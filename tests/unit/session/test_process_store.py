@@ -35,7 +35,7 @@ def test_threads_beside_the_training_thread_are_its_own() -> None:
     assert store.host_use(0, 2_000 * MS).beside_cores == pytest.approx(1.5 + 1.8)
 
 
-def test_what_nobody_told_is_not_zero() -> None:
+def test_what_nobody_reported_is_not_zero() -> None:
     store = ProcessStore()
     store.seen(look(1_000, None))
     use = store.host_use(0, 2_000 * MS)

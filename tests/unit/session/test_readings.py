@@ -45,7 +45,7 @@ def test_a_mean_over_a_long_time_is_what_it_would_be_of_the_single_ones() -> Non
     assert first.interval_ns == count * 100 * MS
 
 
-def test_what_one_source_does_not_tell_is_not_made_up() -> None:
+def test_what_one_source_does_not_show_is_not_made_up() -> None:
     readings = held(SINGLE + 10 * MERGED_OF)
     assert {gpu.sm for seen in readings.after(-1) for gpu in seen.gpus} == {None}
 

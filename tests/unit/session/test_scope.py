@@ -116,7 +116,7 @@ def test_times_that_are_a_little_late_blur_it(step_ms: float) -> None:
     assert off_by(scope, waits_then_works) < 3 + 2_400 / step_ms
 
 
-def test_it_says_how_sure_it_is() -> None:
+def test_it_shows_how_sure_it_is() -> None:
     scope = folded(*sampled(130, waits_then_works), "gpm 100 ms")
     assert scope is not None
     for low, mean, high in zip(scope.low, scope.mean, scope.high, strict=True):
@@ -127,7 +127,7 @@ def test_it_says_how_sure_it_is() -> None:
 
 
 @pytest.mark.parametrize("step_ms", [20, 100, 200])
-def test_samples_that_cannot_tell_do_not(step_ms: float) -> None:
+def test_samples_that_cannot_show_do_not(step_ms: float) -> None:
     assert folded(*sampled(step_ms, waits_then_works), "gpm 100 ms") is None
 
 
@@ -164,7 +164,7 @@ def test_too_little_is_nothing() -> None:
     assert folded([], [], "gpm 100 ms") is None
 
 
-def test_a_session_folds_what_it_was_told() -> None:
+def test_a_session_folds_what_it_was_given() -> None:
     readings, edges = sampled(170, waits_then_works)
     held, _ = session()
     for start_ns, end_ns, value in readings:

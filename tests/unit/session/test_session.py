@@ -117,7 +117,7 @@ def test_a_compilation_at_the_start_belongs_to_the_warm_up_and_a_late_one_is_new
     assert texts(seen) == ["recompile 1.2 s"]
 
 
-def test_a_change_of_pace_cuts_the_window_and_is_told_once() -> None:
+def test_a_change_of_pace_cuts_the_window_and_is_reported_once() -> None:
     store, engine = session()
     slow = [step(n, 1000 * n, forward_ms=100 + n % 7) for n in range(1, 61)]
     store.ingest(delivered(slow))
@@ -154,14 +154,14 @@ def test_events_of_one_kind_do_not_push_out_the_others() -> None:
     assert len(seen.events) == 21
 
 
-def test_new_worker_processes_are_told_and_the_first_ones_are_not() -> None:
+def test_new_worker_processes_are_reported_and_the_first_ones_are_not() -> None:
     store, _ = session()
     store.ingest(delivered([], 1, loaders=[loader()]))
     store.ingest(delivered([], 2, loaders=[loader(worker_pids=(21, 22, 23, 24), iterations=2)]))
     assert texts(picture(store, 10)) == ["4 loader workers started again (iteration 2)"]
 
 
-def test_settings_are_those_that_were_told_last() -> None:
+def test_settings_are_those_that_were_reported_last() -> None:
     store, engine = session()
     store.ingest(delivered([], 1))
     picture(store, 1_000)
@@ -199,7 +199,7 @@ def test_losses_add_up_and_freshness_is_the_age_of_the_last_message() -> None:
     assert picture(store, 4000).status.state == "silent"
 
 
-def test_a_silent_link_is_said_and_comes_back() -> None:
+def test_a_silent_link_is_reported_and_comes_back() -> None:
     store, _ = session()
     store.ingest(delivered([], 100))
     store.ingest(Link(t_ns=200 * MS, state="silent"))
@@ -275,7 +275,7 @@ def test_flat_memory_has_no_slope() -> None:
     assert not memory.growing
 
 
-def test_worker_memory_is_proportional_once_every_worker_has_told() -> None:
+def test_worker_memory_is_proportional_once_every_worker_has_reported() -> None:
     store, engine = session()
     store.ingest(processes(0, process(1), process(11, "worker"), process(12, "worker")))
     assert picture(store, 0).memory.workers_bytes is None, "resident sizes share what they count"
@@ -301,7 +301,7 @@ def test_workers_are_judged_over_the_window() -> None:
     assert use.disk_wait_share == pytest.approx(1 / 3)
 
 
-def test_without_a_gpu_the_sawtooth_is_computing_and_says_so() -> None:
+def test_without_a_gpu_the_sawtooth_is_computing_and_shows_it() -> None:
     store, _ = session()
     store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
     sawtooth = picture(store, 4000).sawtooth
@@ -337,7 +337,7 @@ def test_the_end_stops_the_picture_and_keeps_it() -> None:
         ([page(STATE_ARMED)], "was killed or crashed 2 s ago"),
     ],
 )
-def test_without_an_exit_status_the_probe_tells(last: list[AnyObservation], how: str) -> None:
+def test_without_an_exit_status_the_probe_reports(last: list[AnyObservation], how: str) -> None:
     store, _ = session()
     for observation in [*last, TargetEnded(t_ns=5 * S)]:
         store.ingest(observation)

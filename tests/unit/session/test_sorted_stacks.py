@@ -63,7 +63,7 @@ def bits_of(moments: Sequence[int]) -> int:
     return sum(1 << i for i in moments)
 
 
-def test_a_reading_speaks_of_all_its_moments_or_of_none() -> None:
+def test_a_reading_covers_all_its_moments_or_none() -> None:
     assert [state_of(value) for value in (0.0, 4.9, 5.0, 74.9, 75.0, 100.0)] == [
         *("idle", "idle", None, None, "busy", "busy")
     ]
@@ -89,14 +89,14 @@ def test_where_there_is_no_reading_nothing_is_known() -> None:
     assert Idleness((), ()).during(0, 0) is None
 
 
-def test_a_stretch_tells_more_than_the_reading_around_it() -> None:
+def test_a_stretch_shows_more_than_the_reading_around_it() -> None:
     known = Idleness([GpuInterval(20 * MS, 60 * MS, "idle")], readings(40.0))
     assert known.during(40 * MS, 40 * MS) == "idle"
     assert known.during(55 * MS, 55 * MS) is None
     assert known.during(80 * MS, 80 * MS) is None
 
 
-def test_the_gpus_clock_tells_the_exposed_wait_of_steps_with_one_fetch() -> None:
+def test_the_gpus_clock_shows_the_exposed_wait_of_steps_with_one_fetch() -> None:
     told = [step(1, 0, data_ms=80, forward_ms=20), step(2, 100, data_ms=80, forward_ms=20)]
     several = [told[0], step(2, 100, data_ms=80, forward_ms=20, fetches=4)]
     rows = [gpu_step(one, data_ms=60, forward_ms=40, lag_ms=0.5) for one in told]
@@ -106,7 +106,7 @@ def test_the_gpus_clock_tells_the_exposed_wait_of_steps_with_one_fetch() -> None
     assert second.start_ns == rows[1].gpu_start_ns
 
 
-def test_without_a_gpu_the_steps_tell_when_the_host_waits() -> None:
+def test_without_a_gpu_the_steps_show_when_the_host_waits() -> None:
     assert waits_on_host([step(1, 0, data_ms=80, forward_ms=20)]) == [
         GpuInterval(0, 80 * MS, "idle"),
         GpuInterval(80 * MS, 100 * MS, "busy"),
@@ -176,7 +176,7 @@ def test_readings_that_come_late_still_sort() -> None:
     assert worth_showing(before) == "idle"
 
 
-def test_where_no_gpu_tells_the_steps_do() -> None:
+def test_where_no_gpu_shows_the_steps_do() -> None:
     stores = Stores()
     stores.steps.add(steps(3, data_ms=300, forward_ms=100))
     stores.stacks.seen(chunk({WAIT: bits_of(range(20))}))

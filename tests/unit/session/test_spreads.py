@@ -8,7 +8,7 @@ from gpuwatch.tui.session.window_builder import step_stats
 from tests.unit.session.making import MS, step, steps
 
 
-def test_without_steps_there_is_nothing_to_tell() -> None:
+def test_without_steps_there_is_nothing_to_show() -> None:
     assert spreads_of(()) is None
 
 
@@ -48,7 +48,7 @@ def test_merged_steps_all_count_with_their_mean() -> None:
     assert (told.whole.p50_ms, told.whole.max_ms) == (1.0, 100.0)
 
 
-def test_of_what_few_steps_have_it_says_how_often_and_how_long_each() -> None:
+def test_of_what_few_steps_have_it_shows_how_often_and_how_long_each() -> None:
     made = [
         step(i + 1, 10.0 * i, forward_ms=2, checkpoint_ms=i // 10 if i % 10 == 9 else 0)
         for i in range(100)
@@ -59,7 +59,7 @@ def test_of_what_few_steps_have_it_says_how_often_and_how_long_each() -> None:
     assert told.phases["forward"].rare is None
 
 
-def test_steps_of_no_time_at_all_are_told_too() -> None:
+def test_steps_of_no_time_at_all_are_reported_too() -> None:
     told = spreads_of([step(1, 5.0)])
     assert told is not None
     assert (told.whole.max_ms, told.whole.rare, told.phases) == (0.0, None, {})

@@ -87,7 +87,7 @@ def of_worker(t_ns: int, pid: int, among: tuple[int, ...]) -> StacksSeen:
     return StacksSeen(t_ns=t_ns, started_ns=t_ns - S, samples=0, stacks=stacks, among=among)
 
 
-def test_a_turn_of_one_worker_says_nothing_of_the_others_nor_of_the_main_thread() -> None:
+def test_a_turn_of_one_worker_shows_nothing_of_the_others_nor_of_the_main_thread() -> None:
     store = StackStore()
     store.seen(chunk(S, (HANG, 20)))
     store.seen(of_worker(2 * S, 5, (5, 6, 7)))
@@ -119,7 +119,7 @@ def test_of_a_run_that_moves_it_is_known_from_one_chunk_to_the_next() -> None:
 
 
 @pytest.mark.parametrize(("marked_ms", "known"), [(19_400, True), (19_600, False), (21_000, False)])
-def test_where_nothing_moves_what_was_seen_before_the_last_mark_says_nothing(
+def test_where_nothing_moves_what_was_seen_before_the_last_mark_shows_nothing(
     marked_ms: int, known: bool
 ) -> None:
     """The chunk is of 19 s to 20 s."""

@@ -40,7 +40,7 @@ def test_users_phases_stand_beside_ours_and_may_share_a_name() -> None:
     assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_merged_rows_count_as_often_as_they_say() -> None:
+def test_merged_rows_count_as_often_as_they_state() -> None:
     # 90 steps of 1 ms in one row, ten of 100 ms one by one.
     made = [step(90, 0, forward_ms=90, count=90), *steps(10, 91, 90, forward_ms=100)]
     stats = step_stats(made, total=100)

@@ -57,7 +57,7 @@ def kinds(snapshot: Snapshot) -> tuple[str, str | None]:
     return finding.kind, finding.sub
 
 
-def test_nothing_is_said_before_there_are_samples() -> None:
+def test_nothing_is_reported_before_there_are_samples() -> None:
     snapshot = said([])
     assert kinds(snapshot)[0] == "warming-up"
     assert snapshot.status.mode == "no probe"
@@ -126,7 +126,7 @@ def test_a_healthy_run_is_never_called_bound(seed: int) -> None:
     assert judged(made, 80 * S, 0.0).verdict.finding.kind == "healthy"
 
 
-def test_the_share_has_an_interval_and_every_figure_says_that_it_is_an_estimate() -> None:
+def test_the_share_has_an_interval_and_every_figure_shows_that_it_is_an_estimate() -> None:
     snapshot = said(chunks({"data": 1.0, **TRAINS}, 24))
     told = snapshot.sampled
     assert told is not None
@@ -196,7 +196,7 @@ def test_a_probe_that_comes_takes_over() -> None:
     assert kinds(snapshot)[0] == "warming-up"
 
 
-def test_a_process_without_torch_is_said_to_have_none() -> None:
+def test_a_process_without_torch_is_reported_to_have_none() -> None:
     made = session()
     reason = "no torch loaded in it: it trains nothing, as far as can be seen"
     made.ingest(Missing(t_ns=5 * S, source="torch", reason=reason))
@@ -205,7 +205,7 @@ def test_a_process_without_torch_is_said_to_have_none() -> None:
     assert reason in snapshot.verdict.finding.evidence[0].text
 
 
-def test_stacks_that_are_refused_leave_no_verdict_and_say_so() -> None:
+def test_stacks_that_are_refused_leave_no_verdict_and_show_it() -> None:
     made = session()
     made.ingest(Missing(t_ns=S, source="stacks", reason="this user may not look into the process"))
     snapshot = watched(made, [], 7)
@@ -237,7 +237,7 @@ def test_what_evaluates_and_never_trains_is_inference() -> None:
     assert kinds(snapshot)[0] == "healthy"
 
 
-def test_memory_that_grows_is_told_by_seconds() -> None:
+def test_memory_that_grows_is_measured_by_seconds() -> None:
     made, grows = session(), 20 * 2**20
     for second in range(1, 420):
         made.ingest(processes(second * S, 100.0, (), rss_bytes=2**30 + grows * second))
@@ -253,6 +253,6 @@ def test_memory_that_grows_is_told_by_seconds() -> None:
     assert snapshot.trends[0].unit == "s"
 
 
-def test_no_gpu_is_said_beside() -> None:
+def test_no_gpu_is_reported_beside() -> None:
     assert any(one.signal == "nvml" for one in said([]).status.missing)
     assert NO_GPU.reason in " ".join(one.why for one in said([]).status.missing)

@@ -13,7 +13,7 @@ SPIN = ("spin", "/x/train.py", 5)
 LOAD = ("load", "/x/data.py", 7)
 
 
-def test_a_stack_is_told_when_it_changes_and_not_when_it_stays() -> None:
+def test_a_stack_is_reported_when_it_changes_and_not_when_it_stays() -> None:
     samples = [
         (at_us, 10, 0xA, [*MAIN, frame])
         for at_us, frame in ((40_000, WAIT), (130_000, WAIT), (210_000, SPIN), (350_000, WAIT))
@@ -26,7 +26,7 @@ def test_a_stack_is_told_when_it_changes_and_not_when_it_stays() -> None:
     assert [stack[-1] for stack in main.stacks] == [WAIT, SPIN, WAIT]
 
 
-def test_a_forked_worker_at_the_same_address_is_told_apart() -> None:
+def test_a_forked_worker_at_the_same_address_is_distinguished() -> None:
     samples = []
     for at_us, frame in ((40_000, WAIT), (130_000, WAIT), (210_000, SPIN)):
         samples.append((at_us, 10, 0xA, [*MAIN, frame]))

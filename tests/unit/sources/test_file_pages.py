@@ -66,6 +66,6 @@ def test_shared_memory_is_held(look: Callable[[], tuple[int, int]]) -> None:
     assert (total_held - files_held) - (total - files) == pytest.approx(MAPPED, abs=8 * MIB)
 
 
-def test_a_process_that_is_gone() -> None:
+def test_a_process_that_has_ended() -> None:
     assert resident_file_bytes(999_999_999) is None
     assert proportional_bytes(999_999_999) == (None, None)

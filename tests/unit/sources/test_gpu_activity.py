@@ -54,7 +54,7 @@ def test_gpm_every_100_ms(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not [one for one in seen if isinstance(one, Missing)]
 
 
-def test_an_idle_gpu_is_told_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_gpu_is_reported_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     with polled(FakeNvml(values={}), monkeypatch) as seen:
         assert [gpu.sm for gpu in activities(seen)] == [0.0] * 20
 
@@ -87,7 +87,7 @@ def test_a_sample_is_taken_just_after_a_refresh(monkeypatch: pytest.MonkeyPatch)
     assert fake.metrics_read < 1.15 * len(activities(seen)) + 10
 
 
-def test_counters_that_nobody_refreshes_are_said_and_taken_back(
+def test_counters_that_nobody_refreshes_are_reported_and_taken_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(nvml_source, "has_opened_driver", lambda pid: True)
@@ -108,7 +108,7 @@ def test_counters_that_nobody_refreshes_are_said_and_taken_back(
     assert min(gpu.interval_ns for gpu in activities(seen)) < 110 * MS
 
 
-def test_a_metric_that_the_device_does_not_tell_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_that_the_device_does_not_show_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     with polled(FakeNvml(refused={5}), monkeypatch) as seen:
         assert {gpu.tensor for gpu in activities(seen)} == {None}
 
@@ -143,7 +143,7 @@ def test_without_samples_the_utilization(monkeypatch: pytest.MonkeyPatch) -> Non
         assert {(gpu.source, gpu.busy, gpu.sm) for gpu in told} == {("utilization", 40.0, None)}
 
 
-def test_counters_that_are_refused_are_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_that_are_refused_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvml_source, "host_engine", lambda: ("nv-hostengine", 812))
     fake = FakeNvml(fails="nvmlGpmSampleGet", buffer=[(200_000, 50), (400_000, 51)])
     with polled(fake, monkeypatch) as seen:
@@ -181,7 +181,7 @@ def test_what_takes_the_driver_long_is_asked_no_more_often_than_it_can_change(
         assert uses[-1].others == ()
 
 
-def test_where_nobody_can_be_told_from_the_target_nobody_is_named(
+def test_where_nobody_can_be_distinguished_from_the_target_nobody_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fake = FakeNvml(running=[SimpleNamespace(pid=1234567, usedGpuMemory=3)])

@@ -99,7 +99,7 @@ def test_the_devices_that_hold_a_context_of_the_target(monkeypatch: pytest.Monke
     assert gpu.throttle_reasons == ("power cap", "too hot")
 
 
-def test_no_driver_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_driver_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise LibraryNotFound("library not found")
 

@@ -81,7 +81,7 @@ def test_who_was_killed_elsewhere_or_before_is_none_of_it(machine: Machine) -> N
     assert watch.killed() is None, "a worker, and the process lived on"
 
 
-def test_without_groups_the_machine_alone_tells(tmp_path: Path) -> None:
+def test_without_groups_the_machine_alone_reports(tmp_path: Path) -> None:
     machine = Machine(tmp_path, 2)
     (machine.proc / "7" / "cgroup").unlink()
     watch = machine.watch()
@@ -90,7 +90,7 @@ def test_without_groups_the_machine_alone_tells(tmp_path: Path) -> None:
     assert watch.killed() == OomKill("machine")
 
 
-def test_groups_that_are_gone_with_their_process_tell_nothing(machine: Machine) -> None:
+def test_groups_that_ended_with_their_process_show_nothing(machine: Machine) -> None:
     machine.counts(machine.own, kills=2)
     watch = machine.watch()
     for name in ("memory.events", "memory.oom_control"):

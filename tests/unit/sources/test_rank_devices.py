@@ -32,7 +32,7 @@ def test_a_rank_is_found_by_its_pid_and_its_samples_are_means() -> None:
 
 
 @pytest.mark.parametrize(("opened", "local_rank", "found"), [(True, 0, True), (False, 0, False)])
-def test_where_nvml_knows_no_pid_the_local_rank_tells(
+def test_where_nvml_knows_no_pid_the_local_rank_decides(
     monkeypatch: pytest.MonkeyPatch, opened: bool, local_rank: int, found: bool
 ) -> None:
     monkeypatch.setattr(ranks, "has_opened_driver", lambda pid: opened)

@@ -87,7 +87,7 @@ def test_what_others_use_is_what_the_own_tree_leaves() -> None:
 
 
 @pytest.mark.skipif(thread_times(ME).ran_ns is None, reason="this kernel does not tell")
-def test_a_look_at_this_process_tells_them() -> None:
+def test_a_look_at_this_process_shows_them() -> None:
     source = ProcessSource(ME)
     source.open()
     began_ns = time.perf_counter_ns()

@@ -216,7 +216,7 @@ def update():
     assert structure(tmp_path, text, "update", net=False) == Structure()
 
 
-def test_a_file_that_is_no_python_says_nothing(tmp_path: Path) -> None:
+def test_a_file_that_is_no_python_shows_nothing(tmp_path: Path) -> None:
     assert structure(tmp_path, "for x in:  # 1\n", "main") == Structure()
 
 
@@ -228,7 +228,7 @@ def test_a_file_of_a_program_is_read_without_a_word(
     assert not recwarn.list
 
 
-def test_an_expression_of_thousands_of_terms_says_nothing(tmp_path: Path) -> None:
+def test_an_expression_of_thousands_of_terms_shows_nothing(tmp_path: Path) -> None:
     text = "for part in batch:\n    x = " + "(" * 150 + "net(part)" + ")" * 150 + "  # 1\n"
     assert structure(tmp_path, text, "main").in_parts == "main (train.py:2)"
     deep = "x = " + "+".join(["1"] * 5_000) + "  # 1\n"

@@ -48,7 +48,7 @@ def chunk() -> Chunk:
     return sampled(read, MOMENTS, 10, lambda path: path.removeprefix("/py/").rpartition("ana/")[2])
 
 
-def test_roles_are_told_apart_and_our_own_thread_is_left_out() -> None:
+def test_roles_are_distinguished_and_our_own_thread_is_left_out() -> None:
     assert sorted((stack.role, stack.pid, stack.count) for stack in chunk().stacks) == [
         ("main", 10, 5),
         ("main", 10, 15),
@@ -158,5 +158,5 @@ def test_whose_code_a_file_is(path: str, users: bool) -> None:
         ("", "py-spy failed"),
     ],
 )
-def test_a_refusal_is_said_in_words(said: str, reason: str) -> None:
+def test_a_refusal_is_reported_in_words(said: str, reason: str) -> None:
     assert reason in why_refused(said, None)[0]

@@ -70,7 +70,7 @@ def yama(folder: Path, scope: int) -> Path:
         (3, "until a reboot no program may read the stacks of another", ""),
     ],
 )
-def test_under_yama_it_says_which_rule_and_what_changes_it(
+def test_under_yama_it_shows_which_rule_and_what_changes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: int, reason: str, fix: str
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -107,7 +107,7 @@ REFUSES_WORKERS = (
 
 
 @pytest.mark.parametrize("lives", [True, False])
-def test_workers_that_may_not_be_looked_into_are_told_and_the_main_process_has_their_turns(
+def test_workers_that_may_not_be_looked_into_are_reported_and_the_main_process_has_their_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lives: bool
 ) -> None:
     worker = os.getpid() if lives else 2**22 + 1

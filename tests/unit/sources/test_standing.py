@@ -48,7 +48,7 @@ def test_who_is_silent_is_not_in_it_where_all_who_answer_are() -> None:
     assert (found.inside, found.outside) == ((0,), (1,))
 
 
-def test_ranks_in_different_collectives_are_told_apart() -> None:
+def test_ranks_in_different_collectives_are_distinguished() -> None:
     small = {**ENTRY, "collective_seq_id": 9, "input_sizes": [[3]], "retired": False}
     large = {**small, "input_sizes": [[1024, 1024]]}
     waits = {"enqueued": 9, "completed": 8}
@@ -150,7 +150,7 @@ def test_a_rank_that_is_seen_twice_at_one_place_stays_there() -> None:
     assert not found.ranks[0].stays
 
 
-def test_an_answer_of_before_the_last_mark_tells_nothing_of_now() -> None:
+def test_an_answer_of_before_the_last_mark_shows_nothing_of_now() -> None:
     asked = Asked(stuck(taken_ns=80 * S))
     still = Standstill(asked, "/bin/false")
     assert still.look(ranks_at(100, use(0, 90, 100), use(1, 90, 100))) == []

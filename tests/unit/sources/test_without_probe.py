@@ -31,7 +31,7 @@ def missing(seen: list[AnyObservation]) -> dict[str, Missing]:
     return {one.source: one for one in seen if isinstance(one, Missing)}
 
 
-def test_it_says_once_what_a_probe_would_add_and_how(tmp_path: Path) -> None:
+def test_it_shows_once_what_a_probe_would_add_and_how(tmp_path: Path) -> None:
     made = source(tmp_path, "/usr/lib/libtorch_cpu.so")
     told = missing(made.poll(0))["probe"]
     assert "step times" in told.reason
@@ -40,7 +40,7 @@ def test_it_says_once_what_a_probe_would_add_and_how(tmp_path: Path) -> None:
     assert made.poll(S) == []
 
 
-def test_a_python_that_can_take_one_is_told_how(tmp_path: Path) -> None:
+def test_a_python_that_can_take_one_is_shown_how(tmp_path: Path) -> None:
     made = source(tmp_path, "/usr/lib/libtorch_cpu.so", (3, 14))
     fix = missing(made.poll(0))["probe"].fix
     assert fix.startswith(f"gpuwatch attach --inject {NOBODY}, or ")

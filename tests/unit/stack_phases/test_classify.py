@@ -244,7 +244,7 @@ def test_a_line_that_calls_c_leaves_no_frame(line: str, phase: str) -> None:
     assert classify(TRAIN, line).phase == phase
 
 
-def test_a_line_says_nothing_of_what_it_calls_in_a_library() -> None:
+def test_a_line_shows_nothing_of_what_it_calls_in_a_library() -> None:
     """The user's line is `log(loss.item())`; the sample lies in json."""
     assert classify((*TRAIN, "dumps (json/__init__.py:231)"), "log(loss.item())").phase == "other"
 

@@ -19,7 +19,7 @@ def test_none_of_few_is_not_never() -> None:
     assert 0.05 < share.high < 0.2
 
 
-def test_more_samples_tell_more() -> None:
+def test_more_samples_show_more() -> None:
     few, many = (fraction_of([True, False, False, True, False] * n) for n in (4, 40))
     assert few.mean == many.mean == pytest.approx(0.4)
     assert many.high - many.low < (few.high - few.low) / 2

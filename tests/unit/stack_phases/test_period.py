@@ -33,7 +33,7 @@ def sampled(step_s: float, seed: int, count: int = 190) -> list[TimedPhase]:
 
 
 @pytest.mark.parametrize("step_s", [0.5, 0.7, 1.0])
-def test_long_steps_are_told_to_ten_percent(step_s: float) -> None:
+def test_long_steps_are_reported_to_ten_percent(step_s: float) -> None:
     for seed in range(20):
         found = period_ns(sampled(step_s, seed), INTERVAL_NS)
         assert found is not None

@@ -25,7 +25,7 @@ def test_a_row_of_torch_names_what_is_there(row: CodeRow) -> None:
     assert row.functions <= defined
 
 
-def test_every_phase_says_what_may_lie_in_it() -> None:
+def test_every_phase_shows_what_may_lie_in_it() -> None:
     assert set(NESTED) == {*PHASES, "starting"}
 
 

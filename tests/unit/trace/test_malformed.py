@@ -31,7 +31,7 @@ def test_times_beyond_a_lifetime_are_refused(ts: float) -> None:
         profile_of(window([event]))
 
 
-def test_a_recording_without_the_devices_work_says_so() -> None:
+def test_a_recording_without_the_devices_work_shows_it() -> None:
     with pytest.raises(NothingRecordedError):
         profile_of(window([]))
     one = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1.5, "dur": 0.2}

@@ -130,7 +130,7 @@ def test_parts_add_up_to_the_step(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_trace_read_by_hand_says_the_same(name: str) -> None:
+def test_trace_read_by_hand_shows_the_same(name: str) -> None:
     made = run(BODIES[name][0])
     recorded = made.recorded()
     found = profile_of(made.window())

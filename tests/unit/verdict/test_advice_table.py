@@ -172,7 +172,7 @@ MEMORY_ROWS: list[tuple[Any, ...]] = [
 @pytest.mark.parametrize(
     ("series", "word"), [pytest.param(row[1], row[2], id=row[0]) for row in MEMORY_ROWS]
 )
-def test_the_action_on_memory_is_said(series: dict[str, Sequence[Any]], word: str) -> None:
+def test_the_action_on_memory_is_reported(series: dict[str, Sequence[Any]], word: str) -> None:
     assert word in over_time(**series)
 
 
@@ -186,7 +186,7 @@ def test_the_order_of_fixes_only_breaks_ties() -> None:
 @pytest.mark.parametrize(
     ("seen", "words"), [pytest.param(row[1], row[2:], id=row[0]) for row in ROWS]
 )
-def test_the_action_is_said(seen: StepWindow, words: tuple[str, ...]) -> None:
+def test_the_action_is_reported(seen: StepWindow, words: tuple[str, ...]) -> None:
     text = said(seen)
     for word in words:
         assert word in text

@@ -25,12 +25,12 @@ def test_without_the_allocator_there_is_no_number() -> None:
     assert larger_batch(launching(), "why") == "a larger batch: why"
 
 
-def test_the_new_size_is_a_multiple_of_eight_and_its_memory_is_told() -> None:
+def test_the_new_size_is_a_multiple_of_eight_and_its_memory_is_reported() -> None:
     seen = launching(loaders=(loader(4, batch_size=13),), **device_memory(0.3))
     assert larger_batch(seen, "why") == "batch_size 13 → 48 (60 GiB of 100 GiB of memory then): why"
 
 
-def test_where_it_does_not_fit_it_says_what_makes_room() -> None:
+def test_where_it_does_not_fit_it_shows_what_makes_room() -> None:
     text = larger_batch(launching(**device_memory(0.95)), "why")
     assert text.startswith("a larger batch, why: the GPU's memory is 95% full")
     assert "torch.utils.checkpoint" in text

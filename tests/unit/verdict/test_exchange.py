@@ -94,7 +94,7 @@ def test_moments_of_issue_stand_in_where_the_host_waits_in_a_collective() -> Non
     assert seen[-1].late_ns == pytest.approx((0, 37 * MS), abs=MS)
 
 
-def test_moments_of_issue_tell_nothing_of_hosts_that_only_queue() -> None:
+def test_moments_of_issue_show_nothing_of_hosts_that_only_queue() -> None:
     """Two H200s, rank 1's loader 30 ms slow: rank 0's host was 300 ms ahead, and before timing was
     on that looked like ten times the wait."""
     untimed = [lambda n: None, lambda n: None]

@@ -55,7 +55,7 @@ def test_a_replay_with_nothing_removed_is_what_was_measured(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_free_data_give_what_the_replay_says(name: str) -> None:
+def test_free_data_give_what_the_replay_shows(name: str) -> None:
     truth = gain(SCENARIOS[name], data_free=True)
     found = forecast(name, "input")
     assert found.speedup == pytest.approx(truth, rel=0.03)
@@ -71,7 +71,7 @@ def test_a_hidden_wait_gives_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["A", "B", "C", "D", "E", "F", "J"])
-def test_no_wait_for_the_gpu_gives_what_the_replay_says(name: str) -> None:
+def test_no_wait_for_the_gpu_gives_what_the_replay_shows(name: str) -> None:
     truth = gain(SCENARIOS[name], sync_every=NO_SYNC)
     assert forecast(name, "sync").speedup == pytest.approx(truth, rel=0.03)
 
@@ -103,7 +103,7 @@ def test_python_before_a_wait_is_not_the_wait(loop: Loop) -> None:
 
 
 @pytest.mark.parametrize("name", ["H", "I"])
-def test_kernels_issued_at_once_give_what_the_replay_says(name: str) -> None:
+def test_kernels_issued_at_once_give_what_the_replay_shows(name: str) -> None:
     loop = SCENARIOS[name]
     graphed = replace(loop, kernels=27, kernel_ms=loop.kernel_ms * loop.kernels / 27)
     assert ran(loop).step_ms / ran(graphed).step_ms > 2

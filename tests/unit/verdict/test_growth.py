@@ -135,7 +135,7 @@ def test_a_single_jump_is_no_growth() -> None:
     assert growth(points([1_000.0] * 40 + [1_400.0] * 40)) is None
 
 
-def test_floors_behind_epochs_tell_a_leak_from_lists_that_are_cleared() -> None:
+def test_floors_behind_epochs_distinguish_a_leak_from_lists_that_are_cleared() -> None:
     leak = points([1_000 + 0.5 * at for at in range(400)])
     begins = [520, 1_020, 1_520]
     assert (found := growth(leak, begins)) is not None

@@ -21,7 +21,7 @@ def past_of(*stays: tuple[Kind, int], **fields: object) -> VerdictHistory:
     return past
 
 
-def test_what_was_said_is_kept_with_its_times_and_steps() -> None:
+def test_what_was_reported_is_kept_with_its_times_and_steps() -> None:
     first, second, third = (
         past_of(("warming-up", 6), ("healthy", 30), ("input", 20)).timeline().verdicts
     )

@@ -79,7 +79,7 @@ def test_it_always_adds_up(busy: float) -> None:
     assert ledger_of(seen).busy == pytest.approx(busy / 100)
 
 
-def test_without_counters_the_marks_tell_how_long_it_may_have_idled() -> None:
+def test_without_counters_the_marks_show_how_long_it_may_have_idled() -> None:
     behind = gpu_window(even(60, **PHASES), {**PHASES, "lag_ms": 64}, stacks=FORWARD)
     assert ledger_of(behind).shares["busy"] == pytest.approx(0.99, abs=0.01)
     caught_up = ledger_of(gpu_window(even(60, **PHASES), PHASES, stacks=FORWARD))
@@ -207,7 +207,7 @@ def test_workers_that_hold_the_cores_of_the_training_are_the_loaders() -> None:
     assert largest(ledger_of(calm)) == "launch"
 
 
-def test_a_function_that_draws_its_batches_is_a_fetch_though_no_mark_says_so() -> None:
+def test_a_function_that_draws_its_batches_is_a_fetch_though_no_mark_shows_it() -> None:
     """A loop without a loader: what it draws is part of the forward by the marks."""
     rows = even(60, forward_ms=40, backward_ms=20, fetches=0)
     on_gpu = {"forward_ms": 40, "backward_ms": 20}

@@ -19,7 +19,7 @@ STEPS = even(60, data_ms=0.1, forward_ms=3, backward_ms=5, optimizer_ms=1)
 BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60}
 
 
-def test_products_alone_become_as_much_shorter_as_the_peaks_say() -> None:
+def test_products_alone_become_as_much_shorter_as_the_peaks_show() -> None:
     left = on_tensor_cores(FP32_FULL, 0.0, SM_FULL, BF16_RATIO)
     assert left == pytest.approx(1 / BF16_RATIO)
 

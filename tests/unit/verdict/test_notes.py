@@ -45,7 +45,7 @@ def test_a_training_with_nothing_to_remark_has_no_note(rule: NoteRule[StepWindow
     assert rule(window(even(60, **STEP), loaders=())) is None
 
 
-def test_anomaly_detection_tells_what_the_backward_takes() -> None:
+def test_anomaly_detection_shows_what_the_backward_takes() -> None:
     on = settings(anomaly=True)
     on_host = said(anomaly, window(even(60, **STEP), settings=on))
     assert (on_host.cost, on_host.source) == ("it slows the backward, 60% of each step", "hook")
@@ -70,7 +70,7 @@ def test_emptying_the_cache_now_and_then_is_no_smell() -> None:
     assert emptied_cache(on_gpu(stacks=lines(few, samples=4))) is None
 
 
-def test_tf32_off_tells_what_the_counters_read() -> None:
+def test_tf32_off_shows_what_the_counters_read() -> None:
     note = said(tf32, on_gpu(settings(**FP32), activity=activity(99, fp32=31.0, tensor=0.0)))
     assert note.cost == "fp32 units are at work 31% of the time, tensor cores 0%"
     assert note.source == "gpm"
@@ -162,7 +162,7 @@ def test_batches_that_are_not_pinned_cannot_be_copied_without_blocking() -> None
     assert blocking_copies(seen) is None
 
 
-def test_pageable_batches_tell_the_lines_that_copy() -> None:
+def test_pageable_batches_show_the_lines_that_copy() -> None:
     bare = replace_loader(pinned=False, pin_memory=False)
     note = said(pageable_batches, on_gpu(loaders=(bare,)))
     assert note.text == "batches of 38 MiB are copied from pageable memory: pin_memory=True"
@@ -202,7 +202,7 @@ def test_an_optimizer_that_goes_one_by_one() -> None:
     assert one_by_one(on_gpu(settings(foreach=False, parameter_device="cpu"))) is None
 
 
-def test_gradients_that_live_on_tell_their_bytes() -> None:
+def test_gradients_that_live_on_show_their_bytes() -> None:
     note = said(kept_gradients, on_gpu(settings(set_to_none=False)))
     assert note.cost == "348 MiB are zeroed and added to in each step"
     assert kept_gradients(on_gpu(settings(set_to_none=None))) is None
@@ -212,7 +212,7 @@ def test_deterministic_algorithms_cost_what_nobody_measured() -> None:
     assert said(deterministic, on_gpu(settings(deterministic=True))).cost is None
 
 
-def test_workers_that_are_started_again_tell_what_an_epochs_start_takes() -> None:
+def test_workers_that_are_started_again_show_what_an_epochs_start_takes() -> None:
     again = loader(4, iterations=5)
     note = said(restarted_workers, window(epochs(90, 200.0), loaders=(again,)))
     assert note.cost == "200 ms per epoch start, 2% of the time"
@@ -228,7 +228,7 @@ def test_the_start_of_the_run_is_not_the_start_of_an_epoch() -> None:
     assert restarted_workers(window(first, loaders=(loader(4, iterations=2),))) is None
 
 
-def test_loading_inline_tells_what_a_batch_costs() -> None:
+def test_loading_inline_shows_what_a_batch_costs() -> None:
     rows = even(60, **{**STEP, "data_ms": 3})
     note = said(inline_loading, window(rows, loaders=(loader(0),), cores=8.0))
     assert note.text == "num_workers 0 → 1: the training thread loads every batch itself"
@@ -241,7 +241,7 @@ def test_loading_inline_tells_what_a_batch_costs() -> None:
     assert inline_loading(window(cheap, loaders=(loader(0),), cores=8.0)) is None
 
 
-def test_loading_behind_a_busy_gpu_is_said_to_be_hidden() -> None:
+def test_loading_behind_a_busy_gpu_is_reported_to_be_hidden() -> None:
     """S09 of demo/scenarios/catalogue.json: 30 ms of loading behind 90 ms of GPU work."""
     rows = even(60, data_ms=30, forward_ms=20, backward_ms=30, optimizer_ms=10)
     behind = {"data_ms": 0, "forward_ms": 30, "backward_ms": 50, "optimizer_ms": 10, "wait_ms": 30}

@@ -55,7 +55,7 @@ def test_what_the_verdict_advises_is_no_note_beside_it() -> None:
     ), "said as a contributor"
 
 
-def test_idle_cores_are_said_once() -> None:
+def test_idle_cores_are_reported_once() -> None:
     one = settings(threads=1, parameter_device="cpu")
     given = {"settings": one, "cores": 16.0, "machine_cpu_percent": 7.0, "main_cpu_percent": 100.0}
     seen = window(even(60, **STEP), **given)
@@ -86,7 +86,7 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
         assert all(word in note.text for note in spoken), word
 
 
-def test_the_engine_says_them_beside_its_verdict() -> None:
+def test_the_engine_shows_them_beside_its_verdict() -> None:
     engine = Engine()
     rows = even(60, **STEP)
     on = settings(parameter_device="cpu", anomaly=True)

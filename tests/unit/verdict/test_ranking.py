@@ -57,7 +57,7 @@ def test_shares_rank_the_headline() -> None:
     assert (said.finding.share or 0) > (said.contributors[0].share or 0)
 
 
-def test_a_larger_share_beside_the_headline_says_why_it_does_not_lead() -> None:
+def test_a_larger_share_beside_the_headline_shows_why_it_does_not_lead() -> None:
     """The update is part of training: what a fix leaves of it is known to be about half."""
     update = holding("optimizer", 0.40)
     [beside] = within_the_wall(holding("input", 0.30), [update])

@@ -17,7 +17,7 @@ def test_equal_steps_have_no_spread() -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_too_little_says_nothing(rows: int) -> None:
+def test_too_little_shows_nothing(rows: int) -> None:
     share = share_of([30] * rows, [100] * rows)
     assert (share.low, share.high) == (0.0, 1.0)
 

@@ -129,7 +129,7 @@ def test_a_flock_of_bursts_is_no_change_of_pace() -> None:
     assert last_change([*steady, *(160.0 for _ in flock)]) is not None
 
 
-def test_what_became_another_is_said() -> None:
+def test_what_became_another_is_reported() -> None:
     rows = run(130, lambda n: {"data_ms": 5 if n <= 100 else 45, "forward_ms": 50})
     change = choose_window(rows).change
     assert change is not None

@@ -33,7 +33,7 @@ def test_a_checkpoint_and_the_fsync_after_it() -> None:
     assert "host" not in [finding.kind for finding in said.contributors]
 
 
-def test_a_long_checkpoint_is_said_however_rare() -> None:
+def test_a_long_checkpoint_is_reported_however_rare() -> None:
     rows = run(400, lambda n: {"forward_ms": 2_000, "checkpoint_ms": 35_000 if n == 200 else 0})
     said = verdict(window(rows))
     assert said.finding.kind == "healthy"

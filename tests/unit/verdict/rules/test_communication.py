@@ -98,7 +98,7 @@ def test_few_large_buckets_want_to_be_more() -> None:
     assert any("bucket_cap_mb=100" in advice for advice in found.advice)
 
 
-def test_ranks_that_are_not_seen_are_said() -> None:
+def test_ranks_that_are_not_seen_are_reported() -> None:
     window = seen(transfer_ms=7.0)
     assert window.job is not None
     wide = replace(window, now_ns=1, job=replace(window.job, world_size=16))

@@ -77,7 +77,7 @@ def test_fp32_arithmetic_is_no_product_until_one_is_seen(
     assert (found.speedup is not None) is claims
 
 
-def test_nothing_is_said_of_a_gpu_that_idles() -> None:
+def test_nothing_is_reported_of_a_gpu_that_idles() -> None:
     assert work_of(activity(27, sm=24, tensor=24, fp32=0, dram=6)) is None
 
 

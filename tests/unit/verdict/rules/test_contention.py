@@ -73,7 +73,7 @@ def test_no_contention_is_claimed(seen: StepWindow) -> None:
     assert contention(seen) is None
 
 
-def test_others_of_whom_nobody_tells_cost_confidence_and_are_named() -> None:
+def test_others_of_whom_nobody_reports_cost_confidence_and_are_named() -> None:
     unknown, alone = shared(crowded(sm=None)), shared(activity(99.0, others_sm=0.0))
     assert evidence_factor(unknown) < evidence_factor(alone)
     assert any("other processes" in one.why for one in missing_of(unknown))
@@ -133,7 +133,7 @@ def test_no_contention_for_cores_is_claimed(fields: dict[str, Any]) -> None:
     assert contention(crowd(**fields)) is None
 
 
-def test_a_full_machine_without_run_delay_is_said() -> None:
+def test_a_full_machine_without_run_delay_is_reported() -> None:
     assert any(one.signal == "run delay" for one in missing_of(crowd(run_delay=None)))
     assert not any(one.signal == "run delay" for one in missing_of(crowd()))
 
@@ -177,7 +177,7 @@ def test_others_on_several_ranks_gpus_are_one_verdict_whichever_rank_is_watched(
     assert found[0].evidence[0].text == "rank 0: another process uses 68% of its GPU's time"
 
 
-def test_what_stalls_is_said_before_others_on_the_gpus() -> None:
+def test_what_stalls_is_reported_before_others_on_the_gpus() -> None:
     stalled = state("stalled", None, "critical", "")
     assert job_finding(on_crowded_gpus(0, 68.0, 50.0), None, stalled) is stalled
 

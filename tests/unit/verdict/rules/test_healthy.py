@@ -14,7 +14,7 @@ def verdict(seen: StepWindow) -> Verdict:
     return Engine().judge(seen)
 
 
-def test_healthy_says_what_the_limit_is() -> None:
+def test_healthy_shows_what_the_limit_is() -> None:
     said = verdict(window(even(60, **WORK), main_cpu_percent=190.0))
     assert (said.finding.kind, said.finding.severity) == ("healthy", "info")
     assert "forward and backward are the limit" in said.finding.headline
@@ -26,7 +26,7 @@ def test_healthy_says_what_the_limit_is() -> None:
     assert "OMP_NUM_THREADS" in idle.finding.advice[0]
 
 
-def test_a_quota_is_said_where_nothing_else_is_wrong() -> None:
+def test_a_quota_is_reported_where_nothing_else_is_wrong() -> None:
     seen = window(even(60, **WORK), cores=2.0, cpu_throttled=0.4, run_delay=0.5)
     finding = verdict(seen).finding
     assert finding.kind == "healthy"

@@ -24,7 +24,7 @@ def test_a_loop_whose_fetches_nobody_sees_is_incomplete() -> None:
     assert "probe.wrap" in finding.advice[0]
 
 
-def test_time_that_nobody_claims_is_said() -> None:
+def test_time_that_nobody_claims_is_reported() -> None:
     finding = verdict(window(even(60, **WORK, unknown_ms=5))).finding
     assert (finding.kind, finding.sub) == ("incomplete", "unattributed")
     bigger = even(60, **WORK, unknown_ms=5, other_ms=20)
@@ -36,7 +36,7 @@ LAUNCHING = even(60, data_ms=0.2, forward_ms=12, backward_ms=16, optimizer_ms=4)
 LAUNCHING_ON_GPU = {"data_ms": 0.2, "forward_ms": 12, "backward_ms": 16, "optimizer_ms": 4}
 
 
-def test_a_badly_aligned_clock_is_said() -> None:
+def test_a_badly_aligned_clock_is_reported() -> None:
     seen = gpu_window(LAUNCHING, {**LAUNCHING_ON_GPU, "uncertain_ns": 400_000})
     assert any("not aligned well enough" in one.why for one in missing_of(seen))
     found = compute(seen)

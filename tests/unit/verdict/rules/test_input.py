@@ -91,7 +91,7 @@ def test_the_advice_depends_on_the_workers_and_the_cores() -> None:
         assert all(int(match[2]) < int(match[1]) for match in numbers)
 
 
-def test_a_serial_loader_on_one_core_is_not_told_to_fork() -> None:
+def test_a_serial_loader_on_one_core_is_not_advised_to_fork() -> None:
     finding = found(waiting(0, 96, cores=1.0))
     assert finding.sub == "serial"
     assert "num_workers" not in " ".join(finding.advice)
@@ -114,7 +114,7 @@ def test_state_d_is_slow_storage_without_stacks() -> None:
     assert finding.sub == "storage"
 
 
-def test_workers_that_wait_for_something_else_are_said_to_wait() -> None:
+def test_workers_that_wait_for_something_else_are_reported_to_wait() -> None:
     lock = (0.9, "acquire (locks.py:12)", "__getitem__ (dataset.py:9)")
     finding = found(
         waiting(2, 86, workers=worker_use(2, 8), stacks=stacks(workers=[lock], idle=0.0))
@@ -280,7 +280,7 @@ def test_idle_workers_that_read_are_slow_storage_before_there_are_stacks() -> No
     assert finding.sub == "storage"
 
 
-def test_neighbours_on_the_machine_are_said() -> None:
+def test_neighbours_on_the_machine_are_reported() -> None:
     finding = found(
         waiting(1, 82, workers=worker_use(1, 50), main_cpu_percent=30.0, others_cores=1.2)
     )
@@ -376,7 +376,7 @@ def test_one_worker_that_takes_a_core_is_made_cheaper() -> None:
     ],
     ids=["hardly waits", "wait unknown", "others unknown", "others have them"],
 )
-def test_no_cores_are_said_to_be_taken_by_workers(fields: dict[str, Any]) -> None:
+def test_no_cores_are_reported_to_be_taken_by_workers(fields: dict[str, Any]) -> None:
     assert input_bound(sharing(**fields)) is None
 
 

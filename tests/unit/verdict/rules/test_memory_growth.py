@@ -254,7 +254,7 @@ def test_growth_that_fills_nothing_in_sight_is_a_note() -> None:
     assert any(note.text.startswith("host memory grows 130 MiB") for note in verdict.notes)
 
 
-def test_a_leak_is_said_before_growth_elsewhere() -> None:
+def test_a_leak_is_reported_before_growth_elsewhere() -> None:
     points = rising(2 * MIB)
     seen = window(ROWS, gpu_present=True, memory_limit_bytes=points[-1].bytes + 400 * MIB)
     readings = on_device(lambda step: GIB + 2 * MIB * step)

@@ -25,7 +25,7 @@ def test_a_run_that_stops_names_the_phase_and_the_frame() -> None:
     assert "read (stalled.py:60)" in said.finding.evidence[-1].text
 
 
-def test_the_way_there_is_told_from_the_outermost_frame() -> None:
+def test_the_way_there_is_reported_from_the_outermost_frame() -> None:
     way = ("main (train.py:90)", "epoch (train.py:40)", "recv (client.py:12)")
     now = open_step("forward", 40.0, frame=way[-1], stack=way)
     finding = Engine().judge(window(even(300, forward_ms=40), open_step=now)).finding
@@ -185,7 +185,7 @@ def test_it_is_near_when_half_the_time_is_over() -> None:
     assert not is_near(open_step("checkpoint", 100.0), rows, ended=False), "that may take minutes"
 
 
-def test_where_the_rule_will_not_speak_it_is_never_near() -> None:
+def test_where_the_rule_will_not_fire_it_is_never_near() -> None:
     rows = tuple(even(300, data_ms=2, forward_ms=40))
     assert not is_near(open_step("data", 100.0), rows, ended=True)
     assert not any(
@@ -256,7 +256,7 @@ def test_the_rank_that_is_not_in_the_collective_is_named() -> None:
     assert "attach 701" in found.advice[0]
 
 
-def test_each_ranks_line_is_told_that_of_the_late_one_first() -> None:
+def test_each_ranks_line_is_given_that_of_the_late_one_first() -> None:
     ways = (
         StandingRank(0, ("main (train.py:9)", "all_reduce (distributed.py:2)"), name="all_reduce"),
         StandingRank(1, ("main (train.py:7)", "fetch (data.py:30)")),

@@ -43,7 +43,7 @@ SLOW: list[tuple[dict[str, Any], LateBy]] = [
 
 
 @pytest.mark.parametrize(("slow", "by"), SLOW)
-def test_the_late_ranks_own_phases_and_its_gpu_say_why(slow: dict[str, Any], by: LateBy) -> None:
+def test_the_late_ranks_own_phases_and_its_gpu_show_why(slow: dict[str, Any], by: LateBy) -> None:
     late = late_rank(job(rank(0, busy=99.0), rank(1, **slow), exchange=late_each_step(1, 29)))
     assert late is not None
     assert (late.rank.rank, late.by) == (1, by)

@@ -58,6 +58,6 @@ def test_nothing_is_claimed(told: dict[str, Any]) -> None:
     assert throttled(slowed(**told)) is None
 
 
-def test_clocks_that_are_not_told_are_named() -> None:
+def test_clocks_that_are_not_reported_are_named() -> None:
     assert any("no clocks" in one.why for one in missing_of(slowed(clock_lost=None)))
     assert not any("no clocks" in one.why for one in missing_of(slowed()))

@@ -29,7 +29,7 @@ HIDDEN_ON_GPU = {
 }  # fmt: skip
 
 
-def test_before_the_gpus_clock_has_spoken_nothing_is_claimed() -> None:
+def test_before_the_gpus_clock_has_been_read_nothing_is_claimed() -> None:
     engine = Engine()
     early = window(HIDDEN[:40], gpu_present=True, gpu_clocked=True, loaders=(loader(0),))
     assert engine.judge(early).finding.kind == "warming-up"
