@@ -21,7 +21,7 @@ import pynvml
 
 from evaluation.catalogue import Scenario, scenarios
 from evaluation.judging import judge
-from evaluation.reliability import reliability_table, said_in
+from evaluation.reliability import claims_in, reliability_table
 from evaluation.result import MEASURED, RESULT, measured_in, results_in
 from evaluation.running import Run, RunPlan, run_all
 from evaluation.table import tables
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = arguments(argv)
     out: Path = given.folder
     if given.reliability:
-        print(reliability_table(said_in(out)))
+        print(reliability_table(claims_in(out)))
         return 0
     chosen = [each for each in scenarios(given.only) if wanted(each, given)]
     failed = 0

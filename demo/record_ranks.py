@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "demo")]
 
 import torch
-from ranks.truth import SCENARIOS, Expected, Said, is_right, said_of
+from ranks.truth import SCENARIOS, Expected, RankVerdict, is_right, verdict_of
 
 from evaluation.last_picture import last_picture
 from gpuwatch.tui.discovery.targets import own_page
@@ -36,12 +36,12 @@ GRACE_S: Final = 30.0
 TABLE: Final = "table.txt"
 
 
-def judged(file: Path) -> Said | None:
+def judged(file: Path) -> RankVerdict | None:
     """The last verdict on a recording; None where it cannot be read."""
     if not file.exists():
         return None
     try:
-        return said_of(last_picture(file))
+        return verdict_of(last_picture(file))
     except (GpuwatchError, ValueError) as error:
         print(f"{file.name}: {error}")
         return None
@@ -157,22 +157,22 @@ def table(out: Path) -> list[str]:
     """A row for each rank's monitor: what was said, and whether that is right."""
     rows, counted, right = [], 0, 0
     pace: dict[str, float] = {}
-    said_by: dict[tuple[str, int], Said] = {}
+    verdict_by: dict[tuple[str, int], RankVerdict] = {}
     for expected in SCENARIOS:
         for rank in _ranks_of(out, expected.scenario):
             found = judged(out / f"{expected.scenario}.{rank}.gpuwatch")
             if found is not None:
-                said_by[expected.scenario, rank] = found
+                verdict_by[expected.scenario, rank] = found
                 if found.step_ms is not None:
                     pace[expected.scenario] = found.step_ms
     for expected in SCENARIOS:
         for rank in _ranks_of(out, expected.scenario):
-            said = said_by.get((expected.scenario, rank))
-            if said is None:
+            verdict = verdict_by.get((expected.scenario, rank))
+            if verdict is None:
                 continue
-            good = is_right(expected, said)
+            good = is_right(expected, verdict)
             counted, right = counted + 1, right + good
-            rows.append(_row(expected, rank, said, good, pace))
+            rows.append(_row(expected, rank, verdict, good, pace))
     rows.append(f"{right} of {counted} right")
     return rows
 
@@ -183,18 +183,26 @@ def _ranks_of(out: Path, scenario: str) -> list[int]:
     return sorted(int(file.name.split(".")[1]) for file in files)
 
 
-def _row(expected: Expected, rank: int, said: Said, good: bool, pace: dict[str, float]) -> str:
+def _row(
+    expected: Expected, rank: int, verdict: RankVerdict, good: bool, pace: dict[str, float]
+) -> str:
     measured = ""
-    like, own = pace.get(expected.like or ""), said.step_ms
-    if like and own and said.speedup and said.kind in ("straggler", "communication", "imbalance"):
-        measured = f" forecast {said.speedup:.2f}x measured {own / like:.2f}x"
-    waiting = "/".join(f"{part:.2f}" for part in said.waiting)
-    transfer = "-" if said.transfer is None else f"{said.transfer:.2f}"
-    name = said.kind if said.sub is None else f"{said.kind}/{said.sub}"
+    like, own = pace.get(expected.like or ""), verdict.step_ms
+    if (
+        like
+        and own
+        and verdict.speedup
+        and verdict.kind in ("straggler", "communication", "imbalance")
+    ):
+        measured = f" forecast {verdict.speedup:.2f}x measured {own / like:.2f}x"
+    waiting = "/".join(f"{part:.2f}" for part in verdict.waiting)
+    transfer = "-" if verdict.transfer is None else f"{verdict.transfer:.2f}"
+    name = verdict.kind if verdict.sub is None else f"{verdict.kind}/{verdict.sub}"
     return (
         f"{'ok ' if good else 'BAD'} {expected.scenario:16} rank {rank}: {name:24} "
-        f"late {'-' if said.late is None else said.late} step {own or 0:.1f} ms "
-        f"transfer {transfer} waiting {waiting or '-'} own {said.own}{measured} | {said.headline}"
+        f"late {'-' if verdict.late is None else verdict.late} step {own or 0:.1f} ms "
+        f"transfer {transfer} waiting {waiting or '-'} own {verdict.own}{measured} "
+        f"| {verdict.headline}"
     )
 
 

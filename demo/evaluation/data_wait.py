@@ -34,10 +34,10 @@ def data_wait(
     wall_ns = sum(step.end_ns - step.start_ns for step in rows)
     if not wall_ns:
         return None
-    told_ns = sum(step.data_ns + step.startup_ns for step in rows)
+    reported_ns = sum(step.data_ns + step.startup_ns for step in rows)
     covered = CoveredTime(fetches)
     true_ns = sum(covered.until(step.end_ns) - covered.until(step.start_ns) for step in rows)
-    return DataWait(told_ns / wall_ns, true_ns / wall_ns)
+    return DataWait(reported_ns / wall_ns, true_ns / wall_ns)
 
 
 class CoveredTime:

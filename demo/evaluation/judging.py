@@ -47,9 +47,9 @@ def judge(scenario: Scenario, measured: Measured, folder: Path) -> str:
 def result_of(scenario: Scenario, measured: Measured, folder: Path) -> Result:
     """What the files of a run come to."""
     signals = signals_in(folder / RECORDING)
-    meant = scenario.expected(signals.gpu is not None)
-    truth = truth_of(scenario, meant, measured)
-    expected = among_several(meant, truth)
+    intended = scenario.expected(signals.gpu is not None)
+    truth = truth_of(scenario, intended, measured)
+    expected = among_several(intended, truth)
     tracks = {OURS: verdicts_on(folder / RECORDING), **baselines(folder, signals)}
     # Without the probe nobody counts steps: such a run is judged at its end.
     cause = scenario.from_step if measured.probe else 0
@@ -101,13 +101,13 @@ def truth_of(scenario: Scenario, expected: Expected, measured: Measured) -> Trut
     return replace(truth, gains={scenario.causes[0]: truth.gain, **others})
 
 
-def among_several(meant: Expected, truth: Truth) -> Expected:
+def among_several(intended: Expected, truth: Truth) -> Expected:
     """Of several causes, those that are worth removing first by measurement."""
     if not truth.gains:
-        return meant
-    kinds = [*truth.nearly_best(), *(kind for kind in meant.kinds if kind not in truth.gains)]
-    sub = meant.sub if kinds[0] == meant.kinds[0] else None
-    return replace(meant, kinds=tuple(kinds), sub=sub)
+        return intended
+    kinds = [*truth.nearly_best(), *(kind for kind in intended.kinds if kind not in truth.gains)]
+    sub = intended.sub if kinds[0] == intended.kinds[0] else None
+    return replace(intended, kinds=tuple(kinds), sub=sub)
 
 
 def samples_per_s(reports: Sequence[dict[str, float]]) -> list[float]:

@@ -24,7 +24,7 @@ LEVELS: Final = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True)
-class Said:
+class Claim:
     """One verdict of a run."""
 
     run: str
@@ -41,7 +41,7 @@ class Level:
     begins: float
     runs: int
     looks: int
-    said: float
+    claims: float
     right: float
     """Parts, 0 to 1; each run counts as one, however often it was looked at."""
 
@@ -51,21 +51,21 @@ def half_of(scenario: str) -> Half:
     return "report" if sha256(scenario.encode()).digest()[0] % 2 else "develop"
 
 
-def said_in(folder: Path) -> list[Said]:
+def claims_in(folder: Path) -> list[Claim]:
     """All verdicts on the recordings below a folder, of which the truth is known. Memory must grow
     before anybody can see it: runs whose truth is that have no place here."""
     known = {scenario.name: scenario for scenario in scenarios()}
-    found: list[Said] = []
+    found: list[Claim] = []
     for path in sorted(folder.glob(f"*/{MEASURED}")):
         measured = measured_in(path.parent)
         scenario = known[measured.scenario]
         if scenario.kind == GROWTH:
             continue
         recording = path.parent / RECORDING
-        meant = scenario.expected(gpu=signals_in(recording).gpu is not None)
-        right = among_several(meant, truth_of(scenario, meant, measured))
+        intended = scenario.expected(gpu=signals_in(recording).gpu is not None)
+        right = among_several(intended, truth_of(scenario, intended, measured))
         found += [
-            Said(
+            Claim(
                 path.parent.name,
                 half_of(scenario.name),
                 measured.probe,
@@ -78,10 +78,10 @@ def said_in(folder: Path) -> list[Said]:
     return found
 
 
-def levels_of(said: Iterable[Said]) -> list[Level]:
+def levels_of(claims: Iterable[Claim]) -> list[Level]:
     """Those at which anything was said, the lowest first."""
-    by_level: dict[float, dict[str, list[Said]]] = defaultdict(lambda: defaultdict(list))
-    for one in said:
+    by_level: dict[float, dict[str, list[Claim]]] = defaultdict(lambda: defaultdict(list))
+    for one in claims:
         begins = max(level for level in LEVELS if one.confidence >= level)
         by_level[begins][one.run].append(one)
     return [
@@ -89,14 +89,14 @@ def levels_of(said: Iterable[Said]) -> list[Level]:
             begins=begins,
             runs=len(runs),
             looks=sum(map(len, runs.values())),
-            said=mean(mean(one.confidence for one in looks) for looks in runs.values()),
+            claims=mean(mean(one.confidence for one in looks) for looks in runs.values()),
             right=mean(mean(one.right for one in looks) for looks in runs.values()),
         )
         for begins, runs in sorted(by_level.items())
     ]
 
 
-def reliability_table(said: Sequence[Said]) -> str:
+def reliability_table(claims: Sequence[Claim]) -> str:
     """A row for each level, with and without the probe, of either half."""
     rows = [
         "| | said | runs | verdicts | mean said | right |",
@@ -104,11 +104,11 @@ def reliability_table(said: Sequence[Said]) -> str:
     ]
     for probe in (True, False):
         for half in ("develop", "report"):
-            chosen = [one for one in said if one.probe is probe and one.half == half]
+            chosen = [one for one in claims if one.probe is probe and one.half == half]
             name = f"{'with' if probe else 'without'} the probe, {half}"
             rows += [
                 f"| {name} | {level.begins:.0%} and more | {level.runs} | {level.looks} | "
-                f"{level.said:.0%} | {level.right:.0%} |"
+                f"{level.claims:.0%} | {level.right:.0%} |"
                 for level in levels_of(chosen)
             ]
     return "\n".join(rows)

@@ -177,7 +177,7 @@ class Progress:
                 watched=watched,
                 slow=self._reports["with", ""],
                 fast=self._reports.get(("without", ""), []),
-                others={cause: told for (_, cause), told in self._reports.items() if cause},
+                others={cause: report for (_, cause), report in self._reports.items() if cause},
                 probe=self._plan.probe,
             )
         keep(self._run.folder / MEASURED, measured)

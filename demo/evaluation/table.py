@@ -9,7 +9,7 @@ from evaluation.result import OURS, Result
 from evaluation.score import Score
 
 TOOLS: Final = (OURS, "host-wait share", "nvidia-smi", "TraceML")
-SAID: Final = {True: "PASS", False: "FAIL", None: ""}
+PASSES: Final = {True: "PASS", False: "FAIL", None: ""}
 
 
 def tables(results: Sequence[Result]) -> str:
@@ -32,8 +32,8 @@ def bars(results: Sequence[Result]) -> str:
     rows = []
     for bar in BARS:
         ours = bar.measure(scored(results, OURS))
-        told = [bar.measure(scored(results, tool)).text for tool in others]
-        rows.append([bar.what, bar.asks, ours.text, _pass(bar.asks, ours), *told])
+        theirs = [bar.measure(scored(results, tool)).text for tool in others]
+        rows.append([bar.what, bar.asks, ours.text, _pass(bar.asks, ours), *theirs])
     for bar in OURS_ALONE:
         ours = bar.measure(scored(results, OURS))
         rows.append([bar.what, bar.asks, ours.text, _pass(bar.asks, ours), *("" for _ in others)])
@@ -148,7 +148,7 @@ def _name(kind: str, sub: str | None) -> str:
 
 
 def _pass(asks: str, figure: Figure) -> str:
-    return SAID[figure.passes] if asks else ""
+    return PASSES[figure.passes] if asks else ""
 
 
 def _counts(results: Sequence[Result]) -> str:

@@ -69,7 +69,7 @@ SCENARIOS: Final = (
 
 
 @dataclass(frozen=True)
-class Said:
+class RankVerdict:
     """The last verdict on a job, as one rank's monitor has it."""
 
     kind: str
@@ -85,7 +85,7 @@ class Said:
     waiting: tuple[float, ...]
 
 
-def said_of(snapshot: Snapshot) -> Said:
+def verdict_of(snapshot: Snapshot) -> RankVerdict:
     """In the terms of the table."""
     job, finding = snapshot.job, snapshot.verdict.finding
     own = finding
@@ -93,7 +93,7 @@ def said_of(snapshot: Snapshot) -> Said:
     if job is not None:
         finding = job.finding
     transfer = exchange.transfer if exchange is not None else None
-    return Said(
+    return RankVerdict(
         kind=finding.kind,
         sub=finding.sub,
         late=job.late.rank.rank if job is not None and job.late is not None else None,
@@ -109,12 +109,12 @@ def said_of(snapshot: Snapshot) -> Said:
     )
 
 
-def is_right(expected: Expected, said: Said) -> bool:
+def is_right(expected: Expected, verdict: RankVerdict) -> bool:
     """Kind, culprit and its cause; nobody accused where nobody is to blame."""
-    named = said.late != expected.late and not expected.either_late
-    if named and (expected.late is not None or said.kind in ACCUSES):
+    named = verdict.late != expected.late and not expected.either_late
+    if named and (expected.late is not None or verdict.kind in ACCUSES):
         return False
     if not expected.kinds:
-        return said.kind not in ACCUSES
-    known = {said.kind, f"{said.kind}/{said.sub}"} & expected.kinds
-    return bool(known) and expected.sub in (None, said.sub)
+        return verdict.kind not in ACCUSES
+    known = {verdict.kind, f"{verdict.kind}/{verdict.sub}"} & expected.kinds
+    return bool(known) and expected.sub in (None, verdict.sub)

@@ -31,14 +31,14 @@ class Experts(nn.Module):
 
     def forward(self, samples: torch.Tensor) -> torch.Tensor:
         weights, chosen = self.router(samples).softmax(dim=-1).max(dim=-1)
-        said = torch.zeros_like(samples)
+        mixed = torch.zeros_like(samples)
         for number, expert in enumerate(self.experts):
             picked = chosen == number
             if self.masked:
-                said[picked] = expert(samples[picked]) * weights[picked, None]
+                mixed[picked] = expert(samples[picked]) * weights[picked, None]
             else:
-                said = said + expert(samples) * (weights * picked)[:, None]
-        return samples + said
+                mixed = mixed + expert(samples) * (weights * picked)[:, None]
+        return samples + mixed
 
 
 def train(options: Options, run: Run) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from tests.unit.verdict.memory_families import EPOCHS, LEAKS, NULLS, Family, warmed_up
-from tests.unit.verdict.memory_runs import Said, watched
+from tests.unit.verdict.memory_runs import GrowthRun, watched
 
 STEPS_MS = (20.0, 200.0, 1000.0)
 
@@ -29,24 +29,24 @@ def main() -> None:
 
 def row(name: str, family: Family, step_ms: float, seeds: int) -> str:
     """One family at one length of a step."""
-    said = [look(name, family, seed, step_ms) for seed in range(seeds)]
-    growth = found([one.growth_step for one in said])
-    leak = found([one.leak_step for one in said])
-    last = max((one.last_leak_step or 0 for one in said), default=0)
-    wrong = sum(one.critical_growth for one in said)
+    runs = [look(name, family, seed, step_ms) for seed in range(seeds)]
+    growth = found([one.growth_step for one in runs])
+    leak = found([one.leak_step for one in runs])
+    last = max((one.last_leak_step or 0 for one in runs), default=0)
+    wrong = sum(one.critical_growth for one in runs)
     return f"{step_ms:>4.0f} ms  {name:<38}{growth:>20}{leak:>20}{last or '-':>16}{wrong:>17}"
 
 
-def look(name: str, family: Family, seed: int, step_ms: float) -> Said:
+def look(name: str, family: Family, seed: int, step_ms: float) -> GrowthRun:
     """One run."""
     return watched(warmed_up(family(random.Random(seed))), step_ms, EPOCHS.get(name))
 
 
 def found(steps: Sequence[int | None]) -> str:
     """ "100% @371 (401)": of all runs; median and latest step."""
-    told = [step for step in steps if step is not None]
-    part = f"{len(told) / len(steps):.0%}"
-    return f"{part} @{median(told):.0f} ({max(told)})" if told else part
+    reported = [step for step in steps if step is not None]
+    part = f"{len(reported) / len(steps):.0%}"
+    return f"{part} @{median(reported):.0f} ({max(reported)})" if reported else part
 
 
 if __name__ == "__main__":

@@ -116,8 +116,8 @@ def paint_row(name: str, paints: Sequence[Paint]) -> str:
     """Median and least of the wall time, least CPU time: what disturbs only ever adds."""
     walls_ms = [1e3 * paint.wall_s for paint in paints]
     cpu_ms = 1e3 * min(paint.cpu_s for paint in paints)
-    said = f"{statistics.median(walls_ms):8.0f} ms, least {min(walls_ms):.0f}"
-    return f"{name:28} {said}, CPU {cpu_ms:.0f}"
+    shown = f"{statistics.median(walls_ms):8.0f} ms, least {min(walls_ms):.0f}"
+    return f"{name:28} {shown}, CPU {cpu_ms:.0f}"
 
 
 def watching(pid: int, seconds: float, *options: str) -> tuple[float, float]:

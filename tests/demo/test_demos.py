@@ -115,7 +115,7 @@ def test_a_stopped_script_is_quiet_and_leaves_no_worker(stop: signal.Signals) ->
     # A worker that ends while it takes a batch over breaks a pipe of multiprocessing's own.
     assert "resource_sharer" in complaints or complaints == ""
     assert not [name for name in (str(DEMO), "probe", "KeyboardInterrupt") if name in complaints]
-    _gone, alive = psutil.wait_procs(workers, timeout=10)
+    _ended, alive = psutil.wait_procs(workers, timeout=10)
     assert alive == []
 
 

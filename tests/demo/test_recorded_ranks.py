@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from ranks.truth import SCENARIOS, Expected, Said, is_right, said_of
+from ranks.truth import SCENARIOS, Expected, RankVerdict, is_right, verdict_of
 
 from evaluation.last_picture import last_picture
 
@@ -40,14 +40,14 @@ def truth_of(run: str) -> Expected:
 
 @pytest.mark.parametrize("run", [run for run in RUNS if run not in MISSED])
 def test_the_job_is_judged_right_whichever_rank_is_watched(run: str) -> None:
-    said = said_of(last_picture(RANKS / run))
-    assert is_right(truth_of(run), said), said
+    verdict = verdict_of(last_picture(RANKS / run))
+    assert is_right(truth_of(run), verdict), verdict
 
 
 @pytest.mark.parametrize("run", sorted(MISSED))
 def test_what_is_missed_is_still_there(run: str) -> None:
     assert run in RUNS
-    assert not is_right(truth_of(run), said_of(last_picture(RANKS / run))), (
+    assert not is_right(truth_of(run), verdict_of(last_picture(RANKS / run))), (
         "no longer missed: take it out"
     )
 
@@ -59,14 +59,14 @@ def test_there_are_recordings_of_all_ranks() -> None:
 def test_nobody_innocent_is_ever_named() -> None:
     """Also in the runs that are judged wrong: where a job has no late rank, or another one."""
     for run in MISSED:
-        expected, said = truth_of(run), said_of(last_picture(RANKS / run))
-        if said.kind == "straggler":
-            assert expected.either_late or said.late == expected.late, run
+        expected, verdict = truth_of(run), verdict_of(last_picture(RANKS / run))
+        if verdict.kind == "straggler":
+            assert expected.either_late or verdict.late == expected.late, run
 
 
 def test_naming_the_innocent_is_wrong() -> None:
     late = EXPECTED["sleeps"]
-    right = Said("straggler", "other", 1, 0.8, 5.0, "", "host", 40.0, None, ())
+    right = RankVerdict("straggler", "other", 1, 0.8, 5.0, "", "host", 40.0, None, ())
     assert is_right(late, right)
     for wrong in (
         {"late": 0},
@@ -74,20 +74,20 @@ def test_naming_the_innocent_is_wrong() -> None:
         {"kind": "communication"},
         {"sub": "data"},
     ):
-        assert not is_right(late, Said(**{**_fields(right), **wrong}))  # type: ignore[arg-type]
-    healthy = Said("compute", None, None, None, None, "", "compute", 40.0, None, ())
+        assert not is_right(late, RankVerdict(**{**_fields(right), **wrong}))  # type: ignore[arg-type]
+    healthy = RankVerdict("compute", None, None, None, None, "", "compute", 40.0, None, ())
     assert is_right(EXPECTED["balanced"], healthy)
     assert not is_right(EXPECTED["balanced"], right)
 
 
-def _fields(said: Said) -> dict[str, object]:
-    return {name: getattr(said, name) for name in Said.__dataclass_fields__}
+def _fields(verdict: RankVerdict) -> dict[str, object]:
+    return {name: getattr(verdict, name) for name in RankVerdict.__dataclass_fields__}
 
 
 @pytest.mark.parametrize("scenario", ["balanced", "balanced_fsdp2"])
 def test_others_on_both_gpus_are_the_verdict_whichever_rank_is_watched(scenario: str) -> None:
     """They were told that rank 0 is late 14 %, or communication takes 49 and up to 50 %."""
     for rank in (0, 1):
-        said = said_of(last_picture(RANKS / "h200_crowded" / f"{scenario}.{rank}.gpuwatch"))
-        assert (said.kind, said.sub, said.late) == ("contention", "gpu", None)
-        assert "of ranks 0 and 1" in said.headline
+        verdict = verdict_of(last_picture(RANKS / "h200_crowded" / f"{scenario}.{rank}.gpuwatch"))
+        assert (verdict.kind, verdict.sub, verdict.late) == ("contention", "gpu", None)
+        assert "of ranks 0 and 1" in verdict.headline

@@ -14,7 +14,7 @@ from evaluation.catalogue import Expected, scenarios
 from evaluation.judging import among_several, truth_of
 from evaluation.last_picture import last_picture
 from evaluation.recording import verdicts_on
-from evaluation.reliability import levels_of, said_in
+from evaluation.reliability import claims_in, levels_of
 from evaluation.result import MEASURED, RECORDING, measured_in
 from evaluation.verdict_track import Judgement
 
@@ -33,7 +33,7 @@ QUICK = {
 """What was judged wrong when it was new, and what is like it."""
 NO_PROBE = RECORDINGS / "no_probe"
 WATCHED_FROM_OUTSIDE = sorted(path.parent.name for path in NO_PROBE.glob(f"*/{MEASURED}"))
-TOLD_FROM_OUTSIDE = {"input", "host", "checkpoint", "evaluation"}
+SEEN_FROM_OUTSIDE = {"input", "host", "checkpoint", "evaluation"}
 """What samples of a stack must be enough for."""
 MISTAKEN_FROM_OUTSIDE = {
     "contention.0": "compute",
@@ -46,8 +46,8 @@ MISTAKEN_FROM_OUTSIDE = {
 def expected(folder: Path) -> Expected:
     measured = measured_in(folder)
     scenario = SCENARIOS[measured.scenario]
-    meant = scenario.expected(gpu=True)
-    return among_several(meant, truth_of(scenario, meant, measured))
+    intended = scenario.expected(gpu=True)
+    return among_several(intended, truth_of(scenario, intended, measured))
 
 
 def one(run: str) -> Any:
@@ -57,10 +57,10 @@ def one(run: str) -> Any:
 
 @pytest.mark.parametrize("run", [one(run) for run in sorted(set(RUNS) - MISSED)])
 def test_what_was_recorded_is_judged_right_at_its_end(run: str) -> None:
-    looks, meant = verdicts_on(SUITE / run / RECORDING), expected(SUITE / run)
+    looks, intended = verdicts_on(SUITE / run / RECORDING), expected(SUITE / run)
     last: Judgement = looks[-1]
-    assert last.kind in meant.kinds
-    if meant.negative:
+    assert last.kind in intended.kinds
+    if intended.negative:
         assert not [look for look in looks if look.asks]
 
 
@@ -71,15 +71,15 @@ def test_the_whole_suite_was_recorded() -> None:
 
 @pytest.mark.parametrize("run", WATCHED_FROM_OUTSIDE)
 def test_without_the_probe_it_is_right_or_shows_that_it_does_not_know(run: str) -> None:
-    looks, meant = verdicts_on(NO_PROBE / run / RECORDING), expected(NO_PROBE / run)
+    looks, intended = verdicts_on(NO_PROBE / run / RECORDING), expected(NO_PROBE / run)
     last: Judgement = looks[-1]
-    if meant.negative:
+    if intended.negative:
         assert not [look for look in looks if look.asks]
-    elif TOLD_FROM_OUTSIDE & set(meant.kinds):
-        assert last.kind in meant.kinds
+    elif SEEN_FROM_OUTSIDE & set(intended.kinds):
+        assert last.kind in intended.kinds
     else:
         mistaken = MISTAKEN_FROM_OUTSIDE.get(run)
-        assert last.kind in ([mistaken] if mistaken else (*meant.kinds, "incomplete"))
+        assert last.kind in ([mistaken] if mistaken else (*intended.kinds, "incomplete"))
 
 
 def test_a_rank_that_waits_for_another_names_it() -> None:
@@ -96,7 +96,7 @@ def test_a_rank_that_waits_for_another_names_it() -> None:
 def test_what_is_reported_to_be_likely_is_right_as_often(folder: Path) -> None:
     """On the half of the scenarios that no constant was chosen by: of what was 90 % sure nine in
     ten are right, and nothing is a headline below one half."""
-    looks = [one for one in said_in(folder) if one.half == "report"]
+    looks = [one for one in claims_in(folder) if one.half == "report"]
     assert min(one.confidence for one in looks) >= 0.5
     for level in levels_of(looks):
         if level.begins >= 0.8 and level.runs >= 10:

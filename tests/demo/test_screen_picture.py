@@ -10,19 +10,19 @@ ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def told_by(svg: str) -> list[str]:
+def description_of(svg: str) -> list[str]:
     """The rows of the screen, as the picture says them in words."""
-    told = ET.fromstring(svg).find(f"{SVG}desc")
-    assert told is not None
-    assert told.text is not None
-    return told.text.splitlines()
+    description = ET.fromstring(svg).find(f"{SVG}desc")
+    assert description is not None
+    assert description.text is not None
+    return description.text.splitlines()
 
 
 def test_a_recording_becomes_a_picture_that_is_the_same_every_time() -> None:
     file = ROOT / "demo" / "recordings" / "loader_storage.gpuwatch"
     made = [asyncio.run(picture(file, (100, 30), 6.0, (), "dark")) for _ in range(2)]
     assert made[0] == made[1]
-    rows = told_by(made[0])
+    rows = description_of(made[0])
     assert len(rows) == 30
     assert "loader_storage.py" in rows[0]
     assert "REPLAY" in rows[0]
@@ -32,13 +32,13 @@ def test_a_recording_becomes_a_picture_that_is_the_same_every_time() -> None:
 
 def test_keys_are_pressed_before() -> None:
     file = ROOT / "demo" / "recordings" / "loader_storage.gpuwatch"
-    rows = told_by(asyncio.run(picture(file, (100, 30), 2.0, ["question_mark"], "light")))
+    rows = description_of(asyncio.run(picture(file, (100, 30), 2.0, ["question_mark"], "light")))
     assert any("── Help" in row for row in rows)
 
 
 def test_the_picture_of_the_readme_is_one_of_them() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "](docs/screen.svg)" in text
-    rows = told_by((ROOT / "docs" / "screen.svg").read_text(encoding="utf-8"))
+    rows = description_of((ROOT / "docs" / "screen.svg").read_text(encoding="utf-8"))
     assert "H200" in rows[0]
     assert "INPUT-BOUND" in rows[2]

@@ -105,10 +105,10 @@ def test_a_run_goes_on(tmp_path: Path, leaps: dict[int, int]) -> None:
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
             seen: dict[int, Step] = {}
             while not seen or max(seen) < 59:
-                told = next_reply()
-                seen |= {step.number: step for step in getattr(told, "steps", [])}
+                reported = next_reply()
+                seen |= {step.number: step for step in getattr(reported, "steps", [])}
         if len(leaps) == 1:
             assert seen[21].forward_ns >= leaps[20], "the leap was in its forward"
         assert hello_of(run.pid).fault is None
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")

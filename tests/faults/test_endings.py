@@ -67,9 +67,9 @@ def test_a_daemon_thread_trains_on_while_the_interpreter_leaves(tmp_path: Path) 
     """
     )
     for switch in ("0", "1"):
-        status, out, told = ended(script, tmp_path, switch)
+        status, out, reported = ended(script, tmp_path, switch)
         assert (out, status in (5, -signal.SIGABRT)) == ("", True)
-        assert [line for line in told if "gpuwatch" in line] == []
+        assert [line for line in reported if "gpuwatch" in line] == []
     assert sockets_in(tmp_path) == []
 
 

@@ -141,11 +141,11 @@ HARNESS = PLAIN + FEW_FREE + DENIED + SHORT + """
     for name, code in cases.items():
         ended[name] = []
         for watched in "10":
-            said = os.path.join(folder, "said")
+            written = os.path.join(folder, "written")
             pid = os.fork()
             if not pid:
                 os.environ["GPUWATCH"] = watched
-                os.dup2(os.open(said, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), 1)
+                os.dup2(os.open(written, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), 1)
                 os.dup2(1, 2)
                 os.closerange(3, 256)
                 exec(code)
@@ -155,7 +155,7 @@ HARNESS = PLAIN + FEW_FREE + DENIED + SHORT + """
                 if time.monotonic() > late_s:
                     os.kill(pid, signal.SIGKILL)
                 time.sleep(0.01)
-            lines = open(said).read().splitlines()
+            lines = open(written).read().splitlines()
             ended[name].append([done[1], [it for it in lines if not it.startswith("gpuwatch: ")]])
     print(json.dumps(ended))
 """  # fmt: skip
@@ -221,9 +221,9 @@ def test_it_is_attached_to_at_its_limit_of_descriptors(tmp_path: Path) -> None:
             before = os.listdir(f"/proc/{run.pid}/fd")
             time.sleep(1)
             assert os.listdir(f"/proc/{run.pid}/fd") == before
-            run.tell()
+            run.send()
             assert run.line() == bare()
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -244,14 +244,14 @@ def test_eleven_hundred_connections(tmp_path: Path) -> None:
                 except BlockingIOError:
                     time.sleep(0.002)
             assert len(os.listdir(f"/proc/{run.pid}/fd")) < 64
-            run.tell()
+            run.send()
             assert run.line().startswith("trained")
             for one in held:
                 one.close()
             with subscribed(endpoint) as next_reply:
                 next_reply()
             assert pages_of(run.pid)
-            run.tell()
+            run.send()
             assert run.finish() == (0, "", "")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limit)
@@ -273,7 +273,7 @@ def test_the_publisher_takes_no_signal(tmp_path: Path) -> None:
         assert not blocked_in(tasks[0])
         everything: Sequence[int] = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD)
         assert any(set(everything) <= blocked_in(task) for task in tasks[1:])
-        run.tell()
+        run.send()
         run.line()
-        run.tell()
+        run.send()
         run.finish()

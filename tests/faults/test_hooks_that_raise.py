@@ -67,14 +67,14 @@ BREAKING: Final = """
                 stack.enter_context(one)
             probe.install()
             before()
-            said = train(at_step=at_step, workers=workers)
+            digest = train(at_step=at_step, workers=workers)
             breaker, until = api._installed._breaker, time.monotonic() + 20
             while tripped and breaker.fault is None and time.monotonic() < until:
                 time.sleep(0.01)
             fault = breaker.fault
             probe.uninstall()
         lines = held.getvalue().splitlines()
-        print(name, "|", said, "|", fault, "|", len(lines), "|", *lines[:1], flush=True)
+        print(name, "|", digest, "|", fault, "|", len(lines), "|", *lines[:1], flush=True)
 
     def set_on_recorder(name):
         return lambda: getattr(api._installed.recorder, name)(broken)
@@ -119,10 +119,10 @@ def test_an_error_in_each_of_them(tmp_path: Path) -> None:
         status, out, err = run.finish()
     assert (status, err) == (0, "")
     rows = [[part.strip() for part in line.split("|")] for line in out.splitlines()]
-    told = {name: rest for name, *rest in rows}
-    assert list(told) == list(CASES)
-    for name, (said, fault, lines, *line) in told.items():
-        assert said == bare(), name
+    reported = {name: rest for name, *rest in rows}
+    assert list(reported) == list(CASES)
+    for name, (output, fault, lines, *line) in reported.items():
+        assert output == bare(), name
         assert (fault == "None") == (name == "leaving"), (name, fault)
         assert lines == ("0" if name == "saying it" else "1"), (name, lines)
         if name not in ("leaving", "saying it"):
@@ -155,12 +155,12 @@ def test_a_fault_while_it_is_watched_is_shown(tmp_path: Path, broken: str) -> No
         assert endpoint is not None
         with subscribed(endpoint) as next_reply:
             next_reply()
-            run.tell()
+            run.send()
             assert run.line() == bare()
             until(lambda: word_of(run.pid, page.WORD_STATE) == page.STATE_DISARMED)
         shown = gpuwatch("attach", str(run.pid), "--plain", "--duration", "2")
         assert "the probe stopped watching" in shown.stdout + shown.stderr
-        run.tell()
+        run.send()
         status, _, err = run.finish()
     assert status == 0
     assert len(err.splitlines()) == 1

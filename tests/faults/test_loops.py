@@ -42,27 +42,27 @@ SHORT = """
 def test_a_hundred_thousand_steps_of_a_tenth_of_a_millisecond(
     tmp_path: Path, watched: bool
 ) -> None:
-    said = {}
+    output = {}
     for switch in ("0", "1"):
         with started(SHORT, tmp_path, GPUWATCH=switch) as run:
             assert run.line() == "warm"
             before = resident_bytes(run.pid)
             if switch == "0":
-                run.tell()
-                said[switch] = run.line()
+                run.send()
+                output[switch] = run.line()
             else:
                 endpoint = hello_of(run.pid).endpoint or ""
                 until(Path(endpoint.removeprefix("ipc://")).exists)
                 with monitor(READS if watched else "input()", endpoint):
-                    run.tell()
-                    said[switch] = run.line()
+                    run.send()
+                    output[switch] = run.line()
                     assert resident_bytes(run.pid) - before < MOST_GROWTH_BYTES
                     counted = until(lambda: settled(run.pid))
                 assert abs(counted[0] - 100_000) < 1_000, counted
                 assert hello_of(run.pid).fault is None
-            run.tell()
+            run.send()
             assert run.finish() == (0, "", "")
-    assert said["0"] == said["1"]
+    assert output["0"] == output["1"]
 
 
 def settled(pid: int) -> "list[int]":
@@ -76,11 +76,11 @@ def test_two_loops_one_after_the_other_and_in_a_thread(tmp_path: Path) -> None:
     script = (
         TRAIN
         + """
-    said = [train(), train()]
-    thread = threading.Thread(target=lambda: said.append(train()))
+    digests = [train(), train()]
+    thread = threading.Thread(target=lambda: digests.append(train()))
     thread.start()
     thread.join()
-    print(*said, flush=True)
+    print(*digests, flush=True)
     sys.stdin.readline()
     """
     )
@@ -88,7 +88,7 @@ def test_two_loops_one_after_the_other_and_in_a_thread(tmp_path: Path) -> None:
         assert run.line() == " ".join([bare()] * 3)
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
             assert next_reply() is not None
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -97,13 +97,13 @@ def test_two_loops_at_once_and_one_that_trains_beside_the_main_thread(tmp_path: 
     script = (
         TRAIN
         + """
-    said = []
-    threads = [threading.Thread(target=lambda: said.append(train(400))) for _ in range(2)]
+    digests = []
+    threads = [threading.Thread(target=lambda: digests.append(train(400))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    print(*said, flush=True)
+    print(*digests, flush=True)
     sys.stdin.readline()
     """
     )
@@ -112,7 +112,7 @@ def test_two_loops_at_once_and_one_that_trains_beside_the_main_thread(tmp_path: 
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 100)
         assert word_of(run.pid, page.WORD_STEPS) <= 401, "one of them is followed, never a mixture"
         assert hello_of(run.pid).fault is None
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -139,9 +139,9 @@ def test_in_a_notebook(tmp_path: Path) -> None:
     client.NotebookClient(notebook, timeout=120, allow_errors=True, kernel_name="python3").execute(
         cwd=str(tmp_path)
     )
-    told = ["".join(out.get("text", "") for out in cell.outputs).strip() for cell in cells]
+    reported = ["".join(out.get("text", "") for out in cell.outputs).strip() for cell in cells]
     errors = [out.ename for cell in cells for out in cell.outputs if out.output_type == "error"]
-    assert told == ["", "", "", bare(), "", bare(), "() ()", bare()]
+    assert reported == ["", "", "", bare(), "", bare(), "() ()", bare()]
     assert errors == ["RuntimeError"]
 
 
@@ -160,8 +160,8 @@ def test_cells_that_are_run_again_and_again_in_one_interpreter(tmp_path: Path) -
     sys.stdin.readline()
     """
     with started(script, tmp_path) as run:
-        run.tell()
+        run.send()
         status, out, err = run.finish()
     assert (status, err) == (0, "")
-    said = bare()
-    assert out.splitlines() == [said, "a cell that fails", said, "() ()", said, said]
+    output = bare()
+    assert out.splitlines() == [output, "a cell that fails", output, "() ()", output, output]

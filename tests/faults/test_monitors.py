@@ -49,12 +49,12 @@ def test_a_monitor_is_killed(tmp_path: Path) -> None:
         with monitor(READS, endpoint) as watching:
             assert watching.stdout is not None
             assert watching.stdout.readline() == "watching\n"
-            run.tell()
+            run.send()
             watching.kill()
             watching.wait()
         assert run.line() == bare(STEPS)
         until(lambda: (descriptors_of(run.pid), threads_of(run.pid)) == before)
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -68,14 +68,14 @@ def test_a_monitor_is_stopped_and_sent_afterwards_what_it_has_missed(tmp_path: P
             assert watching.stdout.readline() == "watching\n"
             watching.send_signal(signal.SIGSTOP)
             before = resident_bytes(run.pid)
-            run.tell()
+            run.send()
             assert run.line() == bare(4 * STEPS)
             assert resident_bytes(run.pid) - before < MOST_GROWTH_BYTES
             watching.send_signal(signal.SIGCONT)
             what, count = watching.stdout.readline().split()
             assert what in ("lost", "anew"), "it was dropped, and gets the past that is kept"
             assert int(count) > 0
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -91,16 +91,18 @@ def test_ten_monitors_at_once_are_all_sent_everything(tmp_path: Path) -> None:
                 one.send(subscription(endpoint))
             for one in sockets:
                 assert one.poll(int(LIMIT_S * 1000))
-            run.tell()
+            run.send()
             assert run.line() == bare(STEPS)
             for one in sockets:
-                told, replies = 0, ReplyReader()
-                while told < STEPS - 1:
-                    assert one.poll(int(LIMIT_S * 1000)), told
+                reported, replies = 0, ReplyReader()
+                while reported < STEPS - 1:
+                    assert one.poll(int(LIMIT_S * 1000)), reported
                     reply = replies.read(one.recv())
-                    told = max([told, *(step.number for step in getattr(reply, "steps", []))])
+                    reported = max(
+                        [reported, *(step.number for step in getattr(reply, "steps", []))]
+                    )
                 one.close()
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -111,7 +113,7 @@ def test_a_subscriber_that_never_reads_and_always_asks(tmp_path: Path) -> None:
             assert deaf.stdout is not None
             assert deaf.stdin is not None
             deaf.stdout.readline()
-            run.tell()
+            run.send()
             assert run.line() == bare(STEPS)
             before = resident_bytes(run.pid)
             with monitor(READS, endpoint_of(run)) as watching:
@@ -122,7 +124,7 @@ def test_a_subscriber_that_never_reads_and_always_asks(tmp_path: Path) -> None:
                     deaf.stdout.readline()
                 assert watching.stdout.readline() == "watching\n", "others are told all the same"
             assert resident_bytes(run.pid) - before < MOST_GROWTH_BYTES
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -132,7 +134,7 @@ def test_a_thousand_come_and_go_ten_at_a_time(tmp_path: Path) -> None:
         assert run.line() == "waiting"
         endpoint = endpoint_of(run)
         before = descriptors_of(run.pid), threads_of(run.pid)
-        run.tell()
+        run.send()
         assert run.line() == bare(STEPS)
         held: list[int] = []
         for _ in range(100):
@@ -150,5 +152,5 @@ def test_a_thousand_come_and_go_ten_at_a_time(tmp_path: Path) -> None:
             held.append(resident_bytes(run.pid))
         until(lambda: (descriptors_of(run.pid), threads_of(run.pid)) == before)
         assert held[-1] - held[1] < MOST_GROWTH_BYTES
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")

@@ -50,11 +50,11 @@ def test_200_000_batches_outside_of_steps_are_kept_nowhere(tmp_path: Path) -> No
     script = (
         TRAIN
         + """
-    said = train()
+    digest = train()
     batches = DataLoader(range(1_000), batch_size=1)
     for _ in batches:
         pass
-    print(said, flush=True)
+    print(digest, flush=True)
     sys.stdin.readline()
     for _ in range(200):
         for _ in batches:
@@ -66,12 +66,12 @@ def test_200_000_batches_outside_of_steps_are_kept_nowhere(tmp_path: Path) -> No
     with started(script, tmp_path) as run:
         assert run.line() == bare()
         before = resident_bytes(run.pid)
-        run.tell()
+        run.send()
         assert run.line() == "fetched"
         assert resident_bytes(run.pid) - before < MOST_GROWTH_BYTES
         assert hello_of(run.pid).fault is None
         # Nobody watched, so the count is an estimate (2,337 on a busy machine); they are no steps.
         least = 0 if word_of(run.pid, page.WORD_LOST_MARKS) else 59
         assert least <= word_of(run.pid, page.WORD_STEPS) < 200_000 / 50
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")

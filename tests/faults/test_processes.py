@@ -34,20 +34,20 @@ def hellos_of(pid: int) -> list[Hello]:
 
 def test_a_fork_in_the_middle_of_a_step_that_trains_itself(tmp_path: Path) -> None:
     with started(TRAIN + FORKS, tmp_path, TMPDIR=str(tmp_path)) as run:
-        said, _, pid = run.line().rpartition(" ")
-        assert said == bare()
+        output, _, pid = run.line().rpartition(" ")
+        assert output == bare()
         (own,) = (hello for hello in hellos_of(int(pid)) if hello.pid == int(pid))
         until(lambda: len(sockets_in(tmp_path)) == 2)
         with subscribed(own.endpoint or "") as next_reply:
             next_reply()
-            told = next_reply()
-            assert isinstance(told, Batch)
-            assert told.steps[-1].number <= 60, "the parent's thirty are not its own"
-        run.tell()
+            reported = next_reply()
+            assert isinstance(reported, Batch)
+            assert reported.steps[-1].number <= 60, "the parent's thirty are not its own"
+        run.send()
         assert run.line() == bare()
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
             assert next_reply() is not None
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -71,7 +71,7 @@ def test_forks_that_only_leave(tmp_path: Path) -> None:
         assert len(sockets_in(tmp_path)) == 1
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
             assert next_reply() is not None
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
     assert sockets_in(tmp_path) == []
 
@@ -82,17 +82,17 @@ def test_processes_that_train_for_themselves(tmp_path: Path, how: str) -> None:
     script = (
         TRAIN
         + f"""
-    def work(told):
-        told.put(train())
+    def work(digests):
+        digests.put(train())
 
     if __name__ == "__main__":
         import multiprocessing
         context = multiprocessing.get_context({how!r})
-        told = context.Queue()
-        ranks = [context.Process(target=work, args=(told,)) for _ in range(2)]
+        digests = context.Queue()
+        ranks = [context.Process(target=work, args=(digests,)) for _ in range(2)]
         for rank in ranks:
             rank.start()
-        print(train(), told.get(), told.get(), flush=True)
+        print(train(), digests.get(), digests.get(), flush=True)
         for rank in ranks:
             rank.join()
             assert rank.exitcode == 0
@@ -112,10 +112,10 @@ def test_workers_are_forked_while_a_monitor_watches(tmp_path: Path) -> None:
         assert run.line() == "waiting"
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
             next_reply()
-            run.tell()
+            run.send()
             assert run.line() == bare()
             assert next_reply() is not None
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -140,6 +140,6 @@ def test_a_program_that_becomes_another(tmp_path: Path) -> None:
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
             assert next_reply() is not None
         assert len(sockets_in(tmp_path)) == 1
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
     assert sockets_in(tmp_path) == []

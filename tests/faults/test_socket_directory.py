@@ -104,10 +104,10 @@ def test_only_sockets_that_nobody_holds_are_leftovers(endpoint: Endpoint) -> Non
     folder = Path(endpoint.path).parent
     with zmq.Context() as context:
         for name in ("dead.sock", "young.sock"):
-            gone = context.socket(zmq.ROUTER)
-            gone.bind(f"ipc://{folder}/aside")
+            missing = context.socket(zmq.ROUTER)
+            missing.bind(f"ipc://{folder}/aside")
             os.rename(folder / "aside", folder / name)
-            gone.close(linger=0)
+            missing.close(linger=0)
     (folder / "notes.txt").write_text("the user's own")
     (folder / "dead.key").write_text("of the dead one")
     (folder / "dead.1.trace").write_text("that its monitor never read")
@@ -147,7 +147,7 @@ def test_deleted_under_a_run(tmp_path: Path) -> None:
         path = Path(endpoint.removeprefix("ipc://"))
         until(path.exists)
         shutil.rmtree(path.parent)
-        run.tell()
+        run.send()
         assert run.line() == bare()
         status, _, err = run.finish()
     assert (status, err) == (0, "")
@@ -170,7 +170,7 @@ def test_where_no_directory_can_be_made_there_is_another_place(
             assert str(disk) not in endpoint
             with subscribed(endpoint) as next_reply:
                 assert next_reply() is not None
-            run.tell()
+            run.send()
             assert run.finish() == (0, "", "")
 
 
@@ -192,7 +192,7 @@ def test_a_disk_that_is_full_shows_why_and_comes_back(tmp_path: Path) -> None:
             assert hello.endpoint is None
             assert "No space left" in (hello.fault or "")
             assert "no socket" in (hello.fault or "")
-            run.tell()
+            run.send()
             assert run.line() == bare()
             remount(disk, "rw,nr_inodes=9")
             until(lambda: hello_of(run.pid).endpoint)
@@ -201,7 +201,7 @@ def test_a_disk_that_is_full_shows_why_and_comes_back(tmp_path: Path) -> None:
             assert hello_of(run.pid).fault is None
             words = pages_of(run.pid)[0]
             assert words[page.WORD_STATE * 8] == page.STATE_ARMED
-            run.tell()
+            run.send()
             status, _, err = run.finish()
     assert (status, err) == (0, "")
 

@@ -42,7 +42,7 @@ def test_it_goes_on_where_it_was_and_accuses_nobody_of_its_own_silence(
     with started(PACED, tmp_path) as run:
         assert run.line() == "training"
         with gpuwatch("attach", str(run.pid), "--json") as watching:
-            looks = told(watching)
+            looks = reported(watching)
             before = last_within(looks, BEFORE_S)[-1]
             os.kill(watching.pid, signal.SIGSTOP)
             time.sleep(STOPPED_S)
@@ -58,7 +58,7 @@ def test_it_goes_on_where_it_was_and_accuses_nobody_of_its_own_silence(
     assert after[-1]["steps"]["total"] > before["steps"]["total"] + 10 * STOPPED_S
 
 
-def told(watching: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
+def reported(watching: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
     """The lines of `--json`."""
     assert watching.stdout is not None
     for line in watching.stdout:

@@ -37,20 +37,20 @@ def test_uninstalled_nothing_of_it_is_left(tmp_path: Path) -> None:
     sys.stdin.readline()
     for _ in range(30):
         probe.install()
-        said = train()
+        digest = train()
         assert probe.uninstall() == ()
-    print(said, flush=True)
+    print(digest, flush=True)
     sys.stdin.readline()
     """
     )
     with started(script, tmp_path, TMPDIR=str(tmp_path)) as run:
         assert run.line() == "bare"
         before = threads_of(run.pid), descriptors_of(run.pid)
-        run.tell()
+        run.send()
         assert run.line() == bare()
         assert (threads_of(run.pid), descriptors_of(run.pid)) == before
         assert sockets_in(tmp_path) == []
-        run.tell()
+        run.send()
         assert run.finish()[2] == ""
 
 
@@ -61,6 +61,6 @@ def test_ended_it_leaves_no_file(tmp_path: Path) -> None:
         assert run.line() == bare()
         hello_of(run.pid)
         until(lambda: sockets_in(tmp_path))
-        run.tell()
+        run.send()
         assert run.finish()[2] == ""
     assert sockets_in(tmp_path) == []

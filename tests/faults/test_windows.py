@@ -192,8 +192,8 @@ def test_a_profiler_of_the_programs_own_begins_inside_a_window(tmp_path: Path) -
 """
     )
     status, out, _ = ran(script, tmp_path)
-    said = ["[1]", "a profiler of the program's own began", f"{bare()} False"]
-    assert (status, out.splitlines()) == (0, said)
+    output = ["[1]", "a profiler of the program's own began", f"{bare()} False"]
+    assert (status, out.splitlines()) == (0, output)
 
 
 @pytest.mark.fault

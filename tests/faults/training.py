@@ -33,7 +33,7 @@ TRAIN = """
             for parameter in net.parameters():
                 parameter.copy_(torch.randn(parameter.shape, generator=generator))
         optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
-        said = hashlib.sha256()
+        digest = hashlib.sha256()
         step = 0
         while step < steps:
             loader = DataLoader(
@@ -45,14 +45,14 @@ TRAIN = """
                 before_backward(step)
                 loss.backward()
                 optimizer.step()
-                said.update(loss.item().hex().encode())
+                digest.update(loss.item().hex().encode())
                 step += 1
                 at_step(step)
                 if step == steps:
                     break
         for parameter in net.parameters():
-            said.update(parameter.detach().numpy().tobytes())
-        return "trained " + said.hexdigest()
+            digest.update(parameter.detach().numpy().tobytes())
+        return "trained " + digest.hexdigest()
 
     def wait_at(at):
         def at_step(step):

@@ -38,24 +38,24 @@ PHASES = (
 class Seen:
     """One process."""
 
-    told: list[Step]
+    reported: list[Step]
     true_steps: int
     """As the framework counts them."""
     waits: list[tuple[str, int, int]]
-    """Kind, begin and end, on the clock of `told`."""
+    """Kind, begin and end, on the clock of `reported`."""
     fault: str | None
     lost_marks: int
     error: str
     """What stood on stderr."""
 
     @property
-    def told_steps(self) -> int:
+    def reported_steps(self) -> int:
         """How many the probe has counted."""
-        return sum(step.count for step in self.told)
+        return sum(step.count for step in self.reported)
 
     def judged(self) -> list[Step]:
         """The steps behind the warm-up; those of a graph's capture hold no wait of ours."""
-        return [step for step in self.told if step.number > WARM_UP and self.true_ms(step)]
+        return [step for step in self.reported if step.number > WARM_UP and self.true_ms(step)]
 
     def true_ms(self, step: Step) -> "Counter[str]":
         """The waits that lie in a step, by kind, ms."""
@@ -75,14 +75,14 @@ def off_by(case: Case, seen: Seen) -> dict[str, float]:
     """
     errors: dict[str, list[float]] = {}
     for step in seen.judged():
-        told = {phase: getattr(step, f"{phase}_ns") / 1e6 for phase in PHASES}
+        reported = {phase: getattr(step, f"{phase}_ns") / 1e6 for phase in PHASES}
         true = seen.true_ms(step)
-        meant: Counter[str] = Counter()
+        intended: Counter[str] = Counter()
         for kind, ms in true.items():
-            meant[case.into.get(kind, kind)] += ms
-        for phase, ms in meant.items():
-            errors.setdefault(phase, []).append(told[phase] / ms - 1)
-        strange = sum(ms for phase, ms in told.items() if phase not in meant)
+            intended[case.into.get(kind, kind)] += ms
+        for phase, ms in intended.items():
+            errors.setdefault(phase, []).append(reported[phase] / ms - 1)
+        strange = sum(ms for phase, ms in reported.items() if phase not in intended)
         errors.setdefault("not ours", []).append(strange / true.total())
     return {phase: median(values) for phase, values in errors.items()}
 

@@ -40,7 +40,7 @@ def row(case: Case, version: str, seen: list[Seen]) -> str:
     for one in seen:
         for phase, error in off_by(case, one).items():
             errors[phase] = max(errors.get(phase, 0.0), error, key=abs)
-    steps = " and ".join(f"{one.told_steps} of {one.true_steps}" for one in seen)
+    steps = " and ".join(f"{one.reported_steps} of {one.true_steps}" for one in seen)
     figures = (f"{errors[name]:+.1%}" if name in errors else "" for name in COLUMNS)
     return line((case.name, version, steps, *figures, case.note))
 

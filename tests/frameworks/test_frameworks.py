@@ -58,6 +58,6 @@ def check(case: Case, seen: Seen) -> None:
     assert seen.lost_marks == 0
     assert "gpuwatch" not in seen.error
     assert seen.true_steps == case.steps
-    assert seen.told_steps == case.steps
+    assert seen.reported_steps == case.steps
     errors = off_by(case, seen)
     assert {phase: f"{error:+.1%}" for phase, error in errors.items() if abs(error) > 0.1} == {}

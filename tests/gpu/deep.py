@@ -30,7 +30,7 @@ from gpuwatch.tui.trace.leaks import device_lines, growing, growing_workers, hos
 from gpuwatch.tui.trace.profile import Profile, Recorded, Window
 from tests.gpu.by_hand import by_hand
 from tests.gpu.deep_pace import pace
-from tests.gpu.scripts import ROOT, line_of, say, started
+from tests.gpu.scripts import ROOT, line_of, send, started
 
 LIMIT_S: Final = 400.0
 PATIENCE: Final = Patience(verdict_s=8.0, after_s=1.5, most_after_s=5.0)
@@ -104,13 +104,13 @@ def scenarios(
                 print("out of time before", name, flush=True)
                 break
             with started(command, out / f"{name}.log") as process:
-                say(process)
+                send(process)
                 while "first step done" not in line_of(process):
                     pass
                 judge(name, truth, process.pid, out, results)
             if at == len(commands) - 1 and (not only or "compiled" in only):
                 line_of(waiting)
-                say(waiting)
+                send(waiting)
                 judge("compiled", "graph", waiting.pid, out, results)
 
 

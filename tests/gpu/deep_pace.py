@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, Final
 
 from gpuwatch.tui.trace.pace import pace_of
-from tests.gpu.scripts import line_of, say, started
+from tests.gpu.scripts import line_of, send, started
 
 RUNS: Final = (
     (14, "control"), (14, "window"), (140, "control"), (140, "window"), (140, "no operators"),
@@ -45,14 +45,14 @@ def pace(out: Path, results: dict[str, Any], profile_of: ProfileOf) -> None:
             def rows(
                 seconds: float, text: str = "", process: Any = process
             ) -> list[tuple[int, int]]:
-                say(process, text)
+                send(process, text)
                 line_of(process)
                 time.sleep(seconds)
-                say(process)
+                send(process)
                 taken: list[tuple[int, int]] = json.loads(line_of(process))
                 return taken
 
-            say(process)
+            send(process)
             time.sleep(1)
             before = rows(BLOCK_S)
             found: dict[str, Any] = {"layers": layers, "what": what}

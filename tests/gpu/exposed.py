@@ -52,15 +52,15 @@ def claims() -> Iterator[Claim]:
 
 def _row(loop: str, child: Child, trace: Path) -> Claim:
     with watching(child.pid) as watcher:
-        child.tell()
+        child.send()
         seen = child.answer(LIMIT_S)
         watcher.wait_for(seen["starts_ns"][-1])
         child.bye()
     truth_ns = exposed_by_step_ns(json.loads(trace.read_text()))
-    told = by_number(watcher.gpu_steps, seen["starts_ns"])
-    found = exposure(told, truth_ns, SKIP)
+    reported = by_number(watcher.gpu_steps, seen["starts_ns"])
+    found = exposure(reported, truth_ns, SKIP)
     if found is None:
-        raise ValueError(f"{len(told)} steps of the probe, {len(truth_ns)} of the trace")
+        raise ValueError(f"{len(reported)} steps of the probe, {len(truth_ns)} of the trace")
     measured = (
         f"error median {found.median_points:.2f}, worst {found.worst_points:.2f} points in "
         f"{found.steps} steps (trace {found.truth_share:.1f} %, probe {found.probe_share:.1f} %, "
@@ -72,9 +72,14 @@ def _row(loop: str, child: Child, trace: Path) -> Claim:
         and found.worst_points <= WORST_POINTS
     )
     steps = [
-        {"step": n, "wall_ns": told[n].wall_ns, "probe_ns": told[n].exposed_ns, "trace_ns": ns}
+        {
+            "step": n,
+            "wall_ns": reported[n].wall_ns,
+            "probe_ns": reported[n].exposed_ns,
+            "trace_ns": ns,
+        }
         for n, ns in sorted(truth_ns.items())
-        if n in told
+        if n in reported
     ]
     figures = {**asdict(found), "each": steps}
     return Claim("exposed wait", loop, measured, "1 and 3 points", met, figures)

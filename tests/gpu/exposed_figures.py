@@ -23,10 +23,10 @@ class Exposure:
     worst_step: int
 
 
-def by_number(told: Sequence[GpuStep], starts_ns: Sequence[int]) -> dict[int, GpuStep]:
+def by_number(reported: Sequence[GpuStep], starts_ns: Sequence[int]) -> dict[int, GpuStep]:
     """Steps by the script's own count: the script notes the time just before each begins."""
     found: dict[int, GpuStep] = {}
-    for step in told:
+    for step in reported:
         number = bisect_right(starts_ns, step.start_ns) - 1
         if number >= 0 and (number + 1 == len(starts_ns) or step.start_ns < starts_ns[number + 1]):
             found.setdefault(number, step)
@@ -34,29 +34,30 @@ def by_number(told: Sequence[GpuStep], starts_ns: Sequence[int]) -> dict[int, Gp
 
 
 def exposure(
-    told: Mapping[int, GpuStep], truth_ns: Mapping[int, float], skip: int
+    reported: Mapping[int, GpuStep], truth_ns: Mapping[int, float], skip: int
 ) -> Exposure | None:
     """Over the steps that both know; `skip` first ones and the last, which the trace cuts."""
     numbers = [
         number
         for number in sorted(truth_ns)
-        if number in told and skip <= number < max(truth_ns) and told[number].wall_ns > 0
+        if number in reported and skip <= number < max(truth_ns) and reported[number].wall_ns > 0
     ]
     if not numbers:
         return None
 
     def share(number: int, ns: float) -> float:
-        return 100 * ns / told[number].wall_ns
+        return 100 * ns / reported[number].wall_ns
 
     errors = {
-        number: abs(share(number, told[number].exposed_ns - truth_ns[number])) for number in numbers
+        number: abs(share(number, reported[number].exposed_ns - truth_ns[number]))
+        for number in numbers
     }
     worst = max(errors, key=lambda number: errors[number])
     return Exposure(
         steps=len(numbers),
         truth_share=statistics.median(share(n, truth_ns[n]) for n in numbers),
-        probe_share=statistics.median(share(n, told[n].exposed_ns) for n in numbers),
-        host_share=statistics.median(share(n, told[n].host_wait_ns) for n in numbers),
+        probe_share=statistics.median(share(n, reported[n].exposed_ns) for n in numbers),
+        host_share=statistics.median(share(n, reported[n].host_wait_ns) for n in numbers),
         median_points=statistics.median(errors.values()),
         worst_points=errors[worst],
         worst_step=worst,

@@ -46,7 +46,7 @@ def claims() -> Iterator[Claim]:
 
 
 def _row(load: str, child: Child) -> Claim:
-    child.tell()
+    child.send()
     read, nvml_percent = sampled(child.pid)
     if not read:
         return broken("gpm", load, "the source told nothing")

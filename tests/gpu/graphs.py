@@ -42,7 +42,7 @@ def claims() -> Iterator[Claim]:
                 yield broken("graphs: watching", case, error)
         for child in started:
             try:
-                child.tell()
+                child.send()
             except ChildError:
                 continue
         for case, bare, probed in zip(CASES, started[::2], started[1::2], strict=True):
@@ -78,11 +78,11 @@ def _row(case: str, bare: Child, probed: Child, watcher: Watcher | None) -> Clai
         different += [f"fault: {fault}" for fault in sorted(watcher.faults)]
     stats = seen["counts"].get("stats", {})
     breaks = sum(seen["counts"].get("graph_break", {}).values())
-    told = len(watcher.gpu_steps) if watcher is not None else 0
+    reported = len(watcher.gpu_steps) if watcher is not None else 0
     same = (
         f"{len(seen['losses'])} losses the same bit for bit, {stats.get('unique_graphs', 0)} "
-        f"graphs, {breaks} breaks, {told} steps told by the device"
+        f"graphs, {breaks} breaks, {reported} steps told by the device"
     )
     bar = "as without the probe"
-    figures = {"bare": alone, "probe": seen, "told": told}
+    figures = {"bare": alone, "probe": seen, "told": reported}
     return Claim("graphs", case, "; ".join(different) or same, bar, not different, figures)

@@ -35,19 +35,19 @@ def claims() -> Iterator[Claim]:
 
 def _row(loop: str, child: Child) -> Claim:
     with watching(child.pid) as watcher:
-        child.tell()
+        child.send()
         seen = child.answer(LIMIT_S)
         watcher.wait_for(seen["starts_ns"][-1])
         child.bye()
-    told = by_number(watcher.gpu_steps, seen["starts_ns"])
+    reported = by_number(watcher.gpu_steps, seen["starts_ns"])
     marks = [tuple(mark) for mark in seen["marks"]]
-    found = lags(told, marks, seen["clocks"])
+    found = lags(reported, marks, seen["clocks"])
     measured = ", ".join(
         f"{row.boundary} {row.probe_ns / 1e6:.3f} ms (off {row.median_error_ns / 1e3:.0f} us, "
         f"worst {row.worst_error_ns / 1e3:.0f})"
         for row in found
     )
-    uncertain = [step.uncertain_ns for step in told.values() if step.uncertain_ns is not None]
+    uncertain = [step.uncertain_ns for step in reported.values() if step.uncertain_ns is not None]
     open_ns = max(clock[2] for clock in seen["clocks"])
     measured += f"; truth within {open_ns / 1e3:.0f} us, the probe says {_most(uncertain)}"
     met = len(found) == len(BOUNDARIES) and all(

@@ -55,7 +55,9 @@ def true_lag(mark: Mark, looks: Sequence[Look]) -> float:
     return passed_ns - boundary_ns
 
 
-def lags(told: Mapping[int, GpuStep], marks: Sequence[Mark], looks: Sequence[Look]) -> list[Lag]:
+def lags(
+    reported: Mapping[int, GpuStep], marks: Sequence[Mark], looks: Sequence[Look]
+) -> list[Lag]:
     """One row a boundary; without those that no step has."""
     found = []
     for boundary in BOUNDARIES:
@@ -63,8 +65,8 @@ def lags(told: Mapping[int, GpuStep], marks: Sequence[Mark], looks: Sequence[Loo
             (lag, true_lag(mark, looks))
             for mark in marks
             if mark[1] == boundary
-            and mark[0] in told
-            and (lag := getattr(told[mark[0]], f"lag_{boundary}_ns")) is not None
+            and mark[0] in reported
+            and (lag := getattr(reported[mark[0]], f"lag_{boundary}_ns")) is not None
         ]
         if pairs:
             found.append(_lag(boundary, pairs))

@@ -41,7 +41,7 @@ def claims() -> Iterator[Claim]:
 
 def _rows(loop: str, child: Child) -> Iterator[Claim]:
     with watching(child.pid) as watcher:
-        child.tell()
+        child.send()
         seen = child.answer(LIMIT_S)
         watcher.wait_for(seen["every step"][1])
         child.bye()
@@ -50,9 +50,9 @@ def _rows(loop: str, child: Child) -> Iterator[Claim]:
         found = partition(watcher.gpu_steps, begin_ns, end_ns, seen["steps"])
         measured = (
             f"{100 * found.error:+.3f} % of {found.wall_ns / 1e6:.0f} ms, "
-            f"{found.told} of {found.steps} steps told, phases miss their step by {found.gap_ns} ns"
+            f"{found.reported} of {found.steps} steps, phases miss their step by {found.gap_ns} ns"
         )
-        enough = found.told == found.steps if kind == "every step" else found.told > 0
+        enough = found.reported == found.steps if kind == "every step" else found.reported > 0
         met = enough and abs(found.error) <= BAR and found.gap_ns == 0
         figures = {**asdict(found), "error": found.error, "faults": sorted(watcher.faults)}
         yield Claim(f"partition, {kind}", loop, measured, "1 %, 0 ns", met, figures)

@@ -10,7 +10,7 @@ from gpuwatch.tui.steps import GpuStep
 class Partition:
     """One window of steps."""
 
-    told: int
+    reported: int
     """Steps of the window that the device told."""
     steps: int
     sum_ns: int
@@ -23,9 +23,9 @@ class Partition:
     def error(self) -> float:
         """Part of the wall time that the phases miss (negative) or invent; with unsampled steps,
         those are taken to be like the others."""
-        if not self.told:
+        if not self.reported:
             return -1.0
-        return self.sum_ns * (self.steps / self.told) / self.wall_ns - 1
+        return self.sum_ns * (self.steps / self.reported) / self.wall_ns - 1
 
 
 def phases_ns(step: GpuStep) -> int:
@@ -44,11 +44,11 @@ def phases_ns(step: GpuStep) -> int:
     return sum(named) + sum(step.phases.values())
 
 
-def partition(told: Sequence[GpuStep], begin_ns: int, end_ns: int, steps: int) -> Partition:
+def partition(reported: Sequence[GpuStep], begin_ns: int, end_ns: int, steps: int) -> Partition:
     """Of the steps that began on the host between two moments at which the device was idle."""
-    inside = [step for step in told if begin_ns <= step.start_ns < end_ns]
+    inside = [step for step in reported if begin_ns <= step.start_ns < end_ns]
     return Partition(
-        told=sum(step.count for step in inside),
+        reported=sum(step.count for step in inside),
         steps=steps,
         sum_ns=sum(phases_ns(step) for step in inside),
         wall_ns=end_ns - begin_ns,

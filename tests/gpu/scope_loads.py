@@ -38,28 +38,28 @@ def claims(steps_ms: Sequence[float] = STEPS_MS) -> Iterator[Claim]:
 
 
 def _row(ms: float, child: Child) -> Claim:
-    child.tell()
+    child.send()
     book, intervals_ms, polls_ms = sampled(child.pid)
-    told = child.answer(30.0)
-    scope = folded(book.readings(), told["edges_ns"], "gpm 100 ms")
+    reported = child.answer(30.0)
+    scope = folded(book.readings(), reported["edges_ns"], "gpm 100 ms")
     last = sorted(polls_ms)[int(0.99 * len(polls_ms))] if polls_ms else 0.0
     measured = (
         f"readings every {statistics.median(intervals_ms):.0f} ms "
         f"({min(intervals_ms):.0f} to {max(intervals_ms):.0f}), a poll that reads takes "
         f"{statistics.median(polls_ms):.1f} ms (99%: {last:.1f})"
     )
-    figures: dict[str, Any] = {"intervals_ms": intervals_ms, "polls_ms": polls_ms, **told}
+    figures: dict[str, Any] = {"intervals_ms": intervals_ms, "polls_ms": polls_ms, **reported}
     if scope is None:
         return Claim("scope", f"{ms:.0f} ms", f"none; {measured}", "a profile", False, figures)
     parts = len(scope.mean)
     mean = [value or 0.0 for value in scope.mean]
     busy = max(mean)
-    truth = [busy * min(1.0, max(0.0, (i + 1) - told["idle"] * parts)) for i in range(parts)]
+    truth = [busy * min(1.0, max(0.0, (i + 1) - reported["idle"] * parts)) for i in range(parts)]
     off = statistics.fmean((a - b) ** 2 for a, b in zip(mean, truth, strict=True)) ** 0.5
     profile = " ".join(f"{value:.0f}" for value in mean)
-    said = f"off by {off:.0f}: {profile} (idle for {told['idle']:.0%}); {measured}"
+    text = f"off by {off:.0f}: {profile} (idle for {reported['idle']:.0%}); {measured}"
     bar = f"{BAR_POINTS:.0f} points"
-    return Claim("scope", f"{ms:.0f} ms", said, bar, off <= BAR_POINTS, figures)
+    return Claim("scope", f"{ms:.0f} ms", text, bar, off <= BAR_POINTS, figures)
 
 
 def sampled(pid: int) -> tuple[GpuStore, list[float], list[float]]:

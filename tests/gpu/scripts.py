@@ -48,7 +48,7 @@ def line_of(process: "subprocess.Popen[str]") -> str:
     return line.strip()
 
 
-def say(process: "subprocess.Popen[str]", text: str = "") -> None:
+def send(process: "subprocess.Popen[str]", text: str = "") -> None:
     """A line to it."""
     assert process.stdin is not None
     process.stdin.write(text + "\n")

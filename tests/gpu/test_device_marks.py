@@ -97,9 +97,9 @@ def steps_on(events: Events, wait_ms: float, sync: bool = False) -> Iterator[Gpu
     some = reader._read(0, b"".join(array("q", tail[at::2]).tobytes() for at in (0, 1)))
     timeline.ledger.switched.extend(reader.numbered(rate_limiter.stamper.switched))
     timeline.feed_all(some)
-    for told in map(crossed, rate_limiter.reports()):
+    for reported in map(crossed, rate_limiter.reports()):
         timeline.ledger.take(
-            reader.passed(told) if isinstance(told, Passed) else told, timeline.steps
+            reader.passed(reported) if isinstance(reported, Passed) else reported, timeline.steps
         )
     return iter(timeline.ledger.steps()[20:])
 

@@ -127,8 +127,8 @@ def seeds_of(surface: str) -> list[bytes]:
             None,
             0,
         )
-        said = (wire.Greeting(HELLO, 5), wire.Bye("exiting", 3), dump)
-        plain = [wire.encode_message(one) for one in said]
+        output = (wire.Greeting(HELLO, 5), wire.Bye("exiting", 3), dump)
+        plain = [wire.encode_message(one) for one in output]
         return [*plain, wire.encode_message(sent) + b"\n" + slots]
     if surface == "request":
         asked = (wire.Subscribe(wire.SCHEMA, 1, True), wire.Leave(1), wire.AskStacks())

@@ -31,7 +31,7 @@ COMMANDS = {"subscribe", "leave", "stacks", "collectives", "profile", "memory"}
 KEY = "the key"
 
 
-class Heard:
+class Received:
     """An endpoint that hears what it is told to, and remembers what was answered."""
 
     def __init__(self) -> None:
@@ -47,21 +47,21 @@ class Heard:
         """It is there."""
 
     def receive(self, most: int) -> list[tuple[bytes, bytes]]:
-        heard, self.frames = self.frames[:most], self.frames[most:]
-        return heard
+        received, self.frames = self.frames[:most], self.frames[most:]
+        return received
 
     def send(self, peer: bytes, *frame: bytes) -> None:
         self.answers.append((peer, wire.decode_reply(b"".join(frame))))
 
 
-def server() -> tuple[Server, Heard, CircuitBreaker]:
+def server() -> tuple[Server, Received, CircuitBreaker]:
     breaker = CircuitBreaker(lambda: None)
     recorder = Recorder(lambda _: True, breaker.trip)
     identity = Identity("ipc:///nowhere/x.sock", None)
     state_page = StatePage(identity.as_json(page.HELLO_BYTES))
-    made, heard = Server(recorder, state_page, breaker, identity), Heard()
-    made._endpoint = heard  # type: ignore[assignment]
-    return made, heard, breaker
+    made, received = Server(recorder, state_page, breaker, identity), Received()
+    made._endpoint = received  # type: ignore[assignment]
+    return made, received, breaker
 
 
 def test_the_list_is_closed() -> None:
@@ -102,14 +102,14 @@ def test_nothing_else_is_a_request(tag: str) -> None:
 def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
     frames: list[tuple[bytes, bytes]],
 ) -> None:
-    made, heard, breaker = server()
-    heard.frames = list(frames)
-    while heard.frames:
-        asked = heard.frames[:REQUESTS_A_TURN]
-        heard.answers.clear()
+    made, received, breaker = server()
+    received.frames = list(frames)
+    while received.frames:
+        asked = received.frames[:REQUESTS_A_TURN]
+        received.answers.clear()
         made.turn()
-        assert len(heard.answers) <= len(asked) + MOST_PEERS
-        for peer, answer in heard.answers:
+        assert len(received.answers) <= len(asked) + MOST_PEERS
+        for peer, answer in received.answers:
             windows = wire.Profiled | wire.MemorySeen
             assert isinstance(
                 answer, wire.Greeting | wire.Marks | Dump | wire.Collectives | windows
@@ -120,13 +120,13 @@ def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
 
 def test_the_flight_recorder_is_read_for_who_has_the_key_and_changes_nothing_by_itself() -> None:
     """Without torch.distributed there is none: that is said, and no hook waits for a step."""
-    made, heard, _ = server()
+    made, received, _ = server()
     assert collectives.LOADED
     for key in ("", "another", KEY):
         asked = wire.AskCollectives(2**63 - 1, True, key)
-        heard.frames.append((key.encode() or b"a", wire.encode_message(asked)))
+        received.frames.append((key.encode() or b"a", wire.encode_message(asked)))
     made.turn()
-    ((who, answer),) = heard.answers
+    ((who, answer),) = received.answers
     assert who == KEY.encode()
     assert isinstance(answer, wire.Collectives)
     assert "not initialised" in answer.why_not
@@ -139,16 +139,16 @@ def test_the_flight_recorder_is_read_for_who_has_the_key_and_changes_nothing_by_
 def test_a_window_is_opened_for_who_has_the_key_and_loaded_by_the_training_thread(
     asked: wire.AskProfile | wire.AskMemory,
 ) -> None:
-    made, heard, breaker = server()
+    made, received, breaker = server()
     for key in ("", "another"):
         request = msgspec.structs.replace(asked, key=key)
-        heard.frames.append((b"a", wire.encode_message(request)))
+        received.frames.append((b"a", wire.encode_message(request)))
     made.turn()
     assert made._refused == 2
     recorder: Any = made._recorder
     window_before = recorder._window
     assert window_before is None
-    heard.frames.append((b"a", with_key(asked)))
+    received.frames.append((b"a", with_key(asked)))
     made.turn()
     deep: Any = made._on_request._deep
     window = recorder._window
@@ -159,20 +159,22 @@ def test_a_window_is_opened_for_who_has_the_key_and_loaded_by_the_training_threa
     assert loaded_before is None, "the publisher imports nothing"
     assert loaded is not None
     assert recorder._window is None, "nothing is open before the next turn"
-    assert heard.answers == []
+    assert received.answers == []
     assert breaker.fault is None
 
 
 def test_a_history_is_given_once_however_often_it_is_asked_for() -> None:
-    made, heard, _ = server()
-    heard.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True, key=KEY)))] * 60
+    made, received, _ = server()
+    received.frames = [
+        (b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True, key=KEY)))
+    ] * 60
     made.turn()
-    assert [type(answer) for _, answer in heard.answers] == [wire.Greeting, wire.Marks]
+    assert [type(answer) for _, answer in received.answers] == [wire.Greeting, wire.Marks]
 
 
 def test_the_largest_message_is_one_that_a_reader_takes() -> None:
     """A whole ring, every rare detail, every name at its longest."""
-    made, heard, _ = server()
+    made, received, _ = server()
     recorder = made._recorder
     name = "\N{SNAKE}" * LONGEST_NAME
     for number in range(MOST_NAMES + 9):
@@ -184,10 +186,10 @@ def test_the_largest_message_is_one_that_a_reader_takes() -> None:
         made.turn()
     for _ in range(2 * MOST_RARE):
         recorder._keep(LOADER, 2**62, (row, True))
-    heard.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True, key=KEY)))]
+    received.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True, key=KEY)))]
     made.turn()
-    _, told = (answer for _, answer in heard.answers)
-    assert isinstance(told, wire.Marks)
-    assert len(told.names) == MOST_NAMES
-    assert len(told.loaders) > 400
-    assert len(told.body) == RING * MARK_BYTES
+    _, reported = (answer for _, answer in received.answers)
+    assert isinstance(reported, wire.Marks)
+    assert len(reported.names) == MOST_NAMES
+    assert len(reported.loaders) > 400
+    assert len(reported.body) == RING * MARK_BYTES

@@ -56,7 +56,7 @@ while True: out(frame(Kind.ENTRIES, HEAD.pack(1, 1, 10**12, 0)))""",
 while True: out(frame(Kind.ENTRIES, HEAD.pack(1, 2**63, -5, 2**32 - 1)))""",
     "silence": "hello(); watching(); time.sleep(60)",
 }
-SAID = {
+REPORTED = {
     "a_future": "protocol 99",
     "no_json": "makes no sense",
     "huge": "4,294,967,295 bytes",
@@ -99,7 +99,7 @@ def test_an_enemy_over_there_is_bounded_and_reported(name: str, tmp_path: Path) 
     assert "Traceback" not in err
     assert "\x1b" not in err + out
     assert len(err) < 200_000
-    assert SAID.get(name, "") in err + out, err
+    assert REPORTED.get(name, "") in err + out, err
     if done.returncode == 0:
         assert '"lost_s"' in out
     else:

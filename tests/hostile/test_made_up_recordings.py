@@ -40,7 +40,7 @@ def dense(entries: list[Entry]) -> bytes:
     return file.getvalue()
 
 
-def told(tmp_path: Path, data: bytes) -> tuple[Counting, str | None, float]:
+def reported(tmp_path: Path, data: bytes) -> tuple[Counting, str | None, float]:
     """What was shown of it, why it ended early, and the CPU time it took."""
     recording, face = opened(tmp_path, data), Counting()
     began = time.process_time()
@@ -50,7 +50,7 @@ def told(tmp_path: Path, data: bytes) -> tuple[Counting, str | None, float]:
 
 def test_a_last_entry_in_a_century_is_shown_at_once(tmp_path: Path) -> None:
     far_ns = LATEST_NS - 1
-    face, early, took_s = told(tmp_path, recorded([*a_run(3), Looked(t_ns=far_ns)]))
+    face, early, took_s = reported(tmp_path, recorded([*a_run(3), Looked(t_ns=far_ns)]))
     assert (early, face.shown < 100, took_s < LIMIT_S) == (None, True, True)
     assert face.last_ns >= far_ns - S
 
@@ -58,13 +58,13 @@ def test_a_last_entry_in_a_century_is_shown_at_once(tmp_path: Path) -> None:
 def test_an_entry_a_year_is_no_longer_than_the_entries_are(tmp_path: Path) -> None:
     year_ns = 365 * 86_400 * S
     entries: list[Entry] = [*a_run(1), *(Looked(t_ns=START + n * year_ns) for n in range(1, 50))]
-    face, early, took_s = told(tmp_path, recorded(entries))
+    face, early, took_s = reported(tmp_path, recorded(entries))
     assert (early, face.shown < 100, took_s < LIMIT_S) == (None, True, True)
 
 
 def test_a_judgement_each_microsecond_costs_no_more_than_one(tmp_path: Path) -> None:
     entries: list[Entry] = [*a_run(1), *(Looked(t_ns=START + S + n * 1_000) for n in range(50_000))]
-    _, early, took_s = told(tmp_path, dense(entries))
+    _, early, took_s = reported(tmp_path, dense(entries))
     assert early is None
     assert took_s < LIMIT_S
 
@@ -76,7 +76,7 @@ def test_more_than_a_file_of_its_size_can_hold_is_left_out_and_reported(
     entries: list[Entry] = [Looked(t_ns=START + n * S) for n in range(100_000)]
     data = dense(entries)
     assert len(data) < 50_000
-    _, early, took_s = told(tmp_path, data)
+    _, early, took_s = reported(tmp_path, data)
     assert early == replay.TOO_MUCH
     assert took_s < LIMIT_S
     assert replay.TOO_MUCH in capsys.readouterr().err

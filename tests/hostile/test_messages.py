@@ -47,10 +47,12 @@ def tidied(value: Any, name: str = "") -> Any:
 
 
 DELIVERED = anything(Delivered).map(tidied).filter(lambda seen: is_plausible(seen.batch))
-SAID = some.one_of(DELIVERED, *(anything(kind) for kind in (Greeted, PageSeen, DumpSeen))).map(
+DELIVERIES = some.one_of(
+    DELIVERED, *(anything(kind) for kind in (Greeted, PageSeen, DumpSeen))
+).map(
     lambda seen: replace(seen, t_ns=abs(seen.t_ns) % MOST)  # by our own clock
 )
-HOSTILE = some.lists(SAID, max_size=6)
+HOSTILE = some.lists(DELIVERIES, max_size=6)
 """What a session is told of what another process says. The rest is measured by us."""
 
 SLOW = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=40)

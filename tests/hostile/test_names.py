@@ -52,7 +52,7 @@ def test_a_script_whose_name_is_no_text_is_watched(tmp_path: Path) -> None:
         with subscribed(hello_of(run.pid).endpoint or "") as next_reply:
             assert isinstance(next_reply(), wire.Greeting)
             assert isinstance(next_reply(), Batch)
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -90,7 +90,7 @@ def test_numbers_of_the_users_own_kind_do_not_reach_the_codec() -> None:
         _workers = ()
 
     row = describe_iterator(Iterator())
-    told = wire.Loader(*row)
-    assert (told.num_workers, told.batch_size, told.batches) == (2, 32, None)
-    assert told.prefetch_factor is None
-    assert msgspec.json.decode(wire.encode_message(told), type=wire.Loader) == told
+    reported = wire.Loader(*row)
+    assert (reported.num_workers, reported.batch_size, reported.batches) == (2, 32, None)
+    assert reported.prefetch_factor is None
+    assert msgspec.json.decode(wire.encode_message(reported), type=wire.Loader) == reported

@@ -124,9 +124,9 @@ def test_nothing_of_its_is_started_before_somebody_agreed(home: Path) -> None:
         assert not record.exists()
 
 
-@pytest.mark.parametrize("says", ["yes", "yes >&2", "sleep 60 & echo 3 14; cat"])
-def test_what_its_interpreter_shows_is_bounded(home: Path, says: str) -> None:
-    with with_an_interpreter_of_its_own(home, f"#!/bin/sh\n{says}\n") as (target, _):
+@pytest.mark.parametrize("prints", ["yes", "yes >&2", "sleep 60 & echo 3 14; cat"])
+def test_what_its_interpreter_shows_is_bounded(home: Path, prints: str) -> None:
+    with with_an_interpreter_of_its_own(home, f"#!/bin/sh\n{prints}\n") as (target, _):
         done = inject(target.pid, "--yes")
         assert done.returncode == 1
         assert len(done.stderr) < 1_000

@@ -100,7 +100,7 @@ def test_it_can_neither_read_nor_subscribe_nor_command(tmp_path: Path, as_other:
             key=Path(key_path(path)).read_text(),
         )
         assert (done.stdout.splitlines(), done.stderr) == (["refused"] * 9, "")
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
 
 
@@ -150,7 +150,7 @@ def test_what_it_planted_is_not_used(tmp_path: Path, other: int, kind: str) -> N
         place = Path((hello_of(run.pid).endpoint or "").removeprefix("ipc://")).parent
         assert place == tmp_path / f"gpuwatch-{os.getuid()}-2"
         assert (place.stat().st_uid, place.stat().st_mode & 0o777) == (os.getuid(), 0o700)
-        run.tell()
+        run.send()
         assert run.finish() == (0, "", "")
     assert list(elsewhere.iterdir()) == []
     if planted.is_dir():
@@ -163,9 +163,9 @@ from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 os.setgroups([]); os.setgid({uid}); os.setuid({uid})
-said = Identity({endpoint!r}, None)
-said.argv = ["\\x1b]0;owned\\x07\\x9b2Jtrain.py"]
-held = StatePage(said.as_json(page.HELLO_BYTES))
+identity = Identity({endpoint!r}, None)
+identity.argv = ["\\x1b]0;owned\\x07\\x9b2Jtrain.py"]
+held = StatePage(identity.as_json(page.HELLO_BYTES))
 {more}
 print("go", flush=True)
 time.sleep(600)

@@ -30,7 +30,7 @@ def test_ranks_stand_together_below_who_launched_them(tmp_path: Path) -> None:
     assert all("  train.py" in line for line in table[at + 1 : at + 3])
 
 
-def gone() -> int:
+def missing() -> int:
     """The pid of a process that has ended."""
     process = subprocess.Popen(["true"])
     process.wait()
@@ -48,7 +48,7 @@ def test_who_types_a_pid_that_has_ended_is_shown_a_run_on_a_gpu_without_a_probe(
         assert holder.stdout.readline()
         monkeypatch.setattr(candidates, "has_opened_driver", lambda pid: pid == holder.pid)
         monkeypatch.setattr(candidates, "maps_torch", lambda _: False)
-        code = main.main(["attach", str(pid := gone()), "--once"])
+        code = main.main(["attach", str(pid := missing()), "--once"])
         holder.kill()
     assert code == NO_PROCESS
     assert capsys.readouterr().err.splitlines() == [
@@ -76,7 +76,7 @@ def test_no_other_process_is_looked_into_for_a_hint_that_may_not_be_needed(
     """The pid that is gone here may be one inside a container."""
     monkeypatch.setattr(candidates, "find_probes", lambda: pytest.fail("it looked"))
     with pytest.raises(NoProcessError):
-        find_watchable(gone())
+        find_watchable(missing())
 
 
 def test_a_python_process_with_a_gpu_and_no_probe_is_named_and_its_workers_are_not(

@@ -9,18 +9,18 @@ from tests.processes.command_line import started, toy
 from tests.processes.monitored import until
 from tests.processes.pseudo_terminal import PseudoTerminal
 
-TELL = """
+SCRIPT = """
 import os, pathlib, sys
 with pathlib.Path(__file__).with_name("told").open("a") as file:
     file.write(os.environ["GPUWATCH_ALERT"] + " " + sys.argv[-1] + "\\n")
 """
 
 
-def tell(folder: Path) -> str:
+def command(folder: Path) -> str:
     """A command that writes down what it is told."""
     (folder / "told").touch()
-    (folder / "tell.py").write_text(TELL)
-    return f"{sys.executable} {folder / 'tell.py'}"
+    (folder / "tell.py").write_text(SCRIPT)
+    return f"{sys.executable} {folder / 'command.py'}"
 
 
 def kinds(folder: Path) -> list[str]:
@@ -31,16 +31,16 @@ def kinds(folder: Path) -> list[str]:
 def test_a_command_is_given_the_verdict_and_the_end(face: str, tmp_path: Path) -> None:
     with (
         toy(tmp_path) as target,
-        started("attach", str(target.pid), face, "--notify", tell(tmp_path)) as monitor,
+        started("attach", str(target.pid), face, "--notify", command(tmp_path)) as monitor,
     ):
         assert until(lambda: kinds(tmp_path) == ["verdict"])
         target.kill()
         _, errors = monitor.communicate(timeout=20)
     assert monitor.returncode == 0
     assert kinds(tmp_path) == ["verdict", "ended"]
-    said = (tmp_path / "told").read_text()
-    assert f"gpuwatch: toy.py ({target.pid}): HOST-BOUND" in said
-    assert "killed" in said
+    output = (tmp_path / "told").read_text()
+    assert f"gpuwatch: toy.py ({target.pid}): HOST-BOUND" in output
+    assert "killed" in output
     assert errors == ""
 
 

@@ -124,8 +124,8 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     ):
         assert monitor.wait(10) == 1
         assert monitor.stderr is not None
-        said = monitor.stderr.read()
-    assert said == "gpuwatch: cannot write to standard output: No space left on device\n"
+        output = monitor.stderr.read()
+    assert output == "gpuwatch: cannot write to standard output: No space left on device\n"
 
 
 def test_the_run_does_not_notice_a_monitor_that_is_killed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.processes.command_line import environment, gpuwatch, toy
 
 
-def gone_pid() -> int:
+def ended_pid() -> int:
     """A pid that was just given back."""
     process = subprocess.Popen(["true"])
     process.wait()
@@ -18,7 +18,7 @@ def gone_pid() -> int:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         (["attach"], "PID"),
         (["attach", "train.py"], "not a process id"),
@@ -36,16 +36,16 @@ def gone_pid() -> int:
         (["demo", "nonsense"], "unknown demo 'nonsense'"),
     ],
 )
-def test_usage(arguments: list[str], said: str) -> None:
+def test_usage(arguments: list[str], output: str) -> None:
     done = gpuwatch(*arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert output in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 
 
 def test_no_such_process() -> None:
-    done = gpuwatch("attach", str(gone_pid()), "--json")
+    done = gpuwatch("attach", str(ended_pid()), "--json")
     assert done.returncode == 3
     assert done.stderr.startswith("gpuwatch: no process ")
     assert len(done.stderr.splitlines()) <= 3

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.command_line import ROOT, environment, gpuwatch, started, wait_until_gone
+from tests.processes.command_line import ROOT, environment, gpuwatch, started, wait_until_ended
 
 
 def test_the_list_names_every_script() -> None:
@@ -31,7 +31,7 @@ def test_without_a_terminal_it_ends_with_the_input_verdict() -> None:
     assert "INPUT-BOUND" in report
     assert "num_workers" in report
     pid = int(re.findall(r"pid (\d+)", done.stderr)[0])
-    wait_until_gone(pid)
+    wait_until_ended(pid)
 
 
 @pytest.mark.slow
@@ -39,14 +39,14 @@ def test_without_a_terminal_it_ends_with_the_input_verdict() -> None:
 def test_the_training_ends_with_the_monitor_however_that_ends(number: signal.Signals) -> None:
     with started("demo", "compute") as monitor:
         assert monitor.stderr is not None
-        said = ""
-        while "pid " not in said:
-            said = monitor.stderr.readline()
-        pid = int(re.findall(r"pid (\d+)", said)[0])
+        output = ""
+        while "pid " not in output:
+            output = monitor.stderr.readline()
+        pid = int(re.findall(r"pid (\d+)", output)[0])
         os.kill(monitor.pid, number)
         monitor.wait(20)
         assert "Traceback" not in monitor.stderr.read()
-    wait_until_gone(pid)
+    wait_until_ended(pid)
     assert monitor.returncode == (-9 if number == signal.SIGKILL else 128 + number)
 
 

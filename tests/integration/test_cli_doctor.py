@@ -26,24 +26,24 @@ def test_without_a_process_it_shows_the_machine() -> None:
 
 def test_its_json_has_stable_ids() -> None:
     done = gpuwatch("doctor", "--json")
-    told = checks(done.stdout)
-    assert tuple(told) == IDS
-    assert told["probe"]["state"] == "unknown"
-    assert told["cores"]["state"] == "ok"
-    assert all(set(one) == {"schema", "id", "state", "says", "fix"} for one in told.values())
+    reported = checks(done.stdout)
+    assert tuple(reported) == IDS
+    assert reported["probe"]["state"] == "unknown"
+    assert reported["cores"]["state"] == "ok"
+    assert all(set(one) == {"schema", "id", "state", "says", "fix"} for one in reported.values())
     cores = len(os.sched_getaffinity(0))
-    assert float(told["cores"]["says"].split()[0]) <= cores
+    assert float(reported["cores"]["says"].split()[0]) <= cores
 
 
 def test_of_a_run_it_shows_which_signals_arrived(tmp_path: Path) -> None:
     with toy(tmp_path) as target:
-        told = checks(gpuwatch("doctor", str(target.pid), "--json").stdout)
+        reported = checks(gpuwatch("doctor", str(target.pid), "--json").stdout)
         assert target.poll() is None
-    assert told["probe"]["state"] == "ok"
-    assert "steps and phases from within toy.py" in told["probe"]["says"]
-    assert told["socket"]["says"] == "messages arrive, none lost"
-    assert told["py-spy"]["state"] == "ok"
-    assert "samples of the main thread" in told["py-spy"]["says"]
+    assert reported["probe"]["state"] == "ok"
+    assert "steps and phases from within toy.py" in reported["probe"]["says"]
+    assert reported["socket"]["says"] == "messages arrive, none lost"
+    assert reported["py-spy"]["state"] == "ok"
+    assert "samples of the main thread" in reported["py-spy"]["says"]
 
 
 def test_one_that_has_ended_is_coded() -> None:

@@ -89,7 +89,7 @@ def test_every_process_of_the_host_that_comes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         ((), "export to where?"),
         (("--prometheus", "0.0.0.0:9479"), "needs --tls-cert FILE, --tls-key FILE, --token-file"),
@@ -98,11 +98,11 @@ def test_every_process_of_the_host_that_comes(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_watched(
-    arguments: tuple[str, ...], said: str
+    arguments: tuple[str, ...], output: str
 ) -> None:
     done = gpuwatch("export", *arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert output in done.stderr
     assert len(done.stderr.splitlines()) <= 3
 
 

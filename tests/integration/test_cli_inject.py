@@ -133,19 +133,19 @@ def test_without_a_terminal_nobody_is_asked_and_nothing_done(newer: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("more", "code", "said"),
+    ("more", "code", "output"),
     [
         ({"PYTHON_DISABLE_REMOTE_DEBUG": "1"}, 4, "takes nothing from outside"),
         ({"GPUWATCH": "0"}, 1, "started with GPUWATCH=0"),
     ],
 )
 def test_a_process_that_does_not_want_it(
-    newer: str, tmp_path: Path, more: dict[str, str], code: int, said: str
+    newer: str, tmp_path: Path, more: dict[str, str], code: int, output: str
 ) -> None:
     with running(newer, LOOPS, tmp_path, **more) as target:
         done = inject("--yes", str(target.pid), tmp_path=tmp_path)
         assert done.returncode == code
-        assert said in done.stderr
+        assert output in done.stderr
         assert len(done.stderr.splitlines()) <= 3
         assert pages_of(target.pid) == []
     assert left_behind(tmp_path) == []
@@ -159,10 +159,10 @@ def test_a_process_that_ends_meanwhile(newer: str, tmp_path: Path) -> None:
     ):
         until(lambda: list(tmp_path.glob("gpuwatch-inject-*/script.py")))
         target.kill()
-        _, said = monitor.communicate(timeout=20)
+        _, output = monitor.communicate(timeout=20)
         target.wait(10)
     assert monitor.returncode == 3
-    assert said.splitlines()[0] == f"gpuwatch: process {target.pid} has ended"
+    assert output.splitlines()[0] == f"gpuwatch: process {target.pid} has ended"
     assert left_behind(tmp_path) == []
 
 

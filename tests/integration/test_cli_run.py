@@ -13,7 +13,7 @@ from tests.processes.command_line import ROOT, environment, started
 from tests.processes.monitored import hello_of, pages_of
 
 BIN = Path(sys.executable).parent
-SAYS = """
+PRINTS = """
 import json, os, sys
 print(json.dumps({
     "argv": sys.argv,
@@ -63,11 +63,11 @@ def plainly(*words: str, folder: Path, **more: str) -> "subprocess.CompletedProc
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "says.py").write_text(SAYS)
+    (tmp_path / "says.py").write_text(PRINTS)
     package = tmp_path / "pkg"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "mod.py").write_text(SAYS)
+    (package / "mod.py").write_text(PRINTS)
     # It stands in for torch where only its arrival matters: that takes no second to import.
     (tmp_path / "torch.py").write_text("")
     return tmp_path
@@ -154,7 +154,7 @@ def test_a_probe_is_there_once_torch_is_and_names_the_module(folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "more", "said"),
+    ("words", "more", "output"),
     [
         (["says.py"], {"GPUWATCH": "0"}, "GPUWATCH=0 is set"),
         (["python", "-uI", "says.py"], {}, "python -I takes nothing"),
@@ -162,13 +162,13 @@ def test_a_probe_is_there_once_torch_is_and_names_the_module(folder: Path) -> No
     ],
 )
 def test_what_is_known_to_be_out_of_reach_is_reported_and_runs(
-    folder: Path, words: list[str], more: dict[str, str], said: str
+    folder: Path, words: list[str], more: dict[str, str], output: str
 ) -> None:
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     done = gpuwatch_run(*words, folder=folder, PATH=path, **more)
     assert done.returncode == 0, done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert said in done.stderr
+    assert output in done.stderr
     assert "TorchFinder" not in json.loads(done.stdout)["finders"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.command_line import ROOT, wait_until_gone
+from tests.processes.command_line import ROOT, wait_until_ended
 from tests.processes.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
 
 TRAINS = """
@@ -109,7 +109,7 @@ def test_a_signal_for_us_is_for_the_program(script: str, shown: bool) -> None:
             pid = pid_in(terminal.output)
         os.kill(terminal.process.pid, signal.SIGTERM)
         assert terminal.wait(10) == 128 + signal.SIGTERM
-        wait_until_gone(pid)
+        wait_until_ended(pid)
 
 
 def test_a_program_that_ends_under_the_screen_has_its_last_words_after_it(script: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.command_line import toy, wait_until_gone
+from tests.processes.command_line import toy, wait_until_ended
 from tests.processes.pseudo_terminal import MAIN_SCREEN, PseudoTerminal
 
 
@@ -50,4 +50,4 @@ def test_a_demo_on_a_terminal_ends_its_training(leave: str) -> None:
         else:
             os.kill(terminal.process.pid, getattr(signal, leave))
         assert terminal.wait(20) == {"q": 0, "SIGTERM": 143, "SIGKILL": -9}[leave]
-    wait_until_gone(pid)
+    wait_until_ended(pid)

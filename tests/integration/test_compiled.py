@@ -54,7 +54,7 @@ def test_a_compiled_step_is_the_same(
     tmp_path: Path, body: str, fullgraph: bool, after: str
 ) -> None:
     script = SCRIPT.format(body=body, fullgraph=fullgraph, after=after)
-    said, warned = [], []
+    output, warned = [], []
     for setting in ("0", "1"):
         with started(script, tmp_path, GPUWATCH=setting) as run:
             assert run.line() == "ready"
@@ -63,21 +63,23 @@ def test_a_compiled_step_is_the_same(
                 assert endpoint is not None
                 with subscribed(endpoint) as next_reply:
                     next_reply()
-                    run.tell()
-                    said.append(run.line())
+                    run.send()
+                    output.append(run.line())
             else:
-                run.tell()
-                said.append(run.line())
-            run.tell()
+                run.send()
+                output.append(run.line())
+            run.send()
             status, _, err = run.finish()
             assert status == 0, err
             assert "gpuwatch" not in err
             warned.append(err.count("Warning"))
     assert warned[0] == warned[1]
-    (bare, bare_stats), (watched, watched_stats) = map(json.loads, said)
+    (bare, bare_stats), (watched, watched_stats) = map(json.loads, output)
     assert watched == bare
     assert watched_stats["stats"] == bare_stats["stats"]
-    breaks, bare_breaks = (told.get("graph_break", {}) for told in (watched_stats, bare_stats))
+    breaks, bare_breaks = (
+        reported.get("graph_break", {}) for reported in (watched_stats, bare_stats)
+    )
     if sys.version_info >= (3, 13):
         # There any hook on an optimizer, an empty one too, spares one of torch's own two breaks
         # around its step: the graphs are the same.

@@ -43,7 +43,7 @@ def plain(text: str) -> bool:
 
 
 @contextmanager
-def gone(_: Path) -> Iterator[int]:
+def stopped(_: Path) -> Iterator[int]:
     process = subprocess.Popen(["true"])
     process.wait()
     yield process.pid
@@ -60,7 +60,7 @@ def no_python(_: Path) -> Iterator[int]:
 def two_trainings(folder: Path) -> Iterator[int]:
     script = toy(folder)
     command = f"{sys.executable} {script} & {sys.executable} {script} & wait"
-    with running(["sh", "-c", command], says=2) as (shell, _):
+    with running(["sh", "-c", command], lines_first=2) as (shell, _):
         yield shell.pid
 
 
@@ -106,7 +106,11 @@ def case(
     ("place", "ask", "lines"),
     [
         case(
-            "gone", gone, find_watchable, r"gpuwatch: no process {pid}", r"(P.*\n)?See: gpuwatch ls"
+            "gone",
+            stopped,
+            find_watchable,
+            r"gpuwatch: no process {pid}",
+            r"(P.*\n)?See: gpuwatch ls",
         ),
         case(
             "ended",
@@ -165,12 +169,12 @@ def test_an_end_in_three_lines(
 ) -> None:
     with place(tmp_path) as pid, pytest.raises(GpuwatchError) as error:
         ask(pid)
-    said = str(error.value)
+    output = str(error.value)
     wanted = "\n".join(lines).replace("{pid}", str(pid))
-    assert re.fullmatch(wanted, said), said
-    assert plain(said)
-    assert len(said.splitlines()) <= 3
-    assert all(len(line) <= LONGEST for line in said.splitlines())
+    assert re.fullmatch(wanted, output), output
+    assert plain(output)
+    assert len(output.splitlines()) <= 3
+    assert all(len(line) <= LONGEST for line in output.splitlines())
 
 
 @needs_unshare
@@ -203,11 +207,11 @@ def test_stacks_that_may_not_be_read(scope: int | None, contained: bool) -> None
 def test_no_driver() -> None:
     source = NvmlSource(os.getpid())
     source.open()
-    told = [one for one in source.poll(0) if isinstance(one, Missing)]
+    reported = [one for one in source.poll(0) if isinstance(one, Missing)]
     source.close()
     if shutil.which("nvidia-smi") is not None:
         pytest.skip("there is a driver here")
-    (missing,) = told
+    (missing,) = reported
     assert missing.reason == (
         "no NVIDIA driver found (libnvidia-ml.so.1): steps, CPU and stacks work without it"
     )
@@ -228,8 +232,8 @@ def test_no_probe_in_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["ptrace refused", "in another pid namespace", "got EPERM", "killed by SIGKILL"]
+    "output", ["ptrace refused", "in another pid namespace", "got EPERM", "killed by SIGKILL"]
 )
-def test_what_is_not_plain(said: str) -> None:
-    assert not plain(said)
-    assert plain(f"it is refused ({said})")
+def test_what_is_not_plain(output: str) -> None:
+    assert not plain(output)
+    assert plain(f"it is refused ({output})")

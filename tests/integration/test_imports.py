@@ -56,9 +56,9 @@ def test_a_run_loads_what_it_uses_and_its_own_thread_loads_it(tmp_path: Path) ->
                 batch = next_reply()
                 if isinstance(batch, Batch) and batch.settings is not None:
                     break
-        run.tell()
+        run.send()
         later = run.line().split()
         assert [name for name in later if not name.startswith("settings")] == []
         assert "settings.sampler" in later
-        run.tell()
+        run.send()
         assert run.line() == "", "no other thread imports"

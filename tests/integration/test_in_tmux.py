@@ -49,12 +49,12 @@ class Tmux:
         """A flag of the window: "alternate_on", "cursor_flag", "mouse_any_flag"."""
         return self._ask("display", "-p", f"#{{{name}}}").strip()
 
-    def until(self, *texts: str, gone: str = "\0") -> str:
+    def until(self, *texts: str, missing: str = "\0") -> str:
         """Wait until all of them are there and that one is not; returns the window's text."""
         deadline = time.monotonic() + LIMIT_S
-        while gone in (shown := self.text()) or not all(text in shown for text in texts):
+        while missing in (shown := self.text()) or not all(text in shown for text in texts):
             assert time.monotonic() < deadline, (
-                f"{texts} without {gone!r} is not what shows\n{shown}"
+                f"{texts} without {missing!r} is not what shows\n{shown}"
             )
             time.sleep(0.02)
         return shown
@@ -109,7 +109,7 @@ def test_every_view_by_its_key(tmp_path: Path, size: tuple[int, int]) -> None:
 
 def test_keys_that_people_press_first(tmp_path: Path) -> None:
     with window(tmp_path, (100, 30)) as tmux:
-        for key, shows, gone in (
+        for key, shows, missing in (
             ("?", "this help", "PAUSED"),
             ("Escape", "Step", "this help"),
             ("Space", "PAUSED", "this help"),
@@ -120,21 +120,21 @@ def test_keys_that_people_press_first(tmp_path: Path) -> None:
             ("Escape", "── Process memory", "PAUSED"),
         ):
             tmux.press(key)
-            tmux.until(shows, gone=gone)
+            tmux.until(shows, missing=missing)
         tmux.press("C-c")
         tmux.until("left with 0")
 
 
 def test_the_window_may_change_its_size_at_any_time(tmp_path: Path) -> None:
     with window(tmp_path, (100, 30)) as tmux:
-        for (width, height), shown, gone in (
+        for (width, height), shown, missing in (
             ((30, 8), ("INPUT-BOUND", "→ num_workers"), "quit"),
             ((200, 60), ("INPUT-BOUND", "── Events", "quit"), "→ num_workers"),
             ((50, 20), ("INPUT-BOUND", "── Stacks, GPU idle", "quit"), "── Events"),
             ((100, 30), ("INPUT-BOUND", "── Stacks while", "quit"), "Stacks, GPU idle"),
         ):
             tmux.resize(width, height)
-            tmux.until(*shown, gone=gone)
+            tmux.until(*shown, missing=missing)
 
 
 def test_a_window_that_is_small_for_a_moment_loses_no_row(tmp_path: Path) -> None:

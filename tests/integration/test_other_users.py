@@ -25,20 +25,20 @@ def become_nobody():
     os.setuid({nobody})
     ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
 
-said, says = os.pipe()
+ready, write_end = os.pipe()
 training = os.fork()
 if training == 0:
     become_nobody()
     import time
     probe.install()
-    os.write(says, b"here")
+    os.write(write_end, b"here")
     while True:
         with probe.phase("load"):
             time.sleep(0.015)
         time.sleep(0.005)
         probe.step()
-os.close(says)
-assert os.read(said, 4) == b"here", "it has failed"
+os.close(write_end)
+assert os.read(ready, 4) == b"here", "it has failed"
 become_nobody()
 try:
     status = main([word.format(pid=training) for word in sys.argv[1:]])

@@ -76,23 +76,23 @@ class Peer:
     def __exit__(self, *_: object) -> None:
         self._context.destroy(linger=0)
 
-    def says(self, *frames: bytes) -> None:
+    def send(self, *frames: bytes) -> None:
         for frame in frames:
             self._socket.send(frame)
 
     def subscribes(self) -> None:
-        self.says(subscription(self._endpoint, history=False))
+        self.send(subscription(self._endpoint, history=False))
 
-    def hears(self) -> Decoded:
+    def receive(self) -> Decoded:
         assert self._socket.poll(int(LIMIT_S * 1000)), "no reply"
         return self._replies.read(self._socket.recv())
 
-    def hears_until(self, refused: int) -> list[Decoded]:
+    def receive_until(self, refused: int) -> list[Decoded]:
         """All until a batch that tells of so many refused requests: each frame before was read."""
-        heard = [self.hears()]
-        while not (isinstance(heard[-1], Batch) and heard[-1].refused >= refused):
-            heard.append(self.hears())
-        return heard
+        received = [self.receive()]
+        while not (isinstance(received[-1], Batch) and received[-1].refused >= refused):
+            received.append(self.receive())
+        return received
 
 
 def peer_of(run: Run) -> Peer:
@@ -102,15 +102,15 @@ def peer_of(run: Run) -> Peer:
     return Peer(endpoint)
 
 
-def dumps_in(heard: list[Decoded]) -> list[Dump]:
-    return [one for one in heard if isinstance(one, Dump)]
+def dumps_in(received: list[Decoded]) -> list[Dump]:
+    return [one for one in received if isinstance(one, Dump)]
 
 
 def test_all_threads_are_reported_once_and_the_training_thread_first(tmp_path: Path) -> None:
     with hanging(tmp_path) as run, peer_of(run) as peer:
         peer.subscribes()
-        peer.says(encode_message(AskStacks()), encode_message(AskStacks()), b"end")
-        (dump,) = dumps_in(peer.hears_until(refused=1))
+        peer.send(encode_message(AskStacks()), encode_message(AskStacks()), b"end")
+        (dump,) = dumps_in(peer.receive_until(refused=1))
     first = dump.threads[0]
     assert first.training
     assert [function for function, _, _ in first.frames][-1] == "waits_for_the_lock"
@@ -126,9 +126,9 @@ def test_nobody_else_is_notified(tmp_path: Path, quiet_ns: int, subscribed: bool
     with hanging(tmp_path, quiet_ns) as run, peer_of(run) as peer:
         if subscribed:
             peer.subscribes()
-        peer.says(encode_message(AskStacks()), b"end")
+        peer.send(encode_message(AskStacks()), b"end")
         peer.subscribes()
-        assert dumps_in(peer.hears_until(refused=1)) == []
+        assert dumps_in(peer.receive_until(refused=1)) == []
 
 
 def test_what_is_no_command_is_counted_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -140,11 +140,11 @@ def test_what_is_no_command_is_counted_and_the_run_goes_on(tmp_path: Path) -> No
     ]
     with hanging(tmp_path) as run, peer_of(run) as peer:
         peer.subscribes()
-        peer.says(*nonsense)
-        heard = peer.hears_until(refused=len(nonsense))
+        peer.send(*nonsense)
+        received = peer.receive_until(refused=len(nonsense))
         assert run.process.poll() is None
-    assert dumps_in(heard) == []
-    last = heard[-1]
+    assert dumps_in(received) == []
+    last = received[-1]
     assert isinstance(last, Batch)
     assert (last.refused, last.fault) == (len(nonsense), None)
 
@@ -152,8 +152,8 @@ def test_what_is_no_command_is_counted_and_the_run_goes_on(tmp_path: Path) -> No
 def test_turned_off_it_reports_that(tmp_path: Path) -> None:
     with hanging(tmp_path, GPUWATCH_CONTROL="0") as run, peer_of(run) as peer:
         peer.subscribes()
-        peer.says(encode_message(AskStacks()), b"end")
-        (dump,) = dumps_in(peer.hears_until(refused=1))
+        peer.send(encode_message(AskStacks()), b"end")
+        (dump,) = dumps_in(peer.receive_until(refused=1))
     assert dump.threads == []
     assert "GPUWATCH_CONTROL=0" in dump.why_not
 
@@ -176,11 +176,11 @@ def test_the_monitor_asks_when_nothing_moves_and_shows_what_it_is_sent(tmp_path:
         try:
             seen: list[Snapshot] = []
 
-            def told() -> bool:
+            def reported() -> bool:
                 seen.append(picture.snapshot())
                 return any(one.source == "probe" for one in seen[-1].verdict.finding.evidence)
 
-            until(told)
+            until(reported)
         finally:
             picture.close()
     last = seen[-1]
@@ -218,8 +218,8 @@ def test_another_user_gets_no_answer_even_where_the_directory_is_open() -> None:
             path = Path(endpoint.removeprefix("ipc://"))
             path.parent.chmod(0o777)
             path.chmod(0o777)
-            said = {uid: as_user(uid, endpoint) for uid in (0, NOBODY)}
-    assert said == {0: "answered", NOBODY: "silence"}
+            output = {uid: as_user(uid, endpoint) for uid in (0, NOBODY)}
+    assert output == {0: "answered", NOBODY: "silence"}
 
 
 def as_user(uid: int, endpoint: str) -> str:

@@ -68,7 +68,7 @@ def test_a_run_is_found_by_its_pid_and_shows_its_steps(tmp_path: Path) -> None:
                 steps += batch.steps
             assert [step.number for step in steps] == list(range(1, 11))
             assert [step.samples for step in steps] == [32] * 10
-            run.tell()
+            run.send()
             bye = next_reply()
             while not isinstance(bye, Bye):
                 bye = next_reply()
@@ -98,25 +98,29 @@ def test_settings_are_reported_to_whoever_comes_and_again_when_they_change(tmp_p
         assert run.line() == "ready"
         endpoint = hello_of(run.pid).endpoint
         assert endpoint is not None
-        told: list[Settings] = []
+        reported: list[Settings] = []
         for wanted, known in (("highest", []), ("high", ["highest"])):
             with subscribed(endpoint) as next_reply:
                 came: list[str | None] = []
                 while wanted not in came:
                     batch = next_reply()
                     if isinstance(batch, Batch) and batch.settings is not None:
-                        told.append(batch.settings)
+                        reported.append(batch.settings)
                         if (precision := batch.settings.matmul_precision) in (None, *came):
                             continue  # another one has become known
                         came.append(precision)
                         if came == known:
-                            run.tell(wanted)
+                            run.send(wanted)
                 assert came == [*known, wanted]
-        assert (told[-1].scaler, told[-1].anomaly) == (False, False)
+        assert (reported[-1].scaler, reported[-1].anomaly) == (False, False)
         # The graph of torch 2.4 tells no types.
-        assert told[-1].autocast in ("", None)
-        assert (told[-1].optimizer, told[-1].parameters, told[-1].set_to_none) == ("SGD", 2, True)
-        assert len(told) < 8, "told when they change, not in every message"
+        assert reported[-1].autocast in ("", None)
+        assert (reported[-1].optimizer, reported[-1].parameters, reported[-1].set_to_none) == (
+            "SGD",
+            2,
+            True,
+        )
+        assert len(reported) < 8, "told when they change, not in every message"
 
 
 def test_it_can_be_watched_before_its_first_step(tmp_path: Path) -> None:
@@ -156,7 +160,7 @@ def test_workers_are_inert(tmp_path: Path, context: str) -> None:
             own = [found for found in pages_of(pid) if f'"pid": {pid},'.encode() in found]
             assert own == []
             assert not publishes(pid)
-        run.tell()
+        run.send()
         assert run.finish()[0] == 0, "its workers end with it"
 
 
@@ -178,7 +182,7 @@ def test_a_forked_child_that_trains_has_a_page_of_its_own(tmp_path: Path) -> Non
         child = int(run.line())
         own = [found for found in pages_of(child) if f'"pid": {child},'.encode() in found]
         assert len(own) == 1
-        run.tell()
+        run.send()
         assert run.finish()[0] == 0
 
 
@@ -216,7 +220,7 @@ def test_a_hook_that_fails_disarms_the_probe_and_the_run_goes_on(tmp_path: Path)
         assert run.line() == "10"
         until(lambda: word_of(run.pid, page.WORD_STATE) == page.STATE_DISARMED)
         assert "broken on purpose" in (hello_of(run.pid).fault or "")
-        run.tell()
+        run.send()
         status, _, err = run.finish()
         assert status == 0
         assert len(err.splitlines()) == 1

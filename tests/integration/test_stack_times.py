@@ -40,10 +40,10 @@ CYCLE_NS, WAIT_NS = 600 * MS, 400 * MS
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    script, told = tmp_path / "train.py", tmp_path / "told"
+    script, reported = tmp_path / "train.py", tmp_path / "told"
     script.write_text(SCRIPT)
-    with told.open("wb") as out, subprocess.Popen([sys.executable, script], stdout=out) as run:
-        yield run, told
+    with reported.open("wb") as out, subprocess.Popen([sys.executable, script], stdout=out) as run:
+        yield run, reported
         run.kill()
 
 
@@ -51,7 +51,7 @@ def trainer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
 def test_samples_of_two_phases_are_sorted_into_theirs(
     trainer: tuple[subprocess.Popen[bytes], Path],
 ) -> None:
-    run, told = trainer
+    run, reported = trainer
     source, book = StacksSource(run.pid), StackStore()
     source.open()
     try:
@@ -67,7 +67,7 @@ def test_samples_of_two_phases_are_sorted_into_theirs(
         source.close()
     assert chunks == 3
     gpus = GpuStore()
-    for began_ns in map(int, told.read_text().split()):
+    for began_ns in map(int, reported.read_text().split()):
         for until_ns, length_ns, busy in ((WAIT_NS, WAIT_NS, 0.0), (CYCLE_NS, 200 * MS, 99.0)):
             row = Activity(index=0, source="samples", interval_ns=length_ns, busy=busy)
             gpus.seen(ActivitySeen(t_ns=began_ns + until_ns, gpus=(row,)))

@@ -35,28 +35,28 @@ ONE_BATCH_AHEAD = """
 """
 
 
-def has_told(pid: int, steps: int) -> bool:
+def has_reported(pid: int, steps: int) -> bool:
     return word_of(pid, page.WORD_STEPS) == steps
 
 
 def test_each_training_thread_is_reported_to_its_last_step(tmp_path: Path) -> None:
     with started(ONE_BATCH_AHEAD, tmp_path) as run:
-        told: list[Step] = []
+        reported: list[Step] = []
         for steps in (5, 10):
-            run.tell()
+            run.send()
             assert run.line() == "trained"
-            until(partial(has_told, run.pid, steps))
+            until(partial(has_reported, run.pid, steps))
             assert unpack_open(word_of(run.pid, page.WORD_OPEN))[0] == marks.TRAINING_OVER
         endpoint = hello_of(run.pid).endpoint
         assert endpoint is not None
         with subscribed(endpoint) as next_reply:
-            while not told:
+            while not reported:
                 reply = next_reply()
                 if isinstance(reply, Batch):
-                    told += reply.steps
+                    reported += reply.steps
                     assert reply.open.kind == marks.TRAINING_OVER
                     assert reply.lost_marks == 0
-        assert [step.number for step in told] == list(range(1, 11))
-        longest_ns = max(step.end_ns - step.start_ns for step in told)
-        between_ns = told[5].start_ns - told[4].end_ns
+        assert [step.number for step in reported] == list(range(1, 11))
+        longest_ns = max(step.end_ns - step.start_ns for step in reported)
+        between_ns = reported[5].start_ns - reported[4].end_ns
         assert longest_ns < between_ns, "the time between the two threads is no step's"

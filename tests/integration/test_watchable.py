@@ -96,7 +96,7 @@ def test_a_shell_with_two_trainings_names_them(tmp_path: Path) -> None:
     script = toy(tmp_path)
     command = f"{sys.executable} {script} & {sys.executable} {script} & wait"
     with (
-        running(["sh", "-c", command], says=2) as (shell, pids),
+        running(["sh", "-c", command], lines_first=2) as (shell, pids),
         pytest.raises(NothingToMeasureError) as error,
     ):
         find_watchable(shell.pid)
@@ -106,16 +106,16 @@ def test_a_shell_with_two_trainings_names_them(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here")
 def test_tmux_opens_the_one_training_in_it(tmp_path: Path) -> None:
     tmux = ["tmux", "-S", str(tmp_path / "socket"), "-f", "/dev/null"]
-    said = tmp_path / "said"
-    command = f"{sys.executable} {toy(tmp_path)} > {said}"
+    output = tmp_path / "said"
+    command = f"{sys.executable} {toy(tmp_path)} > {output}"
     try:
         subprocess.run([*tmux, "new-session", "-d", command], check=True, env=environment())
-        until(lambda: said.exists() and said.read_text().endswith("\n"))
-        told = subprocess.run(
+        until(lambda: output.exists() and output.read_text().endswith("\n"))
+        reported = subprocess.run(
             [*tmux, "display-message", "-p", "#{pid}"], capture_output=True, text=True, check=True
         )
-        found = find_watchable(int(told.stdout))
-        assert found.pid == int(said.read_text().split()[1])
+        found = find_watchable(int(reported.stdout))
+        assert found.pid == int(output.read_text().split()[1])
         assert "(train.py) below it" in found.notes[0]
     finally:
         subprocess.run([*tmux, "kill-server"], check=False)
@@ -125,7 +125,7 @@ def test_tmux_opens_the_one_training_in_it(tmp_path: Path) -> None:
 def test_torchrun_opens_its_first_rank_and_each_rank_itself(tmp_path: Path) -> None:
     """The launcher is the real one; its ranks join nobody."""
     module = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    with running([*module, str(toy(tmp_path))], says=2) as (launcher, pids):
+    with running([*module, str(toy(tmp_path))], lines_first=2) as (launcher, pids):
         found = find_watchable(launcher.pid)
         assert sorted(find_watchable(pid).pid for pid in pids) == sorted(pids)
     assert found.pid in pids
@@ -136,7 +136,7 @@ def test_torchrun_opens_its_first_rank_and_each_rank_itself(tmp_path: Path) -> N
 def test_a_launcher_opens_its_first_rank_and_names_the_others(tmp_path: Path) -> None:
     rank = toy(tmp_path)
     script = toy(tmp_path, "launch.py", RANKS.format(ranks=(1, 0), script=str(rank)))
-    with running([sys.executable, str(script)], says=3) as (launcher, pids):
+    with running([sys.executable, str(script)], lines_first=3) as (launcher, pids):
         found = find_watchable(launcher.pid)
         environs = {pid: Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") for pid in pids}
     ranks = {pid for pid, words in environs.items() if b"RANK=0" in words}
@@ -149,7 +149,7 @@ def test_a_launcher_opens_its_first_rank_and_names_the_others(tmp_path: Path) ->
 def test_a_script_that_starts_itself_anew_for_the_other_ranks_is_rank_0(tmp_path: Path) -> None:
     own = str(tmp_path / "train.py")
     script = toy(tmp_path, more=RANKS.format(ranks=(1,), script=own))
-    with running([sys.executable, str(script)], says=2) as (first, pids):
+    with running([sys.executable, str(script)], lines_first=2) as (first, pids):
         (second,) = set(pids) - {first.pid}
         assert find_watchable(first.pid).pid == first.pid
         assert find_watchable(second).pid == second
@@ -157,7 +157,7 @@ def test_a_script_that_starts_itself_anew_for_the_other_ranks_is_rank_0(tmp_path
 
 @contextmanager
 def spawning(
-    folder: Path, does: str, first: str = "", says: int = 2, **more: str
+    folder: Path, does: str, first: str = "", lines_first: int = 2, **more: str
 ) -> Iterator[tuple[int, list[int]]]:
     """A process and the pids of the two that it has spawned, and of what they say, in the order in
     which they were started."""
@@ -166,7 +166,7 @@ def spawning(
     script = folder / "train.py"
     text = SPAWNS.format(library=str(library), does=does, first=first or "pass", join=JOIN)
     script.write_text(text)
-    with running([sys.executable, str(script)], says=says, **more) as (parent, pids):
+    with running([sys.executable, str(script)], lines_first=lines_first, **more) as (parent, pids):
         yield parent.pid, sorted(pids, key=lambda pid: psutil.Process(pid).create_time())
 
 
@@ -217,7 +217,7 @@ def test_a_worker_of_a_spawned_rank_opens_it(tmp_path: Path, name: str) -> None:
     rank = "os.environ['RANK'] = multiprocessing.current_process().name[-1]"
     fork = f"os.fork() or open('/proc/self/comm', 'w').write({name!r})"
     does = f"{rank}; {TRAINS}; {fork}"
-    with spawning(tmp_path, does, says=4, RANK="0", WORLD_SIZE="1") as (parent, pids):
+    with spawning(tmp_path, does, lines_first=4, RANK="0", WORLD_SIZE="1") as (parent, pids):
         above = {pid: psutil.Process(pid).ppid() for pid in pids}
         workers = [pid for pid in pids if above[pid] != parent]
         assert [find_watchable(pid).pid for pid in workers] == [above[pid] for pid in workers]
@@ -226,7 +226,7 @@ def test_a_worker_of_a_spawned_rank_opens_it(tmp_path: Path, name: str) -> None:
 
 def test_a_worker_opens_its_parent(tmp_path: Path) -> None:
     script = toy(tmp_path, more=WORKER)
-    with running([sys.executable, str(script)], says=2) as (parent, pids):
+    with running([sys.executable, str(script)], lines_first=2) as (parent, pids):
         (worker,) = set(pids) - {parent.pid}
         found = find_watchable(worker)
         itself = find_watchable(parent.pid)
@@ -337,8 +337,8 @@ class TestContainers:
 
 def children_of(pid: int) -> list[int]:
     """Of its main thread."""
-    told = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(word) for word in told.split()]
+    reported = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in reported.split()]
 
 
 def unused_pid() -> int:

@@ -94,14 +94,14 @@ def test_a_crash_gives_the_terminal_back_and_shows_where_the_report_is(tmp_path:
         assert terminal.wait(20) == 1
         assert terminal.is_restored()
         assert terminal.shows("closed")
-        said = terminal.output[terminal.output.rfind(MAIN_SCREEN) :].decode()
-    lines = [line for line in said.splitlines() if "gpuwatch" in line or "report" in line]
+        printed = terminal.output[terminal.output.rfind(MAIN_SCREEN) :].decode()
+    lines = [line for line in printed.splitlines() if "gpuwatch" in line or "report" in line]
     assert "gpuwatch: the screen broke: ZeroDivisionError: a frame failed" in lines[0]
     assert "This is a mistake in gpuwatch; the training goes on" in lines[1]
     (report,) = tmp_path.glob("gpuwatch-crash-*.txt")
     assert lines[2].strip() == f"Please report it with this file: {report}"
     assert len(lines) == 3
-    assert "Traceback" not in said
+    assert "Traceback" not in printed
     written = report.read_text()
     assert 'raise ZeroDivisionError("a frame' in written
     assert "terminal 200x30\nTERM=xterm-256color" in written

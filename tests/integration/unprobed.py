@@ -75,7 +75,7 @@ def toy(folder: Path, name: str = "train.py", more: str = "") -> Path:
 
 @contextmanager
 def running(
-    command: Sequence[str], says: int = 1, **more: str
+    command: Sequence[str], lines_first: int = 1, **more: str
 ) -> "Iterator[tuple[subprocess.Popen[str], list[int]]]":
     """A program and the pids that it, and what it starts, have said; all ended after it."""
     with subprocess.Popen(
@@ -87,7 +87,7 @@ def running(
     ) as process:
         try:
             assert process.stdout is not None
-            lines = [process.stdout.readline() for _ in range(says)]
+            lines = [process.stdout.readline() for _ in range(lines_first)]
             yield process, [int(line.split()[1]) for line in lines]
         finally:
             # torchrun's ranks have sessions of their own.

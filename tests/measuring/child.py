@@ -68,7 +68,7 @@ class Child:
         """Wait until it is."""
         self.until("ready", READY_S)
 
-    def tell(self, word: str = "go") -> None:
+    def send(self, word: str = "go") -> None:
         """Send it a line."""
         assert self._process.stdin is not None
         try:
@@ -93,7 +93,7 @@ class Child:
     def bye(self, limit_s: float = 10.0) -> None:
         """Let it end by itself."""
         try:
-            self.tell("bye")
+            self.send("bye")
             self._process.wait(limit_s)
         except (ChildError, subprocess.TimeoutExpired):
             pass

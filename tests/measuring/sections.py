@@ -27,7 +27,7 @@ def run(
     rows: list[Row] = []
     missed = False
 
-    def tell(section: str, claim: Claim) -> bool:
+    def report(section: str, claim: Claim) -> bool:
         print(claim.line(), flush=True)
         rows.append({"section": section, **asdict(claim)})
         if file is not None:
@@ -40,9 +40,9 @@ def run(
         begin_s = monotonic()
         try:
             for claim in claims():
-                missed |= tell(name, claim)
+                missed |= report(name, claim)
         except Exception as error:
-            missed |= tell(name, broken(name, "", error))
+            missed |= report(name, broken(name, "", error))
             print("".join(traceback.format_exception(error)[-4:]), file=sys.stderr, flush=True)
         print(f"{name}: {monotonic() - begin_s:.0f} s", file=sys.stderr, flush=True)
     return missed

@@ -106,7 +106,7 @@ def is_running(pid: int) -> bool:
     return stat.rsplit(")", 1)[1].split()[0] != "Z"
 
 
-def wait_until_gone(pid: int, limit_s: float = 15.0) -> None:
+def wait_until_ended(pid: int, limit_s: float = 15.0) -> None:
     """Raises AssertionError when it stays."""
     end = time.monotonic() + limit_s
     while is_running(pid):

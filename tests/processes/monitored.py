@@ -42,7 +42,7 @@ class Run:
         assert ready, "the script said nothing"
         return self.process.stdout.readline().strip()
 
-    def tell(self, text: str = "") -> None:
+    def send(self, text: str = "") -> None:
         """Send it a line."""
         assert self.process.stdin is not None
         self.process.stdin.write(text + "\n")

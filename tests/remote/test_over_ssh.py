@@ -130,7 +130,7 @@ def test_nothing_is_left_within_two_seconds(
 
 
 @pytest.mark.parametrize(
-    ("target", "code", "said"),
+    ("target", "code", "output"),
     [
         ("nobody:1", 1, "nobody cannot be reached\nssh: connect to host 127.0.0.1"),
         ("near:4194303", 3, "no process 4194303"),
@@ -138,11 +138,11 @@ def test_nothing_is_left_within_two_seconds(
     ],
 )
 def test_what_cannot_be_watched_ends_in_three_lines(
-    over: Servers, target: str, code: int, said: str
+    over: Servers, target: str, code: int, output: str
 ) -> None:
     done = gpuwatch("attach", "--once", "--", target, GPUWATCH_SSH=over.ssh)
     assert done.returncode == code, done.stderr
-    assert said in done.stderr
+    assert output in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -29,10 +29,12 @@ def training(
     """A job on both nodes: its number, and the pid of what trains on the first."""
     folder = tmp_path_factory.mktemp("job")
     script = folder / "toy.py"
-    says = 'open(f"{os.environ[\'SLURM_NODEID\']}.pid", "w").write(f"{os.environ[\'SLURM_JOB_ID\']}'
-    says += ' {os.getpid()}\\n")\n'
+    writes_pid = (
+        'open(f"{os.environ[\'SLURM_NODEID\']}.pid", "w").write(f"{os.environ[\'SLURM_JOB_ID\']}'
+    )
+    writes_pid += ' {os.getpid()}\\n")\n'
     script.write_text(
-        TOY.format(steps=1_000_000).replace("import probe\n", f"import probe\n{says}", 1)
+        TOY.format(steps=1_000_000).replace("import probe\n", f"import probe\n{writes_pid}", 1)
     )
     with subprocess.Popen(
         ["srun", "-N2", "-n2", "--chdir", str(folder), sys.executable, str(script)],

@@ -186,7 +186,7 @@ def train(seed: int, steps: int) -> str:
     net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
     batches = Batches(rng.choice((0, 0, 0, 2)))
-    said = hashlib.sha256()
+    digest = hashlib.sha256()
     for number in range(steps):
         strikes_in_s = rng.uniform(1e-4, 8e-3) if rng.random() < STRIKES else 0.0
         if number < WARM:
@@ -212,11 +212,11 @@ def train(seed: int, steps: int) -> str:
                 net.load_state_dict(before[0])
                 optimizer.load_state_dict(before[1])
         signal.setitimer(signal.ITIMER_REAL, 0)
-        said.update(float(loss.item()).hex().encode())
+        digest.update(float(loss.item()).hex().encode())
     for parameter in net.parameters():
-        said.update(parameter.detach().numpy().tobytes())
+        digest.update(parameter.detach().numpy().tobytes())
     lost = watched.raised - watched.caught - watched.unraisable
-    return f"{said.hexdigest()} watchdogs lost {lost}"
+    return f"{digest.hexdigest()} watchdogs lost {lost}"
 
 
 def end(how: str) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.soak.costs import cost as cost_of
+from tests.soak.record import Row, SoakRecord
 from tests.soak.sprint import LEAST_CPU, MEAN, MEDIAN
-from tests.soak.told import Row, Told
 from tests.soak.trend import PARTS, Figure, part_of, parts
 
 MIB = 2**20
@@ -23,17 +23,17 @@ class Column:
     digits: int = 1
 
 
-def cost_columns(told: Told) -> list[Column]:
+def cost_columns(record: SoakRecord) -> list[Column]:
     """What the probe and the monitors cost."""
 
     def cost(name: str, column: int) -> tuple[Column, Column]:
-        found = [cost_of(triples, column) for triples in told.triples]
+        found = [cost_of(triples, column) for triples in record.triples]
         us = [None if one is None else one.us for one in found]
         noise = [None if one is None else one.noise_us for one in found]
         return Column(f"hooks, {name}", STEP, us), Column(f"A/A, {name}", STEP, noise)
 
     def core(name: str, look: Callable[[Row], float]) -> Column:
-        return Column(name, "% of a core", [_times(100, at) for at in told.rates(look)], 2)
+        return Column(name, "% of a core", [_times(100, at) for at in record.rates(look)], 2)
 
     return [
         *cost("least CPU", LEAST_CPU),
@@ -42,7 +42,7 @@ def cost_columns(told: Told) -> list[Column]:
         Column(
             "screen to its terminal",
             "kB/s",
-            [_times(1e-3, at) for at in told.rates(lambda row: float(row["screen_bytes"]))],
+            [_times(1e-3, at) for at in record.rates(lambda row: float(row["screen_bytes"]))],
         ),
         core("the probe's thread", lambda row: float(row["publisher_cpu_s"])),
         core("training thread", lambda row: float(row["watched_thread_cpu_s"])),
@@ -54,11 +54,11 @@ def cost_columns(told: Told) -> list[Column]:
     ]
 
 
-def memory_columns(told: Told) -> list[Column]:
+def memory_columns(record: SoakRecord) -> list[Column]:
     """What is held in memory."""
 
     def memory(name: str, look: Callable[[Row], float]) -> Column:
-        return Column(name, "MiB", [_times(1 / MIB, at) for at in told.sampled(look)])
+        return Column(name, "MiB", [_times(1 / MIB, at) for at in record.sampled(look)])
 
     def one(process: str, what: str) -> Callable[[Row], float]:
         return lambda row: float(row[process][f"{what}_bytes"])
@@ -80,16 +80,16 @@ def memory_columns(told: Told) -> list[Column]:
     ]
 
 
-def held_columns(told: Told) -> list[Column]:
+def held_columns(record: SoakRecord) -> list[Column]:
     """Threads, descriptors, sockets, and what was lost."""
 
     def count(name: str, look: Callable[[Row], float]) -> Column:
-        return Column(name, "", told.sampled(look), 0)
+        return Column(name, "", record.sampled(look), 0)
 
     def one(process: str, what: str) -> Callable[[Row], float]:
         return lambda row: float(row[process][what])
 
-    lost = [(t - told.began, float(lost)) for t, lost in told.heard.lost_at]
+    lost = [(t - record.began, float(lost)) for t, lost in record.attached.lost_at]
     return [
         count("watched threads", one("watched", "threads")),
         count("twin threads", one("bare", "threads")),
@@ -101,18 +101,18 @@ def held_columns(told: Told) -> list[Column]:
         count("JSON descriptors", one("json", "descriptors")),
         count("socket files", lambda row: float(row["sockets"])),
         count("marks lost", lambda row: float(row["lost_marks"])),
-        Column("messages lost", "", parts(lost, told.length_s), 0),
+        Column("messages lost", "", parts(lost, record.length_s), 0),
     ]
 
 
-def verdicts(told: Told) -> list[str]:
+def verdicts(record: SoakRecord) -> list[str]:
     """What the JSON monitor said in each part, the most frequent first."""
-    said: list[Counter[str]] = [Counter() for _ in range(PARTS)]
-    for t, verdict in told.heard.verdicts:
-        said[part_of(t - told.began, told.length_s)][verdict] += 1
+    counts: list[Counter[str]] = [Counter() for _ in range(PARTS)]
+    for t, verdict in record.attached.verdicts:
+        counts[part_of(t - record.began, record.length_s)][verdict] += 1
     return [
         ", ".join(f"{name} {n / part.total():.0%}" for name, n in part.most_common(3))
-        for part in said
+        for part in counts
     ]
 
 

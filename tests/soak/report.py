@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from tests.soak.bars import Bar, bars, words
 from tests.soak.figures import Column, cost_columns, held_columns, memory_columns, verdicts
 from tests.soak.files import Files
-from tests.soak.told import Told, told
+from tests.soak.record import SoakRecord, read_record
 from tests.soak.trend import PARTS, Figure, trend
 
 WORDS = {True: "pass", False: "FAIL", None: "not known"}
@@ -13,7 +13,7 @@ WORDS = {True: "pass", False: "FAIL", None: "not known"}
 
 def report(files: Files) -> tuple[str, bool]:
     """(the text, whether no bar was missed)."""
-    seen = told(files)
+    seen = read_record(files)
     found = bars(seen)
     sections = [
         _title(seen),
@@ -21,12 +21,12 @@ def report(files: Files) -> tuple[str, bool]:
         "## What it costs\n\n" + _columns(cost_columns(seen), seen),
         "## Memory, MiB\n\n" + _columns(memory_columns(seen), seen),
         "## What is held, and what was lost\n\n" + _columns(held_columns(seen), seen),
-        "## What the JSON monitor said\n\n" + _said(seen),
+        "## What the JSON monitor said\n\n" + _summary(seen),
     ]
     return "\n\n".join(sections) + "\n", all(bar.held is not False for bar in found)
 
 
-def _title(seen: Told) -> str:
+def _title(seen: SoakRecord) -> str:
     ready = seen.ready
     steps = seen.rounds[-1]["steps"] if seen.rounds else 0
     state = "ended" if seen.closing is not None else "not ended"
@@ -42,7 +42,7 @@ def _bar_row(bar: Bar) -> tuple[str, ...]:
     return bar.what, bar.measured, bar.bar, WORDS[bar.held]
 
 
-def _columns(columns: Sequence[Column], seen: Told) -> str:
+def _columns(columns: Sequence[Column], seen: SoakRecord) -> str:
     """A row for each column, since there are more of them than tenths."""
     rows = []
     for column in columns:
@@ -52,12 +52,12 @@ def _columns(columns: Sequence[Column], seen: Told) -> str:
     return _table(("until", *_tenths(seen), "an hour"), rows)
 
 
-def _said(seen: Told) -> str:
+def _summary(seen: SoakRecord) -> str:
     rows = zip(_tenths(seen), verdicts(seen), strict=True)
     return _table(("until", "verdicts, part of the lines"), rows)
 
 
-def _tenths(seen: Told) -> tuple[str, ...]:
+def _tenths(seen: SoakRecord) -> tuple[str, ...]:
     return tuple(f"{(at + 1) * seen.length_s / PARTS / 60:.3g} min" for at in range(PARTS))
 
 

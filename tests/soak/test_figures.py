@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.soak.attach_output import read_output
 from tests.soak.bars import bars
 from tests.soak.costs import cost, interval
-from tests.soak.heard import heard
+from tests.soak.record import Row, SoakRecord
 from tests.soak.sprint import ARMS, BLOCK_STEPS, LEAST_CPU, STEPS, TRIPLES, UNTIMED, Block, orders
-from tests.soak.told import Row, Told
 from tests.soak.trend import PARTS, parts, trend
 
 HOUR_S = 3600.0
@@ -58,7 +58,7 @@ def a_round(number: int) -> Row:
     }
 
 
-def said(second: int, **status: Any) -> str:
+def line_of(second: int, **status: Any) -> str:
     """A line of the JSON monitor."""
     line = {
         "schema": 1,
@@ -71,24 +71,24 @@ def said(second: int, **status: Any) -> str:
     return json.dumps(line) + "\n"
 
 
-def good() -> Told:
+def good() -> SoakRecord:
     """An hour that holds every bar."""
     ready = {"kind": "ready", "device": "CPU", "python": "3.11", "torch": "2.13"}
     end = {"kind": "end", "hooked_steps": 360_000}
     rounds = [a_round(number) for number in range(1, 120)]
     closing = {f"{name}_status": 0 for name in PROCESSES}
-    return Told(
+    return SoakRecord(
         began=BEGAN,
         cores=2,
         closing={**closing, "screen_says_none_lost": True, "sockets": 0},
         samples=[sample(10.0 * at) for at in range(361)],
         watched=[ready, *rounds, end],
         bare=[ready, *rounds],
-        heard=heard(said(second) for second in range(3601)),
+        attached=read_output(line_of(second) for second in range(3601)),
     )
 
 
-def missed(run: Told) -> list[str]:
+def missed(run: SoakRecord) -> list[str]:
     """What does not hold; an hour is too short to judge what a monitor holds."""
     found = [bar for bar in bars(run) if bar.held is not True]
     return [bar.what for bar in found if "the hour that it remembers" not in bar.measured]
@@ -150,8 +150,8 @@ def test_what_a_busy_machine_makes_dear_and_late_is_held_against_nobody(
         row["load"] = load
         if load is None:
             del row["load"]
-    late = heard(said(second) for second in range(0, 3601, 2))
-    found = {bar.what: bar.held for bar in bars(replace(run, heard=late))}
+    late = read_output(line_of(second) for second in range(0, 3601, 2))
+    found = {bar.what: bar.held for bar in bars(replace(run, attached=late))}
     assert found["the screen's CPU"] is held
     assert found["lines of the JSON monitor"] is held
 
@@ -160,8 +160,8 @@ def test_a_line_that_is_wrong_is_wrong_however_busy_the_machine() -> None:
     run = good()
     for row in run.samples:
         row["load"] = 15.0
-    wrong = heard([*(said(second) for second in range(3601)), said(3601)])
-    found = {bar.what: bar.held for bar in bars(replace(run, heard=wrong))}
+    wrong = read_output([*(line_of(second) for second in range(3601)), line_of(3601)])
+    found = {bar.what: bar.held for bar in bars(replace(run, attached=wrong))}
     assert found["lines of the JSON monitor"] is False
 
 
@@ -185,9 +185,9 @@ def test_a_descriptor_every_ten_minutes_is_growth_and_one_that_comes_and_goes_is
 def test_a_loss_that_differs_and_messages_that_were_lost() -> None:
     run = good()
     run.watched[-2] = {**run.watched[-2], "losses": "another"}
-    lost = heard(said(second, lost_messages=second // 3000) for second in range(3601))
+    lost = read_output(line_of(second, lost_messages=second // 3000) for second in range(3601))
     assert missed(run) == ["losses, watched and bare"]
-    assert missed(replace(good(), heard=lost)) == ["messages lost"]
+    assert missed(replace(good(), attached=lost)) == ["messages lost"]
 
 
 @pytest.mark.parametrize("word", [None, False])
@@ -220,7 +220,7 @@ def test_a_machine_too_busy_to_see_a_drift_is_reported_to_be_that() -> None:
 
 def test_a_run_that_goes_on_misses_nothing_yet_and_a_killed_monitor_does() -> None:
     run = replace(good(), closing=None, watched=good().watched[:-1])
-    run = replace(run, heard=heard(said(second) for second in range(3600)))
+    run = replace(run, attached=read_output(line_of(second) for second in range(3600)))
     assert [bar.what for bar in bars(run) if bar.held is False] == []
     closing = {**(good().closing or {}), "json_status": -9}
     assert missed(replace(good(), closing=closing)) == ["how they end"]
@@ -230,18 +230,23 @@ def test_a_run_that_goes_on_misses_nothing_yet_and_a_killed_monitor_does() -> No
     ("line", "wrong"),
     [
         ("{\n", ["a line is no JSON"]),
-        (said(2).replace('"schema": 1', '"schema": 2'), ["schema 2"]),
-        (said(0).replace(" 0}", " 100}"), ["time went back"]),
-        (said(2).replace("200", "50"), ["steps were taken back"]),
+        (line_of(2).replace('"schema": 1', '"schema": 2'), ["schema 2"]),
+        (line_of(0).replace(" 0}", " 100}"), ["time went back"]),
+        (line_of(2).replace("200", "50"), ["steps were taken back"]),
     ],
 )
 def test_a_line_that_breaks_the_contract(line: str, wrong: list[str]) -> None:
-    assert heard([said(1), line]).wrong == wrong
+    assert read_output([line_of(1), line]).wrong == wrong
 
 
 def test_a_line_that_is_being_written_is_not_read_and_one_that_is_late_is_counted() -> None:
-    told_of = heard([said(1), said(4), said(5)[:40]])
-    assert (told_of.lines, told_of.late, told_of.longest_gap_s, told_of.wrong) == (2, 1, 3.0, [])
+    reported_of = read_output([line_of(1), line_of(4), line_of(5)[:40]])
+    assert (reported_of.lines, reported_of.late, reported_of.longest_gap_s, reported_of.wrong) == (
+        2,
+        1,
+        3.0,
+        [],
+    )
 
 
 def test_a_trend_is_the_slope_of_the_tenths_and_its_interval_that_of_their_noise() -> None:

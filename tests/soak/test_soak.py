@@ -11,8 +11,8 @@ import pytest
 from tests.soak.__main__ import ROUND_STEPS
 from tests.soak.bars import bars
 from tests.soak.files import Files
+from tests.soak.record import read_record
 from tests.soak.report import report
-from tests.soak.told import told
 from tests.soak.watched_run import wait_ready, watch
 
 MINUTES = float(os.environ.get("GPUWATCH_SOAK_MINUTES", "60"))
@@ -44,7 +44,7 @@ def test_a_training_that_hangs_before_its_first_step_is_reported() -> None:
 def test_a_second_of_it_leaves_no_trace_in_the_run_and_a_report(tmp_path: Path) -> None:
     files = Files(tmp_path)
     watch(files, SHORT_S, SHORT_ROUND, SHORT_LIMIT_S)
-    found = {bar.what: bar for bar in bars(told(files))}
+    found = {bar.what: bar for bar in bars(read_record(files))}
     for what in CERTAIN:
         assert found[what].held, found[what]
     text, _ = report(files)

@@ -122,7 +122,7 @@ class Training:
 
 def train(training: Training, files: Files, out: Path) -> int:
     """Until told to stop; returns the rounds done."""
-    hooks, said = Hooks(), hashlib.sha256()
+    hooks, digest = Hooks(), hashlib.sha256()
     rounds = steps = 0
     while True:
         for batch in training.loader:
@@ -136,11 +136,11 @@ def train(training: Training, files: Files, out: Path) -> int:
             rounds += 1
             triples = training.sprint(hooks, seed=rounds)
             training.evaluate()
-            said.update(torch.stack(training.losses).cpu().numpy().tobytes())
+            digest.update(torch.stack(training.losses).cpu().numpy().tobytes())
             training.losses.clear()
             done = steps + rounds * STEPS
-            told = {"steps": done, "losses": said.hexdigest(), "triples": triples}
-            add(out, {"kind": "round", "t": time(), **told})
+            row = {"steps": done, "losses": digest.hexdigest(), "triples": triples}
+            add(out, {"kind": "round", "t": time(), **row})
             if rounds % CHECKPOINT_ROUNDS == 0:
                 training.save()
             if files.stop.exists():

@@ -45,8 +45,8 @@ def watch(files: Files, seconds: float, round_steps: int, limit_s: float = LIMIT
         lines = stack.enter_context(_monitor(files, attach))
         screen = stack.enter_context(PseudoTerminal(*attach, size=SIZE))
         screen.read_until(lambda: screen.shows(IS_UP), until_s - time.monotonic())
-        told = {"began": time.time(), "cores": os.cpu_count()}
-        files.about.write_text(json.dumps(told))
+        about = {"began": time.time(), "cores": os.cpu_count()}
+        files.about.write_text(json.dumps(about))
         observed = Observed(files, run, twin, lines, screen, until_s + seconds)
         observed.follow(seconds)
         files.closing.write_text(json.dumps(observed.close()))
@@ -75,8 +75,8 @@ def wait_ready(process: "subprocess.Popen[str]", until_s: float) -> None:
     done so by that time of the monotonic clock."""
     assert process.stdout is not None
     left_s = max(0.0, until_s - time.monotonic())
-    said, _, _ = select.select([process.stdout], [], [], left_s)
-    if not said:
+    readable, _, _ = select.select([process.stdout], [], [], left_s)
+    if not readable:
         raise RuntimeError(f"process {process.pid} does not train yet")
     line = process.stdout.readline()
     if line != "ready\n":

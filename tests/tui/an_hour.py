@@ -219,7 +219,7 @@ async def hold(
     and the resident memory. It is looked at every `look_s` of data and drawn every `frame_s`."""
     run = Watched(engine)
     app = GpuwatchApp(run, frames_s=0.001)
-    told: list[tuple[int, int, int]] = []
+    reported: list[tuple[int, int, int]] = []
     async with app.run_test(size=(100, 30)) as pilot:
         for second in range(1, minutes * 60 + 1):
             run.go_on()
@@ -230,16 +230,16 @@ async def hold(
                 await pilot.pause()
             if second % (every * 60) == 0:
                 gc.collect()
-                told.append((held_bytes(run.session), held_bytes(run), resident_bytes()))
-    return told
+                reported.append((held_bytes(run.session), held_bytes(run), resident_bytes()))
+    return reported
 
 
 def main() -> None:
     """Print the table."""
     minutes = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     print(f"{'minutes':>7}  {'session':>9}  {'with its past':>13}  {'resident':>9}   MB")
-    for i, told in enumerate(asyncio.run(hold(Engine(), minutes, 10, 1, 4)), 1):
-        session, past, resident = (value / 1e6 for value in told)
+    for i, reported in enumerate(asyncio.run(hold(Engine(), minutes, 10, 1, 4)), 1):
+        session, past, resident = (value / 1e6 for value in reported)
         print(f"{i * 10:>7}  {session:>9.1f}  {past:>13.1f}  {resident:>9.1f}")
 
 

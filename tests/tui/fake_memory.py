@@ -71,7 +71,7 @@ def trend(
     now_ns: int,
     mib_a_step: float,
     left: Exhaustion | None,
-    said: Finding | None,
+    finding: Finding | None,
 ) -> MemoryTrend:
     """Seen over the last four minutes."""
     first, last = (
@@ -83,4 +83,4 @@ def trend(
         for second in (60, 299)
     )
     slope = Slope(mib_a_step * MIB, 0.95 * mib_a_step * MIB, 1.08 * mib_a_step * MIB)
-    return MemoryTrend(whose, slope, first, last, left, said)
+    return MemoryTrend(whose, slope, first, last, left, finding)

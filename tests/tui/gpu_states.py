@@ -36,7 +36,7 @@ def copying(t_ns: int) -> float:
 
 def series_of_gpu(device: int, end_ns: int, scale: float = 1.0, link: float = 0.0) -> list[Series]:
     """All that an H200 tells; `link`: MB/s over NVLink."""
-    told: list[tuple[str, str, str, Value]] = [
+    reported: list[tuple[str, str, str, Value]] = [
         ("sm", "SM active", "%", lambda t: scale * busy(t)),
         ("busy", "GPU busy", "%", lambda t: min(100.0, scale * busy(t) + 5)),
         ("occupancy", "occupancy", "%", lambda t: scale * busy(t) / 5),
@@ -53,7 +53,7 @@ def series_of_gpu(device: int, end_ns: int, scale: float = 1.0, link: float = 0.
         ("temperature", "temperature", "°C", lambda t: 41.0),
         ("memory_used", "memory used", "bytes", lambda t: 68.9 * GIB),
     ]
-    return [quantity(name, title, unit, device, end_ns, of) for name, title, unit, of in told]
+    return [quantity(name, title, unit, device, end_ns, of) for name, title, unit, of in reported]
 
 
 def h200(snapshot: Snapshot) -> Snapshot:

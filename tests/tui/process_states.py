@@ -96,7 +96,7 @@ def many_workers(snapshot: Snapshot) -> Snapshot:
 
 def events(now_ns: int) -> tuple[Event, ...]:
     """One of each kind, and some more checkpoints."""
-    told = (
+    reported = (
         (1_402, 17_100, "verdict", "verdict: input/workers (was healthy)"),
         (1_210, 17_240, "evaluation", "evaluation 21.4 s"),
         (700, 17_620, "checkpoint", "checkpoint 3.9 s"),
@@ -108,4 +108,4 @@ def events(now_ns: int) -> tuple[Event, ...]:
         (38, 18_170, "checkpoint", "checkpoint 4.1 s"),
         (12, None, "link", "the probe has gone silent"),
     )
-    return tuple(Event(now_ns - ago * S, step, text, kind) for ago, step, kind, text in told)
+    return tuple(Event(now_ns - ago * S, step, text, kind) for ago, step, kind, text in reported)

@@ -26,7 +26,9 @@ from tests.tui.fake_run import GIB, MS, NO_GPU_NOTE, S, busy, series_of
 NOTHING_KNOWN = MemoryView((), None, None, None, None, None, False)
 
 
-def _says(kind: Kind, headline: str, *advice: str, evidence: tuple[Evidence, ...] = ()) -> Finding:
+def _finding(
+    kind: Kind, headline: str, *advice: str, evidence: tuple[Evidence, ...] = ()
+) -> Finding:
     severity = "critical" if kind == "stalled" else "info"
     return Finding(
         kind=kind,
@@ -45,7 +47,7 @@ def _says(kind: Kind, headline: str, *advice: str, evidence: tuple[Evidence, ...
 
 def connecting(snapshot: Snapshot) -> Snapshot:
     """Nothing was heard yet."""
-    finding = _says("warming-up", "waiting for the first steps")
+    finding = _finding("warming-up", "waiting for the first steps")
     return replace(
         snapshot,
         hello=None,
@@ -70,7 +72,7 @@ def connecting(snapshot: Snapshot) -> Snapshot:
 
 def warming_up(snapshot: Snapshot) -> Snapshot:
     """Too few steps for a verdict."""
-    finding = _says("warming-up", "4 of 10 steps seen")
+    finding = _finding("warming-up", "4 of 10 steps seen")
     assert snapshot.steps is not None
     assert snapshot.sawtooth is not None
     saw = snapshot.sawtooth
@@ -103,7 +105,7 @@ def stalled(snapshot: Snapshot) -> Snapshot:
         Evidence("main thread in select.poll ← _try_get_data (dataloader.py:1133)", "py-spy"),
     )
     advice = "worker 48233 waits for a disk: look at the mount that it reads from"
-    finding = _says("stalled", "no step for 31 s", advice, evidence=evidence)
+    finding = _finding("stalled", "no step for 31 s", advice, evidence=evidence)
     assert snapshot.open_step is not None
     stands = replace(snapshot.open_step, age_s=31.0, step_age_s=31.4)
     verdict = Verdict(finding, 0.9, None, snapshot.t_ns - 31 * S, (), ())
@@ -118,7 +120,7 @@ def ended(snapshot: Snapshot) -> Snapshot:
 
 def incomplete(snapshot: Snapshot) -> Snapshot:
     """Signals are missing: no probe, no stacks."""
-    finding = _says(
+    finding = _finding(
         "incomplete",
         "no probe in the process",
         "add `import probe; probe.install()` to train.py, or start it with gpuwatch run",
@@ -154,7 +156,7 @@ def healthy_without_gpu(snapshot: Snapshot) -> Snapshot:
     missing = (MissingSignal("nvml", "no NVIDIA driver found (libnvidia-ml.so.1)"),)
     evidence = (Evidence("data wait 2% and Python between the phases 3% of a step", "hook"),)
     finding = replace(
-        _says("healthy", "no cause holds 10% of a step", evidence=evidence), severity="info"
+        _finding("healthy", "no cause holds 10% of a step", evidence=evidence), severity="info"
     )
     memory = replace(snapshot.memory, growing=False, slope_bytes_per_100_steps=None)
     return replace(
@@ -314,7 +316,7 @@ def four_gpus(snapshot: Snapshot) -> Snapshot:
 def after_others(snapshot: Snapshot) -> Snapshot:
     """The same verdict, after two others."""
     now_ns = snapshot.t_ns
-    said = (
+    earlier = (
         PastVerdict("warming-up", None, now_ns - 700 * S, now_ns - 690 * S, 0, 15, None, None, ""),
         PastVerdict(
             "compute", "precision", now_ns - 690 * S, now_ns - 420 * S, 15, 9_000, 0.4, 1.7, ""
@@ -322,7 +324,7 @@ def after_others(snapshot: Snapshot) -> Snapshot:
         PastVerdict("host", None, now_ns - 420 * S, now_ns - 372 * S, 9_000, 17_900, 0.2, 1.2, ""),
         PastVerdict("input", "workers", now_ns - 372 * S, now_ns, 17_900, 18_204, 0.57, 2.3, ""),
     )
-    return replace(snapshot, timeline=VerdictTimeline(said, 0))
+    return replace(snapshot, timeline=VerdictTimeline(earlier, 0))
 
 
 NOTES = (
@@ -350,7 +352,7 @@ LONG: tuple[str, str] = (
 )
 
 
-def said_at_length(snapshot: Snapshot) -> Snapshot:
+def long_verdict(snapshot: Snapshot) -> Snapshot:
     """As of a recording from an H200: the headline has no room beside the qualities."""
     headline, advice = LONG
     finding = replace(

@@ -14,7 +14,7 @@ from tests.unit.session.making import verdict
 MOST_BYTES = 70_000_000
 
 
-class SaysOne:
+class OneVerdict:
     """An engine that says one thing and keeps nothing."""
 
     def judge(self, window: Window) -> Verdict:
@@ -38,8 +38,10 @@ class SaysOne:
 @pytest.mark.timeout(300)
 def test_after_an_hour_neither_the_session_nor_its_past_nor_the_screen_grows() -> None:
     # Compared from the 80th minute on: what is past is let go of in blocks, some of a quarter hour.
-    told = asyncio.run(hold(SaysOne(), minutes=100, every=20, look_s=3, frame_s=60))
-    (_, early, _), _, _, (session, whole, resident), (later_session, later, later_resident) = told
+    reported = asyncio.run(hold(OneVerdict(), minutes=100, every=20, look_s=3, frame_s=60))
+    (_, early, _), _, _, (session, whole, resident), (later_session, later, later_resident) = (
+        reported
+    )
     assert later_session < 1.05 * session
     assert later < 1.05 * whole < 1.05 * MOST_BYTES
     assert later_resident < 1.10 * resident

@@ -133,13 +133,13 @@ def test_a_refusal_shows_why(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_recording_and_a_run_without_the_probe_show_it(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(GpuwatchApp, "notify", lambda app, text, **more: said.append(text))
+    shown: list[str] = []
+    monkeypatch.setattr(GpuwatchApp, "notify", lambda app, text, **more: shown.append(text))
 
     def replayed(snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, status=replace(snapshot.status, replay="a recording"))
 
     screen((100, 30), [key], FakeRun(change=replayed))
     screen((100, 30), [key], FakeRun(change=lambda snapshot: replace(snapshot, hello=None)))
-    assert "this is a recording" in said[0]
-    assert "works through the probe" in said[1]
+    assert "this is a recording" in shown[0]
+    assert "works through the probe" in shown[1]

@@ -73,12 +73,12 @@ def test_the_first_thing_painted_shows_what_is_watched() -> None:
 def test_the_screen_begins_at_its_size_and_is_not_styled_anew(
     size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[bool] = []
+    reported: list[bool] = []
     made: Any = GpuwatchApp.get_default_screen
 
     def noted(self: GpuwatchApp) -> Any:
         screen = made(self)
-        told.append(screen.classes >= classes_at(*size))
+        reported.append(screen.classes >= classes_at(*size))
         return screen
 
     monkeypatch.setattr(GpuwatchApp, "get_default_screen", noted)
@@ -90,7 +90,7 @@ def test_the_screen_begins_at_its_size_and_is_not_styled_anew(
             return app.screen.classes
 
     classes = asyncio.run(session())
-    assert told == [True]
+    assert reported == [True]
     assert classes & {name for _, name in (*WIDTHS, *HEIGHTS)} == classes_at(*size)
 
 
@@ -98,14 +98,14 @@ def test_what_can_wait_comes_after_the_first_frame_of_what_the_sources_show() ->
     class Noted(FakeRun):
         def snapshot(self) -> Snapshot:
             if self.started:
-                told.append("frame")
+                reported.append("frame")
             return super().snapshot()
 
-    told: list[str] = []
+    reported: list[str] = []
     done = asyncio.Event()
 
     def settled() -> None:
-        told.append("settled")
+        reported.append("settled")
         done.set()
 
     async def session() -> None:
@@ -114,5 +114,5 @@ def test_what_can_wait_comes_after_the_first_frame_of_what_the_sources_show() ->
             await done.wait()
 
     asyncio.run(session())
-    assert told[0] == "frame"
-    assert told.count("settled") == 1
+    assert reported[0] == "frame"
+    assert reported.count("settled") == 1

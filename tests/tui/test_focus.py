@@ -124,7 +124,7 @@ def test_sorting_goes_to_the_processes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "key", "said"),
+    ("view", "key", "line"),
     [
         ("2", "slash", "/ finds rows of stacks, processes and events: 5 or 6, then /"),
         ("2", "o", "o sorts the processes: 6, then o"),
@@ -134,7 +134,7 @@ def test_sorting_goes_to_the_processes() -> None:
         ("1", "less_than_sign", "< and > choose among GPUs or ranks: here is one"),
     ],
 )
-def test_where_a_key_does_nothing_one_line_shows_it(view: str, key: str, said: str) -> None:
+def test_where_a_key_does_nothing_one_line_shows_it(view: str, key: str, line: str) -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         await pilot.press(view)
         before = screen_text(app).splitlines()
@@ -142,7 +142,7 @@ def test_where_a_key_does_nothing_one_line_shows_it(view: str, key: str, said: s
         await pilot.pause()
         after = screen_text(app).splitlines()
         assert after[:-1] == before[:-1]
-        assert after[-1].strip() == said
+        assert after[-1].strip() == line
 
     session(do, (80, 24))
 

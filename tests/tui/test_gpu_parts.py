@@ -127,8 +127,8 @@ def test_a_sample_longer_than_a_column_fills_several_and_no_more() -> None:
     slow.add(1 * S, 100.0)
     slow.add(2 * S, 300.0)
     times = [ColumnSpan(at * 250 * MS, (at + 1) * 250 * MS) for at in range(10)]
-    told = [column and column.mean for column in HeldColumns().of(slow.series(), times)]
-    assert told == [100.0] * 4 + [300.0] * 4 + [None] * 2
+    reported = [column and column.mean for column in HeldColumns().of(slow.series(), times)]
+    assert reported == [100.0] * 4 + [300.0] * 4 + [None] * 2
 
 
 @pytest.mark.parametrize(

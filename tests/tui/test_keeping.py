@@ -98,15 +98,15 @@ def test_where_nothing_can_be_written_it_goes_elsewhere_and_shows_it(
 ) -> None:
     monkeypatch.setattr("gpuwatch.tui.screens.export.HERE", tmp_path / "gone")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    said: list[str] = []
+    shown: list[str] = []
 
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
         await pilot.press("e")
-        said.extend(notice.message for notice in app._notifications)
+        shown.extend(notice.message for notice in app._notifications)
 
     session(do)
-    assert said[0].startswith(f"wrote {tmp_path}/gpuwatch-train-48213-")
-    assert "No such file or directory" in said[0]
+    assert shown[0].startswith(f"wrote {tmp_path}/gpuwatch-train-48213-")
+    assert "No such file or directory" in shown[0]
     assert len(list(tmp_path.glob("*.svg"))) == 1
 
 
@@ -131,8 +131,8 @@ def test_without_a_clipboard_the_verdict_goes_into_a_file(
     monkeypatch.chdir(tmp_path)
 
     async def do(app: GpuwatchApp, pilot: Pilot[int]) -> None:
-        said = copy_verdict(app, FakeRun().snapshot())
-        assert said.startswith("no clipboard in this terminal: wrote ")
+        shown = copy_verdict(app, FakeRun().snapshot())
+        assert shown.startswith("no clipboard in this terminal: wrote ")
         assert app.clipboard == ""
 
     session(do)

@@ -89,7 +89,7 @@ def test_windows() -> None:
         app.frame()
         await pilot.pause()
         assert "window 10 s" in screen_text(app)
-        for keys, said in (
+        for keys, shown in (
             (["minus"], "window 10 s"),
             (["plus"], "window 30 s"),
             (["plus", "plus"], "window 10 min"),
@@ -99,28 +99,28 @@ def test_windows() -> None:
         ):
             await pilot.press(*keys)
             await pilot.pause()
-            assert said in screen_text(app)
+            assert shown in screen_text(app)
 
     _session(do)
 
 
-@pytest.mark.parametrize(("tab", "says"), [("4", "-30 s"), ("6", "last 30 s")])
+@pytest.mark.parametrize(("tab", "label"), [("4", "-30 s"), ("6", "last 30 s")])
 def test_charts_of_what_changes_slowly_follow_a_window_once_it_is_chosen(
-    tab: str, says: str
+    tab: str, label: str
 ) -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
         await pilot.press(tab)
         app.frame()
         await pilot.pause()
         assert "window all" in screen_text(app)
-        assert says not in screen_text(app)
+        assert label not in screen_text(app)
         await pilot.press("plus")
         await pilot.pause()
         assert "window 30 s" in screen_text(app)
-        assert says in screen_text(app)
+        assert label in screen_text(app)
         await pilot.press("r")
         await pilot.pause()
-        assert says not in screen_text(app)
+        assert label not in screen_text(app)
 
     _session(do, FakeRun(change=launched))
 
@@ -233,14 +233,14 @@ def test_a_key_that_records_leaves_other_pictures_alone() -> None:
 
 def test_the_header_shows_that_it_is_a_replay() -> None:
     async def do(app: GpuwatchApp, pilot: Pilot[int], run: FakeRun) -> None:
-        for told in ("12s of 30s", "over: the rest of the file is damaged"):
-            run.change = lambda now, told=told: replace(  # type: ignore[misc]
-                now, status=replace(now.status, replay=told)
+        for reported in ("12s of 30s", "over: the rest of the file is damaged"):
+            run.change = lambda now, reported=reported: replace(  # type: ignore[misc]
+                now, status=replace(now.status, replay=reported)
             )
             app.frame()
             await pilot.pause()
             header = screen_text(app).splitlines()[0]
-            assert f"REPLAY {told}" in header
+            assert f"REPLAY {reported}" in header
             assert "train.py" in header
 
     _session(do)

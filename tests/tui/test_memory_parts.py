@@ -86,8 +86,8 @@ def test_what_no_process_holds_is_the_drivers(
         for pid, held in enumerate(holds)
     )
     parts = device_parts(msgspec.structs.replace(GPU, others=beside), ALLOCATOR)
-    told = {one.name: one.bytes // GIB for one in parts}
-    assert (told["others"], told["driver"]) == (others, driver)
+    reported = {one.name: one.bytes // GIB for one in parts}
+    assert (reported["others"], reported["driver"]) == (others, driver)
 
 
 def test_what_is_in_the_bar_has_a_word_at_80_columns() -> None:
@@ -137,19 +137,19 @@ def test_the_line_is_drawn_where_it_was_seen() -> None:
 
 def test_what_is_sampled_further_apart_than_the_columns_is_a_plateau() -> None:
     now_ns = 1_000 * S
-    told = fake_memory.series("workers", lambda second: float(second), now_ns)
+    reported = fake_memory.series("workers", lambda second: float(second), now_ns)
     times = [ColumnSpan(at * S, (at + 2) * S) for at in range(960, 1_000, 2)]
-    means = [column.mean for column in known_columns(told, times) if column is not None]
+    means = [column.mean for column in known_columns(reported, times) if column is not None]
     assert means == [mean for mean in (270.0, 280.0, 290.0, 300.0) for _ in range(5)]
 
 
 def test_what_was_held_is_what_was_read_last_by_then() -> None:
     now_ns = 1_000 * S
-    told = fake_memory.series("workers", lambda second: float(second), now_ns)
-    assert held_at(told, now_ns) == 300.0
-    assert held_at(told, 995 * S) == 290.0
-    assert held_at(told, 3_000 * S) == 300.0, "nobody has read it since"
-    assert held_at(told, 600 * S) is None
+    reported = fake_memory.series("workers", lambda second: float(second), now_ns)
+    assert held_at(reported, now_ns) == 300.0
+    assert held_at(reported, 995 * S) == 290.0
+    assert held_at(reported, 3_000 * S) == 300.0, "nobody has read it since"
+    assert held_at(reported, 600 * S) is None
 
 
 def test_a_scale_of_one_row_has_both_its_ends() -> None:
@@ -165,9 +165,9 @@ def test_a_scale_of_one_row_has_both_its_ends() -> None:
 def test_a_chart_begins_where_the_first_sample_was_taken() -> None:
     view = View(FakeRun().snapshot(), 10, Charset.UNICODE, None)
     now_ns = view.snapshot.t_ns
-    told = series_of(lambda t_s: t_s, now_ns, S, samples=20)
-    times = times_of(view, [told], 90)
-    columns = known_columns(told, times)
+    reported = series_of(lambda t_s: t_s, now_ns, S, samples=20)
+    times = times_of(view, [reported], 90)
+    columns = known_columns(reported, times)
     assert len(columns) == 90
     assert sum(column is not None for column in columns) > 75
 
@@ -180,8 +180,8 @@ def test_a_chart_follows_the_window_that_was_chosen(
     window_s: int, chosen: bool, span_s: int
 ) -> None:
     view = View(FakeRun().snapshot(), window_s, Charset.UNICODE, None, window_chosen=chosen)
-    told = series_of(lambda t_s: t_s, view.snapshot.t_ns, S, samples=300)
-    times = times_of(view, [told], 100)
+    reported = series_of(lambda t_s: t_s, view.snapshot.t_ns, S, samples=300)
+    times = times_of(view, [reported], 100)
     assert times[-1].start_ns < view.snapshot.t_ns <= times[-1].end_ns
     seen_s = (times[-1].end_ns - times[0].start_ns) / S
     assert seen_s == pytest.approx(span_s, rel=0.01 if chosen else 0.26)
@@ -191,8 +191,8 @@ def test_all_that_is_known_fills_the_chart_whatever_was_sampled() -> None:
     view = View(FakeRun().snapshot(), 10, Charset.UNICODE, None)
     lengths = set()
     for samples in range(20, 3_500, 7):
-        told = series_of(lambda t_s: t_s, view.snapshot.t_ns, S, samples=samples)
-        times = times_of(view, [told], 30)
+        reported = series_of(lambda t_s: t_s, view.snapshot.t_ns, S, samples=samples)
+        times = times_of(view, [reported], 30)
         column_ns = times[0].end_ns - times[0].start_ns
         assert times[0].start_ns <= view.snapshot.t_ns - (samples - 1) * S + column_ns
         assert (times[-1].end_ns - times[0].start_ns) / S <= 1.26 * samples

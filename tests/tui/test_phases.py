@@ -74,8 +74,8 @@ def test_cells_add_up() -> None:
 
 
 def test_of_the_wait_it_shows_how_long_the_gpu_was_idle() -> None:
-    said = text_of(legend_row(STEP, 135, 0.36))
-    assert said.startswith(" ░ data wait 706 57%, GPU idle 36%   ▒ forward 172 14%")
+    shown = text_of(legend_row(STEP, 135, 0.36))
+    assert shown.startswith(" ░ data wait 706 57%, GPU idle 36%   ▒ forward 172 14%")
     assert text_of(legend_row(STEP, 50, 0.36)).startswith(" ░ wait 57%, idle 36%  ▒ fwd 14%")
 
 

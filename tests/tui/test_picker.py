@@ -54,15 +54,15 @@ def picking(
 def text_after(
     *keys: str, candidates: Sequence[Candidate] = EVERY, size: tuple[int, int] = (80, 24)
 ) -> str:
-    said: list[str] = []
+    shown: list[str] = []
 
     async def do(app: PickerApp, pilot: Pilot[int]) -> None:
         await pilot.press(*keys)
         await pilot.pause()
-        said.append(screen_text(app))
+        shown.append(screen_text(app))
 
     picking(do, candidates, size)
-    return said[0]
+    return shown[0]
 
 
 def pid_after(*keys: str) -> int | None:

@@ -34,8 +34,8 @@ def test_the_launcher_is_above_its_ranks_and_they_above_theirs() -> None:
 
 
 def test_without_a_launcher_or_parents_all_stand_below_the_target() -> None:
-    told = FakeRun().snapshot()
-    assert shape(tree_of(told)) == [(0, "train.py"), *[(1, "worker")] * 4]
+    reported = FakeRun().snapshot()
+    assert shape(tree_of(reported)) == [(0, "train.py"), *[(1, "worker")] * 4]
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_every_line_has_room_for_its_state(width: int) -> None:
     ],
 )
 def test_what_no_process_shows_has_no_column(field: str, columns: set[str]) -> None:
-    told = uses(tree_of(RUN))
-    untold = [msgspec.structs.replace(one, **{field: None}) for one in told]
-    full, less = (columns_for(136, those)._asdict() for those in (told, untold))
+    reported = uses(tree_of(RUN))
+    unreported = [msgspec.structs.replace(one, **{field: None}) for one in reported]
+    full, less = (columns_for(136, those)._asdict() for those in (reported, unreported))
     assert {name for name in full if full[name] and not less[name]} == columns
-    teller = next(one for one in told if getattr(one, field) is not None)
-    assert columns_for(136, [*untold, teller])._asdict() == full
+    teller = next(one for one in reported if getattr(one, field) is not None)
+    assert columns_for(136, [*unreported, teller])._asdict() == full
 
 
 def test_eighty_columns_show_what_is_read_and_what_is_written() -> None:
@@ -116,14 +116,14 @@ def test_a_state_shows_what_it_waits_for() -> None:
 
 def test_a_busy_process_is_on_its_cpu_whatever_it_did_at_that_instant() -> None:
     (use, *_) = RUN.processes
-    told = {
+    reported = {
         (status, percent): state_of(
             msgspec.structs.replace(use, status=status, cpu_percent=percent, run_delay_percent=None)
         )[0]
         for status in "RS"
         for percent in (99.0, 3.0, None)
     }
-    assert told == {
+    assert reported == {
         ("R", 99.0): "on CPU",
         ("S", 99.0): "on CPU",
         ("R", 3.0): "sleeping",

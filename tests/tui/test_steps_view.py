@@ -68,8 +68,8 @@ def test_the_arrows_choose_the_step_that_the_picture_ends_with() -> None:
 async def _last_step(app: GpuwatchApp, pilot: Pilot[int]) -> int:
     app.frame()
     await pilot.pause()
-    told = next(line for line in screen_text(app).splitlines() if line.startswith(" step "))
-    return int(told.split()[1].replace(",", ""))
+    reported = next(line for line in screen_text(app).splitlines() if line.startswith(" step "))
+    return int(reported.split()[1].replace(",", ""))
 
 
 def test_a_picture_of_short_steps_stays_for_a_second() -> None:

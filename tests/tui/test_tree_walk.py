@@ -8,12 +8,12 @@ TREES_IDLE = TREES.idle.trees
 
 def names(spots: list[Spot]) -> list[str]:
     """Indented as on the screen, "+" for what can be opened."""
-    told = []
+    reported = []
     for spot in spots:
         sign = "" if not spot.has_more else "-" if spot.is_open else "+"
         name = spot.branch.frames[-1].partition(" ")[0] if spot.branch else spot.tree.role
-        told.append(f"{'  ' * spot.depth}{sign}{name}")
-    return told
+        reported.append(f"{'  ' * spot.depth}{sign}{name}")
+    return reported
 
 
 def walked(*keys: str) -> Walk:
@@ -71,8 +71,8 @@ def test_the_cursor_goes_to_the_parent_of_a_branch_that_has_disappeared() -> Non
     assert walk.at[-1].startswith("_BaseDataLoaderIter")
     spots = walk.spots(TREES.busy.trees)
     assert spots[walk.index(spots)].path == walk.at, "it is in that tree too"
-    gone = Walk(at=("main", "<module> (train.py:120)", "nowhere (x.py:1)"))
-    assert at(gone) == "-main"
+    missing = Walk(at=("main", "<module> (train.py:120)", "nowhere (x.py:1)"))
+    assert at(missing) == "-main"
     assert Walk(at=("nobody",)).index(spots) == 1
 
 

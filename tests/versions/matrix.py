@@ -75,13 +75,13 @@ def tested(pair: Pair, python: Path) -> Result:
     return read(pair, version.stdout.strip(), ran.stdout)
 
 
-def read(pair: Pair, python: str, said: str) -> Result:
+def read(pair: Pair, python: str, shown: str) -> Result:
     """pytest's summary. Raises ValueError where it has none."""
-    counted = re.search(r"(\d+) passed", said)
-    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
+    counted = re.search(r"(\d+) passed", shown)
+    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", shown, re.MULTILINE)
     if counted is None and not failed:
-        raise ValueError(f"{pair.name}: {said[-2000:]}")
-    skipped = re.findall(r"^SKIPPED \[\d+\] \S+: (.*)", said, re.MULTILINE)
+        raise ValueError(f"{pair.name}: {shown[-2000:]}")
+    skipped = re.findall(r"^SKIPPED \[\d+\] \S+: (.*)", shown, re.MULTILINE)
     passed = int(counted[1]) if counted else 0
     return Result(pair, python, passed, failed, list(dict.fromkeys(skipped)))
 

@@ -43,9 +43,9 @@ class Tally:
         self.reported = 0
         """Lost by the probe, which says so: marks whose word is 0."""
 
-    def take(self, told: Marks) -> None:
+    def take(self, facts: Marks) -> None:
         """One message. One that is missed leaves marks that are neither received nor reported."""
-        _, words = columns_of(told.body)
+        _, words = columns_of(facts.body)
         self.messages += 1
         self.received += sum(marks.kind_and_detail(word)[0] in STEP for word in words)
         self.reported += words.count(0)
@@ -68,7 +68,7 @@ def claims(seconds: float) -> Iterator[Claim]:
         socket.connect(endpoint)
         before, tally = Tally(), Tally()
         _follow(socket, endpoint, before, lambda: before.messages > 0, LIMIT_S)
-        child.tell()
+        child.send()
         _follow(socket, endpoint, tally, lambda: False, seconds)
         made = child.answer(LIMIT_S)
         _follow(socket, endpoint, tally, lambda: tally.missing(made["marks"]) <= 0, LIMIT_S)

@@ -61,7 +61,7 @@ def _pair() -> tuple[float, float]:
 
 def _beyond(ours: Child, twin: Child, word: str) -> float:
     """What one has beyond the other some time after it was given a word, MB."""
-    ours.tell(word)
+    ours.send(word)
     ours.until("done", ANSWER_S)
     sleep(TURN_S)
     limit_s = monotonic() + FULL_S
@@ -70,6 +70,6 @@ def _beyond(ours: Child, twin: Child, word: str) -> float:
             raise TimeoutError("the ring of marks is not full yet")
         sleep(LOOK_S)
     for one in (ours, twin):
-        one.tell("collect")
+        one.send("collect")
         one.until("done", ANSWER_S)
     return (use_of(ours.pid).rss_bytes - use_of(twin.pid).rss_bytes) / 1e6

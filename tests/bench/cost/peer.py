@@ -38,11 +38,11 @@ class Peer:
         if tool == "traceml":
             command = [sys.executable, "-m", "traceml_ai.launcher.cli", "run", str(SCRIPT)]
             command += ["--logs-dir", str(files / "logs"), "--run-name", "table"]
-        with (files / "said").open("w") as said:
+        with (files / "said").open("w") as text:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=text,
                 stderr=subprocess.STDOUT,
                 cwd=files,
                 env={
@@ -107,6 +107,6 @@ class Peer:
         path = self._files / name
         while not path.exists():
             if monotonic() > end_s or self._process.poll() is not None:
-                raise TimeoutError(f"{self.tool}: {(self._files / 'said').read_text()[-800:]}")
+                raise TimeoutError(f"{self.tool}: {(self._files / 'text').read_text()[-800:]}")
             sleep(LOOK_S)
         return path.read_text()

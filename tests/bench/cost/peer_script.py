@@ -88,7 +88,7 @@ def next_turn(number: int) -> dict[str, Any] | None:
     return turn
 
 
-def say(name: str, text: str) -> None:
+def write_result(name: str, text: str) -> None:
     """Write a file that is whole when it can be seen."""
     part = FILES / f"{name}.part"
     part.write_text(text)
@@ -105,12 +105,12 @@ def main() -> None:
         loops = [LaunchLoop(count) for count in layers]
         for loop in loops:
             loop.times_ns(5)
-        say("ready", str(os.getpid()))
+        write_result("ready", str(os.getpid()))
         number = 0
         while (turn := next_turn(number)) is not None:
             loop = loops[turn["loop"]]
             times = trained(loop, around, queue, turn["settle_s"], turn["seconds"])
-            say(f"done.{number}", json.dumps(times))
+            write_result(f"done.{number}", json.dumps(times))
             number += 1
 
 

@@ -138,7 +138,7 @@ def claims(seconds: float) -> Iterator[Claim]:
         with Child(["-m", "tests.bench.cost.blocks", *words], side.environment) as child:
             try:
                 child.ready()
-                child.tell()
+                child.send()
                 for _ in targets_ms:
                     yield from rows(side, child.answer(each_s + LIMIT_S))
             except ChildError as error:

@@ -8,7 +8,7 @@ import sys
 
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
-from known import BATCH, STEPS, Net, Rows, optimizer_of, tell
+from known import BATCH, STEPS, Net, Rows, optimizer_of, print_truth
 from torch.utils.data import DataLoader
 
 dispatched = sys.argv[1] == "dispatched"
@@ -30,5 +30,5 @@ for batch in loader:
     optimizer.step()
     optimizer.zero_grad()
     steps += 1
-tell(steps)
+print_truth(steps)
 accelerator.end_training()

@@ -7,7 +7,7 @@ probe.install()
 import itertools
 import sys
 
-from known import BATCH, FORWARD_S, STEPS, Net, Rows, optimizer_of, tell, wait
+from known import BATCH, FORWARD_S, STEPS, Net, Rows, optimizer_of, print_truth, wait
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
@@ -34,4 +34,4 @@ for batch in DataLoader(Rows(), batch_size=BATCH):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-tell(STEPS)
+print_truth(STEPS)

@@ -7,7 +7,7 @@ probe.install()
 import sys
 
 import torch
-from known import BATCH, OPTIMIZER_S, STEPS, Net, Rows, optimizer_of, tell, wait
+from known import BATCH, OPTIMIZER_S, STEPS, Net, Rows, optimizer_of, print_truth, wait
 from torch.utils.data import DataLoader
 
 what = sys.argv[1]
@@ -47,4 +47,4 @@ elif what == "step":
     step = torch.compile(step)
 for batch in DataLoader(Rows(), batch_size=BATCH):
     step(batch)
-tell(STEPS)
+print_truth(STEPS)

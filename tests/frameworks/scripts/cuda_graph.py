@@ -6,7 +6,7 @@ import probe
 probe.install()
 
 import torch
-from known import BATCH, STEPS, WIDTH, Rows, lasting, tell
+from known import BATCH, STEPS, WIDTH, Rows, lasting, print_truth
 from torch.utils.data import DataLoader
 
 WARM_UP = 3
@@ -38,4 +38,4 @@ for batch in DataLoader(Rows(STEPS - WARM_UP - 1), batch_size=BATCH):
         graph.replay()
         torch.cuda.synchronize()
     probe.step()
-tell(STEPS)
+print_truth(STEPS)

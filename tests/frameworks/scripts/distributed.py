@@ -7,7 +7,7 @@ probe.install()
 import sys
 
 import torch.distributed as dist
-from known import BATCH, STEPS, Net, Rows, optimizer_of, tell
+from known import BATCH, STEPS, Net, Rows, optimizer_of, print_truth
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
@@ -26,5 +26,5 @@ for batch in DataLoader(rows, batch_size=BATCH, sampler=DistributedSampler(rows)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-tell(STEPS)
+print_truth(STEPS)
 dist.destroy_process_group()

@@ -8,7 +8,7 @@ import sys
 import time
 
 import torch
-from known import BATCH, OPTIMIZER_S, STEPS, Net, Rows, lasting, tell
+from known import BATCH, OPTIMIZER_S, STEPS, Net, Rows, lasting, print_truth
 from torch.utils.data import DataLoader
 
 if sys.argv[1] == "torchao":
@@ -44,4 +44,4 @@ for batch in DataLoader(Rows(), batch_size=BATCH):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-tell(STEPS)
+print_truth(STEPS)

@@ -4,7 +4,7 @@ import probe
 
 probe.install()
 
-from known import BATCH, STEPS, Net, Rows, optimizer_of, tell
+from known import BATCH, STEPS, Net, Rows, optimizer_of, print_truth
 from lightning.fabric import Fabric
 from torch.utils.data import DataLoader
 
@@ -17,4 +17,4 @@ for batch in fabric.setup_dataloaders(DataLoader(Rows(), batch_size=BATCH)):
     optimizer.zero_grad()
     fabric.backward(loss)
     optimizer.step()
-tell(STEPS)
+print_truth(STEPS)

@@ -9,7 +9,7 @@ import sys
 
 import torch
 from datasets import Dataset
-from known import BATCH, DATA_S, STEPS, WIDTH, Net, optimizer_of, tell, wait
+from known import BATCH, DATA_S, STEPS, WIDTH, Net, optimizer_of, print_truth, wait
 from torch.utils.data import DataLoader
 
 kind = sys.argv[1]
@@ -36,4 +36,4 @@ for batch in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-tell(STEPS)
+print_truth(STEPS)

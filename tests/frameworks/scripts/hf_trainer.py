@@ -6,7 +6,7 @@ probe.install()
 
 import sys
 
-from known import BATCH, FOLDER, STEPS, Net, Rows, optimizer_of, tell
+from known import BATCH, FOLDER, STEPS, Net, Rows, optimizer_of, print_truth
 from transformers import Trainer, TrainingArguments
 
 accumulated, evaluates = int(sys.argv[1]), sys.argv[2] == "evaluate"
@@ -47,4 +47,4 @@ trainer = Trainer(
     optimizers=(optimizer_of(model), None),
 )
 trainer.train()
-tell(trainer.state.global_step)
+print_truth(trainer.state.global_step)

@@ -41,7 +41,7 @@ def wait(kind: str, seconds: float) -> None:
         time.sleep(seconds)
 
 
-def tell(steps: int) -> None:
+def print_truth(steps: int) -> None:
     """Write what was true of this process; `steps`: as the framework counts them."""
     truth = {"steps": steps, "waits": _waits}
     (FOLDER / f"{os.getpid()}.json").write_text(json.dumps(truth))
@@ -52,7 +52,7 @@ def here() -> None:
     (FOLDER / f"{os.getpid()}.pid").touch()
 
 
-def heard() -> None:
+def wait_until_read() -> None:
     """Wait until the test has heard all, where a framework kills its processes at the end."""
     (FOLDER / "heard").read_text()
 

@@ -7,7 +7,7 @@ probe.install()
 import sys
 
 import lightning
-from known import BATCH, FOLDER, Net, Rows, optimizer_of, tell
+from known import BATCH, FOLDER, Net, Rows, optimizer_of, print_truth
 from torch.utils.data import DataLoader
 
 
@@ -51,4 +51,4 @@ trainer.fit(
     DataLoader(Rows(), batch_size=BATCH),
     DataLoader(Rows(2, "evaluation"), batch_size=BATCH),
 )
-tell(trainer.global_step)
+print_truth(trainer.global_step)

@@ -4,7 +4,7 @@ import probe
 
 probe.install()
 
-from known import BACKWARD_S, BATCH, STEPS, Net, Rows, tell, wait
+from known import BACKWARD_S, BATCH, STEPS, Net, Rows, print_truth, wait
 from torch.optim import SGD
 from torch.utils.data import DataLoader
 
@@ -22,4 +22,4 @@ for parameter in model.parameters():
     parameter.register_post_accumulate_grad_hook(update)
 for batch in DataLoader(Rows(), batch_size=BATCH):
     model(batch).backward()
-tell(STEPS)
+print_truth(STEPS)

@@ -23,8 +23,8 @@ def train():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    known.tell(known.STEPS)
-    known.heard()
+    known.print_truth(known.STEPS)
+    known.wait_until_read()
 
 
 if __name__ == "__main__":

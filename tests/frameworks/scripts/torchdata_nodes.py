@@ -7,7 +7,7 @@ probe.install()
 import sys
 
 import torch
-from known import BATCH, STEPS, Net, Rows, optimizer_of, tell
+from known import BATCH, STEPS, Net, Rows, optimizer_of, print_truth
 from torch.utils.data import RandomSampler
 from torchdata.nodes import Batcher, Loader, Mapper, SamplerWrapper
 
@@ -23,4 +23,4 @@ for batch in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-tell(STEPS)
+print_truth(STEPS)

@@ -4,7 +4,7 @@ import probe
 
 probe.install()
 
-from known import BATCH, STEPS, Net, Rows, optimizer_of, tell
+from known import BATCH, STEPS, Net, Rows, optimizer_of, print_truth
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 model = Net()
@@ -14,4 +14,4 @@ for batch in StatefulDataLoader(Rows(), batch_size=BATCH):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-tell(STEPS)
+print_truth(STEPS)

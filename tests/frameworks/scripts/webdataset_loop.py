@@ -10,7 +10,7 @@ import sys
 
 import torch
 import webdataset
-from known import BATCH, DATA_S, FOLDER, STEPS, WIDTH, Net, optimizer_of, tell, wait
+from known import BATCH, DATA_S, FOLDER, STEPS, WIDTH, Net, optimizer_of, print_truth, wait
 from torch.utils.data import DataLoader
 
 path = FOLDER / "rows.tar"
@@ -41,4 +41,4 @@ for batch in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-tell(STEPS)
+print_truth(STEPS)

@@ -149,12 +149,12 @@ def _calibrated(job: Ranks) -> tuple[int, float]:
 
 
 def _rows(job: Ranks, rows: int) -> None:
-    job.tell(f"rows {rows}")
+    job.send(f"rows {rows}")
     job.answers()
 
 
 def _window(job: Ranks, steps: int) -> int:
-    job.tell(f"steps {steps}")
+    job.send(f"steps {steps}")
     return max(int(one["ns"]) for one in job.answers())
 
 

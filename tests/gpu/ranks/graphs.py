@@ -52,7 +52,7 @@ def _ready(job: Ranks) -> None:
 def _go(job: Ranks) -> None:
     for child in job.children:
         try:
-            child.tell()
+            child.send()
         except ChildError:
             continue
 

@@ -30,10 +30,10 @@ class Ranks:
         """By rank."""
         return [one.pid for one in self.children]
 
-    def tell(self, word: str) -> None:
+    def send(self, word: str) -> None:
         """All of them."""
         for one in self.children:
-            one.tell(word)
+            one.send(word)
 
     def answers(self, limit_s: float = ANSWER_S) -> list[dict[str, Any]]:
         """A line of each."""

@@ -82,7 +82,7 @@ def claims(out: Path) -> Iterator[Claim]:
         while not all(one.lines for one in attached) and monotonic() < end_s:
             sleep(0.1)
         for job in started:
-            job.tell("go")
+            job.send("go")
         for case, job, one in zip(CASES, started, attached, strict=True):
             try:
                 yield _row(case, job, one, out)
@@ -104,8 +104,8 @@ def _row(case: str, job: Ranks, monitor: Attached, out: Path) -> Claim:
     kept = {"first": _short(first), "last": _short(last)}
     (out / f"{case}.json").write_text(json.dumps(kept, indent=1))
     if named is None:
-        said = last["verdict"]["headline"]
-        return Claim("standstill", case, f"not named; last: {said}", BAR, False, kept)
+        shown = last["verdict"]["headline"]
+        return Claim("standstill", case, f"not named; last: {shown}", BAR, False, kept)
     took_s = (named[0] - stands_ns) / 1e9
     evidence = " | ".join(one["text"] for one in last["verdict"]["evidence"][:4])
     measured = f"after {took_s:.1f} s: {last['verdict']['headline']} [{evidence}]"

@@ -223,8 +223,8 @@ def test_marks_that_are_lost_are_reported_or_missing() -> None:
     tally.take(message(2, 3, BATCH, 6))
     tally.take(message(0, 0, 2))
     made = {"marks": 6, "steps_s": 10_000.0}
-    told = marks_row(tally, made, 5)
-    assert (told.met, told.measured) == (True, "6 made, 2 reported as lost, 0 missing")
+    reported = marks_row(tally, made, 5)
+    assert (reported.met, reported.measured) == (True, "6 made, 2 reported as lost, 0 missing")
     missed = marks_row(tally, {**made, "marks": 10}, 5)
     assert (missed.met, missed.measured) == (False, "10 made, 2 reported as lost, 4 missing")
     twice = Tally()

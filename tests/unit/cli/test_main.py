@@ -128,20 +128,24 @@ def test_bash_offers_it(folder: Path, line: str, offered: set[str]) -> None:
         _shtab_gpuwatch
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
-    said = set(asked("bash", "--norc", "-c", text, folder=folder).split())
-    assert said >= offered
+    completions = set(asked("bash", "--norc", "-c", text, folder=folder).split())
+    assert completions >= offered
     if not line.startswith("gpuwatch run"):
-        assert said == offered or {word for word in said if word[:1] != "-"} == offered
+        assert (
+            completions == offered or {word for word in completions if word[:1] != "-"} == offered
+        )
 
 
 @pytest.mark.parametrize(("line", "offered"), CASES)
 def test_fish_offers_it(folder: Path, line: str, offered: set[str]) -> None:
     (folder / "completion").write_text(script("fish"))
     text = f"source completion; complete -C {shlex.quote(line)}"
-    said = {row.split("\t")[0] for row in asked("fish", "-c", text, folder=folder).splitlines()}
-    assert said >= offered
+    completions = {
+        row.split("\t")[0] for row in asked("fish", "-c", text, folder=folder).splitlines()
+    }
+    assert completions >= offered
     if not line.startswith(("gpuwatch run", "gpuwatch replay")):
-        assert said == offered
+        assert completions == offered
 
 
 def test_zsh_takes_the_script(folder: Path) -> None:

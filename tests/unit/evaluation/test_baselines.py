@@ -47,13 +47,13 @@ def test_merged_steps_count_as_many() -> None:
     ],
 )
 def test_utilisation_is_taken_for_the_answer(readings: list[float], kind: str) -> None:
-    told = [(second * S, percent) for second, percent in enumerate(readings, start=1)]
-    looks = list(nvidia_smi(told, steps(50, 0, 100), began_ns=0))
+    reported = [(second * S, percent) for second, percent in enumerate(readings, start=1)]
+    looks = list(nvidia_smi(reported, steps(50, 0, 100), began_ns=0))
     assert looks[-1].kind == kind
     assert looks[-1].at_s == 10
     assert looks[0].step == 10
 
 
 def test_only_the_last_ten_seconds_are_looked_at() -> None:
-    told = [(second * S, 5.0 if second < 11 else 99.0) for second in range(1, 31)]
-    assert [look.kind for look in nvidia_smi(told, [], began_ns=0)][-1] == "compute"
+    reported = [(second * S, 5.0 if second < 11 else 99.0) for second in range(1, 31)]
+    assert [look.kind for look in nvidia_smi(reported, [], began_ns=0)][-1] == "compute"

@@ -146,8 +146,8 @@ def test_a_choice_of_small_recordings_is_kept_and_none_for_the_report(tmp_path: 
 
 
 def test_the_forecast_is_held_against_what_the_advice_gives() -> None:
-    said = look("input", advice="num_workers=4", speedup=1.8)
-    result = examined(said, gains=[gain("data", 2.0)])
+    looked = look("input", advice="num_workers=4", speedup=1.8)
+    result = examined(looked, gains=[gain("data", 2.0)])
     assert forecast_truth(result) == 2.0
     shown = {bar.what: bar for bar in bars([result])}
     assert shown["truth within the forecast's interval"].shows == "1 of 1 (100%)"

@@ -83,8 +83,8 @@ def test_a_switch_removes_its_cause_and_leaves_the_others() -> None:
         (switch,) = [each for each in switches(spec) if each.name == cause.name]
         (other,) = [each for each in spec.causes if each != cause]
         assert other in switch.changed.causes
-        gone = switch.changed.cause(cause.name) is None
-        assert gone or switch.changed.table == "sparse"
+        missing = switch.changed.cause(cause.name) is None
+        assert missing or switch.changed.table == "sparse"
 
 
 def test_no_switch_waits_for_a_gpu_where_there_is_none() -> None:

@@ -91,12 +91,12 @@ def test_of_several_causes_the_measurement_shows_which_is_right() -> None:
     slow, fast = {"samples_per_s": 100.0}, {"samples_per_s": 130.0}
     others = {"sync": [{"samples_per_s": 132.0}], "launch": [{"samples_per_s": 105.0}]}
     measured = Measured("mixed", 0, 1.0, 16, 60.0, slow, [slow], [fast], others)
-    meant = mixed.expected(gpu=True)
-    truth = truth_of(mixed, meant, measured)
+    intended = mixed.expected(gpu=True)
+    truth = truth_of(mixed, intended, measured)
     assert truth.gains == {"input": 1.3, "sync": 1.32, "launch": 1.05}
     assert truth.gain_of("sync") == 1.32
-    assert among_several(meant, truth).kinds == ("input", "sync")
-    worse = truth_of(mixed, meant, replace(measured, fast=[{"samples_per_s": 110.0}]))
-    found = among_several(meant, worse)
+    assert among_several(intended, truth).kinds == ("input", "sync")
+    worse = truth_of(mixed, intended, replace(measured, fast=[{"samples_per_s": 110.0}]))
+    found = among_several(intended, worse)
     assert found.kinds == ("sync",), "the main cause was not worth removing first"
     assert found.sub is None

@@ -116,7 +116,7 @@ def test_what_an_earlier_suite_measured_bare_is_not_run_again(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("there", "here", "said"),
+    ("there", "here", "text"),
     [
         (H200, "NVIDIA L4", "earlier was measured on NVIDIA H200, and this machine has NVIDIA L4"),
         (H200, None, "earlier was measured on NVIDIA H200, and this machine has no GPU"),
@@ -128,7 +128,7 @@ def test_the_truth_of_another_gpu_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     there: str | None,
     here: str | None,
-    said: str,
+    text: str,
 ) -> None:
     folder = tmp_path / "earlier" / "loader_workers.0"
     folder.mkdir(parents=True)
@@ -138,7 +138,7 @@ def test_the_truth_of_another_gpu_is_refused(
     monkeypatch.setattr(evaluate, "gpu_here", lambda: there)
     assert evaluate.plan(given).gpu == there
     monkeypatch.setattr(evaluate, "gpu_here", lambda: here)
-    with pytest.raises(SystemExit, match=f"{said}$"):
+    with pytest.raises(SystemExit, match=f"{text}$"):
         evaluate.plan(given)
 
 
@@ -251,7 +251,7 @@ def test_a_run_that_no_rule_could_judge_is_named_and_not_run_again(
     folder.mkdir()
     (folder / MEASURED).write_text(MEASURED_JSON)
     assert evaluate.main([str(tmp_path), "--only", "loader_workers"]) == 1
-    said = capsys.readouterr().out
-    assert "loader_workers.0" in said
-    assert "NOT JUDGED UsageError" in said, "there is no recording"
-    assert "no results" in said
+    text = capsys.readouterr().out
+    assert "loader_workers.0" in text
+    assert "NOT JUDGED UsageError" in text, "there is no recording"
+    assert "no results" in text

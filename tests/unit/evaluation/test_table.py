@@ -56,8 +56,8 @@ def test_the_worst_data_wait_decides() -> None:
 
 def test_machines_with_and_without_a_gpu_are_examined_apart() -> None:
     results = [result_with(score_with()), result_with(score_with(), gpu="NVIDIA H200")]
-    said = tables(results)
-    assert said.index("### NVIDIA H200: 1 runs in 1 min, 1 positives") < said.index("### No GPU")
+    text = tables(results)
+    assert text.index("### NVIDIA H200: 1 runs in 1 min, 1 positives") < text.index("### No GPU")
     assert tables([]) == "no results"
 
 
@@ -76,9 +76,9 @@ def test_runs_without_the_probe_are_examined_apart_and_on_what_they_can_show() -
     assert row_of(results, 'false "bound" over the negatives') == ["0", "0 of 1", "PASS"]
     alarm = replace(quiet, tools={OURS: score_with(false_alarm=True, right=False)})
     assert row_of([alarm], 'false "bound" over the negatives')[1:] == ["1 of 1", "FAIL"]
-    said = tables([*results, result_with(score_with())])
-    assert "### No GPU: 1 runs" in said
-    assert "### No GPU, without the probe: 6 runs" in said
+    text = tables([*results, result_with(score_with())])
+    assert "### No GPU: 1 runs" in text
+    assert "### No GPU, without the probe: 6 runs" in text
 
 
 def test_without_the_probe_no_steps_are_reported_and_without_bare_runs_no_cost() -> None:
@@ -97,9 +97,9 @@ def test_who_shared_the_machine_is_reported() -> None:
 
 def test_doubtful_scenarios_are_named() -> None:
     doubtful = Truth(1.04, 1.0, 1.2, "ambiguous", agrees=False, by_construction=False)
-    said = tables([result_with(score_with(), truth=doubtful)])
-    assert "Not counted" in said
-    assert "loader_workers.0 (ambiguous, 1.04 (1.00 to 1.20))" in said
+    text = tables([result_with(score_with(), truth=doubtful)])
+    assert "Not counted" in text
+    assert "loader_workers.0 (ambiguous, 1.04 (1.00 to 1.20))" in text
 
 
 def test_a_table_is_markdown() -> None:

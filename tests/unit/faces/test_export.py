@@ -27,10 +27,10 @@ def test_nothing_is_overwritten_and_the_stem_stays_one(tmp_path: Path) -> None:
 
 def test_a_folder_that_takes_nothing_is_reported_and_the_spare_one_used(tmp_path: Path) -> None:
     # A folder that is not there: as read-only as it gets, for root as well.
-    gone = tmp_path / "gone"
-    done = export(FILES, "run", gone, spare=tmp_path)
+    missing = tmp_path / "gone"
+    done = export(FILES, "run", missing, spare=tmp_path)
     assert done.paths[0] == tmp_path / "run.txt"
-    assert str(gone) in done.why_elsewhere
+    assert str(missing) in done.why_elsewhere
     assert "No such file" in done.why_elsewhere
 
 

@@ -96,19 +96,19 @@ def test_what_a_gpu_does_and_what_nothing_shows() -> None:
 
 
 def test_the_verdict_is_what_the_architecture_promises() -> None:
-    said = record(picture(), False)["verdict"]
-    assert said["kind"], said["sub"] == ("input", "workers")
-    assert (said["severity"], said["confidence"], said["since_step"]) == ("critical", 0.92, 240)
-    assert (said["share"], said["speedup"], said["speedup_is"]) == (0.57, 2.3, "bound")
-    assert said["evidence"][0] == {
+    shown = record(picture(), False)["verdict"]
+    assert shown["kind"], shown["sub"] == ("input", "workers")
+    assert (shown["severity"], shown["confidence"], shown["since_step"]) == ("critical", 0.92, 240)
+    assert (shown["share"], shown["speedup"], shown["speedup_is"]) == (0.57, 2.3, "bound")
+    assert shown["evidence"][0] == {
         "text": "706 of 1,240 ms/step is spent waiting for the loader",
         "source": "hook",
         "value": 706.0,
         "unit": "ms",
     }
-    assert said["advice"][0].startswith("num_workers")
-    assert said["contributors"][0]["kind"] == "memory-growth"
-    assert said["missing"] == ["nvml: no NVIDIA driver", *(one.text for one in STATUS.missing)]
+    assert shown["advice"][0].startswith("num_workers")
+    assert shown["contributors"][0]["kind"] == "memory-growth"
+    assert shown["missing"] == ["nvml: no NVIDIA driver", *(one.text for one in STATUS.missing)]
 
 
 def test_the_gpus_time_adds_up_to_one() -> None:
@@ -144,11 +144,13 @@ def test_inference_is_reported() -> None:
 
 
 def test_the_gpus_own_clock_and_its_allocator() -> None:
-    told = record(picture(gpus=(GPU,), gpu_phases=ON_GPU, gpu_memory=(ALLOCATOR,)), False)["gpu"]
-    assert told["clock"]["exposed_wait_ms"] == 410.0
-    assert told["clock"]["lag_ms"]["optimizer"] == 119.0
-    assert told["clock"]["every"] == 3
-    assert told["allocator"]["reserved_bytes"] == 66 * 2**30
+    reported = record(picture(gpus=(GPU,), gpu_phases=ON_GPU, gpu_memory=(ALLOCATOR,)), False)[
+        "gpu"
+    ]
+    assert reported["clock"]["exposed_wait_ms"] == 410.0
+    assert reported["clock"]["lag_ms"]["optimizer"] == 119.0
+    assert reported["clock"]["every"] == 3
+    assert reported["allocator"]["reserved_bytes"] == 66 * 2**30
     assert record(picture(gpus=(GPU,)), False)["gpu"]["clock"] is None
 
 
@@ -190,8 +192,8 @@ def test_the_ranks_of_this_host_show_which_is_late() -> None:
     assert late["shares"] == {"data": 0.57, "forward": 0.14, "backward": 0.23, "optimizer": 0.04}
     assert late["open"] == {"phase": "backward", "age_s": 41.0}
     assert (late["step_ms"], late["device"], late["steps"]) == (1240.0, 3, 18_204)
-    told = [(rank["state"], rank["heard_s"]) for rank in one["ranks"][5:7]]
-    assert told == [("ended", 44.0), ("silent", 12.0)]
+    reported = [(rank["state"], rank["heard_s"]) for rank in one["ranks"][5:7]]
+    assert reported == [("ended", 44.0), ("silent", 12.0)]
     young_rank = replace(RANK, step_ms=None, data_share=None, device=None)
     (unknown,) = record(picture(ranks=(young_rank,)), False)["ranks"]
     assert unknown["step_ms"] is unknown["shares"]["data"] is unknown["device"] is None
@@ -199,8 +201,8 @@ def test_the_ranks_of_this_host_show_which_is_late() -> None:
 
 
 def test_notes_and_their_costs() -> None:
-    said = replace(picture().verdict, notes=(NOTES[1], replace(NOTES[0], cost=None)))
-    one = record(picture(verdict=said), False)
+    shown = replace(picture().verdict, notes=(NOTES[1], replace(NOTES[0], cost=None)))
+    one = record(picture(verdict=shown), False)
     check(one)
     assert one["verdict"]["notes"] == [
         {

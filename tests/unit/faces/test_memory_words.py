@@ -20,10 +20,10 @@ def trend(
     left: Exhaustion | None = None, sub: str | None = "leak", slope: Slope | None = None
 ) -> MemoryTrend:
     """Seen over 500 steps."""
-    said = None if sub is None else finding("memory-growth", sub=sub, severity="warning")
+    shown = None if sub is None else finding("memory-growth", sub=sub, severity="warning")
     given = slope or Slope(0.38 * MIB, 0.36 * MIB, 0.41 * MIB)
     ends = MemoryPoint(100, 10 * S, MIB), MemoryPoint(600, 510 * S, 200 * MIB)
-    return MemoryTrend("tensors", given, *ends, left, said)
+    return MemoryTrend("tensors", given, *ends, left, shown)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ WARMING = picture(verdict=verdict("warming-up"))
 
 
 @pytest.mark.parametrize(
-    ("seen", "given", "known_s", "said"),
+    ("seen", "given", "known_s", "shown"),
     [
         (picture(), trend(), 500, ("▲", "leak", "warning")),
         (picture(), trend(sub="growth"), 500, ("◆", "grows", "warning")),
@@ -84,6 +84,6 @@ WARMING = picture(verdict=verdict("warming-up"))
     ],
 )
 def test_what_a_memory_does(
-    seen: Snapshot, given: MemoryTrend | None, known_s: int, said: tuple[str, str, str]
+    seen: Snapshot, given: MemoryTrend | None, known_s: int, shown: tuple[str, str, str]
 ) -> None:
-    assert memory_state_words(seen, given, known_s * S) == said
+    assert memory_state_words(seen, given, known_s * S) == shown

@@ -47,7 +47,7 @@ def test_a_heartbeat_after_the_end() -> None:
 
 def test_the_stream_writes_blocks_on_change_and_heartbeats_every_two_seconds() -> None:
     view = PlainView(100)
-    said: list[tuple[float, str]] = []
+    shown: list[tuple[float, str]] = []
     for tick in range(0, 60, 2):
         warm = tick >= 30
         one = picture(
@@ -56,8 +56,8 @@ def test_the_stream_writes_blocks_on_change_and_heartbeats_every_two_seconds() -
             status=replace(STATUS, missing=()),
             steps=STEPS if warm else None,
         )
-        said += [(tick / 10, line.split(" · ")[-1]) for line in view.lines(one) if line]
-    assert said == [
+        shown += [(tick / 10, line.split(" · ")[-1]) for line in view.lines(one) if line]
+    assert shown == [
         (0.0, "WARMING UP"),
         (0.0, "  it is warming-up"),
         (2.0, "WARMING UP"),
@@ -87,10 +87,10 @@ def test_a_stall_is_reported_again_once_its_place_is_known() -> None:
     view, wrote = PlainView(100), []
     for at, frame in enumerate((None, None, "main (train2.py:20)", "poll (x.py:1)", None)):
         stuck = OpenStep("other", 61.0 + at, 61.0, False, frame)
-        said = verdict(
+        shown = verdict(
             "stalled", headline=f"it is stalled in {frame}" if frame else "it is stalled"
         )
-        lines = view.lines(picture(t_ns=at * S, verdict=said, open_step=stuck))
+        lines = view.lines(picture(t_ns=at * S, verdict=shown, open_step=stuck))
         wrote.append(any(line.startswith("  it is stalled") for line in lines))
     assert wrote == [True, False, True, False, False]
 
@@ -120,14 +120,14 @@ def test_the_closing_is_the_report_below_a_rule() -> None:
 def test_notes_that_come_after_their_verdict_are_reported_once() -> None:
     view = PlainView(200)
     view.lines(picture())
-    told = replace(picture().verdict, notes=NOTES[:1])
-    assert view.lines(picture(verdict=told)) == [
+    reported = replace(picture().verdict, notes=NOTES[:1])
+    assert view.lines(picture(verdict=reported)) == [
         "note: anomaly detection was left on: torch.autograd.set_detect_anomaly(False) "
         "(it slows the backward, 23% of every step)   [hook]"
     ]
     cheaper = replace(NOTES[0], cost="it slows the backward, 22% of every step")
-    assert view.lines(picture(verdict=replace(told, notes=(cheaper,)))) == []
-    assert len(view.lines(picture(verdict=replace(told, notes=NOTES)))) == 1
+    assert view.lines(picture(verdict=replace(reported, notes=(cheaper,)))) == []
+    assert len(view.lines(picture(verdict=replace(reported, notes=NOTES)))) == 1
 
 
 def test_notes_that_are_known_stand_in_the_verdicts_block() -> None:
@@ -140,8 +140,8 @@ def test_notes_that_are_known_stand_in_the_verdicts_block() -> None:
 def test_events_are_reported_as_they_come_and_old_ones_are_not() -> None:
     view = PlainView(100)
     view.lines(picture())
-    told = (*picture().events, Event(400 * S, 18_100, "evaluation 2.0 s", "evaluation"))
-    now = picture(events=(*told, Event(401 * S, None, "verdict: host", "verdict")))
+    reported = (*picture().events, Event(400 * S, 18_100, "evaluation 2.0 s", "evaluation"))
+    now = picture(events=(*reported, Event(401 * S, None, "verdict: host", "verdict")))
     assert view.lines(now) == ["step 18,100: evaluation 2.0 s"]
     assert view.lines(now) == []
 

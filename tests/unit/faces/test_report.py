@@ -90,8 +90,8 @@ def test_every_kind_of_verdict_has_a_word() -> None:
 
 def test_what_the_gpus_do_and_how_they_are() -> None:
     lines = report_lines(picture(gpus=(GPU,), activity=(BY_GPM,), sawtooth=None), 300)
-    (said,) = [line for line in lines if line.startswith("use")]
-    assert said == (
+    (shown,) = [line for line in lines if line.startswith("use")]
+    assert shown == (
         "use      GPU 0 NVIDIA H200: SM 34% · tensor 0% · DRAM 17% · PCIe in 5.9 GB/s · "
         "out 70 MB/s · 302 of 700 W · 1,980 MHz · 41 °C · memory clock 3,201 MHz · "
         "clocks limited: too hot · memory 80 GiB of 140 GiB · this process 60 GiB · "
@@ -135,8 +135,8 @@ def test_what_was_reported_seldom_is_listed_together() -> None:
 
 
 def test_notes_stand_below_what_else_was_found() -> None:
-    said = replace(picture().verdict, notes=(*NOTES, replace(NOTES[0], cost=None)))
-    lines = report_lines(picture(verdict=said), 200)
+    shown = replace(picture().verdict, notes=(*NOTES, replace(NOTES[0], cost=None)))
+    lines = report_lines(picture(verdict=shown), 200)
     first = next(index for index, line in enumerate(lines) if line.startswith("  NOTE"))
     assert lines[first - 1].startswith("  ALSO")
     assert lines[first : first + 3] == [
@@ -150,8 +150,8 @@ def test_notes_stand_below_what_else_was_found() -> None:
 
 def test_what_else_was_found_has_its_evidence_and_advice() -> None:
     also = replace(INPUT, headline="a second cause", advice=("do this", "and that"))
-    said = replace(picture().verdict, contributors=(also,))
-    lines = report_lines(picture(verdict=said), 200)
+    shown = replace(picture().verdict, contributors=(also,))
+    lines = report_lines(picture(verdict=shown), 200)
     first = next(index for index, line in enumerate(lines) if line.startswith("  ALSO"))
     assert lines[first : first + 5] == [
         "  ALSO   input 57%: a second cause",
@@ -166,8 +166,8 @@ def test_loaders_that_are_alike_have_one_line() -> None:
     made = [loader(key=key) for key in range(9)] + [loader(key=9, batch_size=64)]
     lines = report_lines(picture(loaders=tuple(made)), 120)
     at = next(i for i, line in enumerate(lines) if line.startswith("loader"))
-    told = "Photographs · num_workers 4 · prefetch_factor 2 · batch size"
-    assert lines[at : at + 2] == [f"loader   {told} 32 · x9", f"         {told} 64"]
+    reported = "Photographs · num_workers 4 · prefetch_factor 2 · batch size"
+    assert lines[at : at + 2] == [f"loader   {reported} 32 · x9", f"         {reported} 64"]
     assert lines[at + 2].startswith("stacks")
 
 

@@ -24,12 +24,12 @@ SHARES = {
     "optimizer": Share(0.0, 0.0, 0.01),
     "synchronisation": Share(0.03, 0.01, 0.06),
 }
-TOLD = Sampled(
+SAMPLED = Sampled(
     samples=190, shares=SHARES, serial=0.0, loading=(), host=(), period_ns=410e6, still=None
 )
 
 
-def unprobed(told: Sampled = TOLD) -> Snapshot:
+def unprobed(reported: Sampled = SAMPLED) -> Snapshot:
     shown = picture()
     status = replace(shown.status, mode="no probe", freshness_s=None, cost_share=None)
     return replace(
@@ -40,7 +40,7 @@ def unprobed(told: Sampled = TOLD) -> Snapshot:
         open_step=None,
         loaders=(),
         status=status,
-        sampled=told,
+        sampled=reported,
     )
 
 
@@ -55,10 +55,11 @@ def test_the_report_marks_every_figure_as_an_estimate() -> None:
 
 
 def test_a_step_that_samples_cannot_follow_has_no_length() -> None:
-    text = "\n".join(report_lines(unprobed(replace(TOLD, period_ns=None)), 200))
+    text = "\n".join(report_lines(unprobed(replace(SAMPLED, period_ns=None)), 200))
     assert "step time unknown: samples show no period" in text
     assert (
-        record(unprobed(replace(TOLD, period_ns=None)), final=False)["sampled"]["step_ms"] is None
+        record(unprobed(replace(SAMPLED, period_ns=None)), final=False)["sampled"]["step_ms"]
+        is None
     )
 
 
@@ -73,12 +74,12 @@ def test_json_follows_the_contract() -> None:
 
 def test_with_a_probe_nothing_is_sampled() -> None:
     assert record(picture(), final=False)["sampled"] is None
-    assert record(unprobed(replace(TOLD, samples=0)), final=False)["sampled"] is None
+    assert record(unprobed(replace(SAMPLED, samples=0)), final=False)["sampled"] is None
 
 
 def test_the_heartbeat_shows_where_the_samples_are() -> None:
     assert heartbeat(unprobed()).startswith("data wait ~57%, forward ~20%")
-    assert "no step yet" in heartbeat(unprobed(replace(TOLD, samples=0)))
+    assert "no step yet" in heartbeat(unprobed(replace(SAMPLED, samples=0)))
 
 
 def test_memory_goes_by_seconds() -> None:
@@ -89,12 +90,12 @@ def test_memory_goes_by_seconds() -> None:
 
 
 def test_the_screens_panel() -> None:
-    rows = [text_of(one) for one in sampled_rows(TOLD, 100, 12, False)]
+    rows = [text_of(one) for one in sampled_rows(SAMPLED, 100, 12, False)]
     assert "190 samples" in rows[0]
     assert "~410 ms per step" in rows[0]
     assert any("data wait" in row and "~57%" in row and "50% to 64%" in row for row in rows)
     assert all(len(row) <= 100 for row in rows)
-    narrow = [text_of(one) for one in sampled_rows(TOLD, 40, 4, False)]
+    narrow = [text_of(one) for one in sampled_rows(SAMPLED, 40, 4, False)]
     assert len(narrow) == 3
     assert narrow[2].startswith(" ░ data wait ~57%")
     assert all(len(row) <= 40 for row in narrow)

@@ -54,6 +54,6 @@ def test_what_idles_the_gpu_is_a_part_of_the_hosts_bar() -> None:
     clocked = replace(ON_GPU, exposed_ms=9.0, hidden_ms=9.9)
     wait = (PhaseStats("data", 18.9, 0.75), PhaseStats("forward", 6.1, 0.25))
     on_gpu = replace(RUN, gpu_phases=clocked, steps=replace(STEPS, phases=wait))
-    felt = exposed_share(on_gpu)
-    assert felt is not None
-    assert round(felt, 2) == 0.36
+    exposed = exposed_share(on_gpu)
+    assert exposed is not None
+    assert round(exposed, 2) == 0.36

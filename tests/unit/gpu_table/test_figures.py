@@ -11,14 +11,14 @@ MS = 1_000_000
 
 
 def test_a_partition_of_all_steps() -> None:
-    told = [gpu_step(at * 10 * MS, 10 * MS) for at in range(-3, 8)]
-    found = partition(told, 0, 50 * MS, 5)
-    assert (found.told, found.error, found.gap_ns) == (5, 0.0, 0)
+    reported = [gpu_step(at * 10 * MS, 10 * MS) for at in range(-3, 8)]
+    found = partition(reported, 0, 50 * MS, 5)
+    assert (found.reported, found.error, found.gap_ns) == (5, 0.0, 0)
 
 
 def test_a_partition_of_some_steps_is_scaled() -> None:
-    told = [gpu_step(at * 10 * MS, 11 * MS) for at in (0, 3)]
-    assert partition(told, 0, 50 * MS, 5).error == pytest.approx(0.1)
+    reported = [gpu_step(at * 10 * MS, 11 * MS) for at in (0, 3)]
+    assert partition(reported, 0, 50 * MS, 5).error == pytest.approx(0.1)
 
 
 def test_a_window_of_which_nothing_was_reported_is_no_partition() -> None:
@@ -26,15 +26,15 @@ def test_a_window_of_which_nothing_was_reported_is_no_partition() -> None:
 
 
 def test_steps_are_numbered_by_the_scripts_own_times() -> None:
-    told = [gpu_step(start_ns, 5) for start_ns in (3, 12, 21, 500)]
-    found = by_number(told, [10, 20, 30])
+    reported = [gpu_step(start_ns, 5) for start_ns in (3, 12, 21, 500)]
+    found = by_number(reported, [10, 20, 30])
     assert {number: step.start_ns for number, step in found.items()} == {0: 12, 1: 21, 2: 500}
 
 
 def test_errors_are_points_of_the_step() -> None:
-    told = {n: gpu_step(n * 10 * MS, 10 * MS, data_ns=2 * MS) for n in range(6)}
+    reported = {n: gpu_step(n * 10 * MS, 10 * MS, data_ns=2 * MS) for n in range(6)}
     truth = {n: 2.0 * MS for n in range(6)} | {3: 2.3 * MS}
-    found = exposure(told, truth, skip=1)
+    found = exposure(reported, truth, skip=1)
     assert found is not None
     assert (found.steps, found.worst_step) == (4, 3)
     assert found.median_points == 0
@@ -66,9 +66,9 @@ def test_an_idle_device_passes_the_event_as_it_is_put() -> None:
 
 
 def test_lags_of_the_steps_that_were_reported() -> None:
-    told = {0: gpu_step(0, 5, lag_ns=101 * MS), 1: gpu_step(0, 5)}
+    reported = {0: gpu_step(0, 5, lag_ns=101 * MS), 1: gpu_step(0, 5)}
     marks = [(step, "backward", 1400 * MS, 1400 * MS, 500.05 * MS) for step in (0, 1, 2)]
-    (found,) = lags(told, marks, LOOKS)
+    (found,) = lags(reported, marks, LOOKS)
     assert (found.boundary, found.steps) == ("backward", 1)
     assert found.worst_error_ns == pytest.approx(1 * MS)
 

@@ -14,8 +14,8 @@ def test_a_row_for_comparison_has_no_word() -> None:
 
 
 def test_what_could_not_be_measured_fails_and_names_the_error() -> None:
-    said = "Traceback\n  File x\nValueError: no device\n\nfrom user code:\n  step()"
-    claim = broken("lag", "fp32", said)
+    text = "Traceback\n  File x\nValueError: no device\n\nfrom user code:\n  step()"
+    claim = broken("lag", "fp32", text)
     assert claim.met is False
     assert claim.measured == "not measured: ValueError: no device"
 

@@ -87,7 +87,7 @@ def test_the_interpreter_s_flags_end_where_its_program_begins(line: str, flags: 
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "text"),
     [
         ("/usr/bin/sudo python train.py", "sudo"),
         ("docker run x", "a container"),
@@ -96,10 +96,10 @@ def test_the_interpreter_s_flags_end_where_its_program_begins(line: str, flags: 
         ("python -S train.py", "python -S"),
     ],
 )
-def test_what_cannot_be_reached(line: str, said: str) -> None:
+def test_what_cannot_be_reached(line: str, text: str) -> None:
     why = why_unreached(line.split())
     assert why is not None
-    assert said in why
+    assert text in why
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_who_trains_is_no_launcher(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "reported"),
     [
         ("python train.py", "gpuwatch run train.py"),
         ("/venv/bin/python3.11 -u src/train.py --lr 3", "gpuwatch run src/train.py …"),
@@ -153,8 +153,8 @@ def test_who_trains_is_no_launcher(line: str) -> None:
         ("", ANY),
     ],
 )
-def test_how_a_process_would_have_been_started(line: str, told: str) -> None:
-    assert command_for(line.split()) == told
+def test_how_a_process_would_have_been_started(line: str, reported: str) -> None:
+    assert command_for(line.split()) == reported
 
 
 def test_a_process_that_has_ended_is_shown_the_general_way() -> None:

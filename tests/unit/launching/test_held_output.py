@@ -34,8 +34,8 @@ def test_the_oldest_is_dropped_and_reported_once() -> None:
     for number in range(10):
         output.write(bytes([48 + number]) * 400)
     output.release()
-    said, rest = written(reader).split(b"\r\n")
-    assert said == b"gpuwatch: the oldest 3 KB of its output were not kept"
+    text, rest = written(reader).split(b"\r\n")
+    assert text == b"gpuwatch: the oldest 3 KB of its output were not kept"
     assert rest == b"8" * 400 + b"9" * 400
     output.hold()
     output.release()

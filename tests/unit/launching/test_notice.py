@@ -22,36 +22,36 @@ def script(folder: Path, text: str) -> list[str]:
     return [sys.executable, str(path)]
 
 
-TELLS = """
+PRINTS = """
 import os, pathlib, sys
-told = pathlib.Path({folder}) / "told"
+calls = pathlib.Path({folder}) / "calls"
 facts = {name: value for name, value in os.environ.items() if name.startswith("GPUWATCH_")}
-with told.open("a") as file:
+with calls.open("a") as file:
     file.write(repr((sys.argv[1:], facts.get("GPUWATCH_ALERT"))) + "\\n")
 """
 
 
-def told(folder: Path) -> list[str]:
-    return (folder / "told").read_text().splitlines()
+def reported(folder: Path) -> list[str]:
+    return (folder / "calls").read_text().splitlines()
 
 
 def test_what_happened_is_one_argument_and_the_environment(tmp_path: Path) -> None:
     lines: list[str] = []
-    command = NoticeCommand([*script(tmp_path, TELLS), "--to", "me"], lines.append)
+    command = NoticeCommand([*script(tmp_path, PRINTS), "--to", "me"], lines.append)
     command.send("gpuwatch: train.py: STALLED", {"GPUWATCH_ALERT": "stalled"})
     command.close()
-    assert told(tmp_path) == ["(['--to', 'me', 'gpuwatch: train.py: STALLED'], 'stalled')"]
+    assert reported(tmp_path) == ["(['--to', 'me', 'gpuwatch: train.py: STALLED'], 'stalled')"]
     assert lines == []
 
 
 def test_no_shell_and_no_control_character_reads_what_a_process_calls_itself(
     tmp_path: Path,
 ) -> None:
-    command = NoticeCommand(script(tmp_path, TELLS), print)
+    command = NoticeCommand(script(tmp_path, PRINTS), print)
     command.send(NASTY, {"GPUWATCH_ALERT": NASTY})
     command.close()
     shown = NASTY.replace("\x1b", "?").replace("\n", "?").replace("\0", "?")
-    assert told(tmp_path) == [repr(([shown], shown))]
+    assert reported(tmp_path) == [repr(([shown], shown))]
     assert not Path("/tmp/pwned").exists()
 
 
@@ -60,12 +60,12 @@ def test_a_command_that_fails_is_reported(tmp_path: Path) -> None:
     command = NoticeCommand(script(tmp_path, "raise SystemExit(3)"), lines.append)
     command.send("x", {})
     command.close()
-    gone = NoticeCommand([str(tmp_path / "gone")], lines.append)
-    gone.send("x", {})
-    gone.close()
+    missing = NoticeCommand([str(tmp_path / "gone")], lines.append)
+    missing.send("x", {})
+    missing.close()
     assert lines == [
         f"--notify {sys.executable}: ended with exit code 3",
-        f"--notify {tmp_path / 'gone'}: cannot be run: No such file or directory",
+        f"--notify {tmp_path / 'missing'}: cannot be run: No such file or directory",
     ]
 
 
@@ -106,7 +106,7 @@ def test_the_end_of_the_monitor_does_not_wait_for_it(
 
 def test_notices_do_not_pile_up(tmp_path: Path) -> None:
     waits = "import pathlib, time\nwhile not (pathlib.Path({folder}) / 'go').exists():\n"
-    waits += "    time.sleep(0.01)\n" + TELLS
+    waits += "    time.sleep(0.01)\n" + PRINTS
     lines: list[str] = []
     command = NoticeCommand(script(tmp_path, waits), lines.append)
     command.send("first", {})
@@ -114,7 +114,7 @@ def test_notices_do_not_pile_up(tmp_path: Path) -> None:
     for number in range(MOST_WAITING + 5):
         command.send(str(number), {})
     (tmp_path / "go").touch()
-    assert until(lambda: len(told(tmp_path)) == MOST_WAITING + 1)
+    assert until(lambda: len(reported(tmp_path)) == MOST_WAITING + 1)
     command.close()
     assert any("5 notices were dropped" in line for line in lines)
 

@@ -21,9 +21,9 @@ def test_what_is_around_the_target_is_rounded_as_it_is() -> None:
     rank = process(9, "rank", rank=1, parent=7, cpu_percent=12.3456, pin_cpu_percent=3.14159)
     seen = kept(structs.replace(processes(1_000, process(8, parent=7)), around=(rank,)))
     assert isinstance(seen, ProcessesSeen)
-    (told,) = seen.around
-    assert (told.cpu_percent, told.pin_cpu_percent) == (12.3, 3.1)
-    assert (told.rank, told.parent) == (1, 7)
+    (reported,) = seen.around
+    assert (reported.cpu_percent, reported.pin_cpu_percent) == (12.3, 3.1)
+    assert (reported.rank, reported.parent) == (1, 7)
 
 
 @given(some.integers(0, 10**12), some.lists(NS, min_size=4, max_size=4), NS)
@@ -34,8 +34,8 @@ def test_phases_still_add_up_to_the_step(start_ns: int, parts: list[int], own_ns
     seen = kept(delivered([row]))
     assert isinstance(seen, Delivered)
     rounded = seen.batch.steps[0]
-    told = rounded.data_ns + rounded.forward_ns + rounded.backward_ns + rounded.other_ns
-    assert told + rounded.phases["augment"] == rounded.end_ns - rounded.start_ns
+    reported = rounded.data_ns + rounded.forward_ns + rounded.backward_ns + rounded.other_ns
+    assert reported + rounded.phases["augment"] == rounded.end_ns - rounded.start_ns
     assert 0 <= row.start_ns - rounded.start_ns < 1_000
     assert abs(row.data_ns - rounded.data_ns) < 1_000
     assert rounded.data_max_ns == rounded.data_ns

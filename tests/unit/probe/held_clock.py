@@ -55,15 +55,15 @@ class Watched:
         body = b"".join(array("q", tail[at::2]).tobytes() for at in (0, 1))
         self._sent += len(tail) // 2
         rare = [*self.recorder.rare]
-        told = Marks(
+        reported = Marks(
             1, 0, self._sent, 0, list(self.recorder.names),
             [(n, Loader(*seen[0]), seen[1], it) for n, kind, it, seen in rare if kind == LOADER],
             [(n, BatchSeen(*seen)) for n, kind, _, seen in rare if kind == BATCH],
             None, None, None, None, None, 0, [], [], [], [], None, 0,
             body,
         )  # fmt: skip
-        self.reader._names = told.names
-        return self.reader._marks(told)
+        self.reader._names = reported.names
+        return self.reader._marks(reported)
 
     def counted(self) -> StepCount:
         """The steps so far by the probe's own rule, word by word."""

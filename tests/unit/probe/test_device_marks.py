@@ -16,9 +16,9 @@ from tests.unit.probe.fake_device import REACH_NS, FakeDevice, FakeStream
 from tests.unit.probe.held_clock import MS, Rows, Watched, watched
 
 
-def crossed(told: Report) -> Passed | Aligned | Allocated:
+def crossed(reported: Report) -> Passed | Aligned | Allocated:
     """As the monitor has it from the wire."""
-    kind, row = told
+    kind, row = reported
     if kind == "allocated":
         return Allocated(*row)
     return Passed(*row) if kind == "passed" else Aligned(*row)
@@ -35,17 +35,17 @@ class Run:
     turning: bool = True
     """The publisher takes its turns, ten times a second, and may spend what it likes."""
 
-    def told(self) -> list[GpuStep]:
+    def reported(self) -> list[GpuStep]:
         """What the publisher would send now."""
         assert self.rate_limiter.stamper is not None
         some, ledger = self.host.marks(), self.host.timeline.ledger
         ledger.switched.extend(self.host.reader.numbered(self.rate_limiter.stamper.switched))
         self.rate_limiter.stamper.switched.clear()
         self.host.timeline.feed_all(some)
-        for told in map(crossed, self.rate_limiter.reports()):
-            if isinstance(told, Passed):
-                told = self.host.reader.passed(told)
-            ledger.take(told, self.host.timeline.steps)
+        for reported in map(crossed, self.rate_limiter.reports()):
+            if isinstance(reported, Passed):
+                reported = self.host.reader.passed(reported)
+            ledger.take(reported, self.host.timeline.steps)
         return ledger.steps()
 
     def work(self, host_ms: float, device_ms: float) -> None:
@@ -120,7 +120,7 @@ def ms(ns: int | None) -> float:
 
 def test_a_loader_bound_run_exposes_all_of_its_wait(run: Run) -> None:
     train(run, 12, wait_ms=50, forward=(2, 5), backward=(2, 10))
-    steps = run.told()
+    steps = run.reported()
     assert len(steps) >= 8
     for step in steps[2:]:
         # 5 ms of host work after the fetch, 17 ms of device work: 12 ms of the wait are hidden.
@@ -132,7 +132,7 @@ def test_a_loader_bound_run_exposes_all_of_its_wait(run: Run) -> None:
 
 def test_a_wait_behind_a_busy_device_is_hidden(run: Run) -> None:
     train(run, 30, wait_ms=50, forward=(2, 40), backward=(2, 80))
-    steps = run.told()
+    steps = run.reported()
     assert len(steps) >= 8
     for step in steps[2:]:
         assert ms(step.exposed_ns) == pytest.approx(0, abs=0.05)
@@ -145,7 +145,7 @@ def test_a_wait_behind_a_busy_device_is_hidden(run: Run) -> None:
 
 def test_a_launch_bound_run_has_no_lag_anywhere(run: Run) -> None:
     train(run, 12, wait_ms=0, forward=(10, 1), backward=(20, 1), update=(5, 1))
-    for step in run.told()[2:]:
+    for step in run.reported()[2:]:
         lags = (step.lag_data_ns, step.lag_forward_ns, step.lag_backward_ns, step.lag_optimizer_ns)
         assert max(ms(lag) for lag in lags) < 0.05
         assert step.uncertain_ns is not None
@@ -154,7 +154,7 @@ def test_a_launch_bound_run_has_no_lag_anywhere(run: Run) -> None:
 
 def test_a_synchronisation_empties_the_queue(run: Run) -> None:
     train(run, 12, wait_ms=1, forward=(2, 40), backward=(2, 80), after=run.device.synchronize)
-    for step in run.told()[2:]:
+    for step in run.reported()[2:]:
         assert ms(step.lag_data_ns) == pytest.approx(0, abs=0.05)
         assert ms(step.lag_backward_ns) == pytest.approx(116, abs=0.2)
         assert ms(step.exposed_ns) == pytest.approx(1, abs=0.05)
@@ -162,7 +162,7 @@ def test_a_synchronisation_empties_the_queue(run: Run) -> None:
 
 def test_phases_partition_every_step_and_steps_follow_each_other(run: Run) -> None:
     train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
-    steps = run.told()
+    steps = run.reported()
     for step in steps:
         parts = (step.data_ns, step.startup_ns, step.forward_ns, step.backward_ns,
                  step.optimizer_ns, step.other_ns, step.evaluation_ns, step.checkpoint_ns,
@@ -177,7 +177,7 @@ def test_the_clock_keeps_its_resolution_for_a_week(run: Run) -> None:
     for _ in range(3):
         run.host.clock.work(2 * 24 * 3600 * 1000)
         train(run, 8, wait_ms=7, forward=(2, 3), backward=(2, 4))
-        for step in run.told()[-3:]:
+        for step in run.reported()[-3:]:
             # 5 ms of host work and the fetch; the device is faster
             assert step.wall_ns == pytest.approx(12 * MS, abs=2_000)
 
@@ -189,14 +189,14 @@ def test_events_are_pooled(run: Run) -> None:
 
 def test_nothing_touches_the_device_in_a_capture(run: Run) -> None:
     train(run, 4, wait_ms=7, forward=(2, 3), backward=(2, 8))
-    run.told()
+    run.reported()
     before = run.device.current
     run.device.current = FakeStream(7, capturing=True)
     train(run, 3, wait_ms=7, forward=(2, 3), backward=(2, 8))
     run.device.current = before
-    assert run.told() == []
+    assert run.reported() == []
     train(run, 6, wait_ms=7, forward=(2, 3), backward=(2, 8))
-    assert len(run.told()) >= 3
+    assert len(run.reported()) >= 3
     assert run.rate_limiter.stamper is not None
     assert run.rate_limiter.stamper.dropped >= 3 * 6
 
@@ -205,14 +205,14 @@ def test_a_device_that_hangs_costs_a_bounded_number_of_events(run: Run) -> None:
     train(run, 2, wait_ms=1, forward=(1, 1), backward=(1, 1))
     run.device.launch(10_000_000)
     train(run, 400, wait_ms=1, forward=(1, 0), backward=(1, 0))
-    assert run.told()[2:] == []
+    assert run.reported()[2:] == []
     assert len(run.device.events) <= 530
 
 
 def test_without_an_answer_from_the_side_stream_the_marks_align_the_clocks() -> None:
     with on_a_device(slow_side=True) as run:
         train(run, 30, wait_ms=50, forward=(2, 5), backward=(2, 10))
-        for step in run.told():
+        for step in run.reported():
             assert step.lag_data_ns is not None
             assert step.uncertain_ns is not None
             assert abs(step.lag_data_ns - REACH_NS) <= step.uncertain_ns
@@ -221,13 +221,13 @@ def test_without_an_answer_from_the_side_stream_the_marks_align_the_clocks() -> 
 def test_a_grant_that_is_used_up_takes_the_stamper_away(run: Run) -> None:
     run.turning = False
     train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
-    run.told()
+    run.reported()
     assert run.rate_limiter.stamper is not None
     for granted in (3, 1, 7):
         run.rate_limiter.stamper.grant(granted)
         train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 8))
         assert not run.host.recorder.stamps
-        assert len(run.told()) == granted
+        assert len(run.reported()) == granted
 
 
 def test_without_a_loader_and_an_optimizer_a_step_is_backward_to_backward(run: Run) -> None:
@@ -246,7 +246,7 @@ def test_without_a_loader_and_an_optimizer_a_step_is_backward_to_backward(run: R
 
     for _ in range(60):
         Kernels.apply(weight.sum()).backward()  # type: ignore[no-untyped-call]
-    steps = run.told()
+    steps = run.reported()
     assert len(steps) >= 30
     assert {step.count for step in steps} == {1}
     for step in steps[5:]:
@@ -260,7 +260,7 @@ def test_several_streams(run: Run) -> None:
         run.device.current = other if run.device.current is one else one
 
     train(run, 12, wait_ms=20, forward=(2, 3), backward=(2, 8), after=swap)
-    steps = run.told()
+    steps = run.reported()
     assert len(steps) >= 8
     for step in steps[2:]:
         assert ms(step.wall_ns) == pytest.approx(25, abs=0.1)
@@ -277,7 +277,7 @@ def test_the_allocator_is_read_once_a_second(run: Run) -> None:
         "num_ooms": 0,
     }
     train(run, 500, wait_ms=15, forward=(2, 3), backward=(2, 8))
-    run.told()
+    run.reported()
     rows = run.host.timeline.ledger.memory
     assert len(rows) == pytest.approx(500 * 0.020, abs=2)
     assert rows[-1].allocated == 3 * gib
@@ -289,7 +289,7 @@ def test_the_allocator_is_read_once_a_second(run: Run) -> None:
 
 def test_an_idle_device_answers_within_its_uncertainty(run: Run) -> None:
     train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 4))
-    step = run.told()[-1]
+    step = run.reported()[-1]
     # Loader-bound and idle at the fetch: the device passes the mark REACH_NS after the host.
     assert step.lag_data_ns is not None
     assert step.uncertain_ns is not None
@@ -299,14 +299,14 @@ def test_an_idle_device_answers_within_its_uncertainty(run: Run) -> None:
 def test_marks_close_to_each_other_share_an_event(run: Run) -> None:
     assert run.rate_limiter.stamper is not None
     train(run, 6, wait_ms=7, forward=(2, 3), backward=(2, 4))
-    run.told()
+    run.reported()
     run.rate_limiter.stamper.near_ns = 20_000
     run.rate_limiter.turn = lambda now_ns, steps, behind_ns, ppm=0: None  # type: ignore[method-assign]
     before = [event.recorded for event in run.device.events]
     train(run, 20, wait_ms=7, forward=(2, 3), backward=(2, 4))
     recorded = sum(event.recorded for event in run.device.events) - sum(before)
     assert recorded <= 20 * 4 + 12
-    for step in run.told()[-5:]:
+    for step in run.reported()[-5:]:
         assert step.wall_ns == pytest.approx(12 * MS, abs=2_000)
         assert ms(step.data_ns) == pytest.approx(7 - 4, abs=0.05)
         assert step.other_ns == pytest.approx(0, abs=30_000)

@@ -69,11 +69,11 @@ def named(threads: list[ThreadStack], name: str) -> ThreadStack:
 
 def seen_by_another_thread(owner: int = 0) -> "list[ThreadStack]":
     """As the publisher sees it, which leaves itself out."""
-    told: list[ThreadStack] = []
-    looks = threading.Thread(target=lambda: told.extend(dump(owner, 0)[1]), name="looks")
+    reported: list[ThreadStack] = []
+    looks = threading.Thread(target=lambda: reported.extend(dump(owner, 0)[1]), name="looks")
     looks.start()
     looks.join()
-    return told
+    return reported
 
 
 def test_every_thread_but_the_one_that_looks_with_the_training_thread_first() -> None:
@@ -121,9 +121,9 @@ def test_where_python_does_not_name_its_threads_their_numbers_do(
 ) -> None:
     with held(one := Held("holder")):
         monkeypatch.delattr(threading, "_active")
-        told = dump(one.thread.ident or 0, 0)[1]
+        reported = dump(one.thread.ident or 0, 0)[1]
         monkeypatch.undo()
-    assert told[0][0] == f"thread {one.thread.ident}"
+    assert reported[0][0] == f"thread {one.thread.ident}"
 
 
 def test_nothing_that_a_frame_holds_is_kept_alive() -> None:
@@ -131,9 +131,9 @@ def test_nothing_that_a_frame_holds_is_kept_alive() -> None:
         assert one.thread.ident is not None
         frame = sys._current_frames()[one.thread.ident]
         before = sys.getrefcount(frame)
-        told = dump(0, 0)
+        reported = dump(0, 0)
         assert sys.getrefcount(frame) == before
-        assert told[1]
+        assert reported[1]
 
 
 @pytest.mark.parametrize(("since_ns", "answered"), [(QUIET_NS - 1, False), (QUIET_NS, True)])
@@ -170,6 +170,6 @@ def test_a_look_of_before_the_last_mark_is_not_reported_again() -> None:
 
 def test_it_can_be_turned_off_and_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUWATCH_CONTROL", "0")
-    told = Dumps(recorder(0)).for_peer(Peer(0, 1), 60 * S)
-    assert told is not None
-    assert (told[1], told[3]) == ([], OFF)
+    reported = Dumps(recorder(0)).for_peer(Peer(0, 1), 60 * S)
+    assert reported is not None
+    assert (reported[1], reported[3]) == ([], OFF)

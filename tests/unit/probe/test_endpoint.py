@@ -28,7 +28,7 @@ class Served:
     def __init__(self, path: str) -> None:
         self.endpoint = Endpoint(path)
         self.endpoint.hold()
-        self.heard: list[bytes] = []
+        self.received: list[bytes] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -37,7 +37,7 @@ class Served:
         while not self._stop.is_set():
             self.endpoint.serve(TURN_NS)
             for peer, message in self.endpoint.receive(64):
-                self.heard.append(message)
+                self.received.append(message)
                 self.endpoint.send(peer, message * 1000 if message == b"long" else message)
         self.endpoint.close()
 
@@ -125,7 +125,7 @@ def test_other_kinds_are_turned_away_and_hurt_nobody(served: Served, kind: int) 
         assert answered(one) == b"hello"
         time.sleep(0.3)
         assert answered(one) == b"hello"
-    assert set(served.heard) == {b"hello"}
+    assert set(served.received) == {b"hello"}
 
 
 def test_several_at_once_and_again(served: Served) -> None:
@@ -144,16 +144,16 @@ def test_byte_by_byte(served: Served) -> None:
         for byte in GREETING + DEALER + frame_header(5) + b"hello":
             one.sendall(bytes((byte,)))
             time.sleep(0.001)
-        said = b""
-        while not said.endswith(b"hello"):
-            said += one.recv(4096)
+        text = b""
+        while not text.endswith(b"hello"):
+            text += one.recv(4096)
 
 
 def test_two_messages_in_one_segment(served: Served) -> None:
     with raw(served, GREETING + DEALER + b"\0\x03one\0\x03two") as one:
-        said = b""
-        while not said.endswith(b"\0\x03one\0\x03two"):
-            said += one.recv(4096)
+        text = b""
+        while not text.endswith(b"\0\x03one\0\x03two"):
+            text += one.recv(4096)
 
 
 @pytest.mark.parametrize("before", [b"", GREETING[:5], GREETING, GREETING + DEALER])

@@ -27,7 +27,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     putting_in.OUT.set()
 
 
-def gone() -> tuple[int, int]:
+def missing() -> tuple[int, int]:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         ticks = start_ticks(process.pid)
         assert ticks is not None
@@ -44,7 +44,7 @@ def test_it_leaves_when_its_monitor_was_killed_and_nobody_watches(
     api: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(putting_in, "DESERTED_S", 0.01)
-    thread = staying(*gone())
+    thread = staying(*missing())
     assert api.left.wait(10)
     thread.join(10)
     assert not thread.is_alive()
@@ -57,7 +57,7 @@ def test_it_stays_as_long_as_somebody_is_there(
     monkeypatch.setattr(putting_in, "DESERTED_S", 0.01)
     api.recorder.watched = by == "another"
     me = (os.getpid(), start_ticks(os.getpid()) or 0)
-    thread = staying(*(me if by == "its own monitor" else gone()))
+    thread = staying(*(me if by == "its own monitor" else missing()))
     assert not api.left.wait(0.2)
     putting_in.OUT.set()
     thread.join(10)
@@ -73,7 +73,7 @@ def test_a_pid_that_another_process_has_by_now_is_not_its_monitor() -> None:
 
 def test_it_does_not_outlive_a_process_that_was_uninstalled(api: SimpleNamespace) -> None:
     api._recorder = lambda: None
-    thread = staying(*gone())
+    thread = staying(*missing())
     thread.join(10)
     assert not thread.is_alive()
     assert not api.left.is_set()

@@ -75,12 +75,12 @@ def test_any_loop_comes_out_as_mark_by_mark(seed: int) -> None:
     for _ in range(6):
         loop.steps(20, oddness=chance.choice((0.0, 0.02, 0.1)))
     expected, slow = by_marks(loop.marks)
-    timeline, told, at = Timeline(), [], 0
+    timeline, reported, at = Timeline(), [], 0
     while at < len(loop.marks):
         breath = chance.randrange(1, 60)
-        told += timeline.feed_all(loop.marks[at : at + breath])
+        reported += timeline.feed_all(loop.marks[at : at + breath])
         at += breath
-    assert told == expected
+    assert reported == expected
     assert timeline.open() == slow.open()
     assert (timeline.steps, timeline.lost_marks) == (slow.steps, slow.lost_marks)
 

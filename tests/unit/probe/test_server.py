@@ -61,9 +61,9 @@ def served(recorder: Recorder | None = None) -> tuple[Server, Recorder, OneMonit
     recorder = recorder or Recorder(lambda _: True, breaker.trip)
     identity = Identity("ipc:///nowhere/x.sock", None)
     state_page = StatePage(identity.as_json(page.HELLO_BYTES))
-    server, told = Server(recorder, state_page, breaker, identity), OneMonitor()
-    server._endpoint = told  # type: ignore[assignment]
-    return server, recorder, told
+    server, reported = Server(recorder, state_page, breaker, identity), OneMonitor()
+    server._endpoint = reported  # type: ignore[assignment]
+    return server, recorder, reported
 
 
 def train(recorder: Recorder, steps: int) -> None:
@@ -77,14 +77,14 @@ def train(recorder: Recorder, steps: int) -> None:
 
 def rows_of(steps: int) -> list[int]:
     """How many steps each row of a turn holds in which so many plain ones were completed."""
-    server, recorder, told = served()
+    server, recorder, reported = served()
     reader = ReplyReader()
     train(recorder, 10)
-    told.subscribe()
+    reported.subscribe()
     server.turn()
     train(recorder, steps)
     server.turn()
-    replies = [reader.read(frame) for frame in told.sent]
+    replies = [reader.read(frame) for frame in reported.sent]
     last = replies[-1]
     assert isinstance(last, Batch)
     return [step.count for step in last.steps]
@@ -102,32 +102,32 @@ def test_more_steps_than_rows_are_put_together_evenly() -> None:
 
 
 def test_who_comes_late_has_the_ring_and_the_right_numbers() -> None:
-    server, recorder, told = served()
+    server, recorder, reported = served()
     for _ in range(8):
         train(recorder, 1_000)
         server.turn()
-    told.subscribe()
+    reported.subscribe()
     server.turn()
-    _, batch = map(ReplyReader().read, told.sent)
+    _, batch = map(ReplyReader().read, reported.sent)
     assert isinstance(batch, Batch)
     assert batch.lost_marks == 0
     assert batch.steps[-1].number == 8_000 - 1
-    told_of = sum(step.count for step in batch.steps)
-    assert told_of > marks.RING // 6 - 20
-    assert batch.steps[0].number - batch.steps[0].count == 7_999 - told_of
+    reported_of = sum(step.count for step in batch.steps)
+    assert reported_of > marks.RING // 6 - 20
+    assert batch.steps[0].number - batch.steps[0].count == 7_999 - reported_of
     assert {(step.end_ns - step.start_ns) // step.count for step in batch.steps} == {6_000}
 
 
 def test_ten_thousand_steps_a_second_are_sent_without_a_loss() -> None:
-    server, recorder, told = served()
+    server, recorder, reported = served()
     reader = ReplyReader()
-    told.subscribe()
+    reported.subscribe()
     server.turn()
     counted = lost = 0
     for _ in range(8):
         train(recorder, 2_500)
         server.turn()
-    for frame in told.sent:
+    for frame in reported.sent:
         reply = reader.read(frame)
         if isinstance(reply, Batch):
             counted += sum(step.count for step in reply.steps)
@@ -136,14 +136,14 @@ def test_ten_thousand_steps_a_second_are_sent_without_a_loss() -> None:
 
 
 def test_marks_that_were_overrun_are_missed() -> None:
-    server, recorder, told = served()
+    server, recorder, reported = served()
     reader = ReplyReader()
     train(recorder, 10)
-    told.subscribe()
+    reported.subscribe()
     server.turn()
     train(recorder, 10_000)
     server.turn()
-    batch = [reader.read(frame) for frame in told.sent][-1]
+    batch = [reader.read(frame) for frame in reported.sent][-1]
     assert isinstance(batch, Batch)
     assert batch.lost_marks == server._page.words[page.WORD_LOST_MARKS] == 1
     assert batch.open.since_ns == recorder.entries[-2]
@@ -180,14 +180,14 @@ def test_a_time_whose_hook_was_cut_off_before_its_word_shifts_no_other() -> None
 
 
 def test_the_faster_the_loop_the_shorter_the_turn() -> None:
-    server, recorder, told = served()
+    server, recorder, reported = served()
     server.turn()
     assert server.turn_s == UNWATCHED_TURN_S
     train(recorder, 2_000)
     server._turned_ns -= 100_000_000  # type: ignore[operator]
     server.turn()
     assert server.turn_s < UNWATCHED_TURN_S
-    told.subscribe()
+    reported.subscribe()
     server._turned_ns -= 10**10
     server.turn()
     assert server.turn_s == TURN_S
@@ -235,36 +235,38 @@ def test_a_fork_starts_behind_its_parents_marks() -> None:
     _, recorder, _ = served()
     train(recorder, 10)
     recorder.forget()
-    server, _, told = served(recorder)
+    server, _, reported = served(recorder)
     train(recorder, 5)
-    told.subscribe()
+    reported.subscribe()
     server.turn()
     (body,) = (
-        one.body for one in map(messages.decode_reply, told.sent) if isinstance(one, messages.Marks)
+        one.body
+        for one in map(messages.decode_reply, reported.sent)
+        if isinstance(one, messages.Marks)
     )
     assert len(body) == 30 * marks.MARK_BYTES
 
 
 def test_who_wants_no_history_gets_what_is_new() -> None:
-    server, recorder, told = served()
+    server, recorder, reported = served()
     train(recorder, 100)
-    told.subscribe(history=False)
+    reported.subscribe(history=False)
     server.turn()
     train(recorder, 1)
     server.turn()
-    heads = [messages.decode_reply(frame) for frame in told.sent]
+    heads = [messages.decode_reply(frame) for frame in reported.sent]
     bodies = [columns_of(one.body) for one in heads if isinstance(one, messages.Marks)]
     assert [len(words) for _, words in bodies] == [1, 6]
 
 
 def test_what_the_device_reported_is_kept_for_who_comes_and_bounded() -> None:
-    server, _, told = served()
+    server, _, reported = served()
     seen: Report = "allocated", (0, 0, None, 0, 1, 2, 3, 4, 5, 6, None, None, None, 0, None)
     server._reports.extend([seen] * 10_000)
-    told.subscribe()
+    reported.subscribe()
     server.turn()
     server.turn()
-    heads = [messages.decode_reply(frame) for frame in told.sent]
+    heads = [messages.decode_reply(frame) for frame in reported.sent]
     counts = [len(one.allocated) for one in heads if isinstance(one, messages.Marks)]
     assert counts == [MOST_REPORTS, 0]
 
@@ -288,24 +290,24 @@ def test_the_message_begins_with_a_line() -> None:
 
 
 def test_who_has_not_the_key_is_not_answered() -> None:
-    server, _, told = served()
+    server, _, reported = served()
     for key in ("", "another", "the key ", "k\u00e9y\u00e9\u00e9"):
-        told.subscribe(key=key)
+        reported.subscribe(key=key)
     server.turn()
-    assert told.sent == []
+    assert reported.sent == []
     assert not server._recorder.watched
     assert server._refused == 4
-    told.subscribe()
+    reported.subscribe()
     server.turn()
     assert server._recorder.watched
 
 
 def test_a_monitor_whose_connection_is_closed_is_forgotten_at_once() -> None:
-    server, recorder, told = served()
-    told.subscribe()
+    server, recorder, reported = served()
+    reported.subscribe()
     server.turn()
     assert recorder.watched
-    told.pid_of = lambda peer: None  # type: ignore[method-assign, assignment, return-value]
+    reported.pid_of = lambda peer: None  # type: ignore[method-assign, assignment, return-value]
     server.turn()
     assert not recorder.watched
 
@@ -316,16 +318,16 @@ def test_what_reads_the_flight_recorder_is_loaded_by_the_training_thread(
     """The publisher imports nothing: who asks first waits for the next mark."""
     name = "gpuwatch.probe.collectives"
     monkeypatch.delitem(sys.modules, name, raising=False)
-    server, recorder, told = served()
-    asked = messages.AskCollectives(0, False, told.key)
-    told.asked.append((b"a", messages.encode_message(asked)))
+    server, recorder, reported = served()
+    asked = messages.AskCollectives(0, False, reported.key)
+    reported.asked.append((b"a", messages.encode_message(asked)))
     server.turn()
     assert name not in sys.modules
-    assert told.sent == []
+    assert reported.sent == []
     recorder.mark(marks.BACKWARD_ENTER)
     assert name in sys.modules
     assert recorder._collect is None
     server.turn()
-    (answer,) = map(messages.decode_reply, told.sent)
+    (answer,) = map(messages.decode_reply, reported.sent)
     assert isinstance(answer, messages.Collectives)
     assert recorder._collect is None

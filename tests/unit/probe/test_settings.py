@@ -284,10 +284,10 @@ def test_nothing_is_kept_alive(run: Asked) -> None:
     for _ in range(3):
         run.sampler.ask()
         plain(net, optimizer)
-    gone: list[weakref.ref[Any]] = [weakref.ref(optimizer), *map(weakref.ref, net.parameters())]
+    missing: list[weakref.ref[Any]] = [weakref.ref(optimizer), *map(weakref.ref, net.parameters())]
     del net, optimizer
     gc.collect()
-    assert [one() for one in gone] == [None] * 5
+    assert [one() for one in missing] == [None] * 5
 
 
 def test_a_loop_without_an_optimizer_shows_its_switches_once_a_second(run: Asked) -> None:

@@ -25,12 +25,12 @@ def test_one_process_is_let_in_once_and_nobody_afterwards(scope: Path) -> None:
 
 
 def test_a_process_that_is_not_there_is_nobody(scope: Path) -> None:
-    gone = subprocess.Popen(["true"])
-    gone.wait()
+    missing = subprocess.Popen(["true"])
+    missing.wait()
     let: list[int] = []
     tracer = Tracer(let.append, str(scope))
     tracer.allow(os.getpid())
-    tracer.allow(gone.pid)
+    tracer.allow(missing.pid)
     assert let == [os.getpid(), NOBODY]
 
 

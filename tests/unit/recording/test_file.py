@@ -227,6 +227,6 @@ def test_a_recording_of_this_version_stays_readable() -> None:
     assert (recording.header, recording.ends_early) == (HEADER, None)
     assert sum(isinstance(entry, Looked) for entry in entries) == 4
     batches = [entry.batch for entry in entries if isinstance(entry, Delivered)]
-    steps_told = [row.number for batch in batches for row in batch.steps]
-    assert steps_told == list(range(1, len(steps_told) + 1))
+    step_numbers = [row.number for batch in batches for row in batch.steps]
+    assert step_numbers == list(range(1, len(step_numbers) + 1))
     assert all(row.exposed_ns > 0 for batch in batches for row in batch.gpu_steps)

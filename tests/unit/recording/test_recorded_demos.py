@@ -75,9 +75,9 @@ def test_the_command_shows_that_it_is_a_recording(
     listed = capsys.readouterr().out.splitlines()
     assert listed[1].split()[:3] == ["loader_workers", "input/workers", "H200"]
     assert main(["demo", "--gpu"]) == 0
-    said = capsys.readouterr()
-    assert "A recording from an NVIDIA H200 with torch 2.13.0, 2026-11-21" in said.err
-    assert "replay of loader_workers.gpuwatch" in said.out
+    text = capsys.readouterr()
+    assert "A recording from an NVIDIA H200 with torch 2.13.0, 2026-11-21" in text.err
+    assert "replay of loader_workers.gpuwatch" in text.out
     assert main(["demo", "--gpu", "nonsense"]) == 2
     assert "Demos: loader_workers" in capsys.readouterr().err
 

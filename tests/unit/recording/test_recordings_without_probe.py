@@ -48,7 +48,7 @@ def with_times(seen: StacksSeen, chance: random.Random) -> StacksSeen:
     return structs.replace(seen, stacks=tuple(stacks), moments_ms=times)
 
 
-def told(name: str) -> Snapshot:
+def reported(name: str) -> Snapshot:
     recording = Recording(DEMO / "recordings" / f"{name}.gpuwatch")
     header, chance = recording.header, random.Random(1)
     session = Session(header.pid, header.script, header.started_ns, Engine())
@@ -69,7 +69,7 @@ def told(name: str) -> Snapshot:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_reported_is_right_or_that_it_is_not_known(name: str) -> None:
-    row, verdict = CATALOGUE[name], told(name).verdict
+    row, verdict = CATALOGUE[name], reported(name).verdict
     finding = verdict.finding
     assert finding.kind in ABSTAINS | {row["kind"], *row["also_accept"]}
     assert verdict.confidence <= SAMPLED_MOST_CONFIDENT

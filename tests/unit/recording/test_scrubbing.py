@@ -36,14 +36,14 @@ def entries_of(seconds: float, only: Callable[[Entry], bool] = lambda _: True) -
     """A run as a recorder has it: judged once a second."""
     looks = count(START, S)
     due = next(looks)
-    told: list[Entry] = []
+    reported: list[Entry] = []
     for seen in a_run(seconds):
         while due < seen.t_ns:
-            told.append(Looked(t_ns=due))
+            reported.append(Looked(t_ns=due))
             due = next(looks)
         if only(seen):
-            told.append(kept(seen))
-    return told
+            reported.append(kept(seen))
+    return reported
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from gpuwatch.tui.screens.switching import Switch
 from tests.tui.fake_run import FakeRun
 
 
-class Told:
+class Calls:
     """What was told, and when."""
 
     def __init__(self) -> None:
@@ -24,29 +24,29 @@ class Told:
 
 
 def test_the_other_is_shown_and_the_first_is_closed() -> None:
-    first, other, told = FakeRun(), FakeRun(), Told()
+    first, other, calls = FakeRun(), FakeRun(), Calls()
     switch = Switch(first, lambda pid: other)
-    switch.to(7, told)
-    assert told.wait() == [""]
+    switch.to(7, calls)
+    assert calls.wait() == [""]
     assert switch.provider is other
     switch.close()
     assert (other.started, other.closed) == (1, 1)
 
 
 def test_what_cannot_be_made_leaves_the_first() -> None:
-    first, told = FakeRun(), Told()
+    first, calls = FakeRun(), Calls()
 
     def make(pid: int) -> FakeRun:
         raise NoProcessError(f"no process {pid}")
 
     switch = Switch(first, make)
-    switch.to(7, told)
-    assert told.wait() == ["gpuwatch: no process 7"]
+    switch.to(7, calls)
+    assert calls.wait() == ["gpuwatch: no process 7"]
     assert (switch.provider, first.closed) == (first, 0)
 
 
 def test_what_comes_after_the_end_is_closed_and_not_shown() -> None:
-    first, other, told = FakeRun(), FakeRun(), Told()
+    first, other, calls = FakeRun(), FakeRun(), Calls()
     go, closed = Event(), Event()
 
     def make(pid: int) -> FakeRun:
@@ -61,17 +61,17 @@ def test_what_comes_after_the_end_is_closed_and_not_shown() -> None:
 
     other.close = close  # type: ignore[method-assign]
     switch = Switch(first, make)
-    switch.to(7, told)
-    switch.to(8, told)  # one at a time: this one is not made
+    switch.to(7, calls)
+    switch.to(8, calls)  # one at a time: this one is not made
     switch.close()
     go.set()
     assert closed.wait(5)
-    assert (first.closed, other.closed, told.words) == (1, 1, [])
+    assert (first.closed, other.closed, calls.words) == (1, 1, [])
 
 
 def test_without_another_to_be_made_nothing_happens() -> None:
     first = FakeRun()
     switch = Switch(first)
     assert not switch.is_possible
-    switch.to(7, Told())
+    switch.to(7, Calls())
     assert switch.provider is first

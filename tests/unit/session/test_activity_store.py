@@ -50,14 +50,14 @@ def test_each_gpu_has_its_own_series() -> None:
         store.seen(reading(100 * at, 30.0, 50.0))
     use = structs.replace(gpu(30.0), power_w=310.0)
     store.used(GpusSeen(t_ns=1_000 * MS, gpus=(use, structs.replace(use, index=1))))
-    told = {(one.device, one.name): one for one in store.series()}
-    assert {name for device, name in told if device == 1} == {
+    reported = {(one.device, one.name): one for one in store.series()}
+    assert {name for device, name in reported if device == 1} == {
         *("sm", "busy", "tensor"),
         *("power", "memory_used"),
     }, "what nobody tells has no series"
-    devices = [device or 0 for device, _ in told]
+    devices = [device or 0 for device, _ in reported]
     assert devices == sorted(devices)
-    sm, power = told[1, "sm"], told[0, "power"]
+    sm, power = reported[1, "sm"], reported[0, "power"]
     assert (sm.title, sm.unit, sm.source, sm.interval_ns) == ("SM active", "%", "gpm", 100 * MS)
     assert {point.mean for point in sm.levels[0]} == {50.0}
     assert (power.unit, power.source, power.interval_ns) == ("W", "nvml", 1_000 * MS)
@@ -101,10 +101,10 @@ def test_means_over_the_time_of_the_window() -> None:
     store = GpuStore()
     for at in range(40):
         store.seen(reading(100 * at, 20.0 if at < 20 else 80.0, tensor=None))
-    told = store.between(1_950 * MS, 3_900 * MS)
-    assert told is not None
-    assert (told.sm, told.tensor, told.source) == (80.0, None, "gpm")
-    assert told.seconds == pytest.approx(2.0, abs=0.1)
+    reported = store.between(1_950 * MS, 3_900 * MS)
+    assert reported is not None
+    assert (reported.sm, reported.tensor, reported.source) == (80.0, None, "gpm")
+    assert reported.seconds == pytest.approx(2.0, abs=0.1)
     assert store.between(10_000 * MS, 11_000 * MS) is None
 
 
@@ -113,17 +113,17 @@ def test_a_power_cap_is_no_throttling() -> None:
     store.seen(reading(1_000, 50.0))
     for at, reasons in enumerate([("power cap",), ("power cap", "too hot"), (), ("too hot",)]):
         store.used(GpusSeen(t_ns=(500 + at) * MS, gpus=(gpu(50.0, reasons),)))
-    told = store.between(0, 2_000 * MS)
-    assert told is not None
-    assert told.throttled == 0.5
+    reported = store.between(0, 2_000 * MS)
+    assert reported is not None
+    assert reported.throttled == 0.5
 
 
-def shared(*others: OtherProcess, told: bool = True, clock: int = 1980) -> GpusSeen:
+def shared(*others: OtherProcess, reported: bool = True, clock: int = 1980) -> GpusSeen:
     """A reading of a GPU that others are on."""
     use = structs.replace(
         gpu(90.0, ("too hot",) if clock < 1980 else ()),
         others=others,
-        target_memory_bytes=7 if told else None,
+        target_memory_bytes=7 if reported else None,
         sm_clock_mhz=clock,
         max_sm_clock_mhz=1980,
     )
@@ -135,9 +135,9 @@ def of(*seen: GpusSeen) -> GpuActivity:
     store.seen(reading(1_000, 50.0))
     for one in seen:
         store.used(one)
-    told = store.between(0, 2_000 * MS)
-    assert told is not None
-    return told
+    reported = store.between(0, 2_000 * MS)
+    assert reported is not None
+    return reported
 
 
 def other(pid: int, sm: float | None) -> OtherProcess:
@@ -145,22 +145,22 @@ def other(pid: int, sm: float | None) -> OtherProcess:
 
 
 def test_what_others_use_together_and_who_they_are() -> None:
-    told = of(shared(other(7, 10.0), other(8, 30.0)))
-    assert (told.others, told.others_sm) == (2, 40.0)
-    assert [one.pid for one in told.neighbours] == [8, 7]
+    reported = of(shared(other(7, 10.0), other(8, 30.0)))
+    assert (reported.others, reported.others_sm) == (2, 40.0)
+    assert [one.pid for one in reported.neighbours] == [8, 7]
 
 
 def test_others_of_whom_nobody_reports_are_not_idle() -> None:
     assert of(shared(other(7, 10.0), other(8, None))).others_sm is None
-    assert of(shared(told=False)).others_sm is None, "nobody can be told from the target"
+    assert of(shared(reported=False)).others_sm is None, "nobody can be told from the target"
     assert of(shared()).others_sm == 0.0
 
 
 def test_what_the_clock_lacks_while_something_holds_it_back() -> None:
-    told = of(shared(clock=990), shared(clock=1980), shared(clock=990), shared(clock=1980))
-    assert told.throttled == 0.5
-    assert told.throttle_reasons == ("too hot",)
-    assert told.clock_lost == pytest.approx(0.25)
+    reported = of(shared(clock=990), shared(clock=1980), shared(clock=990), shared(clock=1980))
+    assert reported.throttled == 0.5
+    assert reported.throttle_reasons == ("too hot",)
+    assert reported.clock_lost == pytest.approx(0.25)
 
 
 def test_a_clock_that_is_not_reported_lost_nothing_that_is_known() -> None:

@@ -15,12 +15,12 @@ def stacks(*rows: tuple[tuple[str, ...], int]) -> list[Merged]:
 
 
 def texts(branches: tuple[Branch, ...], depth: int = 0) -> list[str]:
-    told = []
+    reported = []
     for branch in branches:
         names = ">".join(frame.partition(" ")[0] for frame in branch.frames)
-        told.append(f"{' ' * depth}{branch.samples} {names}")
-        told += texts(branch.branches, depth + 1)
-    return told
+        reported.append(f"{' ' * depth}{branch.samples} {names}")
+        reported += texts(branch.branches, depth + 1)
+    return reported
 
 
 def test_what_begins_alike_is_one_branch_and_chains_are_one_row() -> None:
@@ -73,10 +73,10 @@ def test_the_line_stands_at_the_users_innermost_frame() -> None:
 def test_roles_threads_and_samples() -> None:
     stacks_seen = chunk().stacks
     seen = StacksSeen(t_ns=0, started_ns=0, samples=20, stacks=stacks_seen)
-    told = stacks_of(stacks_seen, threads_of([seen], ()))
-    assert [(tree.role, tree.threads, tree.samples) for tree in told.trees] == [
+    reported = stacks_of(stacks_seen, threads_of([seen], ()))
+    assert [(tree.role, tree.threads, tree.samples) for tree in reported.trees] == [
         ("main", 1, 20),
         ("workers", 1, 20),
     ]
-    assert told.summary.main_samples == 20
-    assert sum(one.samples for one in told.merged) == told.samples == 40
+    assert reported.summary.main_samples == 20
+    assert sum(one.samples for one in reported.merged) == reported.samples == 40

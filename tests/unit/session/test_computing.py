@@ -23,8 +23,10 @@ ENDS = range(20, 1_000, 20)
 
 def moments(series: Series) -> dict[int, int]:
     """What each moment of 20 ms is drawn as, by its end in ms."""
-    told = {end: series.over((end - 20) * MS, end * MS, series.levels[0]) for end in ENDS}
-    return {end: round(one.mean) for end, one in told.items() if one and one.known_ns >= 10 * MS}
+    reported = {end: series.over((end - 20) * MS, end * MS, series.levels[0]) for end in ENDS}
+    return {
+        end: round(one.mean) for end, one in reported.items() if one and one.known_ns >= 10 * MS
+    }
 
 
 def values(computing: Computing, open_spans: tuple[PhaseSpan, ...] = ()) -> list[int]:
@@ -80,9 +82,9 @@ def test_a_hang_of_a_day_costs_no_more_than_the_picture() -> None:
     series = computing.series()
     assert len(series.levels[0]) <= 7_200
     assert series.end_ns == 86_400_000 * MS
-    told = series.over(86_000_000 * MS, 86_400_000 * MS, series.levels[0])
-    assert told is not None
-    assert (told.mean, told.known_ns) == (0.0, 400_000 * MS)
+    reported = series.over(86_000_000 * MS, 86_400_000 * MS, series.levels[0])
+    assert reported is not None
+    assert (reported.mean, reported.known_ns) == (0.0, 400_000 * MS)
 
 
 @pytest.mark.parametrize(("step_ms", "grain_ms"), [(5, 20), (1000, 20), (2500, 50), (60_000, 500)])
@@ -92,10 +94,10 @@ def test_the_grain_follows_the_steps(step_ms: int, grain_ms: int) -> None:
 
 def looks(*percents: float | None) -> OnCpu:
     """A look a second from second 1 on."""
-    told = OnCpu()
+    reported = OnCpu()
     for second, percent in enumerate(percents, 1):
-        told.seen(processes(1_000 * second, process(1, cpu_percent=percent)))
-    return told
+        reported.seen(processes(1_000 * second, process(1, cpu_percent=percent)))
+    return reported
 
 
 def in_seconds(spans: Iterable[PhaseSpan]) -> list[tuple[float, float, float]]:
@@ -104,15 +106,15 @@ def in_seconds(spans: Iterable[PhaseSpan]) -> list[tuple[float, float, float]]:
 
 def test_a_process_that_sleeps_in_a_call_does_not_compute() -> None:
     # Seconds 1 to 2 saw the last of the steps, 2 to 5 the sleep.
-    told = looks(None, 70.0, 0.0, 0.2, 0.0, 90.0)
+    reported = looks(None, 70.0, 0.0, 0.2, 0.0, 90.0)
     work = ((1_500 * MS, 5_500 * MS, 1.0),)
-    assert in_seconds(told.corrected(work)) == [(1.5, 5.5, 0.0)]
+    assert in_seconds(reported.corrected(work)) == [(1.5, 5.5, 0.0)]
 
 
 def test_work_is_what_the_kernel_saw_of_it() -> None:
-    told = looks(None, 250.0, 40.0, 40.0, 100.0)
+    reported = looks(None, 250.0, 40.0, 40.0, 100.0)
     work = ((0, 500 * MS, 0.0), (500 * MS, 9_000 * MS, 1.0))
-    assert in_seconds(told.corrected(work)) == [
+    assert in_seconds(reported.corrected(work)) == [
         (0.0, 0.5, 0.0),
         (0.5, 2.0, 1.0),
         (2.0, 4.0, 0.4),
@@ -121,8 +123,8 @@ def test_work_is_what_the_kernel_saw_of_it() -> None:
 
 
 def test_work_shorter_than_a_look_stays_work() -> None:
-    told = looks(None, 10.0, 10.0, 10.0)
-    assert in_seconds(told.corrected([(1_100 * MS, 1_800 * MS, 1.0)])) == [(1.1, 1.8, 1.0)]
+    reported = looks(None, 10.0, 10.0, 10.0)
+    assert in_seconds(reported.corrected([(1_100 * MS, 1_800 * MS, 1.0)])) == [(1.1, 1.8, 1.0)]
     assert in_seconds(looks().corrected([(0, 9 * S, 1.0)])) == [(0.0, 9.0, 1.0)]
 
 
@@ -136,6 +138,6 @@ def test_a_step_that_hung_asleep_is_drawn_as_waiting() -> None:
     ended_saw = picture(store, 11_540).sawtooth
     for saw in (open_saw, ended_saw):
         assert saw is not None
-        told = saw.series.over(2 * S, 11 * S, saw.series.levels[0])
-        assert told is not None
-        assert told.mean == 0.0
+        reported = saw.series.over(2 * S, 11 * S, saw.series.levels[0])
+        assert reported is not None
+        assert reported.mean == 0.0

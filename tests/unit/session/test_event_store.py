@@ -10,7 +10,7 @@ from tests.unit.session.making import S, loader, step
 READING = GpuMemory(S, 10, 0, 0, 0, 0, 0, 0, None, 3, 0)
 
 
-def told(store: EventStore, t_s: int, retries: int, ooms: int = 0, device: int = 0) -> None:
+def reported(store: EventStore, t_s: int, retries: int, ooms: int = 0, device: int = 0) -> None:
     store.allocator_reported(
         structs.replace(
             READING, t_ns=t_s * S, step=10 * t_s, device=device, retries=retries, ooms=ooms
@@ -20,19 +20,19 @@ def told(store: EventStore, t_s: int, retries: int, ooms: int = 0, device: int =
 
 def test_what_an_allocator_did_before_it_was_seen_is_no_event() -> None:
     store = EventStore()
-    told(store, 1, retries=3)
-    told(store, 2, retries=3)
+    reported(store, 1, retries=3)
+    reported(store, 2, retries=3)
     assert store.newest() == ()
 
 
 def test_an_allocator_that_had_to_empty_its_cache_is_reported_once() -> None:
     store = EventStore()
-    told(store, 1, retries=3)
-    told(store, 2, retries=4)
-    told(store, 2, retries=4)  # sent again after a reconnection
-    told(store, 3, retries=7)
-    told(store, 3, retries=90, device=1)
-    told(store, 4, retries=8, ooms=2)
+    reported(store, 1, retries=3)
+    reported(store, 2, retries=4)
+    reported(store, 2, retries=4)  # sent again after a reconnection
+    reported(store, 3, retries=7)
+    reported(store, 3, retries=90, device=1)
+    reported(store, 4, retries=8, ooms=2)
     assert [(event.kind, event.step, event.text) for event in store.newest()] == [
         ("allocator", 20, "1 allocation had to empty the cache first"),
         ("allocator", 30, "3 allocations had to empty the cache first"),

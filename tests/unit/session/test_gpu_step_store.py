@@ -36,14 +36,14 @@ def test_rows_of_a_stretch_of_time() -> None:
 def test_the_rows_in_numbers() -> None:
     store = GpuStepStore()
     store.delivered(batch(ROWS))
-    told = store.phases(ROWS)
-    assert told is not None
-    assert told.steps == 20
-    assert told.exposed_ms == pytest.approx(6)
-    assert told.hidden_ms == pytest.approx(4)
-    assert told.lag_ms == (0.5, 0.5, 0.5, 0.5)
-    assert sum(phase.share for phase in told.phases) == pytest.approx(1)
-    assert (told.every, told.cost_us) == (2, 40.0)
+    reported = store.phases(ROWS)
+    assert reported is not None
+    assert reported.steps == 20
+    assert reported.exposed_ms == pytest.approx(6)
+    assert reported.hidden_ms == pytest.approx(4)
+    assert reported.lag_ms == (0.5, 0.5, 0.5, 0.5)
+    assert sum(phase.share for phase in reported.phases) == pytest.approx(1)
+    assert (reported.every, reported.cost_us) == (2, 40.0)
     assert store.cost_ns_a_step == 20_000
 
 

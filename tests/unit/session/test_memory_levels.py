@@ -27,9 +27,9 @@ def test_long_steps_leave_no_holes_and_show_how_far_apart_they_were_read() -> No
         levels.allocator(structs.replace(READING, t_ns=second * S, allocated=second * GIB))
     allocated = levels.series()[0]
     assert allocated.interval_ns == 5 * S
-    told = allocated.over(2 * S, 3 * S, allocated.levels[0])
-    assert told is not None
-    assert told.mean == 6 * GIB
+    reported = allocated.over(2 * S, 3 * S, allocated.levels[0])
+    assert reported is not None
+    assert reported.mean == 6 * GIB
 
 
 def test_each_memory_has_its_own() -> None:

@@ -64,8 +64,8 @@ def test_pages_of_files_are_no_growth() -> None:
     for second in range(1, 121):
         mapped = 10 * second * MIB
         made = step(second, 1_000.0 * (second - 1), forward_ms=1_000)
-        told = delivered([made], rss_bytes=500 * MIB + mapped, file_bytes=mapped)
-        store.ingest(told)
+        reported = delivered([made], rss_bytes=500 * MIB + mapped, file_bytes=mapped)
+        store.ingest(reported)
         main = process(1, rss_bytes=500 * MIB + mapped, file_bytes=mapped)
         worker = process(11, "worker", pss_bytes=90 * MIB + mapped, file_bytes=mapped)
         store.ingest(processes(1_000.0 * second + 500, main, worker))

@@ -20,7 +20,7 @@ def page(kind: int, since_ms: float, steps: int = 3, state: int = STATE_ARMED) -
     )
 
 
-def told(since_ms: float, **fields: object) -> OpenStepStore:
+def reported(since_ms: float, **fields: object) -> OpenStepStore:
     store = OpenStepStore()
     message = delivered([], since_ms, open=open_at(since_ms, **fields))  # type: ignore[arg-type]
     store.delivered(message.batch, steps=3)
@@ -35,7 +35,9 @@ def test_nothing_before_the_first_mark() -> None:
 
 
 def test_a_message_shows_the_phase_and_both_ages() -> None:
-    step = told(1000, kind=marks.BACKWARD_ENTER, started_ns=400 * MS).at(1600 * MS, "f (a.py:1)")
+    step = reported(1000, kind=marks.BACKWARD_ENTER, started_ns=400 * MS).at(
+        1600 * MS, "f (a.py:1)"
+    )
     assert step is not None
     assert step.phase == "backward"
     assert step.age_s == pytest.approx(0.6)
@@ -43,7 +45,7 @@ def test_a_message_shows_the_phase_and_both_ages() -> None:
 
 
 def test_a_frame_is_reported_only_of_a_mark_that_is_older_than_the_samples() -> None:
-    store = told(1000, kind=marks.BACKWARD_ENTER)
+    store = reported(1000, kind=marks.BACKWARD_ENTER)
     young, old = store.at(1600 * MS, "f (a.py:1)"), store.at(9000 * MS, "f (a.py:1)")
     assert young is not None
     assert old is not None
@@ -51,7 +53,7 @@ def test_a_frame_is_reported_only_of_a_mark_that_is_older_than_the_samples() -> 
 
 
 def test_the_way_there_is_reported_with_the_frame() -> None:
-    store = told(1000, kind=marks.BACKWARD_ENTER)
+    store = reported(1000, kind=marks.BACKWARD_ENTER)
     way = ("main (train.py:9)", "f (a.py:1)")
     young, old = store.at(1600 * MS, way[-1], way), store.at(9000 * MS, way[-1], way)
     assert young is not None
@@ -60,7 +62,7 @@ def test_the_way_there_is_reported_with_the_frame() -> None:
 
 
 def test_the_page_is_fresher_while_the_interpreter_lock_is_held() -> None:
-    store = told(1000, kind=marks.FETCH_LEAVE)
+    store = reported(1000, kind=marks.FETCH_LEAVE)
     store.page_seen(page(marks.OPTIMIZER_ENTER, 1400))
     step = store.at(9000 * MS, None)
     assert step is not None
@@ -69,7 +71,7 @@ def test_the_page_is_fresher_while_the_interpreter_lock_is_held() -> None:
 
 
 def test_a_page_that_counts_more_steps_shows_nothing_of_the_steps_start() -> None:
-    store = told(1000)
+    store = reported(1000)
     store.page_seen(page(marks.FETCH_ENTER, 1400, steps=4))
     step = store.at(1500 * MS, None)
     assert step is not None
@@ -77,7 +79,7 @@ def test_a_page_that_counts_more_steps_shows_nothing_of_the_steps_start() -> Non
 
 
 def test_an_old_page_does_not_win() -> None:
-    store = told(1000, kind=marks.BACKWARD_ENTER)
+    store = reported(1000, kind=marks.BACKWARD_ENTER)
     store.page_seen(page(marks.FETCH_LEAVE, 900))
     step = store.at(1100 * MS, None)
     assert step is not None
@@ -86,21 +88,21 @@ def test_an_old_page_does_not_win() -> None:
 
 @pytest.mark.parametrize("state", [STATE_DISARMED, STATE_UNINSTALLED])
 def test_a_probe_that_stopped_shows_nothing_of_now(state: int) -> None:
-    store = told(1000, kind=marks.BACKWARD_ENTER)
+    store = reported(1000, kind=marks.BACKWARD_ENTER)
     store.page_seen(page(marks.BACKWARD_ENTER, 1000, state=state))
     assert store.at(9000 * MS, None) is None
     assert store.spans(9000 * MS) == ()
 
 
 def test_a_users_phase_has_its_name_and_evaluation_its_own() -> None:
-    named = told(1000, kind=marks.PHASE_ENTER, user_phase="augment").at(1001 * MS, None)
+    named = reported(1000, kind=marks.PHASE_ENTER, user_phase="augment").at(1001 * MS, None)
     assert named is not None
     assert named.phase == "augment"
-    evaluated = told(1000, kind=marks.FETCH_ENTER, evaluating=True).at(1001 * MS, None)
+    evaluated = reported(1000, kind=marks.FETCH_ENTER, evaluating=True).at(1001 * MS, None)
     assert evaluated is not None
     assert evaluated.phase == "evaluation"
 
 
 def test_spans_end_with_what_is_going_on_now() -> None:
-    store = told(1000, kind=marks.FETCH_ENTER, started_ns=600 * MS)
+    store = reported(1000, kind=marks.FETCH_ENTER, started_ns=600 * MS)
     assert store.spans(1500 * MS) == ((600 * MS, 1000 * MS, True), (1000 * MS, 1500 * MS, False))

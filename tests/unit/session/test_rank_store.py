@@ -110,9 +110,9 @@ def test_activity_is_the_gpus_or_else_what_was_no_wait() -> None:
 def test_the_session_shows_them_and_rounding_keeps_them() -> None:
     held, _ = session()
     held.ingest(Greeted(t_ns=0, hello=HELLO))
-    told = kept(seen(2, use(0, 2, device_busy_percent=71.234), use(1, 2)))
-    assert told == kept(told)
-    held.ingest(told)
+    reported = kept(seen(2, use(0, 2, device_busy_percent=71.234), use(1, 2)))
+    assert reported == kept(reported)
+    held.ingest(reported)
     picture = judged(held, 2 * S, 0.0)
     assert [rank.rank for rank in picture.ranks] == [0, 1]
     assert picture.world_size == 4

@@ -53,6 +53,6 @@ def test_what_one_source_does_not_show_is_not_made_up() -> None:
 def test_it_holds_an_hour_and_no_more() -> None:
     readings = held(HELD + 4_000)
     oldest = list(readings.after(-1))[-1]
-    told_s = (readings.last(1)[0].t_ns - oldest.t_ns) / 1e9
-    assert 3_590 < told_s < 3_602
+    kept_s = (readings.last(1)[0].t_ns - oldest.t_ns) / 1e9
+    assert 3_590 < kept_s < 3_602
     assert len(readings) < HELD / 3.9

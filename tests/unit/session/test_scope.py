@@ -71,13 +71,13 @@ def sampled(
 
     readings: list[ProfileSample] = []
     before, at = total(500.0, 0)
-    told_ms = 500.0
+    reported_ms = 500.0
     for i in range(1, samples + 1):
         end_ms = 500.0 + 100.0 * i
         counted, at = total(end_ms, at)
         value = min(100.0, max(0.0, (counted - before) / 100.0 + chance.gauss(0, 1.5)))
-        start_ms, told_ms = told_ms, end_ms + chance.random() * late_ms
-        readings.append(ProfileSample(round(start_ms * MS), round(told_ms * MS), value))
+        start_ms, reported_ms = reported_ms, end_ms + chance.random() * late_ms
+        readings.append(ProfileSample(round(start_ms * MS), round(reported_ms * MS), value))
         before = counted
     return readings, [round(edge * MS) for edge in edges]
 
@@ -175,9 +175,11 @@ def test_a_session_folds_what_it_was_given() -> None:
         for number, (begin_ns, end_ns) in enumerate(pairwise(edges), 1)
     ]
     on_gpu = [gpu_step(one, data_ms=0.6 * ms_of(one), forward_ms=0.4 * ms_of(one)) for one in made]
-    told = delivered(made)
+    reported = delivered(made)
     held.ingest(
-        msgspec.structs.replace(told, batch=msgspec.structs.replace(told.batch, gpu_steps=on_gpu))
+        msgspec.structs.replace(
+            reported, batch=msgspec.structs.replace(reported.batch, gpu_steps=on_gpu)
+        )
     )
     scope = judged(held, edges[-1], 0.0).scope
     assert scope is not None

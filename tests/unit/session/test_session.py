@@ -166,8 +166,8 @@ def test_settings_are_those_that_were_reported_last() -> None:
     store.ingest(delivered([], 1))
     picture(store, 1_000)
     assert engine.windows[-1].settings is None
-    for told in (Settings(threads=4), None, Settings(threads=8), None):
-        store.ingest(delivered([], 1_500, settings=told))
+    for reported in (Settings(threads=4), None, Settings(threads=8), None):
+        store.ingest(delivered([], 1_500, settings=reported))
     picture(store, 3_000)
     assert engine.windows[-1].settings == Settings(threads=8)
 

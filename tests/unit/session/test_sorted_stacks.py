@@ -97,10 +97,10 @@ def test_a_stretch_shows_more_than_the_reading_around_it() -> None:
 
 
 def test_the_gpus_clock_shows_the_exposed_wait_of_steps_with_one_fetch() -> None:
-    told = [step(1, 0, data_ms=80, forward_ms=20), step(2, 100, data_ms=80, forward_ms=20)]
-    several = [told[0], step(2, 100, data_ms=80, forward_ms=20, fetches=4)]
-    rows = [gpu_step(one, data_ms=60, forward_ms=40, lag_ms=0.5) for one in told]
-    first, second = waits_on_gpu(rows, told)
+    reported = [step(1, 0, data_ms=80, forward_ms=20), step(2, 100, data_ms=80, forward_ms=20)]
+    several = [reported[0], step(2, 100, data_ms=80, forward_ms=20, fetches=4)]
+    rows = [gpu_step(one, data_ms=60, forward_ms=40, lag_ms=0.5) for one in reported]
+    first, second = waits_on_gpu(rows, reported)
     assert (first.end_ns - first.start_ns, first.state) == (60 * MS, "idle")
     assert waits_on_gpu(rows, several) == [first]
     assert second.start_ns == rows[1].gpu_start_ns

@@ -14,38 +14,38 @@ def test_without_steps_there_is_nothing_to_show() -> None:
 
 def test_percentiles_longest_and_error_of_each_phase() -> None:
     made = [step(i + 1, 10.0 * i, data_ms=1 + i % 4, forward_ms=2) for i in range(100)]
-    told = spreads_of(made)
-    assert told is not None
-    data = told.phases["data"]
+    reported = spreads_of(made)
+    assert reported is not None
+    data = reported.phases["data"]
     assert (data.p50_ms, data.p95_ms, data.max_ms) == (2.0, 4.0, 4.0)
     # 1, 2, 3, 4 in turn: a standard deviation of the square root of 1.25, over that of 100.
     assert data.error_ms == pytest.approx(1.25**0.5 / 10)
-    assert told.phases["forward"].error_ms == 0.0
-    assert set(told.phases) == {"data", "forward"}
+    assert reported.phases["forward"].error_ms == 0.0
+    assert set(reported.phases) == {"data", "forward"}
 
 
 def test_what_no_phase_claims_is_other() -> None:
     made = [step(1, 0, data_ms=3, other_ms=1, wall_ns=10 * MS)]
-    told = spreads_of(made)
-    assert told is not None
-    assert told.phases["other"].max_ms == pytest.approx(7.0)
-    assert told.whole.max_ms == pytest.approx(10.0)
+    reported = spreads_of(made)
+    assert reported is not None
+    assert reported.phases["other"].max_ms == pytest.approx(7.0)
+    assert reported.whole.max_ms == pytest.approx(10.0)
 
 
 def test_a_users_phase_may_bear_one_of_our_names() -> None:
     made = [step(1, 0, data_ms=3, phases={"data": 2 * MS, "ema": MS})]
-    told = spreads_of(made)
-    assert told is not None
-    assert told.phases["data"].max_ms == pytest.approx(5.0)
-    assert told.phases["ema"].max_ms == pytest.approx(1.0)
+    reported = spreads_of(made)
+    assert reported is not None
+    assert reported.phases["data"].max_ms == pytest.approx(5.0)
+    assert reported.phases["ema"].max_ms == pytest.approx(1.0)
 
 
 def test_merged_steps_all_count_with_their_mean() -> None:
     made = [step(90, 0, forward_ms=90, count=90), *steps(10, 91, 90, forward_ms=100)]
-    told = spreads_of(made)
-    assert told is not None
-    assert told.merged == 90
-    assert (told.whole.p50_ms, told.whole.max_ms) == (1.0, 100.0)
+    reported = spreads_of(made)
+    assert reported is not None
+    assert reported.merged == 90
+    assert (reported.whole.p50_ms, reported.whole.max_ms) == (1.0, 100.0)
 
 
 def test_of_what_few_steps_have_it_shows_how_often_and_how_long_each() -> None:
@@ -53,23 +53,23 @@ def test_of_what_few_steps_have_it_shows_how_often_and_how_long_each() -> None:
         step(i + 1, 10.0 * i, forward_ms=2, checkpoint_ms=i // 10 if i % 10 == 9 else 0)
         for i in range(100)
     ]
-    told = spreads_of(made)
-    assert told is not None
-    assert told.phases["checkpoint"].rare == Rare(events=9, each_ms=5.0, every_steps=10.0)
-    assert told.phases["forward"].rare is None
+    reported = spreads_of(made)
+    assert reported is not None
+    assert reported.phases["checkpoint"].rare == Rare(events=9, each_ms=5.0, every_steps=10.0)
+    assert reported.phases["forward"].rare is None
 
 
 def test_steps_of_no_time_at_all_are_reported_too() -> None:
-    told = spreads_of([step(1, 5.0)])
-    assert told is not None
-    assert (told.whole.max_ms, told.whole.rare, told.phases) == (0.0, None, {})
+    reported = spreads_of([step(1, 5.0)])
+    assert reported is not None
+    assert (reported.whole.max_ms, reported.whole.rare, reported.phases) == (0.0, None, {})
 
 
 def test_of_merged_steps_nobody_knows_which_had_it() -> None:
     made = [*steps(10, forward_ms=1), step(60, 10, forward_ms=50, checkpoint_ms=9, count=50)]
-    told = spreads_of(made)
-    assert told is not None
-    assert told.phases["checkpoint"].rare is None
+    reported = spreads_of(made)
+    assert reported is not None
+    assert reported.phases["checkpoint"].rare is None
 
 
 def test_the_statistics_carry_them() -> None:

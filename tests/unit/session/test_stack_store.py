@@ -112,10 +112,10 @@ def test_what_was_seen_holds_until_something_moves() -> None:
 def test_of_a_run_that_moves_it_is_known_from_one_chunk_to_the_next() -> None:
     store = StackStore()
     store.seen(chunk(20 * S, (HANG, 19)))
-    told = [store.where(now_s * S, now_s * S - S).frame for now_s in range(20, 41)]
+    reported = [store.where(now_s * S, now_s * S - S).frame for now_s in range(20, 41)]
     store.seen(chunk(40 * S, (HANG, 19)))
-    told.append(store.where(41 * S, 40 * S).frame)
-    assert set(told) == {HANG[6]}, "chunks are 20 s apart where they are dear"
+    reported.append(store.where(41 * S, 40 * S).frame)
+    assert set(reported) == {HANG[6]}, "chunks are 20 s apart where they are dear"
 
 
 @pytest.mark.parametrize(("marked_ms", "known"), [(19_400, True), (19_600, False), (21_000, False)])

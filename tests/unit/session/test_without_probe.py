@@ -31,7 +31,7 @@ from tests.unit.session.sampled_run import (
 TRAINS = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}
 
 
-def said(
+def snapshot_of(
     stacks: Sequence[StacksSeen],
     main: float = 100.0,
     workers: Sequence[float] = (),
@@ -58,7 +58,7 @@ def kinds(snapshot: Snapshot) -> tuple[str, str | None]:
 
 
 def test_nothing_is_reported_before_there_are_samples() -> None:
-    snapshot = said([])
+    snapshot = snapshot_of([])
     assert kinds(snapshot)[0] == "warming-up"
     assert snapshot.status.mode == "no probe"
     assert snapshot.status.state == "live"
@@ -79,7 +79,7 @@ def test_nothing_is_reported_before_there_are_samples() -> None:
 def test_without_a_gpu(
     shares: dict[str, float], workers: Sequence[float], expected: tuple[str, str | None]
 ) -> None:
-    snapshot = said(chunks(shares, 24), workers=workers)
+    snapshot = snapshot_of(chunks(shares, 24), workers=workers)
     assert kinds(snapshot) == expected
     assert snapshot.verdict.confidence <= SAMPLED_MOST_CONFIDENT
     assert snapshot.verdict.since_step is None
@@ -87,7 +87,7 @@ def test_without_a_gpu(
 
 def test_what_is_named_beside_a_wait_is_where_it_waits() -> None:
     """And not where the main thread is most of the time."""
-    finding = said(chunks({"serial": 0.3, **TRAINS}, 24)).verdict.finding
+    finding = snapshot_of(chunks({"serial": 0.3, **TRAINS}, 24)).verdict.finding
     assert finding.kind == "input"
     named = [
         one.text for one in finding.evidence if " samples (" in one.text and " are in " in one.text
@@ -95,8 +95,10 @@ def test_what_is_named_beside_a_wait_is_where_it_waits() -> None:
     assert len(named) == 1
     assert "Photos.__getitem__ (photos.py:20)" in named[0]
     assert any("Photos.__getitem__" in one for one in finding.advice)
-    for told in said(chunks({"data": 0.3, **TRAINS}, 24), workers=(50.0,)).verdict.finding.evidence:
-        assert "backward" not in told.text
+    for evidence in snapshot_of(
+        chunks({"data": 0.3, **TRAINS}, 24), workers=(50.0,)
+    ).verdict.finding.evidence:
+        assert "backward" not in evidence.text
 
 
 def test_a_first_verdict_that_was_wrong_does_not_stand_for_a_minute() -> None:
@@ -105,14 +107,14 @@ def test_a_first_verdict_that_was_wrong_does_not_stand_for_a_minute() -> None:
         structs.replace(one, t_ns=(2 * number + 2) * S, started_ns=2 * number * S)
         for number, one in enumerate(shown)
     ]
-    assert kinds(said(stacks[:4]))[0] == "host"
-    assert kinds(said(stacks[:15]))[0] == "input"
+    assert kinds(snapshot_of(stacks[:4]))[0] == "host"
+    assert kinds(snapshot_of(stacks[:15]))[0] == "input"
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_healthy_run_is_never_called_bound(seed: int) -> None:
     made = session()
-    said_kinds = set()
+    kinds_seen = set()
     seen: list[AnyObservation] = [
         *chunks({"data": 0.05, "other": 0.05, **TRAINS}, 80, seed),
         *(processes(second * S, 100.0, (60.0,)) for second in range(80)),
@@ -121,41 +123,41 @@ def test_a_healthy_run_is_never_called_bound(seed: int) -> None:
         due = [one for one in seen if (until - 1) * S < one.t_ns <= until * S]
         for one in due:
             made.ingest(one)
-        said_kinds.add(judged(made, until * S, 0.0).verdict.finding.kind)
-    assert said_kinds <= {"warming-up", "incomplete", "healthy"}
+        kinds_seen.add(judged(made, until * S, 0.0).verdict.finding.kind)
+    assert kinds_seen <= {"warming-up", "incomplete", "healthy"}
     assert judged(made, 80 * S, 0.0).verdict.finding.kind == "healthy"
 
 
 def test_the_share_has_an_interval_and_every_figure_shows_that_it_is_an_estimate() -> None:
-    snapshot = said(chunks({"data": 1.0, **TRAINS}, 24))
-    told = snapshot.sampled
-    assert told is not None
-    share = told.share("data")
+    snapshot = snapshot_of(chunks({"data": 1.0, **TRAINS}, 24))
+    evidence = snapshot.sampled
+    assert evidence is not None
+    share = evidence.share("data")
     assert share.low < 0.5 < share.high
-    assert sum(one.mean for one in told.shares.values()) == pytest.approx(1)
+    assert sum(one.mean for one in evidence.shares.values()) == pytest.approx(1)
     finding = snapshot.verdict.finding
     assert "~" in finding.headline
     assert finding.evidence[0].source == "py-spy"
-    assert f"of {told.samples} samples" in finding.evidence[0].text
+    assert f"of {evidence.samples} samples" in finding.evidence[0].text
     texts = [finding.headline, *finding.advice, *(one.text for one in finding.evidence)]
     assert not any(" ms" in text for text in texts), "nobody measured milliseconds of a step"
 
 
 def test_with_a_gpu_only_what_it_idled_for_is_lost() -> None:
     stacks = chunks({"data": 1.0, **TRAINS}, 24)
-    hidden, felt = said(stacks, busy=99.0), said(stacks, busy=60.0)
+    hidden, exposed = snapshot_of(stacks, busy=99.0), snapshot_of(stacks, busy=60.0)
     assert kinds(hidden)[0] == "compute"
-    assert kinds(felt)[0] == "input"
-    assert felt.verdict.finding.share == pytest.approx(0.4, abs=0.01)
+    assert kinds(exposed)[0] == "input"
+    assert exposed.verdict.finding.share == pytest.approx(0.4, abs=0.01)
 
 
 def test_a_gpu_that_idles_for_no_known_reason_is_no_verdict() -> None:
-    snapshot = said(chunks(TRAINS, 24), busy=40.0)
+    snapshot = snapshot_of(chunks(TRAINS, 24), busy=40.0)
     assert kinds(snapshot) == ("incomplete", "clock")
 
 
 def test_the_main_thread_that_waits_for_a_busy_gpu_is_not_host_bound() -> None:
-    assert kinds(said(chunks({"other": 1.0, **TRAINS}, 24), busy=97.0))[0] == "compute"
+    assert kinds(snapshot_of(chunks({"other": 1.0, **TRAINS}, 24), busy=97.0))[0] == "compute"
 
 
 class TestStalled:
@@ -226,14 +228,14 @@ def test_the_start_of_a_run_is_no_part_of_it() -> None:
         )
         for one in chunks(TRAINS, 20)
     ]
-    snapshot = said([*start, *rest])
+    snapshot = snapshot_of([*start, *rest])
     assert kinds(snapshot)[0] == "healthy"
     assert snapshot.sampled is not None
     assert snapshot.sampled.share("other").mean == 0.0
 
 
 def test_what_evaluates_and_never_trains_is_inference() -> None:
-    snapshot = said(chunks({"evaluation": 1.0, "data": 0.02}, 24))
+    snapshot = snapshot_of(chunks({"evaluation": 1.0, "data": 0.02}, 24))
     assert kinds(snapshot)[0] == "healthy"
 
 
@@ -254,5 +256,5 @@ def test_memory_that_grows_is_measured_by_seconds() -> None:
 
 
 def test_no_gpu_is_reported_beside() -> None:
-    assert any(one.signal == "nvml" for one in said([]).status.missing)
-    assert NO_GPU.reason in " ".join(one.why for one in said([]).status.missing)
+    assert any(one.signal == "nvml" for one in snapshot_of([]).status.missing)
+    assert NO_GPU.reason in " ".join(one.why for one in snapshot_of([]).status.missing)

@@ -44,10 +44,10 @@ def activities(seen: list[AnyObservation]) -> list[Activity]:
 def test_gpm_every_100_ms(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeNvml()
     with polled(fake, monkeypatch) as seen:
-        told = activities(seen)
-        assert len(told) == 20
-        assert sum(gpu.interval_ns for gpu in told) == 2_000 * MS
-        first = told[0]
+        reported = activities(seen)
+        assert len(reported) == 20
+        assert sum(gpu.interval_ns for gpu in reported) == 2_000 * MS
+        first = reported[0]
         assert (first.source, first.busy, first.sm, first.tensor) == ("gpm", 90.0, 80.0, 60.0)
         assert (first.dram, first.fp32, first.nvlink_rx_mb_s) == (30.0, 0.0, None)
         assert len(fake.samples) == 2
@@ -62,10 +62,10 @@ def test_an_idle_gpu_is_reported_as_idle(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_pair_that_was_not_refreshed_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.unit.sources.fake_nvml.REFRESH_NS", 250 * MS)
     with polled(FakeNvml(), monkeypatch) as seen:
-        told = activities(seen)
-        assert {gpu.sm for gpu in told} == {80.0}
-        assert sum(gpu.interval_ns for gpu in told) >= 1_750 * MS
-        assert max(gpu.interval_ns for gpu in told) >= 250 * MS
+        reported = activities(seen)
+        assert {gpu.sm for gpu in reported} == {80.0}
+        assert sum(gpu.interval_ns for gpu in reported) >= 1_750 * MS
+        assert max(gpu.interval_ns for gpu in reported) >= 250 * MS
 
 
 def test_a_sample_is_taken_just_after_a_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,9 +81,11 @@ def test_a_sample_is_taken_just_after_a_refresh(monkeypatch: pytest.MonkeyPatch)
     source.close()
     locked = [one for one in seen if isinstance(one, ActivitySeen)][10:]
     assert {one.t_ns // MS % 100 for one in locked} <= set(range(11))
-    told = activities(seen)[10:]
-    assert sum(gpu.interval_ns for gpu in told) == pytest.approx(100 * MS * len(told), rel=0.02)
-    assert {gpu.sm for gpu in told} == {80.0}
+    reported = activities(seen)[10:]
+    assert sum(gpu.interval_ns for gpu in reported) == pytest.approx(
+        100 * MS * len(reported), rel=0.02
+    )
+    assert {gpu.sm for gpu in reported} == {80.0}
     assert fake.metrics_read < 1.15 * len(activities(seen)) + 10
 
 
@@ -131,16 +133,16 @@ def test_without_gpm_the_samples_of_nvml(monkeypatch: pytest.MonkeyPatch) -> Non
     source.open()
     source.poll(0)
     fake.buffer = buffer[:7]
-    (told,) = activities(source.poll(600 * MS))
+    (reported,) = activities(source.poll(600 * MS))
     source.close()
-    assert (told.source, told.busy, told.interval_ns) == ("samples", 56.0, 600 * MS)
+    assert (reported.source, reported.busy, reported.interval_ns) == ("samples", 56.0, 600 * MS)
 
 
 def test_without_samples_the_utilization(monkeypatch: pytest.MonkeyPatch) -> None:
     with polled(FakeNvml(gpm=False, fails="nvmlDeviceGetSamples"), monkeypatch) as seen:
-        told = activities(seen)
-        assert len(told) == 10
-        assert {(gpu.source, gpu.busy, gpu.sm) for gpu in told} == {("utilization", 40.0, None)}
+        reported = activities(seen)
+        assert len(reported) == 10
+        assert {(gpu.source, gpu.busy, gpu.sm) for gpu in reported} == {("utilization", 40.0, None)}
 
 
 def test_counters_that_are_refused_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,18 +49,20 @@ def test_who_else_is_on_a_device_is_counted_where_pids_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("used", "told"),
+    ("used", "reported"),
     [
         ([], None),
         ([SimpleNamespace(pid=OWN, timeStamp=1, smUtil=60)], 0.0),
         ([SimpleNamespace(pid=pid, timeStamp=1, smUtil=40) for pid in (OWN, 1)], 40.0),
     ],
 )
-def test_what_others_use_of_a_ranks_device(used: list[SimpleNamespace], told: float | None) -> None:
+def test_what_others_use_of_a_ranks_device(
+    used: list[SimpleNamespace], reported: float | None
+) -> None:
     running = [SimpleNamespace(pid=pid, usedGpuMemory=5) for pid in (OWN, 1)]
     found = devices(FakeNvml(running=running, used=used))
     found.find({OWN: 0}, 0)
-    assert found.take()[OWN].others_sm == told
+    assert found.take()[OWN].others_sm == reported
 
 
 def test_nobody_is_asked_about_others_on_a_device_of_its_own() -> None:

@@ -28,8 +28,8 @@ def schedstat(tmp_path: Path, text: str) -> Path:
 
 
 def test_the_second_figure_is_the_wait_for_a_core(tmp_path: Path) -> None:
-    told = thread_times(7, schedstat(tmp_path, "548857730 690341 39"))
-    assert told == ThreadTimes(548_857_730, 690_341)
+    reported = thread_times(7, schedstat(tmp_path, "548857730 690341 39"))
+    assert reported == ThreadTimes(548_857_730, 690_341)
 
 
 @pytest.mark.parametrize("text", ["0 0 0", "", "no such thing"])

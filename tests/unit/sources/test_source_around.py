@@ -28,18 +28,18 @@ def test_the_lines_around_a_frame_of_the_users_own(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     lines = [f"line {number}" for number in range(1, 201)]
     (tmp_path / "job" / "train.py").write_text("\n".join(lines))
-    told = read_around("train (train.py:100)", picture(tmp_path))
-    assert told.path == str(tmp_path / "job" / "train.py")
-    assert told.line == 100
-    assert told.first == 100 - AROUND
-    assert told.lines[told.line - told.first] == "line 100"
-    assert told.lines[-1] == f"line {100 + AROUND}"
+    reported = read_around("train (train.py:100)", picture(tmp_path))
+    assert reported.path == str(tmp_path / "job" / "train.py")
+    assert reported.line == 100
+    assert reported.first == 100 - AROUND
+    assert reported.lines[reported.line - reported.first] == "line 100"
+    assert reported.lines[-1] == f"line {100 + AROUND}"
 
 
 def test_packages_and_the_standard_library_are_found_by_the_targets_python(tmp_path: Path) -> None:
-    told = read_around("wait (threading.py:3)", picture(tmp_path))
-    assert os.path.basename(told.path) == "threading.py"
-    assert told.lines
+    reported = read_around("wait (threading.py:3)", picture(tmp_path))
+    assert os.path.basename(reported.path) == "threading.py"
+    assert reported.lines
     assert read_around("f (textual/app.py:9)", picture(tmp_path)).lines
 
 

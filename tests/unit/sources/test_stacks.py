@@ -148,7 +148,7 @@ def test_whose_code_a_file_is(path: str, users: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("text", "reason"),
     [
         ("Permission Denied: Try running again with elevated permissions", "stacks are off"),
         ("It looks like you are running in a docker container.", "container"),
@@ -158,5 +158,5 @@ def test_whose_code_a_file_is(path: str, users: bool) -> None:
         ("", "py-spy failed"),
     ],
 )
-def test_a_refusal_is_reported_in_words(said: str, reason: str) -> None:
-    assert reason in why_refused(said, None)[0]
+def test_a_refusal_is_reported_in_words(text: str, reason: str) -> None:
+    assert reason in why_refused(text, None)[0]

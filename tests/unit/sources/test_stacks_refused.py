@@ -78,8 +78,8 @@ def test_under_yama_it_shows_which_rule_and_what_changes_it(
     source = StacksSource(os.getpid(), program, proc=yama(tmp_path, scope))
     (missing,) = seen_of(source, 0, 20 * LET_IN_NS)
     assert isinstance(missing, Missing)
-    said = f"{reason} (yama ptrace_scope={scope}): charts work, stacks are off"
-    assert missing.reason == said
+    shown = f"{reason} (yama ptrace_scope={scope}): charts work, stacks are off"
+    assert missing.reason == shown
     assert missing.fix.startswith("sudo sysctl " if scope == 1 else fix)
     assert fix in missing.fix
     facts = PtraceFact(scope, capable=False, in_container=False)
@@ -87,19 +87,19 @@ def test_under_yama_it_shows_which_rule_and_what_changes_it(
     assert (check.text, check.fix) == (missing.reason, missing.fix), "the doctor says the same"
 
 
-@pytest.mark.parametrize("said", ["Error: Failed to find python version from target process"])
-def test_other_refusals_are_final(tmp_path: Path, said: str) -> None:
-    source = StacksSource(os.getpid(), stand_in(tmp_path, f"echo '{said}' >&2", "exit 1"))
+@pytest.mark.parametrize("shown", ["Error: Failed to find python version from target process"])
+def test_other_refusals_are_final(tmp_path: Path, shown: str) -> None:
+    source = StacksSource(os.getpid(), stand_in(tmp_path, f"echo '{shown}' >&2", "exit 1"))
     assert len(seen_of(source, 0, 20 * LET_IN_NS)) == 1
     assert calls(tmp_path) == 1
 
 
 TARGET = 1
 REFUSES_WORKERS = (
-    'said="$*"',
+    'words="$*"',
     'while [ "$1" != --output ]; do shift; done',
     "echo '[]' > \"$2\"",
-    f'case "$said" in *--subprocesses*|*"--pid {TARGET}") exit 0;; esac',
+    f'case "$words" in *--subprocesses*|*"--pid {TARGET}") exit 0;; esac',
     "echo 'Error: EPERM: Operation not permitted' >&2",
     "exit 1",
 )
@@ -122,9 +122,9 @@ def test_workers_that_may_not_be_looked_into_are_reported_and_the_main_process_h
         assert missing == [], "it ended with its epoch"
         assert asked.count(str(worker)) > 1
         return
-    (told,) = missing
-    assert told.source == "worker stacks", "those of the main process go on"
-    assert told.reason.endswith("(yama ptrace_scope=1): those of the workers are off")
-    assert "kernel.yama.ptrace_scope=0" in told.fix
+    (reported,) = missing
+    assert reported.source == "worker stacks", "those of the main process go on"
+    assert reported.reason.endswith("(yama ptrace_scope=1): those of the workers are off")
+    assert "kernel.yama.ptrace_scope=0" in reported.fix
     assert asked.count(str(worker)) == 1
     assert asked.count(str(TARGET)) == len(asked) - 1 > EAGER + 1

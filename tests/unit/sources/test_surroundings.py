@@ -21,7 +21,7 @@ def proc_of(folder: Path, scope: str | None, effective: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("scope", "effective", "told"),
+    ("scope", "effective", "reported"),
     [
         (None, "0000000000000000", (None, False)),
         ("1", "0000000000000000", (1, False)),
@@ -31,10 +31,10 @@ def proc_of(folder: Path, scope: str | None, effective: str) -> Path:
     ],
 )
 def test_ptrace(
-    scope: str | None, effective: str, told: tuple[int | None, bool], tmp_path: Path
+    scope: str | None, effective: str, reported: tuple[int | None, bool], tmp_path: Path
 ) -> None:
     fact = ptrace_fact(proc_of(tmp_path, scope, effective))
-    assert (fact.scope, fact.capable) == told
+    assert (fact.scope, fact.capable) == reported
 
 
 def test_a_pod_is_a_container(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ def missing(seen: list[AnyObservation]) -> dict[str, Missing]:
 
 def test_it_shows_once_what_a_probe_would_add_and_how(tmp_path: Path) -> None:
     made = source(tmp_path, "/usr/lib/libtorch_cpu.so")
-    told = missing(made.poll(0))["probe"]
-    assert "step times" in told.reason
-    assert "probe.install()" in told.fix
-    assert "gpuwatch run" in told.fix
+    reported = missing(made.poll(0))["probe"]
+    assert "step times" in reported.reason
+    assert "probe.install()" in reported.fix
+    assert "gpuwatch run" in reported.fix
     assert made.poll(S) == []
 
 
@@ -74,9 +74,9 @@ def test_a_probe_that_comes_later_is_not_listened_to_where_others_may_have_put_i
         with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
             socket.bind(endpoint)
             made.poll(0)
-            told = missing(made.poll(S))["feed"]
-            assert told.reason == f"{tmp_path} cannot be trusted"
-            assert "Remove it: the probe makes it again" in told.fix
+            reported = missing(made.poll(S))["feed"]
+            assert reported.reason == f"{tmp_path} cannot be trusted"
+            assert "Remove it: the probe makes it again" in reported.fix
             assert "feed" not in missing(made.poll(2 * S)), "once"
             assert not socket.poll(100), "nobody connects"
             tmp_path.chmod(0o700)

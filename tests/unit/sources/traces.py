@@ -27,8 +27,8 @@ def trace(samples: list[Sample], ended_us: int) -> bytes:
             (i for i, (a, b) in enumerate(zip(before, frames, strict=False)) if a != b),
             min(len(before), len(frames)),
         )
-        gone = [("E", frame) for frame in reversed(before[alike:])]
-        for ph, (name, path, line) in gone + [("B", frame) for frame in frames[alike:]]:
+        missing = [("E", frame) for frame in reversed(before[alike:])]
+        for ph, (name, path, line) in missing + [("B", frame) for frame in frames[alike:]]:
             events.append(
                 {
                     "args": {"filename": path, "line": line},

@@ -69,8 +69,8 @@ HF = (
     ],
 )
 def test_a_plain_loop(frames: tuple[str, ...], phase: str) -> None:
-    told = classify(frames, "")
-    assert (told.phase, told.evaluates) == (phase, False)
+    reported = classify(frames, "")
+    assert (reported.phase, reported.evaluates) == (phase, False)
 
 
 @pytest.mark.parametrize(

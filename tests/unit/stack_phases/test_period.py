@@ -42,8 +42,8 @@ def test_long_steps_are_reported_to_ten_percent(step_s: float) -> None:
 
 @pytest.mark.parametrize("step_s", [0.005, 0.02, 0.05, 0.12, 0.2, 0.3])
 def test_steps_that_samples_pass_over_are_not_guessed(step_s: float) -> None:
-    told = [period_ns(sampled(step_s, seed), INTERVAL_NS) for seed in range(100)]
-    assert sum(found is not None for found in told) <= 2
+    reported = [period_ns(sampled(step_s, seed), INTERVAL_NS) for seed in range(100)]
+    assert sum(found is not None for found in reported) <= 2
 
 
 def test_a_few_returns_are_no_rhythm() -> None:

@@ -28,10 +28,10 @@ def test_a_point_covers_the_time_before_it() -> None:
     assert [point.t_ns for point in sampled] == [100 * MS, 200 * MS, 300 * MS]
     assert [point.mean for point in sampled] == [0.0, 50.0, 100.0]
     assert (series.start_ns, series.end_ns, series.interval_ns) == (0, 300 * MS, 100 * MS)
-    told = sampled.over(50 * MS, 250 * MS)
-    assert told is not None
-    assert told.mean == pytest.approx(50.0)  # half of the first, the second, half of the third
-    assert told.known_ns == 200 * MS
+    reported = sampled.over(50 * MS, 250 * MS)
+    assert reported is not None
+    assert reported.mean == pytest.approx(50.0)  # half of the first, the second, half of the third
+    assert reported.known_ns == 200 * MS
 
 
 def test_every_level_has_mean_and_extremes() -> None:
@@ -56,11 +56,11 @@ def test_no_spike_is_lost_at_any_level_and_none_is_doubled(at: int) -> None:
         if level.start_ns > at * 100 * MS:
             continue  # dropped as it was sampled, and held by the levels above
         for column_ns in (1_700 * MS, 36 * S):
-            told = [
+            reported = [
                 series.over(start, start + column_ns, level)
                 for start in range(0, 3_600 * S, column_ns)
             ]
-            assert [one.high for one in told if one].count(99.0) == 1
+            assert [one.high for one in reported if one].count(99.0) == 1
 
 
 def test_the_mean_is_by_time_at_every_level() -> None:
@@ -82,21 +82,21 @@ def test_the_mean_is_by_time_at_every_level() -> None:
     inside = [one for one in held if start_ns <= one[0] - one[2] // 2 < end_ns]
     expected = sum(v * n for _, v, n in inside) / sum(n for _, _, n in inside)
     for level in series.levels:
-        told = series.over(start_ns, end_ns, level)
-        assert told is not None
+        reported = series.over(start_ns, end_ns, level)
+        assert reported is not None
         # THEN all levels agree, but for the samples that lie across its ends
-        assert told.mean == pytest.approx(expected, abs=0.05)
-        assert told.known_ns == pytest.approx(sum(n for _, _, n in inside), abs=0.2 * S)
+        assert reported.mean == pytest.approx(expected, abs=0.05)
+        assert reported.known_ns == pytest.approx(sum(n for _, _, n in inside), abs=0.2 * S)
 
 
 def test_the_newest_part_comes_from_the_finer_levels() -> None:
     values = [10.0] * 95 + [90.0] * 5
     series = of(values)
-    told = series.over(0, 10 * S, series.levels[2])
+    reported = series.over(0, 10 * S, series.levels[2])
     assert len(series.levels[2]) == 0
-    assert told is not None
-    assert told.mean == pytest.approx(14.0)
-    assert told.high == 90.0
+    assert reported is not None
+    assert reported.mean == pytest.approx(14.0)
+    assert reported.high == 90.0
 
 
 def test_what_was_not_measured_is_no_zero() -> None:
@@ -105,19 +105,19 @@ def test_what_was_not_measured_is_no_zero() -> None:
         writer.add((at + 1) * 100 * MS, 80.0)
     for level in writer.series().levels:
         assert writer.series().over(1_500 * MS, 3_000 * MS, level) is None
-    told = writer.series().over(0, 5 * S, writer.series().levels[0])
-    assert told is not None
-    assert told.mean == pytest.approx(80.0)
-    assert told.known_ns == 2 * S
+    reported = writer.series().over(0, 5 * S, writer.series().levels[0])
+    assert reported is not None
+    assert reported.mean == pytest.approx(80.0)
+    assert reported.known_ns == 2 * S
 
 
 def test_a_sample_that_comes_late_leaves_no_hole_and_a_missing_one_does() -> None:
     writer = growing()
     for t_ms in (100, 240, 600):
         writer.add(t_ms * MS, 50.0)
-    told = writer.series().over(0, 600 * MS, writer.series().levels[0])
-    assert told is not None
-    assert told.known_ns == (100 + 140 + 100) * MS
+    reported = writer.series().over(0, 600 * MS, writer.series().levels[0])
+    assert reported is not None
+    assert reported.known_ns == (100 + 140 + 100) * MS
 
 
 def test_what_is_not_newer_is_not_taken() -> None:

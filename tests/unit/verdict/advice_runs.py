@@ -19,11 +19,11 @@ DECODE = (0.81, "load (PIL/ImageFile.py:300)", "__getitem__ (dataset.py:41)")
 NAMES = {field.name for field in fields_of(StepWindow)}
 
 
-def limited(**told: Any) -> StepWindow:
+def limited(**reported: Any) -> StepWindow:
     """A GPU that is busy all the time, with these counters."""
-    fields = {name: told.pop(name) for name in list(told) if name in NAMES}
+    fields = {name: reported.pop(name) for name in list(reported) if name in NAMES}
     host = even(60, data_ms=0.2, forward_ms=40, backward_ms=70, optimizer_ms=6)
-    given = {"sm": 96, "tensor": 0, "fp32": 0, "dram": 10, **told}
+    given = {"sm": 96, "tensor": 0, "fp32": 0, "dram": 10, **reported}
     return gpu_window(host, BEHIND, activity=activity(99, **given), **fields)
 
 
@@ -44,12 +44,12 @@ def bursts(longest_ms: float) -> StepWindow:
     return window(rows, loaders=(loader(4),), cores=16.0, stacks=stacks(workers=[DECODE], idle=0.5))
 
 
-def optimizing(**told: Any) -> StepWindow:
+def optimizing(**reported: Any) -> StepWindow:
     """An optimizer that takes a third of the step on the GPU."""
     parts = {"forward_ms": 20, "backward_ms": 40, "optimizer_ms": 30}
     on_gpu = {**parts, "lag_ms": 20}
-    fields = {name: told.pop(name) for name in list(told) if name in NAMES}
-    given = {"settings": settings(**told), "activity": activity(99, sm=60), **fields}
+    fields = {name: reported.pop(name) for name in list(reported) if name in NAMES}
+    given = {"settings": settings(**reported), "activity": activity(99, sm=60), **fields}
     return gpu_window(even(60, **parts), on_gpu, **given)
 
 

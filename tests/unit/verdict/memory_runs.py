@@ -25,7 +25,7 @@ LIMIT_BYTES = 80 * GIB
 
 
 @dataclass
-class Said:
+class GrowthRun:
     """What was said of memory over a run, by the number of steps done."""
 
     growth_step: int | None = None
@@ -76,14 +76,14 @@ def readings(series: Series, step_ms: float) -> list[GpuMemory]:
     """What the probe tells of the allocator of a device that holds so many MiB at each step."""
     device = _Device()
     look = MemoryLook(device)  # type: ignore[arg-type]
-    told: list[GpuMemory] = []
+    reported: list[GpuMemory] = []
     for number, mib in enumerate(series, start=1):
         now_ns = S + round(number * step_ms * MS)
         device.mib = mib
         if not look.due(now_ns) or (row := look.at_end(now_ns)) is None:
             continue
         seen = Allocated(*row)
-        told.append(
+        reported.append(
             GpuMemory(
                 t_ns=now_ns,
                 step=number,
@@ -99,38 +99,38 @@ def readings(series: Series, step_ms: float) -> list[GpuMemory]:
                 lowest=seen.lowest,
             )
         )
-    return told
+    return reported
 
 
-def watched(series: Series, step_ms: float, epoch: int | None = None) -> Said:
+def watched(series: Series, step_ms: float, epoch: int | None = None) -> GrowthRun:
     """By the verdict's watch alone, on what of a session's windows memory is judged by."""
-    told, said, watch = readings(series, step_ms), Said(), MemoryWatch()
+    reported, run, watch = readings(series, step_ms), GrowthRun(), MemoryWatch()
     steps = _steps(60, step_ms)
-    for seen in range(1, len(told) + 1):
-        done = told[seen - 1].step
+    for seen in range(1, len(reported) + 1):
+        done = reported[seen - 1].step
         moments = [RunEvent(at, "epoch") for at in range(epoch or done, done, epoch or done)]
         window = StepWindow(
             **_UNTOLD,
-            now_ns=told[seen - 1].t_ns,
+            now_ns=reported[seen - 1].t_ns,
             steps=steps,
             steps_seen=done,
             all_recent=steps,
-            gpu_memory=tuple(told[:seen]),
+            gpu_memory=tuple(reported[:seen]),
             gpu_memory_limit_bytes=LIMIT_BYTES,
             warm_step=5,
             moments=tuple(moments),
         )
-        said.take(done, watch.update(window))
-    return said
+        run.take(done, watch.update(window))
+    return run
 
 
-def in_a_session(series: Series, step_ms: float, epoch: int | None = None) -> Said:
+def in_a_session(series: Series, step_ms: float, epoch: int | None = None) -> GrowthRun:
     """By a whole session with the real engine."""
-    told, said = readings(series, step_ms), Said()
+    reported, run = readings(series, step_ms), GrowthRun()
     session = Session(1, "train.py", 0, Engine())
     steps = _steps(len(series), step_ms)
     begun = 0
-    for reading in told:
+    for reading in reported:
         fresh = list(steps[begun : reading.step])
         begun = reading.step
         iterations = 1 + ((reading.step - 1) // epoch if epoch else 0)
@@ -144,8 +144,8 @@ def in_a_session(series: Series, step_ms: float, epoch: int | None = None) -> Sa
         )
         session.ingest(GpusSeen(t_ns=reading.t_ns, gpus=(_gpu(reading.reserved),)))
         snapshot = judged(session, reading.t_ns, 0.0)
-        said.take(reading.step, [one.finding for one in snapshot.trends if one.finding is not None])
-    return said
+        run.take(reading.step, [one.finding for one in snapshot.trends if one.finding is not None])
+    return run
 
 
 def _steps(count: int, step_ms: float) -> tuple[Step, ...]:

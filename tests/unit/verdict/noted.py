@@ -33,9 +33,9 @@ def settings(**fields: Any) -> Settings:
     return Settings(**{**CUDA, **fields})
 
 
-def on_gpu(told: Settings | None = None, **fields: Any) -> StepWindow:
+def on_gpu(reported: Settings | None = None, **fields: Any) -> StepWindow:
     """A GPU that does what the host asks, in even steps of 100 ms."""
-    given: dict[str, Any] = {"settings": told or settings(), "loaders": (PINNED,), **fields}
+    given: dict[str, Any] = {"settings": reported or settings(), "loaders": (PINNED,), **fields}
     return gpu_window(even(60, **STEP), {**STEP, "data_ms": 0}, **given)
 
 

@@ -44,7 +44,7 @@ def gpu_step(host: Step, **parts: Any) -> GpuStep:
     )
 
 
-def activity(busy: float | None, **told: Any) -> GpuActivity:
+def activity(busy: float | None, **reported: Any) -> GpuActivity:
     """The counters' means, percent."""
     given: dict[str, Any] = {
         "source": "gpm",
@@ -58,7 +58,7 @@ def activity(busy: float | None, **told: Any) -> GpuActivity:
         "pcie_tx_mb_s": None,
         "throttled": 0.0,
         "others": 0,
-        **told,
+        **reported,
     }
     return GpuActivity(busy=busy, **given)
 

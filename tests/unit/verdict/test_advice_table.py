@@ -40,7 +40,7 @@ NOT_YET = {
 }
 
 
-def said(seen: StepWindow) -> str:
+def judged(seen: StepWindow) -> str:
     """All that a person reads of one look."""
     verdict = Engine().judge(seen)
     found = (verdict.finding, *verdict.contributors)
@@ -153,8 +153,8 @@ def over_time(**series: Sequence[Any]) -> str:
     watch = MemoryWatch()
     found: tuple[Finding, ...] = ()
     for seconds in range(1, 61):
-        told = {name: tuple(points[:seconds]) for name, points in series.items()}
-        found = watch.update(window(STEADY, gpu_present="gpu_memory" in series, **told))
+        reported = {name: tuple(points[:seconds]) for name, points in series.items()}
+        found = watch.update(window(STEADY, gpu_present="gpu_memory" in series, **reported))
     return "\n".join(text for one in found for text in (one.headline, *one.advice))
 
 
@@ -187,14 +187,14 @@ def test_the_order_of_fixes_only_breaks_ties() -> None:
     ("seen", "words"), [pytest.param(row[1], row[2:], id=row[0]) for row in ROWS]
 )
 def test_the_action_is_reported(seen: StepWindow, words: tuple[str, ...]) -> None:
-    text = said(seen)
+    text = judged(seen)
     for word in words:
         assert word in text
 
 
 def test_every_row_of_the_table_is_here() -> None:
-    told = " ".join(row[0] for row in [*ROWS, *MEMORY_ROWS]).split()
+    reported = " ".join(row[0] for row in [*ROWS, *MEMORY_ROWS]).split()
     rows = {f"{part}{n}" for part, most in zip("ABCD", (19, 8, 19, 15), strict=True)
             for n in range(1, most + 1)}  # fmt: skip
-    assert rows - set(told) - set(NOT_YET) == {"C17"}, "that row is the test above"
-    assert not set(NOT_YET) & set(told)
+    assert rows - set(reported) - set(NOT_YET) == {"C17"}, "that row is the test above"
+    assert not set(NOT_YET) & set(reported)

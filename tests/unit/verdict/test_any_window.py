@@ -26,7 +26,7 @@ PARTS = st.fixed_dictionaries(
 )
 PERCENT = st.one_of(st.none(), st.floats(0, 800))
 YES_OR_NO = st.one_of(st.none(), st.booleans())
-TOLD = st.builds(
+SETTINGS = st.builds(
     Settings,
     threads=st.one_of(st.none(), st.integers(1, 256)),
     matmul_precision=st.sampled_from([None, "highest", "high"]),
@@ -57,7 +57,7 @@ def windows(draw: st.DrawFn) -> StepWindow:
         "main_cpu_percent": draw(PERCENT),
         "machine_cpu_percent": draw(PERCENT),
         "gpu_present": draw(st.booleans()),
-        "settings": draw(st.one_of(st.none(), TOLD)),
+        "settings": draw(st.one_of(st.none(), SETTINGS)),
     }
     if draw(st.booleans()):
         fields["workers"] = worker_use(workers or 0, draw(st.floats(0, 100)), draw(st.floats(0, 1)))
@@ -72,9 +72,9 @@ def windows(draw: st.DrawFn) -> StepWindow:
 def test_a_verdict_comes_back(first: StepWindow, second: StepWindow) -> None:
     engine = Engine()
     for seen in (first, second, second):
-        said = engine.judge(seen)
-        assert 0 <= said.confidence <= 1
-        for finding in (said.finding, *said.contributors):
+        judged = engine.judge(seen)
+        assert 0 <= judged.confidence <= 1
+        for finding in (judged.finding, *judged.contributors):
             assert finding.headline
             if finding.share is not None:
                 assert finding.share_low is not None
@@ -85,7 +85,7 @@ def test_a_verdict_comes_back(first: StepWindow, second: StepWindow) -> None:
                 assert math.isfinite(finding.speedup)
             for evidence in finding.evidence:
                 assert evidence.value is None or math.isfinite(evidence.value)
-        for note in said.notes:
+        for note in judged.notes:
             assert note.text
             assert note.cost is None or note.cost
         shares = sum(held.share_of_time for held in engine.summary())

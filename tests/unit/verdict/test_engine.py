@@ -28,20 +28,20 @@ from tests.unit.verdict.windows import (
 def test_a_steady_wait_has_its_verdict_in_twenty_steps_or_ten_seconds(share: float) -> None:
     for work_ms in (10.0, 100.0, 1_000.0):
         rows = run(60 if work_ms > 100 else 1_200, steady_wait(share, 1, work_ms))
-        said = watch(rows)
+        judged = watch(rows)
         ten_s = next(
-            (seen for seen, _ in said if rows[seen - 1].end_ns - rows[0].start_ns > 10**10), 20
+            (seen for seen, _ in judged if rows[seen - 1].end_ns - rows[0].start_ns > 10**10), 20
         )
-        first = next(seen for seen, verdict in said if verdict.finding.kind == "input")
+        first = next(seen for seen, verdict in judged if verdict.finding.kind == "input")
         assert first <= max(21, ten_s)
-        assert set(kinds(said)) <= {"warming-up", "input"}
+        assert set(kinds(judged)) <= {"warming-up", "input"}
 
 
 def test_a_bursty_wait_has_its_verdict_within_a_hundred_steps() -> None:
     firsts = []
     for seed in range(9):
-        said = watch(run(300, bursty_wait(0.3, seed)))
-        firsts.append(next(seen for seen, v in said if v.finding.kind == "input"))
+        judged = watch(run(300, bursty_wait(0.3, seed)))
+        firsts.append(next(seen for seen, v in judged if v.finding.kind == "input"))
     assert sorted(firsts)[4] <= 60
 
 
@@ -49,14 +49,14 @@ def test_a_bursty_wait_has_its_verdict_within_a_hundred_steps() -> None:
 def test_a_small_wait_is_no_verdict(share: float) -> None:
     for seed in range(3):
         for wait in (steady_wait, bursty_wait):
-            said = watch(run(500, wait(share, seed)))
-            assert set(kinds(said)) <= {"warming-up", "healthy"}
+            judged = watch(run(500, wait(share, seed)))
+            assert set(kinds(judged)) <= {"warming-up", "healthy"}
 
 
 def test_between_the_thresholds_it_is_a_contributor() -> None:
-    said = watch(even(200, data_ms=7, forward_ms=93))[-1][1]
-    assert said.finding.kind == "healthy"
-    assert [finding.kind for finding in said.contributors] == ["input"]
+    judged = watch(even(200, data_ms=7, forward_ms=93))[-1][1]
+    assert judged.finding.kind == "healthy"
+    assert [finding.kind for finding in judged.contributors] == ["input"]
 
 
 def test_two_causes_of_a_size_do_not_take_turns() -> None:
@@ -69,23 +69,23 @@ def test_two_causes_of_a_size_do_not_take_turns() -> None:
             "forward_ms": 60,
         },
     )
-    said = watch(rows, loaders=())
-    assert flips(kinds(said)) == 0
-    last = said[-1][1]
+    judged = watch(rows, loaders=())
+    assert flips(kinds(judged)) == 0
+    last = judged[-1][1]
     assert {last.finding.kind, *(f.kind for f in last.contributors)} == {"input", "host"}
     assert last.confidence < 0.9, "which of them is first is not sure"
 
 
 def test_a_change_of_pace_gets_a_new_verdict_soon() -> None:
     rows = run(160, lambda n: {"data_ms": 1 if n <= 100 else 80, "forward_ms": 60})
-    said = watch(rows)
-    assert next(v for seen, v in said if seen >= 60).finding.kind == "healthy"
-    first = next(seen for seen, v in said if v.finding.kind == "input")
+    judged = watch(rows)
+    assert next(v for seen, v in judged if seen >= 60).finding.kind == "healthy"
+    first = next(seen for seen, v in judged if v.finding.kind == "input")
     assert first <= 120
-    last = said[-1][1]
+    last = judged[-1][1]
     assert last.since_step is not None
     assert 100 <= last.since_step <= 120
-    assert flips(kinds(said)) == 1
+    assert flips(kinds(judged)) == 1
 
 
 def test_a_verdict_holds_since_it_was_reported() -> None:
@@ -112,8 +112,8 @@ def test_looking_twice_at_the_same_steps_counts_once() -> None:
     rows = run(200, lambda n: {"data_ms": 1 if n <= 190 else 30, "forward_ms": 100})
     engine.judge(window(rows[:190]))
     for _ in range(5):
-        said = engine.judge(window(rows, steps=tuple(rows[90:])))
-    assert said.finding.kind == "healthy"
+        judged = engine.judge(window(rows, steps=tuple(rows[90:])))
+    assert judged.finding.kind == "healthy"
 
 
 FORWARD = stacks([(0.85, "forward (model.py:12)", None)])
@@ -124,10 +124,10 @@ def test_launching_a_fifth_and_waiting_for_data_a_seventh() -> None:
     steps = even(60, data_ms=15, forward_ms=35, backward_ms=46, optimizer_ms=4)
     on_gpu = {"data_ms": 15, "forward_ms": 35, "backward_ms": 46, "optimizer_ms": 4}
     given = {"activity": activity(65.0), "stacks": FORWARD, "loaders": (loader(0),)}
-    said = Engine().judge(gpu_window(steps, on_gpu, **given))
-    assert said.finding.kind == "launch"
-    assert said.finding.share == pytest.approx(0.20, abs=0.01)
-    beside = {one.kind: one.share for one in said.contributors}
+    judged = Engine().judge(gpu_window(steps, on_gpu, **given))
+    assert judged.finding.kind == "launch"
+    assert judged.finding.share == pytest.approx(0.20, abs=0.01)
+    beside = {one.kind: one.share for one in judged.contributors}
     assert beside["input"] == pytest.approx(0.15, abs=0.01)
 
 
@@ -137,8 +137,8 @@ def test_a_load_that_an_item_exposes_is_one_or_the_other() -> None:
     on_gpu = {"data_ms": 30, "forward_ms": 30, "backward_ms": 57, "optimizer_ms": 3, "lag_ms": 84}
     item = stacks([(0.70, "item (_tensor.py:10)", "train (train.py:40)")])
     given = {"activity": activity(75.0), "stacks": item, "loaders": (loader(0),)}
-    said = Engine().judge(gpu_window(steps, on_gpu, **given))
-    shares = {one.kind: one.share for one in (said.finding, *said.contributors)}
+    judged = Engine().judge(gpu_window(steps, on_gpu, **given))
+    shares = {one.kind: one.share for one in (judged.finding, *judged.contributors)}
     assert shares["input"] == pytest.approx(0.25, abs=0.01)
     assert shares["sync"] == pytest.approx(0.25, abs=0.01)
 
@@ -147,9 +147,9 @@ def test_a_crowded_machine_beside_a_serial_loader() -> None:
     """The neighbours take a third, the loader half: first the loader, whatever the machine."""
     rows = even(60, data_ms=50, forward_ms=20, backward_ms=25, optimizer_ms=5)
     crowd = {"run_delay": 0.3, "others_cores": 1.2, "beside_cores": 0.0}
-    said = Engine().judge(window(rows, loaders=(loader(0),), **crowd))
-    assert (said.finding.kind, said.finding.sub) == ("input", "serial")
-    beside = {one.kind: one.share for one in said.contributors}
+    judged = Engine().judge(window(rows, loaders=(loader(0),), **crowd))
+    assert (judged.finding.kind, judged.finding.sub) == ("input", "serial")
+    beside = {one.kind: one.share for one in judged.contributors}
     assert beside["contention"] == pytest.approx(0.3)
 
 
@@ -180,5 +180,5 @@ def test_what_a_fix_would_not_give_back_is_no_verdict() -> None:
     steps = even(60, data_ms=4, forward_ms=20, backward_ms=40, other_ms=22, optimizer_ms=2)
     at = (0.25, "log (train.py:5)", None)
     seen = stacks(main=[at], workers=[(0.97, "load (data.py:3)", None)], idle=0.03)
-    said = watch(steps, stacks=seen, loaders=(loader(2),), cores=2.0)
-    assert said[-1][1].finding.kind != "host"
+    judged = watch(steps, stacks=seen, loaders=(loader(2),), cores=2.0)
+    assert judged[-1][1].finding.kind != "host"

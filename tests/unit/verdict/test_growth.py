@@ -19,7 +19,7 @@ from tests.unit.verdict.memory_families import (
     sawtooth,
     warmed_up,
 )
-from tests.unit.verdict.memory_runs import Said, in_a_session, watched
+from tests.unit.verdict.memory_runs import GrowthRun, in_a_session, watched
 from tests.unit.verdict.windows import MIB, S
 
 STEP_MS = (20.0, 200.0)
@@ -31,7 +31,7 @@ FOUND_BY = 1_250
 MAY_GROW = ("sawtooth", "sawtooth, long epochs", "saturating", "AR(1)")
 
 
-def looks(name: str, seed: int, step_ms: float) -> Said:
+def looks(name: str, seed: int, step_ms: float) -> GrowthRun:
     """At one run of a family."""
     family = {**NULLS, **LEAKS}[name]
     return watched(warmed_up(family(random.Random(seed))), step_ms, EPOCHS.get(name))
@@ -55,32 +55,32 @@ def test_leaks(name: str, step_ms: float) -> None:
 @pytest.mark.parametrize("name", [*NULLS, *LEAKS])
 def test_steps_of_a_second(name: str) -> None:
     for seed in range(3):
-        said = looks(name, seed, 1000.0)
+        run = looks(name, seed, 1000.0)
         if name in NULLS:
-            no_leak(name, said)
+            no_leak(name, run)
         else:
-            found_in_time(said)
+            found_in_time(run)
 
 
-def no_leak(name: str, said: Said) -> None:
+def no_leak(name: str, run: GrowthRun) -> None:
     """Growth may be said of some, never as critical; a leak of a sawtooth until its second epoch
     begins."""
-    assert said.growth_step is None or name in MAY_GROW
-    assert not said.critical_growth
+    assert run.growth_step is None or name in MAY_GROW
+    assert not run.critical_growth
     if name in EPOCHS:
-        assert (said.last_leak_step or 0) < 2 * EPOCHS[name]
+        assert (run.last_leak_step or 0) < 2 * EPOCHS[name]
     else:
-        assert said.leak_step is None
+        assert run.leak_step is None
 
 
-def found_in_time(said: Said) -> None:
+def found_in_time(run: GrowthRun) -> None:
     """And told before as growth, and to the end."""
-    assert said.leak_step is not None
-    assert said.leak_step <= FOUND_BY
-    assert said.growth_step is not None
-    assert said.growth_step < said.leak_step
-    assert said.last_leak_step is not None
-    assert said.last_leak_step > 3_900
+    assert run.leak_step is not None
+    assert run.leak_step <= FOUND_BY
+    assert run.growth_step is not None
+    assert run.growth_step < run.leak_step
+    assert run.last_leak_step is not None
+    assert run.last_leak_step > 3_900
 
 
 @pytest.mark.parametrize(
@@ -150,11 +150,11 @@ def test_floors_behind_epochs_distinguish_a_leak_from_lists_that_are_cleared() -
 @pytest.mark.parametrize("seed", range(5))
 def test_points_that_jitter_lose_no_growth(seed: int) -> None:
     """A look a second at steps of 20 ms, give or take a fifth: some blocks have no point."""
-    chance, step, told = random.Random(seed), 20, []
+    chance, step, reported = random.Random(seed), 20, []
     for second in range(60):
         step += chance.randint(40, 60)
-        told.append(MemoryPoint(step, second * S, round((1_000 + 0.5 * step) * MIB)))
-    found = [growth(told[:seen]) for seen in range(14, 60)]
+        reported.append(MemoryPoint(step, second * S, round((1_000 + 0.5 * step) * MIB)))
+    found = [growth(reported[:seen]) for seen in range(14, 60)]
     assert all(found)
     assert found[-1] is not None
     assert found[-1].leak

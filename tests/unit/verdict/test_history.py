@@ -53,9 +53,9 @@ def test_shares_and_speedups_are_weighed_by_time() -> None:
     past.add(verdict("input", share=0.2, speedup=1.25), 0, 0)
     past.add(verdict("input", share=0.6, speedup=2.5), 30 * S, 1)
     past.add(verdict("input", share=0.9, speedup=9.0), 40 * S, 2)
-    (said,) = past.timeline().verdicts
-    assert said.share == pytest.approx(0.3)
-    assert said.speedup == pytest.approx((30 * 1.25 + 10 * 2.5) / 40)
+    (entry,) = past.timeline().verdicts
+    assert entry.share == pytest.approx(0.3)
+    assert entry.speedup == pytest.approx((30 * 1.25 + 10 * 2.5) / 40)
     (held,) = past.summary()
     assert (held.ns, held.cost_ns) == (40 * S, 12 * S)
 
@@ -79,8 +79,8 @@ def test_a_single_look_counts_whole() -> None:
     past.add(verdict("input", share=0.4), S, 12)
     (held,) = past.summary()
     assert (held.share_of_time, held.ns, held.cost_ns) == (1.0, 0, None)
-    (said,) = past.timeline().verdicts
-    assert said.share == 0.4
+    (entry,) = past.timeline().verdicts
+    assert entry.share == 0.4
 
 
 def test_the_engine_keeps_both() -> None:

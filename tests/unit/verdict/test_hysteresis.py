@@ -19,8 +19,8 @@ SETTLED = 300
 
 def changes_per_1000(runs: list[PartsOf], steps: int, since: int = 0) -> float:
     """How often the kind of the verdict changed after step `since`."""
-    said = [watch(run(steps, parts), loaders=()) for parts in runs]
-    changes = sum(flips(kinds((n, v) for n, v in looks if n > since)) for looks in said)
+    judged = [watch(run(steps, parts), loaders=()) for parts in runs]
+    changes = sum(flips(kinds((n, v) for n, v in looks if n > since)) for looks in judged)
     return 1_000 * changes / (steps - since) / len(runs)
 
 
@@ -38,9 +38,9 @@ def test_a_small_wait_in_bursts_is_hardly_ever_a_verdict(share: float, most: flo
 
 def test_the_first_verdict_on_bursts_is_corrected_at_most_once() -> None:
     for seed in range(6):
-        said = watch(run(SETTLED, bursty_wait(0.3, 300 + seed)))
-        assert flips(kinds(said)) <= 1
-        assert said[-1][1].finding.kind == "input"
+        judged = watch(run(SETTLED, bursty_wait(0.3, 300 + seed)))
+        assert flips(kinds(judged)) <= 1
+        assert judged[-1][1].finding.kind == "input"
 
 
 @pytest.mark.parametrize(("bursty", "most"), [(False, 0.0), (True, 0.5)])
@@ -62,12 +62,12 @@ def test_a_steady_cause_is_named_within_twenty_steps(work_ms: float) -> None:
     firsts: list[int] = []
     for share in (0.15, 0.2, 0.3, 0.45, 0.6):
         for seed in range(4):
-            said = watch(run(120, steady_wait(share, 500 + seed, work_ms)))
-            firsts.append(first_right(said))
+            judged = watch(run(120, steady_wait(share, 500 + seed, work_ms)))
+            firsts.append(first_right(judged))
     assert median(firsts) <= (20 if work_ms > 10 else 25)
     assert max(firsts) <= 100
 
 
-def first_right(said: list[tuple[int, Verdict]]) -> int:
+def first_right(judged: list[tuple[int, Verdict]]) -> int:
     """Steps seen, warm-up and all, when it was first said that data is the limit."""
-    return next((seen for seen, verdict in said if verdict.finding.kind == "input"), 10**9)
+    return next((seen for seen, verdict in judged if verdict.finding.kind == "input"), 10**9)

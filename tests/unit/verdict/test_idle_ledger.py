@@ -42,10 +42,10 @@ def test_idle_time_within_the_phases_is_launching_though_the_gpu_is_behind_at_th
     on_gpu = {"forward_ms": 7, "backward_ms": 10, "optimizer_ms": 2.5, "data_ms": 0.1}
     seen = gpu_window(steps, {**on_gpu, "lag_ms": 0.9}, activity=activity(49.0), stacks=FORWARD)
     assert ledger_of(seen).shares["launch"] == pytest.approx(0.5, abs=0.02)
-    said = Engine().judge(seen)
-    assert said.finding.kind == "launch"
-    assert said.finding.speedup == pytest.approx(2.0, rel=0.1)
-    assert "CUDA graph" in said.finding.advice[0]
+    judged = Engine().judge(seen)
+    assert judged.finding.kind == "launch"
+    assert judged.finding.speedup == pytest.approx(2.0, rel=0.1)
+    assert "CUDA graph" in judged.finding.advice[0]
 
 
 def test_what_was_queued_as_a_phase_began_is_not_short_of_launches() -> None:
@@ -126,9 +126,9 @@ def test_a_stack_inside_the_fetch_belongs_to_the_fetch() -> None:
     )
     seen = gpu_window(steps, on_gpu, activity=activity(4.0), stacks=main, loaders=(loader(0),))
     assert sync(seen) is None
-    said = Engine().judge(seen)
-    assert said.finding.kind == "input"
-    assert sum(one.share or 0.0 for one in (said.finding, *said.contributors)) <= 1.0
+    judged = Engine().judge(seen)
+    assert judged.finding.kind == "input"
+    assert sum(one.share or 0.0 for one in (judged.finding, *judged.contributors)) <= 1.0
 
 
 def test_starting_workers_and_ending_them_is_one_cause() -> None:

@@ -101,12 +101,12 @@ def test_what_nccl_moves_over_the_link_is_no_copy() -> None:
 def test_a_job_whose_collectives_are_being_read_has_no_verdict_on_its_gpu_yet() -> None:
     ranks = (jobs.rank(0, target=True), jobs.rank(1))
     reads = replace(jobs.job(*ranks, exchange=None), reading=True)
-    said = Engine().judge(rank(activity=FULL, job=reads)).finding
-    assert (said.kind, said.headline) == ("warming-up", "reading the collectives of 2 ranks")
-    gone = MissingSignal("collectives", "PyTorch's flight recorder is off", "", "")
+    judged = Engine().judge(rank(activity=FULL, job=reads)).finding
+    assert (judged.kind, judged.headline) == ("warming-up", "reading the collectives of 2 ranks")
+    ended = MissingSignal("collectives", "PyTorch's flight recorder is off", "", "")
     for run in (
         rank(activity=FULL, job=replace(reads, reading=False)),
-        rank(activity=FULL, job=reads, missing=(gone,)),
+        rank(activity=FULL, job=reads, missing=(ended,)),
     ):
         assert Engine().judge(run).finding.kind == "compute"
 

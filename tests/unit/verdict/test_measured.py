@@ -42,8 +42,8 @@ def test_fusing_saves_no_more_than_the_traffic() -> None:
 
 
 def test_the_forecast_of_fusion_lies_between_the_ends_it_names() -> None:
-    told = activity(100, sm=98, tensor=1, fp32=3, dram=61)
-    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    reported = activity(100, sm=98, tensor=1, fp32=3, dram=61)
+    found = compute(gpu_window(STEPS, BEHIND, activity=reported))
     assert found is not None
     assert found.speedup is not None
     pairs, all_of_it = (1 / fused(0.61, part) for part in FUSION_SAVES)
@@ -52,8 +52,8 @@ def test_the_forecast_of_fusion_lies_between_the_ends_it_names() -> None:
 
 
 def test_each_precision_has_its_own_gain_and_the_larger_comes_first() -> None:
-    told = activity(100, sm=95, tensor=2, fp32=66, dram=9)  # tensor cores: products are seen
-    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    reported = activity(100, sm=95, tensor=2, fp32=66, dram=9)  # tensor cores: products are seen
+    found = compute(gpu_window(STEPS, BEHIND, activity=reported))
     assert found is not None
     assert found.speedup is not None
     assert f"about {found.speedup:.1f}x" in found.advice[0]
@@ -62,8 +62,8 @@ def test_each_precision_has_its_own_gain_and_the_larger_comes_first() -> None:
 
 
 def test_filling_the_device_is_bounded_by_its_busiest_unit() -> None:
-    told = activity(97, sm=40, tensor=10, fp32=2, dram=9)
-    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    reported = activity(97, sm=40, tensor=10, fp32=2, dram=9)
+    found = compute(gpu_window(STEPS, BEHIND, activity=reported))
     assert found is not None
     assert found.sub == "underfilled"
     assert found.speedup_is == "bound"

@@ -31,7 +31,7 @@ from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import GIB, MIB, even, loader, memory, run, window
 
 
-def said(rule: NoteRule[StepWindow], seen: StepWindow) -> Note:
+def noted(rule: NoteRule[StepWindow], seen: StepWindow) -> Note:
     note = rule(seen)
     assert note is not None
     return note
@@ -47,20 +47,20 @@ def test_a_training_with_nothing_to_remark_has_no_note(rule: NoteRule[StepWindow
 
 def test_anomaly_detection_shows_what_the_backward_takes() -> None:
     on = settings(anomaly=True)
-    on_host = said(anomaly, window(even(60, **STEP), settings=on))
+    on_host = noted(anomaly, window(even(60, **STEP), settings=on))
     assert (on_host.cost, on_host.source) == ("it slows the backward, 60% of each step", "hook")
     assert "set_detect_anomaly(False)" in on_host.text
-    assert said(anomaly, on_gpu(on)).cost == "it slows the backward, 61% of each step"
-    assert said(anomaly, on_gpu(on)).source == "event"
+    assert noted(anomaly, on_gpu(on)).cost == "it slows the backward, 61% of each step"
+    assert noted(anomaly, on_gpu(on)).source == "event"
 
 
 def test_emptying_the_cache_in_the_loop_is_its_samples() -> None:
     line = (0.03, "step (train.py:88)", "torch.cuda.empty_cache()")
-    note = said(emptied_cache, on_gpu(stacks=lines(line)))
+    note = noted(emptied_cache, on_gpu(stacks=lines(line)))
     assert "empty_cache() in the loop (train.py:88)" in note.text
     assert (note.cost, note.source) == ("3% of main-thread samples", "py-spy")
     inside = (0.02, "empty_cache (torch/cuda/memory.py:170)", "sweep()")
-    assert "(train.py:31)" in said(emptied_cache, on_gpu(stacks=lines(inside))).text
+    assert "(train.py:31)" in noted(emptied_cache, on_gpu(stacks=lines(inside))).text
 
 
 def test_emptying_the_cache_now_and_then_is_no_smell() -> None:
@@ -71,15 +71,15 @@ def test_emptying_the_cache_now_and_then_is_no_smell() -> None:
 
 
 def test_tf32_off_shows_what_the_counters_read() -> None:
-    note = said(tf32, on_gpu(settings(**FP32), activity=activity(99, fp32=31.0, tensor=0.0)))
+    note = noted(tf32, on_gpu(settings(**FP32), activity=activity(99, fp32=31.0, tensor=0.0)))
     assert note.cost == "fp32 units are at work 31% of the time, tensor cores 0%"
     assert note.source == "gpm"
     assert 'set_float32_matmul_precision("high")' in note.text
 
 
 def test_tf32_off_without_counters_needs_a_product_that_was_seen() -> None:
-    assert said(tf32, on_gpu(settings(**FP32))).cost is None
-    assert said(tf32, on_gpu(settings(**{**FP32, "autocast": None}))).cost is None, "matrices"
+    assert noted(tf32, on_gpu(settings(**FP32))).cost is None
+    assert noted(tf32, on_gpu(settings(**{**FP32, "autocast": None}))).cost is None, "matrices"
     unseen = settings(**{**FP32, "autocast": None, "parameter_bytes": 40_000})
     assert tf32(on_gpu(unseen)) is None
     assert tf32(on_gpu(unseen, activity=activity(99, fp32=20.0, tensor=0.0))) is None
@@ -102,9 +102,9 @@ def test_tf32_off_without_counters_needs_a_product_that_was_seen() -> None:
     ids=str,
 )
 def test_tf32_is_no_matter_elsewhere(change: dict[str, Any]) -> None:
-    told = settings(**{**FP32, **change})
-    assert tf32(on_gpu(told)) is None
-    assert tf32(on_gpu(told, activity=activity(99, fp32=31.0, tensor=0.0))) is None
+    reported = settings(**{**FP32, **change})
+    assert tf32(on_gpu(reported)) is None
+    assert tf32(on_gpu(reported, activity=activity(99, fp32=31.0, tensor=0.0))) is None
 
 
 def test_pointwise_work_in_fp32_is_no_product() -> None:
@@ -115,19 +115,19 @@ def test_pointwise_work_in_fp32_is_no_product() -> None:
 
 
 def test_a_scaler_with_bfloat16_waits_for_nothing_useful() -> None:
-    note = said(scaler, on_gpu(settings(scaler=True)))
+    note = noted(scaler, on_gpu(settings(scaler=True)))
     assert "GradScaler(enabled=False)" in note.text
     assert note.cost == "the host waits for the GPU before each optimizer step"
-    assert said(scaler, on_gpu(settings(scaler=True, fused=True))).cost is None
+    assert noted(scaler, on_gpu(settings(scaler=True, fused=True))).cost is None
     held = lines((0.06, "_maybe_opt_step (torch/amp/grad_scaler.py:348)", "scaler.step(opt)"))
-    measured = said(scaler, on_gpu(settings(scaler=True), stacks=held))
+    measured = noted(scaler, on_gpu(settings(scaler=True), stacks=held))
     assert measured.cost == "6% of main-thread samples are in it"
     assert measured.source == "py-spy"
 
 
 def test_a_scaler_with_float16_is_needed_and_bfloat16_is_not_everywhere() -> None:
     half = settings(scaler=True, autocast="float16")
-    assert "torch.bfloat16 does without" in said(scaler, on_gpu(half)).text
+    assert "torch.bfloat16 does without" in noted(scaler, on_gpu(half)).text
     older = settings(scaler=True, autocast="float16", capability=75)
     assert scaler(on_gpu(older)) is None
     assert scaler(on_gpu(settings(scaler=True, autocast=""))) is None
@@ -136,7 +136,7 @@ def test_a_scaler_with_float16_is_needed_and_bfloat16_is_not_everywhere() -> Non
 
 @pytest.mark.parametrize("line", ["x = x.to(device)", "x, y = x.cuda(), y.cuda()", "b.to(d[i])"])
 def test_pinned_batches_copied_in_a_blocking_way(line: str) -> None:
-    note = said(blocking_copies, on_gpu(stacks=lines((0.04, "step (train.py:31)", line))))
+    note = noted(blocking_copies, on_gpu(stacks=lines((0.04, "step (train.py:31)", line))))
     assert note.text.endswith("(train.py:31): non_blocking=True")
     assert (note.cost, note.source) == ("4% of main-thread samples", "py-spy")
 
@@ -164,11 +164,11 @@ def test_batches_that_are_not_pinned_cannot_be_copied_without_blocking() -> None
 
 def test_pageable_batches_show_the_lines_that_copy() -> None:
     bare = replace_loader(pinned=False, pin_memory=False)
-    note = said(pageable_batches, on_gpu(loaders=(bare,)))
+    note = noted(pageable_batches, on_gpu(loaders=(bare,)))
     assert note.text == "batches of 38 MiB are copied from pageable memory: pin_memory=True"
     assert note.cost is None
     copies = lines((0.03, "step (train.py:31)", "x = x.cuda()"))
-    measured = said(pageable_batches, on_gpu(loaders=(bare,), stacks=copies))
+    measured = noted(pageable_batches, on_gpu(loaders=(bare,), stacks=copies))
     assert measured.cost == "3% of main-thread samples are on lines that copy"
 
 
@@ -194,7 +194,7 @@ def test_batches_for_a_cpu_need_no_pinning() -> None:
 
 
 def test_an_optimizer_that_goes_one_by_one() -> None:
-    note = said(one_by_one, on_gpu(settings(foreach=False)))
+    note = noted(one_by_one, on_gpu(settings(foreach=False)))
     assert note.text.startswith("AdamW(foreach=False) updates 161 tensors one by one")
     assert (note.cost, note.source) == ("the optimizer takes 9% of each step", "event")
     for other in ({"foreach": None}, {"parameters": 12}, {"fused": True}):
@@ -203,18 +203,18 @@ def test_an_optimizer_that_goes_one_by_one() -> None:
 
 
 def test_gradients_that_live_on_show_their_bytes() -> None:
-    note = said(kept_gradients, on_gpu(settings(set_to_none=False)))
+    note = noted(kept_gradients, on_gpu(settings(set_to_none=False)))
     assert note.cost == "348 MiB are zeroed and added to in each step"
     assert kept_gradients(on_gpu(settings(set_to_none=None))) is None
 
 
 def test_deterministic_algorithms_cost_what_nobody_measured() -> None:
-    assert said(deterministic, on_gpu(settings(deterministic=True))).cost is None
+    assert noted(deterministic, on_gpu(settings(deterministic=True))).cost is None
 
 
 def test_workers_that_are_started_again_show_what_an_epochs_start_takes() -> None:
     again = loader(4, iterations=5)
-    note = said(restarted_workers, window(epochs(90, 200.0), loaders=(again,)))
+    note = noted(restarted_workers, window(epochs(90, 200.0), loaders=(again,)))
     assert note.cost == "200 ms per epoch start, 2% of the time"
     assert "persistent_workers=True" in note.text
     assert restarted_workers(window(epochs(90, 20.0), loaders=(again,))) is None, "0.2 %"
@@ -230,7 +230,7 @@ def test_the_start_of_the_run_is_not_the_start_of_an_epoch() -> None:
 
 def test_loading_inline_shows_what_a_batch_costs() -> None:
     rows = even(60, **{**STEP, "data_ms": 3})
-    note = said(inline_loading, window(rows, loaders=(loader(0),), cores=8.0))
+    note = noted(inline_loading, window(rows, loaders=(loader(0),), cores=8.0))
     assert note.text == "num_workers 0 → 1: the training thread loads every batch itself"
     assert (note.cost, note.source) == ("3.0 ms per batch, 3% of the time", "hook")
     assert inline_loading(window(rows, loaders=(loader(0),), cores=1.0)) is None
@@ -245,14 +245,14 @@ def test_loading_behind_a_busy_gpu_is_reported_to_be_hidden() -> None:
     """S09 of demo/scenarios/catalogue.json: 30 ms of loading behind 90 ms of GPU work."""
     rows = even(60, data_ms=30, forward_ms=20, backward_ms=30, optimizer_ms=10)
     behind = {"data_ms": 0, "forward_ms": 30, "backward_ms": 50, "optimizer_ms": 10, "wait_ms": 30}
-    note = said(inline_loading, gpu_window(rows, behind, loaders=(loader(0),), cores=8.0))
+    note = noted(inline_loading, gpu_window(rows, behind, loaders=(loader(0),), cores=8.0))
     assert note.cost == "30 ms per batch, 33% of the time, hidden behind the GPU's work"
 
 
 def test_one_thread_on_many_idle_cores() -> None:
     one = settings(threads=1, parameter_device="cpu")
     seen = {"settings": one, "cores": 16.0, "machine_cpu_percent": 8.0}
-    note = said(one_thread, window(even(60, **STEP), **seen))
+    note = noted(one_thread, window(even(60, **STEP), **seen))
     assert note.text == "one thread on 16 cores: torch.set_num_threads(16)"
     assert (note.cost, note.source) == ("14.7 of them are idle", "proc")
     for other in (
@@ -268,7 +268,7 @@ def test_one_thread_on_many_idle_cores() -> None:
 def test_pinning_while_memory_is_short() -> None:
     held = memory(lambda _: 60 * GIB, 20, 10)
     short = on_gpu(memory=tuple(held), memory_limit_bytes=61 * GIB)
-    assert said(pinned_short, short).cost == "1.0 GiB left"
+    assert noted(pinned_short, short).cost == "1.0 GiB left"
     assert pinned_short(on_gpu(memory=tuple(held), memory_limit_bytes=90 * GIB)) is None
     assert pinned_short(on_gpu(memory=tuple(held), memory_limit_bytes=None)) is None
     bare = replace_loader(pinned=False)

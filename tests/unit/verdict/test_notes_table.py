@@ -81,9 +81,9 @@ def test_every_note_has_the_word_by_which_advice_is_known() -> None:
         window(even(60, **STEP), settings=one, cores=16.0, machine_cpu_percent=8.0),
     ]
     for rule, word in NOTES:
-        spoken = [note for seen in several if (note := rule(seen)) is not None]
-        assert spoken, word
-        assert all(word in note.text for note in spoken), word
+        reported = [note for seen in several if (note := rule(seen)) is not None]
+        assert reported, word
+        assert all(word in note.text for note in reported), word
 
 
 def test_the_engine_shows_them_beside_its_verdict() -> None:
@@ -101,18 +101,18 @@ def test_the_engine_shows_them_beside_its_verdict() -> None:
 
 
 def test_a_cost_near_the_line_does_not_come_and_go() -> None:
-    spoken, fine = NoteReporter(), state("healthy", None, "info", "no cause above 10%")
+    reported, fine = NoteReporter(), state("healthy", None, "info", "no cause above 10%")
     dear, cheap = (
         window(even(60, **{**STEP, "data_ms": ms}), loaders=(loader(0),), cores=8.0)
         for ms in (1.1, 0.9)
     )
-    assert spoken.update(NOTES, cheap, (fine,)) == ()
-    said = [spoken.update(NOTES, seen, (fine,)) for seen in (dear, cheap, cheap, dear, cheap)]
-    assert all("num_workers" in texts(notes) for notes in said)
-    assert said[1] == said[0], "as it was when it was last seen"
-    gone = [spoken.update(NOTES, cheap, (fine,)) for _ in range(NOTE_LEAVE_TIMES)]
-    assert (gone[0], gone[-1]) == (said[-1], ())
-    assert spoken.update(NOTES, cheap, (fine,)) == ()
+    assert reported.update(NOTES, cheap, (fine,)) == ()
+    judged = [reported.update(NOTES, seen, (fine,)) for seen in (dear, cheap, cheap, dear, cheap)]
+    assert all("num_workers" in texts(notes) for notes in judged)
+    assert judged[1] == judged[0], "as it was when it was last seen"
+    missing = [reported.update(NOTES, cheap, (fine,)) for _ in range(NOTE_LEAVE_TIMES)]
+    assert (missing[0], missing[-1]) == (judged[-1], ())
+    assert reported.update(NOTES, cheap, (fine,)) == ()
 
 
 def test_a_stall_has_no_notes() -> None:

@@ -32,18 +32,21 @@ def names(verdict: Verdict) -> list[str]:
 def test_the_wall_is_partitioned_once(seen: StepWindow) -> None:
     """On any window: shares add up to the time at most, the GPU's ledger to all of it, nothing
     below half sure leads, and beside "nothing above 10%" stands nothing above it."""
-    said = Engine().judge(seen)
-    shares = [one.share for one in (said.finding, *said.contributors) if one.share is not None]
-    if said.finding.kind not in ("compute", "memory-bandwidth"):  # these are of the busy time
+    judged = Engine().judge(seen)
+    shares = [one.share for one in (judged.finding, *judged.contributors) if one.share is not None]
+    if judged.finding.kind not in ("compute", "memory-bandwidth"):  # these are of the busy time
         assert sum(shares) <= 1.0 + 1e-9
     ledger = idle_ledger(seen)
     if ledger is not None:
         assert sum(ledger.shares.values()) == pytest.approx(1.0)
         assert min(ledger.shares.values()) >= -1e-12
-    if said.finding.kind not in ("warming-up", "incomplete"):
-        assert said.confidence >= LEAST_SURE
-    if said.finding.kind in ("healthy", "compute", "memory-bandwidth") and not said.finding.share:
-        assert all((one.share or 0.0) <= ENTER_SHARE for one in said.contributors)
+    if judged.finding.kind not in ("warming-up", "incomplete"):
+        assert judged.confidence >= LEAST_SURE
+    if (
+        judged.finding.kind in ("healthy", "compute", "memory-bandwidth")
+        and not judged.finding.share
+    ):
+        assert all((one.share or 0.0) <= ENTER_SHARE for one in judged.contributors)
 
 
 def test_shares_rank_the_headline() -> None:
@@ -52,9 +55,9 @@ def test_shares_rank_the_headline() -> None:
         400,
         lambda n: {"forward_ms": 40, "optimizer_ms": 12, "evaluation_ms": 450 * (n % 8 == 0)},
     )
-    said = watch(rows)[-1][1]
-    assert names(said) == ["evaluation", "optimizer"]
-    assert (said.finding.share or 0) > (said.contributors[0].share or 0)
+    judged = watch(rows)[-1][1]
+    assert names(judged) == ["evaluation", "optimizer"]
+    assert (judged.finding.share or 0) > (judged.contributors[0].share or 0)
 
 
 def test_a_larger_share_beside_the_headline_shows_why_it_does_not_lead() -> None:
@@ -155,10 +158,10 @@ def test_a_cause_that_may_be_chance_is_not_the_headline() -> None:
     """Half of the time is in no phase, and nobody saw a fetch: less sure than a coin."""
     rows = even(60, other_ms=60, forward_ms=20, unknown_ms=55, fetches=0)
     at = stacks(main=[(0.6, "spread (train.py:70)", None)])
-    said = Engine().judge(window(rows, stacks=at, loaders=()))
-    assert (said.finding.kind, said.finding.sub) == ("incomplete", "unsure")
-    assert said.finding.headline.startswith("not sure: host 44%")
-    assert [one.kind for one in said.contributors] == ["host"]
+    judged = Engine().judge(window(rows, stacks=at, loaders=()))
+    assert (judged.finding.kind, judged.finding.sub) == ("incomplete", "unsure")
+    assert judged.finding.headline.startswith("not sure: host 44%")
+    assert [one.kind for one in judged.contributors] == ["host"]
 
 
 # -- one event is no share ---------------------------------------------------------------------
@@ -170,15 +173,15 @@ def test_one_pause_is_an_event_and_no_share(phase: str) -> None:
     rows = run(120, lambda n: {"forward_ms": 90, f"{phase}_ms": 20_000 if n == 80 else 1})
     if phase in ("evaluation", "checkpoint"):
         rows = run(120, lambda n: {"forward_ms": 90, f"{phase}_ms": 20_000 * (n == 80)})
-    said = Engine().judge(window(rows, loaders=(loader(2),)))
-    assert said.finding.kind == "healthy"
-    assert said.contributors == ()
+    judged = Engine().judge(window(rows, loaders=(loader(2),)))
+    assert judged.finding.kind == "healthy"
+    assert judged.contributors == ()
 
 
 def test_three_pauses_are_a_share() -> None:
     rows = run(120, lambda n: {"forward_ms": 90, "evaluation_ms": 5_000 * (n % 30 == 0)})
-    said = Engine().judge(window(rows))
-    assert "evaluation" in names(said)
+    judged = Engine().judge(window(rows))
+    assert "evaluation" in names(judged)
 
 
 def test_what_goes_on_beside_one_large_wait_keeps_its_share() -> None:

@@ -29,14 +29,14 @@ LINE = st.sampled_from(
 def gpu_windows(draw: st.DrawFn) -> StepWindow:
     parts = {f"{name}_ms": draw(PART) for name in ("data", "forward", "backward", "optimizer")}
     parts["other_ms"] = draw(PART)
-    told = {name: draw(PERCENT) for name in ("sm", "tensor", "fp32", "dram")}
-    told["pcie_rx_mb_s"] = draw(st.one_of(st.none(), st.floats(0, 30_000)))
+    reported = {name: draw(PERCENT) for name in ("sm", "tensor", "fp32", "dram")}
+    reported["pcie_rx_mb_s"] = draw(st.one_of(st.none(), st.floats(0, 30_000)))
     share = draw(st.floats(0, 1))
     main = FrameShare(share, "train (train.py:88)", None, draw(LINE))
     rest = FrameShare(1 - share, "load (dataset.py:9)", "get (dataset.py:4)", draw(LINE))
     workers = draw(st.integers(0, 8))
     fields: dict[str, Any] = {
-        "activity": activity(draw(PERCENT), **told),
+        "activity": activity(draw(PERCENT), **reported),
         "stacks": Stacks(200, (main, rest), 200, (rest, main), draw(st.floats(0, 1))),
         "loaders": (loader(workers, batch_bytes=10_000_000, batch_tensors=80, pinned=False),),
         "workers": worker_use(workers, draw(st.floats(0, 100)), draw(st.floats(0, 1)), 1e6),

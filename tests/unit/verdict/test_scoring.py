@@ -51,12 +51,12 @@ def test_no_level_of_confidence_promises_much_more_than_it_keeps() -> None:
         bins[max(edge for edge in EDGES if sure >= edge)].append((sure, right))
     assert len(bins) >= 4
     gaps = 0.0
-    for level, told in bins.items():
-        promised = sum(sure for sure, _ in told) / len(told)
-        kept = sum(right for _, right in told) / len(told)
-        gaps += abs(promised - kept) * len(told) / len(trials())
+    for level, reported in bins.items():
+        promised = sum(sure for sure, _ in reported) / len(reported)
+        kept = sum(right for _, right in reported) / len(reported)
+        gaps += abs(promised - kept) * len(reported) / len(trials())
         if level >= 0.9:
-            error = sqrt(promised * (1 - promised) / len(told))
+            error = sqrt(promised * (1 - promised) / len(reported))
             assert promised - kept <= 0.05 + error
     assert gaps <= 0.05, "expected calibration error"
 

@@ -171,7 +171,7 @@ def watch(steps: Sequence[Step], every_ns: int = S, **fields: Any) -> list[tuple
     seen, verdict) of each look."""
     engine = Engine()
     cut_ns, seen = 0, 0
-    said: list[tuple[int, Verdict]] = []
+    verdicts: list[tuple[int, Verdict]] = []
     look_ns = steps[0].start_ns + min(EARLY_NS, every_ns)
     while look_ns <= steps[-1].end_ns:
         while seen < len(steps) and steps[seen].end_ns <= look_ns:
@@ -186,15 +186,15 @@ def watch(steps: Sequence[Step], every_ns: int = S, **fields: Any) -> list[tuple
             **fields,
         }
         verdict = engine.judge(window(rows, **given))
-        said.append((seen, verdict))
+        verdicts.append((seen, verdict))
         early = verdict.finding.kind == "warming-up" and seen > 0
         look_ns += min(EARLY_NS, every_ns) if early else every_ns
-    return said
+    return verdicts
 
 
-def kinds(said: Iterable[tuple[int, Verdict]]) -> list[str]:
+def kinds(verdicts: Iterable[tuple[int, Verdict]]) -> list[str]:
     """The kind of each look."""
-    return [verdict.finding.kind for _, verdict in said]
+    return [verdict.finding.kind for _, verdict in verdicts]
 
 
 def flips(names: Sequence[str]) -> int:

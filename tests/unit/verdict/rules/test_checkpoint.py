@@ -26,18 +26,18 @@ def test_a_checkpoint_and_the_fsync_after_it() -> None:
             "other_ms": 120 if n % 5 == 0 else 0.3,
         },
     )
-    said = verdict(window(rows))
-    assert said.finding.kind == "checkpoint"
-    assert said.finding.share == pytest.approx(0.76, abs=0.02)
-    assert "every 5 steps" in said.finding.evidence[0].text
-    assert "host" not in [finding.kind for finding in said.contributors]
+    judged = verdict(window(rows))
+    assert judged.finding.kind == "checkpoint"
+    assert judged.finding.share == pytest.approx(0.76, abs=0.02)
+    assert "every 5 steps" in judged.finding.evidence[0].text
+    assert "host" not in [finding.kind for finding in judged.contributors]
 
 
 def test_a_long_checkpoint_is_reported_however_rare() -> None:
     rows = run(400, lambda n: {"forward_ms": 2_000, "checkpoint_ms": 35_000 if n == 200 else 0})
-    said = verdict(window(rows))
-    assert said.finding.kind == "healthy"
-    assert [finding.kind for finding in said.contributors] == ["checkpoint"]
+    judged = verdict(window(rows))
+    assert judged.finding.kind == "healthy"
+    assert [finding.kind for finding in judged.contributors] == ["checkpoint"]
 
 
 def test_the_runs_start_makes_two_checkpoints_a_rhythm() -> None:

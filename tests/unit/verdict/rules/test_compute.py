@@ -23,7 +23,7 @@ POINTWISE = lines((0.4, "forward (train.py:40)", "x = torch.exp(x) * torch.sin(x
 
 
 @pytest.mark.parametrize(
-    ("told", "kind", "sub"),
+    ("reported", "kind", "sub"),
     [
         ({"busy": 99, "sm": 96, "tensor": 93, "fp32": 0, "dram": 17}, "compute", "saturated"),
         ({"busy": 100, "sm": 97, "tensor": 0, "fp32": 77, "dram": 5}, "compute", "precision"),
@@ -47,8 +47,10 @@ POINTWISE = lines((0.4, "forward (train.py:40)", "x = torch.exp(x) * torch.sin(x
         *("recorded odd sizes", "a recorded resnet", "another"),
     ],
 )
-def test_the_loads_of_an_h200(told: dict[str, float], kind: str, sub: str | None) -> None:
-    verdict = Engine().judge(gpu_window(STEPS, BEHIND, activity=activity(**told), stacks=LINEAR))
+def test_the_loads_of_an_h200(reported: dict[str, float], kind: str, sub: str | None) -> None:
+    verdict = Engine().judge(
+        gpu_window(STEPS, BEHIND, activity=activity(**reported), stacks=LINEAR)
+    )
     assert (verdict.finding.kind, verdict.finding.sub) == (kind, sub)
 
 
@@ -67,8 +69,8 @@ def test_fp32_arithmetic_is_no_product_until_one_is_seen(
     stacks: Stacks | None, settings: Settings | None, sub: str
 ) -> None:
     """exp and sin of large tensors keep the fp32 units as busy as a product would."""
-    told = activity(100, sm=97, tensor=0, fp32=60, dram=5)
-    seen = gpu_window(STEPS, BEHIND, activity=told, stacks=stacks, settings=settings)
+    reported = activity(100, sm=97, tensor=0, fp32=60, dram=5)
+    seen = gpu_window(STEPS, BEHIND, activity=reported, stacks=stacks, settings=settings)
     found = compute(seen)
     assert found is not None
     assert found.sub == sub
@@ -88,8 +90,8 @@ def test_without_the_counters_there_is_no_sub() -> None:
 
 
 def test_what_a_lower_precision_would_give_is_an_estimate() -> None:
-    told = activity(100, sm=97, tensor=0, fp32=77, dram=5)
-    found = compute(gpu_window(STEPS, BEHIND, activity=told, stacks=LINEAR))
+    reported = activity(100, sm=97, tensor=0, fp32=77, dram=5)
+    found = compute(gpu_window(STEPS, BEHIND, activity=reported, stacks=LINEAR))
     assert found is not None
     assert found.speedup == pytest.approx(10.5, rel=0.05)  # 10.0x and 10.6x were measured
     assert found.speedup_is == "estimate"
@@ -97,15 +99,15 @@ def test_what_a_lower_precision_would_give_is_an_estimate() -> None:
 
 
 def test_a_run_that_is_saturated_has_nothing_to_fix() -> None:
-    told = activity(99, sm=96, tensor=60, fp32=2, dram=30)
-    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    reported = activity(99, sm=96, tensor=60, fp32=2, dram=30)
+    found = compute(gpu_window(STEPS, BEHIND, activity=reported))
     assert found is not None
     assert (found.severity, found.speedup, found.advice) == ("info", None, ())
 
 
 def test_sizes_that_do_not_fit_are_padded() -> None:
-    told = activity(99, sm=95, tensor=20, fp32=3, dram=12)
-    found = compute(gpu_window(STEPS, BEHIND, activity=told))
+    reported = activity(99, sm=95, tensor=20, fp32=3, dram=12)
+    found = compute(gpu_window(STEPS, BEHIND, activity=reported))
     assert found is not None
     assert found.share == pytest.approx((1 - 0.20 / 0.99 / 0.40) * 0.99, abs=0.01)
     assert (found.severity, found.speedup_is) == ("warning", "bound")
@@ -122,9 +124,9 @@ def test_sizes_that_do_not_fit_are_padded() -> None:
 )
 def test_fp32_units_at_work_under_autocast_are_no_matrix_products(settings: Settings) -> None:
     """Depthwise convolutions run there in any precision."""
-    told = activity(99.0, sm=90.0, tensor=6.0, fp32=30.0, dram=30.0)
+    reported = activity(99.0, sm=90.0, tensor=6.0, fp32=30.0, dram=30.0)
     off = Settings(autocast="", matmul_precision="highest", parameter_dtype="float32")
-    plain, half = work_of(told, off, True), work_of(told, settings, True)
+    plain, half = work_of(reported, off, True), work_of(reported, settings, True)
     assert plain is not None
     assert precision(plain) is not None
     assert half is not None
@@ -193,11 +195,11 @@ def test_products_in_tf32_beside_other_causes(
     counters: tuple[float, ...], given: dict[str, str], speedup: float | None
 ) -> None:
     """A diffusion model on an H200, which prints its loss: 1.22x by bf16, 1.18x by no print."""
-    told = dict(zip(("busy", "sm", "tensor", "fp32", "dram"), counters, strict=True))
+    reported = dict(zip(("busy", "sm", "tensor", "fp32", "dram"), counters, strict=True))
     known = settings(**{"autocast": "", "parameter_dtype": "float32", **given})
     steps = even(60, forward_ms=10, backward_ms=14, optimizer_ms=2, other_ms=79)
     reads = lines((0.6, "train (train.py:40)", "total += loss.item()"))
-    seen = gpu_window(steps, IN_TURNS, activity=activity(**told), settings=known, stacks=reads)
+    seen = gpu_window(steps, IN_TURNS, activity=activity(**reported), settings=known, stacks=reads)
     found = in_fp32(seen)
     assert (found is None) is (speedup is None)
     if found is not None:

@@ -32,8 +32,8 @@ def crowded(sm: float | None = 40.0, busy: float | None = 99.0) -> GpuActivity:
     return activity(busy, others=1, others_sm=sm, neighbours=(SERVER,))
 
 
-def shared(told: GpuActivity | None, /, **on_gpu: Any) -> StepWindow:
-    return gpu_window(STEPS, {**BEHIND, **on_gpu}, activity=told, stacks=FORWARD)
+def shared(reported: GpuActivity | None, /, **on_gpu: Any) -> StepWindow:
+    return gpu_window(STEPS, {**BEHIND, **on_gpu}, activity=reported, stacks=FORWARD)
 
 
 def test_who_holds_the_gpu_and_what_that_costs() -> None:

@@ -21,10 +21,10 @@ def test_a_slow_validation_loader_is_not_the_training_loader() -> None:
         100,
         lambda n: {**WORK, "evaluation_ms": 600 if n % 20 == 0 else 0, "startup_ms": 0},
     )
-    said = verdict(window(rows, loaders=(loader(2),)))
-    assert said.finding.kind == "evaluation"
-    assert "input" not in [finding.kind for finding in said.contributors]
-    assert said.finding.advice[0].startswith("evaluate every 3,")
+    judged = verdict(window(rows, loaders=(loader(2),)))
+    assert judged.finding.kind == "evaluation"
+    assert "input" not in [finding.kind for finding in judged.contributors]
+    assert judged.finding.advice[0].startswith("evaluate every 3,")
 
 
 def test_workers_that_an_evaluation_starts_are_the_evaluations() -> None:
@@ -36,9 +36,9 @@ def test_workers_that_an_evaluation_starts_are_the_evaluations() -> None:
             "startup_ms": 400 if n % 20 == 0 else 0,
         },
     )
-    said = verdict(window(rows, loaders=(loader(2, iterations=1),)))
-    assert said.finding.kind == "evaluation"
-    assert "input" not in [finding.kind for finding in said.contributors]
+    judged = verdict(window(rows, loaders=(loader(2, iterations=1),)))
+    assert judged.finding.kind == "evaluation"
+    assert "input" not in [finding.kind for finding in judged.contributors]
 
 
 def unmarked(share: float, function: str, samples: int = 200, **parts: Any) -> StepWindow:

@@ -66,7 +66,7 @@ def test_many_tiny_copies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loaders", "told"),
+    ("loaders", "reported"),
     [
         (batches(pinned=False), activity(99, pcie_rx_mb_s=5_000.0)),
         (batches(pinned=False), activity(30, pcie_rx_mb_s=150.0)),
@@ -75,12 +75,12 @@ def test_many_tiny_copies() -> None:
     ],
     ids=["hidden behind work", "launches alone", "no counter", "batches on the GPU"],
 )
-def test_no_copies_are_claimed(loaders: tuple[Loader], told: object) -> None:
-    assert h2d(gpu_window(STEPS, ON_GPU, loaders=loaders, activity=told)) is None
+def test_no_copies_are_claimed(loaders: tuple[Loader], reported: object) -> None:
+    assert h2d(gpu_window(STEPS, ON_GPU, loaders=loaders, activity=reported)) is None
 
 
 @pytest.mark.parametrize(
-    ("told", "possible"),
+    ("reported", "possible"),
     [
         ({"pcie_rx_mb_s": 13_000.0, "link_mb_s": 63_008.0}, "of about 55 possible"),
         ({"pcie_rx_mb_s": 5_000.0, "link_mb_s": 15_760.0}, "of about 14 possible"),
@@ -90,9 +90,11 @@ def test_no_copies_are_claimed(loaders: tuple[Loader], told: object) -> None:
     ],
     ids=["this link", "an older one", "unknown", "unknown, and faster", "never beyond"],
 )
-def test_what_is_possible_is_this_links(told: dict[str, float], possible: str) -> None:
+def test_what_is_possible_is_this_links(reported: dict[str, float], possible: str) -> None:
     """41.5 GB/s of about 27 possible, it said."""
-    seen = gpu_window(STEPS, ON_GPU, loaders=batches(pinned=True), activity=activity(10, **told))
+    seen = gpu_window(
+        STEPS, ON_GPU, loaders=batches(pinned=True), activity=activity(10, **reported)
+    )
     found = h2d(seen)
     assert found is not None
     assert possible in found.evidence[0].text

@@ -15,11 +15,11 @@ def verdict(seen: StepWindow) -> Verdict:
 
 
 def test_healthy_shows_what_the_limit_is() -> None:
-    said = verdict(window(even(60, **WORK), main_cpu_percent=190.0))
-    assert (said.finding.kind, said.finding.severity) == ("healthy", "info")
-    assert "forward and backward are the limit" in said.finding.headline
-    assert "the training process uses 1.9 of 2 cores" in [e.text for e in said.finding.evidence]
-    assert said.finding.advice == ()
+    judged = verdict(window(even(60, **WORK), main_cpu_percent=190.0))
+    assert (judged.finding.kind, judged.finding.severity) == ("healthy", "info")
+    assert "forward and backward are the limit" in judged.finding.headline
+    assert "the training process uses 1.9 of 2 cores" in [e.text for e in judged.finding.evidence]
+    assert judged.finding.advice == ()
     idle = verdict(
         window(even(60, **WORK), main_cpu_percent=100.0, machine_cpu_percent=7.0, cores=16.0)
     )

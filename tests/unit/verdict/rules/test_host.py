@@ -29,14 +29,14 @@ def verdict(seen: StepWindow) -> Verdict:
 
 def test_twenty_ms_a_step_outside_are_the_hosts() -> None:
     rows = even(60, **WORK, other_ms=20)
-    said = verdict(window(rows, stacks=stacks(main=[METRICS, CONVOLUTION])))
-    assert said.finding.kind == "host"
-    assert said.finding.share == pytest.approx(20 / 29.7)
-    assert said.finding.advice[0] == (
+    judged = verdict(window(rows, stacks=stacks(main=[METRICS, CONVOLUTION])))
+    assert judged.finding.kind == "host"
+    assert judged.finding.share == pytest.approx(20 / 29.7)
+    assert judged.finding.advice[0] == (
         "do it less often, or on another thread, or in one tensor expression: "
         "spread_in_python (train.py:70)"
     )
-    assert said.confidence >= 0.8
+    assert judged.confidence >= 0.8
 
 
 def test_a_slow_loop_is_named_by_its_function() -> None:
@@ -65,10 +65,10 @@ def test_waiting_for_the_gpu_is_not_python() -> None:
     waits = window(rows, gpu_present=True, stacks=stacks(main=[item]))
     assert verdict(waits).finding.kind == "compute"
     computes = window(rows, gpu_present=True, stacks=stacks(main=[METRICS]))
-    said = verdict(computes)
-    assert said.finding.kind == "host"
-    assert said.confidence <= 0.6
-    assert any(one.text.startswith("gpu clock: not measured") for one in said.missing)
+    judged = verdict(computes)
+    assert judged.finding.kind == "host"
+    assert judged.confidence <= 0.6
+    assert any(one.text.startswith("gpu clock: not measured") for one in judged.missing)
     blind = verdict(window(rows, gpu_present=True)).finding
     assert (blind.kind, blind.sub) == ("incomplete", "stacks")
 
@@ -189,9 +189,9 @@ def test_one_stall_is_an_event_and_no_share() -> None:
     """A process that was stopped and went on, a cell that a person came back to: the steps after
     it are as they were."""
     rows = run(400, lambda n: {"forward_ms": 200, "other_ms": 35_000 if n == 360 else 0})
-    said = Engine().judge(window(rows))
-    assert said.finding.kind == "healthy"
-    assert said.contributors == ()
+    judged = Engine().judge(window(rows))
+    assert judged.finding.kind == "healthy"
+    assert judged.contributors == ()
 
 
 def test_few_steps_and_no_steps_have_no_outliers() -> None:

@@ -57,10 +57,10 @@ def test_one_worker_too_few_names_the_decoding_and_a_number() -> None:
         "num_workers 1 → 2, about 1.6x (one worker needs 96 ms per batch, the rest of the step "
         "takes 14 ms; 9 workers would hide it, you have 2 cores)"
     )
-    told = " ".join(evidence.text for evidence in finding.evidence)
+    reported = " ".join(evidence.text for evidence in finding.evidence)
     assert (
         "81% of worker samples are in load (PIL/ImageFile.py:300), called from "
-        "__getitem__ (dataset.py:41)" in told
+        "__getitem__ (dataset.py:41)" in reported
     )
     assert "decode less" in finding.advice[1]
 
@@ -254,8 +254,8 @@ def test_serial_loading_is_shown_by_the_loaders_own_places() -> None:
     seen = waiting(0, 40, stacks=Stacks(200, places, 0, (), None))
     finding = found(seen)
     assert finding.sub == "serial"
-    told = [evidence.text for evidence in finding.evidence]
-    assert "30% of main-thread samples are in D.__getitem__ (data.py:12)" in told
+    reported = [evidence.text for evidence in finding.evidence]
+    assert "30% of main-thread samples are in D.__getitem__ (data.py:12)" in reported
     assert finding.advice[-1].endswith("store the result (D.__getitem__ (data.py:12))")
 
 
@@ -284,8 +284,8 @@ def test_neighbours_on_the_machine_are_reported() -> None:
     finding = found(
         waiting(1, 82, workers=worker_use(1, 50), main_cpu_percent=30.0, others_cores=1.2)
     )
-    told = [evidence.text for evidence in finding.evidence]
-    assert "one worker needs 96 ms per batch; other processes use 1.2 of 2 cores" in told
+    reported = [evidence.text for evidence in finding.evidence]
+    assert "one worker needs 96 ms per batch; other processes use 1.2 of 2 cores" in reported
 
 
 HIDDEN = even(60, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
@@ -355,8 +355,8 @@ def test_workers_that_take_the_trainings_cores_are_the_loaders() -> None:
     finding = found(sharing())
     assert (finding.kind, finding.sub) == ("input", "cores")
     assert finding.share == pytest.approx(1 / 94 + 0.4 - 0.4 * 0.1 / 1.4, abs=0.005)
-    told = [evidence.text for evidence in finding.evidence]
-    assert "of 2 cores the workers use 1.3, training 0.7, other processes 0.1" in told
+    reported = [evidence.text for evidence in finding.evidence]
+    assert "of 2 cores the workers use 1.3, training 0.7, other processes 0.1" in reported
     assert finding.advice[0].startswith("num_workers 2 → 1: ")
     assert any("decode less" in advice for advice in finding.advice)
     assert Engine().judge(sharing()).finding.sub == "cores"

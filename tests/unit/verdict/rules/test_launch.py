@@ -66,7 +66,7 @@ def test_epochs_that_begin_between_the_measured_steps_are_not_launching() -> Non
 
 
 @pytest.mark.parametrize(
-    ("on_gpu", "told"),
+    ("on_gpu", "reported"),
     [
         ({**LAUNCHING_ON_GPU, "lag_ms": 4.0}, activity(17.0)),
         (LAUNCHING_ON_GPU, activity(95.0)),
@@ -77,8 +77,8 @@ def test_epochs_that_begin_between_the_measured_steps_are_not_launching() -> Non
     ],
     ids=["behind", "busy", "busy unknown", "no counters", "not aligned", "badly aligned"],
 )
-def test_launching_is_not_claimed_without_its_signals(on_gpu: dict, told: object) -> None:  # type: ignore[type-arg]
-    assert launch(gpu_window(LAUNCHING, on_gpu, activity=told)) is None
+def test_launching_is_not_claimed_without_its_signals(on_gpu: dict, reported: object) -> None:  # type: ignore[type-arg]
+    assert launch(gpu_window(LAUNCHING, on_gpu, activity=reported)) is None
 
 
 FORWARD = stacks([(0.9, "forward (model.py:12)", None)])

@@ -21,13 +21,13 @@ ROWS = even(600, forward_ms=40, backward_ms=60)
 """Steps of 100 ms: a point a second is one in 10 steps."""
 
 
-def said(seen: StepWindow, **series: Any) -> Finding | None:
+def judged(seen: StepWindow, **series: Any) -> Finding | None:
     """What the watch says at the end of a run of which it saw every second."""
     watch = MemoryWatch()
     found: tuple[Finding, ...] = ()
     for second in range(1, max(len(points) for points in series.values()) + 1):
-        told = {name: tuple(points[:second]) for name, points in series.items()}
-        found = watch.update(with_fields(seen, told))
+        reported = {name: tuple(points[:second]) for name, points in series.items()}
+        found = watch.update(with_fields(seen, reported))
     return found[0] if found else None
 
 
@@ -66,7 +66,7 @@ def on_device(held_of: Callable[[int], float], seconds: int = 60, **fields: Any)
 def test_the_forecast_is_a_range_and_urgent_when_it_is_near() -> None:
     points = rising(2 * MIB)
     limit = points[-1].bytes + 400 * MIB
-    near = said(window(ROWS, memory_limit_bytes=limit), memory=points)
+    near = judged(window(ROWS, memory_limit_bytes=limit), memory=points)
     assert near is not None
     assert (near.sub, near.severity) == ("leak", "critical")
     assert near.headline == "host memory grows 200 MiB per 100 steps, full in 1 min"
@@ -77,21 +77,21 @@ def test_the_forecast_is_a_range_and_urgent_when_it_is_near() -> None:
 def test_a_pace_that_is_not_sure_makes_a_range() -> None:
     chance = random.Random(3)
     points = memory(lambda step: GIB + MIB * (step + chance.uniform(0, 40)), 160, steps_s=10.0)
-    found = said(window(ROWS, memory_limit_bytes=points[-1].bytes + 10_000 * MIB), memory=points)
+    found = judged(window(ROWS, memory_limit_bytes=points[-1].bytes + 10_000 * MIB), memory=points)
     assert found is not None
     assert found.sub == "leak"
-    told = re.fullmatch(
+    reported = re.fullmatch(
         r"memory is full in ([\d,]+) to ([\d,]+) steps \((\d+) to (\d+) min\)",
         found.evidence[1].text,
     )
-    assert told is not None
-    earliest, latest, first, last = (int(part.replace(",", "")) for part in told.groups())
+    assert reported is not None
+    earliest, latest, first, last = (int(part.replace(",", "")) for part in reported.groups())
     assert 8_000 < earliest < 10_000 < latest < 12_500
     assert (first, last) == (round(earliest / 600), round(latest / 600))
 
 
 def test_growth_that_is_not_confirmed_has_no_forecast() -> None:
-    far = said(window(ROWS, memory_limit_bytes=999 * GIB), memory=rising(2 * MIB))
+    far = judged(window(ROWS, memory_limit_bytes=999 * GIB), memory=rising(2 * MIB))
     assert far is not None
     assert (far.sub, far.severity) == ("growth", "info")
     assert not any("full" in evidence.text for evidence in far.evidence)
@@ -100,7 +100,7 @@ def test_growth_that_is_not_confirmed_has_no_forecast() -> None:
 def test_a_leak_that_lasts_for_days_is_no_emergency() -> None:
     points = rising(MIB, seconds=140)
     for limit, severity in ((GIB + 10**6 * MIB, "warning"), (GIB + 10**5 * MIB, "critical")):
-        found = said(window(ROWS, memory_limit_bytes=limit), memory=points)
+        found = judged(window(ROWS, memory_limit_bytes=limit), memory=points)
         assert found is not None
         assert (found.sub, found.severity) == ("leak", severity)
 
@@ -108,7 +108,7 @@ def test_a_leak_that_lasts_for_days_is_no_emergency() -> None:
 def test_growth_that_bends_is_not_drawn_on_as_a_line() -> None:
     bending = memory(lambda step: GIB + 3 * GIB * (1 - 0.99 ** (step / 4)), 60, steps_s=10.0)
     limit = bending[-1].bytes + 300 * MIB
-    found = said(window(ROWS, memory_limit_bytes=limit), memory=bending)
+    found = judged(window(ROWS, memory_limit_bytes=limit), memory=bending)
     assert found is None or found.sub == "growth"
 
 
@@ -117,7 +117,7 @@ def test_on_the_device_the_peak_counts_and_free_pieces_do_not() -> None:
     # 2.2 GiB are held at the end and 2 GiB more are needed within a step; 1 GiB is in pieces.
     limit = readings[-1].peak_allocated + GIB + 400 * MIB
     seen = window(ROWS, gpu_present=True, gpu_memory_limit_bytes=limit)
-    found = said(seen, gpu_memory=readings)
+    found = judged(seen, gpu_memory=readings)
     assert found is not None
     assert found.headline == "GPU memory grows 200 MiB per 100 steps, full in 1 min"
     assert found.evidence[0].source == "hook"
@@ -131,7 +131,7 @@ def test_a_peak_of_long_ago_is_not_what_a_step_needs() -> None:
     ]
     limit = (readings[-1].at_backward or 0) + 400 * MIB
     seen = window(ROWS, gpu_present=True, gpu_memory_limit_bytes=limit)
-    found = said(seen, gpu_memory=readings)
+    found = judged(seen, gpu_memory=readings)
     assert found is not None
     assert found.evidence[1].value == pytest.approx(200, abs=25)
 
@@ -142,7 +142,7 @@ def test_a_peak_of_long_ago_is_not_what_a_step_needs() -> None:
 def test_the_step_where_it_began_and_what_happened_there() -> None:
     late = memory(lambda step: GIB + MIB * max(0, step - 1_000), 160, steps_s=10.0)
     moments = (RunEvent(400, "evaluation"), RunEvent(1_000, "evaluation"))
-    found = said(window(ROWS, moments=moments), memory=late)
+    found = judged(window(ROWS, moments=moments), memory=late)
     assert found is not None
     began = found.evidence[0].text.split("since about step ")[1]
     assert began.endswith(" (evaluation at step 1,000)")
@@ -150,7 +150,7 @@ def test_the_step_where_it_began_and_what_happened_there() -> None:
 
 
 def test_memory_that_always_grew_has_no_such_step() -> None:
-    found = said(window(ROWS), memory=rising(MIB, seconds=160))
+    found = judged(window(ROWS), memory=rising(MIB, seconds=160))
     assert found is not None
     assert "since" not in found.evidence[0].text
 
@@ -160,7 +160,7 @@ def test_memory_that_always_grew_has_no_such_step() -> None:
 
 def grown_on_device(alive_of: Callable[[int], int]) -> Finding:
     readings = on_device(lambda step: GIB + 2 * MIB * step, allocations=alive_of)
-    found = said(window(ROWS, gpu_present=True), gpu_memory=readings)
+    found = judged(window(ROWS, gpu_present=True), gpu_memory=readings)
     assert found is not None
     return found
 
@@ -186,7 +186,7 @@ def test_as_many_as_before_become_larger() -> None:
 def test_growth_that_comes_with_evaluations() -> None:
     held = memory(lambda step: GIB + 30 * MIB * (step // 70), 60, steps_s=10.0)
     moments = tuple(RunEvent(step, "evaluation") for step in range(70, 600, 70))
-    found = said(window(ROWS, moments=moments), memory=held)
+    found = judged(window(ROWS, moments=moments), memory=held)
     assert found is not None
     assert found.evidence[-1].text == "100% of it comes with evaluations, 30 MiB each"
     assert "evaluation keeps" in found.advice[0]
@@ -196,14 +196,14 @@ def test_growth_from_one_epoch_to_the_next_is_seen_over_epochs() -> None:
     """Half a minute of each epoch is level: no window of 300 steps shows more than one jump."""
     held = memory(lambda step: GIB + 40 * MIB * (step // 400), 500, steps_s=10.0)
     moments = tuple(RunEvent(step, "epoch") for step in range(400, 5_000, 400))
-    found = said(window(ROWS, moments=moments), memory=held)
+    found = judged(window(ROWS, moments=moments), memory=held)
     assert found is not None
     assert "over 2,800 steps" in found.evidence[0].text or "over 3" in found.evidence[0].text
 
 
 def test_workers_that_grow_alike_copy_what_they_touch() -> None:
     seen = window(ROWS, workers_grown=(120 * MIB, 130 * MIB))
-    found = said(seen, worker_memory=rising(2 * MIB))
+    found = judged(seen, worker_memory=rising(2 * MIB))
     assert found is not None
     assert found.evidence[-1].text == "each of the 2 workers has grown by 120 MiB to 130 MiB"
     assert "Python lists" in found.advice[0]
@@ -211,13 +211,13 @@ def test_workers_that_grow_alike_copy_what_they_touch() -> None:
 
 def test_one_worker_that_grows_is_a_cache_of_its_own() -> None:
     seen = window(ROWS, workers_grown=(4 * MIB, 130 * MIB))
-    found = said(seen, worker_memory=rising(2 * MIB))
+    found = judged(seen, worker_memory=rising(2 * MIB))
     assert found is not None
     assert "__getitem__" in found.advice[0]
 
 
 def test_the_process_alone_is_not_the_dataset() -> None:
-    found = said(window(ROWS, workers_grown=(MIB, MIB)), memory=rising(2 * MIB))
+    found = judged(window(ROWS, workers_grown=(MIB, MIB)), memory=rising(2 * MIB))
     assert found is not None
     assert "the dataset is not the cause" in found.evidence[-1].text
     assert "lists of tensors" in found.advice[0]
@@ -258,6 +258,6 @@ def test_a_leak_is_reported_before_growth_elsewhere() -> None:
     points = rising(2 * MIB)
     seen = window(ROWS, gpu_present=True, memory_limit_bytes=points[-1].bytes + 400 * MIB)
     readings = on_device(lambda step: GIB + 2 * MIB * step)
-    found = said(seen, memory=points, gpu_memory=readings)
+    found = judged(seen, memory=points, gpu_memory=readings)
     assert found is not None
     assert found.headline.startswith("host memory")

@@ -34,8 +34,8 @@ def test_accumulation_amortises_the_optimizer() -> None:
 
 
 def test_an_ordinary_optimizer_of_a_small_net_is_part_of_training() -> None:
-    said = watch(even(60, forward_ms=28, backward_ms=56, optimizer_ms=13))
-    assert said[-1][1].finding.kind == "healthy"
+    judged = watch(even(60, forward_ms=28, backward_ms=56, optimizer_ms=13))
+    assert judged[-1][1].finding.kind == "healthy"
 
 
 def test_one_word_to_write_comes_first_where_nobody_knows_its_settings() -> None:

@@ -19,10 +19,10 @@ def test_a_run_that_stops_names_the_phase_and_the_frame() -> None:
         open_step=open_step("data", 12.0, frame="get (queues.py:113)"),
         stacks=stacks(workers=[(1.0, "wait (connection.py:9)", "read (stalled.py:60)")], idle=0.0),
     )
-    said = Engine().judge(seen)
-    assert (said.finding.kind, said.finding.severity) == ("stalled", "critical")
-    assert said.finding.headline == "no progress for 12 s: data in get (queues.py:113)"
-    assert "read (stalled.py:60)" in said.finding.evidence[-1].text
+    judged = Engine().judge(seen)
+    assert (judged.finding.kind, judged.finding.severity) == ("stalled", "critical")
+    assert judged.finding.headline == "no progress for 12 s: data in get (queues.py:113)"
+    assert "read (stalled.py:60)" in judged.finding.evidence[-1].text
 
 
 def test_the_way_there_is_reported_from_the_outermost_frame() -> None:
@@ -55,8 +55,8 @@ def held_up(*workers: WorkersAt, phase: str = "data") -> Finding:
 def test_a_wait_for_data_is_named_by_the_worker_that_stands() -> None:
     finding = held_up(HELD, IDLE)
     assert finding.headline == "no progress for 12 s: data, 2 workers in answer (stalled.py:77)"
-    told = [(one.text, one.source) for one in finding.evidence[1:]]
-    assert told == [
+    reported = [(one.text, one.source) for one in finding.evidence[1:]]
+    assert reported == [
         (
             "workers 48231 and 48232: answer (stalled.py:77) ← read (stalled.py:66) ← "
             "get (files.py:30); 1 more waits for work",
@@ -142,15 +142,15 @@ def hung(phase: str, **end: bool) -> tuple[Engine, Verdict]:
         given = {"ended": True, **end} if age_s == 69 else {}
         now = open_step(phase, float(age_s), frame="main (train2.py:20)")
         at_ns = rows[-1].end_ns + age_s * S
-        said = engine.judge(window(rows, now_ns=at_ns, open_step=now, **given))
-    return engine, said
+        judged = engine.judge(window(rows, now_ns=at_ns, open_step=now, **given))
+    return engine, judged
 
 
 def test_a_run_that_hung_and_was_killed_has_hung() -> None:
-    engine, said = hung("other", killed=True)
-    assert said.finding.kind == "stalled"
+    engine, judged = hung("other", killed=True)
+    assert judged.finding.kind == "stalled"
     assert (
-        said.finding.headline == "no progress for 69 s: other in main (train2.py:20), then killed"
+        judged.finding.headline == "no progress for 69 s: other in main (train2.py:20), then killed"
     )
     assert engine.timeline().verdicts[-1].kind == "stalled"
     assert engine.timeline().verdicts[-1].headline.endswith(", then killed")
@@ -163,8 +163,8 @@ def test_a_run_that_leaves_in_order_after_its_loop_did_not_hang() -> None:
 
 def test_a_stall_began_with_the_last_mark() -> None:
     """So that "for 69 s" stands beside "no progress for 69 s"."""
-    _, said = hung("other", killed=True)
-    assert said.since_ns == even(300, data_ms=60, forward_ms=40)[-1].end_ns
+    _, judged = hung("other", killed=True)
+    assert judged.since_ns == even(300, data_ms=60, forward_ms=40)[-1].end_ns
 
 
 def test_the_verdict_comes_back_with_the_next_step() -> None:
@@ -207,9 +207,9 @@ def test_a_stopped_process_is_stopped() -> None:
     rows = even(30, data_ms=2, forward_ms=40)
     for age_s in (0.1, 120.0):
         now = open_step("data", age_s)
-        said = Engine().judge(window(rows, open_step=now, stopped=True)).finding
-        assert (said.kind, said.sub, said.severity) == ("stalled", "stopped", "info")
-        assert said.headline.startswith("the process is stopped")
+        judged = Engine().judge(window(rows, open_step=now, stopped=True)).finding
+        assert (judged.kind, judged.sub, judged.severity) == ("stalled", "stopped", "info")
+        assert judged.headline.startswith("the process is stopped")
     goes_on = Engine().judge(window(rows, open_step=open_step("data", 0.1))).finding
     assert goes_on.kind != "stalled"
 

@@ -15,13 +15,13 @@ STEPS = even(60, data_ms=0.2, forward_ms=4, backward_ms=6, optimizer_ms=1, other
 BEHIND = {"data_ms": 0.2, "forward_ms": 24, "backward_ms": 44, "optimizer_ms": 3, "lag_ms": 90}
 
 
-def slowed(busy: float | None = 100.0, **told: Any) -> StepWindow:
+def slowed(busy: float | None = 100.0, **reported: Any) -> StepWindow:
     given = {
         "tensor": 60.0,
         "throttled": 0.8,
         "throttle_reasons": ("too hot",),
         "clock_lost": 0.32,
-        **told,
+        **reported,
     }
     return gpu_window(STEPS, BEHIND, activity=activity(busy, **given))
 
@@ -45,7 +45,7 @@ def test_a_gpu_that_stands_idle_is_not_slowed() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         {"throttled": 0.08, "clock_lost": 0.07},
         {"throttled": 0.0, "throttle_reasons": (), "clock_lost": 0.0},
@@ -54,8 +54,8 @@ def test_a_gpu_that_stands_idle_is_not_slowed() -> None:
     ],
     ids=["seldom", "the power cap alone", "hardly slower", "clocks not told"],
 )
-def test_nothing_is_claimed(told: dict[str, Any]) -> None:
-    assert throttled(slowed(**told)) is None
+def test_nothing_is_claimed(reported: dict[str, Any]) -> None:
+    assert throttled(slowed(**reported)) is None
 
 
 def test_clocks_that_are_not_reported_are_named() -> None:

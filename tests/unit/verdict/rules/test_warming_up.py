@@ -33,8 +33,8 @@ def test_before_the_gpus_clock_has_been_read_nothing_is_claimed() -> None:
     engine = Engine()
     early = window(HIDDEN[:40], gpu_present=True, gpu_clocked=True, loaders=(loader(0),))
     assert engine.judge(early).finding.kind == "warming-up"
-    told = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),), activity=activity(99))
-    assert engine.judge(told).finding.kind == "compute"
+    reported = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),), activity=activity(99))
+    assert engine.judge(reported).finding.kind == "compute"
     cut = window(HIDDEN[:50], gpu_present=True, gpu_clocked=True, loaders=(loader(0),))
     assert engine.judge(cut).finding.kind == "compute"
 

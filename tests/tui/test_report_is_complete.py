@@ -44,9 +44,9 @@ def on_screen(state: State) -> set[str]:
     return figures(text)
 
 
-def is_said(figure: str, said: set[str]) -> bool:
+def is_in(figure: str, output: set[str]) -> bool:
     """With as many digits, or with more."""
-    return figure in said or any(one.startswith(figure) for one in said if "." in one)
+    return figure in output or any(one.startswith(figure) for one in output if "." in one)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def is_said(figure: str, said: set[str]) -> bool:
     ],
 )
 def test_every_figure_of_the_overview_is_in_the_report(state: State) -> None:
-    said = figures("\n".join(report_lines(state(FakeRun().snapshot()), 500)))
+    output = figures("\n".join(report_lines(state(FakeRun().snapshot()), 500)))
     shown = on_screen(state)
     assert len(shown) > 10
-    assert sorted(one for one in shown if not is_said(one, said)) == []
+    assert sorted(one for one in shown if not is_in(one, output)) == []
 
 
 def test_the_words_of_the_verdict_are_in_the_report() -> None:

@@ -12,7 +12,7 @@ PROMISED_S: Final = 1.0
 
 
 @dataclass
-class Heard:
+class AttachOutput:
     """All of its lines, read in order."""
 
     lines: int = 0
@@ -38,24 +38,24 @@ class Heard:
         """One line."""
         self.lines += 1
         try:
-            told = json.loads(text)
+            line = json.loads(text)
         except ValueError:
             self._complain("a line is no JSON")
             return
-        if told["schema"] != SCHEMA:
-            self._complain(f"schema {told['schema']}")
+        if line["schema"] != SCHEMA:
+            self._complain(f"schema {line['schema']}")
         if self.finals:
             self._complain("a line after the last")
-        self.finals += told["final"]
-        self._time(told["t"])
-        self._status(told["status"], told["t"])
-        if told["steps"] is not None:
-            if told["steps"]["total"] < self.steps:
+        self.finals += line["final"]
+        self._time(line["t"])
+        self._status(line["status"], line["t"])
+        if line["steps"] is not None:
+            if line["steps"]["total"] < self.steps:
                 self._complain("steps were taken back")
-            self.steps = told["steps"]["total"]
-        verdict = told["verdict"]
+            self.steps = line["steps"]["total"]
+        verdict = line["verdict"]
         name = "/".join(filter(None, (verdict["kind"], verdict["sub"])))
-        self.verdicts.append((told["t"], name))
+        self.verdicts.append((line["t"], name))
 
     def _time(self, t: float) -> None:
         if self._last_t is not None:
@@ -76,10 +76,10 @@ class Heard:
             self.wrong.append(what)
 
 
-def heard(lines: Iterable[str]) -> Heard:
+def read_output(lines: Iterable[str]) -> AttachOutput:
     """A line that is not complete is not read: it is being written."""
-    told = Heard()
+    output = AttachOutput()
     for text in lines:
         if text.endswith("\n"):
-            told.take(text)
-    return told
+            output.take(text)
+    return output

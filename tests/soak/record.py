@@ -7,16 +7,16 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from tests.soak.attach_output import AttachOutput, read_output
 from tests.soak.costs import Triple
 from tests.soak.files import Files, rows
-from tests.soak.heard import Heard, heard
 from tests.soak.trend import PARTS, Figure, part_of, parts
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Told:
+class SoakRecord:
     """All that was written."""
 
     began: float
@@ -27,7 +27,7 @@ class Told:
     samples: list[Row]
     watched: list[Row]
     bare: list[Row]
-    heard: Heard
+    attached: AttachOutput
 
     @property
     def length_s(self) -> float:
@@ -94,17 +94,17 @@ class Told:
         return found
 
 
-def told(files: Files) -> Told:
+def read_record(files: Files) -> SoakRecord:
     """Read it."""
     about = json.loads(files.about.read_text())
     with open(files.attached, encoding="utf-8") as lines:
-        said = heard(lines)
-    return Told(
+        attached = read_output(lines)
+    return SoakRecord(
         began=about["began"],
         cores=about["cores"],
         closing=json.loads(files.closing.read_text()) if files.closing.exists() else None,
         samples=rows(files.samples),
         watched=rows(files.training("watched")),
         bare=rows(files.training("bare")),
-        heard=said,
+        attached=attached,
     )
