@@ -1,6 +1,6 @@
 """The probe: `import probe; probe.install()` at the top of a training script, and nothing else.
 
-It tells a monitor (`gpuwatch attach PID`) where the steps of this process spend their time. It
+It reports to a monitor (`gpuwatch attach PID`) where the steps of this process spend their time. It
 never raises into the loop, never waits for anybody, and is a no-op with `GPUWATCH=0`.
 """
 

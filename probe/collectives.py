@@ -3,7 +3,7 @@
 Counters are read on the publisher's thread: they touch no event of the device (30 to 110 us on an
 H200). Once no mark has come for `STILL_NS`, where the training thread is comes with them, and from
 `QUIET_NS` on those entries that have not ended. Entries query events that are not retired, which
-breaks a CUDA graph capture from any other thread, unless that has said that it may
+breaks a CUDA graph capture from any other thread, unless that has declared that it may
 (`_beside_captures`). All of them are read by the training thread, at the end of a step, when the
 device has all of its work queued, and not while it captures. 2,000 entries take 35 to 88 ms there,
 about as long with gloo: seldom, in the same step on all ranks (a moment is asked for), and
@@ -147,7 +147,7 @@ class Collectives:
 
 def _counters(now_ns: int, with_active: bool, owner: int | None) -> Taken:
     """Counters; what has not ended, if it is asked for; where the training thread is, if `owner`
-    tells which that is."""
+    shows which that is."""
     unix_ns = clock.unix_ns()
     body = b""
     if with_active:

@@ -165,8 +165,8 @@ class Endpoint:
         self._with(peer, _Peer.flush)
 
     def pid_of(self, peer: bytes) -> int | None:
-        """The process at the other end, 0 where the kernel does not tell; None once the connection
-        is gone."""
+        """The process at the other end, 0 where the kernel does not know it; None once the
+        connection is closed."""
         found = self._peers.get(peer)
         return None if found is None else found.pid
 
@@ -329,7 +329,7 @@ class Endpoint:
             self.drop(name)
         except ProtocolError:
             try:
-                peer.flush()  # an ERROR may tell it why
+                peer.flush()  # an ERROR may carry the reason
             except OSError:
                 pass
             self.drop(name)
@@ -344,7 +344,7 @@ def _poll(waits: dict[int, int], most_ms: int) -> list[tuple[int, int]]:
 
 
 def _read(peer: _Peer) -> None:
-    """Raises OSError where it has left, ProtocolError where it speaks something else."""
+    """Raises OSError where it has left, ProtocolError where it uses another protocol."""
     try:
         data = peer.socket.recv(READ_BYTES)
     except BlockingIOError:
@@ -357,7 +357,7 @@ def _read(peer: _Peer) -> None:
 
 
 def _credentials(connected: socket.socket) -> tuple[int, int]:
-    """pid and uid of the peer, by the kernel. Where that does not tell, no pid and our own user:
+    """pid and uid of the peer, by the kernel. Where that does not know, no pid and our own user:
     the directory keeps the others out."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:

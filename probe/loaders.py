@@ -158,7 +158,7 @@ def _seen(tensors: list[Any]) -> BatchSeen:
 
 
 def _is_dispatched(torch: Any) -> bool:
-    """Whether a dispatch mode is on in this thread, or nobody can tell."""
+    """Whether a dispatch mode is on in this thread, or that is unknown."""
     try:
         return bool(torch._C._len_torch_dispatch_stack())
     except AttributeError:

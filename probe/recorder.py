@@ -337,7 +337,7 @@ class Recorder:
 
 
 def _alternates(entries: "array[int]") -> bool:
-    """Times and words by turns, as their signs tell."""
+    """Times and words by turns, by their signs."""
     highest = entries.tobytes()[_HIGH_BYTE::8]
     times, words = highest[0::2], highest[1::2]
     return len(times) == len(words) and not (

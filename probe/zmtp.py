@@ -28,7 +28,7 @@ _SHORT: Final = struct.Struct(">BB")
 
 
 class ProtocolError(ValueError):
-    """The peer speaks something else; the connection is to be closed."""
+    """The peer uses another protocol; the connection is to be closed."""
 
 
 def frame_header(length: int, flags: int = 0) -> bytes:

@@ -44,11 +44,11 @@ ELSEWHERE = {
     "o": "o sorts the processes: 6, then o",
     "s": "s copies and writes the stacks: 5, then s",
 }
-"""What is said of a key where no panel of the view has it."""
+"""Shown for a key where no panel of the view has it."""
 SOON_S = 0.01
 """Between two frames while a recording hurries to a moment: for the keys."""
 SETTLED_FRAMES = 2
-"""After the sources are opened: the frame before is the first of what they tell."""
+"""After the sources are opened: the frame before is the first of what they report."""
 
 
 class GpuwatchApp(TerminalApp):

@@ -331,7 +331,7 @@ class AskProfile(msgspec.Struct, frozen=True, array_like=True, tag="profile"):
     most_ns: int
     """Longest that each of its recordings may last."""
     operators: bool
-    """One more step first, slower, that tells what operator and shapes each kernel is of."""
+    """One more step first, slower, that records what operator and shapes each kernel is of."""
     key: str
 
 

@@ -3,7 +3,7 @@
 `sitecustomize.py` loads it by its name, `gpuwatch_arming`, while its directory is on `sys.path`. A
 Python that never imports torch (a resource tracker, a shell script's helper) is left with one entry
 in `sys.meta_path`, and has imported nothing for it: `collections` alone would take as long as half
-of its start. Whatever goes wrong is said on one line, and the program goes on.
+of its start. Whatever goes wrong is reported on one line, and the program goes on.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The DataLoader: one class patch sees every iterator of it, those already made included.
 
 `for` calls the type's slot, and assigning `__next__` on the base class updates the slot of all
-subclasses (torchdata's and litdata's too). `__init__` and `_reset` tell when a new epoch begins.
+subclasses (torchdata's and litdata's too). `__init__` and `_reset` show when a new epoch begins.
 A torch without that class has no fetches: steps end with the optimizer, and `probe.wrap` is left.
 """
 

@@ -1,4 +1,4 @@
-"""torch.compile must not trace into the probe: dynamo is told to skip the files of our wrappers.
+"""torch.compile must not trace into the probe: dynamo is made to skip the files of our wrappers.
 
 After the graph break at a `backward()` inside a compiled step, dynamo would go on in our wrapper:
 it would guard on the ring's length, which changes while it compiles, and the user's step would

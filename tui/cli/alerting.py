@@ -1,4 +1,4 @@
-"""`attach --notify COMMAND`, `--bell`, `--desktop`: tells a person who looks elsewhere."""
+"""`attach --notify COMMAND`, `--bell`, `--desktop`: notifies a person who looks elsewhere."""
 
 import argparse
 import os

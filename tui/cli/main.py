@@ -166,7 +166,7 @@ def _run_without_command(arguments: argparse.Namespace) -> int:
 
 
 def _names_host(word: str) -> bool:
-    """Whether the only word is a machine: what is nearly a command is meant as one."""
+    """Whether the only word is a machine: what is nearly a command is taken for one."""
     from difflib import get_close_matches
 
     from .remote import names_host

@@ -27,7 +27,7 @@ class ReaderClosedError(Exception):
 
 
 def write_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
-    """Write and flush, so that a reader sees each line when it is said.
+    """Write and flush, so that a reader sees each line when it is written.
 
     Raises ReaderGoneError or CannotWriteError.
     """

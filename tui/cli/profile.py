@@ -53,7 +53,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     command.add_argument(
         "--no-operators",
         action="store_true",
-        help="leave out the slower step that tells operators and shapes",
+        help="leave out the slower step that records operators and shapes",
     )
     command.add_argument(
         "--most", type=seconds, default=MOST_S, metavar="S", help="stop after S seconds (20)"

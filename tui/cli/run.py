@@ -142,7 +142,7 @@ def _watched(command: "Command", environ: Mapping[str, str], appearance: "Appear
 
 
 def _screen(pid: int, appearance: "Appearance") -> int:
-    """The screen's exit code. A screen that fails is said: it does not end the program."""
+    """The screen's exit code. A screen that fails is reported: it does not end the program."""
     from ..errors import GpuwatchError
     from .target import watch_live
 

@@ -63,7 +63,7 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """ "train.py --lr 3e-4 in ~/runs/a": what tells it from others."""
+        """ "train.py --lr 3e-4 in ~/runs/a": what distinguishes it from others."""
         where = f" in {self.folder}" if self.folder else ""
         return " ".join((self.script, *self.arguments)) + where
 
@@ -126,7 +126,7 @@ def _parents(pid: int) -> list[psutil.Process]:
 
 
 def described(one: Candidate) -> Candidate:
-    """With what its process tells: arguments, folder, age, GPUs."""
+    """With what its process shows: arguments, folder, age, GPUs."""
     try:
         process = psutil.Process(one.pid)
         words, started = process.cmdline(), process.create_time()

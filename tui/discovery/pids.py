@@ -165,7 +165,7 @@ class _Tree:
                 continue  # it has just ended
 
     def trainings(self) -> list[psutil.Process]:
-        """The processes that train, as far as what they have loaded tells: those on top, but for
+        """The processes that train, judged by what they have loaded: those on top, but for
         launchers."""
         return self._from(self._root)
 

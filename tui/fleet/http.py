@@ -190,7 +190,7 @@ class MetricsServer:
         self._requests: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
         self._reported: Counter[str] = Counter()
-        """Of what went wrong, what `news` has told."""
+        """Of what went wrong, what `news` has reported."""
         self._from: Counter[str] = Counter()
         """By address, what went wrong since `news` was asked."""
 
@@ -370,7 +370,7 @@ class MetricsServer:
         if made is None or self._loop.time() - made[0] > FRESH_S:
             try:
                 made = self._loop.time(), self._page(kind)
-            except Exception as error:  # a mistake of ours: said to who asks, and the next may work
+            except Exception as error:  # a mistake of ours: the client gets it, the next may work
                 return _Answer(500, f"{type(error).__name__}: {error}\n".encode())
             self._pages[kind] = made
         return _Answer(200, made[1], kind)

@@ -1,7 +1,7 @@
 """Metrics by OTLP/HTTP in its JSON encoding, as OpenTelemetry's Collector takes them (port 4318).
 
 The specification gives JSON the same standing as protobuf (OTLP 1.0, "OTLP/HTTP"), and the standard
-library speaks it. OpenTelemetry's SDK wants to count by itself; what is counted here is final.
+library implements it. OpenTelemetry's SDK wants to count by itself; what is counted here is final.
 """
 
 import json

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 SortedBy = Literal["gpu", "host", "none", "dump"]
-"""What tells the idle moments: the GPU's use, or where that is not known the host's waits for data;
+"""What marks the idle moments: the GPU's use, or where that is not known the host's waits for data;
 nothing where no sample has a time or no step has ended; nothing of one dump, which is no sample."""
 StacksWhen = Literal["idle", "busy", "all"]
 KINDS: Final[tuple[StacksWhen, ...]] = ("idle", "busy", "all")

@@ -52,7 +52,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     gpuwatch: str
     """Version of the monitor."""
     probe: str
-    """Version of the probe; "" where nobody said."""
+    """Version of the probe; "" where it is unknown."""
     torch: str | None
     host: str
     pid: int

@@ -70,7 +70,7 @@ def export_screen(app: App[Any], snapshot: Snapshot) -> str:
 def copy_verdict(app: App[Any], snapshot: Snapshot) -> str:
     """The verdict to the clipboard, or to a file where the terminal has none; returns the notice.
 
-    Nothing tells whether the clipboard took it.
+    Nothing shows whether the clipboard took it.
     """
     text = _text(verdict_lines(snapshot.verdict, REPORT_WIDTH))
     if takes_clipboard():
@@ -83,7 +83,7 @@ def copy_verdict(app: App[Any], snapshot: Snapshot) -> str:
 def copy_stacks(app: App[Any], snapshot: Snapshot, text: str) -> str:
     """Collapsed stacks to the clipboard, and to a file beside one for speedscope. Returns a notice.
 
-    Terminals cut long texts, and nothing tells whether one took it.
+    Terminals cut long texts, and nothing shows whether one took it.
     """
     if takes_clipboard():
         app.copy_to_clipboard(text)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from textual.app import App
 
-# The sizes of a terminal that the stylesheets tell apart: classes of a screen.
+# The sizes of a terminal that the stylesheets distinguish: classes of a screen.
 
 WIDTHS = [
     (0, "-tiny-wide"),

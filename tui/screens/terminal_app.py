@@ -116,7 +116,7 @@ class TerminalApp(QuietlyFailing):
     ) -> None:
         """`signs` gives what the terminal is to be sent beside the frames; "" for nothing."""
         worn = theme if colours == "many" else "terminal"
-        # Said before Textual looks at NO_COLOR: else it takes the colours of the terminal to grey.
+        # Set before Textual looks at NO_COLOR: else it takes the colours of the terminal to grey.
         ansi_color = None if colours == "many" else True
         super().__init__(css_path=[*first_styles(worn, *self.STYLES)], ansi_color=ansi_color)
         self._charset = charset
@@ -184,7 +184,7 @@ class TerminalApp(QuietlyFailing):
 
     def on_resize(self) -> None:
         """All of it anew, even at the same size: a terminal that was smaller in between, and
-        larger again before that was heard of, has lost rows that did not change."""
+        larger again before that was noticed, has lost rows that did not change."""
         if self._frame_loop is not None:
             self.action_redraw()
 

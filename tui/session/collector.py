@@ -185,5 +185,5 @@ def _next_after(due_ns: int, interval_ns: int, now_ns: int) -> int:
 def _close(source: Source) -> None:
     try:
         source.close()
-    except Exception:  # it is being let go of; there is nobody left to tell
+    except Exception:  # it is being let go of; there is nobody left to report to
         pass

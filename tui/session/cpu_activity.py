@@ -116,7 +116,7 @@ class Computing:
 HELD: Final = 3_600
 """Stretches: an hour of looks once a second of which no two were alike."""
 LEAST_NS: Final = 900_000_000
-"""Of a look that lies in the work by less than about itself most may speak of what was around."""
+"""Of a look that lies in the work by less than about itself most may be of what was around."""
 
 
 class OnCpu:
@@ -128,7 +128,7 @@ class OnCpu:
         self._last_ns: int | None = None
 
     def seen(self, seen: ProcessesSeen) -> None:
-        """Take a look, which speaks of the time since the last one."""
+        """Take a look, which covers the time since the last one."""
         since_ns, self._last_ns = self._last_ns, seen.t_ns
         percents = [use.cpu_percent for use in seen.processes if use.role == "main"]
         if since_ns is None or not percents or percents[0] is None or since_ns >= seen.t_ns:
@@ -166,7 +166,7 @@ class OnCpu:
                 yield since_ns, until_ns, share
 
 
-# The picture of use over time of a process without a GPU that tells its own.
+# The picture of use over time of a process without a GPU that reports its own.
 
 NO_GPU: Final = "no GPU: how much of the time the training process computes"
 GPU_SILENT: Final = "the GPU reports no use: how much of the time the training process computes"

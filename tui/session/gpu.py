@@ -166,7 +166,7 @@ READ_NS: Final = 10_000_000
 """To which the spacing of the readings is rounded: theirs jitters."""
 BEFORE_FIRST_NS: Final = 300_000_000
 NEWEST_NS: Final = 1_000_000_000
-"""What a number on the screen speaks of: one that changed every 100 ms could not be read."""
+"""What a number on the screen covers: one that changed every 100 ms could not be read."""
 LATE_NS: Final = {"gpm": 30_000_000}
 """A GPM sample holds the counters of the refresh before the last one. Measured on an H200: loads of
 known rhythm (130, 170, 310 ms) were seen 85 to 100 ms later than they ran."""
@@ -187,7 +187,7 @@ class GpuStore:
         self._tensor: Growing | None = None
 
     def seen(self, seen: ActivitySeen) -> None:
-        """Take one reading of what the GPUs did, at the time that it speaks of."""
+        """Take one reading of what the GPUs did, at the time that it is of."""
         if seen.gpus:
             seen = structs.replace(seen, t_ns=seen.t_ns - LATE_NS.get(seen.gpus[0].source, 0))
         self._readings.add(seen)
@@ -237,7 +237,7 @@ class GpuStore:
         of: Callable[[Activity], float | None],
         interval_ns: int,
     ) -> Growing | None:
-        """The series of that title with what a reading adds; None where it tells nothing."""
+        """The series of that title with what a reading adds; None where it adds nothing."""
         value = _mean(seen.gpus, of)
         if value is None:
             return None

@@ -63,7 +63,7 @@ READ_NS: Final = 1_000_000_000
 SHARED_NS: Final = 10_000_000_000
 """…what workers share with each other every ten."""
 LONGEST_NS: Final = 60_000_000_000
-"""The allocator is read between steps: a reading after a long one speaks of it. After a longer
+"""The allocator is read between steps: a reading after a long one is of it. After a longer
 pause nothing is known of it."""
 HELD: Final = 3_600
 

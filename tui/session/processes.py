@@ -15,7 +15,7 @@ from ..wording.processes import cores_used
 HELD: Final = 60
 """A minute at one look a second: the window of the verdict."""
 INTERVAL_NS: Final = 1_000_000_000
-"""A look tells of the second before it: the first one after the window speaks of its end."""
+"""A look covers the second before it: the first one after the window covers its end."""
 CHARTED: Final = 3_600
 """Samples of the chart: an hour."""
 CURRENT: Final = 5

@@ -21,7 +21,7 @@ from .stacks import StackStore, branches_of
 from .step_profile import ProfileSample
 from .steps import StepStore
 
-# When the GPU was idle and when it was busy, as far as anything tells.
+# When the GPU was idle and when it was busy, as far as anything shows it.
 
 GpuState = Literal["idle", "busy"]
 

@@ -1,9 +1,9 @@
 """The scope: samples of the GPU folded on the starts of the steps, as an oscilloscope triggers.
 
 A sample covers 100 ms. Where the steps are shorter than a few of those no picture over time shows
-what happens within one; folded, many samples tell it together, because each covers other parts of
-a step. What they cannot tell is not shown: the picture is kept back where the steps are not alike,
-or keep time with the samples, or where one part of the samples does not foretell the others.
+what happens within one; folded, many samples show it together, because each covers other parts of
+a step. What they cannot resolve is not shown: there is no picture where the steps are not alike, or
+keep time with the samples, or where one part of the samples does not foretell the others.
 """
 
 from bisect import bisect_right
@@ -31,7 +31,7 @@ gave reach 0.96 to 0.99."""
 
 
 def anchored(scope: Scope, rows: Sequence[GpuStep]) -> Scope | None:
-    """The profile in its place; None where the GPU's clock does not tell it."""
+    """The profile in its place; None where the GPU's clock does not show it."""
     busy = busy_parts(rows, len(scope.mean))
     mean = [value for value in scope.mean if value is not None]
     if busy is None or len(mean) < len(scope.mean):
@@ -212,7 +212,7 @@ def folded(readings: Sequence[ProfileSample], edges_ns: Sequence[int], source: s
     """The profile of one step, from readings in time order.
 
     `edges_ns`: where each step begins, oldest first, and where the last one ends. None where the
-    readings do not tell a profile.
+    readings do not resolve a profile.
     """
     if len(edges_ns) <= LEAST_STEPS or len(readings) < LEAST_SAMPLES:
         return None

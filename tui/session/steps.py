@@ -126,7 +126,7 @@ class StepStore:
         self._sum_ns = 0
 
     def add(self, steps: Sequence[Step]) -> list[Step]:
-        """Take rows; returns those that are new. Told apart by time: numbers begin again when a
+        """Take rows; returns those that are new. Distinguished by time: numbers begin again when a
         program uninstalls the probe and installs it once more."""
         fresh: list[Step] = []
         newest_ns = self._rows[-1].end_ns if self._rows else 0
@@ -172,7 +172,7 @@ class StepStore:
 
 
 MOST_ROWS: Final = 1000
-"""The newest rows of a window: a loop of 500 steps a second has more than tell anything new."""
+"""The newest rows of a window: a loop of 500 steps a second has more than add anything."""
 RARE: Final = 0.5
 """Of a phase that fewer steps have, means over all steps say neither how often nor how long."""
 _FIELDS: Final = {

@@ -88,7 +88,7 @@ def room_of(gpus: Sequence[GpuUse], memory: Sequence[GpuMemory]) -> int | None:
     the device, if that is less. None without a GPU.
 
     What others hold, and what the process holds beside the allocator (its context, NCCL), is so
-    left out whether or not the driver tells whose it is.
+    left out whether or not the driver names its owner.
     """
     if not gpus:
         return None
@@ -169,7 +169,7 @@ class Assessment:
         self._choice: Choice = choose_window(())
         """The verdict's window."""
         self._warm_step = 0
-        """Last of the warm-up: what is held of the first steps does not tell it for ever."""
+        """Last of the warm-up: what is held of the first steps does not show it for ever."""
         self._sampled = StackSampleStore()
         self._steps_judged = False
         """There were steps enough for a verdict once."""

@@ -319,7 +319,7 @@ class CollectivesAsker:
 
 
 def why_not(answers: Mapping[int, Answer]) -> str:
-    """Why nothing can be told of them; "" where they are there, or none has begun yet."""
+    """Why nothing is known of them; "" where they are there, or none has begun yet."""
     for answer in answers.values():
         if answer.reply.why_not:
             return answer.reply.why_not

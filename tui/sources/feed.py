@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # What the probe itself saw of its process's threads, in the words of the other stacks.
 
 CUT: Final = "… more frames"
-"""In place of the outermost ones, where there were too many to tell."""
+"""In place of the outermost ones, where there were too many to send."""
 
 
 class DumpReader:
@@ -74,7 +74,7 @@ class DumpReader:
 POLL_NS: Final = 100_000_000
 """Twice as often as batches come; the screen draws four times a second."""
 WATCHING_NS: Final = 1_000_000_000
-"""How often the probe hears that somebody watches."""
+"""How often the probe is sent that somebody watches."""
 FORGOTTEN_NS: Final = 5_000_000_000
 """A probe forgets who was silent for so long: a monitor that was stopped asks for all anew."""
 GREETING_NS: Final = 1_000_000_000
@@ -107,7 +107,7 @@ class FeedSource:
         count_flops: bool = False,
     ) -> None:
         """`pid` as it is here: in a container the process itself knows another. `lacks_stacks`:
-        whether only the probe can tell where a run that does not move is. `count_flops`: ask
+        whether only the probe can report where a run that does not move is. `count_flops`: ask
         for the FLOPs of one step."""
         self._count_flops = count_flops
         self._lacks_stacks = lacks_stacks
@@ -287,7 +287,7 @@ class FeedSource:
             seen.append(Greeted(t_ns=now_ns, hello=reply.hello))
             seen.append(Link(t_ns=now_ns, state="connected"))
             if reply.hello.schema > SCHEMA:
-                reason = f"the probe speaks version {reply.hello.schema}, this gpuwatch {SCHEMA}"
+                reason = f"the probe has version {reply.hello.schema}, this gpuwatch {SCHEMA}"
                 fix = "install the same gpuwatch-torch here as in the training environment"
                 seen.append(Missing(t_ns=now_ns, source=self.name, reason=reason, fix=fix))
         elif isinstance(reply, Batch):

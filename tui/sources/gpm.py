@@ -109,7 +109,7 @@ class GpmReader:
                 self._nvml.nvmlGpmSampleFree(sample)
 
     def _between(self, older: Any, newer: Any) -> dict[str, float]:
-        """Every metric over the pair, NaN where the device does not tell it."""
+        """Every metric over the pair, NaN where the device does not report it."""
         nvml = self._nvml
         asked = nvml.c_nvmlGpmMetricsGet_t()
         asked.version = nvml.NVML_GPM_METRICS_GET_VERSION

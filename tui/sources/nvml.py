@@ -86,7 +86,7 @@ def others_on(
     first.
 
     `own` are the target's pids in all the namespaces that it lives in. Where NVML names the target
-    by none of them (in a container it may not), it cannot be told apart, and all are left out.
+    by none of them (in a container it may not), it cannot be separated, and all are left out.
     """
     strange = [entry for entry in running if entry.pid not in own]
     if not strange or len(strange) == len(running):

@@ -31,7 +31,7 @@ from .system import (
 
 
 def resident_file_bytes(pid: int) -> int | None:
-    """Pages of files in the resident memory; None where the kernel does not tell."""
+    """Pages of files in the resident memory; None where the kernel does not report them."""
     return _figures(f"/proc/{pid}/status").get("RssFile")
 
 

@@ -45,7 +45,7 @@ class DeviceUse:
     memory_bytes: int | None
     total_bytes: int | None
     others: int | None
-    """Processes on it that are none of the ranks'; None where NVML tells nobody's pid."""
+    """Processes on it that are none of the ranks'; None where NVML reports no pids."""
     others_sm: float | None
     """Percent of its time that these use together; None where it is not known."""
 

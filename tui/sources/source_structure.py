@@ -110,7 +110,7 @@ def _parsed(text: str) -> ast.Module | None:
     if not 0 < len(text) <= MOST_CHARACTERS:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the user's code, which Python has told them
+        warnings.simplefilter("ignore")  # about the user's code, which Python has shown them
         try:
             return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):

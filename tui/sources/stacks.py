@@ -57,7 +57,7 @@ wanted within ten seconds, and a watch begins once."""
 BUDGET: Final = 0.008
 """Of a core, for the turns; measured over a minute with four and with eight workers: 0.8 % (the bar
 is 1 %). That is a turn every 4.5 s: 120 samples a minute of the main thread, and as many of the
-workers. The rules speak from 20 in the last minute."""
+workers. The rules apply from 20 in the last minute."""
 ALONE_BUDGET: Final = 0.02
 """Without a probe samples are all there is: so much for chunks of all, and as much for those of the
 main process between them. Of the two the second is not used up, as one chunk follows the other:

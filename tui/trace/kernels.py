@@ -79,7 +79,7 @@ class KernelSum:
     operator: str
     """Of PyTorch that asked for it; "" where that is not known."""
     dtype: str
-    """ "bf16", "fp32", "tf32"; "" where neither name nor operator tells."""
+    """ "bf16", "fp32", "tf32"; "" where neither name nor operator shows it."""
     shape: str
     """ "4096x1024 · 1024x4096"; "" where it is not known."""
     a_step: float
@@ -108,7 +108,7 @@ def _first(patterns: Sequence[tuple[Sort, re.Pattern[str]]], text: str) -> Sort 
 
 def dtype_of(name: str, sort: Sort, asked: Asked | None) -> str:
     """In what it computes: by its operator's inputs, else by its name. That fp32 is multiplied as
-    tf32 only the name tells; a kernel of an optimizer has types of all kinds in its name."""
+    tf32 shows in the name alone; a kernel of an optimizer has types of all kinds in its name."""
     given = ""
     if asked is not None:
         given = next((TYPES[one] for one in asked.types if one in TYPES), "")
@@ -196,7 +196,7 @@ def summed(
     activities: Iterable[Activity], asked: Mapping[tuple[str, int], Asked], steps: int
 ) -> tuple[KernelSum, ...]:
     """Those of some steps, largest first. The n-th of a name in a step is the n-th of the recording
-    with operators; where steps differ the name alone tells."""
+    with operators; where steps differ only the name counts."""
     per_step: defaultdict[str, int] = defaultdict(int)
     for name, _ in asked:
         per_step[name] += 1

@@ -1,7 +1,7 @@
 """What a memory window says: what outlived it, by line; what grows in Python; what could be freed.
 
 A block of the device counts as outliving where it is older than the last two steps: gradients and
-whatever else is made anew each step are younger. What grows in Python is told by two looks.
+whatever else is made anew each step are younger. What grows in Python is found by two looks.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ class DeviceMemory(msgspec.Struct):
     holey: int
     """Free between blocks: no `empty_cache` gives that back."""
     history_s: float | None
-    """How far back the events reach that tell when a block was made."""
+    """How far back the events reach that show when a block was made."""
     short: bool
     """They reach back less than two steps: what is made once a step may be among what is kept."""
     stacks: list[tuple[int, int, int, int, int, list[tuple[str, int, str]]]]

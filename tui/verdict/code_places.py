@@ -42,7 +42,7 @@ def file_of(frame: str) -> str:
 
 
 def reads(place: FrameShare) -> bool:
-    """Bytes are awaited there: by the function, or by what the user's line calls in C."""
+    """The thread waits for bytes there: by the function, or by what the user's line calls in C."""
     names = [function_of(place.frame)]
     if names[0] in ("sleep", "wait", "poll", "select") and place.caller:
         names.append(function_of(place.caller))
@@ -317,7 +317,7 @@ def _enough(stacks: Stacks | None, main: bool) -> tuple[FrameShare, ...]:
     return stacks.main if main else stacks.workers
 
 
-# The call that is meant in a line of the user's own, and where it stands.
+# The call that counts in a line of the user's own, and where it stands.
 
 LONGEST: Final = 60
 """Characters of a call that are quoted."""

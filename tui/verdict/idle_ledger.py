@@ -54,7 +54,7 @@ Part = Literal[
     "unexplained",
 ]
 BUSY: Final[tuple[Part, ...]] = ("used", "busy", "underfilled", "fp32", "collectives", "others")
-"""Kernels run: as far as the counters tell well used; where they do not tell, just busy; on few
+"""Kernels run: by the counters well used; where there are none, just busy; on few
 multiprocessors; arithmetic in fp32; waiting for other ranks; or another process's."""
 IDLE: Final[tuple[Part, ...]] = (
     *("input", "pauses", "copies", "allocator", "sync", "host", "launch", "unexplained"),
@@ -71,7 +71,7 @@ class IdleLedger:
     shares: Mapping[Part, float]
     """Every part, 0 to 1."""
     source: EvidenceSource
-    """Of how much of the time it was busy: "event" where no counter tells."""
+    """Of how much of the time it was busy: "event" where no counter shows it."""
 
     @property
     def busy(self) -> float:

@@ -36,7 +36,7 @@ from .window import SampleWindow, StepWindow, WindowT
 Rule = Callable[[WindowT], Finding | None]
 """Judges one window; None where it has nothing to report.
 
-A rule speaks from the share at which a cause is worth mentioning (CONTRIBUTOR); whether that makes
+A rule fires from the share at which a cause is worth mentioning (CONTRIBUTOR); whether that makes
 it the verdict is the engine's business."""
 
 
@@ -57,7 +57,7 @@ class Rulebook(Generic[WindowT]):
     unexplained: Rule[WindowT]
     """Time in no phase: outranks a cause that holds less."""
     limits: tuple[Rule[WindowT], ...]
-    """The first that speaks when no cause holds and memory does not grow."""
+    """The first that fires when no cause holds and memory does not grow."""
     at_work: Rule[WindowT]
     """What the GPU is busy with: with a sub or a share it is a verdict even in few steps."""
     notes: tuple[NoteRow[WindowT], ...]

@@ -233,7 +233,7 @@ def missing_of(window: Window) -> tuple[MissingSignal, ...]:
     if window.gpu_present and device is None:
         add("gpu clock", "not measured: waits are as the host sees them")
     if device is not None and device.abstains:
-        add("gpu lag", "the clocks are not aligned well enough to tell launch from compute")
+        add("gpu lag", "the clocks are not aligned well enough to separate launch from compute")
     if window.stacks is None and find_missing(missing, "stacks") is None:
         add("stacks", "none yet")
     if _others_unknown(window):

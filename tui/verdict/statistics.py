@@ -79,7 +79,7 @@ def of_samples(part: float, samples: float) -> Share:
 
 
 def at_most(share: Share, most: float) -> Share:
-    """The same where no more than `most` of the time can be meant, as what a GPU was idle for."""
+    """The same where no more than `most` of the time can count, as what a GPU was idle for."""
     return Share(*(min(most, part) for part in (share.mean, share.low, share.high)))
 
 

@@ -9,12 +9,12 @@ from .panel import Panel, View, has_measured
 from .text import Row, Span, clip, ends, first_that_fits, length, text_of
 
 STALE_S = 2.0
-"""Silence for longer than this shows as stale: the probe speaks four times a second."""
+"""Silence for longer than this shows as stale: the probe sends four times a second."""
 
 LEAST_COST = 0.0005
 """Less than this would round to nothing, which it is not."""
 LEAST_TARGET = 12
-"""Cells that the target keeps, if the state can be said in fewer words."""
+"""Cells that the target keeps, if the state fits in fewer words."""
 STALE_NUMBERS_S = 2.0
 """Numbers of the past that are older than the moment by this much say of when they are."""
 KEPT_NOTES = 2

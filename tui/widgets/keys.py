@@ -18,7 +18,7 @@ class Action:
     footer: str = ""
     """Its word in the footer; "" leaves it to the help."""
     together: str = ""
-    """What the footer calls the keys where it speaks of several actions at once."""
+    """What the footer calls the keys where it names several actions at once."""
     panel: str = ""
     """The kind of panel (`Panel.KIND`) that must have the focus; "" for everywhere."""
 

@@ -167,7 +167,7 @@ class Panel(DrawnRows):
             self.draw(self._rows(view, *size), view.charset, size)
 
     def render_line(self, y: int) -> Strip:
-        """One row. It is painted before it is told of its first size: not without its rows."""
+        """One row. It is painted before it is given its first size: not without its rows."""
         if not self._drawn and self._view is not None:
             size = self.size
             self.hold(self._rows(self._view, *size), self._view.charset, size)
@@ -192,7 +192,7 @@ class Panel(DrawnRows):
 
 
 def _marked(rows: Sequence[Row]) -> Sequence[Row]:
-    """Where no heading has room, the blank that the first row begins with tells the focus."""
+    """Where no heading has room, the blank that the first row begins with shows the focus."""
     if not rows or not rows[0] or any(span.role == "focus" for row in rows for span in row):
         return rows
     first, *others = rows[0]

@@ -201,7 +201,7 @@ def within(text: str, width: int, lines: int = 1) -> list[str]:
 
 def elided(text: str) -> str:
     """Without what stands in parentheses where a sentence pauses or ends, if it is in words.
-    Numbers and single letters belong to what is said; what follows a name at once is a call."""
+    Numbers and single letters belong to the text; what follows a name at once is a call."""
     kept, at = "", 0
     while (opens := text.find(" (", at)) >= 0:
         end = _after(text, opens + 1)

@@ -98,14 +98,14 @@ def parting_lines(snapshot: Snapshot) -> list[str]:
     return lines
 
 
-# What was said before, as a note beside the verdict's heading.
+# Earlier verdicts, as a note beside the verdict's heading.
 
 BEFORE = "before: "
 
 
 def past_note(snapshot: Snapshot, width: int) -> str:
     """ "before: compute 2h10m → host 9m00s", the oldest left out where there is no room; "" where
-    nothing else was said."""
+    there was no other verdict."""
     history = [
         f"{name_of(one.kind, one.sub)} {lasted(one)}"
         for one in snapshot.timeline.verdicts[:-1]
@@ -122,7 +122,7 @@ NARROW, NARROW_INDENT = 60, 8
 """Below this width sources give way to the text, and labels take fewer cells."""
 TINY = 40
 ROOMY = 100
-"""From here on the heading has room for what was said before."""
+"""From here on the heading has room for earlier verdicts."""
 HEADING = 24
 """Cells of it that are the panel's name and its rule."""
 EVIDENCE = 3
@@ -181,7 +181,7 @@ def _left_half(width: int) -> int:
 
 
 def _notes(snapshot: Snapshot, width: int) -> list[str]:
-    """What the verdict rests on, and before it what was said before, where there is room."""
+    """What the verdict rests on, and before it earlier verdicts, where there is room."""
     notes = _window_notes(snapshot)
     room = width - HEADING - sum(len(note) + 3 for note in notes)
     before = past_note(snapshot, room) if width >= ROOMY else ""
@@ -233,7 +233,7 @@ def verdict_rows(view: View, width: int, height: int, alone: bool = True) -> lis
 
 
 def _full_soon(snapshot: Snapshot) -> bool:
-    """Some memory that is said to grow is full within the hour."""
+    """Some memory that grows is full within the hour."""
     left = [trend.left for trend in snapshot.trends if trend.finding is not None]
     return any(one is not None and one.within_an_hour for one in left)
 

@@ -107,6 +107,6 @@ class Peer:
         path = self._files / name
         while not path.exists():
             if monotonic() > end_s or self._process.poll() is not None:
-                raise TimeoutError(f"{self.tool}: {(self._files / 'text').read_text()[-800:]}")
+                raise TimeoutError(f"{self.tool}: {(self._files / 'said').read_text()[-800:]}")
             sleep(LOOK_S)
         return path.read_text()

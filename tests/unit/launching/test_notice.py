@@ -65,7 +65,7 @@ def test_a_command_that_fails_is_reported(tmp_path: Path) -> None:
     missing.close()
     assert lines == [
         f"--notify {sys.executable}: ended with exit code 3",
-        f"--notify {tmp_path / 'missing'}: cannot be run: No such file or directory",
+        f"--notify {tmp_path / 'gone'}: cannot be run: No such file or directory",
     ]
 
 

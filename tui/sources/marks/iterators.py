@@ -1,4 +1,4 @@
-"""Which iterators feed training and which an evaluation: told by what follows their batches."""
+"""Which iterators feed training and which an evaluation, by what follows their batches."""
 
 from typing import Final
 

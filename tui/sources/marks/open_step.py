@@ -55,7 +55,7 @@ class OpenStep:
             self.samples = (self.samples or 0) + samples
 
     def closed(self, number: int, count: int, end_ns: int, inference: bool) -> Step:
-        """The completed step (`count` of them, where several could not be told apart)."""
+        """The completed step (`count` of them, where several could not be separated)."""
         data, startup, forward, backward, optimizer, other, evaluation, checkpoint, compiling = (
             self.ns
         )

@@ -1,6 +1,6 @@
 """Marks become steps: the state machine that gives every nanosecond to one phase.
 
-The time between two marks is told by both of them, so a gap is booked when its second mark comes:
+The time between two marks is known by both of them, so a gap is booked when its second mark comes:
 before a backward it was forward, between a backward and an optimizer it was other. So closures,
 accumulation, GANs and LBFGS need no case of their own (tests/unit/probe/test_loops.py has them).
 """
@@ -369,7 +369,7 @@ class Timeline:
         self._begin_at(t_ns)
 
     def _begin_at(self, t_ns: int) -> None:
-        """What came before is not known, or not to be told: a step begins here."""
+        """What came before is not known, or not to be shown: a step begins here."""
         self._step, self._since_ns = OpenStep(t_ns), t_ns
         self.ledger.begin(self._number, t_ns)
         self._kind = 0

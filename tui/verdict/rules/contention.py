@@ -49,7 +49,7 @@ def of_the_job(job: Job) -> Finding | None:
         tuple(_crowd(one) for one in crowded[:3]),
         (
             "give this job GPUs of its own: see who else is on them with nvidia-smi",
-            "collectives and late ranks tell little meanwhile: each rank's work waits for its turn",
+            "collectives and late ranks show little meanwhile: each rank's work waits for its turn",
         ),
     )
 

@@ -13,7 +13,7 @@ def healthy(window: StepWindow) -> Finding | None:
     """For runs without a GPU: no cause is above the threshold.
 
     Always `healthy`, never `compute`. On a CPU a run with nothing wrong *is* one whose step is
-    forward and backward: no clock here can tell a net that is as fast as it can be from one that
+    forward and backward: no clock here separates a net that is as fast as it can be from one that
     could be smaller, so a second name would only be a guess. The evidence says what the limit is.
     """
     if window.gpu_present:

@@ -48,7 +48,7 @@ def incomplete(window: StepWindow) -> Finding | None:
             "info",
             f"{percent(other.mean)} of each step is between the phases: Python, or a wait "
             "for the GPU",
-            (Evidence("stack samples would tell which", "hook", other.mean),),
+            (Evidence("stack samples would show which", "hook", other.mean),),
             ("enable py-spy: see `gpuwatch doctor`",),
         )
     idle = idle_of(window)

@@ -19,11 +19,11 @@ LOCK: Final = (
     "nothing else of that process runs meanwhile"
 )
 MOST_RANKS: Final = 8
-"""Whose place is told."""
+"""Whose place is named."""
 
 
 class Among(NamedTuple):
-    """What is said of them."""
+    """The finding's words on them."""
 
     headline: str
     evidence: tuple[Evidence, ...]

@@ -143,7 +143,7 @@ def _enters(late: LateRank) -> bool:
 
 
 FIRST: Final[frozenset[Kind]] = frozenset({"warming-up", "incomplete", "stalled"})
-"""Of the target's, before anything may be said of shares."""
+"""Of the target's, before shares are judged."""
 
 
 def beside_the_job(verdict: Verdict, of_job: Finding) -> Verdict:

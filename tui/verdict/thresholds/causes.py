@@ -25,7 +25,7 @@ READ_FRAMES: Final = frozenset(
         *("open", "read_file", "fetch", "getresponse", "readall"),
     }
 )
-"""Functions in which bytes are awaited, by name."""
+"""Functions that wait for bytes, by name."""
 READ_LINES: Final = (
     r"\b(recv|recv_into|recv_bytes|recvfrom|read|readinto|readline|readlines|pread|open)\(",
     r"\b(read_bytes|read_text|imread|urlopen|getresponse|get|request|download|get_object)\(",

@@ -57,7 +57,7 @@ LEAST_LEFT: Final = 0.01
 """A speed-up beyond 100 carries no more information."""
 REPLAYED_ROWS: Final = 100
 """Newest rows that a forecast replays: as many as a window grows to. Short steps make more, which
-tell nothing new, and a judgement per second must stay cheap: 1 to 4 ms a forecast."""
+add nothing new, and a judgement per second must stay cheap: 1 to 4 ms a forecast."""
 REPLAY_WITHIN: Final = 0.10
 """A replay with nothing removed that misses the measured step by more has not understood the run:
 then there is a bound, and no estimate. Recordings from an H200 come within 2 %."""

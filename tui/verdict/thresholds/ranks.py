@@ -16,12 +16,12 @@ ten steps of ten between two ranks."""
 PAUSES: Final = 2
 """Late steps that suffice where the rank's own marks show why: a checkpoint comes seldom."""
 TURNS: Final = 10
-"""Late steps from which "they take turns" may be said."""
+"""Late steps from which "they take turns" is reported."""
 EXPLAINS: Final = 0.5
 """Of the lost time, what a phase of the late rank must hold beyond the others' to be its cause."""
 
 LATE_BY: Final = 0.1
-"""Where phases alone tell: a rank is late when it leads the others by this part of a step."""
+"""Where there are phases alone: a rank is late when it leads the others by this part of a step."""
 ALIKE: Final = 0.7
 """A surer phase that holds this part of the most that a rank lost is the one that is named."""
 

@@ -92,7 +92,7 @@ RESOLVED = 5
 """A mean over whole steps is one of so many samples at least: a part of the first and the last of
 them lies in other steps."""
 SEVERAL, MANY = 2, 4
-"""Samples in a column from which its highest is told beside the mean, and its lowest."""
+"""Samples in a column from which its highest is shown beside the mean, and its lowest."""
 STEADY = 0.15
 """A grid stays while the step time has changed by less than this, so that it does not flicker."""
 HELD_PICTURES = 8
@@ -111,9 +111,9 @@ class Grid:
 
     column_ns: int
     whole_steps: int
-    """How many steps a column tells the mean of; 0: of its own time alone."""
+    """How many steps a column is the mean of; 0: of its own time alone."""
     block_ns: int
-    """Columns in the same stretch of this length tell the same whole steps."""
+    """Columns in the same stretch of this length cover the same whole steps."""
     step_ns: int
     """The step time it was made for: what keeps it steady."""
 
@@ -174,7 +174,7 @@ def evenly(column_ns: int, last: int, columns: int) -> Sequence[ColumnSpan]:
 
 
 def stretches(grid: Grid, end_ns: int, columns: int, starts: StepEdges) -> Sequence[ColumnSpan]:
-    """The times that the columns tell of, oldest first; the last column holds `end_ns`."""
+    """The times that the columns cover, oldest first; the last column holds `end_ns`."""
     times = cells(grid, end_ns, columns)
     if not grid.whole_steps or len(starts) < 2:
         return times
@@ -264,7 +264,7 @@ def tick_row(times: Sequence[ColumnSpan], starts: StepEdges, unknown: Sequence[b
 
 
 def grain_words(grid: Grid) -> str:
-    """What a column tells of."""
+    """What a column covers."""
     if not grid.whole_steps:
         return f"a column is {ms(grid.column_ns)}"
     return "a column is " + ("one step" if grid.whole_steps == 1 else f"{grid.whole_steps} steps")
@@ -275,7 +275,7 @@ def grain_words(grid: Grid) -> str:
 
 class HeldColumns:
     """What was worked out for the stretches of the last frame. A stretch that ends before the
-    newest sample is told in full: only the others are read again."""
+    newest sample is shown in full: only the others are read again."""
 
     def __init__(self) -> None:
         self._held: dict[

@@ -151,7 +151,7 @@ def below(drawn: Drawn, view: View, with_tensor: bool, width: int) -> Row:
 
 
 def _wide(column: ChartColumn | None) -> bool:
-    """Its lowest can be told from its mean in the picture."""
+    """Its lowest is distinct from its mean in the picture."""
     return column is not None and column.low is not None and column.mean - column.low >= WIDE
 
 
@@ -280,7 +280,7 @@ class SawtoothPanel(ChartPanel):
 
 
 def shown_of(view: View) -> Sawtooth | None:
-    """The picture's, or where a person chose a GPU that tells its own, that one's."""
+    """The picture's, or where a person chose a GPU that reports its own, that one's."""
     saw, device = view.snapshot.sawtooth, view.device
     if saw is None or device is None or len(view.snapshot.gpus) < 2:
         return saw

@@ -82,7 +82,7 @@ def axis_row(line: str, figures: Figures) -> Row:
 
 
 def caption_row(grid: Grid, notes: Sequence[str], newest: str, figures: Figures) -> Row:
-    """How far back the picture goes, what a column is, and what is said of it."""
+    """How far back the picture goes, what a column is, and its legend."""
     columns = figures.columns
     back = f"-{span(grid.column_ns * columns / 1e9)}"
     room = columns - cell_len(back) - cell_len(newest) - 4
@@ -94,7 +94,7 @@ def caption_row(grid: Grid, notes: Sequence[str], newest: str, figures: Figures)
 
 
 NOW_NS: Final = 1_000_000_000
-"""What "now" speaks of: a figure that changes ten times a second cannot be read."""
+"""What "now" covers: a figure that changes ten times a second cannot be read."""
 LEAST_CHART: Final = 4
 """Rows of the chart of the activity, its axis apart."""
 TICK_COLUMNS: Final = 3.0

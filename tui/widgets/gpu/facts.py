@@ -24,7 +24,7 @@ HEADED_FROM = 5
 """Rows from which it has a heading, and a line for every process."""
 SIGN = "▲ "
 OF_THE_GPU: Final[tuple[Signal, ...]] = ("nvml", "gpm")
-"""Sources whose absence is said here."""
+"""Sources whose absence is shown here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ..panel import Panel, View, charts_end_ns
 from ..steps.phases import LOOKS, in_colours
 from ..text import Row, Span, clip, row, rule
 
-# A rank in one row: its strip over time, and the figures that tell it from the others.
+# A rank in one row: its strip over time, and the figures that distinguish it from the others.
 
 STUCK_STEPS: Final = 2.0
 STUCK_NS: Final = 2_000_000_000
@@ -146,7 +146,7 @@ STEP_TITLE = "mean step: " + "  ".join(
     f"{fill} {LOOKS[phase].short if phase in LOOKS else phase}" for phase, fill in FILLS.items()
 )
 TABLE_FROM = 4
-"""Rows from which every rank has its own; below, one line speaks of all."""
+"""Rows from which every rank has its own; below, one line covers all."""
 
 
 class RanksPanel(Panel):

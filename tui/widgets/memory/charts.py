@@ -19,7 +19,7 @@ ORDER: Final = ("allocated", "host", "reserved", "workers", "others")
 """Growth of any of them shows in one of the first two."""
 WHOSE: Final[dict[str, Whose]] = {"allocated": "tensors", "host": "process", "workers": "workers"}
 MOVES: Final = 0.05
-"""What others hold has a chart once it has changed by this part: the bar tells it as well."""
+"""What others hold has a chart once it has changed by this part: the bar shows it as well."""
 TWO_FROM: Final = 76
 """Cells of width for two charts beside each other."""
 GAP: Final = 2

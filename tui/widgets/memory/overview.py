@@ -91,7 +91,7 @@ class MemoryPanel(Panel):
 
 
 def first_of(snapshot: Snapshot) -> Whose | None:
-    """What the verdict speaks of, else what rises, else the first that is known."""
+    """What the verdict is about, else what rises, else the first that is known."""
     known: list[Whose] = [whose for whose in NAMES if series_of(snapshot, whose) is not None]
     trends = {whose: trend_of(snapshot, whose) for whose in known}
     growing = [whose for whose, trend in trends.items() if trend is not None and trend.finding]

@@ -55,7 +55,7 @@ _WIDTHS: Final = (
 
 
 def columns_for(width: int, processes: Sequence[ProcessUse]) -> ProcessColumns:
-    """The fewer, the narrower: the state in words keeps its room. What no process tells (an older
+    """The fewer, the narrower: the state in words keeps its room. What no process reports (an older
     recording, a kernel without schedstat, somebody else's I/O) leaves its room to the names."""
     columns = next(columns for least, columns in _WIDTHS if width >= least)
     reads = any(one.read_bytes_s is not None for one in processes)
@@ -240,7 +240,7 @@ def _rate(value: float | None) -> str:
 
 
 def _moved(read: float | None, written: float | None) -> str:
-    """ "12.3/0.41", in MiB/s; "-" of what is not told."""
+    """ "12.3/0.41", in MiB/s; "-" for what is not reported."""
     if read is None and written is None:
         return ""
     return "/".join(

@@ -75,7 +75,7 @@ def held_bytes(use: ProcessUse) -> int:
 
 
 def moved_bytes_s(use: ProcessUse) -> float | None:
-    """Read and written together; None where neither is told."""
+    """Read and written together; None where neither is reported."""
     known = [rate for rate in (use.read_bytes_s, use.write_bytes_s) if rate is not None]
     return sum(known) if known else None
 
@@ -83,7 +83,7 @@ def moved_bytes_s(use: ProcessUse) -> float | None:
 def _above(
     use: ProcessUse, launcher: ProcessUse | None, main: ProcessUse | None, pids: set[int]
 ) -> int | None:
-    """Pid of the line that it stands below; recordings of before tell no parents."""
+    """Pid of the line that it stands below; older recordings hold no parents."""
     if use.role == "launcher":
         return None
     if use.role in ("main", "rank"):

@@ -53,7 +53,7 @@ class PlacesPanel(StacksPanel):
     """The same below the tree, for what the tree cannot say: what a place holds in all."""
 
     def heading(self, when: StacksWhen, sorted_by: SortedBy, short: bool) -> str:
-        """It speaks of the same stacks as the tree above it."""
+        """It covers the same stacks as the tree above it."""
         return "Places that hold most"
 
 

@@ -40,14 +40,14 @@ class Pair(NamedTuple):
 
 
 def pairs_of(steps: Sequence[Step], on_gpu: Sequence[GpuStep]) -> list[Pair]:
-    """Every step, oldest first, with its other half. Told apart by their start: numbers begin
+    """Every step, oldest first, with its other half. Distinguished by their start: numbers begin
     again with the probe."""
     rows = {row.start_ns: row for row in on_gpu}
     return [Pair(step, rows.get(step.start_ns)) for step in steps]
 
 
 def host_pieces(pair: Pair) -> list[LanePiece]:
-    """The step on the host's clock. Python between the backward and the optimizer is told from
+    """The step on the host's clock. Python between the backward and the optimizer is separated from
     that after them by the lag at the optimizer's end; without one it all stands after them."""
     step, row = pair
     named_ns = sum(getattr(step, field) for _, field in _IN_ORDER) + sum(step.phases.values())
@@ -86,7 +86,7 @@ def _end_of(phase: str, pieces: Sequence[LanePiece]) -> int:
     return next(piece.end_ns for piece in pieces if piece.phase == phase)
 
 
-# What a lane draws: nothing finer than a column can tell.
+# What a lane draws: nothing finer than a column can show.
 
 SHOWN_FROM: Final = 0.5
 """Columns that a phase takes on average from which it has one of its own in every step."""

@@ -86,7 +86,7 @@ def _title(snapshot: Snapshot, stats: StepStats) -> str:
 
 
 def _notes(view: View, stats: StepStats) -> list[str]:
-    """Of a run that stands nothing is told as if it went on."""
+    """Of a run that stands nothing is shown as if it went on."""
     snapshot = view.snapshot
     if snapshot.verdict.finding.kind == "stalled" and snapshot.open_step is not None:
         now = snapshot.open_step

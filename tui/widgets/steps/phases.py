@@ -43,7 +43,7 @@ _USER_FILLS: Final = "▚▞▙▟▛▜"
 BASE: Final = "ms per step"
 """What the figures of phases are of: a checkpoint's too, whose own length is another."""
 DATA_WAIT: Final = {LOOKS["data"].fill: LOOKS["data"].role}
-"""For pictures that tell it from everything else."""
+"""For pictures that show it apart from everything else."""
 LEAST_WAIT: Final = 0.05
 """Of a shorter wait nobody asks for how much of it the GPU was idle."""
 

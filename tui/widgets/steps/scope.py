@@ -24,7 +24,7 @@ RARE = ("loader start-up", "evaluation", "checkpoint", "compile")
 
 
 class ScopePanel(Panel):
-    """The inside of one step; where that cannot be told, how often steps take how long, and why
+    """The inside of one step; where that cannot be resolved, how often steps take how long, and why
     there is no more."""
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:

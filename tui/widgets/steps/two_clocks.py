@@ -170,7 +170,7 @@ class TwoClocksPanel(Panel):
         """When a newest step was last taken, and its start."""
 
     def rows(self, view: View, width: int, height: int) -> Sequence[Row]:
-        """Heading, numbers of the steps, the lanes with the slants between them, what is told of
+        """Heading, numbers of the steps, the lanes with the slants between them, what is known of
         the last one; with room, the other steps as a list."""
         snapshot = view.snapshot
         pairs = _until(view, pairs_of(snapshot.recent, snapshot.recent_gpu))
@@ -239,7 +239,7 @@ def _until(view: View, pairs: list[Pair]) -> list[Pair]:
 
 
 def _title(pairs: Sequence[Pair], window: DrawnSpan, columns: int) -> str:
-    """The steps in the host's lane: it is ahead of the GPU's, on which the last one told ends."""
+    """The steps in the host's lane: it is ahead of the GPU's, where the last one measured ends."""
     clocks = "the host's clock" if window.last.on_gpu is None else "both clocks"
     until_ns = window.from_ns + columns * window.column_ns
     seen = [

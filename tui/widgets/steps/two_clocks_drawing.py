@@ -17,7 +17,7 @@ from .phases import LOOKS, PhaseStyle, looks_of
 # Which steps are drawn, and where in time.
 
 COLUMNS_A_STEP: Final = 16
-"""Enough for the parts of a step to be told apart."""
+"""Enough to distinguish the parts of a step."""
 LEAST_STEPS: Final = 2
 BLOCK_COLUMNS: Final = 8
 """Steps that take less are drawn several as one: no room for three phases and what is between."""
@@ -206,7 +206,7 @@ def picture_rows(
 
 
 def _begins(window: DrawnSpan, pair: Pair) -> bool:
-    """A block begins with it, or it is the one that is told."""
+    """A block begins with it, or it is the one that is described."""
     return pair is window.last or pair.step.number // pair.step.count % window.a_block == 0
 
 
