@@ -5,6 +5,7 @@ Everything is a pure function of the clock, which a test sets.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import sin
 
 from gpuwatch.tui.messages import SCHEMA, Hello
@@ -187,8 +188,9 @@ class FakeRun(WithHistory):
         return self.change(snapshot_at(self.now_ns, self.interval_ns))
 
 
+@lru_cache(maxsize=64)
 def snapshot_at(now_ns: int, interval_ns: int = 100 * MS) -> Snapshot:
-    """The whole run at a moment."""
+    """The whole run at a moment. Frames draw the same one again: it is made once (20 ms)."""
     step_ns = round(STEP_MS * MS)
     done = (now_ns - START) // step_ns
     return Snapshot(
