@@ -6,6 +6,10 @@ import signal
 
 import pytest
 
+# Set before torch is loaded, here and in all that tests start. Its threads wait by spinning: a
+# training of small products took 10 times the CPU where several tests had to share two cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A job in the background of a shell ignores Ctrl-C, and so would all that tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
