@@ -167,7 +167,7 @@ def test_a_script_waits_to_be_asked_and_reports_after_its_seconds(tmp_path: Path
     report = json.loads(last)
     assert first == "first step done"
     assert report["steps"] > 5
-    assert report["seconds"] == pytest.approx(0.5, abs=0.3)
+    assert report["seconds"] >= 0.5
     assert report["steps_per_s"] == pytest.approx(report["steps"] / report["seconds"], rel=0.01)
     assert report["samples_per_s"] == pytest.approx(4 * report["steps_per_s"], rel=0.01)
     assert 0 < report["median_ms"] < 500

@@ -67,6 +67,18 @@ def thread_cpu_s(pid: int, thread: int) -> float:
     return _cpu_s(Path(f"/proc/{pid}/task/{thread}/stat").read_text())[0]
 
 
+def waited_for_core_s(pid: int) -> float:
+    """How long the threads that it has now were ready to run and had no core, summed (schedstat; 0
+    where the kernel does not count it). What a process is late by beyond this is its own doing."""
+    waited_ns = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            waited_ns += int((task / "schedstat").read_text().split()[1])
+        except (OSError, IndexError):
+            continue
+    return waited_ns / 1e9
+
+
 def _cpu_s(stat: str) -> tuple[float, float]:
     """(its own, its reaped children's)."""
     user, system, below_user, below_system = map(int, stat.rsplit(")", 1)[1].split()[11:15])
