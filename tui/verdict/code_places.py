@@ -7,9 +7,10 @@ from typing import Final
 from . import code_origin
 from .findings import Evidence
 from .format import percent
-from .statistics import Share, of_samples
+from .statistics import Share, error_of, of_samples, probability_above
 from .thresholds import causes as limits
 from .thresholds.gpu import LOOP_SHARE
+from .thresholds.hysteresis import ENTER_SHARE
 from .window import FrameShare, RunFacts, StackPhase, Stacks
 
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
@@ -243,6 +244,16 @@ def share_seen(window: RunFacts, which: Callable[[FrameShare], bool]) -> Share:
     if window.stacks is None or not places:
         return Share(0.0, 0.0, 1.0)
     return of_samples(share_where(places, which), window.stacks.main_samples)
+
+
+def fetching_unseen(window: RunFacts) -> float:
+    """The chance that fetching, of which no mark tells, holds a cause's share of the time, by what
+    the samples show of it; 1.0 where they are too few to tell."""
+    seen = share_seen(window, fetches)
+    if window.stacks is None or window.stacks.main_samples < limits.LEAST_STACKS:
+        return 1.0
+    error = error_of(seen.mean, seen.low, seen.high)
+    return probability_above(seen.mean, error, ENTER_SHARE)
 
 
 def place_evidence(place: FrameShare, whose: str) -> Evidence:

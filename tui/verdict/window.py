@@ -297,7 +297,10 @@ class StepWindow(RunFacts):
     warmup_left: int
     """Steps still needed before there is a verdict; 0 once warm."""
     all_recent: tuple[Step, ...]
-    """Recent steps with nothing excluded: for checkpoint, evaluation and recompile budgets."""
+    """Recent steps with nothing excluded: for checkpoint and evaluation budgets."""
+    compiled: tuple[Step, ...]
+    """Those with a compilation of all steps that the session holds: 16 s of the fastest loop. In
+    short steps they are seconds, and hundreds of steps, apart."""
     open_step: OpenStep | None
     gpu_clocked: bool = False
     """The probe reads the GPU's clock: its step times arrive after the GPU has finished them."""

@@ -6,7 +6,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.compute import compute
 from gpuwatch.tui.verdict.scoring import missing_of
-from gpuwatch.tui.verdict.window import StepWindow
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
 
@@ -77,4 +77,24 @@ def test_a_busy_gpu_is_the_limit_whatever_the_loader() -> None:
     seen = gpu_window(rows, on_gpu, activity=activity(99), stacks=main, loaders=())
     assert Engine().judge(seen).finding.kind == "compute"
     idle = gpu_window(rows, on_gpu, activity=activity(70), stacks=main, loaders=())
-    assert Engine().judge(idle).finding.sub == "loader"
+    assert Engine().judge(idle).finding.sub == "idle", "no sample fetches"
+    unseen = gpu_window(rows, on_gpu, activity=activity(70), loaders=())
+    assert Engine().judge(unseen).finding.sub == "loader"
+
+
+def fetched(samples: int, of: int) -> Stacks:
+    """Samples of a loop that marks no fetch: so many are in a function that makes a batch."""
+    rest = FrameShare((of - samples) / of, "forward (model.py:12)", None, phase="forward")
+    made = FrameShare(samples / of, "get_batch (train.py:8)", None, phase="data")
+    return Stacks(of, (rest, made) if samples else (rest,), 0, (), None)
+
+
+def test_samples_that_exclude_a_wait_make_up_for_fetches_that_nobody_marks() -> None:
+    rows = even(60, forward_ms=40, backward_ms=20, fetches=0)
+    for samples, kind in ((0, "healthy"), (1, "healthy"), (4, "incomplete")):
+        found = verdict(window(rows, loaders=(), stacks=fetched(samples, 38)))
+        assert found.finding.kind == kind, samples
+    few = verdict(window(rows, loaders=(), stacks=fetched(0, 12)))
+    assert few.finding.kind == "incomplete", "a dozen samples exclude nothing"
+    one = verdict(window(rows, loaders=(), stacks=fetched(1, 38))).finding
+    assert "3% of the samples fetch a batch (at most 11%)" in [each.text for each in one.evidence]
