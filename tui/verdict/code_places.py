@@ -246,14 +246,21 @@ def share_seen(window: RunFacts, which: Callable[[FrameShare], bool]) -> Share:
     return of_samples(share_where(places, which), window.stacks.main_samples)
 
 
+def unmarked_fetches(window: RunFacts) -> Share:
+    """The most that making batches can take of a loop in which no mark shows it: samples in places
+    that fetch by their name, and in Python of the user's own outside the net, the backward and the
+    update, with the 90 % interval; all of it where samples are too few."""
+    stacks = window.stacks
+    if stacks is None or stacks.main_samples < limits.LEAST_STACKS:
+        return Share(1.0, 0.0, 1.0)
+    part = share_where(main_places(window), fetches) + stacks.main_unplaced
+    return of_samples(min(1.0, part), stacks.main_samples)
+
+
 def fetching_unseen(window: RunFacts) -> float:
-    """The chance that fetching, of which no mark tells, holds a cause's share of the time, by what
-    the samples show of it; 1.0 where they are too few to tell."""
-    seen = share_seen(window, fetches)
-    if window.stacks is None or window.stacks.main_samples < limits.LEAST_STACKS:
-        return 1.0
-    error = error_of(seen.mean, seen.low, seen.high)
-    return probability_above(seen.mean, error, ENTER_SHARE)
+    """The chance that making batches, of which no mark tells, holds a cause's share."""
+    most = unmarked_fetches(window)
+    return probability_above(most.mean, error_of(most.mean, most.low, most.high), ENTER_SHARE)
 
 
 def place_evidence(place: FrameShare, whose: str) -> Evidence:

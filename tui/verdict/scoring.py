@@ -204,7 +204,7 @@ def confidence_in_none(others: Iterable[Finding], window: Window) -> float:
             error = spread_of(other) * sqrt(max(1.0, limit / max(other.share, limits.CONTRIBUTOR)))
             held = min(other.share, worth(other))
             sure = min(sure, 1.0 - probability_above(held, error, limit))
-    if isinstance(window, StepWindow) and not window.sees_loading:
+    if isinstance(window, StepWindow) and not (window.sees_loading or window.gpu_present):
         sure = min(sure, 1.0 - fetching_unseen(window))
     return sure * evidence_factor(window) * window.attributed
 

@@ -1,6 +1,6 @@
 """Nothing wrong, and what the limit is then."""
 
-from ..code_places import fetches, share_seen
+from ..code_places import unmarked_fetches
 from ..findings import Evidence, Finding
 from ..format import cores, percent
 from ..scoring import state
@@ -30,8 +30,9 @@ def healthy(window: StepWindow) -> Finding | None:
     if window.sees_loading:
         evidence.append(Evidence(f"waiting for data takes {percent(waits)}", "hook", waits))
     else:
-        seen = share_seen(window, fetches)
-        text = f"{percent(seen.mean)} of the samples fetch a batch (at most {percent(seen.high)})"
+        seen = unmarked_fetches(window)
+        text = f"no loader seen: {percent(seen.mean)} of the samples are beside the net, the "
+        text += f"backward and the update (at most {percent(seen.high)} of the time)"
         evidence.append(Evidence(text, "py-spy", seen.mean))
     if paused >= 0.005:
         text = f"evaluation, checkpoints and compilation take {percent(paused)}"
