@@ -122,6 +122,7 @@ class StepStore:
         self.total = 0
         """Steps since the probe was armed."""
         self._rows: deque[Step] = deque(maxlen=HELD_ROWS)
+        self._compiled: deque[Step] = deque(maxlen=RECENT_ROWS)
         self._counts = [0] * (len(STEP_BOUNDS_S) + 1)
         self._sum_ns = 0
 
@@ -135,6 +136,8 @@ class StepStore:
                 continue
             newest_ns = step.end_ns
             fresh.append(step)
+            if step.compile_ns:
+                self._compiled.append(step)
             wall_ns = step.end_ns - step.start_ns
             self._counts[bisect_left(STEP_BOUNDS_S, wall_ns / step.count / 1e9)] += step.count
             self._sum_ns += wall_ns
@@ -157,6 +160,11 @@ class StepStore:
         """The newest `rows` rows, oldest first."""
         newest_first = tuple(islice(reversed(self._rows), rows))
         return newest_first[::-1]
+
+    def compiled(self) -> tuple[Step, ...]:
+        """The rows that hold a compilation, of all that are held, oldest first."""
+        oldest_ns = self._rows[0].start_ns if self._rows else 0
+        return tuple(row for row in self._compiled if row.start_ns >= oldest_ns)
 
     def all(self) -> tuple[Step, ...]:
         """Every row that is held, oldest first."""

@@ -256,6 +256,7 @@ class Assessment:
             steps_seen=stores.steps.total,
             warmup_left=self._choice.warmup_left,
             all_recent=stores.steps.last(RECENT_ROWS),
+            compiled=stores.steps.compiled(),
             loaders=stores.loaders.training(),
             cores=stores.processes.cores,
             stopped=stores.processes.stopped,

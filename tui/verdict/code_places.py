@@ -7,9 +7,10 @@ from typing import Final
 from . import code_origin
 from .findings import Evidence
 from .format import percent
-from .statistics import Share, of_samples
+from .statistics import Share, error_of, of_samples, probability_above
 from .thresholds import causes as limits
 from .thresholds.gpu import LOOP_SHARE
+from .thresholds.hysteresis import ENTER_SHARE
 from .window import FrameShare, RunFacts, StackPhase, Stacks
 
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^():]*)(:(?P<line>\d+))?\)$")
@@ -243,6 +244,23 @@ def share_seen(window: RunFacts, which: Callable[[FrameShare], bool]) -> Share:
     if window.stacks is None or not places:
         return Share(0.0, 0.0, 1.0)
     return of_samples(share_where(places, which), window.stacks.main_samples)
+
+
+def unmarked_fetches(window: RunFacts) -> Share:
+    """The most that making batches can take of a loop in which no mark shows it: samples in places
+    that fetch by their name, and in Python of the user's own outside the net, the backward and the
+    update, with the 90 % interval; all of it where samples are too few."""
+    stacks = window.stacks
+    if stacks is None or stacks.main_samples < limits.LEAST_STACKS:
+        return Share(1.0, 0.0, 1.0)
+    part = share_where(main_places(window), fetches) + stacks.main_unplaced
+    return of_samples(min(1.0, part), stacks.main_samples)
+
+
+def fetching_unseen(window: RunFacts) -> float:
+    """The chance that making batches, of which no mark tells, holds a cause's share."""
+    most = unmarked_fetches(window)
+    return probability_above(most.mean, error_of(most.mean, most.low, most.high), ENTER_SHARE)
 
 
 def place_evidence(place: FrameShare, whose: str) -> Evidence:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import sqrt
 
+from .code_places import fetching_unseen
 from .findings import Evidence, Finding, Kind, MissingSignal, Severity, Signal, find_missing
 from .forecast.gain import Gain
 from .format import percent
@@ -11,7 +12,7 @@ from .gpu_clock import on_device
 from .statistics import Share, error_of, probability_above
 from .thresholds import hysteresis as limits
 from .thresholds.causes import LEAST_STACKS, MACHINE_FULL
-from .window import SampleWindow, Window
+from .window import SampleWindow, StepWindow, Window
 
 
 def speedup_of(share: float, floor: float = 0.0) -> float:
@@ -203,6 +204,8 @@ def confidence_in_none(others: Iterable[Finding], window: Window) -> float:
             error = spread_of(other) * sqrt(max(1.0, limit / max(other.share, limits.CONTRIBUTOR)))
             held = min(other.share, worth(other))
             sure = min(sure, 1.0 - probability_above(held, error, limit))
+    if isinstance(window, StepWindow) and not (window.sees_loading or window.gpu_present):
+        sure = min(sure, 1.0 - fetching_unseen(window))
     return sure * evidence_factor(window) * window.attributed
 
 

@@ -97,6 +97,10 @@ class Stacks:
     workers: tuple[FrameShare, ...]
     worker_idle_share: float | None
     """Part of the workers' samples that wait for work (index queue) rather than make a batch."""
+    main_unplaced: float = 1.0
+    """Part of the main thread's samples in the user's own Python, or torch calls of it, outside the
+    net, the loss, the backward and the update: it may make batches. All of it where phases are not
+    looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +301,10 @@ class StepWindow(RunFacts):
     warmup_left: int
     """Steps still needed before there is a verdict; 0 once warm."""
     all_recent: tuple[Step, ...]
-    """Recent steps with nothing excluded: for checkpoint, evaluation and recompile budgets."""
+    """Recent steps with nothing excluded: for checkpoint and evaluation budgets."""
+    compiled: tuple[Step, ...]
+    """Those with a compilation of all steps that the session holds: 16 s of the fastest loop. In
+    short steps they are seconds, and hundreds of steps, apart."""
     open_step: OpenStep | None
     gpu_clocked: bool = False
     """The probe reads the GPU's clock: its step times arrive after the GPU has finished them."""

@@ -114,6 +114,7 @@ def watched(series: Series, step_ms: float, epoch: int | None = None) -> GrowthR
             now_ns=reported[seen - 1].t_ns,
             steps=steps,
             steps_seen=done,
+            compiled=(),
             all_recent=steps,
             gpu_memory=tuple(reported[:seen]),
             gpu_memory_limit_bytes=LIMIT_BYTES,

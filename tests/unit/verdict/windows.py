@@ -126,6 +126,7 @@ def window(seen: Iterable[Step], /, **fields: Any) -> StepWindow:
         "steps_seen": rows[-1].number if rows else 0,
         "warmup_left": chosen.warmup_left,
         "all_recent": rows[-500:],
+        "compiled": tuple(row for row in rows if row.compile_ns),
         "loaders": (loader(),),
         "cores": 2.0,
         "machine_cpu_percent": None,

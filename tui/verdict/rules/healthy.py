@@ -1,5 +1,6 @@
 """Nothing wrong, and what the limit is then."""
 
+from ..code_places import unmarked_fetches
 from ..findings import Evidence, Finding
 from ..format import cores, percent
 from ..scoring import state
@@ -25,10 +26,14 @@ def healthy(window: StepWindow) -> Finding | None:
     paused = min(1.0, sum(map(paused_of, rows)) / wall)
     inference = bool(rows) and rows[-1].inference
     model, takes = ("the forward pass", "takes") if inference else ("forward and backward", "take")
-    evidence = [
-        Evidence(f"{model} {takes} {percent(compute)} of the time", "hook", compute),
-        Evidence(f"waiting for data takes {percent(waits)}", "hook", waits),
-    ]
+    evidence = [Evidence(f"{model} {takes} {percent(compute)} of the time", "hook", compute)]
+    if window.sees_loading:
+        evidence.append(Evidence(f"waiting for data takes {percent(waits)}", "hook", waits))
+    else:
+        seen = unmarked_fetches(window)
+        text = f"no loader seen: {percent(seen.mean)} of the samples are beside the net, the "
+        text += f"backward and the update (at most {percent(seen.high)} of the time)"
+        evidence.append(Evidence(text, "py-spy", seen.mean))
     if paused >= 0.005:
         text = f"evaluation, checkpoints and compilation take {percent(paused)}"
         evidence.append(Evidence(text, "hook", paused))

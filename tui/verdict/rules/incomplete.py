@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ..code_places import main_places, place_evidence
+from ..code_places import fetching_unseen, main_places, place_evidence
 from ..findings import Evidence, Finding
 from ..format import percent
 from ..gpu_clock import counted_by, idle_of, on_device
@@ -11,7 +11,7 @@ from ..scoring import state
 from ..statistics import share_of
 from ..step_time import wall_of
 from ..thresholds.gpu import GPU_BUSY
-from ..thresholds.hysteresis import ATTRIBUTED, ENTER_LOW, ENTER_SHARE
+from ..thresholds.hysteresis import ATTRIBUTED, ENTER_LOW, ENTER_SHARE, UNSEEN
 from ..window import StepWindow
 
 
@@ -29,7 +29,7 @@ def unattributed(window: StepWindow) -> Finding | None:
 def incomplete(window: StepWindow) -> Finding | None:
     """A loop whose fetches are not seen, or a GPU that Python may wait for."""
     frames = tuple(place_evidence(place, "main-thread") for place in main_places(window)[:2])
-    if not window.sees_loading and not _is_busy(window):
+    if not (window.sees_loading or _is_busy(window) or fetching_unseen(window) < UNSEEN):
         return state(
             "incomplete",
             "loader",

@@ -1,19 +1,21 @@
 """torch.compile compiles again and again."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
+from ...steps import Step
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import ms, percent
-from ..pauses import warm_recent
 from ..scoring import cause
 from ..statistics import share_of
-from ..step_time import wall_of
-from ..thresholds.causes import RECOMPILE_STEPS, RECOMPILES
+from ..thresholds.causes import RECOMPILE_LAPSE, RECOMPILE_NS, RECOMPILE_STEPS, RECOMPILES
 from ..thresholds.hysteresis import COMPILE_HORIZON
 from ..window import StepWindow
+from ..window_selection import warm_after
 
 # The guard that failed, in dynamo's words, and what helps against it.
 
@@ -86,24 +88,22 @@ def remedy_of(guard: FailedGuard) -> str:
 
 
 def recompile(window: StepWindow) -> Finding | None:
-    """At least 3 steps with a compilation among the last 200, the first of the run apart, and one
-    of them after the warm-up: shapes that change from the start on keep the warm-up long."""
-    newest = window.all_recent[-1].number if window.all_recent else 0
-    rows = [row for row in window.all_recent if row.number > newest - RECOMPILE_STEPS]
-    begun = next((row.number for row in window.all_recent if row.compile_ns), 0)
-    if begun <= COMPILE_HORIZON:
-        rows = [row for row in rows if row.number > begun]
-    compiled = [row for row in rows if row.compile_ns]
-    if len(compiled) < RECOMPILES or not any(row.compile_ns for row in warm_recent(window)):
+    """At least 3 steps with a compilation lately, the first of the run apart, one of them after the
+    warm-up (shapes that change from the start on keep that long), and no end to them."""
+    compiled = _lately(window)
+    if len(compiled) < RECOMPILES or not _goes_on(window, compiled):
         return None
     # Beside other causes it is held against the same steps, where those have enough of it.
-    held = [row for row in window.steps if row.number > begun]
-    if sum(row.compile_ns > 0 for row in held) < RECOMPILES:
-        held = rows
-    share = share_of([row.compile_ns for row in held], [wall_of(row) for row in held])
+    first = window.steps[0].number if window.steps else 0
+    held = [row for row in compiled if row.number >= first]
+    held = held if len(held) >= RECOMPILES else compiled
+    # From the end of one to the end of the next: a window of three and a half periods holds three
+    # or four of them.
+    walls = [after.end_ns - before.end_ns for before, after in pairwise(held)]
+    share = share_of([row.compile_ns for row in held[1:]], walls)
     each_ns = sum(row.compile_ns for row in compiled) / len(compiled)
-    steps = sum(row.count for row in rows)
-    text = f"{len(compiled)} of the last {steps} steps compiled, {ms(each_ns)} each"
+    steps = window.all_recent[-1].number - compiled[0].number + compiled[0].count
+    text = f"{len(compiled)} of the last {steps:,} steps compiled, {ms(each_ns)} each"
     evidence = [Evidence(text, "hook", each_ns / 1e6, "ms")]
     guard = guard_of(window.settings.failed_guard) if window.settings is not None else None
     logs = (
@@ -118,3 +118,34 @@ def recompile(window: StepWindow) -> Finding | None:
     found = cause("recompile", None, share, headline, tuple(evidence), (remedy, logs))
     # Beyond its limit dynamo runs the function uncompiled, which no step here shows.
     return replace(found, forecast=at_least(found.speedup or 1.0))
+
+
+def _begun(window: StepWindow) -> int:
+    """The number of the step in which the run's first compilation came, where that is warm-up."""
+    first = next((row.number for row in window.compiled), 0)
+    return first if first <= COMPILE_HORIZON else 0
+
+
+def _lately(window: StepWindow) -> list[Step]:
+    """Steps with a compilation of the last 200 steps or 20 s, the longer."""
+    if not window.all_recent:
+        return []
+    newest, begun = window.all_recent[-1], _begun(window)
+    return [
+        row
+        for row in window.compiled
+        if row.number > begun
+        and (
+            row.number > newest.number - RECOMPILE_STEPS
+            or row.end_ns > newest.end_ns - RECOMPILE_NS
+        )
+    ]
+
+
+def _goes_on(window: StepWindow, found: Sequence[Step]) -> bool:
+    """One was after the warm-up, and the last no longer ago than chance allows."""
+    recent, last = window.all_recent, found[-1]
+    if last.number - last.count < warm_after(recent):
+        return False
+    spacing = (last.number - found[0].number) / (len(found) - 1)
+    return recent[-1].number - last.number <= RECOMPILE_LAPSE * spacing

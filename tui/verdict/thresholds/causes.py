@@ -99,7 +99,12 @@ TINY_COPIES: Final = 64
 """Many tiny copies: at least so many tensors a batch, smaller than this."""
 RECOMPILES: Final = 3
 RECOMPILE_STEPS: Final = 200
-"""Recompiling: at least 3 in 200 steps."""
+RECOMPILE_NS: Final = 20_000_000_000
+"""Recompiling: at least 3 in 200 steps or in 20 s, the longer. A compilation takes 0.1 s and more:
+what is a tenth of the time comes 1 to 5 s apart, which is 1,000 steps of 2 ms."""
+RECOMPILE_LAPSE: Final = 3.0
+"""It is over when none came for 3 times their mean distance: where they go on at that rate, that is
+a chance of 5 % (exp(-3))."""
 EVENTS_IN_WINDOW: Final = 3
 """Checkpoints or evaluations needed to judge them by the window; else by all recent steps."""
 RHYTHM_EVENTS: Final = 3

@@ -1,12 +1,13 @@
 """Missing signals that the verdict would rest on."""
 
+from dataclasses import replace
 from typing import Any
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.compute import compute
 from gpuwatch.tui.verdict.scoring import missing_of
-from gpuwatch.tui.verdict.window import StepWindow
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, stacks, window
 
@@ -22,6 +23,17 @@ def test_a_loop_whose_fetches_nobody_sees_is_incomplete() -> None:
     finding = verdict(window(rows, loaders=())).finding
     assert (finding.kind, finding.sub) == ("incomplete", "loader")
     assert "probe.wrap" in finding.advice[0]
+
+
+def test_a_loop_without_a_loader_whose_samples_leave_none_for_batches_is_complete() -> None:
+    """On a CPU nothing but samples parts the making of a batch from the forward."""
+    rows = even(60, forward_ms=40, backward_ms=20, fetches=0)
+    net = stacks([(0.9, "forward (model.py:12)", "<module> (train.py:9)")])
+    seen = Engine().judge(window(rows, loaders=(), stacks=replace(net, main_unplaced=0.04)))
+    assert seen.finding.kind == "healthy"
+    assert any("4% of the samples are beside the net" in e.text for e in seen.finding.evidence)
+    more = window(rows, loaders=(), stacks=replace(net, main_unplaced=0.12))
+    assert verdict(more).finding.sub == "loader"
 
 
 def test_time_that_nobody_claims_is_reported() -> None:
@@ -76,5 +88,26 @@ def test_a_busy_gpu_is_the_limit_whatever_the_loader() -> None:
     main = stacks([(0.9, "forward (model.py:12)", None)])
     seen = gpu_window(rows, on_gpu, activity=activity(99), stacks=main, loaders=())
     assert Engine().judge(seen).finding.kind == "compute"
-    idle = gpu_window(rows, on_gpu, activity=activity(70), stacks=main, loaders=())
-    assert Engine().judge(idle).finding.sub == "loader"
+    unplaced = gpu_window(rows, on_gpu, activity=activity(70), stacks=main, loaders=())
+    assert Engine().judge(unplaced).finding.sub == "loader"
+    placed = replace(main, main_unplaced=0.02)
+    idle = gpu_window(rows, on_gpu, activity=activity(70), stacks=placed, loaders=())
+    assert Engine().judge(idle).finding.sub == "idle", "no sample is where batches may be made"
+
+
+def fetched(samples: int, of: int) -> Stacks:
+    """Samples of a loop that marks no fetch: so many are in a function that makes a batch."""
+    rest = FrameShare((of - samples) / of, "forward (model.py:12)", None, phase="forward")
+    made = FrameShare(samples / of, "get_batch (train.py:8)", None, phase="data")
+    return Stacks(of, (rest, made) if samples else (rest,), 0, (), None, main_unplaced=0.0)
+
+
+def test_samples_that_exclude_a_wait_make_up_for_fetches_that_nobody_marks() -> None:
+    rows = even(60, forward_ms=40, backward_ms=20, fetches=0)
+    for samples, kind in ((0, "healthy"), (1, "healthy"), (4, "incomplete")):
+        found = verdict(window(rows, loaders=(), stacks=fetched(samples, 38)))
+        assert found.finding.kind == kind, samples
+    few = verdict(window(rows, loaders=(), stacks=fetched(0, 12)))
+    assert few.finding.kind == "incomplete", "a dozen samples exclude nothing"
+    one = verdict(window(rows, loaders=(), stacks=fetched(1, 38))).finding
+    assert any("(at most 11% of the time)" in each.text for each in one.evidence)

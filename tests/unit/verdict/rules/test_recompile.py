@@ -12,6 +12,7 @@ from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.windows import run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
+SHORT: dict[str, Any] = {"data_ms": 0.5, "forward_ms": 2, "backward_ms": 2, "optimizer_ms": 0.5}
 
 
 def verdict(seen: StepWindow) -> Verdict:
@@ -66,3 +67,26 @@ def test_recompiling_is_held_against_the_same_steps_as_other_causes() -> None:
     found = recompile(window(rows))
     assert found is not None
     assert found.share == pytest.approx(0.5, abs=0.05)
+
+
+def test_compilations_seconds_apart_in_short_steps_are_recompiling() -> None:
+    """Every 232 steps of 5 ms one of 300 ms: 21 % of the time, and never three in 200 steps."""
+    rows = run(1_200, lambda n: {**SHORT, "compile_ms": 300 if n % 232 == 0 else 0})
+    found = verdict(window(rows)).finding
+    assert found.kind == "recompile"
+    assert found.share == pytest.approx(300 / (300 + 232 * 5), rel=0.05)
+    assert found.evidence[0].text.startswith("5 of the last 969 steps compiled, 300 ms each")
+
+
+def test_recompiling_is_over_when_none_comes_for_three_times_their_distance() -> None:
+    def at(last: int) -> StepWindow:
+        known = (120, 150, 180, 210)
+        return window(run(last, lambda n: {**SHORT, "compile_ms": 300 if n in known else 0}))
+
+    assert recompile(at(295)) is not None
+    assert recompile(at(305)) is None
+
+
+def test_what_was_compiled_in_the_warm_up_alone_is_not_recompiling() -> None:
+    rows = run(400, lambda n: {**SHORT, "compile_ms": 300 if n in (1, 2, 3, 5) else 0})
+    assert recompile(window(rows)) is None
