@@ -57,31 +57,27 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     """
 
     threads: int | None = None
-    """torch.get_num_threads()."""
     matmul_precision: str | None = None
-    """torch.get_float32_matmul_precision(): "highest" leaves tf32 off."""
+    """torch.get_num_threads(), torch.get_float32_matmul_precision(): "highest" is without tf32."""
     cudnn_benchmark: bool | None = None
     deterministic: bool | None = None
-    """Deterministic algorithms only: slower kernels."""
     anomaly: bool | None = None
-    """Autograd's anomaly detection is on."""
+    """Deterministic algorithms only; autograd's anomaly detection. Both are slower."""
     autocast: str | None = None
     """Type that autocast was seen to use, as "bfloat16"; "" where products were seen to run without
     it, None where the graph does not show it (a compiled forward)."""
     scaler: bool | None = None
     """A GradScaler that is enabled steps the optimizer."""
     optimizer: str | None = None
-    """Class of the optimizer; of several that of the one that updates most bytes."""
     foreach: bool | None = None
     fused: bool | None = None
-    """Its settings; None where PyTorch chooses."""
+    """Class and settings of the optimizer that updates most bytes; None where PyTorch chooses."""
     parameters: int | None = None
-    """Tensors that it updates, all groups."""
     parameter_bytes: int | None = None
+    """Tensors that it updates, all groups."""
     parameter_dtype: str | None = None
-    """Of most of those bytes, as "float32"."""
     parameter_device: str | None = None
-    """"cpu", "cuda"."""
+    """Of most of those bytes, as "float32" and "cuda"."""
     cudnn_tf32: bool | None = None
     """fp32 convolutions may use tf32."""
     capability: int | None = None
@@ -91,6 +87,10 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     failed_guard: str | None = None
     """Which failed last, of what was compiled anew most often, as dynamo words it:
     "L['n'] == 3  # y = x * n  # train.py:12 in forward"."""
+    table_rows: int | None = None
+    table_bytes: int | None = None
+    table_lookups: int | None = None
+    """Of an embedding with most of those bytes and dense gradients: lookups in one backward."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):

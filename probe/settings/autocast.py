@@ -30,7 +30,7 @@ _PRODUCTS: Final = ("Addmm", "Mm", "Bmm", "Baddbmm", "Linear", "Convolution")
 def autocast_of(roots: Any) -> str | None:
     """ "bfloat16", "" where it was not on, None where the graph does not show it. `roots` is what a
     backward starts from."""
-    first = next(iter(_tensors(roots)), None)
+    first = first_of(roots)
     if first is None:
         return None
     torch: Any = sys.modules["torch"]
@@ -40,10 +40,11 @@ def autocast_of(roots: Any) -> str | None:
     return None if first.grad_fn is None else _walked(first.grad_fn)
 
 
-def _tensors(roots: Any) -> tuple[Any, ...]:
-    """The tensors that a backward starts from; it may start from edges of the graph too."""
+def first_of(roots: Any) -> Any:
+    """The first tensor that a backward starts from, for it may start from edges of the graph too;
+    None without one."""
     several = roots if isinstance(roots, (tuple, list)) else (roots,)
-    return tuple(one for one in several if hasattr(one, "grad_fn"))
+    return next((one for one in several if hasattr(one, "grad_fn")), None)
 
 
 def _walked(root: Any) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from weakref import ref
 
 from .flags import type_name
+from .tables import tall
 
 MOST_KNOWN: Final = 8
 """Optimizers remembered; beyond that the one seen first is looked at anew."""
@@ -19,12 +20,13 @@ SCALER_CALLS: Final = "_maybe_opt_step"
 class _Known:
     """One optimizer, and one gradient of its last look."""
 
-    __slots__ = ("facts", "gradient", "groups", "kept", "optimizer", "parameter", "there")
+    __slots__ = ("facts", "gradient", "groups", "kept", "optimizer", "parameter", "table", "there")
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer: Callable[[], Any] = ref(optimizer)
         self.groups = len(optimizer.param_groups)
         self.facts = facts_of(optimizer)
+        self.table = _table_in(optimizer, self.facts)
         self.parameter: Callable[[], Any] = lambda: None
         self.gradient: Callable[[], Any] = lambda: None
         self.there = False
@@ -65,14 +67,24 @@ class Optimizers:
             known = self._known[key] = _Known(optimizer)
         elif known.groups != len(optimizer.param_groups):
             known.groups, known.facts = len(optimizer.param_groups), facts_of(optimizer)
+            known.table = _table_in(optimizer, known.facts)
         known.look(optimizer)
         self._last = known
-        largest = max(self._known.values(), key=lambda one: one.facts["parameter_bytes"])
+        largest = max(self._known.values(), key=_bytes_of)
         return {
             **largest.facts,
             "scaler": _is_scaled(optimizer),
             "set_to_none": None if largest.kept is None else not largest.kept,
         }
+
+    def take_table(self) -> Any:
+        """Of the optimizer that is reported what may be an embedding's table: once, for the walk
+        that looks for its use is long. None without one."""
+        largest = max(self._known.values(), key=_bytes_of, default=None)
+        if largest is None:
+            return None
+        table, largest.table = largest.table(), _nothing
+        return table
 
     def backward(self) -> None:
         """A backward begins: the first after a step shows whether gradients outlive it."""
@@ -80,6 +92,21 @@ class Optimizers:
             parameter = self._last.parameter()
             self._last.there = parameter is not None and parameter.grad is not None
             self._last = None
+
+
+def _nothing() -> None:
+    return None
+
+
+def _bytes_of(known: _Known) -> int:
+    return int(known.facts["parameter_bytes"])
+
+
+def _table_in(optimizer: Any, facts: dict[str, Any]) -> Callable[[], Any]:
+    is_lazy: Any = sys.modules["torch.nn.parameter"].is_lazy
+    every = (one for group in optimizer.param_groups for one in group["params"])
+    found = tall((one for one in every if not is_lazy(one)), facts["parameter_bytes"])
+    return _nothing if found is None else ref(found)
 
 
 def facts_of(optimizer: Any) -> dict[str, Any]:

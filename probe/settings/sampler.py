@@ -15,9 +15,10 @@ from typing import Any, Final
 from ..loaders import past_overrides
 from ..recorder import Recorder
 from ..wire.marks import OPTIMIZER_ENTER
-from .autocast import autocast_of
+from .autocast import autocast_of, first_of
 from .flags import flags
 from .optimizers import Optimizers
+from .tables import TABLE, table_of
 
 AGAIN_NS: Final = 1_000_000_000
 """Between two samples at a backward, however long the turn."""
@@ -71,3 +72,7 @@ class SettingsSampler:
         if now_ns - self._walked_ns >= WALK_AGAIN_NS:
             self._walked_ns = now_ns
             self.reading = {**self.reading, "autocast": autocast_of(roots)}
+        table, first = self._optimizers.take_table(), first_of(roots)
+        if table is not None and first is not None and first.grad_fn is not None:
+            found = table_of(first.grad_fn, table)
+            self.reading = {**self.reading, **(found or dict.fromkeys(TABLE))}

@@ -1,7 +1,7 @@
 """The optimizer's own share of the step, amortised over accumulated micro-steps."""
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ..code_places import (
@@ -22,7 +22,7 @@ from ..loader import loader_floor
 from ..scoring import cause, speedup_of
 from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of
-from ..thresholds.causes import FUSED_LEFT_ON_CPU, FUSED_LEFT_UNKNOWN
+from ..thresholds.causes import FUSED_LEFT_ON_CPU, FUSED_LEFT_UNKNOWN, SPARSE_SPARES
 from ..thresholds.gpu import FEW_TENSORS, LARGE_TENSOR
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts, StepWindow
@@ -39,6 +39,10 @@ _FOREACH: Final = (
 (0.7 to 2 times the time of one by one, on two cores)."""
 
 
+_TAKES_SPARSE: Final = ("SGD", "Adagrad", "SparseAdam")
+"""Those of torch.optim that take sparse gradients themselves."""
+
+
 def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     """One kernel for all tensors; fewer rows, where an embedding was seen; fewer steps. Where its
     settings are unknown, the one-word change comes first."""
@@ -48,6 +52,8 @@ def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     if any(map(embeds, main_places(window))):
         rows = ("a large embedding: sparse=True with SparseAdam updates only the rows used",)
     first = (together,) if together else ()
+    if (used := _by_rows(window)) is not None:
+        return (_sparse(window, used), *first, rarely)
     if settings is None:
         return (*first, rarely, *rows)
     tensors, held = settings.parameters or 0, settings.parameter_bytes or 0
@@ -56,6 +62,61 @@ def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
         first = ("an 8-bit or a sharded optimizer moves fewer bytes",)
         return (*rows, rarely, *first) if large else (rarely, *rows, *first)
     return (*rows, *first, rarely) if large else (*first, rarely, *rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TableUsed:
+    """An embedding with dense gradients, by the graph of a backward."""
+
+    rows: int
+    lookups: float | None
+    """In a step; a row may be looked up twice. None where not known."""
+    spares: float
+    """Part of the bytes that the optimizer updates that lie in rows which a step does not use."""
+
+
+def table_used(window: RunFacts) -> TableUsed | None:
+    """None without such a table. Bags, and torch before 2.5, do not tell their lookups: then all of
+    the table counts, an upper bound."""
+    settings = window.settings
+    if settings is None or not (settings.table_rows and settings.table_bytes):
+        return None
+    part = settings.table_bytes / max(settings.table_bytes, settings.parameter_bytes or 0)
+    if settings.table_lookups is None:
+        return TableUsed(settings.table_rows, None, part)
+    backwards = 1.0
+    if isinstance(window, StepWindow) and window.observed:
+        backwards = max(1.0, sum(row.backwards for row in window.steps) / window.observed)
+    lookups = settings.table_lookups * backwards
+    return TableUsed(
+        settings.table_rows, lookups, part * max(0.0, 1 - lookups / settings.table_rows)
+    )
+
+
+def _by_rows(window: RunFacts) -> TableUsed | None:
+    """Where sparse gradients give back more than the fused form does."""
+    used = table_used(window)
+    return used if used is not None and used.spares > _spared_by_fusing(window) else None
+
+
+def _spared_by_fusing(window: RunFacts) -> float:
+    """The part of the optimizer's time that its fused form gives back, at most."""
+    settings = window.settings
+    if settings is None or settings.fused:
+        return 0.0
+    least, _, _ = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
+    return 1.0 - least
+
+
+def _sparse(window: RunFacts, used: TableUsed) -> str:
+    """What to write, and why."""
+    name = window.settings.optimizer if window.settings is not None else None
+    by = "" if name in _TAKES_SPARSE else " and SparseAdam for it"
+    all_rows = f"{name or 'the optimizer'} updates all its {used.rows:,} rows"
+    text = f"nn.Embedding(..., sparse=True){by}: {all_rows}"
+    if used.lookups is None:
+        return f"{text}, used or not"
+    return f"{text}, and a step looks up {used.lookups:,.0f}"
 
 
 def updated_together(window: RunFacts) -> str | None:
@@ -98,10 +159,17 @@ def _as_seen(functions: Collection[str], on_gpu: bool) -> str | None:
     return "fused=True, where its class has it: one kernel updates all tensors"
 
 
-def _forecast(window: RunFacts, share: float) -> Forecast | None:
-    """Of a fused form on a CPU, by what that leaves of an optimizer's time; None on a GPU, where
-    the replay knows."""
-    settings = window.settings
+def _forecast(window: StepWindow, share: float) -> Forecast | None:
+    """Of sparse updates, by the rows that they leave out; of a fused form on a CPU, by what that
+    leaves of an optimizer's time; of that None on a GPU, where the replay knows."""
+    settings, floor = window.settings, loader_floor(window)
+    used = _by_rows(window)
+    if used is not None:
+        total, least = spent(window.steps), share * used.spares
+        most = least + sum(row.backward_ns for row in window.steps) / max(1, total.wall_ns)
+        spared = [min(most, least * more) for more in SPARSE_SPARES]
+        low, middle, high = (speedup_of(part, floor) for part in spared)
+        return Forecast(middle, 1.0 if used.lookups is None else low, high)
     if window.gpu_present or settings is None or not updated_together(window):
         return None
     least, middle, most = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
@@ -162,4 +230,8 @@ def optimizer(window: StepWindow) -> Finding | None:
         loader_floor(window),
         gain_without("optimizer", window, at_most=not looped or None),
     )
-    return replace(found, forecast=_forecast(window, share.mean))
+    forecast = _forecast(window, share.mean)
+    if forecast is not None and forecast.low > 1.0 and _by_rows(window) is not None:
+        # What a sparse table gives back is known, and not some part of the bound.
+        found = replace(found, speedup=forecast.speedup, speedup_is="estimate")
+    return replace(found, forecast=forecast)

@@ -1,0 +1,74 @@
+"""An embedding's table whose rows are looked up alone, as a backward's graph shows it.
+
+Its dense gradient and its update touch every row, whatever few a step has used. The graph tells
+how many those may be: the node of the lookup knows the shape of what it made, and leads to the
+table. Neither reads a saved tensor, for whom the program may have hooks.
+"""
+
+from collections import deque
+from typing import Any, Final
+
+MOST_NODES: Final = 2_000
+"""A table is at the far end of the graph: a net of 100 layers has about 2,000 nodes, 1 us each,
+once for an optimizer."""
+TABLE_SHARE: Final = 0.5
+"""Part of an optimizer's bytes from which a parameter may be such a table: of less, leaving it out
+gives back less than a fused update does."""
+TABLE: Final = ("table_rows", "table_bytes", "table_lookups")
+"""As `messages.Settings` has them."""
+LOOKUPS: Final = ("EmbeddingBackward", "EmbeddingBagBackward")
+_LEAF: Final = "torch::autograd::AccumulateGrad"
+
+
+def tall(parameters: Any, total_bytes: int) -> Any:
+    """Of an optimizer's parameters the one that may be such a table: it has two dimensions, more
+    rows than columns and most of the bytes. None without one."""
+    for one in parameters:
+        is_tall = one.ndim == 2 and one.shape[0] > one.shape[1]
+        if is_tall and one.numel() * one.element_size() >= TABLE_SHARE * total_bytes:
+            return one
+    return None
+
+
+def table_of(root: Any, table: Any) -> dict[str, Any] | None:
+    """How a table is used below a node of the graph: its `table_rows`, `table_bytes` and
+    `table_lookups` (None where this torch does not record it, and of bags). None where it is used
+    otherwise as well, as by the last layer that shares it, or makes sparse gradients already."""
+    waiting, met = deque((root,)), {root}
+    lookups: list[int | None] = []
+    for _ in range(MOST_NODES):
+        if not waiting:
+            break
+        node = waiting.popleft()
+        for below, _ in node.next_functions:
+            if below is None:
+                continue
+            if below.name() == _LEAF:
+                if below.variable is table:
+                    if not node.name().startswith(LOOKUPS) or _is_sparse(node):
+                        return None
+                    lookups.append(_looked_up(node))
+            elif below not in met:
+                met.add(below)
+                waiting.append(below)
+    if not lookups:
+        return None
+    return {
+        "table_rows": int(table.shape[0]),
+        "table_bytes": table.numel() * table.element_size(),
+        "table_lookups": None if None in lookups else sum(one or 0 for one in lookups),
+    }
+
+
+def _is_sparse(node: Any) -> bool:
+    return bool(getattr(node, "_saved_sparse", False))
+
+
+def _looked_up(node: Any) -> int | None:
+    metadata = getattr(node, "_input_metadata", None)
+    if not metadata or "Bag" in node.name():
+        return None
+    rows = 1
+    for size in metadata[0].shape[:-1]:
+        rows *= int(size)
+    return rows

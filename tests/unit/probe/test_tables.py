@@ -1,0 +1,109 @@
+"""An embedding's table that is only looked up, as the graph of a backward shows it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
+from gpuwatch.probe.settings.tables import table_of, tall
+from gpuwatch.tui.messages import Settings
+from tests.unit.probe.held_clock import Watched, watched
+
+ROWS, WIDTH = 500, 4
+TYPED = hasattr(torch.ones(1, requires_grad=True).sum().grad_fn, "_input_metadata")
+LOOKED_UP = 12 if TYPED else None
+"""A torch that keeps no shapes in its graph (2.4) tells no lookups."""
+
+
+class Net(nn.Module):
+    """Rows of a table, and a layer over them."""
+
+    def __init__(self, table: nn.Module, shared: bool = False) -> None:
+        super().__init__()
+        self.table = table
+        self.top = nn.Linear(WIDTH, ROWS if shared else 2, bias=False)
+        if shared:
+            self.top.weight = table.weight  # type: ignore[assignment]
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.top(self.table(rows).reshape(-1, WIDTH))
+        return out.sum()
+
+
+def embedding(**how: Any) -> nn.Embedding:
+    return nn.Embedding(ROWS, WIDTH, **how)
+
+
+@pytest.fixture
+def run() -> Iterator[Watched]:
+    with watched() as one:
+        yield one
+
+
+def seen(run: Watched, net: nn.Module, times: int = 1) -> Settings:
+    """What is known after some steps of a loop under the hooks."""
+    sampler = SettingsSampler(run.recorder)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    rows = torch.arange(12).reshape(3, 4)
+    for _ in range(3):
+        run.clock.work(AGAIN_NS / 1e6)
+        sampler.ask()
+        for _ in range(2):
+            optimizer.zero_grad()
+            sum((net(rows) for _ in range(times)), torch.zeros(())).backward()
+            optimizer.step()
+    assert not run.failures
+    return Settings(**sampler.reading)
+
+
+def test_the_rows_of_a_table_and_the_lookups_of_a_step_are_seen(run: Watched) -> None:
+    found = seen(run, Net(embedding()))
+    assert (found.table_rows, found.table_bytes) == (ROWS, 4 * ROWS * WIDTH)
+    assert found.table_lookups == LOOKED_UP
+
+
+def test_every_lookup_of_a_backward_counts(run: Watched) -> None:
+    found = seen(run, Net(embedding()), times=2)
+    assert found.table_lookups == (24 if TYPED else None)
+
+
+def test_bags_do_not_tell_their_lookups(run: Watched) -> None:
+    found = seen(run, Net(nn.EmbeddingBag(ROWS, WIDTH)))
+    assert (found.table_rows, found.table_lookups) == (ROWS, None)
+
+
+def test_a_table_that_the_last_layer_shares_is_none(run: Watched) -> None:
+    assert seen(run, Net(embedding(), shared=True)).table_rows is None
+
+
+def test_a_table_whose_gradients_are_sparse_by_now_is_none(run: Watched) -> None:
+    assert seen(run, Net(embedding(sparse=True))).table_rows is None
+
+
+def test_a_wide_layer_is_no_table() -> None:
+    layer = nn.Linear(4, ROWS)
+    assert tall([layer.weight], layer.weight.numel() * 4) is layer.weight
+    assert table_of(layer(torch.ones(2, 4)).sum().grad_fn, layer.weight) is None
+
+
+def test_a_table_that_holds_little_is_not_looked_for() -> None:
+    weights = [nn.Embedding(20, 64).weight, nn.Linear(64, 64).weight]
+    assert tall(weights, sum(4 * one.numel() for one in weights)) is None
+
+
+def test_no_saved_tensor_is_unpacked() -> None:
+    """The program's own hooks for saved tensors would run in the look."""
+    net = Net(embedding())
+    unpacked: list[torch.Tensor] = []
+
+    def unpack(kept: torch.Tensor) -> torch.Tensor:
+        unpacked.append(kept)
+        return kept
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda kept: kept, unpack):
+        graph = net(torch.arange(12)).grad_fn
+    assert table_of(graph, net.table.weight) is not None
+    assert not unpacked
