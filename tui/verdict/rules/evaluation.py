@@ -12,7 +12,7 @@ from ..code_places import (
 )
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_of_pauses, gain_without
-from ..forecast.interval import seldom
+from ..forecast.interval import seldom, with_interval
 from ..format import percent
 from ..pauses import evaluations, pause_evidence
 from ..scoring import cause
@@ -67,7 +67,7 @@ def _by_samples(window: StepWindow) -> Finding | None:
     acting = share_where(places, _acts) > share.mean / 2
     sub, what = ("rollout", "rollouts take") if acting else (None, "evaluation takes")
     text = "no evaluation was marked: its time is booked as forward, or between the phases"
-    return cause(
+    found = cause(
         "evaluation",
         sub,
         share,
@@ -76,6 +76,8 @@ def _by_samples(window: StepWindow) -> Finding | None:
         _ADVICE["rollout" if acting else "evaluation"],
         gain=gain_without("evaluation", window, at_most=True),
     )
+    # Rollouts are what is trained on; of evaluations nearly all can go.
+    return found if acting or window.gpu_present else with_interval(found)
 
 
 def _acts(place: FrameShare) -> bool:
