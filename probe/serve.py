@@ -6,8 +6,6 @@ nothing once it runs: a fork would inherit the lock of that import.
 
 import os
 import sys
-from array import array
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from threading import Event
@@ -25,12 +23,13 @@ from .encoding import (
     settings_row,
 )
 from .endpoint import Endpoint
-from .figures import StepCount, mark_cost_ns, resident_bytes, unseen, uses_accelerator
+from .figures import mark_cost_ns, resident_bytes, uses_accelerator
 from .identity import Identity, torch_version
 from .loaders import look_at
+from .mark_feed import MarkFeed, Rare
 from .on_request import QUESTIONS, OnRequest
 from .peers import NOBODY, PPM, Dumps, Peer, Peers, Tracer
-from .recorder import ENTRIES, MOST_RARE, Recorder
+from .recorder import ENTRIES, Recorder
 from .socket_place import is_key, remove_leftovers
 from .state_page import StatePage
 from .wire import marks, page
@@ -49,7 +48,6 @@ PEEK_S: Final = 0.2
 what the recorder holds comes in that time at 6,800 steps of six marks a second."""
 MOST_REPORTS: Final = 600
 """What the device reported lately: for a monitor that comes."""
-MOST_LOADERS: Final = 32
 REPORTS: Final = ("passed", "aligned", "allocated")
 SLOW_LOOK_NS: Final = 1_000_000_000
 MEND_NS: Final = 5_000_000_000
@@ -78,20 +76,7 @@ class Server:
         """Requests that were none."""
         self._endpoint: Endpoint | None = None
         self._mark_cost_ns: int | None = None
-        self._until = 0
-        """Marks before this number are on the page."""
-        self._newest_ns = 0
-        """When the last of them was put."""
-        self._count = StepCount()
-        self._rare: deque[tuple[int, int, int, Any]] = deque(maxlen=MOST_RARE)
-        """What stands beside the marks on the page."""
-        self._asked = 0
-        """Entries that the last turn brought."""
-        self._marks_per_s = 0.0
-        self._turned_ns: int | None = None
-        self._made_ns = clock.now_ns()
-        self._loaders: dict[int, tuple[int, Any, bool, int]] = {}
-        """The newest description of each loader, by its key."""
+        self._feed = MarkFeed(recorder, state_page)
         self._reports: deque[Report] = deque(maxlen=MOST_REPORTS)
         self._switched: deque[tuple[int, bool]] = deque(maxlen=MOST_REPORTS)
         self._fresh: tuple[list[Report], list[tuple[int, bool]]] = ([], [])
@@ -106,9 +91,9 @@ class Server:
         """Until the next turn: the recorder has room for four times of what comes meanwhile, and
         what a turn takes in hand stays below 0.4 MB, which `malloc` would not give back."""
         longest = TURN_S if self._peers else UNWATCHED_TURN_S
-        if self._marks_per_s * longest <= ENTRIES / 8:
+        if self._feed.marks_per_s * longest <= ENTRIES / 8:
             return longest
-        return max(SHORTEST_TURN_S, ENTRIES / 8 / self._marks_per_s)
+        return max(SHORTEST_TURN_S, ENTRIES / 8 / self._feed.marks_per_s)
 
     def open(self) -> None:
         """Bind the socket."""
@@ -128,10 +113,10 @@ class Server:
             recorder.end()
         self._look_for_trainer()
         (since_ns, kind), words = recorder.newest(), self._page.words
-        self._put_on_page(now_ns)
+        self._feed.put(now_ns)
         words[page.WORD_HEARTBEAT] = now_ns
         words[page.WORD_OPEN] = page.pack_open(kind, since_ns)
-        words[page.WORD_STEPS] = self._count.steps
+        words[page.WORD_STEPS] = self._feed.count.steps
         self._take_device(now_ns)
         if self._endpoint is None:
             return
@@ -153,7 +138,7 @@ class Server:
         self._on_request.close()
         if self._endpoint is None:
             return
-        bye = encode_bye(reason, self._count.steps)
+        bye = encode_bye(reason, self._feed.count.steps)
         for identity, _ in self._peers.items():
             self._endpoint.send(identity, bye)
         self._endpoint.close()
@@ -164,7 +149,7 @@ class Server:
         while left_s > 0 and not stop.is_set():
             self.wait(stop, min(left_s, PEEK_S))
             left_s -= PEEK_S
-            if self._recorder.has_put(ENTRIES // 4, self._newest_ns):
+            if self._recorder.has_put(ENTRIES // 4, self._feed.newest_ns):
                 return
 
     def wait(self, stop: Event, seconds: float) -> None:
@@ -185,49 +170,10 @@ class Server:
         if self._endpoint is not None:
             self._endpoint.abandon()
 
-    def _put_on_page(self, now_ns: int) -> None:
-        """The new marks: the page is what is sent, and read by others."""
-        before, since_ns = self._until, self._turned_ns
-        seen_ns = self._newest_ns or self._made_ns
-        times, words = self._new_marks()
-        self._page.put(before, times, words)
-        self._count.add(words.tobytes(), unseen(times, seen_ns))
-        self._until = before + len(times)
-        self._page.words[page.WORD_MARKS] = self._until
-        if since_ns is not None and now_ns > since_ns:
-            self._marks_per_s = (self._until - before) / (now_ns - since_ns) * 1e9
-        self._turned_ns = now_ns
-        newest = self._rare[-1][0] if self._rare else 0
-        for one in list(self._recorder.rare):
-            if one[0] > newest:
-                self._rare.append(one)
-                if one[1] == marks.LOADER:
-                    self._keep_loader(*one)
-
-    def _new_marks(self) -> "tuple[array[int], array[int]]":
-        """Times and words since the last turn. A first mark of 0 stands for those that are lost:
-        the recorder has had more than it holds."""
-        wanted = max(256, self._asked + self._asked // 4)
-        while True:
-            entries = self._recorder.tail(wanted)
-            times, words = entries[0::2], entries[1::2]
-            at = bisect_right(times, self._newest_ns)
-            if at or wanted >= ENTRIES or len(entries) < wanted - 2:
-                break
-            wanted = min(ENTRIES, 4 * wanted)
-        times, words = times[at:], words[at:]
-        self._asked = 2 * len(times)
-        if times:
-            self._newest_ns = times[-1]
-        if not at and len(entries) >= ENTRIES - 2:
-            self._page.words[page.WORD_LOST_MARKS] += 1
-            times[0] = words[0] = 0
-        return times, words
-
     def _look_for_trainer(self) -> None:
         """A worker of Ray trains in a thread, and is killed a second after that has ended."""
         recorder = self._recorder
-        is_quiet = recorder.newest()[0] <= self._newest_ns
+        is_quiet = recorder.newest()[0] <= self._feed.newest_ns
         if is_quiet and recorder.owner and recorder.owner not in sys._current_frames():
             recorder.lose_owner()
 
@@ -242,7 +188,7 @@ class Server:
         switched: list[tuple[int, bool]] = []
         behind_ns = max((peer.behind_ns for _, peer in self._peers.items()), default=0)
         ppm = max((peer.device_ppm for _, peer in self._peers.items()), default=PPM)
-        rate_limiter.turn(now_ns, self._count.steps, behind_ns, ppm)
+        rate_limiter.turn(now_ns, self._feed.count.steps, behind_ns, ppm)
         stamper = rate_limiter.stamper
         while stamper is not None and stamper.switched:
             switched.append(stamper.switched.popleft())
@@ -256,13 +202,6 @@ class Server:
 
         self._recorder.stamp_with(None)
         self._rate_limiter = RateLimiter(self._recorder)
-
-    def _keep_loader(self, number: int, _: int, iterator: int, seen: Any) -> None:
-        row, with_grad = seen
-        self._loaders.pop(row[0], None)
-        if len(self._loaders) >= MOST_LOADERS:
-            del self._loaders[next(iter(self._loaders))]
-        self._loaders[row[0]] = number, row, with_grad, iterator
 
     def _look(self, now_ns: int) -> None:
         if now_ns >= self._next_look_ns:
@@ -331,18 +270,18 @@ class Server:
     def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
         assert self._endpoint is not None
         peer.greeted = True
-        peer.next = max(0, self._until - (marks.RING if history else 1))
+        peer.next = max(0, self._feed.until - (marks.RING if history else 1))
         self._endpoint.send(identity, encode_greeting(self._identity, now_ns))
 
     def _send_marks(self, identity: bytes, peer: Peer, now_ns: int) -> None:
         assert self._endpoint is not None
         recorder, first = self._recorder, peer.sequence == 0
-        since, until = max(peer.next, self._until - marks.RING), self._until
+        since, until = max(peer.next, self._feed.until - marks.RING), self._feed.until
         peer.sequence, peer.next = peer.sequence + 1, until
-        rare = [one for one in self._rare if one[0] > peer.rare]
+        rare = [one for one in self._feed.rare if one[0] > peer.rare]
         loaders = [(n, row, grad, at) for n, kind, at, (row, grad) in _of(marks.LOADER, rare)]
         if first and rare:
-            loaders = [one for one in self._loaders.values() if one[0] < rare[0][0]] + loaders
+            loaders = [one for one in self._feed.loaders.values() if one[0] < rare[0][0]] + loaders
         peer.rare = rare[-1][0] if rare else peer.rare
         reports, switched = self._fresh
         if first:
@@ -352,7 +291,7 @@ class Server:
             peer.sequence,
             now_ns,
             until,
-            self._count.steps,
+            self._feed.count.steps,
             peer.names_to_send(recorder.names),
             loaders,
             [(n, seen) for n, _, _, seen in _of(marks.BATCH, rare)],
@@ -385,7 +324,7 @@ class Server:
         self._page.write_hello(self._identity.as_json(page.HELLO_BYTES))
 
 
-def _of(kind: int, rare: list[tuple[int, int, int, Any]]) -> list[tuple[int, int, int, Any]]:
+def _of(kind: int, rare: list[Rare]) -> list[Rare]:
     return [one for one in rare if one[1] == kind]
 
 

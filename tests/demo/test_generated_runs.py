@@ -100,10 +100,30 @@ def test_the_catalogue_of_ordinary_scripts_fits_them() -> None:
                 assert not flag.startswith("--") or f'"{flag}"' in text, flag
 
 
+# In one process, since importing torch and warming up take longer than the steps do.
+RUN_EACH = """
+import runpy, sys
+sys.path.insert(0, sys.argv[1])
+import meter
+meter.WARM_UP_S = 0.0
+if __name__ == "__main__":
+    for script in sys.argv[2:]:
+        print("RUNS", script, flush=True)
+        sys.argv = [script, "--seconds", "0.1"]
+        runpy.run_path(script, run_name="__main__")
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [script.name for script in scripts()])
-def test_an_ordinary_script_trains_under_gpuwatch_run(name: str) -> None:
-    run = ("-m", "gpuwatch.tui.cli.main", "run", str(ORDINARY / f"{name}.py"))
-    shown = output_of(*run, "--seconds", "0.1").splitlines()
-    assert "first step done" in shown
-    assert json.loads(shown[-1])["steps_per_s"] > 0
+@pytest.mark.parametrize("half", [0, 1])
+def test_ordinary_scripts_train_under_gpuwatch_run(half: int, tmp_path: Path) -> None:
+    runner = tmp_path / "run_each.py"
+    runner.write_text(RUN_EACH)
+    paths = [str(ORDINARY / f"{script.name}.py") for script in scripts()][half::2]
+    run = ("-m", "gpuwatch.tui.cli.main", "run", str(runner), str(ORDINARY))
+    shown = output_of(*run, *paths)
+    for path, part in zip(paths, shown.split("RUNS ")[1:], strict=True):
+        first, *_, last = part.splitlines()
+        assert first == path
+        assert "first step done" in part
+        assert json.loads(last)["steps_per_s"] > 0, path

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.command_line import environment
+from tests.processes.command_line import environment, program
 from tests.processes.monitored import until
 
 PREAMBLE = """
@@ -63,8 +63,10 @@ REPORTED = {
     "escapes": "what",
     "endless": "other things than an agent",
 }
+WAITS_S = {"cli.remote.ANSWER_S": 4.0, "remote.link.ANSWER_S": 4.0}
+"""In place of 20 s each."""
 ENDS_S = 40.0
-"""20 s for an answer; of three links each is tried again."""
+"""Of three links each is tried again."""
 MOST_BYTES = 400 * 1024 * 1024
 
 
@@ -79,11 +81,11 @@ def test_an_enemy_over_there_is_bounded_and_reported(name: str, tmp_path: Path) 
     script = tmp_path / "enemy.py"
     script.write_text(textwrap.dedent(PREAMBLE) + ENEMIES[name])
     via = f"{sys.executable} {script}"
-    words = [sys.executable, "-m", "gpuwatch.tui.cli.main", "attach", "--via", via, "7"]
+    words = [*program(**WAITS_S), "attach", "--via", via, "7"]
     began_s = time.monotonic()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [*words, "--json", "--duration", "8"],
+        [*words, "--json", "--duration", "4"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=50,

@@ -19,6 +19,8 @@ from tests.processes.command_line import environment, gpuwatch
 from tests.processes.monitored import pages_of, until
 
 NOBODY = 65534
+ANSWER_S = 5.0
+"""In place of 20 s: an interpreter that does not answer is given up then."""
 GROUP = 54321
 """A supplementary group of the process, which is nobody else's."""
 LOOPS = """
@@ -96,7 +98,9 @@ def with_an_interpreter_of_its_own(
 
 
 def inject(pid: int, *more: str, **environ: str) -> "subprocess.CompletedProcess[str]":
-    return gpuwatch("attach", "--inject", *more, str(pid), limit_s=60.0, **environ)
+    waits_s = {"launch.interpreter.ANSWER_S": ANSWER_S}
+    words = ("attach", "--inject", *more, str(pid))
+    return gpuwatch(*words, limit_s=60.0, waits_s=waits_s, **environ)
 
 
 def test_its_interpreter_runs_with_its_ids_alone(home: Path) -> None:

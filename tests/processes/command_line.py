@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -47,12 +47,28 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": python_path(), **more}
 
 
+def program(**waits_s: float) -> list[str]:
+    """The command in front of its arguments. `waits_s`: constants by their dotted names below
+    `gpuwatch.tui`, for tests of waits that are long for a person's sake."""
+    if not waits_s:
+        return [sys.executable, "-m", "gpuwatch.tui.cli.main"]
+    lines = ["import importlib, sys"]
+    for name, seconds in waits_s.items():
+        module, _, constant = name.rpartition(".")
+        lines.append(f"importlib.import_module('gpuwatch.tui.{module}').{constant} = {seconds}")
+    lines += ["from gpuwatch.tui.cli.main import main", "sys.exit(main())"]
+    return [sys.executable, "-c", "\n".join(lines)]
+
+
 def gpuwatch(
-    *arguments: str, limit_s: float = 30.0, **more: str
+    *arguments: str,
+    limit_s: float = 30.0,
+    waits_s: Mapping[str, float] | None = None,
+    **more: str,
 ) -> "subprocess.CompletedProcess[str]":
     """Run it to its end, without a terminal."""
     return subprocess.run(
-        [sys.executable, "-m", "gpuwatch.tui.cli.main", *arguments],
+        [*program(**(waits_s or {})), *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

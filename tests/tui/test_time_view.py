@@ -55,10 +55,11 @@ def picture(text: str) -> list[str]:
 
 
 async def watched(app: GpuwatchApp, run: FakeRun, seconds: int) -> None:
-    """The run goes on, and is looked at."""
+    """The run goes on, and is read as frames read it; only the last one is drawn."""
     for _ in range(seconds):
         run.now_ns += S
-        app.frame()
+        app._time.moment(app._view_state)
+    app.frame()
     await asyncio.sleep(0)
 
 

@@ -155,10 +155,10 @@ def test_a_time_whose_word_is_yet_to_come_waits_for_the_next_turn() -> None:
     train(recorder, 2)
     recorder.put(13_000)
     server.turn()
-    assert (server._until, recorder.newest()) == (12, (12_000, marks.OPTIMIZER_LEAVE))
+    assert (server._feed.until, recorder.newest()) == (12, (12_000, marks.OPTIMIZER_LEAVE))
     recorder.put(marks.word_of(marks.FETCH_ENTER, 7))
     server.turn()
-    assert (server._until, recorder.newest()) == (13, (13_000, marks.FETCH_ENTER))
+    assert (server._feed.until, recorder.newest()) == (13, (13_000, marks.FETCH_ENTER))
 
 
 def test_marks_of_two_threads_between_each_other_are_put_in_pairs() -> None:
@@ -184,11 +184,11 @@ def test_the_faster_the_loop_the_shorter_the_turn() -> None:
     server.turn()
     assert server.turn_s == UNWATCHED_TURN_S
     train(recorder, 2_000)
-    server._turned_ns -= 100_000_000  # type: ignore[operator]
+    server._feed._turned_ns -= 100_000_000  # type: ignore[operator]
     server.turn()
     assert server.turn_s < UNWATCHED_TURN_S
     reported.subscribe()
-    server._turned_ns -= 10**10
+    server._feed._turned_ns -= 10**10
     server.turn()
     assert server.turn_s == TURN_S
 
@@ -224,7 +224,7 @@ def test_steps_whose_marks_are_lost_are_counted_by_the_pace_of_the_others() -> N
 
 def test_marks_lost_before_the_first_turn_took_no_longer_than_there_was() -> None:
     server, recorder, _ = served()
-    recorder.put(server._made_ns)
+    recorder.put(server._feed._made_ns)
     recorder.put(marks.word_of(marks.BACKWARD_ENTER))
     train(recorder, 20_000)
     server.turn()
