@@ -300,7 +300,7 @@ def in_groups(monkeypatch: pytest.MonkeyPatch, **groups: Group) -> None:
 
 
 def test_ranks_begin_behind_the_same_collective(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Group(100)
+    world, issued = Group(100), 100
     in_groups(monkeypatch, world=world, odd=Group(None))
     assert run.ask(steps=0) == {"why_not": "", "issued": {"world": 100}}
     assert run.ask(operators=False, group="world", number=112) is None
@@ -310,9 +310,12 @@ def test_ranks_begin_behind_the_same_collective(run: Run, monkeypatch: pytest.Mo
         run.step()
     assert len(run.begun) == 1
     for _ in range(6):
-        world.issued += 4
+        issued += 4
+        world.issued = issued
         run.step()
-    _, answer = run.window.turn(run.ns)
+    made = run.window.turn(run.ns)
+    assert made is not None
+    answer = made[1]
     assert answer["times"]["issued"] == [{"world": 112 + 4 * at} for at in range(5)]
     assert len(answer["times"]["ends_ns"]) == 5
 
