@@ -93,8 +93,8 @@ class LateHistory:
             self._steps[:half] = self._steps[:half:2]
 
     def judge(self, now: Sequence[StepExchange]) -> int:
-        """See since when those are late that are in these newest steps. Returns the number of the
-        first step since the last change of any of them."""
+        """See since when those are late that are in these newest steps. Returns the first step
+        since the last change of any of them that is no news any more."""
         numbers = {one.number for one in now}
         who = {late for one in self._steps if one.number in numbers for late in one.late}
         judged = {late: lateness_of(self._steps, late) for late in who}
@@ -103,7 +103,9 @@ class LateHistory:
             for late, one in judged.items()
             if one is not None
         }
-        return max((one.present_from for one in self._found.values()), default=0)
+        until_ns = self._steps[-1].ended_ns - limits.PRESENT_NS
+        known = (one for one in self._found.values() if one.present_ns <= until_ns)
+        return max((one.present_from for one in known), default=0)
 
     def at(self, now_ns: int) -> dict[Late, Lateness]:
         """With how long that has been."""

@@ -188,13 +188,17 @@ def test_a_rank_that_becomes_late_is_dated_and_judged_by_what_came_since() -> No
     assert "rank 1 waits for its loader since step 1,105 (22 s ago): " in headline
 
 
-def test_a_rank_that_is_late_no_more_is_not_named_for_the_past() -> None:
+@pytest.mark.parametrize(("late_until", "is_named"), [(1_190, False), (1_210, True)])
+def test_a_rank_that_is_late_no_more_is_named_for_ten_more_seconds(
+    late_until: int, is_named: bool
+) -> None:
+    """So long the phases of ranks are means of, and a change of a few seconds is not for good."""
     store = store_of(1, 2)
     for at in range(10):
-        store.exchanged(stepping(3 * at, 1_000 + 30 * at, lambda step: step < 1_200))
+        store.exchanged(stepping(3 * at, 1_000 + 30 * at, lambda step: step < late_until))
     job = store.job(30 * S)
     assert job is not None
-    assert late_rank(job) is None
+    assert (late_rank(job) is not None) is is_named
 
 
 def test_the_date_outlives_the_steps_that_are_judged_and_memory_is_bounded() -> None:

@@ -120,7 +120,7 @@ def test_steps_that_nobody_read_are_between_both_ends_of_the_date() -> None:
 
 
 def lateness(since: int | None, before: int | None, every: int | None, age_s: float) -> Lateness:
-    return Lateness(1, since, before, 0, 1.0, every, since or 1, age_s)
+    return Lateness(1, since, before, 0, 1.0, every, since or 1, 0, age_s)
 
 
 @pytest.mark.parametrize(

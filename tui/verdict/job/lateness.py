@@ -48,7 +48,9 @@ class Lateness:
     every: int | None
     """Steps from one late step to the next; None: in nearly all steps, or without a rhythm."""
     present_from: int
-    """The first step since the last change, to whichever side."""
+    """The first step since the last change, to whichever side…"""
+    present_ns: int
+    """…and when it ended."""
     age_s: float | None = None
     """Since `since_ns`."""
 
@@ -93,6 +95,7 @@ def lateness_of(history: Sequence[LateStep], who: Late) -> Lateness | None:
         of_steps=sum(flags[present:]) / len(flags[present:]),
         every=every,
         present_from=history[present].number,
+        present_ns=history[present].ended_ns,
     )
 
 

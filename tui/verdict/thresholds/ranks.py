@@ -46,6 +46,10 @@ pace)."""
 CHANGED_BY_CHANCE: Final = 1e-5
 """How likely such a change may be where there is none: collectives come every 3 s at the most, so
 less than one in 80 hours."""
+PRESENT_NS: Final = 10_000_000_000
+"""Once a change is so old, steps before it are judged no more: ranks' phases are then means of what
+came since. A host that others use makes one rank the last for some seconds now and then (gloo, four
+ranks on two busy cores: 16 of 26 steps of a job whose ranks take turns)."""
 ALWAYS_LATE: Final = 0.9
 """Part of the steps beyond which a rank that is late in them needs no rhythm."""
 IN_RHYTHM: Final = 0.1
