@@ -87,6 +87,15 @@ def test_a_pause_every_twelve_steps_has_that_rhythm_and_its_date() -> None:
     assert (always.every, always.since_step) == (12, None)
 
 
+def test_jitter_between_pauses_hides_no_rhythm() -> None:
+    """A checkpoint every 12 steps on two H200s: 45 to 166 steps long, and in every second step
+    between the same rank is the last by a little."""
+    jitter = jittering(3)
+    late = found(lambda step: 120.0 if step % 12 == 2 else 2 * jitter(), steps=110)
+    assert late is not None
+    assert late.every == 12
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_steps_that_are_late_at_random_have_no_rhythm_and_no_date(seed: int) -> None:
     random = Random(seed)

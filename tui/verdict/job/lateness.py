@@ -1,11 +1,11 @@
 """Since when a rank comes late, how often, and with which rhythm.
 
-A step counts where the others wait for the rank at least half as long as they lately do in its late
-steps. How often that is, is compared on both sides of every step: the likelihood of two rates over
-that of one, the best split first and then within its parts (binary segmentation; Scott and Knott,
-1974). Twice its logarithm is a chi-square where nothing has changed; late steps that come in flocks
-make it larger, so it is divided by how much more than a coin they vary (quasi-likelihood; McCullagh
-and Nelder, 1989), and the chance is multiplied by the number of splits that were tried.
+A step counts where the others wait for the rank at least half as long as they lately do in those
+that cost most. How often that is, is compared on both sides of every step: the likelihood of two
+rates over that of one, the best split first and then within its parts (binary segmentation; Scott
+and Knott, 1974). Twice its logarithm is a chi-square where nothing has changed. Late steps that
+come in flocks make it larger, so it is divided by how much more than a coin they vary (quasi-
+likelihood; McCullagh and Nelder, 1989), and the chance is multiplied by the number of splits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ def lateness_of(history: Sequence[LateStep], who: Late) -> Lateness | None:
     lately = [share for share in shares if share > 0][-limits.LATELY :]
     if not lately:
         return None
-    least = max(limits.LATE_STEP, limits.AS_LATE * median(lately))
+    least = max(limits.LATE_STEP, limits.AS_LATE * _usual(lately))
     flags = [share >= least for share in shares]
     bounds = [0, *_changes(flags), len(flags)]
     rates = [sum(flags[start:end]) / (end - start) for start, end in pairwise(bounds)]
@@ -97,6 +97,17 @@ def lateness_of(history: Sequence[LateStep], who: Late) -> Lateness | None:
         present_from=history[present].number,
         present_ns=history[present].ended_ns,
     )
+
+
+def _usual(lately: Sequence[float]) -> float:
+    """Half of all that is lost is lost in steps that are so late: between pauses of a checkpoint
+    jitter makes the same rank the last in as many steps, which cost nothing beside those."""
+    left = sum(lately) / 2
+    for share in sorted(lately, reverse=True):
+        left -= share
+        if left <= 0:
+            return share
+    return 0.0
 
 
 def _changes(flags: Sequence[bool]) -> list[int]:

@@ -37,7 +37,7 @@ what holds it up: below, most of what is lost is not bytes."""
 STRETCHED: Final = 0.5
 """…below which ranks elsewhere, where there are any, are waited for in what looks like transfer."""
 LATELY: Final = 20
-"""Late steps whose median is how late a rank comes now; half of them may be older."""
+"""Late steps that show how late a rank comes now."""
 AS_LATE: Final = 0.5
 """Of how late it comes now, and of how often, from which it counts as the same."""
 LATE_LEAST_STEPS: Final = 10
