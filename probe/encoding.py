@@ -64,13 +64,23 @@ class AskCollectives:
 class AskProfile:
     """A profiler's window. The fields of `messages.AskProfile`."""
 
-    __slots__ = ("key", "most_ns", "operators", "steps")
+    __slots__ = ("group", "key", "most_ns", "number", "operators", "steps")
 
-    def __init__(self, steps: int, most_ns: int, operators: bool, key: str) -> None:
+    def __init__(
+        self,
+        steps: int,
+        most_ns: int,
+        operators: bool,
+        key: str,
+        group: str = "",
+        number: int = 0,
+    ) -> None:
         self.steps = steps
         self.most_ns = most_ns
         self.operators = operators
         self.key = key
+        self.group = group
+        self.number = number
 
 
 class AskMemory:
@@ -92,7 +102,7 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], int]]] = {
     "leave": ((int,), 1),
     "stacks": ((), 0),
     "collectives": ((int, bool, str), 3),
-    "profile": ((int, int, bool, str), 4),
+    "profile": ((int, int, bool, str, str, int), 4),
     "memory": ((int, bool, str), 3),
 }
 _MADE: Final[dict[str, type[Asked]]] = {

@@ -142,9 +142,7 @@ class DeepLook:
             yield who, encode({"why_not": "a window is open already"})
             return
         if isinstance(question, AskProfile):
-            refused = self._profiler.ask(
-                who, question.steps, question.most_ns, question.operators, now_ns
-            )
+            refused = self._profiler.ask(who, question, now_ns)
             if refused is not None:
                 yield who, encode_profile(refused)
             return

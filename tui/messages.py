@@ -328,11 +328,16 @@ class AskProfile(msgspec.Struct, frozen=True, array_like=True, tag="profile"):
     """A profiler's window over some steps."""
 
     steps: int
+    """0: none, only how many collectives each process group has issued."""
     most_ns: int
     """Longest that each of its recordings may last."""
     operators: bool
     """One more step first, slower, that records what operator and shapes each kernel is of."""
     key: str
+    group: str = ""
+    """Name of a process group: the window begins once that has issued `number` collectives, so that
+    all ranks record the same steps."""
+    number: int = 0
 
 
 class AskMemory(msgspec.Struct, frozen=True, array_like=True, tag="memory"):

@@ -24,13 +24,14 @@ from typing import Any, Final
 
 from .. import clock
 from ..circuit_breaker import is_users
+from ..encoding import AskProfile
 from ..figures import resident_bytes
 from ..peers import OFF
 from ..recorder import Recorder
 from ..switched import Switched
 from ..wire import marks
 from .looks import Looks
-from .recording import Recording
+from .recording import Recording, collectives_issued
 from .step_ends import StepEnds, step_ends
 
 MOST_STEPS: Final = 100
@@ -71,6 +72,8 @@ class Profiler:
         self._asked_ns = 0
         self._steps = 0
         self._most_ns = 0
+        self._behind = "", 0
+        """A process group, and how many collectives it has issued before anything is recorded."""
         self._ends = StepEnds(set())
         self._recording: Recording | None = None
         self._plan: list[str] = []
@@ -90,19 +93,21 @@ class Profiler:
         """A window is asked for, or not yet over."""
         return self._who is not None or self._restores is not None
 
-    def ask(
-        self, who: bytes, steps: int, most_ns: int, operators: bool, now_ns: int
-    ) -> dict[str, Any] | None:
-        """Begin at the next step's end. Returns the refusal, or None."""
+    def ask(self, who: bytes, asked: AskProfile, now_ns: int) -> dict[str, Any] | None:
+        """Begin at the next step's end, or at the first behind the collective that is named.
+        Returns the refusal, or the collectives that were issued where no step is asked for."""
         why_not = self._why_not(now_ns)
         if why_not:
             return {"why_not": why_not}
+        if asked.steps < 1:
+            return {"why_not": "", "issued": collectives_issued()}
         self._ends = step_ends(self._recorder)
         self._who, self._asked_ns = who, now_ns
-        self._steps = max(1, min(steps, MOST_STEPS))
-        self._most_ns = max(1_000_000, min(most_ns, MOST_NS))
+        self._steps = min(asked.steps, MOST_STEPS)
+        self._most_ns = max(1_000_000, min(asked.most_ns, MOST_NS))
+        self._behind = asked.group, asked.number
         on_device = _on_device()
-        self._plan = ["operators", "times"] if operators and on_device else ["times"]
+        self._plan = ["operators", "times"] if asked.operators and on_device else ["times"]
         self._done = []
         self._rss_bytes = resident_bytes()[0] or 0
         self._recorder.window_with(self.at)
@@ -159,14 +164,14 @@ class Profiler:
                 if ends:  # a step lies behind the teardown, which kineto does at its first call
                     self._restore()
                     self._recorder.window_with(None)
-            elif ends and not _is_capturing():
+            elif ends and not _is_capturing() and self._is_behind():
                 self._begin()
             return
         now_ns = clock.now_ns()
         if len(recording.marks) < MOST_MARKS:
             recording.marks.append((now_ns, kind))
         if ends:
-            recording.ends_ns.append(now_ns)
+            recording.end_step(now_ns)
         steps, passed_ns = len(recording.ends_ns) - 1, now_ns - recording.began_ns
         if self._plan[0] == "operators":
             enough = steps > MOST_NAMED or (steps > 1 and now_ns - recording.ends_ns[1] > LOOKED_NS)
@@ -175,6 +180,10 @@ class Profiler:
         over = enough or passed_ns > self._most_ns
         if over and not _is_capturing():
             self._next()
+
+    def _is_behind(self) -> bool:
+        group, number = self._behind
+        return not group or collectives_issued().get(group, number) >= number
 
     def _begin(self) -> None:
         why_not = _why_not_now()
@@ -297,6 +306,7 @@ def _described(recording: Recording) -> dict[str, Any]:
         "file": os.path.basename(recording.path),
         "bytes": recording.bytes,
         "ends_ns": recording.ends_ns,
+        "issued": recording.issued,
         "marks": recording.marks,
         "anchor": recording.anchor,
         "pause_ns": recording.pause_ns,

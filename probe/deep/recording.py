@@ -31,6 +31,8 @@ class Recording:
         self._cut = cut
         self.ends_ns: list[int] = []
         """Of steps: its own beginning is the first."""
+        self.issued: list[dict[str, int]] = []
+        """By process group, how many collectives it had issued at each of these ends."""
         self.marks: list[tuple[int, int]] = []
         """(perf_counter_ns, kind) of all marks in it."""
         self.pause_ns = 0
@@ -55,7 +57,12 @@ class Recording:
         self.anchor = _anchor()
         self.began_ns = clock.now_ns()
         self.pause_ns += self.began_ns - began_ns
-        self.ends_ns.append(self.began_ns)
+        self.end_step(self.began_ns)
+
+    def end_step(self, now_ns: int) -> None:
+        """A step has ended."""
+        self.ends_ns.append(now_ns)
+        self.issued.append(collectives_issued())
 
     def stop(self) -> None:
         """End it and write the file."""
@@ -112,6 +119,22 @@ class Recording:
         if (stopped := getattr(profiler, "_run_on_profiler_stop", None)) is not None:
             stopped()
         return results
+
+
+def collectives_issued() -> dict[str, int]:
+    """By the name of each process group that this rank is in: a number that its backend keeps,
+    which reads no event of the device. Empty without a group, and where a backend keeps none."""
+    distributed: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    world = getattr(distributed, "_world", None)
+    found: dict[str, int] = {}
+    if world is None:
+        return found
+    for group, name in list(world.pg_names.items()):
+        try:
+            found[str(name)] = int(group._get_sequence_number_for_group())
+        except (AttributeError, RuntimeError):
+            continue
+    return found
 
 
 def _stand_back(give_way: Callable[[], bool]) -> Callable[[], None]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from ranks.train import CHECKPOINT_EVERY
 from ranks.truth import SCENARIOS, Expected, RankVerdict, is_right, verdict_of
 
 from evaluation.last_picture import last_picture
@@ -62,6 +63,19 @@ def test_nobody_innocent_is_ever_named() -> None:
         expected, verdict = truth_of(run), verdict_of(last_picture(RANKS / run))
         if verdict.kind == "straggler":
             assert expected.either_late or verdict.late == expected.late, run
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_checkpoint_every_twelve_steps_has_that_rhythm(rank: int) -> None:
+    """Also where the late rank is the last by a little in as many steps between."""
+    snapshot = last_picture(RANKS / "h200_third" / f"checkpoint.{rank}.gpuwatch")
+    assert snapshot.job is not None
+    assert snapshot.job.late is not None
+    assert snapshot.job.late.lateness is not None
+    assert snapshot.job.late.lateness.every == CHECKPOINT_EVERY
+    assert f"rank 0 saves checkpoints every {CHECKPOINT_EVERY} steps" in (
+        snapshot.job.finding.headline
+    )
 
 
 def test_naming_the_innocent_is_wrong() -> None:

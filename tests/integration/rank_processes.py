@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from gpuwatch.tui.cli.target import has_probe
 from tests.processes.command_line import ROOT
@@ -92,6 +93,12 @@ LOCKED_RANK = HUNG_RANK.replace("import os, time", "import ctypes, os, time").re
     "time.sleep(1000)", "ctypes.PyDLL(None).sleep(1000)"
 )
 """The same, and rank 1 holds its Python lock meanwhile: its probe cannot answer."""
+
+SLOWS_AT: Final = 300
+SLOWED_RANK = DDP_RANK.replace(
+    "time.sleep(late)", f"time.sleep(late if index >= {SLOWS_AT} else 0)"
+)
+"""Rank 1 waits for its data from a known step on."""
 
 
 @dataclass

@@ -18,11 +18,19 @@ from gpuwatch.tui.clock import now_ns
 from gpuwatch.tui.discovery.targets import open_target
 from gpuwatch.tui.model.observations import RanksSeen
 from gpuwatch.tui.model.provider import SnapshotProvider
-from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.model.snapshot import JobVerdict, Snapshot
+from gpuwatch.tui.sources.job_look import open_job_windows
 from gpuwatch.tui.sources.ranks import READ_NS, RanksSource
 from gpuwatch.tui.sources.stacks import find_py_spy
 from gpuwatch.tui.verdict.findings import Finding
-from tests.integration.rank_processes import DDP_RANK, HUNG_RANK, LOCKED_RANK, launched
+from tests.integration.rank_processes import (
+    DDP_RANK,
+    HUNG_RANK,
+    LOCKED_RANK,
+    SLOWED_RANK,
+    SLOWS_AT,
+    launched,
+)
 from tests.processes.monitored import until
 
 
@@ -139,6 +147,40 @@ def test_the_collectives_of_a_distributed_run_name_the_late_rank(tmp_path: Path)
 
 
 @pytest.mark.slow
+def test_a_rank_that_becomes_slow_is_dated_within_a_few_steps(tmp_path: Path) -> None:
+    """The monitor comes while both ranks are alike."""
+    with launched(tmp_path, local=2, world=2, port=free_port(), script=SLOWED_RANK) as job:
+        picture = watch_live(job.pids[0], stacks=False)
+        picture.start()
+        seen = until(partial(_dated, picture))
+        picture.close()
+    assert seen is not None
+    assert seen.late is not None
+    assert seen.late.rank.rank == 1
+    assert seen.late.lateness is not None
+    since = seen.late.lateness.since_step
+    assert since is not None
+    assert abs(since - SLOWS_AT) <= 5
+    assert f"since step {since}" in seen.finding.headline
+
+
+@pytest.mark.slow
+def test_all_ranks_are_profiled_over_the_same_steps(tmp_path: Path) -> None:
+    """Gloo on CPU: rank 0 waits for rank 1's loader in its collectives."""
+    with launched(tmp_path, local=2, world=2, port=free_port(), script=DDP_RANK) as job:
+        until(lambda: all(steps_of(pid) > 20 for pid in job.pids))
+        looked = open_job_windows(job.pids[1], steps=10, most_s=30.0)
+    profile = looked.profile
+    assert looked.pids == tuple(job.pids)
+    assert (profile.steps, profile.unlike, profile.on_device) == (10, "", False)
+    assert profile.latest is not None
+    assert profile.latest.rank == 1
+    assert profile.latest.late > 0.3
+    assert sum(one.a_step for one in profile.collectives) >= 1
+    assert {one.kind for one in profile.collectives} == {"all_reduce"}
+
+
+@pytest.mark.slow
 def test_the_rank_that_never_joins_a_collective_is_named(tmp_path: Path) -> None:
     with launched(tmp_path, local=2, world=2, port=free_port(), script=HUNG_RANK) as job:
         picture = watch_live(job.pids[0], stacks=False)
@@ -177,6 +219,23 @@ def _stalled(picture: SnapshotProvider) -> Finding | None:
     """Once it is known which ranks stand where."""
     finding = picture.snapshot().verdict.finding
     return finding if (finding.kind, finding.sub) == ("stalled", "ranks") else None
+
+
+def steps_of(pid: int) -> int:
+    """That it has made."""
+    opened = open_target(pid)
+    steps = opened.words().steps
+    opened.close()
+    return steps
+
+
+def _dated(picture: SnapshotProvider) -> JobVerdict | None:
+    """Once the job's verdict is that a rank is late, and since when."""
+    job = picture.snapshot().job
+    if job is None or job.late is None or job.finding.kind != "straggler":
+        return None
+    found = job.late.lateness
+    return job if found is not None and found.since_step is not None else None
 
 
 def _by_collectives(picture: SnapshotProvider) -> Snapshot | None:

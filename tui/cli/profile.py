@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..sources.deep_report import Looked
 
 STEPS: Final = 3
+JOB_STEPS: Final = 10
+"""Who is the last in nine of ten is hardly so by chance; in three of three he may be."""
 MOST_STEPS: Final = 100
 MOST_S: Final = 20.0
 AFTER_STEPS: Final = 40
@@ -36,6 +38,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         epilog=examples(
             ("gpuwatch profile 48213", "three steps"),
             ("gpuwatch profile 48213 --steps 10 -o t.json", "ten, and keep the trace"),
+            ("gpuwatch profile 48213 --job", "the same steps on all ranks of its job here"),
             ("gpuwatch profile 48213 --json", "one JSON object"),
         ),
         formatter_class=Manual,
@@ -45,7 +48,10 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "pid", metavar="PID", type=process_id, help="process id; see `gpuwatch ls`"
     )
     command.add_argument(
-        "--steps", type=step_count, default=STEPS, metavar="N", help=f"steps; {STEPS} by default"
+        "--steps",
+        type=step_count,
+        metavar="N",
+        help=f"steps; {STEPS} by default, {JOB_STEPS} with --job",
     )
     command.add_argument(
         "-o", "--output", metavar="TRACE", type=Path, help="write the trace (JSON, for Perfetto)"
@@ -57,6 +63,11 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     command.add_argument(
         "--most", type=seconds, default=MOST_S, metavar="S", help="stop after S seconds (20)"
+    )
+    command.add_argument(
+        "--job",
+        action="store_true",
+        help="all ranks of its job on this host: what collectives take, and who is waited for",
     )
     command.add_argument("--json", action="store_true", help="one JSON object")
     command.set_defaults(run=run)
@@ -78,13 +89,14 @@ def run(arguments: argparse.Namespace) -> int:
     if path is not None:
         check_free(path)
     pid = probed(arguments.pid, "profile")
-    write_notes(profile_costs(arguments.steps, not arguments.no_operators))
+    if arguments.job:
+        return _run_job(pid, arguments, arguments.steps or JOB_STEPS)
+    steps = arguments.steps or STEPS
+    write_notes(profile_costs(steps, not arguments.no_operators))
     provider = watch_live(pid, stacks=True)
     try:
         provider.start()
-        report, looked = profiled(
-            provider, pid, arguments.steps, arguments.most, not arguments.no_operators
-        )
+        report, looked = profiled(provider, pid, steps, arguments.most, not arguments.no_operators)
     finally:
         provider.close()
     if path is not None:
@@ -93,6 +105,43 @@ def run(arguments: argparse.Namespace) -> int:
         report = replace(report, trace=str(path), trace_bytes=len(trace))
     write_lines([profile_json(report)] if arguments.json else profile_lines(report, width()))
     return 0
+
+
+def _run_job(pid: int, arguments: argparse.Namespace, steps: int) -> int:
+    """The same steps on all ranks; with `-o t.json` their traces are t.0.json, t.1.json …"""
+    from ..formats.job_profile_report import (
+        job_profile_costs,
+        job_profile_json,
+        job_profile_lines,
+    )
+    from ..sources.job_look import MOST_RANKS, job_report_of, open_job_windows
+    from .target import watch_live
+
+    path: Path | None = arguments.output
+    if path is not None:
+        for rank in range(MOST_RANKS):
+            check_free(_of_rank(path, rank))
+    write_notes(job_profile_costs(steps))
+    provider = watch_live(pid, stacks=False)
+    try:
+        provider.start()
+        before = _before(provider, Patience())
+    finally:
+        provider.close()
+    looked = open_job_windows(pid, steps, arguments.most)
+    report = job_report_of(before, looked)
+    if path is not None:
+        paths = [_of_rank(path, one.rank) for one in report.profile.ranks]
+        for one, trace in zip(paths, looked.traces, strict=True):
+            write_private(one, trace)
+        report = replace(report, traces=tuple(map(str, paths)))
+    lines = [job_profile_json(report)] if arguments.json else job_profile_lines(report, width())
+    write_lines(lines)
+    return 0
+
+
+def _of_rank(path: Path, rank: int) -> Path:
+    return path.with_suffix(f".{rank}{path.suffix}")
 
 
 def probed(pid: int, command: str) -> int:
@@ -160,14 +209,8 @@ def profiled(
     """Watch until there is a verdict, open the window, and watch some steps after it. Raises a
     GpuwatchError where the window cannot be had."""
     from ..sources.deep_report import StepsAfter, open_window, report_of
-    from .watching import RIPE_S, has_verdict
 
-    before = _watched(
-        provider,
-        lambda now: (
-            (has_verdict(now) and now.attached_s >= RIPE_S) or now.attached_s >= patience.verdict_s
-        ),
-    )
+    before = _before(provider, patience)
     looked = open_window(pid, steps, most_s, operators)
     after = StepsAfter(before, looked.over_ns)
 
@@ -179,6 +222,18 @@ def profiled(
 
     _watched(provider, enough)
     return after.on(report_of(before, looked)), looked
+
+
+def _before(provider: "LiveProvider", patience: Patience) -> "Snapshot":
+    """The run with its verdict, once there is one, or without if that takes too long."""
+    from .watching import RIPE_S, has_verdict
+
+    return _watched(
+        provider,
+        lambda now: (
+            (has_verdict(now) and now.attached_s >= RIPE_S) or now.attached_s >= patience.verdict_s
+        ),
+    )
 
 
 def _watched(provider: "LiveProvider", until: "Callable[[Snapshot], bool]") -> "Snapshot":

@@ -7,6 +7,7 @@ from ..model.snapshot import JobVerdict
 from ..verdict.findings import Evidence, Finding, Forecast, MissingSignal, Note, Verdict
 from ..verdict.forecast.interval import forecast_of
 from ..verdict.job.facts import ExchangeFacts
+from ..verdict.job.late import LateRank
 from ..verdict.job.standing import Pending
 
 Record = dict[str, Any]
@@ -21,6 +22,7 @@ def job_record(seen: JobVerdict | None) -> Record | None:
         "world_size": job.world_size,
         "late_rank": None if seen.late is None else seen.late.rank.rank,
         "late_node": seen.late.node[0] if seen.late and seen.late.node else None,
+        "lateness": _lateness(seen.late),
         "collectives": None if exchange is None else _exchange(exchange),
         "standing": None if job.pending is None else _standing(job.pending),
         "verdict": {
@@ -33,6 +35,21 @@ def job_record(seen: JobVerdict | None) -> Record | None:
             "evidence": [_evidence(evidence) for evidence in finding.evidence],
             "advice": list(finding.advice),
         },
+    }
+
+
+def _lateness(late: LateRank | None) -> Record | None:
+    """Since when, and how often."""
+    found = late.lateness if late is not None else None
+    if found is None:
+        return None
+    return {
+        "since_step": found.since_step,
+        "known_before": found.known_before,
+        "age_s": number(found.age_s),
+        "first_step": found.first_step,
+        "of_steps": number(found.of_steps),
+        "every": found.every,
     }
 
 

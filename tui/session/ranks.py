@@ -1,7 +1,8 @@
 """The ranks of the target's job on this host, by their pages over the last seconds."""
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ...probe.wire import page
@@ -10,8 +11,9 @@ from ..model.observations import CollectivesSeen, PendingSeen, RanksSeen, RankUs
 from ..model.snapshot import Rank
 from ..steps import OPEN_PHASE
 from ..timeseries.writer import Growing
-from ..verdict.job.exchange import Fabric, StepExchange
+from ..verdict.job.exchange import Fabric, StepExchange, hosts_of
 from ..verdict.job.facts import ExchangeFacts, Job, RankFacts, RankPhase
+from ..verdict.job.lateness import Late, Lateness, LateStep, lateness_of
 from ..verdict.job.standing import Doing, Pending
 from ..verdict.thresholds import ranks as limits
 from ..verdict.window import InCollectives
@@ -63,6 +65,56 @@ class _Sums:
         return ns / self.wall_ns if self.wall_ns else None
 
 
+class LateHistory:
+    """Who came late in which step, as far back as it is kept; and since when, as of the last
+    reading."""
+
+    def __init__(self) -> None:
+        self._steps: list[LateStep] = []
+        self._found: dict[Late, Lateness] = {}
+
+    def clear(self) -> None:
+        """The ranks are others now."""
+        self._steps.clear()
+        self._found = {}
+
+    def add(self, seen: CollectivesSeen, steps: Sequence[StepExchange]) -> None:
+        """Take the steps of one reading, which is of a moment soon after the last of them."""
+        hosts, left_ns = hosts_of(seen.hosts), sum(one.wall_ns for one in steps)
+        for one in steps:
+            left_ns -= one.wall_ns
+            by_node = zip(hosts, one.node_late_ns, strict=False)
+            late_ns: list[tuple[Late, int]] = [*zip(seen.ranks, one.late_ns, strict=True), *by_node]
+            least = limits.LATE_STEP * one.wall_ns
+            late = {who: ns / one.wall_ns for who, ns in late_ns if ns >= least > 0}
+            self._steps.append(LateStep(one.number, seen.t_ns - left_ns, late))
+        if len(self._steps) > limits.MOST_HISTORY:
+            half = len(self._steps) // 2
+            self._steps[:half] = self._steps[:half:2]
+
+    def judge(self, now: Sequence[StepExchange]) -> int:
+        """See since when those are late that are in these newest steps. Returns the first step
+        since the last change of any of them that is no news any more."""
+        numbers = {one.number for one in now}
+        who = {late for one in self._steps if one.number in numbers for late in one.late}
+        judged = {late: lateness_of(self._steps, late) for late in who}
+        self._found = {
+            late: one.dated_by(self._found.get(late))
+            for late, one in judged.items()
+            if one is not None
+        }
+        until_ns = self._steps[-1].ended_ns - limits.PRESENT_NS
+        known = (one for one in self._found.values() if one.present_ns <= until_ns)
+        return max((one.present_from for one in known), default=0)
+
+    def at(self, now_ns: int) -> dict[Late, Lateness]:
+        """With how long that has been."""
+        return {
+            late: replace(one, age_s=max(0, now_ns - one.since_ns) / 1e9) if one.since_ns else one
+            for late, one in self._found.items()
+        }
+
+
 class RankStore:
     """The readings of the last two minutes, and how active each rank was over the last hour."""
 
@@ -78,6 +130,7 @@ class RankStore:
         self._exchange_hosts: tuple[str, ...] = ()
         self._exchanges: deque[StepExchange] = deque(maxlen=limits.MOST_STEPS)
         self._exchanged_ns = 0
+        self._history = LateHistory()
         self._fabric: Fabric | None = None
         self._first_ns: int | None = None
         """When several ranks were first seen to make steps."""
@@ -102,6 +155,7 @@ class RankStore:
         if (seen.ranks, seen.hosts) != (self._exchange_ranks, self._exchange_hosts):
             self._exchange_ranks, self._exchange_hosts = seen.ranks, seen.hosts
             self._exchanges.clear()
+            self._history.clear()
             self._ddp.clear()
             self._fabric = None
         # Older recordings have steps of NCCL by the moments of issuing them.
@@ -119,6 +173,11 @@ class RankStore:
         wall_ns = sum(one.wall_ns for one in self._exchanges)
         while len(self._exchanges) > limits.KEPT_STEPS and wall_ns > limits.KEPT_NS:
             wall_ns -= self._exchanges.popleft().wall_ns
+        if steps:
+            self._history.add(seen, steps)
+            present_from = self._history.judge(self._exchanges)
+            while self._exchanges[0].number < present_from:
+                self._exchanges.popleft()
 
     def pending_seen(self, seen: PendingSeen) -> None:
         """Take what stands, or that nothing does any more."""
@@ -159,6 +218,7 @@ class RankStore:
                 samples,
                 self._fabric,
                 self._exchange_hosts,
+                self._history.at(now_ns),
             )
         return Job(
             world_size=self.world_size,

@@ -40,6 +40,7 @@ class _Recording(msgspec.Struct):
     marks: list[tuple[int, int]]
     anchor: tuple[int, int]
     pause_ns: int
+    issued: list[dict[str, int]] = []
 
 
 class ProfileAnswer(msgspec.Struct):
@@ -52,6 +53,8 @@ class ProfileAnswer(msgspec.Struct):
     places: list[list[tuple[str, str, int]]] = []
     torn_down: bool = False
     on_device: bool = False
+    issued: dict[str, int] | None = None
+    """By process group, where no step was asked for."""
 
     @property
     def pause_ns(self) -> int:
@@ -94,12 +97,31 @@ class DeepLookLink:
         self._context.term()
         self._held.close()
 
+    def issued(self) -> dict[str, int]:
+        """How many collectives each process group has issued, by its name. Raises as `profile`
+        does."""
+        request = AskProfile(0, 0, False, self._held.key)
+        answer = _decoded(
+            self._ask(encode_message(request), Profiled, PATIENCE_S, None), ProfileAnswer
+        )
+        if answer.issued is None:
+            raise NothingToMeasureError(
+                f"process {self._pid} does not number its collectives",
+                answer.why_not or "Its gpuwatch-torch is older than this one.",
+            )
+        return answer.issued
+
     def profile(
-        self, steps: int, most_s: float, operators: bool, stop: Event | None = None
+        self,
+        steps: int,
+        most_s: float,
+        operators: bool,
+        stop: Event | None = None,
+        behind: tuple[str, int] = ("", 0),
     ) -> tuple[ProfileAnswer, Window]:
-        """A profiler's window. Raises a GpuwatchError where the probe refuses or does not answer,
-        or `stop` is set."""
-        request = AskProfile(steps, round(most_s * 1e9), operators, self._held.key)
+        """A profiler's window; `behind` so many collectives of a process group, where one is named.
+        Raises a GpuwatchError where the probe refuses or does not answer, or `stop` is set."""
+        request = AskProfile(steps, round(most_s * 1e9), operators, self._held.key, *behind)
         body = self._ask(encode_message(request), Profiled, 2 * most_s + PATIENCE_S, stop)
         answer = _decoded(body, ProfileAnswer)
         if answer.why_not or answer.times is None:

@@ -362,7 +362,7 @@ class _Member:
             self._next = max(0, words.marks - FIRST_MARKS)
         steps = [
             step
-            for step in self._marks.page_steps(*self.page.marks(self._next))
+            for step in self._marks.page_steps(*self.page.marks(self._next), words.steps)
             if step.end_ns > self._since_ns
         ]
         self._next = words.marks

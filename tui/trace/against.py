@@ -5,6 +5,9 @@ from typing import Final, Literal
 
 from ..verdict.findings import Kind
 from ..verdict.format import percent
+from ..verdict.statistics import binomial_tail
+from ..verdict.thresholds.ranks import MOSTLY
+from .job import JobProfile
 from .profile import Pattern, Profile
 
 Outcome = Literal["confirms", "corrects", "cannot say"]
@@ -71,3 +74,65 @@ def against(verdict: Kind, profile: Profile) -> Comparison:
         return Comparison("confirms", verdict, f"{percent(share)} of each step{beside}")
     rest = f"the trace shows {shown}" if shown else "the GPU computes all the time"
     return Comparison("corrects", seen, f"{verdict} has {percent(share)} of each step; {rest}")
+
+
+# A job's verdict beside the recordings of all its ranks.
+
+BY_CHANCE: Final = 0.05
+"""That ranks which are late at random make one of them the last so often: nine steps of ten between
+two ranks. Looser than the live verdict's, which this only stands beside."""
+OF_THE_JOB: Final[tuple[Kind, ...]] = ("communication", "straggler", "imbalance")
+
+
+def against_job(verdict: Kind, late: int | None, profile: JobProfile) -> Comparison:
+    """`late`: the rank that the verdict says to be late. What nothing hides counts: transfer for
+    `communication`, waiting for one rank for `straggler`, for several for `imbalance`. A few steps
+    of a host with other work are no rule: one rank must be the last in more of them than chance
+    would have it."""
+    shares = _shares(profile)
+    seen = max(shares, key=lambda kind: shares[kind], default=None)
+    if seen is not None and shares[seen] < LEAST:
+        seen = None
+    shown = "" if seen is None else _shown(seen, shares[seen], profile)
+    if verdict not in OF_THE_JOB:
+        if seen is None:
+            text = f"collectives stand alone {percent(profile.exposed)} of each step"
+            return Comparison("confirms", None, f"no more than that: {text}")
+        return Comparison("cannot say", seen, f"of collectives alone, they show {shown}")
+    if not shares:
+        return Comparison("cannot say", None, profile.unlike)
+    latest, share = profile.latest, shares.get(verdict, 0.0)
+    if seen == "straggler" and latest is not None and latest.rank != late:
+        by_chance = binomial_tail(latest.late_in, profile.steps, 1 / len(profile.ranks))
+        if by_chance > BY_CHANCE:
+            last = f"rank {latest.rank} is the last in {latest.late_in} of {profile.steps}"
+            return Comparison("cannot say", None, f"too few steps ({last}): more with --steps")
+    same = verdict != "straggler" or (latest is not None and latest.rank == late)
+    if same and share >= LEAST and share >= NEAR * max(shares.values()):
+        return Comparison("confirms", verdict, _shown(verdict, share, profile))
+    if not same and share >= LEAST:
+        return Comparison("corrects", seen, f"not rank {late}: {_shown(verdict, share, profile)}")
+    has = percent(share if same else 0.0)
+    rest = f"they show {shown}" if shown else "no collective holds 10% of a step"
+    return Comparison("corrects", seen, f"{verdict} has {has} of each step; {rest}")
+
+
+def _shares(profile: JobProfile) -> dict[Kind, float]:
+    """By what a verdict would be; empty where the ranks' collectives are not the same. One rank is
+    late where it holds most of what is waited for any, as in the live verdict."""
+    transfer, waiting, latest = profile.transfer, profile.waiting, profile.latest
+    if transfer is None or waiting is None:
+        return {}
+    late = latest.late if latest is not None else 0.0
+    if late < MOSTLY * sum(one.late for one in profile.ranks):
+        return {"communication": transfer, "straggler": 0.0, "imbalance": waiting}
+    return {"communication": transfer, "straggler": late, "imbalance": 0.0}
+
+
+def _shown(kind: Kind, share: float, profile: JobProfile) -> str:
+    if kind == "communication":
+        return f"transfer that nothing hides {percent(share)} of each step"
+    if kind == "straggler" and (latest := profile.latest) is not None:
+        text = f"all others wait for rank {latest.rank} {percent(share)} of each step"
+        return f"{text}, the last in {latest.late_in} of {profile.steps}"
+    return f"ranks wait for each other in turns {percent(share)} of each step"

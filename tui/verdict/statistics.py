@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import erf, sqrt
+from math import comb, erf, sqrt
 from statistics import median
 from typing import Final
 
@@ -108,6 +108,11 @@ def probability_above(value: float, error: float, limit: float, limit_error: flo
     if spread < _NOTHING:
         return 1.0 if value > limit else 0.5 if value == limit else 0.0
     return 0.5 * (1.0 + erf((value - limit) / spread / sqrt(2.0)))
+
+
+def binomial_tail(times: int, of: int, chance: float) -> float:
+    """That what has this chance happens at least so many times of a few hundred."""
+    return sum(comb(of, k) * chance**k * (1 - chance) ** (of - k) for k in range(times, of + 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from ..timeseries.series import Series
 from ..verdict.findings import MissingSignal, find_missing
 from ..verdict.format import cores
 from ..verdict.job.late import LateRank
+from ..verdict.rules.straggler import when_words
 from .numbers import count, duration, milliseconds, percent, size
 
 LEAST_LINK_MB_S = 1.0
@@ -209,14 +210,15 @@ def trouble_words(ranks: tuple[Rank, ...], now_ns: int) -> list[str]:
 
 
 def late_words(late: LateRank) -> str:
-    """ "r3 is late: data wait 706 ms per step, others 12 ms"; "all ranks on node7 are late"."""
+    """ "r3 is late since step 1,240 (4 min ago): data wait 706 ms per step, others 12 ms"; "all
+    ranks on node7 are late"."""
     name = PHASE_NAMES.get(late.by, late.by)
     own, others = milliseconds(late.own_ms), milliseconds(late.others_ms)
     where = f" on {late.rank.host}" if late.rank.host else ""
     who = f"r{late.rank.rank}{where} is late"
     if late.node is not None:
         who = f"all ranks on {late.node[0] or 'the first host'} are late"
-    return f"{who}: {name} {own} per step, others {others}"
+    return f"{who}{when_words(late.lateness)}: {name} {own} per step, others {others}"
 
 
 def alike_words(ranks: tuple[Rank, ...]) -> str:

@@ -12,6 +12,7 @@ import pytest
 from gpuwatch.probe import clock
 from gpuwatch.probe.deep import profiler as module
 from gpuwatch.probe.deep.profiler import MOST_BYTES, TEARDOWN, WAITS_NS, Profiler
+from gpuwatch.probe.encoding import AskProfile
 from gpuwatch.probe.peers import OFF
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire import marks
@@ -82,8 +83,16 @@ class Run:
             self.ns += 5 * MS
             self.recorder.mark(kind)
 
-    def ask(self, steps: int = 3, operators: bool = True, most_ns: int = 10**10) -> Any:
-        return self.window.ask(b"a", steps, most_ns, operators, self.ns)
+    def ask(
+        self,
+        steps: int = 3,
+        operators: bool = True,
+        most_ns: int = 10**10,
+        group: str = "",
+        number: int = 0,
+    ) -> Any:
+        asked = AskProfile(steps, most_ns, operators, "key", group, number)
+        return self.window.ask(b"a", asked, self.ns)
 
     def files(self) -> list[str]:
         return sorted(path.name for path in self.folder.iterdir())
@@ -270,3 +279,49 @@ def test_files_that_nobody_takes_are_removed(run: Run) -> None:
     assert len(run.files()) == 1
     run.window.turn(run.ns + module.KEPT_NS)
     assert run.files() == []
+
+
+class Group:
+    """A process group whose backend numbers its collectives; or does not."""
+
+    def __init__(self, issued: int | None) -> None:
+        self.issued = issued
+
+    def _get_sequence_number_for_group(self) -> int:
+        if self.issued is None:
+            raise RuntimeError("Backend does not yet support sequence numbers.")
+        return self.issued
+
+
+def in_groups(monkeypatch: pytest.MonkeyPatch, **groups: Group) -> None:
+    names = {group: name for name, group in groups.items()}
+    distributed = SimpleNamespace(_world=SimpleNamespace(pg_names=names))
+    monkeypatch.setitem(sys.modules, "torch.distributed.distributed_c10d", distributed)
+
+
+def test_ranks_begin_behind_the_same_collective(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, issued = Group(100), 100
+    in_groups(monkeypatch, world=world, odd=Group(None))
+    assert run.ask(steps=0) == {"why_not": "", "issued": {"world": 100}}
+    assert run.ask(operators=False, group="world", number=112) is None
+    for issued in (104, 108, 112):
+        assert not run.begun
+        world.issued = issued
+        run.step()
+    assert len(run.begun) == 1
+    for _ in range(6):
+        issued += 4
+        world.issued = issued
+        run.step()
+    made = run.window.turn(run.ns)
+    assert made is not None
+    answer = made[1]
+    assert answer["times"]["issued"] == [{"world": 112 + 4 * at} for at in range(5)]
+    assert len(answer["times"]["ends_ns"]) == 5
+
+
+def test_a_group_that_is_not_there_keeps_no_window_from_opening(run: Run) -> None:
+    assert run.ask(operators=False, group="world", number=112) is None
+    run.step()
+    run.step()
+    assert len(run.begun) == 1

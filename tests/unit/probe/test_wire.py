@@ -260,3 +260,23 @@ def test_merged_steps_keep_every_sum() -> None:
     assert [merged[0].start_ns, merged[-1].end_ns] == [100, 9100]
     assert merged[-1].number == 90
     assert merge_steps(steps, 90) is steps
+
+
+def test_a_page_that_is_met_late_numbers_its_steps_as_the_run_does() -> None:
+    """Twenty steps of a bare loop; of its marks the last ones are read."""
+    step = [
+        *(marks.FETCH_ENTER, marks.FETCH_LEAVE, marks.BACKWARD_ENTER, marks.BACKWARD_LEAVE),
+        *(marks.OPTIMIZER_ENTER, marks.OPTIMIZER_LEAVE),
+    ]
+    kinds = [marks.word_of(kind) for kind in step] * 20
+    times = [10 * at for at in range(len(kinds))]
+
+    def body(since: int) -> bytes:
+        return array("q", times[since:]).tobytes() + array("q", kinds[since:]).tobytes()
+
+    whole = MarkReader().page_steps(0, body(0), 19)
+    steps = MarkReader().page_steps(62, body(62), 19)
+    assert len(steps) > 5
+    assert [(one.number, one.end_ns) for one in steps] == [
+        (one.number, one.end_ns) for one in whole[-len(steps) :]
+    ]

@@ -1,5 +1,6 @@
 """One job of several ranks: what is kept of their collectives, and for how long."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,7 +11,9 @@ from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen
 from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import MOST_SAMPLES, RankStore
 from gpuwatch.tui.verdict.job.exchange import Fabric, RankDdp, StepExchange
+from gpuwatch.tui.verdict.job.late import late_rank
 from gpuwatch.tui.verdict.job.standing import StandingRank
+from gpuwatch.tui.verdict.rules.straggler import late_finding
 from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, READ_NS, STALE_NS
 from tests.unit.session.making import MS, S
 from tests.unit.session.test_rank_store import PID, seen, use
@@ -150,3 +153,63 @@ def test_a_job_is_being_read_until_its_collectives_are_known_or_too_long() -> No
     read = store.job(3 * S)
     assert read is not None
     assert not read.reading
+
+
+def stepping(at_s: float, first: int, late: Callable[[int], bool]) -> CollectivesSeen:
+    """Thirty steps of 100 ms, of which rank 0 waits 30 ms for rank 1 in those that are late."""
+    rows = tuple(
+        StepExchange(n, 100 * MS, 4, 1024, MS, (30 * MS, 0), (0, 30 * MS))
+        if late(n)
+        else StepExchange(n, 100 * MS, 4, 1024, MS, (0, 0), (0, 0))
+        for n in range(first, first + 30)
+    )
+    return CollectivesSeen(t_ns=round(at_s * S), ranks=(0, 1), steps=rows)
+
+
+def test_a_rank_that_becomes_late_is_dated_and_judged_by_what_came_since() -> None:
+    """Rank 1 is slow from step 1,105 on."""
+    store = store_of(1, 2)
+    for at in range(10):
+        first = 1_000 + 30 * at
+        store.exchanged(stepping(3 * at, first, lambda step: step >= 1_105))
+    store.seen(seen(27, use(0, 27), use(1, 27, data_ns=S // 2)))
+    job = store.job(30 * S)
+    assert job is not None
+    assert job.exchange is not None
+    assert [one.number for one in job.exchange.steps] == list(range(1_105, 1_300))
+    late = late_rank(job)
+    assert late is not None
+    assert (late.rank.rank, late.by) == (1, "data")
+    assert late.share.mean == pytest.approx(0.3)
+    assert late.lateness is not None
+    assert (late.lateness.since_step, late.lateness.known_before) == (1_105, 1_104)
+    assert late.lateness.age_s == pytest.approx(30 - 9 + 1.4, abs=0.01), "by its readings"
+    headline = late_finding(job, late).headline
+    assert "rank 1 waits for its loader since step 1,105 (22 s ago): " in headline
+
+
+@pytest.mark.parametrize(("late_until", "is_named"), [(1_190, False), (1_210, True)])
+def test_a_rank_that_is_late_no_more_is_named_for_ten_more_seconds(
+    late_until: int, is_named: bool
+) -> None:
+    """So long the phases of ranks are means of, and a change of a few seconds is not for good."""
+    store = store_of(1, 2)
+    for at in range(10):
+        store.exchanged(stepping(3 * at, 1_000 + 30 * at, lambda step: step < late_until))
+    job = store.job(30 * S)
+    assert job is not None
+    assert (late_rank(job) is not None) is is_named
+
+
+def test_the_date_outlives_the_steps_that_are_judged_and_memory_is_bounded() -> None:
+    store = store_of(1, 2)
+    for at in range(400):
+        store.exchanged(stepping(3 * at, 30 * at, lambda step: step >= 6_000))
+    store.seen(seen(1_200, use(0, 1_200), use(1, 1_200)))
+    job = store.job(1_200 * S)
+    assert job is not None
+    assert job.exchange is not None
+    found = job.exchange.lateness[1]
+    assert (found.since_step, found.known_before) == (6_000, 5_999)
+    assert found.age_s == pytest.approx(600, abs=3)
+    assert found.first_step < 100

@@ -61,6 +61,11 @@ class Steps:
         self.places.append((("step", file, line),))
         self.looks.append((at_us, len(self.places) - 1))
 
+    def collective(self, name: str, begin_us: float, end_us: float) -> None:
+        """A kernel of NCCL on a queue of its own, for which all that comes later waits."""
+        self._asked("cudaLaunchKernelExC", LAUNCH_US)
+        self._worked("kernel", name, begin_us, end_us - begin_us, {}, stream=20)
+
     def end(self) -> None:
         """A step ends on the host."""
         self.ends_us.append(self.now_us)
@@ -98,8 +103,10 @@ class Steps:
         self._event("cuda_runtime", name, self.now_us, us, args)
         self.now_us += us
 
-    def _worked(self, cat: str, name: str, start_us: float, us: float, args: Any) -> None:
-        more = {"correlation": self._correlation, "stream": 7, "device": 0}
+    def _worked(
+        self, cat: str, name: str, start_us: float, us: float, args: Any, stream: int = 7
+    ) -> None:
+        more = {"correlation": self._correlation, "stream": stream, "device": 0}
         self._event(cat, name, start_us, us, {**args, **more})
         self.free_us = start_us + us
 

@@ -149,23 +149,30 @@ class MarkReader:
         """The same with the marks' numbers."""
         return replace(passed, times=self.numbered(passed.times))
 
-    def page_steps(self, first: int, body: bytes) -> list[Step]:
+    def page_steps(self, first: int, body: bytes, steps: int) -> list[Step]:
         """The steps of a page's marks, without what stands beside them: names, and which loader
-        is which."""
-        return self._timeline.feed_all(self._read(first, body))
+        is which. `steps`: how many the run has made."""
+        fed = self._read(first, body)
+        if not self._begun:
+            self._begun = True
+            self._number_as_run(first, steps, fed)
+        return self._timeline.feed_all(fed)
 
     # ------------------------------------------------------------------------------------------
 
     def _begin(self, message: Marks, fed: list[Mark]) -> None:
-        """Number the steps as the run does: it has made some before these marks."""
         self._begun = True
-        if message.first:
-            seen = Timeline()
-            seen.feed_all(fed)
-            self._timeline.joins(max(0, message.steps - seen.steps))
+        self._number_as_run(message.first, message.steps, fed)
         for at, loader, _, iterator in message.loaders:
             if at in self._described:  # its mark is not among these
                 self._timeline.loaders.iterated(iterator, loader)
+
+    def _number_as_run(self, first: int, steps: int, fed: list[Mark]) -> None:
+        """Number the steps as the run does: it has made some before these marks."""
+        if first:
+            seen = Timeline()
+            seen.feed_all(fed)
+            self._timeline.joins(max(0, steps - seen.steps))
 
     def _marks(self, message: Marks) -> list[Mark]:
         """The marks that bound something, with what stands beside them."""

@@ -9,6 +9,7 @@ from ...messages import DdpTimes
 from ..statistics import Share, at_most, share_of
 from ..thresholds import ranks as limits
 from .exchange import Fabric, StepExchange, hosts_of
+from .lateness import Late, Lateness
 from .standing import Doing, Pending
 
 RankPhase = Literal["data", "forward", "backward", "optimizer", "checkpoint", "evaluation", "other"]
@@ -47,6 +48,8 @@ class ExchangeFacts:
     """Of the newest reading."""
     hosts: tuple[str, ...] = ()
     """Of each rank; () where all are on one."""
+    lateness: Mapping[Late, Lateness] = field(default_factory=dict)
+    """Since when, of those that come late in the last steps."""
 
     @property
     def at_best(self) -> float | None:

@@ -1,16 +1,16 @@
 """Which rank of a job the others wait for, or that they take turns at it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import comb
 from statistics import median
 from typing import Final, Literal
 
-from ..statistics import Share, at_most, beyond, share_of
+from ..statistics import Share, at_most, beyond, binomial_tail, share_of
 from ..thresholds import ranks as limits
 from ..thresholds.gpu import GPU_BUSY
 from .crowding import OFF_GPU, held, is_crowded
 from .facts import ExchangeFacts, Job, RankFacts, RankPhase
+from .lateness import Lateness
 
 LateBy = Literal["data", "checkpoint", "evaluation", "other", "compute", "shared", "launch"]
 """In what a late rank loses its time; `shared`: it computes on a GPU that others use too, `launch`:
@@ -39,6 +39,8 @@ class LateRank:
     node: tuple[str, tuple[int, ...]] | None = None
     """Where all ranks of one host are late: it, and they. `rank` is the target, where it is
     among them, or else the slowest."""
+    lateness: Lateness | None = None
+    """Since when and how often; None where that is not known."""
 
 
 def late_rank(job: Job) -> LateRank | None:
@@ -49,7 +51,9 @@ def late_rank(job: Job) -> LateRank | None:
     """
     if job.exchange is None or not job.exchange.steps:
         return _by_marks(job)
-    late, node = _by_collectives(job, job.exchange), _late_node(job, job.exchange)
+    exchange = job.exchange
+    late = _named(exchange, _latest_rank(job, exchange))
+    node = _named(exchange, _latest_node(job, exchange))
     if node is not None and (late is None or late.share.mean <= node.share.mean):
         return node
     if late is not None:
@@ -99,7 +103,25 @@ def _own_part(share: Share, late: RankFacts, by: LateBy, more_ms: float) -> Shar
     return rest
 
 
-def _late_node(job: Job, exchange: ExchangeFacts) -> LateRank | None:
+@dataclass(frozen=True, slots=True)
+class _Latest:
+    """Whom the collectives show to come last: a rank, or all ranks of a host."""
+
+    facts: RankFacts
+    others: Sequence[RankFacts]
+    share: Share
+    times: int
+    """Steps in which it was the last by so much that it matters…"""
+    all_times: int
+    """…and those in which any was…"""
+    among: int
+    """…of so many."""
+    node: tuple[str, tuple[int, ...]] | None = None
+    is_measured: bool = False
+    """What the others compute meanwhile is known."""
+
+
+def _latest_node(job: Job, exchange: ExchangeFacts) -> _Latest | None:
     """All ranks of one host, where those of all others wait for every one of them."""
     nodes = exchange.nodes
     if len(nodes) < 2:
@@ -108,90 +130,82 @@ def _late_node(job: Job, exchange: ExchangeFacts) -> LateRank | None:
     lost = {host: exchange.node_late(host) for host in nodes}
     shares = {host: share_of(lost[host], walls) for host in nodes}
     host = max(shares, key=lambda one: shares[one].mean)
-    share, ranks = shares[host], exchange.ranks_on(host)
+    ranks = exchange.ranks_on(host)
     known = [facts for rank in ranks if (facts := job.facts(rank)) is not None]
-    whole = sum(one.mean for one in shares.values())
-    if len(ranks) < 2 or not known or share.mean < max(limits.LEAST_LATE, limits.MOSTLY * whole):
+    if len(ranks) < 2 or not known or not _is_most(shares[host], shares.values()):
         return None
     late = {
         one: sum(ns >= limits.LATE_STEP * wall for ns, wall in zip(lost[one], walls, strict=True))
         for one in nodes
     }
-    if _chance(late[host], sum(late.values()), len(nodes)) > limits.BY_CHANCE:
-        return None
     slowest = max(
         known, key=lambda one: (one.is_target, one.step_ms - one.phases_ms.get("backward", 0.0))
     )
     others = [one for one in job.ranks if one.rank not in ranks]
-    by, own_ms, others_ms = _cause(slowest, others, share.mean * exchange.step_ns / 1e6)
-    whole_share, share = share, _own_part(share, slowest, by, own_ms - others_ms)
-    if share.mean < limits.LEAST_LATE:
-        return None
-    of_steps = late[host] / len(exchange.steps)
-    less = share.mean < whole_share.mean
-    return LateRank(
-        rank=slowest,
-        by=by,
-        share=share,
-        of_steps=of_steps,
-        own_ms=own_ms,
-        others_ms=others_ms,
-        from_collectives=True,
-        at_most=exchange.on_device and not less,
-        at_least=less,
-        node=(host, ranks),
+    return _Latest(
+        slowest, others, shares[host], late[host], sum(late.values()), len(nodes), (host, ranks)
     )
 
 
-def _by_collectives(job: Job, exchange: ExchangeFacts) -> LateRank | None:
+def _latest_rank(job: Job, exchange: ExchangeFacts) -> _Latest | None:
     shares = {rank: exchange.late(rank) for rank in exchange.ranks}
     worst = max(shares, key=lambda rank: shares[rank].mean)
     facts, share = job.facts(worst), shares[worst]
-    whole = sum(one.mean for one in shares.values())
-    if facts is None or share.mean < limits.LEAST_LATE or share.mean < limits.MOSTLY * whole:
+    if facts is None or not _is_most(share, shares.values()):
         return None
     lost = exchange.lost_to(worst) if exchange.on_device else None
-    told = lost is not None and lost >= limits.LEAST_LATE
-    if lost is not None and told and lost < share.mean:
+    is_measured = lost is not None and lost >= limits.LEAST_LATE
+    if lost is not None and is_measured and lost < share.mean:
         share = Share(lost, lost * share.low / share.mean, share.mean)
-    lost_ms = share.mean * exchange.step_ns / 1e6
-    by, own_ms, others_ms = _cause(facts, [one for one in job.ranks if one != facts], lost_ms)
+    counts = exchange.times_late()
+    times = counts[exchange.ranks.index(worst)]
+    others = [one for one in job.ranks if one != facts]
+    among = len(exchange.ranks)
+    return _Latest(facts, others, share, times, sum(counts), among, None, is_measured)
+
+
+def _is_most(share: Share, of: Iterable[Share]) -> bool:
+    """It matters, and is most of what is waited for anybody."""
+    return share.mean >= max(limits.LEAST_LATE, limits.MOSTLY * sum(one.mean for one in of))
+
+
+def _named(exchange: ExchangeFacts, latest: _Latest | None) -> LateRank | None:
+    """Why it is late, and what of that is its own; None where that is nothing, or may be chance."""
+    if latest is None:
+        return None
+    facts, share = latest.facts, latest.share
+    by, own_ms, others_ms = _cause(facts, latest.others, share.mean * exchange.step_ns / 1e6)
     if by == "launch" and exchange.in_step:
         # The others' hosts are hardly faster: without this one's delay they wait for their own.
         share = at_most(share, max(0.0, own_ms - others_ms) / facts.step_ms)
     whole_share, share = share, _own_part(share, facts, by, own_ms - others_ms)
     if share.mean < limits.LEAST_LATE:
         return None
-    counts = exchange.times_late()
-    times, all_times = counts[exchange.ranks.index(worst)], sum(counts)
-    paused = by in ("checkpoint", "evaluation") and all_times >= limits.PAUSES
-    if not paused and _chance(times, all_times, len(exchange.ranks)) > limits.BY_CHANCE:
+    paused = by in ("checkpoint", "evaluation") and latest.all_times >= limits.PAUSES
+    if not paused and _chance(latest.times, latest.all_times, latest.among) > limits.BY_CHANCE:
         return None
-    of_steps = times / len(exchange.steps)
-    less = share.mean < whole_share.mean
+    at_least = share.mean < whole_share.mean
     return LateRank(
         rank=facts,
         by=by,
         share=share,
-        of_steps=of_steps,
+        of_steps=latest.times / len(exchange.steps),
         own_ms=own_ms,
         others_ms=others_ms,
         from_collectives=True,
-        at_most=exchange.on_device and not told and not less,
-        at_least=less,
+        at_most=exchange.on_device and not latest.is_measured and not at_least,
+        at_least=at_least,
+        node=latest.node,
+        lateness=exchange.lateness.get(latest.node[0] if latest.node else facts.rank),
     )
 
 
 def _chance(times: int, all_times: int, ranks: int) -> float:
-    """Of being the last at least so often, were every rank as likely: a binomial tail."""
+    """Of being the last at least so often, were every rank as likely."""
     if all_times == 0:
         return 1.0
     all_times, times = min(all_times, 200), round(times * min(1.0, 200 / all_times))
-    one = 1 / ranks
-    return sum(
-        comb(all_times, k) * one**k * (1 - one) ** (all_times - k)
-        for k in range(times, all_times + 1)
-    )
+    return binomial_tail(times, all_times, 1 / ranks)
 
 
 def _cause(

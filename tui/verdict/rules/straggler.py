@@ -5,11 +5,13 @@ from typing import Final
 
 from ..findings import Evidence, Finding, Forecast, Kind, Verdict
 from ..forecast.gain import Gain
-from ..format import ms, percent
+from ..format import duration, ms, percent
 from ..job.facts import Job
 from ..job.late import LateBy, LateRank, late_rank, takes_turns
+from ..job.lateness import Lateness
 from ..scoring import cause, speedup_of
 from ..thresholds.hysteresis import ENTER_LOW, ENTER_SHARE
+from ..thresholds.ranks import DATED_WITHIN
 from ..window import StepWindow
 from .contention import of_the_job
 
@@ -72,7 +74,8 @@ def late_finding(job: Job, late: LateRank) -> Finding:
     rank, late_ranks = late.rank, len(late.node[1]) if late.node is not None else 1
     waiting = job.others + 1 - late_ranks
     others = "the other waits" if waiting == 1 else f"the other {waiting} wait"
-    headline = f"{who(late)} {DOES[late.by]}: {others} for it {percent(late.share.mean)} of "
+    when = when_words(late.lateness)
+    headline = f"{who(late)} {DOES[late.by]}{when}: {others} for it {percent(late.share.mean)} of "
     headline += "each step"
     own, theirs = ms(late.own_ms * 1e6), ms(late.others_ms * 1e6)
     text = f"rank {rank.rank} is {_IN[late.by]} {own} per step, the others {theirs}"
@@ -81,6 +84,8 @@ def late_finding(job: Job, late: LateRank) -> Finding:
         lost_ms = late.share.mean * rank.step_ms
         text = f"all collectives wait for it {ms(lost_ms * 1e6)} of {ms(rank.step_ms * 1e6)} per "
         text += f"step; it is the last in {percent(late.of_steps)} of steps"
+        if late.lateness is not None and late.lateness.since_step is None:
+            text += f", from the first that is known (step {late.lateness.first_step:,})"
         if late.at_least:
             text += ", less what others on its GPU explain: more may be hidden behind others"
         if late.node is not None:
@@ -115,6 +120,20 @@ def who(late: LateRank) -> str:
         return f"node {late.node[0]}" if late.node[0] else "this node"
     where = f" ({late.rank.host})" if late.rank.host else ""
     return f"rank {late.rank.rank}{where}"
+
+
+def when_words(lateness: Lateness | None) -> str:
+    """ " every 12 steps", " since step 1,240 (4 min ago)", or both; "" where there is neither.
+    Collectives are read now and then: where it began in between, both ends are named."""
+    if lateness is None:
+        return ""
+    text = "" if lateness.every is None else f" every {lateness.every:,} steps"
+    if lateness.since_step is None or lateness.known_before is None or lateness.age_s is None:
+        return text
+    since = f" since step {lateness.since_step:,}"
+    if lateness.since_step - lateness.known_before > DATED_WITHIN:
+        since = f" since between steps {lateness.known_before:,} and {lateness.since_step:,}"
+    return f"{text}{since} ({duration(lateness.age_s)} ago)"
 
 
 def _numbers(ranks: tuple[int, ...]) -> str:

@@ -36,6 +36,34 @@ AT_BEST: Final = 0.7
 what holds it up: below, most of what is lost is not bytes."""
 STRETCHED: Final = 0.5
 """…below which ranks elsewhere, where there are any, are waited for in what looks like transfer."""
+LATELY: Final = 20
+"""Late steps that show how late a rank comes now."""
+AS_LATE: Final = 0.5
+"""Of how late it comes now, and of how often, from which it counts as the same."""
+LATE_LEAST_STEPS: Final = 10
+"""On both sides of a change in how often a rank is late (Greyhound's validation, as for a change of
+pace)."""
+CHANGED_BY_CHANCE: Final = 1e-5
+"""How likely such a change may be where there is none: collectives come every 3 s at the most, so
+less than one in 80 hours."""
+PRESENT_NS: Final = 10_000_000_000
+"""Once a change is so old, steps before it are judged no more: ranks' phases are then means of what
+came since. A host that others use makes one rank the last for some seconds now and then (gloo, four
+ranks on two busy cores: 16 of 26 steps of a job whose ranks take turns)."""
+ALWAYS_LATE: Final = 0.9
+"""Part of the steps beyond which a rank that is late in them needs no rhythm."""
+IN_RHYTHM: Final = 0.1
+"""Of the median pause between two late steps, by which one in rhythm may differ."""
+RHYTHMIC: Final = 2 / 3
+"""Part of all pauses that must be in rhythm."""
+NO_RHYTHM: Final = 3
+"""Pauses in one, without a late step, from which the rhythm began behind it."""
+MOST_PAUSES: Final = 200
+"""The newest, of which the rhythm is judged."""
+DATED_WITHIN: Final = 5
+"""Steps between the last that was known before and the first late one, up to which one is named."""
+MOST_HISTORY: Final = 4_096
+"""Steps that tell since when a rank is late. Beyond, every second of the older half is left out."""
 KEPT_NS: Final = 30_000_000_000
 """Steps of so long are judged: their collectives come every 3 to 30 s."""
 KEPT_STEPS: Final = 20
