@@ -4,8 +4,15 @@ from typing import Any
 
 from gpuwatch.tui.model.link import LinkStatus
 from gpuwatch.tui.model.observations import RanksSeen
+from gpuwatch.tui.recording.format import Header
+from gpuwatch.tui.remote.far_clock import FarClock
+from gpuwatch.tui.remote.frames import Watching
 from gpuwatch.tui.remote.job import JobSource
+from gpuwatch.tui.remote.line import Line
+from gpuwatch.tui.remote.link import Began, Link, watch_for
 from gpuwatch.tui.remote.node import NodeReport
+from gpuwatch.tui.remote.places import Place
+from gpuwatch.tui.remote.provider import RemoteProvider
 from tests.unit.remote.jobs import report
 from tests.unit.session.making import S
 
@@ -99,3 +106,44 @@ def test_a_host_that_cannot_be_reached_aside_keeps_the_link_that_tries_on() -> N
     source, _ = a_job(2)
     handed, _ = source.hand_over(but={"node1"})
     assert [link.place_name for link in handed] == ["node0"]
+
+
+class FakeLine:
+    """A line to an agent that says nothing."""
+
+    bytes_in = 0
+
+    def __init__(self, host: str) -> None:
+        self.place = Place(host)
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_provider_that_was_never_read_leaves_its_agents() -> None:
+    """Else they would collect on for a minute: they take it for a lost link."""
+    header = Header(
+        gpuwatch="0",
+        probe="0",
+        torch=None,
+        host="node1",
+        pid=7,
+        script="train.py",
+        started_ns=S,
+        started_unix=1.8e9,
+        begins_ns=S,
+    )
+    watch = watch_for(7, stacks=False, whole_argv=False, keep_s=60.0)
+    watching = Watching(pid=7, header=header, token="", now_ns=S)
+    lines: list[Any] = [FakeLine("node1"), FakeLine("node2")]
+    first, other = (Began(line, watch, watching) for line in lines)
+    provider = RemoteProvider(first, never, [Link(other, never, FarClock())]).connect()
+    provider.start()
+    provider.close()
+    assert [line.closed for line in lines] == [1, 1]
+
+
+def never() -> Line:
+    """Nothing is lost here."""
+    raise AssertionError
