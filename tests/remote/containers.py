@@ -74,8 +74,8 @@ def _limits() -> list[str]:
     return out
 
 
-def _said(command: list[str], given: bytes | None = None) -> str | None:
-    """None where it works; else the last line of what it said."""
+def _fault(command: list[str], given: bytes | None = None) -> str | None:
+    """None where it works; else the last line that it printed."""
     try:
         done = subprocess.run(command, input=given, capture_output=True, timeout=TRY_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -91,16 +91,16 @@ def _working() -> tuple[tuple[str, ...], list[str]] | str:
         if shutil.which(runtime[0]) is None:
             why.append(f"no {runtime[0]}")
             continue
-        if said := _said([*runtime, "import", "-", IMAGE], _image()):
-            why.append(f"{' '.join(runtime)} import: {said}")
+        if fault := _fault([*runtime, "import", "-", IMAGE], _image()):
+            why.append(f"{' '.join(runtime)} import: {fault}")
             continue
         for how in [], _limits():
             options = [*how, "--pull=never", "--network=none", *_mounts()]
-            said = _said([*runtime, "run", "--rm", *options, IMAGE, "/usr/bin/true"])
-            if said is None:
+            fault = _fault([*runtime, "run", "--rm", *options, IMAGE, "/usr/bin/true"])
+            if fault is None:
                 return runtime, options
-            why.append(f"{' '.join((*runtime, 'run', *how))}: {said}")
-        _said([*runtime, "rmi", "--force", IMAGE])
+            why.append(f"{' '.join((*runtime, 'run', *how))}: {fault}")
+        _fault([*runtime, "rmi", "--force", IMAGE])
     return "; ".join(dict.fromkeys(why))
 
 
@@ -121,6 +121,6 @@ def container(folder: Path, script: str) -> Iterator[Container]:
         try:
             yield Container(runtime, name)
         finally:
-            _said([*runtime, "kill", name])
+            _fault([*runtime, "kill", name])
             process.wait(TRY_S)
-            _said([*runtime, "rmi", "--force", IMAGE])
+            _fault([*runtime, "rmi", "--force", IMAGE])

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -59,16 +60,25 @@ def left_behind(there: Container) -> list[str]:
     return there.inside("sh", "-c", "ls -d /tmp/gpuwatch-*/agent-* 2>/dev/null || true").split()
 
 
+def has_stacks_and_verdict(line: dict[str, Any]) -> bool:
+    """It waits for its loader, and py-spy works in there too."""
+    found = line["verdict"]
+    return found["kind"] == "input" and "Slow.__getitem__ (train.py:" in str(found)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_training_in_a_container_has_its_verdict(training: Container) -> None:
     before = agents()
     (one,) = map(json.loads, gpuwatch("ls", "--via", training.via, "--json").stdout.splitlines())
     assert (one["pid"], one["script"]) == (1, "train.py")
-    done = gpuwatch("attach", "--via", training.via, PID, "--once")
-    assert done.returncode == 0, done.stderr
-    assert "INPUT-BOUND" in done.stdout
-    assert "samples (100%) are in Slow.__getitem__ (train.py:" in done.stdout  # py-spy works too
+    with started("attach", "--via", training.via, PID, "--json") as monitor:
+        assert monitor.stdout is not None
+        end_s = time.monotonic() + 40
+        while not has_stacks_and_verdict(line := json.loads(monitor.stdout.readline())):
+            assert time.monotonic() < end_s, line
+        monitor.send_signal(signal.SIGINT)
+        monitor.wait(10)
     until(lambda: agents() == before)
     assert left_behind(training) == []
 

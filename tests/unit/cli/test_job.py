@@ -52,7 +52,7 @@ def test_one_process_is_no_job() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "shown"),
     [
         (["7", "--job", "node1:7"], "names the processes itself"),
         (["--via", "sh -c", "--job", "7"], "names the processes itself"),
@@ -60,6 +60,6 @@ def test_one_process_is_no_job() -> None:
         (["--hosts", "node1"], "which process?"),
     ],
 )
-def test_words_that_name_no_job(words: list[str], said: str) -> None:
-    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
+def test_words_that_name_no_job(words: list[str], shown: str) -> None:
+    with pytest.raises(UsageError, match=shown.replace("?", r"\?")):
         named(*words)
