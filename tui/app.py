@@ -269,10 +269,9 @@ class GpuwatchApp(TerminalApp):
             self.notify(f"this is a picture of one rank: r{rank.rank} is not in it")
             return
 
-        def done(why: str) -> None:
-            self.post_message(self.Switched(why))
-
-        self._switch.to(rank.pid, done)
+        begun = self._switch.to(rank, lambda why: self.post_message(self.Switched(why)))
+        if begun and rank.host:
+            self.notify(f"r{rank.rank} is on {rank.host}: connecting")
 
     def on_gpuwatch_app_switched(self, switched: Switched) -> None:
         """Forget what was looked at in the picture before."""

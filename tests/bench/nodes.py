@@ -23,9 +23,10 @@ from gpuwatch.tui.model.observations import Greeted
 from gpuwatch.tui.recording.format import Header
 from gpuwatch.tui.remote import frames
 from gpuwatch.tui.remote.coding import EntryEncoder
+from gpuwatch.tui.remote.far_clock import FarClock
 from gpuwatch.tui.remote.frames import FrameReader, Kind, LinkHello, Watching, frame, message
 from gpuwatch.tui.remote.line import Line
-from gpuwatch.tui.remote.link import begin_watching, watch_for
+from gpuwatch.tui.remote.link import Link, begin_watching, watch_for
 from gpuwatch.tui.remote.node import packed
 from gpuwatch.tui.remote.places import Place
 from gpuwatch.tui.remote.provider import RemoteProvider
@@ -124,7 +125,8 @@ def _measured(ranks: int, answer: Any) -> None:
             PID, stacks=False, whole_argv=False, keep_s=0, node_every=every, ranks_alone=node > 0
         )
         pairs.append((begin_watching(line, watch), _never))
-    provider = RemoteProvider(*pairs[0], pairs[1:]).connect()
+    others = [Link(*pair, FarClock()) for pair in pairs[1:]]
+    provider = RemoteProvider(*pairs[0], others).connect()
     provider.start()
     provider.snapshot()
     time.sleep(QUIET_S / 2)

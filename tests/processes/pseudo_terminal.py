@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -19,6 +20,8 @@ MAIN_SCREEN = b"\x1b[?1049l"
 OTHERS = ("NO_COLOR", "COLORTERM", "COLUMNS", "LINES")
 """What the terminal of the tests says of itself; where they run side by side, it is set."""
 CURSOR_ON = b"\x1b[?25h"
+COLOURS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+"""And moves of the cursor."""
 
 
 class PseudoTerminal:
@@ -88,6 +91,11 @@ class PseudoTerminal:
     def shows(self, text: str) -> bool:
         """The text was written at some time."""
         return text.encode() in self.output
+
+    def matches(self, pattern: str) -> bool:
+        """The same of a pattern over lines, whatever the colours."""
+        text = COLOURS.sub(b"", self.output).decode(errors="replace")
+        return re.search(pattern, text, re.DOTALL) is not None
 
     def wait(self, seconds: float = 5.0) -> int:
         """The exit status; the output goes on being read."""

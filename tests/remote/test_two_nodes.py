@@ -1,6 +1,7 @@
 """A job over two nodes: one screen, one verdict, the late one named; a node's link cut and back."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,7 @@ import pytest
 from tests.integration.rank_processes import DDP_RANK
 from tests.processes.command_line import gpuwatch, started
 from tests.processes.monitored import until
+from tests.processes.pseudo_terminal import PseudoTerminal
 from tests.remote.nodes import Cluster, cluster, meeting
 from tests.remote.servers import free_port
 
@@ -73,6 +75,11 @@ def is_named(line: Record) -> bool:
     return bool(found and found["collectives"] and found["verdict"]["kind"] == "straggler")
 
 
+def until_written(terminal: PseudoTerminal, pattern: str) -> None:
+    """Until a screen has it, since its output was last forgotten."""
+    terminal.read_until(lambda: terminal.matches(pattern), seconds=30)
+
+
 def probed(nodes: Cluster, ranks: int) -> None:
     """Until every rank has a probe."""
 
@@ -96,6 +103,30 @@ def test_a_late_rank_on_the_other_node_is_named(nodes: Cluster, tmp_path: Path) 
     assert line["job"]["verdict"]["sub"] == "data"
     assert "rank 1 (node2) waits for its loader" in line["job"]["verdict"]["headline"]
     assert [(one["rank"], one["host"]) for one in line["ranks"]] == [(0, None), (1, "node2")]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(150)
+def test_a_key_shows_a_rank_of_the_other_node_with_its_own_verdict(
+    nodes: Cluster, tmp_path: Path
+) -> None:
+    with job(nodes, tmp_path, (1, 2, 2), "0.04 if rank == 1 else 0.0") as pids:
+        probed(nodes, 3)
+        words = ("attach", f"node1:{pids[0]}", "--hosts", "node1,node2")
+        environ = {"GPUWATCH_SSH": nodes.ssh}
+        with PseudoTerminal(
+            "gpuwatch.tui.cli.main", *words, size=(120, 40), environ=environ
+        ) as terminal:
+            until_written(terminal, rf"pid {pids[0]} on node1 .*[^f] 3 ranks")
+            for key, rank, node in (b">", 1, 2), (b">", 2, 2), (b">", 0, 1), (b"<", 2, 2):
+                terminal.output = b""
+                os.write(terminal.master, key)
+                until_written(terminal, f"pid {pids[rank]} on node{node} .*rank {rank}/3")
+                if rank == 1:  # its own: the others' is that they wait for it
+                    until_written(terminal, "INPUT-BOUND")
+                until_written(terminal, "[^f] 3 ranks")
+            os.write(terminal.master, b"q")
+            assert terminal.wait(5) == 0
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.errors import NoProcessError
 from gpuwatch.tui.model.provider import TimeTravelProvider
-from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.model.snapshot import Rank, Snapshot
 from gpuwatch.tui.screens.switching import Switch
 from gpuwatch.tui.widgets.gpu.devices import beside_rank
 from gpuwatch.tui.wording.gpu import alike_words, count_words, late_words, trouble_words
@@ -90,7 +90,7 @@ def test_a_rank_that_has_ended_is_passed_over() -> None:
 class Watching:
     """The app on the fake ranks, with pictures of the others to be had."""
 
-    def __init__(self, make: Callable[[int], TimeTravelProvider] | None) -> None:
+    def __init__(self, make: Callable[[Rank], TimeTravelProvider] | None) -> None:
         self.first = FakeRun(change=rank_states.eight_ranks)
         self.app = GpuwatchApp(self.first, switch=Switch(self.first, make))
 
@@ -127,21 +127,21 @@ def other_rank(made: list[FakeRun], pid: int) -> FakeRun:
 
 def test_a_key_goes_to_the_next_rank_and_lets_go_of_the_one_before() -> None:
     made: list[FakeRun] = []
-    watching = Watching(lambda pid: other_rank(made, pid))
+    watching = Watching(lambda rank: other_rank(made, rank.pid))
     watching.pressed("greater_than_sign", until=lambda text: "pid 48313" in text)
     assert [(run.started, run.closed) for run in (watching.first, *made)] == [(1, 1), (1, 0)]
 
 
 def test_enter_on_a_marked_rank_goes_there() -> None:
     made: list[FakeRun] = []
-    watching = Watching(lambda pid: other_rank(made, pid))
+    watching = Watching(lambda rank: other_rank(made, rank.pid))
     watching.pressed(*["tab"] * 3, "up", "up", "enter", until=lambda text: "pid 48013" in text)
     assert made[0].started == 1
 
 
 def test_a_rank_that_cannot_be_watched_shows_why_and_the_picture_stays() -> None:
-    def make(pid: int) -> FakeRun:
-        raise NoProcessError(f"no process {pid}")
+    def make(rank: Rank) -> FakeRun:
+        raise NoProcessError(f"no process {rank.pid}")
 
     watching = Watching(make)
     text = watching.pressed("greater_than_sign", until=lambda text: "no process 48313" in text)
@@ -151,3 +151,55 @@ def test_a_rank_that_cannot_be_watched_shows_why_and_the_picture_stays() -> None
 
 def test_a_recording_shows_that_it_is_of_one_rank() -> None:
     Watching(None).pressed("greater_than_sign", until=lambda text: "r4 is not in it" in text)
+
+
+def of_two_hosts(shown: Rank, snapshot: Snapshot) -> Snapshot:
+    """Ranks 0 to 3 on node1, 4 to 7 with the same pids on node2, as it is seen from one of them."""
+    run = rank_states.eight_ranks(snapshot)
+    ranks = []
+    for rank in run.ranks:
+        host = "node1" if rank.rank < 4 else "node2"
+        is_target = rank.rank == shown.rank
+        own = "node1" if shown.rank < 4 else "node2"
+        pid = run.ranks[rank.rank % 4].pid
+        host = "" if host == own else host
+        ranks.append(replace(rank, pid=pid, host=host, is_target=is_target))
+    return replace(run, pid=ranks[shown.rank].pid, ranks=tuple(ranks))
+
+
+@pytest.mark.parametrize(
+    ("key", "order"),
+    [
+        ("greater_than_sign", [4, 5, 6, 7, 0, 1, 2, 3]),
+        ("less_than_sign", [2, 1, 0, 7, 6, 5, 4, 3]),
+    ],
+)
+def test_a_key_goes_through_the_ranks_of_all_hosts(key: str, order: list[int]) -> None:
+    made: list[Rank] = []
+
+    def make(rank: Rank) -> FakeRun:
+        made.append(rank)
+        return FakeRun(change=partial(of_two_hosts, rank))
+
+    first = FakeRun(change=partial(of_two_hosts, SNAPSHOT.ranks[3]))
+    app = GpuwatchApp(first, switch=Switch(first, make))
+
+    async def session() -> list[str]:
+        async with app.run_test(size=(200, 60)) as pilot:
+            await app.begun.wait()
+            for number in order:
+                await pilot.press(key)
+                for _ in range(100):
+                    await pilot.pause(0.02)
+                    if (shown := app._shown) and shown.ranks[number].is_target:
+                        break
+                else:
+                    raise AssertionError(f"r{number} is not shown")
+        return [notice.message for notice in app._notifications]
+
+    notices = asyncio.run(session())
+    assert [rank.rank for rank in made] == order
+    hosts = [rank.host for rank in made]
+    crossed = [number for number, host in zip(order, hosts, strict=True) if host]
+    assert crossed == ([4, 0] if key == "greater_than_sign" else [7, 3])
+    assert notices[-1] == f"r{crossed[-1]} is on node1: connecting"

@@ -14,7 +14,7 @@ from ..launch.inject import Injection
 from ..launch.interpreter import target_python
 from ..terminal import Appearance
 from .alerting import Alerting, add_alerts, alerting_of, why_no_signs
-from .job import add_job, hosts_of, watch_job
+from .job import JobNamed, add_job, job_named, watch_job
 from .options import Manual, add_appearance, add_whole_argv, appearance_of, examples
 from .output import write_notes
 from .remote import add_via, target, with_via
@@ -22,8 +22,10 @@ from .remote import add_via, target, with_via
 if TYPE_CHECKING:
     from ..discovery.pids import Watchable
     from ..model.provider import SnapshotProvider, TimeTravelProvider
+    from ..model.snapshot import Rank
     from ..recording.tape import Tape
     from ..remote.places import Target
+    from ..remote.provider import RemoteProvider
     from ..screens.switching import Make
     from ..session.live import Connection, LiveProvider
 
@@ -130,6 +132,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
             ("gpuwatch attach --inject 48213", "add the probe to a running process"),
             ("gpuwatch attach node7:48213", "a process on node7, over ssh"),
             ("gpuwatch attach n7:48213 --hosts n8,n9", "its job, over three hosts"),
+            ("gpuwatch attach --job n7:48213 n8:51877", "the same by its ranks"),
         ),
         formatter_class=Manual,
         allow_abbrev=False,
@@ -168,9 +171,9 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be watched, or none was named."""
     named = with_via(arguments.pid, arguments.via)
-    hosts = hosts_of(arguments)
-    if named.place is not None or hosts:
-        return _run_remote(arguments, named, hosts)
+    job = job_named(arguments, named)
+    if named.place is not None or job is not None:
+        return _run_remote(arguments, named, job)
     arguments.pid = named.pid
     if arguments.pid is None:
         arguments.pid = _chosen_for(arguments)
@@ -183,7 +186,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _watch(arguments)
 
 
-def _run_remote(arguments: argparse.Namespace, named: "Target", hosts: list[str]) -> int:
+def _run_remote(arguments: argparse.Namespace, named: "Target", job: JobNamed | None) -> int:
     """The same on another machine, or on several. Raises GpuwatchError."""
     if arguments.inject:
         raise UsageError(
@@ -193,14 +196,17 @@ def _run_remote(arguments: argparse.Namespace, named: "Target", hosts: list[str]
         )
     alerting = alerting_of(arguments)
     try:
-        return _watch_remote(arguments, named, hosts, alerting)
+        return _watch_remote(arguments, named, job, alerting)
     finally:
         if alerting is not None:
             alerting.close()
 
 
 def _watch_remote(
-    arguments: argparse.Namespace, named: "Target", hosts: list[str], alerting: Alerting | None
+    arguments: argparse.Namespace,
+    named: "Target",
+    job: JobNamed | None,
+    alerting: Alerting | None,
 ) -> int:
     from ..remote.link import KEEP_S
     from . import remote
@@ -208,13 +214,14 @@ def _watch_remote(
     why_not = _why_no_screen_for(arguments)
     options = {"stacks": not arguments.no_stacks, "whole_argv": arguments.argv}
     keep_s = 0.0 if arguments.once else KEEP_S
-    if named.pid is None and why_not is not None:
+    if named.pid is None and job is None and why_not is not None:
         raise UsageError("which process?", f"no PID was given, and {why_not}", "See: gpuwatch ls")
     if why_not is not None and not (arguments.json or arguments.once or arguments.plain):
         write_notes([f"gpuwatch: {why_not}: writing lines of text (--plain)"])
-    make: Make | None = None
-    if hosts:
-        provider = watch_job(named, hosts, keep_s=keep_s, **options)
+    make: Callable[[Rank], RemoteProvider] | None = None
+    if job is not None:
+        for_screen = why_not is None
+        provider, make = watch_job(job, keep_s=keep_s, for_screen=for_screen, **options)
     elif why_not is not None:
         provider = remote.watch_target(named, keep_s=keep_s, **options)
     else:
@@ -229,7 +236,15 @@ def _watch_remote(
     if alerting is None:
         return show_screen(provider, appearance_of(arguments), make)
     alerting.on_a_screen(provider.report)
-    return show_screen(provider, appearance_of(arguments), make, alerting.signs)
+    other = None if make is None else _followed(make, alerting)
+    return show_screen(provider, appearance_of(arguments), other, alerting.signs)
+
+
+def _followed(make: "Callable[[Rank], RemoteProvider]", alerting: Alerting) -> "Make":
+    def other(rank: "Rank") -> "LiveProvider":
+        return alerting.follow(make(rank))
+
+    return other
 
 
 def _why_no_screen_for(arguments: argparse.Namespace) -> str | None:
@@ -270,6 +285,9 @@ def _watch_with(arguments: argparse.Namespace, alerting: Alerting | None) -> int
         provider = _watch_live(pid, not arguments.no_stacks, arguments.argv)
         return provider if alerting is None else alerting.follow(provider)
 
+    def make_rank(rank: "Rank") -> "LiveProvider":
+        return make(rank.pid)
+
     found = resolve(arguments.pid)
     lines = arguments.json or arguments.once or arguments.plain
     why_not = "--duration was given" if arguments.duration is not None else why_no_screen()
@@ -282,10 +300,10 @@ def _watch_with(arguments: argparse.Namespace, alerting: Alerting | None) -> int
     first = _connecting(found, stacks=not arguments.no_stacks)
     first.recording.tape.whole_argv = arguments.argv
     if alerting is None:
-        return show_screen(first, appearance_of(arguments), make)
+        return show_screen(first, appearance_of(arguments), make_rank)
     alerting.follow(first)
     alerting.on_a_screen(first.report)
-    return show_screen(first, appearance_of(arguments), make, alerting.signs)
+    return show_screen(first, appearance_of(arguments), make_rank, alerting.signs)
 
 
 def _watch_live(pid: int, stacks: bool, whole_argv: bool) -> "LiveProvider":

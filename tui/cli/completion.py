@@ -46,6 +46,7 @@ def script(shell: str) -> str:
 
     completed: dict[str, Any] = {
         "pid": _listed("pids", _LIST_PIDS),
+        "job": _listed("pids", _LIST_PIDS),
         "name": _listed("demos", f"{_LIST_DEMOS} {_FIRST}", f"{_LIST_DEMOS} --gpu {_FIRST}"),
         "file": shtab.glob("*.gpuwatch"),
         "output": shtab.FILE,

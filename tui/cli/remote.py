@@ -11,10 +11,10 @@ from .output import write_notes
 
 if TYPE_CHECKING:
     from ..discovery.candidates import Candidate
+    from ..model.snapshot import Rank
     from ..remote.frames import Listing
     from ..remote.line import Line
     from ..remote.provider import RemoteProvider
-    from ..screens.switching import Make
     from ..terminal import Appearance
 
 ANSWER_S = 20.0
@@ -79,7 +79,7 @@ def failing_clearly(place: Place) -> Iterator[None]:
         ) from None
 
 
-def _load_session() -> None:
+def load_session() -> None:
     """What watching needs, loaded while the other machine is still loading."""
     from ..remote import provider  # noqa: F401
 
@@ -88,7 +88,7 @@ def load_screen() -> None:
     """The same with what a screen needs."""
     from .. import app  # noqa: F401
 
-    _load_session()
+    load_session()
 
 
 def reach(
@@ -96,7 +96,7 @@ def reach(
     pid: int | None,
     *,
     asks: bool = True,
-    meanwhile: Callable[[], None] = _load_session,
+    meanwhile: Callable[[], None] = load_session,
 ) -> "Line":
     """An agent over there, which can be asked. Raises a GpuwatchError that says why there is none.
 
@@ -201,8 +201,8 @@ def reached(named: Target, appearance: "Appearance") -> "tuple[Line, int] | None
 
 def on_screen(
     line: "Line", pid: int, *, stacks: bool, whole_argv: bool
-) -> "tuple[RemoteProvider, Make]":
-    """A process over there for a screen, on which `<` and `>` switch to other ranks of it."""
+) -> "tuple[RemoteProvider, Callable[[Rank], RemoteProvider]]":
+    """A process over there for a screen, on which `<` and `>` switch to other ranks of its job."""
     from ..remote.link import KEEP_S
 
     provider = watch_on(line, pid, stacks=stacks, whole_argv=whole_argv, keep_s=KEEP_S)
@@ -211,19 +211,20 @@ def on_screen(
 
 
 class _Other:
-    """Watches another process of the same place, while a screen is up."""
+    """Watches another rank of the same place, while a screen is up."""
 
     def __init__(self, place: Place, stacks: bool, whole_argv: bool) -> None:
         self._place = place
         self._stacks = stacks
         self._whole_argv = whole_argv
 
-    def __call__(self, pid: int) -> "RemoteProvider":
+    def __call__(self, rank: "Rank") -> "RemoteProvider":
         """Raises a GpuwatchError."""
         from ..remote.link import KEEP_S
 
-        line = reach(self._place, pid, asks=False)
-        return watch_on(line, pid, stacks=self._stacks, whole_argv=self._whole_argv, keep_s=KEEP_S)
+        line = reach(self._place, rank.pid, asks=False)
+        options = {"stacks": self._stacks, "whole_argv": self._whole_argv}
+        return watch_on(line, rank.pid, keep_s=KEEP_S, **options)
 
 
 def pick_and_watch(place: Place, appearance: "Appearance") -> int:

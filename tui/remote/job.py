@@ -1,7 +1,7 @@
 """A job over several hosts: what their agents report, laid on one clock and made one."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from threading import Thread
 from typing import Final
 
@@ -67,6 +67,11 @@ class JobMerge:
                 start_ns, end_ns = 1_000 * start_us + shift_ns, 1_000 * end_us + shift_ns
                 if start_ns > newest_ns:
                     self._bounds.append(Bounds(number, start_ns, end_ns))
+
+    @property
+    def reports(self) -> dict[str, NodeReport]:
+        """The newest of each host."""
+        return dict(self._newest)
 
     def stands(self, host: str, seen: PendingSeen) -> None:
         """In which collective ranks of a host stand, or that none does."""
@@ -154,11 +159,23 @@ class JobSource:
     name: Final[Signal] = "feed"
     interval_ns: Final = 100_000_000
 
-    def __init__(self, first: Link, others: Sequence[Link], clock: Clock) -> None:
+    def __init__(
+        self,
+        first: Link,
+        others: Sequence[Link],
+        clock: Clock,
+        known: Mapping[str, NodeReport] | None = None,
+    ) -> None:
+        """`known`: what is known of their ranks, so that nobody waits for the next reports."""
         self._links = {link.place_name: link for link in (first, *others)}
         self._first = first
         self._merge = JobMerge(first.place_name)
         self._clock = clock
+        for host, report in (known or {}).items():
+            if host in self._links:
+                # An agent that begins anew sends its collectives again.
+                seen = replace(report, rows=[], bounds_us=[])
+                self._merge.add(host, seen, self._shift_ns(self._links[host]))
 
     def open(self) -> None:
         """Begin to read."""
@@ -168,9 +185,9 @@ class JobSource:
     def poll(self, _: int) -> list[AnyObservation]:
         """What has come."""
         found: list[AnyObservation] = []
-        ahead_ns = self._first.clock_ahead_ns
-        for host, link in self._links.items():
-            shift_ns = ahead_ns - link.clock_ahead_ns
+        links = self._links
+        for host, link in links.items():
+            shift_ns = self._shift_ns(link)
             for seen in link.take():
                 if isinstance(seen, PendingSeen):
                     self._merge.stands(host, seen)
@@ -178,11 +195,22 @@ class JobSource:
                     found.append(seen)
             for report in link.take_reports():
                 self._merge.add(host, report, shift_ns)
-        lost = {host: link.status().lost_s is not None for host, link in self._links.items()}
+        lost = {host: link.status().lost_s is not None for host, link in links.items()}
         return found + self._merge.take(self._clock.now_ns(), lost)
 
+    def hand_over(self, but: Collection[str]) -> tuple[list[Link], dict[str, NodeReport]]:
+        """The links of all hosts but these, which somebody else reads and closes from now on, and
+        what is known of the ranks. May be called from any thread."""
+        links = self._links
+        self._links = {host: link for host, link in links.items() if host in but}
+        return [link for host, link in links.items() if host not in but], self._merge.reports
+
+    def _shift_ns(self, link: Link) -> int:
+        """The first host's clock less this one's."""
+        return self._first.clock_ahead_ns - link.clock_ahead_ns
+
     def close(self) -> None:
-        """Leave all of them at once."""
+        """Leave all of them at once. May be called twice."""
         leaving = [Thread(target=link.close) for link in self._links.values()]
         for one in leaving:
             one.start()

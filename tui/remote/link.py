@@ -22,6 +22,7 @@ from .far_clock import FarClock
 from .frames import Fault, Frame, Kind, LinkError, Resume, Watch, Watching, decoded, frame, message
 from .line import Line, LinkLostError, NoGpuwatchError, RefusedError
 from .node import NodeReport, unpacked
+from .places import Place
 
 KEEP_S: Final = 60.0
 """An agent collects on for so long after its link was lost."""
@@ -148,8 +149,9 @@ class Link:
         far.begin(began.watching.now_ns)
 
     def start(self) -> None:
-        """Read from now on."""
-        self._thread.start()
+        """Read from now on, if it does not yet."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def take(self) -> list[AnyObservation]:
         """What has come since the last time; as much again may then be sent."""
@@ -171,8 +173,13 @@ class Link:
         return found
 
     @property
-    def place_name(self) -> str:
+    def place(self) -> Place:
         """Where it leads."""
+        return self._place
+
+    @property
+    def place_name(self) -> str:
+        """The same for a person."""
         return self._place.name
 
     @property

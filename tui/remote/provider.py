@@ -1,6 +1,6 @@
 """A process on another machine as the faces see it: an ordinary live session with one source."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -11,7 +11,7 @@ from .. import clock as real_clock
 from ..model.snapshot import Event, Snapshot, as_ended, unseen
 from ..recording.format import Header
 from ..recording.tape import Tape
-from ..session.collector import PUBLISH_NS, Clock, Source
+from ..session.collector import PUBLISH_NS, Clock
 from ..session.live import Connection, LiveProvider
 from ..session.session import Session
 from ..verdict.engine import Engine
@@ -19,6 +19,7 @@ from .far_clock import FarClock
 from .frames import clean
 from .job import JobSource
 from .link import Began, Connects, Link, LinkSource
+from .node import NodeReport
 
 MOST_EVENTS: Final = 50
 """As in a snapshot without the link's."""
@@ -35,13 +36,18 @@ class RemoteProvider(LiveProvider):
         self,
         began: Began,
         again: Connects,
-        others: Sequence[tuple[Began, Connects]] = (),
+        others: Sequence[Link] = (),
+        known: Mapping[str, NodeReport] | None = None,
         near: Clock = real_clock,
     ) -> None:
-        """`others`: agents on the other hosts of its job, which report their ranks."""
+        """`others`: agents on the other hosts of its job, which report their ranks; `known`: what
+        each host's last said, where they reported to another provider before."""
         self._far = FarClock(near)
         self._link = Link(began, again, self._far, near)
-        self._others = [Link(*other, FarClock(near), near) for other in others]
+        self._others = tuple(others)
+        self._source: LinkSource | JobSource = LinkSource(self._link)
+        if others:
+            self._source = JobSource(self._link, others, self._far, known)
         header = began.watching.header
         self._pid, self._script = began.watching.pid, clean(header.script)
         first = unseen(self._pid, self._script, self._far.now_ns(), self._far.now_unix())
@@ -51,6 +57,23 @@ class RemoteProvider(LiveProvider):
         """When it was attached to, by the clock here."""
         self._shown: tuple[Snapshot, int, Snapshot] | None = None
         """The last snapshot that was published, when it was shown, and as what."""
+
+    @property
+    def link(self) -> Link:
+        """To the process that is watched."""
+        return self._link
+
+    def hand_over(self, but: Collection[str]) -> tuple[list[Link], dict[str, NodeReport]]:
+        """The links to all hosts of its job but these, for another provider that shows another rank
+        of it, and what is known of the ranks. This one is to be closed soon."""
+        if isinstance(self._source, LinkSource):
+            return [], {}
+        return self._source.hand_over(but)
+
+    def close(self) -> None:
+        """Leave those links that nobody else has taken, whether they were ever read or not."""
+        super().close()
+        self._source.close()
 
     def snapshot(self) -> Snapshot:
         """The last that was published, with the state of the link."""
@@ -88,10 +111,7 @@ class RemoteProvider(LiveProvider):
     def _connected(self, tape: Tape) -> Connection:
         header = self._link.watching.header
         session = Session(self._pid, self._script, header.started_ns, Engine(), tape=tape)
-        source: Source = LinkSource(self._link)
-        if self._others:
-            source = JobSource(self._link, self._others, self._far)
-        return Connection(session, [source], partial(_header, header))
+        return Connection(session, [self._source], partial(_header, header))
 
 
 def _header(header: Header, begins_ns: int | None) -> Header:

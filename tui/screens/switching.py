@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 from ..errors import GpuwatchError
 from ..model.provider import TimeTravelProvider
+from ..model.snapshot import Rank
 
-Make = Callable[[int], TimeTravelProvider]
-"""Watches a process by its pid; not started. Raises a GpuwatchError that says why it cannot."""
+Make = Callable[[Rank], TimeTravelProvider]
+"""Watches another rank of the job that is shown; not started. Raises a GpuwatchError that says why
+it cannot."""
 
 
 class Switch:
@@ -25,15 +27,16 @@ class Switch:
         """Another process can be watched: this is no recording."""
         return self._make is not None
 
-    def to(self, pid: int, done: Callable[[str], None]) -> None:
-        """Watch this process instead. `done` is called on another thread when it is shown, with ""
-        or with why it cannot be. While one is being made, no other is begun."""
+    def to(self, rank: Rank, done: Callable[[str], object]) -> bool:
+        """Watch this rank instead. `done` is called on another thread when it is shown, with "" or
+        with why it cannot be. While one is being made, no other is begun; whether this one is."""
         with self._lock:
             if self._make is None or self._is_making:
-                return
+                return False
             self._is_making = True
-        run = threading.Thread(target=self._to, args=(self._make, pid, done), daemon=True)
+        run = threading.Thread(target=self._to, args=(self._make, rank, done), daemon=True)
         run.start()
+        return True
 
     def close(self) -> None:
         """Let go of what is watched; what is still being made is closed when it is there."""
@@ -41,9 +44,9 @@ class Switch:
             self._is_closed = True
         self.provider.close()
 
-    def _to(self, make: Make, pid: int, done: Callable[[str], None]) -> None:
+    def _to(self, make: Make, rank: Rank, done: Callable[[str], object]) -> None:
         try:
-            provider = make(pid)
+            provider = make(rank)
         except GpuwatchError as error:
             with self._lock:
                 self._is_making = False

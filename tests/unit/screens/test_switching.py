@@ -3,12 +3,16 @@
 from threading import Event
 
 from gpuwatch.tui.errors import NoProcessError
+from gpuwatch.tui.model.snapshot import Rank
 from gpuwatch.tui.screens.switching import Switch
-from tests.tui.fake_run import FakeRun
+from tests.tui import rank_states
+from tests.tui.fake_run import START, FakeRun, S, snapshot_at
+
+RANK, NEXT = rank_states.eight_ranks(snapshot_at(START + 60 * S)).ranks[:2]
 
 
 class Calls:
-    """What was told, and when."""
+    """What it was called with, and when."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
@@ -25,8 +29,8 @@ class Calls:
 
 def test_the_other_is_shown_and_the_first_is_closed() -> None:
     first, other, calls = FakeRun(), FakeRun(), Calls()
-    switch = Switch(first, lambda pid: other)
-    switch.to(7, calls)
+    switch = Switch(first, lambda rank: other)
+    assert switch.to(RANK, calls)
     assert calls.wait() == [""]
     assert switch.provider is other
     switch.close()
@@ -36,12 +40,12 @@ def test_the_other_is_shown_and_the_first_is_closed() -> None:
 def test_what_cannot_be_made_leaves_the_first() -> None:
     first, calls = FakeRun(), Calls()
 
-    def make(pid: int) -> FakeRun:
-        raise NoProcessError(f"no process {pid}")
+    def make(rank: Rank) -> FakeRun:
+        raise NoProcessError(f"no process {rank.pid}")
 
     switch = Switch(first, make)
-    switch.to(7, calls)
-    assert calls.wait() == ["gpuwatch: no process 7"]
+    switch.to(RANK, calls)
+    assert calls.wait() == [f"gpuwatch: no process {RANK.pid}"]
     assert (switch.provider, first.closed) == (first, 0)
 
 
@@ -49,7 +53,7 @@ def test_what_comes_after_the_end_is_closed_and_not_shown() -> None:
     first, other, calls = FakeRun(), FakeRun(), Calls()
     go, closed = Event(), Event()
 
-    def make(pid: int) -> FakeRun:
+    def make(rank: Rank) -> FakeRun:
         assert go.wait(5)
         return other
 
@@ -61,8 +65,8 @@ def test_what_comes_after_the_end_is_closed_and_not_shown() -> None:
 
     other.close = close  # type: ignore[method-assign]
     switch = Switch(first, make)
-    switch.to(7, calls)
-    switch.to(8, calls)  # one at a time: this one is not made
+    assert switch.to(RANK, calls)
+    assert not switch.to(NEXT, calls)  # one at a time: this one is not made
     switch.close()
     go.set()
     assert closed.wait(5)
@@ -73,5 +77,5 @@ def test_without_another_to_be_made_nothing_happens() -> None:
     first = FakeRun()
     switch = Switch(first)
     assert not switch.is_possible
-    switch.to(7, Calls())
+    assert not switch.to(RANK, Calls())
     assert switch.provider is first
