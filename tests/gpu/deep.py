@@ -25,7 +25,7 @@ from gpuwatch.tui.discovery.targets import own_page
 from gpuwatch.tui.formats.memory_report import memory_json, memory_report_lines
 from gpuwatch.tui.formats.profile_report import profile_json, profile_lines
 from gpuwatch.tui.sources.deep_look import DeepLookLink
-from gpuwatch.tui.trace.events import merged_file
+from gpuwatch.tui.trace.file import file_of
 from gpuwatch.tui.trace.leaks import device_lines, growing, growing_workers, host_lines
 from gpuwatch.tui.trace.profile import Profile, Recorded, Window
 from tests.gpu.by_hand import by_hand
@@ -145,8 +145,7 @@ def judge(name: str, truth: str, pid: int, out: Path, results: dict[str, Any]) -
     (out / f"{name}.txt").write_text("\n".join(profile_lines(report, 120)))
     keep(window, out / f"{name}.window.json.gz")
     if name == "launch_layers":
-        data = merged_file(times.data, window.operators.data if window.operators else None)
-        (out / "merged.json.gz").write_bytes(gzip.compress(data))
+        (out / "merged.json.gz").write_bytes(gzip.compress(file_of(window)))
     worst = max((abs(one) for one in off.values()), default=float("nan"))
     parts = (
         {}
