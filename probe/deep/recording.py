@@ -25,10 +25,14 @@ class Recording:
         looks: Looks | None,
         most_ns: int,
         cut: Callable[[str], None],
+        shapes: bool = True,
+        is_sample: bool = False,
     ) -> None:
-        """`cut` is called where it was ended before its time, with the reason."""
+        """`cut` is called where it was ended before its time, with the reason. A sample's file is
+        written then as well."""
         self.path = path
         self._cut = cut
+        self._is_sample = is_sample
         self.ends_ns: list[int] = []
         """Of steps: its own beginning is the first."""
         self.marks: list[tuple[int, int]] = []
@@ -37,6 +41,8 @@ class Recording:
         """What beginning and ending took on the training thread."""
         self.looks = looks
         self.bytes = 0
+        self.switched_off_ns = 0
+        """When it recorded no more."""
         began_ns = clock.now_ns()
         profiler: Any = sys.modules["torch.autograd.profiler"]
         self._on_device = on_device
@@ -44,7 +50,7 @@ class Recording:
             use_device="cuda" if on_device else None,
             use_cpu=operators,
             use_kineto=True,
-            record_shapes=operators,
+            record_shapes=operators and shapes,
             experimental_config=_trace_only(),
         )
         self.switched = Switched(self._leave, began_ns + most_ns, self._leave_in_child)
@@ -76,7 +82,12 @@ class Recording:
             self._disable()
 
     def _leave(self) -> None:
-        self.abandon()
+        if self._profile is None:
+            return  # the thread that asked for this one is ending it just now
+        if self._is_sample:
+            self.stop()
+        else:
+            self.abandon()
         self._cut(LEFT)
 
     def _give_way(self) -> bool:
@@ -98,6 +109,7 @@ class Recording:
     def _disable(self) -> Any:
         """As `__exit__` does, which in older versions makes Python's objects of all events."""
         profiler: Any = sys.modules["torch.autograd.profiler"]
+        self.switched_off_ns = clock.now_ns()
         self._standing_back()
         profile, self._profile = self._profile, None
         disable = getattr(profiler, "_disable_profiler", None)
@@ -112,6 +124,12 @@ class Recording:
         if (stopped := getattr(profiler, "_run_on_profiler_stop", None)) is not None:
             stopped()
         return results
+
+
+def operators_in(path: str) -> int:
+    """How many a recording's file has."""
+    with open(path, "rb") as file:
+        return sum(line.count(b'"cat": "cpu_op"') for line in file)
 
 
 def _stand_back(give_way: Callable[[], bool]) -> Callable[[], None]:

@@ -26,7 +26,7 @@ from gpuwatch.tui.formats.memory_report import memory_json, memory_report_lines
 from gpuwatch.tui.formats.profile_report import profile_json, profile_lines
 from gpuwatch.tui.sources.deep_look import DeepLookLink
 from gpuwatch.tui.trace.file import file_of
-from gpuwatch.tui.trace.leaks import device_lines, growing, growing_workers, host_lines
+from gpuwatch.tui.trace.leaks import device_lines, growing, host_lines, worker_lines
 from gpuwatch.tui.trace.profile import Profile, Recorded, Window
 from tests.gpu.by_hand import by_hand
 from tests.gpu.deep_pace import pace
@@ -261,19 +261,13 @@ def leaks(out: Path, results: dict[str, Any]) -> None:
             results.setdefault("leaks", {})[name] = {"failed": str(error)}
             print("leak", name, "FAILED", str(error).replace("\n", " / "), flush=True)
             continue
-        rows = growing(device_lines(window)) or host_lines(window)
+        rows = worker_lines(window) or growing(device_lines(window)) or host_lines(window)
         first = rows[0].line if rows else ""
-        if name == "worker":  # the probe is in no worker: its process is what can be had
-            grown = growing_workers(window)
-            least = rows[0].bytes if rows else 0
-            first = f"process {grown[0][0]}" if grown and grown[0][1] > least else first
-        right = first.startswith("process") or any(
-            first.startswith(f"leaking_{name}.py:{number}") for number in true
-        )
+        right = any(first.startswith(f"leaking_{name}.py:{number}") for number in true)
         results.setdefault("leaks", {})[name] = {
             "true": true,
             "first": first,
-            "right": right,  # of the worker its process, not its line
+            "right": right,
             "window": json.loads(memory_json(name, process.pid, window, "")),
             "snapshot_bytes": len(snapshot or b""),
         }

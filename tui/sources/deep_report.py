@@ -73,6 +73,7 @@ def report_of(before: Snapshot, looked: Looked) -> DeepReport:
         pace=None,
         pause_ns=looked.answer.pause_ns,
         torn_down=looked.answer.torn_down,
+        no_operators=looked.answer.no_operators,
     )
 
 

@@ -11,7 +11,15 @@ import pytest
 
 from gpuwatch.probe import clock
 from gpuwatch.probe.deep import profiler as module
-from gpuwatch.probe.deep.profiler import MOST_BYTES, TEARDOWN, WAITS_NS, Profiler
+from gpuwatch.probe.deep.profiler import (
+    MOST_BYTES,
+    MOST_OPERATORS,
+    MOST_WITHOUT_SHAPES,
+    TEARDOWN,
+    TOO_MANY,
+    WAITS_NS,
+    Profiler,
+)
 from gpuwatch.probe.peers import OFF
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire import marks
@@ -26,7 +34,10 @@ class Results:
 
     def save(self, path: str) -> None:
         self.run.teardown_at_stop.append(os.environ.get(TEARDOWN))
-        Path(path).write_bytes(b"x" * self.run.trace_bytes)
+        sampled = self.run.begun[-1]["use_cpu"] and len(self.run.begun) == 1
+        line = b'{"ph": "X", "cat": "cpu_op"}\n'
+        text = line * self.run.operators if sampled else b"x" * self.run.trace_bytes
+        Path(path).write_bytes(text)
 
 
 class Run:
@@ -35,13 +46,16 @@ class Run:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.ns = 10**12
         self.trace_bytes = 1_000
+        self.operators = 100
+        """In the sample, which lasts for 2.75 steps."""
         self.begun: list[dict[str, Any]] = []
         self.teardown_at_stop: list[str | None] = []
         self.capturing = self.profiling = False
         self.cuda_version = "13.0"
         self.fails = ""
+        self.has_device = True
         cuda = SimpleNamespace(
-            is_available=lambda: True,
+            is_available=lambda: self.has_device,
             is_initialized=lambda: True,
             is_current_stream_capturing=lambda: self.capturing,
             synchronize=lambda: None,
@@ -65,8 +79,8 @@ class Run:
         monkeypatch.setattr(module, "LOOKED_NS", 0)
         self.folder = folder
         self.recorder = Recorder(lambda _: True, self._trip, lambda: self.ns)
-        self.step()
-        self.step()
+        for _ in range(3):
+            self.step()
         self.window = Profiler(self.recorder, str(folder / "7-8"))
 
     def _trip(self, error: Exception) -> None:
@@ -110,14 +124,16 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 
 def test_one_step_with_operators_then_the_steps_that_count(run: Run) -> None:
     assert run.ask() is None
-    for _ in range(12):
+    for _ in range(15):
         run.step()
     answered = run.window.turn(run.ns)
     assert answered is not None
     who, answer = answered
     assert who == b"a"
     assert answer["why_not"] == ""
-    assert [one["use_cpu"] for one in run.begun] == [True, False]
+    assert [one["use_cpu"] for one in run.begun] == [True, True, False], "a sample comes first"
+    assert [one["record_shapes"] for one in run.begun] == [False, True, False]
+    assert [one["use_device"] for one in run.begun] == [None, "cuda", "cuda"]
     assert len(answer["operators"]["ends_ns"]) == 3, "its beginning, and two steps"
     assert len(answer["times"]["ends_ns"]) == 5, "its beginning, and one more than was asked for"
     assert len(run.files()) == 2
@@ -132,9 +148,9 @@ def test_cupti_is_torn_down_with_the_last_recording_alone(
 ) -> None:
     monkeypatch.setenv(TEARDOWN, "0")
     run.ask()
-    for _ in range(8):
+    for _ in range(14):
         run.step()
-    assert run.teardown_at_stop == ["0", "1"]
+    assert run.teardown_at_stop == ["0", "0", "1"]
     run.step()
     assert os.environ[TEARDOWN] == "0", "as the program had it"
     assert run.window.turn(run.ns) is not None
@@ -270,3 +286,106 @@ def test_files_that_nobody_takes_are_removed(run: Run) -> None:
     assert len(run.files()) == 1
     run.window.turn(run.ns + module.KEPT_NS)
     assert run.files() == []
+
+
+def test_no_more_steps_than_operators_can_be_recorded_of(run: Run) -> None:
+    run.has_device = False
+    run.operators = 10_000 * 11 // 4
+    run.ask(steps=50)
+    for _ in range(80):
+        run.step()
+    answered = run.window.turn(run.ns)
+    assert answered is not None
+    times = answered[1]["times"]
+    assert len(times["ends_ns"]) - 2 == MOST_OPERATORS // 10_000 - 1
+    assert run.begun[-1]["record_shapes"]
+
+
+def test_many_operators_are_recorded_without_their_shapes(run: Run) -> None:
+    run.operators = MOST_OPERATORS * 11 // 4
+    run.ask()
+    for _ in range(20):
+        run.step()
+    answered = run.window.turn(run.ns)
+    assert answered is not None
+    assert answered[1]["operators"] is not None
+    assert [one["record_shapes"] for one in run.begun] == [False, False, False]
+
+
+def test_too_many_operators_are_left_out_where_there_are_kernels(run: Run) -> None:
+    run.operators = MOST_WITHOUT_SHAPES * 11 // 4
+    run.ask()
+    for _ in range(20):
+        run.step()
+    answered = run.window.turn(run.ns)
+    assert answered is not None
+    answer = answered[1]
+    assert (answer["why_not"], answer["no_operators"]) == ("", TOO_MANY)
+    assert answer["operators"] is None
+    assert len(answer["times"]["ends_ns"]) >= 3
+
+
+def test_too_many_operators_are_refused_where_there_is_nothing_else(run: Run) -> None:
+    run.has_device = False
+    run.operators = MOST_WITHOUT_SHAPES * 11 // 4
+    run.ask()
+    for _ in range(20):
+        run.step()
+    answered = run.window.turn(run.ns)
+    assert answered is not None
+    assert answered[1]["why_not"] == TOO_MANY
+    assert len(run.begun) == 1
+    assert run.files() == []
+
+
+def test_a_step_that_grows_as_its_operators_do_is_cut(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of it, long before its next mark."""
+    run.has_device = False
+    run.operators = MOST_WITHOUT_SHAPES  # the sample ends before a step does
+    monkeypatch.setattr(module, "usual_step_ns", lambda recorder: 10**9)
+    rss = [10**9]
+    monkeypatch.setattr(module, "resident_bytes", lambda: (rss[0], 0))
+    run.ask()
+    for _ in range(5):
+        run.step()
+    recording = run.window._recording
+    assert recording is not None
+    assert len(run.begun) == 2
+    run.ns += 50 * MS
+    cut: list[int] = []
+    monkeypatch.setattr(module, "overdue_off", cut.append)
+    assert run.window.turn(run.ns) is None
+    assert cut == [], "it has not grown"
+    rss[0] += module.DENSE_BYTES + 1
+    run.window.turn(run.ns)
+    assert cut == [run.ns]
+    recording.switched.off()  # as the main thread's pending call does
+    answered = run.window.turn(run.ns)
+    assert answered is not None
+    assert answered[1]["why_not"] == TOO_MANY
+
+
+def test_a_recording_that_ends_just_now_is_not_cut_as_well(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The main thread's pending call comes between any two bytecodes, also of the ending itself."""
+    run.has_device = False
+    run.ask()
+    for _ in range(2):
+        run.step()
+    recording = run.window._recording
+    assert recording is not None
+    disable = sys.modules["torch.autograd.profiler"]._disable_profiler
+
+    def cut_meanwhile() -> Any:
+        recording.switched.off()
+        return disable()
+
+    monkeypatch.setattr(sys.modules["torch.autograd.profiler"], "_disable_profiler", cut_meanwhile)
+    for _ in range(20):
+        run.step()
+    answered = run.window.turn(run.ns)
+    assert answered is not None
+    assert answered[1]["why_not"] == ""
