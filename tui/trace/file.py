@@ -41,6 +41,7 @@ def file_of(window: Window) -> bytes:
         _move_out_of_the_way(events, operators["traceEvents"])
         rows.extend(_steps(window.operators, operators, ", with operators"))
         events = [*operators["traceEvents"], *events]
+    events = _without_loose_arrows(events)
     times["traceEvents"] = [*events, *_rows_for_overlaps(events), *rows]
     times.pop("traceName", None)  # a file that is removed
     return msgspec.json.encode(times)
@@ -76,6 +77,15 @@ def _int(value: Any, key: str = "") -> int:
     if key:
         value = value.get(key) if isinstance(value, dict) else 0
     return value if isinstance(value, int) else 0
+
+
+def _without_loose_arrows(events: list[Any]) -> list[Any]:
+    """Kineto ends an arrow at every call of the runtime, also of those that launch nothing: at each
+    of these chrome://tracing warns."""
+    begun = {(one.get("cat"), one.get("id")) for one in events if one.get("ph") == "s"}
+    return [
+        one for one in events if one.get("ph") != "f" or (one.get("cat"), one.get("id")) in begun
+    ]
 
 
 def _rows_for_overlaps(events: list[Any]) -> Iterator[dict[str, Any]]:

@@ -93,3 +93,13 @@ def test_a_file_is_made_of_events_with_odd_times(ts: Any) -> None:
         file_of(Window(recorded, None, (), ()))
     except ValueError:
         pass  # what read_trace refuses
+
+
+def test_arrows_that_lead_nowhere_are_left_out() -> None:
+    arrows = [
+        {"ph": ph, "cat": cat, "id": number, "name": "ac2g", "pid": 1, "tid": 2, "ts": 1.0}
+        for ph, cat, number in [("s", "ac2g", 1), ("f", "ac2g", 1), ("f", "ac2g", 2), ("f", "x", 1)]
+    ]
+    data = json.dumps({"traceEvents": arrows}).encode()
+    made = json.loads(file_of(Window(Recorded(data, (0, 1_000), (), ANCHOR), None, (), ())))
+    assert [one for one in made["traceEvents"] if one["ph"] in "sf"] == arrows[:2]
