@@ -31,7 +31,7 @@ from ..switched import Switched, overdue_off
 from ..wire import marks
 from .looks import Looks
 from .recording import LEFT, Recording, operators_in
-from .step_ends import StepEnds, step_ends, usual_step_ns
+from .step_ends import StepEnds, step_ends
 from .torch_now import is_capturing, may_tear_down, used_cuda, why_not_now
 
 MOST_STEPS: Final = 100
@@ -61,8 +61,9 @@ MOST_WITHOUT_SHAPES: Final = 90_000
 """1, 5 and 1.3 KB."""
 MOST_KERNELS: Final = MOST_BYTES // 2_100
 """No step has more of them than operators."""
-DENSE_BYTES: Final = 1_000 * MOST_WITHOUT_SHAPES * 3 // 4
-"""What a recording with too many has grown by, either way."""
+DENSE_BYTES: Final = 40_000_000
+"""A recording with too many has grown by this at least. The rate of the sample alone would blame a
+step for a dense beginning."""
 TOO_MANY: Final = "a step has more operators than can be recorded"
 TEARDOWN: Final = "TEARDOWN_CUPTI"
 
@@ -89,8 +90,6 @@ class Profiler:
         self._no_operators = ""
         """Why there are none."""
         self._ends = StepEnds(set())
-        self._step_ns: int | None = None
-        """Of the run without a profiler; None: too few have ended lately."""
         self._recording: Recording | None = None
         self._plan: list[str] = []
         """What is to be recorded yet: "sample", "operators", "times"."""
@@ -117,7 +116,6 @@ class Profiler:
         if why_not:
             return {"why_not": why_not}
         self._ends = step_ends(self._recorder)
-        self._step_ns = usual_step_ns(self._recorder)
         self._who, self._asked_ns = who, now_ns
         self._steps = max(1, min(steps, MOST_STEPS))
         self._most_ns = max(1_000_000, min(most_ns, MOST_NS))
@@ -260,9 +258,10 @@ class Profiler:
             self._forget(recording.path)
         took_ns = recording.switched_off_ns - recording.began_ns
         self._dense_ns = MOST_OPERATORS * took_ns // max(1, operators)
-        step_ns = self._step_ns
-        if step_ns is None or took_ns < step_ns:
+        ends_ns = recording.ends_ns
+        if len(ends_ns) < 2:
             return
+        step_ns = (ends_ns[-1] - ends_ns[0]) // (len(ends_ns) - 1)
         a_step = max(1, operators * step_ns // took_ns)
         self._shapes = 2 * a_step <= MOST_OPERATORS
         affordable = (MOST_OPERATORS if self._shapes else MOST_WITHOUT_SHAPES) // a_step - 1

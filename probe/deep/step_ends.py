@@ -1,6 +1,5 @@
 """Where a step ends, by the marks of a loop."""
 
-from itertools import pairwise
 from typing import Final
 
 from ..recorder import Recorder
@@ -35,17 +34,6 @@ class StepEnds:
             return False
         self._began = False
         return True
-
-
-def usual_step_ns(recorder: Recorder) -> int | None:
-    """In the middle of the steps that have ended lately; None with fewer than two."""
-    ends, ended_ns = step_ends(recorder), []
-    tail = recorder.tail(RECENT)
-    for t_ns, word in zip(tail[0::2], tail[1::2], strict=True):
-        if ends.at(marks.kind_and_detail(word)[0]):
-            ended_ns.append(t_ns)
-    lengths = sorted(after - before for before, after in pairwise(ended_ns))
-    return lengths[len(lengths) // 2] if lengths else None
 
 
 def step_ends(recorder: Recorder) -> StepEnds:

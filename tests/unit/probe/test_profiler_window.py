@@ -343,15 +343,18 @@ def test_a_step_that_grows_as_its_operators_do_is_cut(
 ) -> None:
     """In the middle of it, long before its next mark."""
     run.has_device = False
-    run.operators = MOST_WITHOUT_SHAPES  # the sample ends before a step does
-    monkeypatch.setattr(module, "usual_step_ns", lambda recorder: 10**9)
+    run.operators = MOST_WITHOUT_SHAPES
     rss = [10**9]
     monkeypatch.setattr(module, "resident_bytes", lambda: (rss[0], 0))
     run.ask()
-    for _ in range(5):
+    while run.window._recording is None:
+        run.step()
+    run.ns += 60 * MS
+    run.recorder.mark(marks.FETCH_LEAVE)  # the sample ends in the middle of a step
+    assert run.window._recording is None
+    while run.window._recording is None:
         run.step()
     recording = run.window._recording
-    assert recording is not None
     assert len(run.begun) == 2
     run.ns += 50 * MS
     cut: list[int] = []
