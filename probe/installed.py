@@ -9,13 +9,15 @@ from itertools import pairwise
 from typing import Any, Final
 
 from .circuit_breaker import CircuitBreaker
-from .hooks import Detach, backward, checkpoint, clipping, dataloader, optimizer
+from .hooks import Detach, backward, checkpoint, clipping, dataloader, optimizer, workers
 from .hooks.arrival import ArrivalFinder
 from .publish import Armed
 from .recorder import Recorder
 from .wire import marks, page
 
-HOOKS: Final[tuple[Any, ...]] = (dataloader, backward, optimizer, checkpoint, clipping)
+HOOKS: Final[tuple[Any, ...]] = (
+    dataloader, backward, optimizer, checkpoint, clipping, workers,
+)  # fmt: skip
 LATE_HOOKS: Final = {
     "tracing": "torch._dynamo.trace_rules",
     "compilation": "torch._dynamo.callback",

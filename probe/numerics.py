@@ -2,8 +2,10 @@
 read at a later call, once the device has passed that. Never a synchronisation.
 
 A copy with its event costs some 30 us between other work (beside an H200; 10 us in a loop of
-nothing else), so norms take a shorter way (`Ring`), and every second one is taken while somebody
-watches, one in 32 while nobody does: once a weight is NaN, every later norm is.
+nothing else), so norms take a shorter way (`Ring`): a look is one operator and one asynchronous
+copy, no event, no query, no kernel. Every second norm is taken while somebody watches, fewer where
+looks are measured to cost more than `BUDGET_NS` a norm; one in 32 while nobody does. Once a weight
+is NaN, every later norm is.
 """
 
 import ctypes
@@ -25,7 +27,14 @@ SLOTS: Final = 16
 """Copies on their way, of each type and device. With a device further behind, numbers are left
 out."""
 EVERY_WATCHED: Final = 2
+MOST_WATCHED: Final = 8
 EVERY_ALONE: Final = 32
+BUDGET_NS: Final = 8_000
+"""Of looks, by norm. The bar is 10 us a step, in which the norms that are not looked at lie too."""
+LONGEST_NS: Final = 64_000
+"""A look that took longer was interrupted: so much of it counts."""
+SETTLES: Final = 8
+"""The cost is a mean of about so many looks."""
 FIRST: Final = 8
 """Of each kind so many are taken in any case: the first steps are where a run breaks most often."""
 
@@ -103,6 +112,10 @@ class Numerics:
         self._ring: Ring | None = None
         self._device = -1
         """Of the ring."""
+        self._every = EVERY_WATCHED
+        """Of the norms while somebody watches."""
+        self._cost_ns = BUDGET_NS
+        """Of a look on the training thread."""
         self._arrivals = 0
         self._was_bad = False
         """The last norm that has arrived was not finite."""
@@ -118,26 +131,37 @@ class Numerics:
         """The gradients' norm of a step: one in so many is looked at. In the step after it what has
         arrived is read, so that neither costs much."""
         norms = self._norms = self._norms + 1
-        every = EVERY_WATCHED if self._recorder.watched else EVERY_ALONE
+        every = self._every if self._recorder.watched else EVERY_ALONE
         # The phase shifts, so that of two nets that clip in a step both have their turn.
         if (norms + (norms >> 6)) % every and norms > FIRST:
             if self._ring is not None:
                 self._arrived(self._ring)
-            return
-        if (
-            type(value) is not self._tensor
-            or not value.is_cuda
-            or self._dispatched()
-            or value.dtype is not self._float32
-            or self._overridden()
-            or value.dim()
-        ):
-            self._note("norm", "", value)
+        elif self._is_plain(value):
+            began_ns = self._recorder.now_ns()
+            self._look(value, began_ns)
+            if norms > FIRST:  # those make the ring, and what CUDA makes for its first copy
+                self._costs(self._recorder.now_ns() - began_ns)
         else:
-            self._look(value)
+            self._note("norm", "", value)
 
-    def _look(self, value: Any) -> None:
-        """At a norm on its device, in the usual type."""
+    def _is_plain(self, value: Any) -> bool:
+        """On a CUDA device, in the usual type, and nothing of the user's would see it copied."""
+        return bool(
+            type(value) is self._tensor
+            and value.is_cuda
+            and not self._dispatched()
+            and value.dtype is self._float32
+            and not self._overridden()
+            and not value.dim()
+        )
+
+    def _costs(self, ns: int) -> None:
+        """Look so seldom that the bar holds, whatever a copy costs here."""
+        self._cost_ns += (min(ns, LONGEST_NS) - self._cost_ns) // SETTLES
+        self._every = min(MOST_WATCHED, max(EVERY_WATCHED, -(-self._cost_ns // BUDGET_NS)))
+
+    def _look(self, value: Any, now_ns: int) -> None:
+        """Have it copied, and read what has arrived."""
         events = self._events
         if events is None:
             events = self._events = find_events()
@@ -153,7 +177,7 @@ class Numerics:
             ring, self._device = Ring(self._torch), device
             self._ring = ring
         self._arrived(ring)
-        ring.put(value, self._recorder.now_ns())
+        ring.put(value, now_ns)
 
     def _arrived(self, ring: Ring) -> None:
         while (found := ring.take()) is not None:

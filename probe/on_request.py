@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .deep.profiler import Profiler
 
 MOST_ASKED: Final = 64
+RECORDING_TURN_S: Final = 0.05
+"""A loop of tiny operators makes 10 MB a turn then."""
 
 Question = AskCollectives | AskProfile | AskMemory
 QUESTIONS: Final = (AskCollectives, AskProfile, AskMemory)
@@ -51,6 +53,10 @@ class OnRequest:
         for who, taken in self._exchange.turn(now_ns):
             yield who, encode_collectives(taken)
         yield from self._deep.turn(now_ns)
+
+    def turn_s(self, usual_s: float) -> float:
+        """Until the next turn: a profiler that records is looked after."""
+        return min(usual_s, RECORDING_TURN_S) if self._deep.is_recording else usual_s
 
     def close(self) -> None:
         """The probe leaves."""
@@ -125,6 +131,11 @@ class DeepLook:
             yield made[0], encode_profile(made[1])
         if memory is not None and (found := memory.turn(now_ns)) is not None:
             yield found[0], encode_memory(found[1])
+
+    @property
+    def is_recording(self) -> bool:
+        """A profiler's window is open."""
+        return self._profiler is not None and self._profiler.is_open
 
     def close(self) -> None:
         """Remove what nobody has taken."""

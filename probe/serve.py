@@ -90,7 +90,7 @@ class Server:
     def turn_s(self) -> float:
         """Until the next turn: the recorder has room for four times of what comes meanwhile, and
         what a turn takes in hand stays below 0.4 MB, which `malloc` would not give back."""
-        longest = TURN_S if self._peers else UNWATCHED_TURN_S
+        longest = self._on_request.turn_s(TURN_S if self._peers else UNWATCHED_TURN_S)
         if self._feed.marks_per_s * longest <= ENTRIES / 8:
             return longest
         return max(SHORTEST_TURN_S, ENTRIES / 8 / self._feed.marks_per_s)

@@ -165,7 +165,7 @@ def _remove_windows(socket_path: str) -> None:
     with os.scandir(os.path.dirname(socket_path)) as entries:
         paths = [one.path for one in entries if one.name.startswith(stem)]
     for path in paths:
-        if path.endswith((".trace", ".snapshot")):
+        if path.endswith((".trace", ".snapshot", ".worker", ".worker-part")):
             os.unlink(path)
 
 

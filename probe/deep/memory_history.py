@@ -10,7 +10,7 @@ traced while it is on, which makes Python code two to four times as slow. It doe
 allocates: a tensor is its Python object, so the line that made it is there and its bytes are not.
 Those are summed over the tensors that the garbage collector knows. What grows is told by two looks,
 at the end of a step each: after a third of the window, when what is allocated once is there, and at
-its end.
+its end. Workers of a DataLoader that are forks are traced as well (`worker_memory`).
 
 GPUWATCH_CONTROL=0 forbids it.
 """
@@ -25,12 +25,15 @@ from typing import Any, Final
 from .. import clock
 from ..circuit_breaker import is_users
 from ..figures import resident_bytes
+from ..hooks import workers
 from ..peers import OFF
 from ..recorder import Recorder
 from ..switched import Switched
 from ..wire import marks
 from .memory_facts import Lines, Types, device_answer, host_answer, lines_now, types_now
 from .step_ends import StepEnds, step_ends
+from .torch_now import is_capturing, used_cuda
+from .worker_memory import WorkersAsked
 
 MOST_NS: Final = 600_000_000_000
 WAITS_NS: Final = 60_000_000_000
@@ -68,6 +71,8 @@ class MemoryHistory:
         """The allocator's history is switched on by us."""
         self._traces: Switched | None = None
         """While tracemalloc is on for us."""
+        self._workers: WorkersAsked | None = None
+        """While theirs are traced, or waited for."""
         self._rss_bytes = 0
         self._cost_ns = 0
         self._made: deque[tuple[dict[str, Any], Any]] = deque(maxlen=1)
@@ -98,8 +103,18 @@ class MemoryHistory:
             self.remove()
         if self._who is None:
             return None
+        asked = self._workers
         if self._made:
+            if (
+                asked is not None
+                and asked.is_waited_for(now_ns)
+                and not self._made[0][0]["why_not"]
+            ):
+                return None
             answer, snapshot = self._made.popleft()
+            if asked is not None:
+                answer["in_workers"] = asked.answer()
+                self._workers = None
             if snapshot is not None:
                 self._write(answer, snapshot, now_ns)
             who, self._who = self._who, None
@@ -115,6 +130,8 @@ class MemoryHistory:
         if self._file is not None:
             path, self._file = self._file[0], None
             _unlink(path)
+        if self._workers is not None:
+            self._workers.remove()
 
     def at(self, kind: int) -> None:
         """Behind a mark of this kind. What fails in here is the answer, not the probe's end."""
@@ -130,7 +147,7 @@ class MemoryHistory:
     # -- on the training thread --------------------------------------------------------------
 
     def _at(self, kind: int) -> None:
-        if kind in marks.ASIDES or not self._ends.at(kind) or _is_capturing():
+        if kind in marks.ASIDES or not self._ends.at(kind) or is_capturing():
             return
         now_ns = clock.now_ns()
         if self._host and self._began_ns is not None and self._traces is None:
@@ -174,6 +191,10 @@ class MemoryHistory:
             until_ns = clock.now_ns() + 3 * self._for_ns + LATE_NS
             self._traces = Switched(self._cut, until_ns, tracemalloc.stop, anywhere=True)
             tracemalloc.start(HOST_FRAMES)
+            if workers.board is not None:
+                until_ns = clock.now_ns() + self._for_ns
+                self._workers = WorkersAsked(self._stem, until_ns)
+                workers.board.ask(self._stem, until_ns)
 
     def _end(self, now_ns: int) -> None:
         assert self._began_ns is not None
@@ -258,20 +279,11 @@ def _unlink(path: str) -> None:
 
 def _cuda_memory() -> Any:
     """`torch.cuda.memory` where the program uses a device."""
-    cuda: Any = sys.modules.get("torch.cuda")
-    if cuda is None or not cuda.is_available() or not cuda.is_initialized():
-        return None
-    return cuda.memory
+    cuda = used_cuda()
+    return None if cuda is None else cuda.memory
 
 
 def _is_recording() -> bool:
     torch: Any = sys.modules["torch"]
     asks = getattr(torch._C, "_cuda_isHistoryEnabled", None)
     return bool(asks()) if asks is not None else False
-
-
-def _is_capturing() -> bool:
-    cuda: Any = sys.modules.get("torch.cuda")
-    if cuda is None or not cuda.is_available() or not cuda.is_initialized():
-        return False
-    return bool(cuda.is_current_stream_capturing())

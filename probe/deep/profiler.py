@@ -4,7 +4,8 @@ Two recordings, each from one step's end to another's. First some steps with the
 their shapes, and with looks at where the training thread is, a thousand a second: that slows the
 host down by half, so their times are not used. Then the steps whose times count, with the device's
 activity alone. Each begins with a step that is not used, in which CUPTI and caches settle. Without
-a device there is one recording, of operators.
+a device there is one recording, of operators. Before the operators a sample tells how many run a
+second, so that no more of them are recorded than can be kept.
 
 The files lie in the socket's own directory, which nobody else may enter, until the monitor has read
 them. CUPTI is torn down after the last one (kineto does that where TEARDOWN_CUPTI is "1" as the
@@ -15,7 +16,6 @@ Everything is refused rather than risked: while a graph is captured, while anoth
 without room on the disk. GPUWATCH_CONTROL=0 forbids it.
 """
 
-import gc
 import os
 import sys
 from collections import deque
@@ -28,11 +28,12 @@ from ..encoding import AskProfile
 from ..figures import resident_bytes
 from ..peers import OFF
 from ..recorder import Recorder
-from ..switched import Switched
+from ..switched import Switched, overdue_off
 from ..wire import marks
 from .looks import Looks
-from .recording import Recording, collectives_issued
+from .recording import LEFT, Recording, collectives_issued, operators_in
 from .step_ends import StepEnds, step_ends
+from .torch_now import is_capturing, may_tear_down, used_cuda, why_not_now
 
 MOST_STEPS: Final = 100
 MOST_BYTES: Final = 200_000_000
@@ -52,11 +53,20 @@ LATE_NS: Final = 2_000_000_000
 """Beyond what a recording may last: then no mark has come at which to end it."""
 MOST_GROWN_BYTES: Final = 100_000_000
 SILENT_NS: Final = 1_000_000_000
-"""By so much a loop that has put no mark for so long may grow. Kineto keeps each event (some 300
-bytes, 180 MB a second of small operators) and takes a dozen times of that to end."""
+"""By so much a loop that has put no mark for so long may grow."""
+SAMPLE_NS: Final = 50_000_000
+MOST_OPERATORS: Final = 30_000
+"""In a recording with shapes. Of an operator kineto keeps 2.4 KB, takes 14 KB as the recording
+ends, and writes 2.2 KB (torch 2.13): 430 MB, and a trace of 66 MB."""
+MOST_WITHOUT_SHAPES: Final = 90_000
+"""1, 5 and 1.3 KB."""
+MOST_KERNELS: Final = MOST_BYTES // 2_100
+"""No step has more of them than operators."""
+DENSE_BYTES: Final = 40_000_000
+"""A recording with too many has grown by this at least. The rate of the sample alone would blame a
+step for a dense beginning."""
+TOO_MANY: Final = "a step has more operators than can be recorded"
 TEARDOWN: Final = "TEARDOWN_CUPTI"
-TORN_DOWN_FROM: Final = (12, 6)
-"""CUDA's version: before, kineto cannot come back after a teardown under CUDA graphs."""
 
 
 class Profiler:
@@ -74,10 +84,16 @@ class Profiler:
         self._most_ns = 0
         self._behind = "", 0
         """A process group, and how many collectives it has issued before anything is recorded."""
+        self._dense_ns = 0
+        """So long it takes until `MOST_OPERATORS` have run, by the sample."""
+        self._ran_away = False
+        self._shapes = True
+        self._named, self._no_operators = MOST_NAMED, ""
+        """Steps with operators, at the most; why there are none."""
         self._ends = StepEnds(set())
         self._recording: Recording | None = None
         self._plan: list[str] = []
-        """What is to be recorded yet: "operators", "times"."""
+        """What is to be recorded yet: "sample", "operators", "times"."""
         self._done: list[Recording] = []
         self._made: deque[dict[str, Any]] = deque(maxlen=1)
         self._files: dict[str, int] = {}
@@ -106,10 +122,13 @@ class Profiler:
         self._steps = min(asked.steps, MOST_STEPS)
         self._most_ns = max(1_000_000, min(asked.most_ns, MOST_NS))
         self._behind = asked.group, asked.number
-        on_device = _on_device()
+        on_device = used_cuda() is not None
         self._plan = ["operators", "times"] if asked.operators and on_device else ["times"]
+        if (asked.operators or not on_device) and not asked.group:
+            self._plan.insert(0, "sample")
+        self._dense_ns, self._ran_away, self._no_operators = self._most_ns, False, ""
+        self._shapes, self._named = True, MOST_NAMED
         self._done = []
-        self._rss_bytes = resident_bytes()[0] or 0
         self._recorder.window_with(self.at)
         return None
 
@@ -124,8 +143,10 @@ class Profiler:
             who, self._who = self._who, None
             return who, self._made.popleft()
         recording = self._recording
-        if recording is not None and self._runs_away(now_ns):
+        if recording is not None and self._runs_away(recording, now_ns):
+            self._ran_away = True
             recording.switched.until_ns = now_ns - 1
+            overdue_off(now_ns)
         waited = recording is None and not self._done
         if waited and now_ns - self._asked_ns > WAITS_NS:
             self._recorder.window_with(None)
@@ -133,10 +154,12 @@ class Profiler:
             return who, {"why_not": f"no step has ended within {WAITS_NS // 1_000_000_000} s"}
         return None
 
-    def _runs_away(self, now_ns: int) -> bool:
-        if now_ns - self._recorder.newest()[0] < SILENT_NS:
-            return False
-        return (resident_bytes()[0] or 0) - self._rss_bytes > MOST_GROWN_BYTES
+    def _runs_away(self, recording: Recording, now_ns: int) -> bool:
+        """Before the loop puts a mark, by what the process has grown."""
+        grown = (resident_bytes()[0] or 0) - self._rss_bytes
+        if now_ns - recording.began_ns > self._dense_ns and grown > DENSE_BYTES:
+            return True
+        return now_ns - self._recorder.newest()[0] >= SILENT_NS and grown > MOST_GROWN_BYTES
 
     def remove(self) -> None:
         """Remove what nobody has taken."""
@@ -164,7 +187,7 @@ class Profiler:
                 if ends:  # a step lies behind the teardown, which kineto does at its first call
                     self._restore()
                     self._recorder.window_with(None)
-            elif ends and not _is_capturing() and self._is_behind():
+            elif ends and not is_capturing() and self._is_behind():
                 self._begin()
             return
         now_ns = clock.now_ns()
@@ -173,12 +196,16 @@ class Profiler:
         if ends:
             recording.end_step(now_ns)
         steps, passed_ns = len(recording.ends_ns) - 1, now_ns - recording.began_ns
-        if self._plan[0] == "operators":
-            enough = steps > MOST_NAMED or (steps > 1 and now_ns - recording.ends_ns[1] > LOOKED_NS)
+        if self._plan[0] == "sample":
+            enough = passed_ns > SAMPLE_NS
+        elif self._plan[0] == "operators":
+            enough = steps > self._named or (
+                steps > 1 and now_ns - recording.ends_ns[1] > LOOKED_NS
+            )
         else:
             enough = steps > self._steps
-        over = enough or passed_ns > self._most_ns
-        if over and not _is_capturing():
+        over = enough or passed_ns > self._longest_ns()
+        if over and not is_capturing():
             self._next()
 
     def _is_behind(self) -> bool:
@@ -186,31 +213,90 @@ class Profiler:
         return not group or collectives_issued().get(group, number) >= number
 
     def _begin(self) -> None:
-        why_not = _why_not_now()
+        why_not = why_not_now()
         if why_not:
             self._end(why_not)
             return
         self._number += 1
+        self._ran_away = False
+        self._rss_bytes = resident_bytes()[0] or 0
         what = self._plan[0]
         path = f"{self._stem}.{self._number}.trace"
         self._forget(path)
-        on_device = _on_device()
+        on_device = used_cuda() is not None
         looks = Looks(get_ident()) if what == "operators" else None
+        longest_ns = self._longest_ns()
         self._recording = Recording(
             path,
-            on_device,
-            what == "operators" or not on_device,
+            on_device and what != "sample",
+            what != "times" or not on_device,
             looks,
-            self._most_ns + LATE_NS,
-            self._end,
+            longest_ns + min(LATE_NS, longest_ns),
+            self._cut,
+            self._shapes and what != "sample",
+            what == "sample",
         )
+
+    def _longest_ns(self) -> int:
+        """Of the recording that is next, or on."""
+        return SAMPLE_NS if self._plan[0] == "sample" else self._most_ns
+
+    def _cut(self, reason: str) -> None:
+        """A recording was ended before its time."""
+        recording = self._recording
+        if reason != LEFT:
+            self._end(reason)
+        elif self._plan[0] == "sample" and recording is not None:
+            self._recording = None
+            self._sampled(recording)
+        elif self._ran_away and self._plan[0] == "operators":
+            self._recording = None
+            self._without_operators()
+        else:
+            self._end(TOO_MANY if self._ran_away else LEFT)
+
+    def _sampled(self, recording: Recording) -> None:
+        """How long it takes at least until there are too many operators; and where the sample has a
+        whole step, what can be recorded of such."""
+        self._plan.pop(0)
+        try:
+            operators = operators_in(recording.path)
+        finally:
+            self._forget(recording.path)
+        took_ns = recording.switched_off_ns - recording.began_ns
+        self._dense_ns = MOST_OPERATORS * took_ns // max(1, operators)
+        ends_ns = recording.ends_ns
+        if len(ends_ns) < 2:
+            return
+        step_ns = (ends_ns[-1] - ends_ns[0]) // (len(ends_ns) - 1)
+        a_step = max(1, operators * step_ns // took_ns)
+        self._shapes = 2 * a_step <= MOST_OPERATORS
+        affordable = (MOST_OPERATORS if self._shapes else MOST_WITHOUT_SHAPES) // a_step - 1
+        self._named = min(MOST_NAMED, affordable)
+        most = affordable if used_cuda() is None else MOST_KERNELS // a_step
+        self._steps = max(1, min(self._steps, most))
+        if affordable < 1:
+            self._without_operators()
+
+    def _without_operators(self) -> None:
+        """On a device the kernels are recorded all the same."""
+        if self._plan[0] == "operators":
+            self._plan.pop(0)
+            self._no_operators = TOO_MANY
+        else:
+            self._end(TOO_MANY)
 
     def _next(self) -> None:
         """A recording is over: the next, or the answer."""
         recording, self._recording = self._recording, None
-        assert recording is not None
+        if recording is None:
+            return  # cut between two of this thread's bytecodes
+        if self._plan[0] == "sample":
+            recording.stop()
+            self._sampled(recording)
+            return
         what = self._plan.pop(0)
-        if not self._plan and _may_tear_down():
+        if not self._plan and may_tear_down():
             self._before = os.environ.get(TEARDOWN)
             self._restores = Switched(self._restore, clock.now_ns() + LATE_NS, anywhere=True)
             os.environ[TEARDOWN] = "1"
@@ -259,8 +345,9 @@ class Profiler:
             "operators": None if operators is None else _described(operators),
             "looks": [] if looks is None else looks.taken,
             "places": [] if looks is None else looks.places(),
+            "no_operators": self._no_operators,
             "torn_down": self._restores is not None,
-            "on_device": _on_device(),
+            "on_device": used_cuda() is not None,
         }
 
     def _restore(self) -> None:
@@ -311,50 +398,3 @@ def _described(recording: Recording) -> dict[str, Any]:
         "anchor": recording.anchor,
         "pause_ns": recording.pause_ns,
     }
-
-
-def _cuda() -> Any:
-    cuda: Any = sys.modules.get("torch.cuda")
-    return cuda if cuda is not None and cuda.is_available() and cuda.is_initialized() else None
-
-
-def _on_device() -> bool:
-    return _cuda() is not None
-
-
-def _is_capturing() -> bool:
-    cuda = _cuda()
-    return cuda is not None and bool(cuda.is_current_stream_capturing())
-
-
-def _why_not_now() -> str:
-    """Asked on the training thread: kineto has one recording at a time, and a second takes the
-    first one's place without a word."""
-    autograd: Any = sys.modules["torch.autograd"]
-    profiler: Any = sys.modules["torch.autograd.profiler"]
-    if autograd._profiler_enabled() or getattr(profiler, "_is_profiler_enabled", False):
-        return "another profiler records in this process"
-    if _is_prepared():
-        return "a profiler of the program's own is about to record"
-    return ""
-
-
-def _is_prepared() -> bool:
-    """One that is warming up has prepared kineto, and crashes where we record in between. It is
-    asked for among all objects, and only where there is one at all."""
-    autograd: Any = sys.modules["torch.autograd.profiler"]
-    tracker = getattr(autograd, "KinetoStepTracker", None)
-    module: Any = sys.modules.get("torch.profiler.profiler")
-    if module is None or "ProfilerStep" not in getattr(tracker, "_step_dict", ()):
-        return False
-    kind, warming = module.profile, module.ProfilerAction.WARMUP
-    found = (one for one in gc.get_objects() if issubclass(type(one), kind))
-    return any(getattr(one, "current_action", None) is warming for one in found)
-
-
-def _may_tear_down() -> bool:
-    torch: Any = sys.modules["torch"]
-    version = getattr(torch.version, "cuda", None)
-    if version is None or not _on_device():
-        return False
-    return tuple(int(part) for part in version.split(".")[:2]) >= TORN_DOWN_FROM

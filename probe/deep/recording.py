@@ -25,10 +25,14 @@ class Recording:
         looks: Looks | None,
         most_ns: int,
         cut: Callable[[str], None],
+        shapes: bool = True,
+        is_sample: bool = False,
     ) -> None:
-        """`cut` is called where it was ended before its time, with the reason."""
+        """`cut` is called where it was ended before its time, with the reason. A sample's file is
+        written then as well."""
         self.path = path
         self._cut = cut
+        self._is_sample = is_sample
         self.ends_ns: list[int] = []
         """Of steps: its own beginning is the first."""
         self.issued: list[dict[str, int]] = []
@@ -39,6 +43,8 @@ class Recording:
         """What beginning and ending took on the training thread."""
         self.looks = looks
         self.bytes = 0
+        self.switched_off_ns = 0
+        """When it recorded no more."""
         began_ns = clock.now_ns()
         profiler: Any = sys.modules["torch.autograd.profiler"]
         self._on_device = on_device
@@ -46,7 +52,7 @@ class Recording:
             use_device="cuda" if on_device else None,
             use_cpu=operators,
             use_kineto=True,
-            record_shapes=operators,
+            record_shapes=operators and shapes,
             experimental_config=_trace_only(),
         )
         self.switched = Switched(self._leave, began_ns + most_ns, self._leave_in_child)
@@ -83,7 +89,12 @@ class Recording:
             self._disable()
 
     def _leave(self) -> None:
-        self.abandon()
+        if self._profile is None:
+            return  # the thread that asked for this one is ending it just now
+        if self._is_sample:
+            self.stop()
+        else:
+            self.abandon()
         self._cut(LEFT)
 
     def _give_way(self) -> bool:
@@ -105,6 +116,7 @@ class Recording:
     def _disable(self) -> Any:
         """As `__exit__` does, which in older versions makes Python's objects of all events."""
         profiler: Any = sys.modules["torch.autograd.profiler"]
+        self.switched_off_ns = clock.now_ns()
         self._standing_back()
         profile, self._profile = self._profile, None
         disable = getattr(profiler, "_disable_profiler", None)
@@ -135,6 +147,12 @@ def collectives_issued() -> dict[str, int]:
         except (AttributeError, RuntimeError):
             continue
     return found
+
+
+def operators_in(path: str) -> int:
+    """How many a recording's file has."""
+    with open(path, "rb") as file:
+        return sum(line.count(b'"cat": "cpu_op"') for line in file)
 
 
 def _stand_back(give_way: Callable[[], bool]) -> Callable[[], None]:

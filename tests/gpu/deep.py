@@ -25,8 +25,8 @@ from gpuwatch.tui.discovery.targets import own_page
 from gpuwatch.tui.formats.memory_report import memory_json, memory_report_lines
 from gpuwatch.tui.formats.profile_report import profile_json, profile_lines
 from gpuwatch.tui.sources.deep_look import DeepLookLink
-from gpuwatch.tui.trace.events import merged_file
-from gpuwatch.tui.trace.leaks import device_lines, growing, growing_workers, host_lines
+from gpuwatch.tui.trace.file import file_of
+from gpuwatch.tui.trace.leaks import device_lines, growing, host_lines, worker_lines
 from gpuwatch.tui.trace.profile import Profile, Recorded, Window
 from tests.gpu.by_hand import by_hand
 from tests.gpu.deep_pace import pace
@@ -145,8 +145,7 @@ def judge(name: str, truth: str, pid: int, out: Path, results: dict[str, Any]) -
     (out / f"{name}.txt").write_text("\n".join(profile_lines(report, 120)))
     keep(window, out / f"{name}.window.json.gz")
     if name == "launch_layers":
-        data = merged_file(times.data, window.operators.data if window.operators else None)
-        (out / "merged.json.gz").write_bytes(gzip.compress(data))
+        (out / "merged.json.gz").write_bytes(gzip.compress(file_of(window)))
     worst = max((abs(one) for one in off.values()), default=float("nan"))
     parts = (
         {}
@@ -262,19 +261,13 @@ def leaks(out: Path, results: dict[str, Any]) -> None:
             results.setdefault("leaks", {})[name] = {"failed": str(error)}
             print("leak", name, "FAILED", str(error).replace("\n", " / "), flush=True)
             continue
-        rows = growing(device_lines(window)) or host_lines(window)
+        rows = worker_lines(window) or growing(device_lines(window)) or host_lines(window)
         first = rows[0].line if rows else ""
-        if name == "worker":  # the probe is in no worker: its process is what can be had
-            grown = growing_workers(window)
-            least = rows[0].bytes if rows else 0
-            first = f"process {grown[0][0]}" if grown and grown[0][1] > least else first
-        right = first.startswith("process") or any(
-            first.startswith(f"leaking_{name}.py:{number}") for number in true
-        )
+        right = any(first.startswith(f"leaking_{name}.py:{number}") for number in true)
         results.setdefault("leaks", {})[name] = {
             "true": true,
             "first": first,
-            "right": right,  # of the worker its process, not its line
+            "right": right,
             "window": json.loads(memory_json(name, process.pid, window, "")),
             "snapshot_bytes": len(snapshot or b""),
         }

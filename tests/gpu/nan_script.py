@@ -71,6 +71,7 @@ def main() -> None:
         "look_us_a_step": round(fmean(spent_ns) / 1e3, 2),
         "median_us": round(median(spent_ns) / 1e3, 2),
         "longest_us": round(max(spent_ns) / 1e3, 1),
+        "every": recorder.notes.numerics._every,
         "armed": recorder.on,
         "torch": torch.__version__,
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.probe.wire import page
-from tests.processes.command_line import TOY, gpuwatch
+from tests.processes.command_line import ROOT, TOY, gpuwatch
 from tests.processes.monitored import Run, hello_of, started, until, word_of
 
 LEAKING = """\
@@ -77,6 +77,77 @@ def test_memory_names_the_line_that_keeps(training: Run) -> None:
     tensors = next(one for one in found["host"]["types"] if one["type"] == "torch.Tensor")
     assert tensors["objects"] >= 10
     assert tensors["tensor_bytes"] >= 1_024 * tensors["objects"] / 2
+
+
+@pytest.mark.slow
+def test_memory_names_the_line_that_keeps_in_a_worker(tmp_path: Path) -> None:
+    script = ROOT / "tests" / "leaks" / "leaking_worker.py"
+    lines = script.read_text().splitlines()
+    leak = 1 + [line.endswith("# LEAK") for line in lines].index(True)
+    run_it = (
+        f"import runpy, sys\nsys.path.insert(0, {str(script.parent)!r})\n"
+        f"runpy.run_path({str(script)!r}, run_name='__main__')"
+    )
+    with started(run_it, tmp_path) as run:
+        hello_of(run.pid)
+        until(lambda: word_of(run.pid, page.WORD_STEPS) > 20)
+        done = gpuwatch("memory", str(run.pid), "--host", "--seconds", "4", "--json", limit_s=90)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)["in_workers"]
+        assert (found["asked"], found["answered"]) == (1, 1)
+        assert found["lines"][0]["line"] == f"leaking_worker.py:{leak}"
+        until(lambda: not left_beside_the_socket(run.pid))
+
+
+TINY = """\
+import probe
+probe.install()
+
+import torch
+
+torch.set_num_threads(1)
+net = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+small = torch.zeros(1)
+while True:
+    for _ in range({operators}):
+        small.add_(1)
+    net(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def peak_bytes(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+
+@pytest.mark.slow
+def test_a_step_of_very_many_operators_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
+    """Recorded to the end it took 15 KB an operator: 1.5 GB a step."""
+    with started(TINY.format(operators=100_000), tmp_path) as run:
+        hello_of(run.pid)
+        until(lambda: word_of(run.pid, page.WORD_STEPS) > 1)
+        before = peak_bytes(run.pid)
+        done = gpuwatch("profile", str(run.pid), limit_s=120)
+        assert done.returncode == 5, done.stdout
+        assert "more operators than can be recorded" in done.stderr
+        grew = peak_bytes(run.pid) - before
+        assert grew < 1_000_000_000, f"{grew / 1e6:.0f} MB"
+        steps = word_of(run.pid, page.WORD_STEPS)
+        until(lambda: word_of(run.pid, page.WORD_STEPS) > steps)
+        assert not left_beside_the_socket(run.pid)
+
+
+@pytest.mark.slow
+def test_fewer_steps_of_many_operators_are_recorded(tmp_path: Path) -> None:
+    with started(TINY.format(operators=1_000), tmp_path) as run:
+        hello_of(run.pid)
+        until(lambda: word_of(run.pid, page.WORD_STEPS) > 20)
+        done = gpuwatch("profile", str(run.pid), "--steps", "100", "--json", limit_s=120)
+        assert done.returncode == 0, done.stderr
+        assert 5 <= json.loads(done.stdout)["profile"]["steps"] <= 60
 
 
 def test_a_process_without_a_probe_is_shown_how_to_get_one(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from ..trace.leaks import (
     growing,
     growing_workers,
     host_lines,
+    worker_lines,
 )
 from ..verdict.format import ms, size
 from ..wording.numbers import count
@@ -31,7 +32,10 @@ def memory_costs(for_s: float, host: bool) -> list[str]:
         "20 MB of host memory, and a pause at the end."
     ]
     if host:
-        lines.append("Python's own memory is traced too: Python code takes 2 to 4 times as long.")
+        lines.append(
+            "Python's own memory is traced too, also in DataLoader workers: "
+            "Python code takes 2 to 4 times as long."
+        )
     return lines
 
 
@@ -56,12 +60,7 @@ def memory_report_lines(
         lines += labelled("types", rows, width)
     else:
         lines += labelled("Python", ["not traced: --host does, and slows Python down"], width)
-    rows = [
-        f"process {child} grew by {size(grew)}: the probe is in no worker; a run with "
-        "num_workers=0 shows the line here"
-        for child, grew in growing_workers(window)[:TYPE_ROWS]
-    ]
-    lines += labelled("workers", rows, width)
+    lines += labelled("workers", _workers(window), width)
     lines += labelled("process", [f"resident memory grew by {size(window.rss_grew_bytes)}"], width)
     lines += labelled("window", [f"it held training up for {ms(window.cost_ns)} in all"], width)
     if snapshot:
@@ -96,12 +95,37 @@ def _kept(window: MemoryWindow) -> list[str]:
     return rows
 
 
+def _workers(window: MemoryWindow) -> list[str]:
+    """What grows in them by line, and by process."""
+    traced = window.in_workers
+    rows = [_line(one, "a batch") for one in worker_lines(window)[:ROWS]]
+    grown = growing_workers(window)[:TYPE_ROWS]
+    if traced is not None and traced.answered and grown and not rows:
+        rows.append("no line of Python's grows in them: what does is allocated in C or C++")
+    why = _why_no_line(window)
+    rows += [f"process {child} grew by {size(grew)}{why}" for child, grew in grown]
+    return rows
+
+
+def _why_no_line(window: MemoryWindow) -> str:
+    traced = window.in_workers
+    if window.host is None:
+        return ": --host shows the line"
+    if traced is not None and traced.answered:
+        return ""
+    if traced is not None and traced.why_not:
+        return f", not traced: {traced.why_not}"
+    if traced is not None and traced.asked:
+        return ", not traced: workers ended before the window did"
+    return ", not traced: it is no forked worker of a DataLoader; num_workers=0 shows the line"
+
+
 def _lines(lines: tuple[GrowingLine, ...]) -> list[str]:
     return [_line(one) for one in lines[:ROWS]]
 
 
-def _line(one: GrowingLine) -> str:
-    kept = f"{_small(one.bytes)} in {count(one.blocks)} blocks, {_small(one.a_step)} a step"
+def _line(one: GrowingLine, each: str = "a step") -> str:
+    kept = f"{_small(one.bytes)} in {count(one.blocks)} blocks, {_small(one.a_step)} {each}"
     through = f" (through {one.through[0]})" if one.through else ""
     return f"{kept}   {one.line}{through}"
 
@@ -127,7 +151,7 @@ def _free(window: MemoryWindow) -> list[str]:
 
 def memory_json(script: str, pid: int, window: MemoryWindow, snapshot: str) -> str:
     """One object; bytes throughout. docs/json.md has the fields."""
-    device, host = window.device, window.host
+    device, host, workers = window.device, window.host, window.in_workers
     made: dict[str, Any] = {
         "schema": "gpuwatch-memory-1",
         "script": script,
@@ -137,6 +161,16 @@ def memory_json(script: str, pid: int, window: MemoryWindow, snapshot: str) -> s
         "rss_grew_bytes": window.rss_grew_bytes,
         "cost_ns": window.cost_ns,
         "workers": [{"pid": child, "grew_bytes": grew} for child, grew in window.workers],
+        "in_workers": None
+        if workers is None
+        else {
+            "asked": workers.asked,
+            "answered": workers.answered,
+            "batches": workers.turns,
+            "rss_grew_bytes": workers.rss_grew,
+            "lines": msgspec.to_builtins(worker_lines(window)),
+            "why_not": workers.why_not or None,
+        },
         "device": None
         if device is None
         else {

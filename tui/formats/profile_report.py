@@ -54,6 +54,8 @@ class DeepReport:
     trace: str = ""
     """The file; "" where none was asked for."""
     trace_bytes: int = 0
+    no_operators: str = ""
+    """Why kernels have no operators, shapes or lines; "" where they have, or none were wanted."""
 
 
 def profile_costs(steps: int, operators: bool) -> list[str]:
@@ -172,6 +174,8 @@ def _after(report: DeepReport, width: int) -> list[str]:
             "this CUDA cannot let go of its profiler: steps may stay 15 to 20% slower until the "
             "run is started again"
         )
+    if report.no_operators:
+        rows.append(f"{report.no_operators}: the kernels' operators, shapes and lines are missing")
     rows.append(f"the window held training up for {ms(report.pause_ns)} in all")
     if report.trace:
         size = report.trace_bytes / 1e6
@@ -210,6 +214,7 @@ def profile_json(report: DeepReport) -> str:
         else {"ratio": pace.ratio, **msgspec.to_builtins(pace)},
         "pause_ns": report.pause_ns,
         "torn_down": report.torn_down,
+        "no_operators": report.no_operators or None,
         "trace": report.trace or None,
         "trace_bytes": report.trace_bytes,
     }

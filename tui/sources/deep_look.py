@@ -51,6 +51,7 @@ class ProfileAnswer(msgspec.Struct):
     operators: _Recording | None = None
     looks: list[tuple[int, int]] = []
     places: list[list[tuple[str, str, int]]] = []
+    no_operators: str = ""
     torn_down: bool = False
     on_device: bool = False
     issued: dict[str, int] | None = None

@@ -11,7 +11,7 @@ from ..messages import Hello
 from ..model.snapshot import Snapshot
 from ..steps import Step
 from ..trace.against import against
-from ..trace.events import merged_file
+from ..trace.file import file_of
 from ..trace.host import HostProfile, read_window
 from ..trace.pace import pace_of
 from ..trace.profile import Profile, Window
@@ -33,8 +33,7 @@ class Looked:
 
     def trace(self) -> bytes:
         """The file for Perfetto."""
-        named = self.window.operators
-        return merged_file(self.window.times.data, None if named is None else named.data)
+        return file_of(self.window)
 
 
 def hello_of(pid: int) -> Hello:
@@ -74,6 +73,7 @@ def report_of(before: Snapshot, looked: Looked) -> DeepReport:
         pace=None,
         pause_ns=looked.answer.pause_ns,
         torn_down=looked.answer.torn_down,
+        no_operators=looked.answer.no_operators,
     )
 
 

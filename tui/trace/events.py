@@ -213,31 +213,3 @@ def _dims(value: Any) -> tuple[tuple[int, ...], ...]:
         tuple(size for size in one if isinstance(size, int)) if isinstance(one, list) else ()
         for one in value
     )
-
-
-def merged_file(times: bytes, operators: bytes | None) -> bytes:
-    """One file for Perfetto and chrome://tracing: both recordings on one time axis. Correlations of
-    the second are moved out of the way of the first's."""
-    if operators is None:
-        return times
-    first, second = msgspec.json.decode(operators), msgspec.json.decode(times)
-    bases = {one.get("baseTimeNanoseconds") for one in (first, second) if isinstance(one, dict)}
-    if len(bases) != 1 or not isinstance(first, dict) or not isinstance(second, dict):
-        return times
-    highest = 0
-    for event in first["traceEvents"]:
-        highest = max(highest, _int(event.get("id")), _int(event.get("args", {}), "correlation"))
-    for event in second["traceEvents"]:
-        if isinstance(event.get("id"), int):
-            event["id"] += highest + 1
-        args = event.get("args")
-        if isinstance(args, dict) and isinstance(args.get("correlation"), int):
-            args["correlation"] += highest + 1
-    second["traceEvents"] = [*first["traceEvents"], *second["traceEvents"]]
-    return msgspec.json.encode(second)
-
-
-def _int(value: Any, key: str = "") -> int:
-    if key:
-        value = value.get(key) if isinstance(value, dict) else 0
-    return value if isinstance(value, int) else 0

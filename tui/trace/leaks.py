@@ -48,6 +48,20 @@ class HostMemory(msgspec.Struct):
     """Type, objects, bytes of tensors on the CPU."""
 
 
+class WorkersMemory(msgspec.Struct):
+    """What Python has more of in DataLoader workers, between their two looks, all together."""
+
+    asked: int
+    """Workers that began to trace."""
+    answered: int
+    turns: int
+    """Batches, or waits for one, of all of them."""
+    rss_grew: int
+    lines: list[tuple[int, int, int, list[tuple[str, int]]]]
+    """Bytes, blocks, workers, (file, line) innermost first."""
+    why_not: str = ""
+
+
 class MemoryWindow(msgspec.Struct):
     """What the probe says of its window."""
 
@@ -60,6 +74,8 @@ class MemoryWindow(msgspec.Struct):
     host: HostMemory | None = None
     workers: list[tuple[int, int]] = []
     """Processes that the run has started, by how much their own memory grew; the monitor's."""
+    in_workers: WorkersMemory | None = None
+    """None: they were not traced."""
     file: str = ""
     no_file: str = ""
     bytes: int = 0
@@ -122,17 +138,30 @@ def growing(lines: Sequence[GrowingLine]) -> tuple[GrowingLine, ...]:
 def host_lines(window: MemoryWindow) -> tuple[GrowingLine, ...]:
     """Lines by the blocks that Python has more of, the most bytes first."""
     host = window.host
-    if host is None:
+    return () if host is None else _growing_lines(host.lines, host.steps)
+
+
+def worker_lines(window: MemoryWindow) -> tuple[GrowingLine, ...]:
+    """As `host_lines`, in the workers; `a_step` is a batch."""
+    found = window.in_workers
+    if found is None:
         return ()
+    lines = [(size, blocks, stack) for size, blocks, _, stack in found.lines]
+    return _growing_lines(lines, found.turns)
+
+
+def _growing_lines(
+    rows: Sequence[tuple[int, int, list[tuple[str, int]]]], steps: int
+) -> tuple[GrowingLine, ...]:
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     through: dict[str, tuple[str, ...]] = {}
-    for size, blocks, stack in host.lines:
+    for size, blocks, stack in rows:
         line, inner = own_line([("", file, number) for file, number in stack])
         sums[line][0] += size
         sums[line][1] += blocks
         through.setdefault(line, inner)
     found = (
-        GrowingLine(line, row[0], row[1], row[0] / max(1, host.steps), through[line])
+        GrowingLine(line, row[0], row[1], row[0] / max(1, steps), through[line])
         for line, row in sums.items()
         if row[1] >= LEAST_BLOCKS
     )

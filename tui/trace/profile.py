@@ -182,6 +182,11 @@ def _named(
     return asked, partition(trace, recorded.ends_ns, fetches_of(recorded.marks))
 
 
+def looked_at(window: Window) -> "Looked":
+    """Raises ValueError for a trace that is malformed."""
+    return Looked(window, _named(window.operators)[1])
+
+
 class Looked:
     """Where the training thread was while the device did nothing, and while it was waited for."""
 

@@ -17,7 +17,7 @@ from gpuwatch.probe.encoding import encode_marks
 from gpuwatch.probe.flop_count import FlopCount
 from gpuwatch.probe.hooks import clipping, optimizer
 from gpuwatch.probe.notes import HELD, Notes, Row
-from gpuwatch.probe.numerics import CELLS, EVERY_WATCHED, FIRST, Ring
+from gpuwatch.probe.numerics import EVERY_WATCHED, FIRST
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire.marks import BACKWARD_ENTER, OPTIMIZER_LEAVE
 from gpuwatch.tui.messages import Marks, decode_reply
@@ -279,26 +279,3 @@ def test_a_monitor_that_comes_late_is_sent_the_first_that_was_not_finite() -> No
         notes.add(number, "norm", "", math.nan if number >= 7 else 1.0)
     assert notes.to_send(first=True)[0][0] == 7
     assert len(notes.to_send(first=True)) == HELD + 1
-
-
-def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_room() -> None:
-    ring = Ring(torch, pinned=False)
-    for number in range(3 * CELLS):
-        ring.put(torch.tensor(float(number)), number)
-        assert ring.take() == (number, float(number))
-        assert ring.take() is None
-    for number in range(CELLS + 5):
-        ring.put(torch.tensor(math.nan if number == 3 else 1.0), number)
-    found = [ring.take() for _ in range(CELLS)]
-    assert [one[0] for one in found if one is not None] == [*range(CELLS - 1)]
-    third = found[3]
-    assert third is not None
-    assert math.isnan(third[1])
-
-
-def test_a_cell_that_the_device_has_not_written_is_waited_for() -> None:
-    ring = Ring(torch, pinned=False)
-    ring.put(torch.tensor(-1.0), 5)  # as the cell looks until then
-    assert ring.take() is None
-    ring._slots[0].fill_(2.5)
-    assert ring.take() == (5, 2.5)

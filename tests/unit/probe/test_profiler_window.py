@@ -5,111 +5,13 @@ import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from gpuwatch.probe import clock
 from gpuwatch.probe.deep import profiler as module
-from gpuwatch.probe.deep.profiler import MOST_BYTES, TEARDOWN, WAITS_NS, Profiler
-from gpuwatch.probe.encoding import AskProfile
+from gpuwatch.probe.deep.profiler import MOST_BYTES, TEARDOWN, WAITS_NS
 from gpuwatch.probe.peers import OFF
-from gpuwatch.probe.recorder import Recorder
-from gpuwatch.probe.wire import marks
-
-MS = 1_000_000
-STEP = (marks.FETCH_ENTER, marks.FETCH_LEAVE, marks.BACKWARD_ENTER, marks.OPTIMIZER_LEAVE)
-
-
-class Results:
-    def __init__(self, run: "Run") -> None:
-        self.run = run
-
-    def save(self, path: str) -> None:
-        self.run.teardown_at_stop.append(os.environ.get(TEARDOWN))
-        Path(path).write_bytes(b"x" * self.run.trace_bytes)
-
-
-class Run:
-    """A training thread with a device, a profiler that writes files, and a publisher."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.ns = 10**12
-        self.trace_bytes = 1_000
-        self.begun: list[dict[str, Any]] = []
-        self.teardown_at_stop: list[str | None] = []
-        self.capturing = self.profiling = False
-        self.cuda_version = "13.0"
-        self.fails = ""
-        cuda = SimpleNamespace(
-            is_available=lambda: True,
-            is_initialized=lambda: True,
-            is_current_stream_capturing=lambda: self.capturing,
-            synchronize=lambda: None,
-        )
-        for name, found in {
-            "torch": SimpleNamespace(
-                version=SimpleNamespace(cuda=self.cuda_version),
-                _C=SimpleNamespace(
-                    _profiler=SimpleNamespace(_ExperimentalConfig=lambda trace_only: None)
-                ),
-            ),
-            "torch.cuda": cuda,
-            "torch.autograd": SimpleNamespace(_profiler_enabled=lambda: self.profiling),
-            "torch.autograd.profiler": SimpleNamespace(
-                profile=self._profile, _disable_profiler=lambda: Results(self)
-            ),
-        }.items():
-            monkeypatch.setitem(sys.modules, name, found)
-        monkeypatch.setattr(clock, "now_ns", lambda: self.ns)
-        monkeypatch.setattr(module, "LEAST_FREE_BYTES", 0)
-        monkeypatch.setattr(module, "LOOKED_NS", 0)
-        self.folder = folder
-        self.recorder = Recorder(lambda _: True, self._trip, lambda: self.ns)
-        self.step()
-        self.step()
-        self.window = Profiler(self.recorder, str(folder / "7-8"))
-
-    def _trip(self, error: Exception) -> None:
-        raise error
-
-    def _profile(self, **options: Any) -> Any:
-        if self.fails:
-            raise RuntimeError(self.fails)
-        return Entered(self, options)
-
-    def step(self) -> None:
-        for kind in STEP:
-            self.ns += 5 * MS
-            self.recorder.mark(kind)
-
-    def ask(
-        self,
-        steps: int = 3,
-        operators: bool = True,
-        most_ns: int = 10**10,
-        group: str = "",
-        number: int = 0,
-    ) -> Any:
-        asked = AskProfile(steps, most_ns, operators, "key", group, number)
-        return self.window.ask(b"a", asked, self.ns)
-
-    def files(self) -> list[str]:
-        return sorted(path.name for path in self.folder.iterdir())
-
-
-class Entered:
-    def __init__(self, run: Run, options: dict[str, Any]) -> None:
-        run.begun.append(options)
-
-        self.run = run
-        self.kineto_results: Results | None = None
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        self.kineto_results = Results(self.run)
+from tests.unit.probe.profiled import MS, Run
 
 
 @pytest.fixture
@@ -119,14 +21,16 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 
 def test_one_step_with_operators_then_the_steps_that_count(run: Run) -> None:
     assert run.ask() is None
-    for _ in range(12):
+    for _ in range(15):
         run.step()
     answered = run.window.turn(run.ns)
     assert answered is not None
     who, answer = answered
     assert who == b"a"
     assert answer["why_not"] == ""
-    assert [one["use_cpu"] for one in run.begun] == [True, False]
+    assert [one["use_cpu"] for one in run.begun] == [True, True, False], "a sample comes first"
+    assert [one["record_shapes"] for one in run.begun] == [False, True, False]
+    assert [one["use_device"] for one in run.begun] == [None, "cuda", "cuda"]
     assert len(answer["operators"]["ends_ns"]) == 3, "its beginning, and two steps"
     assert len(answer["times"]["ends_ns"]) == 5, "its beginning, and one more than was asked for"
     assert len(run.files()) == 2
@@ -141,9 +45,9 @@ def test_cupti_is_torn_down_with_the_last_recording_alone(
 ) -> None:
     monkeypatch.setenv(TEARDOWN, "0")
     run.ask()
-    for _ in range(8):
+    for _ in range(14):
         run.step()
-    assert run.teardown_at_stop == ["0", "1"]
+    assert run.teardown_at_stop == ["0", "0", "1"]
     run.step()
     assert os.environ[TEARDOWN] == "0", "as the program had it"
     assert run.window.turn(run.ns) is not None

@@ -4,11 +4,14 @@ Trimmed by `tests.gpu.deep` to what the reader uses: two steps, and one with ope
 """
 
 import json
+from collections import defaultdict
+from itertools import pairwise
 
 import pytest
 
 from gpuwatch.tui.trace.against import against
-from gpuwatch.tui.trace.events import merged_file
+from gpuwatch.tui.trace.events import ACTIVITIES
+from gpuwatch.tui.trace.file import CATEGORY, ROWS, file_of
 from gpuwatch.tui.trace.profile import Pattern, Profile, profile_of
 from gpuwatch.tui.verdict.findings import Kind
 from tests.gpu.by_hand import by_hand
@@ -96,9 +99,27 @@ def test_the_line_that_waits_is_named(profiles: dict[str, Profile]) -> None:
 def test_both_recordings_are_one_file_for_perfetto() -> None:
     seen = window("launch_layers")
     assert seen.operators is not None
-    made = json.loads(merged_file(seen.times.data, seen.operators.data))
+    made = json.loads(file_of(seen))
     parts = [json.loads(one.data)["traceEvents"] for one in (seen.operators, seen.times)]
-    assert len(made["traceEvents"]) == sum(map(len, parts))
+    count = sum(map(len, parts))
+    assert all(one.get("cat") != CATEGORY for one in made["traceEvents"][:count])
     first = {one["args"].get("correlation") for one in made["traceEvents"][: len(parts[0])]}
-    second = {one["args"].get("correlation") for one in made["traceEvents"][len(parts[0]) :]}
+    second = {one["args"].get("correlation") for one in made["traceEvents"][len(parts[0]) : count]}
     assert not (first & second) - {None, 0}
+    ours = [one for one in made["traceEvents"][count:] if one.get("cat") == CATEGORY]
+    assert {one["tid"] for one in ours} == set(ROWS)
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_activities_of_one_row_never_overlap(name: str) -> None:
+    """Perfetto drops one that begins before the last of its row has ended."""
+    rows: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for one in json.loads(file_of(window(name)))["traceEvents"]:
+        if one["ph"] == "X" and one["cat"] in ACTIVITIES:
+            start_ns = round(one["ts"] * 1e3)
+            rows[one["tid"]].append((start_ns, start_ns + round(one["dur"] * 1e3)))
+    for spans in rows.values():
+        spans.sort()
+        assert all(end_ns <= start_ns for (_, end_ns), (start_ns, _) in pairwise(spans))
+    if name == "loader_serial":
+        assert len(rows) == 2, "cuBLAS's split-K products overlap by 160 ns"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.tui.trace.events import merged_file, read_trace
+from gpuwatch.tui.trace.events import read_trace
+from gpuwatch.tui.trace.file import CATEGORY, file_of
 from gpuwatch.tui.trace.profile import NothingRecordedError, Recorded, Window, profile_of
 
 ANCHOR = (1, 1)
@@ -65,8 +66,40 @@ def test_parts_of_any_trace_add_up(events: list[Any]) -> None:
     assert parts == pytest.approx(found.step_ns, abs=2)
 
 
+def joined(times: bytes, operators: bytes | None) -> list[Any]:
+    """Kineto's events of the file."""
+    recorded = Recorded(times, (0, 1_000, 2_000, 3_000), (), ANCHOR)
+    named = None if operators is None else Recorded(operators, (0, 1_000), (), ANCHOR)
+    made = json.loads(file_of(Window(recorded, named, (), ())))
+    return [one for one in made["traceEvents"] if one["ph"] == "X" and one["cat"] != CATEGORY]
+
+
 def test_files_that_do_not_belong_together_are_not_merged() -> None:
-    times = b'{"baseTimeNanoseconds": 1, "traceEvents": []}'
-    assert merged_file(times, b'{"baseTimeNanoseconds": 2, "traceEvents": []}') == times
-    assert merged_file(times, b"[]") == times
-    assert merged_file(times, None) == times
+    event = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1.5, "dur": 0.2}
+    times = json.dumps({"baseTimeNanoseconds": 1, "traceEvents": [event]}).encode()
+    other = json.dumps({"baseTimeNanoseconds": 2, "traceEvents": [event]}).encode()
+    assert len(joined(times, times)) == 2
+    assert joined(times, other) == joined(times, None) == [event]
+    with pytest.raises(ValueError, match="no trace"):
+        joined(times, b"[]")
+
+
+@pytest.mark.parametrize("ts", [None, "1.5", True, []])
+def test_a_file_is_made_of_events_with_odd_times(ts: Any) -> None:
+    event = {"ph": "X", "cat": "kernel", "name": "k", "ts": ts, "dur": 0.2, "args": 3}
+    data = json.dumps({"traceEvents": [event, 7, None]}).encode()
+    recorded = Recorded(data, (0, 1_000), (), ANCHOR)
+    try:
+        file_of(Window(recorded, None, (), ()))
+    except ValueError:
+        pass  # what read_trace refuses
+
+
+def test_arrows_that_lead_nowhere_are_left_out() -> None:
+    arrows = [
+        {"ph": ph, "cat": cat, "id": number, "name": "ac2g", "pid": 1, "tid": 2, "ts": 1.0}
+        for ph, cat, number in [("s", "ac2g", 1), ("f", "ac2g", 1), ("f", "ac2g", 2), ("f", "x", 1)]
+    ]
+    data = json.dumps({"traceEvents": arrows}).encode()
+    made = json.loads(file_of(Window(Recorded(data, (0, 1_000), (), ANCHOR), None, (), ())))
+    assert [one for one in made["traceEvents"] if one["ph"] in "sf"] == arrows[:2]

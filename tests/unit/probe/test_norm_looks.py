@@ -1,0 +1,148 @@
+"""Looks at the gradients' norm: what one costs, and when a NaN is known."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gpuwatch.probe.numerics import (
+    BUDGET_NS,
+    CELLS,
+    EVERY_WATCHED,
+    FIRST,
+    LONGEST_NS,
+    MOST_WATCHED,
+    Numerics,
+    Ring,
+)
+from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.wire.marks import BACKWARD_ENTER
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    """Whose thread trains, while somebody watches."""
+    failures: list[Exception] = []
+    one = Recorder(lambda kind: True, failures.append)
+    one.mark(BACKWARD_ENTER)
+    one.watched = True
+    yield one
+    assert failures == []
+
+
+def bad(recorder: Recorder) -> list[str]:
+    """Those noted that were not finite."""
+    recorder.notes.turn()
+    return [row[4] for row in recorder.notes.to_send(first=True) if row[4]]
+
+
+def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_room() -> None:
+    ring = Ring(torch, pinned=False)
+    for number in range(3 * CELLS):
+        ring.put(torch.tensor(float(number)), number)
+        assert ring.take() == (number, float(number))
+        assert ring.take() is None
+    for number in range(CELLS + 5):
+        ring.put(torch.tensor(math.nan if number == 3 else 1.0), number)
+    found = [ring.take() for _ in range(CELLS)]
+    assert [one[0] for one in found if one is not None] == [*range(CELLS - 1)]
+    third = found[3]
+    assert third is not None
+    assert math.isnan(third[1])
+
+
+def test_a_cell_that_the_device_has_not_written_is_waited_for() -> None:
+    ring = Ring(torch, pinned=False)
+    ring.put(torch.tensor(-1.0), 5)  # as the cell looks until then
+    assert ring.take() is None
+    ring._slots[0].fill_(2.5)
+    assert ring.take() == (5, 2.5)
+
+
+class HeldDevice:
+    """As `Events` of a device whose copies are done at once: device -1 is a CPU tensor's."""
+
+    def device(self) -> int:
+        return -1
+
+    def handle(self, device: int) -> int:
+        return 0
+
+
+class Dispatched(TorchDispatchMode):
+    """Counts what reaches torch's dispatcher."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def looking(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> Numerics:
+    """Which takes norms of the CPU as a device's, into a ring that is there already."""
+    numerics = recorder.notes.load_numerics(recorder)
+    monkeypatch.setattr(numerics, "_is_plain", lambda value: True)
+    monkeypatch.setattr(numerics, "_events", HeldDevice())
+    monkeypatch.setattr(numerics, "_ring", Ring(torch, pinned=False))
+    return numerics
+
+
+def test_a_look_at_a_norm_is_one_copy_and_a_step_without_one_is_nothing(
+    looking: Numerics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU the copy is one cudaMemcpyAsync: no kernel, no event, no query."""
+    monkeypatch.setattr(looking, "_costs", lambda ns: None)
+    norm = torch.tensor(1.0)
+    for _ in range(FIRST):
+        looking.norm(norm)
+    with Dispatched() as seen:
+        for _ in range(20 * EVERY_WATCHED):
+            looking.norm(norm)
+    assert seen.names == ["aten.copy_.default"] * 20
+
+
+@pytest.mark.parametrize(
+    ("cost_us", "every"), [(3, 2), (15, 2), (20, 3), (30, 4), (1_000, MOST_WATCHED)]
+)
+def test_looks_cost_no_more_than_their_budget_by_norm(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch, looking: Numerics, cost_us: int, every: int
+) -> None:
+    """Whatever a copy costs: a machine's is not known before."""
+    spent_ns = 0
+
+    def look(value: Any, now_ns: int) -> None:
+        nonlocal spent_ns
+        spent_ns += cost_us * 1_000
+
+    monkeypatch.setattr(looking, "_look", look)
+    monkeypatch.setattr(recorder, "now_ns", lambda: spent_ns)
+    norm = torch.tensor(1.0)
+    for _ in range(1_000):  # it settles
+        looking.norm(norm)
+    before_ns = spent_ns
+    for _ in range(1_000):
+        looking.norm(norm)
+    looks = (spent_ns - before_ns) / (cost_us * 1_000)
+    assert 1_000 / looks == pytest.approx(every, rel=0.05)
+    if cost_us <= LONGEST_NS // 1_000:
+        assert (spent_ns - before_ns) / 1_000 <= 1.05 * BUDGET_NS
+
+
+@pytest.mark.parametrize("made_at", range(300, 308))
+def test_a_nan_is_known_within_two_norms(
+    looking: Numerics, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, made_at: int
+) -> None:
+    monkeypatch.setattr(looking, "_costs", lambda ns: None)
+    for number in range(1, made_at):
+        looking.norm(torch.tensor(float(number)))
+    assert bad(recorder) == []
+    for _ in range(1 + 2):
+        looking.norm(torch.tensor(math.nan))
+    assert bad(recorder) == ["nan"]
