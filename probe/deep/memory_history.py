@@ -259,7 +259,7 @@ def _unlink(path: str) -> None:
 def _cuda_memory() -> Any:
     """`torch.cuda.memory` where the program uses a device."""
     cuda: Any = sys.modules.get("torch.cuda")
-    if cuda is None or not cuda.is_available() or not cuda.is_initialized():
+    if cuda is None or not cuda.is_initialized() or not cuda.is_available():
         return None
     return cuda.memory
 
@@ -272,6 +272,6 @@ def _is_recording() -> bool:
 
 def _is_capturing() -> bool:
     cuda: Any = sys.modules.get("torch.cuda")
-    if cuda is None or not cuda.is_available() or not cuda.is_initialized():
+    if cuda is None or not cuda.is_initialized() or not cuda.is_available():
         return False
     return bool(cuda.is_current_stream_capturing())

@@ -305,7 +305,7 @@ def _described(recording: Recording) -> dict[str, Any]:
 
 def _cuda() -> Any:
     cuda: Any = sys.modules.get("torch.cuda")
-    return cuda if cuda is not None and cuda.is_available() and cuda.is_initialized() else None
+    return cuda if cuda is not None and cuda.is_initialized() and cuda.is_available() else None
 
 
 def _on_device() -> bool:

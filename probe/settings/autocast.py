@@ -53,12 +53,12 @@ def _walked(root: Any) -> str | None:
         if not waiting:
             break
         node = waiting.popleft()
-        name = node.name()
+        name = _name_of(node)
         leaves = []
         for below, _ in node.next_functions:
             if below is None or below in met:
                 continue
-            if below.name() == _LEAF:
+            if _name_of(below) == _LEAF:
                 leaves.append(below)
             else:
                 met.add(below)
@@ -74,6 +74,13 @@ def _walked(root: Any) -> str | None:
         if not off and name.startswith(_PRODUCTS):
             off = _type_of(node) == "float32"
     return "" if off and not hidden else None
+
+
+def _name_of(node: Any) -> str:
+    """Of its type: a custom function's node is the `ctx` that its forward writes attributes into,
+    and may have a `name` of its own."""
+    name: str = type(node).name(node)
+    return name
 
 
 def _type_of(node: Any) -> str | None:

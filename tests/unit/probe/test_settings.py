@@ -153,6 +153,22 @@ def test_a_net_of_bfloat16_is_no_autocast() -> None:
     assert autocast_of((torch.nn.functional.cross_entropy(net(x), y),)) == ""
 
 
+def test_a_node_that_has_a_name_of_the_programs_own() -> None:
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.name = "a custom function's node is its ctx"
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+            return grads[0] * 2
+
+    scaled: Any = Scaled
+    loss = scaled.apply(torch.nn.Linear(2, 1)(torch.ones(1, 2))).sum()
+    assert autocast_of((loss,)) == ""
+
+
 def test_what_the_graph_does_not_show_is_not_guessed() -> None:
     weight = torch.ones(3, requires_grad=True)
     assert autocast_of(((weight * 2).sum(),)) is None, "no product, no cast"
