@@ -28,7 +28,7 @@ def host_engine(proc: Path = Path("/proc")) -> tuple[str, int] | None:
     for process in proc.iterdir():
         if process.name.isdecimal():
             try:
-                name = (process / "comm").read_text().strip()
+                name = (process / "comm").read_text(errors="replace").strip()
             except OSError:
                 continue
             for engine in ENGINES:
@@ -118,7 +118,7 @@ def shares_of(nvml: Any, device: Any) -> dict[int, float]:
 
 def _name_of(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return ""
 
