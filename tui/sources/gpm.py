@@ -165,7 +165,7 @@ class SamplesReader:
         self._last_us = 0
         self._fresh_ns: int | None = None
         """When there was something new."""
-        self._told_ns = 0
+        self._reported_ns = 0
         """Up to when the last reading speaks."""
         self._instead = UtilizationReader(nvml, device, index)
         self.due_ns = 0
@@ -181,14 +181,14 @@ class SamplesReader:
             return self._while_dry(now_ns)
         self._fresh_ns = now_ns
         since_us, self._last_us = self._last_us, fresh[-1].timeStamp
-        told_ns, self._told_ns = self._told_ns, now_ns
+        reported_ns, self._reported_ns = self._reported_ns, now_ns
         if first:
             return None  # the past of before, at a pace that is not known
         values = [float(sample.sampleValue.uiVal) for sample in fresh]
         return Activity(
             index=self._index,
             source=self.source,
-            interval_ns=max(1, min(1_000 * (self._last_us - since_us), now_ns - told_ns)),
+            interval_ns=max(1, min(1_000 * (self._last_us - since_us), now_ns - reported_ns)),
             busy=sum(values) / len(values),
         )
 
@@ -199,7 +199,7 @@ class SamplesReader:
             self._instead = UtilizationReader(self._nvml, self._device, self._index)
             return None
         seen = self._instead.read(now_ns)
-        self._told_ns = now_ns if seen is not None else self._told_ns
+        self._reported_ns = now_ns if seen is not None else self._reported_ns
         return seen
 
     def _new_samples(self) -> list[Any]:

@@ -294,7 +294,7 @@ class NvmlSource:
         return sum(used or 0 for used in held) if held else None
 
     def _use(self, index: int, device: Any) -> GpuUse | None:
-        """None of one that does not answer any more, or tells nothing of its memory."""
+        """None of one that does not answer any more, or reports nothing of its memory."""
         nvml, nameplate, running = self._nvml, self._nameplates[index], self._running(device)
         utilization = answer(self._nvml, nvml.nvmlDeviceGetUtilizationRates, device)
         memory = answer(self._nvml, nvml.nvmlDeviceGetMemoryInfo, device)

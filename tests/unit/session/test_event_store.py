@@ -89,4 +89,4 @@ def test_a_run_that_makes_loaders_for_ever_is_not_remembered_whole() -> None:
         events.loader_reported(number * S, number, made)
         moments.loader_reported(number, made)
     assert len(events._worker_pids) == len(moments._loaders) == MOST_LOADERS
-    assert len(moments.all()) == MOMENTS_OF_A_KIND, "and the epochs that are held are all told"
+    assert len(moments.all()) == MOMENTS_OF_A_KIND, "and the epochs that are held are all there"

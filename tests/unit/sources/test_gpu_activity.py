@@ -120,7 +120,7 @@ def test_without_gpm_the_samples_of_nvml(monkeypatch: pytest.MonkeyPatch) -> Non
     fake = FakeNvml(gpm=False, buffer=buffer[:4])
     with polled(fake, monkeypatch) as seen:
         sources = {one.source for one in activities(seen)}
-        assert sources == {"utilization"}, "the past tells no pace, and there is nothing new"
+        assert sources == {"utilization"}, "the past has no pace, and there is nothing new"
         (missing,) = [one for one in seen if isinstance(one, Missing)]
         assert (missing.source, missing.fix) == ("gpm", "")
         assert missing.reason == "needs Hopper or newer"
@@ -166,7 +166,7 @@ def test_a_gpu_that_is_lost_takes_no_other_with_it(monkeypatch: pytest.MonkeyPat
         assert {gpu.index for gpu in activities(seen)} == {0}
 
 
-def test_a_gpu_that_tells_nothing_of_its_memory_is_seen_at_work(
+def test_a_gpu_that_reports_nothing_of_its_memory_is_seen_at_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with polled(FakeNvml(fails="nvmlDeviceGetMemoryInfo"), monkeypatch) as seen:

@@ -63,8 +63,8 @@ def test_what_fails_for_another_reason_is_tried_again_each_minute(tmp_path: Path
         'while [ "$1" != --output ]; do shift; done; echo "[]" > "$2"',
     )
     source = StacksSource(os.getpid(), program)
-    told = [one for one in seen_of(source, 0, 3 * AGAIN_NS) if isinstance(one, Missing)]
-    assert [(one.reason, one.t_ns // AGAIN_NS) for one in told] == [
+    missing = [one for one in seen_of(source, 0, 3 * AGAIN_NS) if isinstance(one, Missing)]
+    assert [(one.reason, one.t_ns // AGAIN_NS) for one in missing] == [
         ("py-spy failed: Error: it is starting", 0),
         ("", 2),
     ]
