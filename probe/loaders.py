@@ -161,7 +161,7 @@ def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
 def _seen(tensors: list[Any]) -> BatchSeen:
     first = tensors[0]
     return (
-        next((int(tensor.shape[0]) for tensor in tensors if tensor.dim()), None),
+        next((int(tensor.size(0)) for tensor in tensors if tensor.dim()), None),
         len(tensors),
         sum(tensor.numel() * tensor.element_size() for tensor in tensors),
         first.device.type,
@@ -174,7 +174,12 @@ def _is_pinned(tensor: Any) -> bool | None:
     """None while the program uses no accelerator: the question alone would begin to (a context of
     hundreds of MB on the first device, and no fork's child could use it any more; pytorch#128988,
     #144687)."""
-    return bool(tensor.is_pinned()) if uses_accelerator() else None
+    if not uses_accelerator():
+        return None
+    try:
+        return bool(tensor.is_pinned())
+    except RuntimeError:
+        return None  # of a layout that has no storage
 
 
 def _is_dispatched(torch: Any) -> bool:

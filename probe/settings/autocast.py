@@ -35,8 +35,11 @@ def autocast_of(roots: Any) -> str | None:
         return None
     torch: Any = sys.modules["torch"]
     device = first.device.type
-    if torch.is_autocast_enabled(device):
-        return type_name(torch.get_autocast_dtype(device))
+    try:
+        if torch.is_autocast_enabled(device):
+            return type_name(torch.get_autocast_dtype(device))
+    except RuntimeError:
+        return None  # a device that has no autocast: meta
     return None if first.grad_fn is None else _walked(first.grad_fn)
 
 

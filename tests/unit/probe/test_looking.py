@@ -212,3 +212,28 @@ def test_a_length_in_c_that_fails_in_its_own_way_is_not_known() -> None:
     row = loaders.describe_iterator(Iterator())
     assert row[2] is row[6] is row[7] is None
     assert wrapped._describe(Sampler())[0][7] is None
+
+
+@pytest.mark.parametrize("is_accelerated", [False, True])
+@pytest.mark.parametrize(
+    ("made", "samples"),
+    [
+        (lambda: torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)]), 2),
+        (lambda: torch.eye(4).to_sparse(), 4),
+        (lambda: torch.eye(4).to_sparse_csr(), 4),
+        (lambda: torch.eye(4).to_mkldnn(), 4),
+        (lambda: torch.eye(4, device="meta"), 4),
+        (lambda: torch.empty(0), 0),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*prototype stage", "ignore:.*beta state")
+def test_a_batch_of_any_layout(
+    monkeypatch: pytest.MonkeyPatch,
+    made: Callable[[], torch.Tensor],
+    samples: int,
+    is_accelerated: bool,
+) -> None:
+    monkeypatch.setattr(loaders, "uses_accelerator", lambda: is_accelerated)
+    found = look_at([made()])
+    assert found is not None
+    assert found[0] == samples
