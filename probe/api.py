@@ -39,7 +39,11 @@ def install() -> None:
     mine = object()
     _calls.append(mine)
     if _calls[0] is mine:
-        _installed = Installed()
+        try:
+            _installed = Installed()
+        except BaseException:
+            _calls.remove(mine)  # it was interrupted: the next call installs
+            raise
 
 
 def uninstall() -> tuple[str, ...]:
@@ -132,7 +136,8 @@ class phase(ContextDecorator):
 
 
 def _recorder() -> Recorder | None:
-    return _installed.recorder if _installed is not None else None
+    installed = _installed  # once: another thread may uninstall it
+    return installed.recorder if installed is not None else None
 
 
 def _watch_forks() -> None:

@@ -93,17 +93,32 @@ def encodable(text: str) -> str:
 
 def is_users(error: BaseException) -> bool:
     """Whether an error that came through our code is the program's own."""
+    is_by_handler, innermost = _raised_by(error)
+    if is_by_handler:
+        return True
+    if innermost is None or not innermost.f_code.co_filename.startswith(PACKAGE):
+        return False
+    home = type(error).__module__.partition(".")[0]
+    return home not in KNOWN and home not in sys.stdlib_module_names
+
+
+def is_by_handler(error: BaseException) -> bool:
+    """Whether a handler or a trace function has raised it: `is_users` for where we call an object
+    of the program's, which may be written in C. What that raises, of a type of its own, has no
+    frame either."""
+    return _raised_by(error)[0]
+
+
+def _raised_by(error: BaseException) -> tuple[bool, FrameType | None]:
+    """Whether a handler did; and the innermost frame otherwise."""
     handlers = _handlers()
     trace, caller = error.__traceback__, None
     while trace is not None:
         frame = trace.tb_frame
         if caller is not None and (frame.f_code in handlers or _was_handed(frame, caller)):
-            return True
+            return True, None
         trace, caller = trace.tb_next, frame
-    if caller is None or not caller.f_code.co_filename.startswith(PACKAGE):
-        return False
-    home = type(error).__module__.partition(".")[0]
-    return home not in KNOWN and home not in sys.stdlib_module_names
+    return False, caller
 
 
 def _was_handed(frame: FrameType, caller: FrameType) -> bool:

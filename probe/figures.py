@@ -127,8 +127,8 @@ def mark_cost_ns() -> int:
             if get_ident() == owner.ident:
                 put(now_ns())
                 put(word)
-                if owner.extra is not None:
-                    owner.extra(word)
+                if (extra := owner.extra) is not None:
+                    extra(word)
         return bare()
 
     def spent_ns(call: object) -> int:

@@ -60,6 +60,13 @@ class Installed:
         self._detach: list[Detach] = []
         self._finalizer: Any = None
         self._finder = ArrivalFinder()
+        try:
+            self._begin()
+        except BaseException:  # of the program's: an interrupt, a watchdog
+            self.uninstall()
+            raise
+
+    def _begin(self) -> None:
         atexit.register(self._leave)
         # Before there is a hook: another thread may be training, and its backward arms as well.
         with self._breaker:

@@ -10,7 +10,8 @@ from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
-from .circuit_breaker import is_users
+from .circuit_breaker import is_by_handler
+from .figures import uses_accelerator
 from .wire.marks import FETCH_ENTER, word_of
 
 T = TypeVar("T")
@@ -37,8 +38,8 @@ Description = tuple[LoaderRow, bool]
 BatchSeen = tuple[int | None, int, int, str | None, bool | None, int | None]
 """What a batch looks like, the fields of `messages.BatchSeen`: first dimension of its first tensor
 that has one; tensors; bytes; of its first tensor the device's type, and whether it lies in pinned
-memory (None where it is not on the CPU); its elements where it holds integers in two dimensions,
-which are tokens then."""
+memory (None where it is not on the CPU, and while no accelerator is used); its elements where it
+holds integers in two dimensions, which are tokens then."""
 
 
 class LoaderWatch:
@@ -69,14 +70,14 @@ class LoaderWatch:
 
 def describe_iterator(iterator: Any) -> LoaderRow:
     """The configuration that an iterator of torch's DataLoader carries."""
-    sampler = getattr(iterator, "_index_sampler", None)
+    sampler = _named(iterator, "_index_sampler")
     try:
-        batches: int | None = len(sampler)  # type: ignore[arg-type]
+        batches: int | None = len(sampler)
     except Exception as error:
-        if is_users(error):
+        if is_by_handler(error):
             raise
         batches = None  # an iterable dataset, or a sampler of the user's that does not know
-    dataset = getattr(iterator, "_dataset", None)
+    dataset = _named(iterator, "_dataset")
     workers = getattr(iterator, "_workers", ())
     return (
         id(sampler),
@@ -85,18 +86,30 @@ def describe_iterator(iterator: Any) -> LoaderRow:
         _whole(getattr(iterator, "_prefetch_factor", None)),
         bool(getattr(iterator, "_pin_memory", False)),
         bool(getattr(iterator, "_persistent_workers", False)),
-        _whole(getattr(sampler, "batch_size", None)),
+        _whole(_named(sampler, "batch_size")),
         batches,
         tuple(worker.pid for worker in workers),
         type(dataset).__name__,
     )
 
 
+def _named(one: Any, name: str) -> Any:
+    """An attribute of an object of the user's, of which it may make a property that fails."""
+    try:
+        return getattr(one, name, None)
+    except Exception as error:
+        if is_by_handler(error):
+            raise
+        return None
+
+
 def _whole(number: Any) -> int | None:
     """A number of the user's as one of Python's own, which alone the codec takes."""
     try:
         return operator.index(number)
-    except TypeError:
+    except Exception as error:
+        if is_by_handler(error):
+            raise
         return None
 
 
@@ -148,13 +161,25 @@ def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
 def _seen(tensors: list[Any]) -> BatchSeen:
     first = tensors[0]
     return (
-        next((int(tensor.shape[0]) for tensor in tensors if tensor.dim()), None),
+        next((int(tensor.size(0)) for tensor in tensors if tensor.dim()), None),
         len(tensors),
         sum(tensor.numel() * tensor.element_size() for tensor in tensors),
         first.device.type,
-        bool(first.is_pinned()) if first.device.type == "cpu" else None,
+        _is_pinned(first) if first.device.type == "cpu" else None,
         int(first.numel()) if first.dim() == 2 and str(first.dtype) in TOKENS else None,
     )
+
+
+def _is_pinned(tensor: Any) -> bool | None:
+    """None while the program uses no accelerator: the question alone would begin to (a context of
+    hundreds of MB on the first device, and no fork's child could use it any more; pytorch#128988,
+    #144687)."""
+    if not uses_accelerator():
+        return None
+    try:
+        return bool(tensor.is_pinned())
+    except RuntimeError:
+        return None  # of a layout that has no storage
 
 
 def _is_dispatched(torch: Any) -> bool:

@@ -139,7 +139,7 @@ class Tracer:
     """
 
     def __init__(
-        self, let: Callable[[int], None] | None = None, scope_file: str = SCOPE_FILE
+        self, let: Callable[[int], object] | None = None, scope_file: str = SCOPE_FILE
     ) -> None:
         self._let = let or _let_in
         wanted = os.environ.get("GPUWATCH_CONTROL") != "0"
@@ -153,9 +153,8 @@ class Tracer:
             return
         if pid != NOBODY and not _is_allowed(pid):
             pid = NOBODY
-        if pid != self._pid:
+        if pid != self._pid and self._let(pid) is not False:
             self._pid = pid
-            self._let(pid)
 
 
 def _scope(file: str) -> str:
@@ -177,11 +176,14 @@ def _is_allowed(pid: int) -> bool:
         return False
 
 
-def _let_in(pid: int) -> None:
-    """What the kernel refuses stays as it was: the stacks' reader says so to the person."""
-    import ctypes
-
+def _let_in(pid: int) -> bool:
+    """What the kernel refuses stays as it was: the stacks' reader says so to the person. False
+    until the program has imported ctypes, as torch does: the publisher imports nothing."""
+    ctypes: Any = sys.modules.get("ctypes")
+    if not hasattr(ctypes, "PyDLL"):  # of the classes that it defines one of the last
+        return False
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)
+    return True
 
 
 class Dumps:

@@ -6,7 +6,7 @@ themselves::
     if get_ident() != recorder.owner and not recorder.claim(KIND): return original(...)
     put(now_ns())
     put(WORD)
-    if recorder.extra is not None: recorder.extra(KIND, what)
+    if (extra := recorder.extra) is not None: extra(KIND, what)
 
 `put` appends to a bounded deque: the integer that falls out at the other end is freed by the thread
 that made it, and the publisher only copies. In a loop of real steps, whose
@@ -93,7 +93,8 @@ class Recorder:
         self.parallel: deque[Callable[[], Any]] = deque(maxlen=MOST_PARALLEL)
         """Weak references to what DistributedDataParallel has wrapped, the newest last."""
         self.extra: Callable[[int, Any], None] | None = None
-        """What more than a mark is wanted, of a kind and the object at hand; None nearly always."""
+        """What more than a mark is wanted, of a kind and the object at hand; None nearly always.
+        Another thread may set it at any moment: who calls it reads it once."""
 
     def mark(
         self,
@@ -120,8 +121,8 @@ class Recorder:
                     detail = self._keep(kind, detail, seen)
             self.put(self.now_ns())
             self.put(marks.word_of(kind, detail))
-            if self.extra is not None and kind not in marks.ASIDES:
-                self.extra(kind, what)
+            if (extra := self.extra) is not None and kind not in marks.ASIDES:
+                extra(kind, what)
         except Exception as error:
             self.trip(error)
 

@@ -2,10 +2,11 @@
 
 import copy
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
-from .circuit_breaker import is_users
+from .circuit_breaker import is_by_handler
 from .hooks import uncounted
 from .loaders import Description, look_at
 from .recorder import Recorder
@@ -112,7 +113,8 @@ class Wrapped(Generic[T]):
         return self.__inner.__reduce_ex__(protocol)
 
 
-_classes: dict[type, type] = {}
+_classes: "weakref.WeakKeyDictionary[type, type]" = weakref.WeakKeyDictionary()
+"""By the type that is wrapped; a program may make one for each epoch."""
 
 
 def _class_for(kind: type) -> type:
@@ -149,7 +151,7 @@ def _describe(inner: Any) -> Description:
     try:
         batches: int | None = len(inner)
     except Exception as error:
-        if is_users(error):
+        if is_by_handler(error):
             raise
         batches = None  # it is the user's, and need not have one
     name = type(inner).__name__

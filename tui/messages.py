@@ -46,7 +46,8 @@ class Loader(msgspec.Struct, frozen=True, array_like=True):
     batch_device: str | None = None
     """Where its first tensor lies: "cpu", "cuda"."""
     pinned: bool | None = None
-    """Whether that lies in pinned memory; None where it is not on the CPU."""
+    """Whether that lies in pinned memory; None where it is not on the CPU, or the process uses no
+    accelerator."""
 
 
 class Settings(msgspec.Struct, frozen=True, array_like=True):
@@ -137,7 +138,8 @@ class BatchSeen(msgspec.Struct, frozen=True, array_like=True):
     device: str | None
     """Type of the first tensor's device."""
     pinned: bool | None
-    """Whether the first tensor lies in pinned memory; None where it is not on the CPU."""
+    """Whether the first tensor lies in pinned memory; None where it is not on the CPU, or the
+    process uses no accelerator."""
     tokens: int | None = None
     """Of all samples, padding too, where its first tensor holds integers: samples by positions."""
 

@@ -11,7 +11,7 @@ TORN_DOWN_FROM: Final = (12, 6)
 def used_cuda() -> Any:
     """`torch.cuda` where the program uses a device; else None."""
     cuda: Any = sys.modules.get("torch.cuda")
-    return cuda if cuda is not None and cuda.is_available() and cuda.is_initialized() else None
+    return cuda if cuda is not None and cuda.is_initialized() and cuda.is_available() else None
 
 
 def is_capturing() -> bool:

@@ -4,10 +4,16 @@ The probe never imports torch by itself, and `install()` may stand above `import
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any
+from threading import get_ident
+from time import sleep
+from types import CodeType, FrameType, ModuleType
+from typing import Any, Final
+
+TRIES: Final = 500
+PAUSE_S: Final = 0.001
+"""Between them: a thread is in what it walks through for microseconds."""
 
 
 class ArrivalFinder:
@@ -25,11 +31,12 @@ class ArrivalFinder:
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
-    def withdraw(self) -> None:
-        """Wait for nothing any more."""
+    def withdraw(self, tries: int = TRIES) -> None:
+        """Wait for nothing any more. Where other threads import without a pause the entry stays in
+        `sys.meta_path`, and finds nothing: who walks the list would miss the finder behind it."""
         self._waiting.clear()
         if self in sys.meta_path:
-            sys.meta_path.remove(self)
+            when_unused(_import_codes(), lambda: sys.meta_path.remove(self), tries)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -60,7 +67,7 @@ class ArrivalFinder:
             for then in self._waiting.pop(name, []):
                 then()
             if not self._waiting:
-                self.withdraw()
+                self.withdraw(tries=1)  # nobody waits for us within an import
 
         try:
             loader.exec_module = exec_module
@@ -81,6 +88,41 @@ class ArrivalFinder:
             if spec is not None:
                 return spec
         return None
+
+
+def when_unused(
+    codes: Collection[CodeType], change: Callable[[], None], tries: int = TRIES
+) -> bool:
+    """Change what these functions go through, item by item, at a moment when no thread is in one of
+    them: `attach --inject` comes and goes on a thread of its own. False where there was no such
+    moment, or this very thread is in one, and nothing is changed."""
+    for left in range(tries, 0, -1):
+        users = _threads_in(codes)
+        if not users:
+            change()
+            return True
+        if get_ident() in users or left == 1:
+            return False
+        sleep(PAUSE_S)
+    return False
+
+
+def _threads_in(codes: Collection[CodeType]) -> list[int]:
+    found = []
+    for ident, top in sys._current_frames().items():
+        frame: FrameType | None = top
+        while frame is not None and frame.f_code not in codes:
+            frame = frame.f_back
+        if frame is not None:
+            found.append(ident)
+    return found
+
+
+def _import_codes() -> set[CodeType]:
+    """What walks `sys.meta_path` in every import."""
+    walks = getattr(sys.modules.get("_frozen_importlib"), "_find_spec", None)
+    code = getattr(walks, "__code__", None)
+    return set() if code is None else {code}
 
 
 def _is_complete(module: ModuleType | None) -> bool:

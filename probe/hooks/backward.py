@@ -46,15 +46,15 @@ def _attach(
         owner = recorder.owner
         put(now_ns())
         put(ENTER)
-        if recorder.extra is not None:
-            recorder.extra(BACKWARD_ENTER, args[0] if args else None)
+        if (extra := recorder.extra) is not None:
+            extra(BACKWARD_ENTER, args[0] if args else None)
         try:
             return original(*args, **kwargs)
         finally:
             if recorder.owner == owner:  # else another thread trains since then
                 put(now_ns())
                 put(LEAVE)
-                if recorder.extra is not None:
-                    recorder.extra(BACKWARD_LEAVE, None)
+                if (extra := recorder.extra) is not None:
+                    extra(BACKWARD_LEAVE, None)
 
     return replace(original, backward, places)

@@ -64,8 +64,8 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
             mark(READY, self, NO_DETAIL, ready_batches)
         put(now_ns())
         put(word)
-        if recorder.extra is not None:
-            recorder.extra(FETCH_ENTER, None)
+        if (extra := recorder.extra) is not None:
+            extra(FETCH_ENTER, None)
         try:
             batch = original(self)
         except StopIteration:
@@ -77,8 +77,8 @@ def _patch_next(recorder: Recorder, watch: LoaderWatch, base: Any) -> Detach:
         if recorder.owner == owner:  # else another thread trains since then
             put(now_ns())
             put(LEAVE)
-            if recorder.extra is not None:
-                recorder.extra(FETCH_LEAVE, batch)
+            if (extra := recorder.extra) is not None:
+                extra(FETCH_LEAVE, batch)
         return batch
 
     return replace(original, __next__, [(base, "__next__")])

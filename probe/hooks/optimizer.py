@@ -7,11 +7,13 @@ has no optimizer phase (its time lies in "other").
 
 import sys
 from threading import get_ident
+from types import CodeType
 from typing import Any, Final
 
 from ..recorder import Recorder
 from ..wire.marks import OPTIMIZER_ENTER, OPTIMIZER_LEAVE, word_of
 from . import Detach
+from .arrival import when_unused
 
 MODULE = "torch"
 ENTER: Final = word_of(OPTIMIZER_ENTER)
@@ -32,8 +34,8 @@ def attach(recorder: Recorder) -> Detach:
         if get_ident() == recorder.owner or claim(OPTIMIZER_ENTER):
             put(now_ns())
             put(ENTER)
-            if recorder.extra is not None:
-                recorder.extra(OPTIMIZER_ENTER, optimizer)
+            if (extra := recorder.extra) is not None:
+                extra(OPTIMIZER_ENTER, optimizer)
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling():
@@ -41,17 +43,39 @@ def attach(recorder: Recorder) -> Detach:
         if get_ident() == recorder.owner or claim(OPTIMIZER_LEAVE):
             put(now_ns())
             put(LEAVE)
-            if recorder.extra is not None:
-                recorder.extra(OPTIMIZER_LEAVE, None)
+            if (extra := recorder.extra) is not None:
+                extra(OPTIMIZER_LEAVE, None)
 
-    handles = (
-        module.register_optimizer_step_pre_hook(before),
-        module.register_optimizer_step_post_hook(after),
-    )
+    handles: list[Any] = []
+    codes = _step_codes(module)
+
+    def register() -> None:
+        handles.append(module.register_optimizer_step_pre_hook(before))
+        handles.append(module.register_optimizer_step_post_hook(after))
+
+    def remove() -> None:
+        while handles:
+            handles.pop().remove()
+
+    if not _has_hooks(module):
+        register()
+    elif not when_unused(codes, register):
+        raise RuntimeError("optimizers step all the time, between hooks of the program's own")
 
     def detach() -> tuple[str, ...]:
-        for handle in handles:
-            handle.remove()
-        return ()
+        return () if when_unused(codes, remove) else ("torch.optim.optimizer",)
 
     return detach
+
+
+def _has_hooks(module: Any) -> bool:
+    """The program's own, which a step goes through: it fails where another comes meanwhile."""
+    both = ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")
+    return any(getattr(module, name, True) for name in both)
+
+
+def _step_codes(module: Any) -> set[CodeType]:
+    """The function around every optimizer's step, which goes through the hooks."""
+    outer = getattr(module.Optimizer, "profile_hook_step", None)
+    parts = outer.__code__.co_consts if outer is not None else ()
+    return {one for one in parts if isinstance(one, CodeType)}

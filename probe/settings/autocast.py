@@ -35,8 +35,11 @@ def autocast_of(roots: Any) -> str | None:
         return None
     torch: Any = sys.modules["torch"]
     device = first.device.type
-    if torch.is_autocast_enabled(device):
-        return type_name(torch.get_autocast_dtype(device))
+    try:
+        if torch.is_autocast_enabled(device):
+            return type_name(torch.get_autocast_dtype(device))
+    except RuntimeError:
+        return None  # a device that has no autocast: meta
     return None if first.grad_fn is None else _walked(first.grad_fn)
 
 
@@ -54,12 +57,12 @@ def _walked(root: Any) -> str | None:
         if not waiting:
             break
         node = waiting.popleft()
-        name = node.name()
+        name = _name_of(node)
         leaves = []
         for below, _ in node.next_functions:
             if below is None or below in met:
                 continue
-            if below.name() == _LEAF:
+            if _name_of(below) == _LEAF:
                 leaves.append(below)
             else:
                 met.add(below)
@@ -75,6 +78,13 @@ def _walked(root: Any) -> str | None:
         if not off and name.startswith(_PRODUCTS):
             off = _type_of(node) == "float32"
     return "" if off and not hidden else None
+
+
+def _name_of(node: Any) -> str:
+    """Of its type: a custom function's node is the `ctx` that its forward writes attributes into,
+    and may have a `name` of its own."""
+    name: str = type(node).name(node)
+    return name
 
 
 def _type_of(node: Any) -> str | None:

@@ -152,7 +152,7 @@ def _capability(device: Any) -> int | None:
 def _with_gradient(optimizer: Any) -> Iterator[Any]:
     for group in optimizer.param_groups:
         for parameter in group["params"][:MOST_KNOWN]:
-            if parameter.grad is not None:
+            if parameter.is_leaf and parameter.grad is not None:  # PyTorch warns of the others
                 yield parameter
 
 

@@ -29,9 +29,10 @@ MAGIC: Final = b"gpuwatch"
 LAYOUT_VERSION: Final = 2
 
 WORD_OPEN: Final = 0
-"""The last mark: ``perf_counter_ns << 8 | kind`` (marks.py). Written by the publisher, so it is up
-to a quarter of a second old, and as old as the heartbeat while a C call holds the GIL: a store by
-the training thread costs 0.5 us in a real loop, 3 us a step."""
+"""The last mark: ``perf_counter_ns << 8 | kind`` (marks.py), of which the highest bits may be lost
+(`unpack_open`). Written by the publisher, so it is up to a quarter of a second old, and as old as
+the heartbeat while a C call holds the GIL: a store by the training thread costs 0.5 us in a real
+loop, 3 us a step."""
 WORD_STEPS: Final = 1
 """Steps completed, written by the publisher."""
 WORD_HEARTBEAT: Final = 2
@@ -59,9 +60,23 @@ RING_OFFSET: Final = 8192
 SIZE: Final = RING_OFFSET + RING * MARK_BYTES
 
 
+_WORD: Final = 2**64 - 1
+_TIMES_NS: Final = 1 << 56
+
+
 def pack_open(kind: int, t_ns: int) -> int:
-    """One word for a mark: time in the upper 56 bits (832 days of ns x 2^5), kind below."""
-    return t_ns << 8 | kind
+    """One word for a mark: the kind below, the time in the upper 56 bits. A machine that has been
+    up for 834 days needs more of them: `unpack_open` knows those by the heartbeat."""
+    return (t_ns << 8 | kind) & _WORD
+
+
+def unpack_open(word: int, near_ns: int) -> tuple[int, int]:
+    """(kind, perf_counter_ns) of the training thread's last mark, of `pack_open`'s word; of all
+    such times the one nearest to that of the heartbeat."""
+    kind, low_ns = word & 0xFF, word >> 8
+    if not kind:
+        return kind, low_ns  # no mark was put yet
+    return kind, low_ns + round((near_ns - low_ns) / _TIMES_NS) * _TIMES_NS
 
 
 def pack_header(hello_bytes: int) -> bytes:

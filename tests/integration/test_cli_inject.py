@@ -68,7 +68,8 @@ def left_behind(tmp_path: Path) -> list[Path]:
 
 
 def inject(*arguments: str, tmp_path: Path, **more: str) -> "subprocess.CompletedProcess[str]":
-    return gpuwatch("attach", "--inject", *arguments, limit_s=30.0, TMPDIR=str(tmp_path), **more)
+    environment = {"TMPDIR": str(tmp_path), **more}
+    return gpuwatch("attach", "--inject", *arguments, limit_s=30.0, waits_s=None, **environment)
 
 
 def test_the_probe_is_in_while_somebody_watches_and_then_out(newer: str, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.probe.wire import page
-from gpuwatch.tui.discovery.state_page import unpack_open
 from gpuwatch.tui.messages import Bye, Greeting, Settings
 from gpuwatch.tui.steps import Batch, Step
 from tests.processes.monitored import (
@@ -244,7 +243,7 @@ def test_the_page_names_the_phase_a_stuck_run_is_in(tmp_path: Path) -> None:
     """
     with started(script, tmp_path) as run:
         run.line()
-        until(lambda: unpack_open(word_of(run.pid, page.WORD_OPEN))[0] == 2)
+        until(lambda: page.unpack_open(word_of(run.pid, page.WORD_OPEN), 0)[0] == 2)
 
 
 def test_ctrl_c_ends_the_run_as_it_would_without(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from functools import partial
 from pathlib import Path
 
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.tui.discovery.state_page import unpack_open
 from gpuwatch.tui.steps import Batch, Step
 from tests.processes.monitored import hello_of, started, subscribed, until, word_of
 
@@ -46,7 +45,7 @@ def test_each_training_thread_is_reported_to_its_last_step(tmp_path: Path) -> No
             run.send()
             assert run.line() == "trained"
             until(partial(has_reported, run.pid, steps))
-            assert unpack_open(word_of(run.pid, page.WORD_OPEN))[0] == marks.TRAINING_OVER
+            assert page.unpack_open(word_of(run.pid, page.WORD_OPEN), 0)[0] == marks.TRAINING_OVER
         endpoint = hello_of(run.pid).endpoint
         assert endpoint is not None
         with subscribed(endpoint) as next_reply:

@@ -130,7 +130,7 @@ def _sources(
         sources.insert(0, WithoutProbe(pid, python_of(pid), stacks=stacks, lacks_stacks=lacks))
     else:
         feed = FeedSource(opened.hello, pid, session.lacks_stacks, count_flops)
-        sources[:0] = [PageSource(opened), feed]
+        sources[:0] = [PageSource(opened, pid), feed]
     if opened and opened.hello.rank is not None and (opened.hello.world_size or 1) > 1:
         sources.append((ranks_of or _own_ranks)(pid, opened.hello))
     if stacks:

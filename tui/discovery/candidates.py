@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from .command_lines import has_opened_driver, maps_torch
+from .command_lines import has_opened_driver, maps_torch, text_of
 from .secrets import masked
 from .targets import Found, find_probes, is_python, script_of_process, user_of
 
@@ -129,7 +129,7 @@ def described(one: Candidate) -> Candidate:
     """With what its process shows: arguments, folder, age, GPUs."""
     try:
         process = psutil.Process(one.pid)
-        words, started = process.cmdline(), process.create_time()
+        words, started = list(map(text_of, process.cmdline())), process.create_time()
     except psutil.Error:
         return one
     return replace(
@@ -179,7 +179,7 @@ def _without_shared(one: Candidate, runs: list[Candidate]) -> Candidate:
 
 def _folder(pid: int) -> str:
     try:
-        folder = os.readlink(f"/proc/{pid}/cwd")
+        folder = text_of(os.readlink(f"/proc/{pid}/cwd"))
     except OSError:
         return ""
     home = str(Path.home())

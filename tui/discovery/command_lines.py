@@ -11,6 +11,12 @@ from typing import Final
 import psutil
 
 
+def text_of(word: str) -> str:
+    """A name of a process, a file or an argument as text that can be written down: "?" for bytes
+    that are none. The kernel cuts the name of a process off after 15 of them, within a letter."""
+    return word.encode("utf-8", "replace").decode()
+
+
 def visible(variable: str | None, uuids: list[str]) -> list[int]:
     """Positions of the devices that CUDA_VISIBLE_DEVICES names, in NVML's order (by PCI bus).
 
@@ -72,7 +78,7 @@ def is_worker(child: psutil.Process, target: psutil.Process) -> bool:
 def maps_torch(pid: int) -> bool:
     """Whether a process has torch's libraries mapped, as far as this user may know."""
     try:
-        return "/libtorch" in Path(f"/proc/{pid}/maps").read_text()
+        return "/libtorch" in Path(f"/proc/{pid}/maps").read_text(errors="replace")
     except OSError:
         return False
 
@@ -80,7 +86,7 @@ def maps_torch(pid: int) -> bool:
 def has_torch(maps: Path) -> bool:
     """Whether a process has torch's libraries mapped. True where this user may not know."""
     try:
-        return "/libtorch" in maps.read_text()
+        return "/libtorch" in maps.read_text(errors="replace")
     except OSError:
         return True
 

@@ -224,7 +224,7 @@ def _is_at_work(page: OpenPage) -> bool:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(errors="replace")
     except OSError:
         return ""  # the thread has just ended
 

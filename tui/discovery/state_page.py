@@ -105,12 +105,13 @@ class OpenPage:
         """What the process does now. Raises OSError when the page cannot be read."""
         raw = os.pread(self._fd, page.WORDS * 8, 0)
         values = [int.from_bytes(raw[i * 8 : i * 8 + 8], "little") for i in range(page.WORDS)]
-        open_kind, open_since_ns = unpack_open(values[page.WORD_OPEN])
+        open_word, heartbeat_ns = values[page.WORD_OPEN], values[page.WORD_HEARTBEAT]
+        open_kind, open_since_ns = page.unpack_open(open_word, heartbeat_ns)
         return Words(
             open_kind=open_kind,
             open_since_ns=open_since_ns,
             steps=values[page.WORD_STEPS],
-            heartbeat_ns=values[page.WORD_HEARTBEAT],
+            heartbeat_ns=heartbeat_ns,
             lost_marks=values[page.WORD_LOST_MARKS],
             marks=values[page.WORD_MARKS],
             state=values[page.WORD_STATE],
@@ -132,11 +133,6 @@ class OpenPage:
     def close(self) -> None:
         """Let go of the page."""
         os.close(self._fd)
-
-
-def unpack_open(word: int) -> tuple[int, int]:
-    """(kind, perf_counter_ns) of the training thread's last mark, of `page.pack_open`'s word."""
-    return word & 0xFF, word >> 8
 
 
 def hello_of(raw: bytes) -> Hello:

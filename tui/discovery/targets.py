@@ -9,7 +9,7 @@ import psutil
 
 from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError, NotPermittedError
 from ..messages import Hello
-from .command_lines import install_line, run_again
+from .command_lines import install_line, run_again, text_of
 from .sockets import check_socket
 from .state_page import (
     OpenPage,
@@ -42,7 +42,7 @@ class Found:
 
 def script_of(argv: list[str]) -> str:
     """The name of what a process runs: its script, or the module behind `-c` and `-m`."""
-    return os.path.basename(argv[0]) if argv and argv[0] else "python"
+    return text_of(os.path.basename(argv[0])) if argv and argv[0] else "python"
 
 
 def script_of_process(process: psutil.Process) -> str:
@@ -54,7 +54,7 @@ def script_of_process(process: psutil.Process) -> str:
     if "-c" in words[:1]:
         return "-c"
     named = [word for word in words if not word.startswith("-")]
-    return script_of(named[:1]) if named else process.name()
+    return script_of(named[:1]) if named else text_of(process.name())
 
 
 def find_probes() -> list[Found]:
@@ -80,7 +80,7 @@ def is_own(hello: Hello, pid: int) -> bool:
 def pids_inside(pid: int) -> list[int]:
     """A process's pid in every pid namespace it is in, ours first."""
     try:
-        status = (PROC / str(pid) / "status").read_text()
+        status = (PROC / str(pid) / "status").read_text(errors="replace")
     except OSError:
         return [pid]
     for line in status.splitlines():
@@ -205,7 +205,7 @@ def python_of(pid: int) -> tuple[int, int] | None:
     "python3.14". None where they do not show it."""
     try:
         program = os.readlink(PROC / str(pid) / "exe")
-        names = "\n".join((program, (PROC / str(pid) / "maps").read_text()))
+        names = "\n".join((program, (PROC / str(pid) / "maps").read_text(errors="replace")))
     except OSError:
         return None
     match = _VERSION.search(names)

@@ -57,6 +57,8 @@ class ChunkReader:
                 self._tables[tag].unpack(columns, counts[place])
                 for place, (tag, columns) in enumerate(chunk.tables.items())
             ]
+            if any(place < 0 for place in counts):
+                raise MalformedError("a place before the first")
             entries = [msgspec.convert(next(rows[place]), Entry) for place in chunk.order]
             for entry in entries:
                 impossible = isinstance(entry, Delivered) and not is_plausible(entry.batch)

@@ -94,6 +94,8 @@ class Whole(Column):
 
     def _unpacked(self, packed: list[Any]) -> Sequence[Any]:
         unit, values, base = packed[:1], packed[1:], self._base
+        if unit == [None]:
+            raise MalformedError("a unit that is none")
         for at, one in enumerate(values):
             if one is not None:
                 base += one * unit[0]

@@ -36,6 +36,8 @@ MOST_CHUNK_BYTES: Final = 4 * 1024 * 1024
 MOST_FRAME_BYTES: Final = MOST_CHUNK_BYTES + 65_536
 LATEST_NS: Final = 1 << 62
 """A century of `perf_counter_ns`: what lies beyond is no time."""
+LATEST_UNIX_S: Final = 1e11
+"""The same of a calendar: the year 5138. Later ones are none on some systems."""
 
 
 class Looked(Observation, frozen=True, kw_only=True, tag="looked"):

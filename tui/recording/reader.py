@@ -121,7 +121,8 @@ def _header(path: Path, file: IO[bytes]) -> Header:
         raise _no_recording(path, "its header is damaged or not all there")
     try:
         header = msgspec.json.decode(data, type=Header)
-        if 0 <= header.started_ns <= header.begins_ns < form.LATEST_NS:
+        is_time = 0 <= header.started_unix < form.LATEST_UNIX_S
+        if is_time and 0 <= header.started_ns <= header.begins_ns < form.LATEST_NS:
             return header
     except ValueError:
         pass

@@ -123,8 +123,8 @@ class Recorder:
                 writer.end()
         except OSError as error:
             self.fault = os.strerror(error.errno) if error.errno else str(error)
-        except OverflowError as error:
-            self.fault = str(error)
+        except (OverflowError, ValueError) as error:
+            self.fault = str(error)  # an entry that is too large, or text that is none
         finally:
             self._tape.let_go()
 

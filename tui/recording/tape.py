@@ -108,6 +108,10 @@ MOST_ROWS: Final = 20_000
 """Some 20 MB. At the 500 rows a second of the fastest loop, with device times, 20 s."""
 
 
+MOST_LOADERS: Final = 32
+"""As many as a session keeps in mind: a script may make new ones for ever."""
+
+
 def rows_of(entry: Entry) -> int:
     """How much an entry weighs: the rows in it, at least 1."""
     if isinstance(entry, Delivered):
@@ -131,6 +135,7 @@ class Tape:
         self._standing: dict[Hashable, Entry] = {}
         """The last forgotten of each kind, as are the loaders and the settings."""
         self._loaders: dict[int, Loader] = {}
+        """The newest `MOST_LOADERS`."""
         self._settings: Settings | None = None
         self._sink: Callable[[Entry], None] | None = None
 
@@ -188,6 +193,8 @@ class Tape:
         for loader in delivered.batch.loaders:
             self._loaders.pop(loader.key, None)
             self._loaders[loader.key] = loader
+            if len(self._loaders) > MOST_LOADERS:
+                del self._loaders[next(iter(self._loaders))]
         self._settings = delivered.batch.settings or self._settings
         known = {"loaders": [*self._loaders.values()], "settings": self._settings}
         return replace(delivered, batch=replace(delivered.batch, **known))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from threading import Event
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from .. import clock as real_clock
 from ..model.observations import AnyObservation, Missing
@@ -41,6 +41,10 @@ PUBLISH_NS: Final = 250_000_000
 next turn after it, which the sources have every 100 ms: nothing wakes the thread for them alone."""
 STOPPED_NS: Final = 3_000_000_000
 """So long without a turn, this process was stopped (Ctrl-Z)."""
+AGAIN_NS: Final = 1_000_000_000
+LATEST_AGAIN_NS: Final = 60_000_000_000
+"""A source that fails is asked again after a second, then after twice as long each time, up to
+this: no descriptor was to be had for a moment, a device was being reset."""
 CATCH_UP_NS: Final = 600_000_000
 """The probe answers within its turn of 0.25 s, and sources are asked for it every 0.1 s."""
 
@@ -53,10 +57,19 @@ class Clock(Protocol):
     def own_cpu_ns(self) -> int: ...
 
 
+class _Failing(NamedTuple):
+    """A source that could not be asked."""
+
+    reason: str
+    pause_ns: int
+    """Until it is asked again."""
+    is_open: bool
+
+
 class Collector:
     """All of it happens on the thread that calls `run`: sockets of ZeroMQ belong to the thread that
-    made them, and a session to one thread. A source that fails is named as missing; the others go
-    on.
+    made them, and a session to one thread. A source that fails is named as missing until it is
+    there again; the others go on.
 
     `publish` gets each snapshot; `is_read` says, once, whether the last one was read since. Without
     a reader there is one snapshot for each verdict.
@@ -77,6 +90,7 @@ class Collector:
         self._unopened: list[Source] = list(sources)
         self._due: list[tuple[int, Source]] = []
         """When each open source is next asked."""
+        self._failing: dict[Source, _Failing] = {}
         self._cpu: tuple[int, int] | None = None
         """(now_ns, own_cpu_ns) when our own CPU was last read."""
         self._awake_ns: int | None = None
@@ -105,8 +119,9 @@ class Collector:
         if self._unopened:
             self._publish_ns = now_ns
         while self._unopened:
-            self._open(self._unopened.pop(0), now_ns)
-        self._due = [entry for entry in map(self._ask, self._due) if entry is not None]
+            source = self._unopened.pop(0)
+            self._due.append((self._open(source, now_ns), source))
+        self._due = [self._ask(*entry) for entry in self._due]
         self._measure_own_cpu(now_ns)
         self._judge_and_publish(self._awake())
         return min((due_ns for due_ns, _ in self._due), default=now_ns + PUBLISH_NS)
@@ -114,7 +129,9 @@ class Collector:
     def close(self) -> None:
         """Close every open source."""
         for _, source in self._due:
-            _close(source)
+            failing = self._failing.get(source)
+            if failing is None or failing.is_open:
+                _close(source)
         self._due = []
 
     def _awake(self) -> int:
@@ -136,34 +153,45 @@ class Collector:
             self._publish_ns = _next_after(self._publish_ns, PUBLISH_NS, now_ns)
         self._publish(self._session.snapshot(now_ns, self._clock.now_unix()))
 
-    def _open(self, source: Source, now_ns: int) -> None:
+    def _open(self, source: Source, now_ns: int) -> int:
+        """When it is to be asked, ns."""
         try:
             source.open()
         except Exception as error:  # whatever it is, the other sources go on
-            self._give_up(source, error)
-        else:
-            self._due.append((now_ns, source))
+            _close(source)
+            return self._failed(source, error, is_open=False)
+        return now_ns
 
-    def _ask(self, entry: tuple[int, Source]) -> tuple[int, Source] | None:
-        due_ns, source = entry
+    def _ask(self, due_ns: int, source: Source) -> tuple[int, Source]:
         now_ns = self._clock.now_ns()
         if now_ns < due_ns or self._stop.is_set():
-            return entry
+            return due_ns, source
+        failing = self._failing.get(source)
+        if failing is not None and not failing.is_open:
+            due_ns = self._open(source, now_ns)
+            if due_ns > now_ns:
+                return due_ns, source
         try:
             observations: list[AnyObservation] = source.poll(now_ns)
         except Exception as error:  # as above
-            self._give_up(source, error)
-            return None
+            return self._failed(source, error, is_open=True), source
+        if self._failing.pop(source, None) is not None:
+            self._session.ingest(Missing(t_ns=now_ns, source=source.name, reason=""))
         for observation in observations:
             self._session.ingest(observation)
         # After a stall one poll and no burst.
         return _next_after(due_ns, source.interval_ns, self._clock.now_ns()), source
 
-    def _give_up(self, source: Source, error: Exception) -> None:
+    def _failed(self, source: Source, error: Exception, is_open: bool) -> int:
+        """Name it as missing; when to try again, ns."""
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         now_ns = self._clock.now_ns()
-        self._session.ingest(Missing(t_ns=now_ns, source=source.name, reason=reason))
-        _close(source)
+        before = self._failing.get(source)
+        pause_ns = AGAIN_NS if before is None else min(2 * before.pause_ns, LATEST_AGAIN_NS)
+        if before is None or before.reason != reason:
+            self._session.ingest(Missing(t_ns=now_ns, source=source.name, reason=reason))
+        self._failing[source] = _Failing(reason, pause_ns, is_open)
+        return now_ns + pause_ns
 
     def _measure_own_cpu(self, now_ns: int) -> None:
         if self._cpu is not None and now_ns - self._cpu[0] < OWN_CPU_EVERY_NS:

@@ -1,7 +1,7 @@
 """Events of the run, each once, and the longer pauses that the verdict weighs."""
 
 from collections import deque
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ..messages import Loader
 from ..model.snapshot import Event
@@ -12,6 +12,10 @@ from ..verdict.window import RunEvent
 from ..verdict.window_selection import PaceChange
 from ..wording.numbers import milliseconds
 
+_Known = TypeVar("_Known")
+
+MOST_LOADERS: Final = 256
+"""Of which it is known whether they begin anew: more than the epochs that are held."""
 HELD: Final = 50
 HELD_OF_A_KIND: Final = 20
 """So that a checkpoint at every step does not push out the verdict that changed."""
@@ -76,7 +80,7 @@ class EventStore:
         """A loader changed: new worker processes are worth a line, the first ones are not."""
         before = self._worker_pids.get(loader.key)
         if loader.worker_pids:
-            self._worker_pids[loader.key] = loader.worker_pids
+            _remember(self._worker_pids, loader.key, loader.worker_pids)
             if before and before != loader.worker_pids:
                 text = f"{len(loader.worker_pids)} loader workers started again"
                 self.add("workers", t_ns, step, f"{text} (iteration {loader.iterations})")
@@ -103,6 +107,14 @@ class EventStore:
         """The newest events, newest last."""
         kept = [event for events in self._by_kind.values() for event in events]
         return tuple(sorted(kept, key=lambda event: event.t_ns)[-HELD:])
+
+
+def _remember(some: dict[int, _Known], key: int, one: _Known) -> None:
+    """Of loaders those that changed last: a script may make new ones for ever."""
+    some.pop(key, None)
+    some[key] = one
+    if len(some) > MOST_LOADERS:
+        del some[next(iter(some))]
 
 
 def _alike(one: PaceChange, other: PaceChange) -> bool:
@@ -141,7 +153,7 @@ class RunEventStore:
             self._epochs.append((step, loader.key))
         if before and before.worker_pids and loader.worker_pids not in ((), before.worker_pids):
             self._keep(RunEvent(step, "workers"))
-        self._loaders[loader.key] = loader
+        _remember(self._loaders, loader.key, loader)
 
     def all(self) -> tuple[RunEvent, ...]:
         """What is held, oldest first."""

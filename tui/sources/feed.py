@@ -158,8 +158,9 @@ class FeedSource:
                 return [self._refusal(now_ns, self._refused)]
         if self._hello.endpoint is None:
             return []
-        if self._silent and self._held is not None and self._held.is_removed:
-            self._disconnect(linger_ms=0)
+        is_over = self._silent or self._left
+        if is_over and self._held is not None and self._held.is_removed:
+            self._disconnect(linger_ms=0)  # a program may install the probe once more
         if self._socket is None:
             return self._check_again(now_ns)
         if now_ns - self._polled_ns > 2 * WATCHING_NS:
@@ -194,7 +195,7 @@ class FeedSource:
         if self._socket is not None and self._context is not None:
             self._socket.close(linger=linger_ms)
             self._context.term()
-        self._socket = None
+        self._socket = self._reported_ns = None
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -283,7 +284,7 @@ class FeedSource:
             seen.append(Missing(t_ns=now_ns, source=self.name, reason=""))
         if isinstance(reply, Greeting):
             self._sequence = 0
-            self._greeted = True
+            self._greeted, self._left = True, False
             seen.append(Greeted(t_ns=now_ns, hello=reply.hello))
             seen.append(Link(t_ns=now_ns, state="connected"))
             if reply.hello.schema > SCHEMA:

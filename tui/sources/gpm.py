@@ -144,12 +144,16 @@ def was_refreshed(values: dict[str, float]) -> bool:
 
 EVERY_NS: Final = 200_000_000
 """It changes so often on an H200."""
+DRY_NS: Final = 1_000_000_000
+"""Without a new sample for so long the buffer is dry; seen for minutes of an idle GPU
+(polarsignals/gpu-metrics-agent#37)."""
 
 
 class SamplesReader:
     """NVML's own buffer of utilization samples: what was missed between two polls is there too.
 
-    Raises NVML's error where the device keeps none.
+    It runs dry while the GPU idles: NVML then finds nothing, or nothing new, and says what the
+    device does now. Raises NVML's error where the device keeps no buffer.
     """
 
     source: Final = "samples"
@@ -159,6 +163,11 @@ class SamplesReader:
         self._device = device
         self._index = index
         self._last_us = 0
+        self._fresh_ns: int | None = None
+        """When there was something new."""
+        self._reported_ns = 0
+        """Up to when the last reading speaks."""
+        self._instead = UtilizationReader(nvml, device, index)
         self.due_ns = 0
 
     def read(self, now_ns: int) -> Activity | None:
@@ -166,24 +175,42 @@ class SamplesReader:
         if now_ns < self.due_ns:
             return None
         self.due_ns = now_ns + EVERY_NS
-        nvml = self._nvml
-        _, samples = nvml.nvmlDeviceGetSamples(
-            self._device, nvml.NVML_GPU_UTILIZATION_SAMPLES, self._last_us
-        )
-        fresh = [sample for sample in samples if sample.timeStamp > self._last_us]
+        fresh = self._new_samples()
         first = self._last_us == 0
         if not fresh:
-            return None
+            return self._while_dry(now_ns)
+        self._fresh_ns = now_ns
         since_us, self._last_us = self._last_us, fresh[-1].timeStamp
+        reported_ns, self._reported_ns = self._reported_ns, now_ns
         if first:
             return None  # the past of before, at a pace that is not known
         values = [float(sample.sampleValue.uiVal) for sample in fresh]
         return Activity(
             index=self._index,
             source=self.source,
-            interval_ns=max(1, 1_000 * (self._last_us - since_us)),
+            interval_ns=max(1, min(1_000 * (self._last_us - since_us), now_ns - reported_ns)),
             busy=sum(values) / len(values),
         )
+
+    def _while_dry(self, now_ns: int) -> Activity | None:
+        if self._fresh_ns is None:
+            self._fresh_ns = now_ns
+        if now_ns - self._fresh_ns < DRY_NS:
+            self._instead = UtilizationReader(self._nvml, self._device, self._index)
+            return None
+        seen = self._instead.read(now_ns)
+        self._reported_ns = now_ns if seen is not None else self._reported_ns
+        return seen
+
+    def _new_samples(self) -> list[Any]:
+        nvml = self._nvml
+        try:
+            _, samples = nvml.nvmlDeviceGetSamples(
+                self._device, nvml.NVML_GPU_UTILIZATION_SAMPLES, self._last_us
+            )
+        except nvml.NVMLError_NotFound:
+            return []
+        return [sample for sample in samples if sample.timeStamp > self._last_us]
 
     def close(self) -> None:
         """Nothing is held."""

@@ -1,6 +1,6 @@
 """The GPUs that the target uses, by NVML: what they do every 100 ms, how they are every second."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +28,7 @@ def host_engine(proc: Path = Path("/proc")) -> tuple[str, int] | None:
     for process in proc.iterdir():
         if process.name.isdecimal():
             try:
-                name = (process / "comm").read_text().strip()
+                name = (process / "comm").read_text(errors="replace").strip()
             except OSError:
                 continue
             for engine in ENGINES:
@@ -66,6 +66,24 @@ def nameplate_of(nvml: Any, device: Any) -> Nameplate:
         pcie_generation=answer(nvml, nvml.nvmlDeviceGetMaxPcieLinkGeneration, device),
         pcie_width=answer(nvml, nvml.nvmlDeviceGetMaxPcieLinkWidth, device),
     )
+
+
+def devices_of(nvml: Any) -> dict[int, Any]:
+    """By NVML's index. One that has fallen off its bus, or may not be asked, takes none of the
+    others with it."""
+    asked = (
+        (index, answer(nvml, nvml.nvmlDeviceGetHandleByIndex, index))
+        for index in range(nvml.nvmlDeviceGetCount())
+    )
+    return {index: device for index, device in asked if device is not None}
+
+
+def uuids_of(nvml: Any, devices: Mapping[int, Any]) -> list[str]:
+    """By index, "" of those that do not answer."""
+    every = [""] * nvml.nvmlDeviceGetCount()
+    for index, device in devices.items():
+        every[index] = text_of(answer(nvml, nvml.nvmlDeviceGetUUID, device) or "")
+    return every
 
 
 def text_of(value: str | bytes) -> str:
@@ -118,7 +136,7 @@ def shares_of(nvml: Any, device: Any) -> dict[int, float]:
 
 def _name_of(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return ""
 
@@ -211,7 +229,8 @@ class NvmlSource:
         seen += self._without_gpm(now_ns)
         if self._devices and now_ns >= self._use_ns:
             self._use_ns = now_ns + USE_NS
-            uses = tuple(self._use(index, device) for index, device in self._devices)
+            asked = (self._use(index, device) for index, device in self._devices)
+            uses = tuple(one for one in asked if one is not None)
             seen.append(GpusSeen(t_ns=now_ns, gpus=uses))
         return seen
 
@@ -258,16 +277,12 @@ class NvmlSource:
         if not has_opened_driver(self._pid):
             return []
         nvml = self._nvml
-        every = [
-            (index, nvml.nvmlDeviceGetHandleByIndex(index))
-            for index in range(nvml.nvmlDeviceGetCount())
-        ]
-        held = [one for one in every if self._memory(self._running(one[1])) is not None]
+        every = devices_of(nvml)
+        held = [one for one in every.items() if self._memory(self._running(one[1])) is not None]
         if held:
             return held
-        uuids = [text_of(nvml.nvmlDeviceGetUUID(device)) for _, device in every]
-        chosen = visible(self._visible, uuids)
-        return [every[position] for position in chosen]
+        chosen = visible(self._visible, uuids_of(nvml, every))
+        return [(index, every[index]) for index in chosen if index in every]
 
     def _running(self, device: Any) -> Sequence[Any]:
         """The processes with a context on a device, as NVML names them."""
@@ -278,10 +293,13 @@ class NvmlSource:
         held = [entry.usedGpuMemory for entry in running if entry.pid in self._pids]
         return sum(used or 0 for used in held) if held else None
 
-    def _use(self, index: int, device: Any) -> GpuUse:
+    def _use(self, index: int, device: Any) -> GpuUse | None:
+        """None of one that does not answer any more, or reports nothing of its memory."""
         nvml, nameplate, running = self._nvml, self._nameplates[index], self._running(device)
         utilization = answer(self._nvml, nvml.nvmlDeviceGetUtilizationRates, device)
-        memory = nvml.nvmlDeviceGetMemoryInfo(device)
+        memory = answer(self._nvml, nvml.nvmlDeviceGetMemoryInfo, device)
+        if memory is None:
+            return None
         power_mw = answer(self._nvml, nvml.nvmlDeviceGetPowerUsage, device)
         energy_mj = answer(self._nvml, nvml.nvmlDeviceGetTotalEnergyConsumption, device)
         limit_mw = answer(self._nvml, nvml.nvmlDeviceGetEnforcedPowerLimit, device)

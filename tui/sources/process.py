@@ -11,7 +11,7 @@ import psutil
 from msgspec import structs
 
 from .. import clock
-from ..discovery.command_lines import is_worker
+from ..discovery.command_lines import is_worker, text_of
 from ..model.observations import AnyObservation, ProcessesSeen, ProcessRole, ProcessUse, TargetEnded
 from .launcher import Launcher
 from .oom import OomKill, OomWatch
@@ -45,7 +45,7 @@ def _figures(path: str) -> dict[str, int]:
     """The lines in kB, as bytes."""
     figures: dict[str, int] = {}
     try:
-        with open(path) as lines:
+        with open(path, errors="replace") as lines:  # the name of the process is among them
             for line in lines:
                 name, _, figure = line.partition(":")
                 if figure.endswith(" kB\n"):
@@ -57,7 +57,7 @@ def _figures(path: str) -> dict[str, int]:
 
 # The threads of a training process that pin batches, which torch names.
 
-NAME: Final = "pt_data_pin"
+NAME: Final = b"pt_data_pin"
 FIND_NS: Final = 10_000_000_000
 """Between two searches: each reads the name of every thread, 10 us apiece."""
 
@@ -96,7 +96,7 @@ class PinThreads:
             return found
         for task in tasks:
             try:
-                if (task / "comm").read_text().strip() == NAME:
+                if (task / "comm").read_bytes().strip() == NAME:
                     found.append(int(task.name))
             except OSError:
                 continue  # it has just ended
@@ -147,6 +147,8 @@ class ProcessSource:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
+        self._target: psutil.Process | None = None
+        """None where it has ended before it was looked at."""
         self._before: dict[int, _Before] = {}
         self._looks = 0
         self._ended = False
@@ -156,38 +158,47 @@ class ProcessSource:
         self._below = Descendants(pid)
 
     def open(self) -> None:
-        """Remember who the target is: its pid can be given to somebody else."""
-        self._target = psutil.Process(self._pid)
+        """Remember who the target is: its pid can be given to somebody else. One that has ended by
+        now is reported by the first poll."""
+        try:
+            self._target = psutil.Process(self._pid)
+        except psutil.NoSuchProcess:
+            self._target = None
+            return
         self._launcher = Launcher(self._target)
         self._oom = OomWatch(self._pid)
-        cores_busy_percent(self._pid)
+        with suppress(ProcessLookupError):
+            cores_busy_percent(self._pid)
 
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """One look, or how the target ended."""
         if self._ended:
             return []
-        try:
-            alive = self._target.is_running() and self._target.status() not in DEAD
-            seen = self._look(now_ns) if alive else None
-        except psutil.NoSuchProcess:
-            seen = None
+        seen: ProcessesSeen | None = None
+        if (target := self._target) is not None:
+            try:
+                seen = self._look(target, now_ns) if _lives(target) else None
+            except (psutil.NoSuchProcess, OSError):
+                if _lives(target):
+                    raise  # it is not that the target has ended while it was looked at
         if seen is None:
             self._ended = True
-            return [with_memory(how_it_ended(self._pid, now_ns), self._oom.killed())]
+            ended = how_it_ended(self._pid, now_ns)
+            return [ended if target is None else with_memory(ended, self._oom.killed())]
         self._oom.look()
         return [seen]
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def _look(self, now_ns: int) -> ProcessesSeen:
+    def _look(self, target: psutil.Process, now_ns: int) -> ProcessesSeen:
         children = self._below.look()
         around = self._around(now_ns)
         alive = {self._pid, *(child.pid for child in (*children, *around))}
         self._before = {pid: before for pid, before in self._before.items() if pid in alive}
-        roles = {child: self._role(child) for child in children}
+        roles = {child: _role(child, target) for child in children}
         self._weigh([child for child, role in roles.items() if role == "worker"], now_ns)
-        uses = [self._use(self._target, "main", now_ns)]
+        uses = [self._use(target, "main", now_ns)]
         for child, role in roles.items():
             with suppress(psutil.Error):  # it may end while we look
                 uses.append(self._use(child, role, now_ns))
@@ -212,11 +223,6 @@ class ProcessSource:
             others_cpu_percent=others_percent(self._pid, busy, own),
             around=tuple(beside),
         )
-
-    def _role(self, child: psutil.Process) -> ProcessRole:
-        with suppress(psutil.Error):
-            return "worker" if is_worker(child, self._target) else "child"
-        return "child"
 
     def _weigh(self, workers: list[psutil.Process], now_ns: int) -> None:
         """Read the workers' proportional set sizes, if it is time to."""
@@ -252,7 +258,7 @@ class ProcessSource:
             use = ProcessUse(
                 pid=process.pid,
                 role=role,
-                name=process.name(),
+                name=text_of(process.name()),
                 cpu_percent=_rate(cpu_s, before.cpu_s, span_s, 100.0),
                 rss_bytes=process.memory_info().rss,
                 pss_bytes=before.pss_bytes,
@@ -274,6 +280,20 @@ class ProcessSource:
         return use
 
 
+def _lives(process: psutil.Process) -> bool:
+    """Not so a zombie."""
+    try:
+        return process.is_running() and process.status() not in DEAD
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _role(child: psutil.Process, target: psutil.Process) -> ProcessRole:
+    with suppress(psutil.Error):
+        return "worker" if is_worker(child, target) else "child"
+    return "child"
+
+
 EXIT_STATUS: Final = 49
 """Of the fields behind the name in /proc/PID/stat: as `wait` gives it, of a zombie."""
 
@@ -283,7 +303,7 @@ def how_it_ended(pid: int, now_ns: int) -> TargetEnded:
     others 0."""
     try:
         stat = Path(f"/proc/{pid}/stat")
-        fields = stat.read_text().rpartition(")")[2].split()
+        fields = stat.read_text(errors="replace").rpartition(")")[2].split()
         readable = stat.parent.stat().st_uid == os.geteuid()
     except OSError:
         return TargetEnded(t_ns=now_ns)

@@ -27,7 +27,7 @@ from .collectives import (
 )
 from .launcher import SPARE_FILES, is_running, local_ranks, ranks_here, room_for_pages
 from .marks.reader import MarkReader
-from .nvml import answer, shares_of
+from .nvml import answer, devices_of, shares_of, uuids_of
 from .standing import Standstill
 
 # Which GPU each rank uses, and how busy it is: by NVML, a few microseconds a device.
@@ -84,13 +84,9 @@ class RankDevices:
         if self._nvml is None or now_ns < self._find_ns:
             return
         self._find_ns = now_ns + FIND_NS
-        nvml = self._nvml
-        every = {
-            index: nvml.nvmlDeviceGetHandleByIndex(index)
-            for index in range(nvml.nvmlDeviceGetCount())
-        }
+        every = devices_of(self._nvml)
         holders = {index: self._holders(device) for index, device in every.items()}
-        uuids = [_text(nvml.nvmlDeviceGetUUID(device)) for device in every.values()]
+        uuids = uuids_of(self._nvml, every)
         self._device_of = {}
         ours: set[int] = set()
         for pid, local_rank in local_ranks.items():
@@ -158,10 +154,6 @@ def _by_convention(pid: int, local_rank: int | None, uuids: list[str]) -> int | 
     if len(chosen) == 1:
         return chosen[0]
     return chosen[local_rank] if local_rank is not None and local_rank < len(chosen) else None
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
 
 
 SAMPLE_NS: Final = 200_000_000

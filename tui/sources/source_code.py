@@ -156,7 +156,8 @@ def package_folders(hello: Hello) -> list[Path]:
     folders: list[Path] = []
     if not python.is_absolute():
         return folders
-    for prefix in dict.fromkeys((python.parents[1], python.resolve().parents[1])):
+    prefixes = (one.parents[1] for one in (python, python.resolve()) if len(one.parents) > 1)
+    for prefix in dict.fromkeys(prefixes):
         for library in sorted(prefix.glob("lib/python3*")):
             folders += [library / "site-packages", library / "dist-packages", library]
     return folders

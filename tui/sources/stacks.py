@@ -119,6 +119,9 @@ POLL_NS: Final = 250_000_000
 LET_IN_NS: Final = 1_000_000_000
 """Where only ancestors may look into a process, its probe lets us in once we have subscribed: that
 takes a turn of its publisher, which the first chunk did not wait for."""
+AGAIN_NS: Final = 60_000_000_000
+"""After a failure that is no refusal: the process may just have been starting, or have had no room
+for another."""
 OF_WORKERS: Final = "worker stacks"
 """What is missing where the main process may be read and its workers may not."""
 
@@ -157,6 +160,8 @@ class StacksSource:
         self._due_ns = self._started_ns = 0
         self._not_before_ns = 0
         self._refused = False
+        self._failure = ""
+        """Why there are none, until there are."""
         self._asked_again = False
         self._lines = SourceLines(roots_of(pid))
         self._structure = SourceStructure(self._lines)
@@ -216,7 +221,11 @@ class StacksSource:
         if len(ran.written) == MOST_TRACE_BYTES:
             self._refused = True
             return [self._missing(now_ns, "the process has too many threads to sample", "")]
-        return [self._samples(now_ns, ran.written)]
+        seen: list[AnyObservation] = [self._samples(now_ns, ran.written)]
+        if self._failure:
+            self._failure = ""
+            seen.append(self._missing(now_ns, "", ""))
+        return seen
 
     def _samples(self, now_ns: int, written: bytes) -> StacksSeen:
         trace = read_trace(written)
@@ -245,11 +254,14 @@ class StacksSource:
             self._asked_again = True
             self._not_before_ns = now_ns + LET_IN_NS
             return []
-        self._refused = True
-        if not Path(f"/proc/{self._pid}").exists():
+        if not still_runs(self._pid):
+            self._refused = True
             return []  # the target has ended, which others report
+        self._refused = is_refused(text)
+        self._not_before_ns = now_ns + AGAIN_NS
         reason, fix = why_refused(text, ptrace_scope(self._proc))
-        return [self._missing(now_ns, reason, fix)]
+        before, self._failure = self._failure, reason
+        return [self._missing(now_ns, reason, fix)] if reason != before else []
 
     def _failed_at_worker(self, now_ns: int, text: str) -> list[AnyObservation]:
         if not is_not_permitted(text) or not still_runs(self._sampled_pid):
@@ -272,13 +284,18 @@ def find_py_spy() -> str | None:
 def why_refused(text: str, scope: int | None) -> tuple[str, str]:
     """Why py-spy failed, by what it printed, and what mends it; `scope` is Yama's."""
     lowered = text.lower()
-    if "docker container" in lowered or is_not_permitted(text):
+    if is_refused(text):
         reason, fix = no_stacks(scope, is_contained(text))
         return f"{reason}: charts work, stacks are off", fix
     if "failed to find python version" in lowered:
         return "py-spy does not know this Python", "pip install --upgrade py-spy"
     last = [line for line in text.splitlines() if line.strip()]
     return (f"py-spy failed: {last[0].strip()}" if last else "py-spy failed", "")
+
+
+def is_refused(text: str) -> bool:
+    """Whether the system does not let py-spy in, which only a person changes."""
+    return "docker container" in text.lower() or is_not_permitted(text)
 
 
 def is_contained(text: str) -> bool:

@@ -54,7 +54,7 @@ def facts_of(pid: int, target: TargetFact | None = None) -> MachineFacts:
 def ptrace_fact(proc: Path = PROC) -> PtraceFact:
     """What the kernel says of looking into processes."""
     try:
-        status = (proc / "self/status").read_text()
+        status = (proc / "self/status").read_text(errors="replace")
     except OSError:
         status = ""
     effective = [line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")]
@@ -67,7 +67,7 @@ def _in_container(proc: Path) -> bool:
     if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
         return True
     try:
-        return "kubepods" in (proc / "1/cgroup").read_text()
+        return "kubepods" in (proc / "1/cgroup").read_text(errors="replace")
     except OSError:
         return False
 

@@ -66,7 +66,7 @@ def memory_of(
 def cgroup_folders(pid: int, root: Path, proc: Path) -> list[Path]:
     """The cgroup folders that govern a process, innermost first (v2, and v1's cpu and memory)."""
     try:
-        lines = (proc / str(pid) / "cgroup").read_text().splitlines()
+        lines = (proc / str(pid) / "cgroup").read_text(errors="replace").splitlines()
     except OSError:
         return []
     folders = []

@@ -12,6 +12,7 @@ from ..model.observations import AnyObservation, Greeted, Missing, PageSeen
 from .feed import FeedSource
 
 PAGE_NS: Final = 250_000_000
+SEARCH_NS: Final = 1_000_000_000
 
 
 class PageSource:
@@ -20,8 +21,11 @@ class PageSource:
     name: Final = "page"
     interval_ns = PAGE_NS
 
-    def __init__(self, opened: OpenPage) -> None:
+    def __init__(self, opened: OpenPage, pid: int | None = None) -> None:
+        """`pid` as it is here: in a container the process itself knows another."""
         self._page = opened
+        self._pid = opened.hello.pid if pid is None else pid
+        self._look_ns = 0
         self._greeted = False
         self._fault_reported = False
 
@@ -31,6 +35,9 @@ class PageSource:
     def poll(self, now_ns: int) -> list[AnyObservation]:
         """The words, and the hello the first time."""
         seen: list[AnyObservation] = []
+        if self._page.words().state == page.STATE_UNINSTALLED and now_ns >= self._look_ns:
+            self._look_ns = now_ns + SEARCH_NS
+            self._look_for_another()
         if not self._greeted:
             self._greeted = True
             seen.append(Greeted(t_ns=now_ns, hello=self._page.hello))
@@ -62,8 +69,19 @@ class PageSource:
         """Let go of the page."""
         self._page.close()
 
+    def _look_for_another(self) -> None:
+        """The page of a probe that was installed once more."""
+        opened = own_page(self._pid)
+        if opened is None:
+            return
+        if opened.words().state == page.STATE_UNINSTALLED:
+            opened.close()  # the same one, which the process could not let go of
+        else:
+            self._page.close()
+            self._page = opened
+            self._greeted = self._fault_reported = False
 
-SEARCH_NS: Final = 1_000_000_000
+
 TORCH_NS: Final = 5_000_000_000
 """A process that has not loaded torch after so long is reported."""
 INJECTABLE: Final = (3, 14)
@@ -122,7 +140,7 @@ class WithoutProbe:
             self._feed.close()
 
     def _take(self, opened: OpenPage, now_ns: int) -> list[AnyObservation]:
-        self._page = PageSource(opened)
+        self._page = PageSource(opened, self._pid)
         self._feed = FeedSource(opened.hello, self._pid, self._lacks_stacks)
         self._feed.open()
         back = [Missing(t_ns=now_ns, source=self.name, reason="")]

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 
 import probe
 from gpuwatch.probe import api
-from gpuwatch.probe.hooks import Detach, backward
+from gpuwatch.probe.hooks import Detach, backward, checkpoint
 from gpuwatch.probe.installed import Installed
 from gpuwatch.probe.recorder import Recorder
 from tests.processes.monitored import LIMIT_S
@@ -145,3 +145,23 @@ def test_a_hook_is_in_place_only_when_the_process_is_armed(monkeypatch: pytest.M
     monkeypatch.setattr(backward, "attach", attach_and_look)
     probe.install()
     assert armed == [True]
+
+
+def test_an_install_that_was_interrupted_leaves_nothing_and_the_next_one_installs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a notebook somebody runs the cell again."""
+    before = held()
+
+    def interrupted(_: Recorder) -> Detach:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as once:
+        once.setattr(checkpoint, "attach", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            probe.install()
+    assert held() == before
+    probe.install()
+    assert held()["next"] is not before["next"]
+    probe.uninstall()
+    assert held() == before

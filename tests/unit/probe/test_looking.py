@@ -1,7 +1,8 @@
 """Looking at batches, parameters and losses runs no code of the user's."""
 
+import asyncio
 from collections import OrderedDict, UserDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpuwatch.probe import loaders, wrapped
 from gpuwatch.probe.loaders import look_at
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings.sampler import SettingsSampler
@@ -55,7 +57,7 @@ def nothing_seen() -> Iterator[None]:
     assert SEEN == []
 
 
-PLAIN = (4, 1, 80, "cpu", False, None)
+PLAIN = (4, 1, 80, "cpu", None, None)
 
 
 def test_a_subclass_is_looked_at_past_its_own_functions() -> None:
@@ -159,8 +161,79 @@ def test_an_optimizer_and_a_backward_are_looked_at_past_their_functions() -> Non
 
 def test_a_batch_is_looked_into_as_far_as_it_is_plain() -> None:
     x = torch.zeros(4, 5)
-    assert look_at({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", False, None)
-    assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", False, None)
+    assert look_at({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", None, None)
+    assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", None, None)
     assert look_at("text") is None
-    assert look_at([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", False, 20)
-    assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", False, None)
+    assert look_at([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", None, 20)
+    assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", None, None)
+
+
+def test_nobody_is_asked_for_pinned_memory_while_no_accelerator_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The question alone makes a context on the first device, and no fork's child can use it any
+    more."""
+    asked: list[torch.Tensor] = []
+
+    def is_pinned(tensor: torch.Tensor) -> bool:
+        asked.append(tensor)
+        return False
+
+    monkeypatch.setattr(torch.Tensor, "is_pinned", is_pinned)
+    assert look_at(torch.zeros(4, 5)) == PLAIN
+    assert not asked
+    monkeypatch.setattr(loaders, "uses_accelerator", lambda: True)
+    assert look_at(torch.zeros(4, 5)) == (*PLAIN[:4], False, None)
+    assert asked
+
+
+class OfTheProgram(Exception):
+    """Raised by its code in C, which leaves no frame."""
+
+
+def raising_in_c(error: Exception) -> Callable[[], int]:
+    future: asyncio.Future[int] = asyncio.Future(loop=asyncio.new_event_loop())
+    future.set_exception(error)
+    return future.result
+
+
+def test_a_length_in_c_that_fails_in_its_own_way_is_not_known() -> None:
+    class Sampler:
+        __len__ = raising_in_c(OfTheProgram("made anew in each epoch"))
+
+        @property
+        def batch_size(self) -> int:
+            raise RuntimeError("not before the first batch")
+
+    class Iterator:
+        _index_sampler = Sampler()
+        _num_workers = Sampler
+
+    row = loaders.describe_iterator(Iterator())
+    assert row[2] is row[6] is row[7] is None
+    assert wrapped._describe(Sampler())[0][7] is None
+
+
+@pytest.mark.parametrize("is_accelerated", [False, True])
+@pytest.mark.parametrize(
+    ("made", "samples"),
+    [
+        (lambda: torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)]), 2),
+        (lambda: torch.eye(4).to_sparse(), 4),
+        (lambda: torch.eye(4).to_sparse_csr(), 4),
+        (lambda: torch.eye(4).to_mkldnn(), 4),
+        (lambda: torch.eye(4, device="meta"), 4),
+        (lambda: torch.empty(0), 0),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*prototype stage", "ignore:.*beta state")
+def test_a_batch_of_any_layout(
+    monkeypatch: pytest.MonkeyPatch,
+    made: Callable[[], torch.Tensor],
+    samples: int,
+    is_accelerated: bool,
+) -> None:
+    monkeypatch.setattr(loaders, "uses_accelerator", lambda: is_accelerated)
+    found = look_at([made()])
+    assert found is not None
+    assert found[0] == samples

@@ -391,4 +391,4 @@ def test_a_loader_shows_what_its_batches_look_like(run: Watched) -> None:
     run.steps()
     (loader,) = run.timeline.loaders.all()
     assert loader.batch_bytes == 2 * 3 * 4
-    assert (loader.batch_tensors, loader.batch_device, loader.pinned) == (1, "cpu", False)
+    assert (loader.batch_tensors, loader.batch_device, loader.pinned) == (1, "cpu", None)

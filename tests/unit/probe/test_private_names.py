@@ -113,8 +113,11 @@ class Node:
     """Of a graph that does not tell the types of its results."""
 
     def __init__(self, name: str, *below: "Node") -> None:
-        self.name = lambda: name
+        self._name = name
         self.next_functions = tuple((node, 0) for node in below)
+
+    def name(self) -> str:
+        return self._name
 
 
 def test_a_graph_without_types_does_not_show_autocast() -> None:

@@ -1,6 +1,7 @@
 """How PyTorch is set up, read from real loops through the real hooks."""
 
 import gc
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from gpuwatch.probe.encoding import encode_marks, settings_row
 from gpuwatch.probe.peers import Peer
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.settings.autocast import autocast_of
+from gpuwatch.probe.settings.optimizers import Optimizers
 from gpuwatch.probe.settings.sampler import AGAIN_NS, WALK_AGAIN_NS, SettingsSampler
 from gpuwatch.tui.messages import Marks, Settings, decode_reply
 from tests.unit.probe.held_clock import Watched, watched
@@ -151,6 +153,36 @@ def test_a_net_of_bfloat16_is_no_autocast() -> None:
     net = net_of().to(HALF)
     x, y = torch.randn(2, 8, dtype=HALF), torch.tensor([0, 1])
     assert autocast_of((torch.nn.functional.cross_entropy(net(x), y),)) == ""
+
+
+def test_a_device_without_autocast_shows_nothing() -> None:
+    net = torch.nn.Linear(2, 1, device="meta")
+    assert autocast_of((net(torch.ones(1, 2, device="meta")).sum(),)) is None
+
+
+def test_a_parameter_that_is_no_leaf_is_not_asked_for_its_gradient() -> None:
+    """PyTorch warns of that, at the line that asks."""
+    weight = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight * 2], lr=0.1, differentiable=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Optimizers().stepping(optimizer)
+
+
+def test_a_node_that_has_a_name_of_the_programs_own() -> None:
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.name = "a custom function's node is its ctx"
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+            return grads[0] * 2
+
+    scaled: Any = Scaled
+    loss = scaled.apply(torch.nn.Linear(2, 1)(torch.ones(1, 2))).sum()
+    assert autocast_of((loss,)) == ""
 
 
 def test_what_the_graph_does_not_show_is_not_guessed() -> None:

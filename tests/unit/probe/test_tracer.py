@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,15 @@ def test_a_monitor_whose_connection_is_closed_is_let_in_no_longer() -> None:
     peers.subscribed(b"b", 22, 0)
     peers.drop_silent(1, {b"a": 11}.get)
     assert peers.newest_pid == 11
+
+
+def test_the_publisher_imports_nothing_to_let_somebody_in(
+    scope: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fork would inherit the lock of that import. torch imports ctypes by itself."""
+    tracer = Tracer(None, str(scope))
+    with monkeypatch.context() as without:
+        without.delitem(sys.modules, "ctypes")
+        tracer.allow(os.getpid())
+        assert "ctypes" not in sys.modules
+    assert tracer._pid == NOBODY, "and it is tried again"

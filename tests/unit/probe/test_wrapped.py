@@ -1,9 +1,11 @@
 """`probe.wrap` stands in for what it wraps: each operation as on the object itself."""
 
 import copy
+import gc
 import pickle
 import sys
 import warnings
+import weakref
 from collections import UserDict, UserList
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -188,3 +190,16 @@ def test_a_warning_of_the_pipelines_points_at_the_loop() -> None:
             assert seen[-1].filename == FILE
     finally:
         probe.uninstall()
+
+
+def test_a_type_that_a_program_makes_and_drops_is_not_kept() -> None:
+    def an_epoch() -> "weakref.ref[type]":
+        class Batches(list[int]):
+            pass
+
+        assert list(probe.wrap(Batches([1, 2]))) == [1, 2]
+        return weakref.ref(Batches)
+
+    kind = an_epoch()
+    gc.collect()
+    assert kind() is None

@@ -1,9 +1,11 @@
 """The file: all of it comes back, little of it is needed, and no bytes do harm."""
 
+import io
 import struct
 import tracemalloc
 import zlib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,6 +25,7 @@ from gpuwatch.tui.recording.format import (
     frame,
 )
 from gpuwatch.tui.recording.reader import CRASHED, DAMAGED, Recording
+from gpuwatch.tui.recording.recorder import RecordingWriter
 from gpuwatch.tui.recording.tape import kept
 from tests.unit.recording.a_run import START, a_run
 from tests.unit.recording.files import HEADER, opened, read, recorded
@@ -119,6 +122,32 @@ def test_a_chunk_that_was_made_up_is_malformed_at_worst(changes: list[tuple[floa
     except MalformedError:
         return
     assert len(seen) <= MOST_VALUES
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        ([-1], {"looked": [[1, 5]]}),  # a place before the first
+        ([0, -1], {"looked": [[1, 5]]}),
+        ([0], {"looked": [[None, 5]]}),  # no unit
+    ],
+)
+def test_what_a_checksum_does_not_show_is_damage(tmp_path: Path, chunk: Any) -> None:
+    data = msgspec.msgpack.encode(chunk)
+    with pytest.raises(MalformedError):
+        ChunkReader().unpack(data)
+    deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    packed = deflate.compress(data) + deflate.flush(zlib.Z_SYNC_FLUSH)
+    made = recorded([], ended=False) + frame(packed.removesuffix(FLUSHED), START)
+    assert read(tmp_path, made) == ([], DAMAGED)
+
+
+@pytest.mark.parametrize("started", [1e20, 1e300, -1e300, float("nan"), float("inf")])
+def test_a_date_that_no_calendar_has_makes_no_sense(tmp_path: Path, started: float) -> None:
+    file = io.BytesIO()
+    RecordingWriter(file, msgspec.structs.replace(HEADER, started_unix=started))
+    with pytest.raises(GpuwatchError, match="is not a recording"):
+        opened(tmp_path, file.getvalue())
 
 
 @given(data=some.binary(max_size=200))

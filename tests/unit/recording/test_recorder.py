@@ -209,3 +209,23 @@ def test_secrets_of_the_command_line_reach_neither_tape_nor_session() -> None:
     assert kept_one.hello.argv == ["train.py", "--token=***", "--lr=1"]
     assert "hunter2" not in repr(held(tape))
     assert Tape(whole_argv=True).keep(greeted) == kept(greeted)
+
+
+def test_text_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    tape = Tape()
+    tape.keep(Missing(t_ns=START, source="feed", reason="a name of other bytes: \udce9"))
+    recorder = Recorder(tmp_path / "a.gpuwatch", tape, header, overwrite=False)
+    recorder.start()
+    recorder.stop()
+    assert recorder.fault is not None
+    assert "surrogates" in recorder.fault
+
+
+def test_a_run_that_makes_loaders_for_ever_is_not_kept_whole() -> None:
+    tape = Tape()
+    for second in range(300):
+        made = delivered(steps(1, forward_ms=1), loaders=[loader(key=second)])
+        tape.keep(replace(made, t_ns=START + second * S))
+    seen = (one for one in held(tape) if isinstance(one, Delivered))
+    (standing,) = (one for one in seen if len(one.batch.loaders) > 1)
+    assert len(standing.batch.loaders) == 32

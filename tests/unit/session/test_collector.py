@@ -3,6 +3,8 @@
 import threading
 import time
 
+import pytest
+
 from gpuwatch.tui.model.observations import AnyObservation, Link, TargetEnded
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.recording.format import Entry, Looked
@@ -100,11 +102,48 @@ def test_a_source_that_fails_is_named_and_the_others_go_on() -> None:
         collect.turn()
     assert good.asked_ms == [0, 100, 200]
     assert broken.asked_ms == [0]
-    assert (refused.closed, broken.closed, good.closed) == (1, 1, 0)
+    assert (refused.closed, broken.closed, good.closed) == (1, 0, 0)
     assert store.snapshot(0, 0).status.missing == (
         MissingSignal("nvml", "PermissionError: not yours"),
         MissingSignal("process", "KeyError: 'x'"),
     )
+
+
+@pytest.mark.parametrize("fails", ["open", "poll"])
+def test_a_source_that_has_failed_is_asked_again_until_it_is_there(fails: str) -> None:
+    source = FakeSource("process", 100, fails)
+    collect, clock, store = collector(source)
+    for clock.t_ns in range(0, 10_000 * MS, 50 * MS):
+        if clock.t_ns == 6_000 * MS:
+            source._fails = ""
+        collect.turn()
+        if clock.t_ns == 5_950 * MS:
+            (missing,) = store.snapshot(0, 0).status.missing
+            assert missing.signal == "process"
+    seen = [at for at in source.asked_ms if at >= 6_000]
+    assert seen[:3] == [7_000, 7_100, 7_200], "after 1, 2 and 4 s"
+    assert store.snapshot(0, 0).status.missing == ()
+
+
+def test_a_source_that_fails_for_good_is_asked_less_and_less() -> None:
+    source = FakeSource("process", 100, "poll")
+    collect, clock, _ = collector(source)
+    for clock.t_ns in range(0, 400 * S, 500 * MS):
+        collect.turn()
+    assert [at // 1000 for at in source.asked_ms] == [
+        0,
+        1,
+        3,
+        7,
+        15,
+        31,
+        63,
+        123,
+        183,
+        243,
+        303,
+        363,
+    ]
 
 
 def test_the_monitors_own_cpu_is_on_the_picture() -> None:

@@ -2,7 +2,12 @@
 
 from msgspec import structs
 
-from gpuwatch.tui.session.events import EventStore
+from gpuwatch.tui.session.events import (
+    MOMENTS_OF_A_KIND,
+    MOST_LOADERS,
+    EventStore,
+    RunEventStore,
+)
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.window_selection import PaceChange
 from tests.unit.session.making import S, loader, step
@@ -75,3 +80,13 @@ def test_a_change_of_pace_that_comes_again_takes_the_place_of_the_one_before() -
         (200, "step time 96 ms, +200% (was 32 ms) · 3 times so far"),
         (250, "step time 33 ms, -66% (was 96 ms) · 3 times so far"),
     ]
+
+
+def test_a_run_that_makes_loaders_for_ever_is_not_remembered_whole() -> None:
+    events, moments = EventStore(), RunEventStore()
+    for number in range(3_000):
+        made = loader(key=number, worker_pids=(number,))
+        events.loader_reported(number * S, number, made)
+        moments.loader_reported(number, made)
+    assert len(events._worker_pids) == len(moments._loaders) == MOST_LOADERS
+    assert len(moments.all()) == MOMENTS_OF_A_KIND, "and the epochs that are held are all there"

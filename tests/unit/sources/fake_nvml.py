@@ -26,6 +26,10 @@ class LibraryNotFound(NVMLError):
     """As pynvml's NVMLError_LibraryNotFound."""
 
 
+class NotFound(NVMLError):
+    """As pynvml's NVMLError_NotFound: nothing of what was asked for."""
+
+
 @dataclass
 class Sample:
     """The counters at their last refresh."""
@@ -51,6 +55,10 @@ class FakeNvml:
     samples: list[Sample] = field(default_factory=list)
     buffer: list[tuple[int, int]] = field(default_factory=list)
     """(us, percent) of NVML's own utilization samples."""
+    is_dry_an_error: bool = True
+    """Where there is no new sample; else there are none in its answer."""
+    lost: set[int] = field(default_factory=set)
+    """Devices that have fallen off their bus."""
     metrics_read: int = 0
     """Calls that are not free."""
     asked: "Counter[str]" = field(default_factory=Counter)
@@ -59,6 +67,7 @@ class FakeNvml:
 
     NVMLError = NVMLError
     NVMLError_LibraryNotFound = LibraryNotFound
+    NVMLError_NotFound = NotFound
     NVML_CLOCK_SM = 1
     NVML_CLOCK_MEM = 2
     NVML_TEMPERATURE_GPU = 0
@@ -86,9 +95,11 @@ class FakeNvml:
         self.open = False
 
     def nvmlDeviceGetCount(self) -> int:
-        return 1
+        return max(self.lost, default=0) + 1
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        if index in self.lost:
+            raise NVMLError("GPU is lost")
         return index
 
     def nvmlDeviceGetUUID(self, device: int) -> str:
@@ -112,10 +123,13 @@ class FakeNvml:
     def nvmlDeviceGetSamples(self, device: int, kind: int, since_us: int) -> Any:
         self._may("nvmlDeviceGetSamples")
         fresh = [entry for entry in self.buffer if entry[0] > since_us]
+        if not fresh and self.is_dry_an_error:
+            raise NotFound("no samples")
         value = SimpleNamespace
         return 1, [value(timeStamp=t, sampleValue=value(uiVal=v)) for t, v in fresh]
 
     def nvmlDeviceGetMemoryInfo(self, device: int) -> Any:
+        self._may("nvmlDeviceGetMemoryInfo")
         return SimpleNamespace(used=10, total=100)
 
     def nvmlDeviceGetPowerUsage(self, device: int) -> int:

@@ -7,11 +7,16 @@ from pathlib import Path
 import pytest
 import zmq
 
-from gpuwatch.probe.encoding import Subscribe, decode_request
+from gpuwatch.probe.encoding import (
+    Subscribe,
+    decode_request,
+    encode_bye,
+    encode_greeting,
+)
 from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.peers import PEER_TIMEOUT_NS
 from gpuwatch.tui.messages import Hello
-from gpuwatch.tui.model.observations import Missing
+from gpuwatch.tui.model.observations import Link, Missing
 from gpuwatch.tui.sources.feed import CHECK_NS, FORGOTTEN_NS, WATCHING_NS, FeedSource
 
 LIMIT_MS = 10_000
@@ -41,6 +46,38 @@ def test_a_monitor_that_was_stopped_asks_for_what_it_has_missed(
     feed.close()
     assert asked == [True, False, True]
     assert seen == [], "its own silence"
+
+
+def test_a_probe_that_was_taken_out_and_is_back_is_subscribed_to_anew(tmp_path: Path) -> None:
+    """A cell of a notebook that is run again."""
+    tmp_path.chmod(0o700)
+    identity = Identity(f"ipc://{tmp_path}/1.sock", None)
+    feed = FeedSource(Hello(**vars(identity)))
+    now_ns = 0
+    with zmq.Context() as context:
+        for _ in range(2):
+            with context.socket(zmq.ROUTER) as socket:
+                socket.bind(f"ipc://{tmp_path}/1.sock")
+                if not now_ns:
+                    feed.open()
+                for passed_ns in (CHECK_NS, 1):
+                    now_ns += passed_ns
+                    feed.poll(now_ns)
+                assert socket.poll(LIMIT_MS), "somebody subscribes"
+                peer, frame = socket.recv_multipart()
+                request = decode_request(frame)
+                assert isinstance(request, Subscribe)
+                assert request.history
+                socket.send_multipart([peer, encode_greeting(identity, now_ns)])
+                socket.send_multipart([peer, encode_bye("uninstalled", 9)])
+                links: list[str] = []
+                while links[-2:] != ["connected", "left"]:
+                    now_ns += 1
+                    links += [one.state for one in feed.poll(now_ns) if isinstance(one, Link)]
+            (tmp_path / "1.sock").unlink(missing_ok=True)
+            assert feed.poll(now_ns + 60 * CHECK_NS) == [], "nobody is missed meanwhile"
+            now_ns += 60 * CHECK_NS
+    feed.close()
 
 
 def test_what_a_probe_forgets_after_is_what_a_monitor_takes_it_for() -> None:

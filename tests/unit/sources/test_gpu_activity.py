@@ -119,7 +119,8 @@ def test_without_gpm_the_samples_of_nvml(monkeypatch: pytest.MonkeyPatch) -> Non
     buffer = [(200_000 * at, 50 + at) for at in range(1, 30)]
     fake = FakeNvml(gpm=False, buffer=buffer[:4])
     with polled(fake, monkeypatch) as seen:
-        assert activities(seen) == []  # the past tells no pace
+        sources = {one.source for one in activities(seen)}
+        assert sources == {"utilization"}, "the past has no pace, and there is nothing new"
         (missing,) = [one for one in seen if isinstance(one, Missing)]
         assert (missing.source, missing.fix) == ("gpm", "")
         assert missing.reason == "needs Hopper or newer"
@@ -136,6 +137,41 @@ def test_without_gpm_the_samples_of_nvml(monkeypatch: pytest.MonkeyPatch) -> Non
     (reported,) = activities(source.poll(600 * MS))
     source.close()
     assert (reported.source, reported.busy, reported.interval_ns) == ("samples", 56.0, 600 * MS)
+
+
+@pytest.mark.parametrize("is_dry_an_error", [True, False])
+def test_a_buffer_that_is_dry_while_the_gpu_idles(
+    monkeypatch: pytest.MonkeyPatch, is_dry_an_error: bool
+) -> None:
+    """It is no device without samples: they are back with its work. Until then it is asked what it
+    does now, and no later sample speaks of that time again."""
+    monkeypatch.setattr(nvml_source, "has_opened_driver", lambda pid: True)
+    fake = FakeNvml(gpm=False, is_dry_an_error=is_dry_an_error)
+    source = NvmlSource(os.getpid(), fake)
+    source.open()
+    seen: list[Activity] = []
+    for at_ms in range(0, 10_001, 50):
+        if at_ms <= 2_000 or at_ms > 8_000:
+            fake.buffer = [(1_000 * ms, 90) for ms in range(200, at_ms + 1, 200)]
+        seen += activities(source.poll(at_ms * MS))
+    source.close()
+    assert [one.source for one in seen if one.busy == 40.0] == ["utilization"] * 25
+    assert seen[-1].source == "samples", "it is back"
+    assert sum(one.interval_ns for one in seen) <= 10_000 * MS
+    assert max(one.interval_ns for one in seen) <= 1_400 * MS
+
+
+def test_a_gpu_that_is_lost_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with polled(FakeNvml(lost={1}), monkeypatch) as seen:
+        assert {gpu.index for gpu in activities(seen)} == {0}
+
+
+def test_a_gpu_that_reports_nothing_of_its_memory_is_seen_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with polled(FakeNvml(fails="nvmlDeviceGetMemoryInfo"), monkeypatch) as seen:
+        assert len(activities(seen)) > 10
+        assert {one.gpus for one in seen if isinstance(one, GpusSeen)} == {()}
 
 
 def test_without_samples_the_utilization(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,10 @@ class LibraryNotFound(NVMLError):
     """As pynvml's NVMLError_LibraryNotFound."""
 
 
+class NotFound(NVMLError):
+    """As pynvml's NVMLError_NotFound."""
+
+
 def driver(processes: dict[int, list[Any]]) -> Any:
     """A pynvml with three devices; `processes` run on them. Power cannot be asked."""
 
@@ -59,6 +63,7 @@ def driver(processes: dict[int, list[Any]]) -> Any:
         nvmlClocksThrottleReasonHwThermalSlowdown=64,
         nvmlClocksThrottleReasonSwThermalSlowdown=32,
         nvmlClocksThrottleReasonHwPowerBrakeSlowdown=128,
+        NVMLError_NotFound=NotFound,
         nvmlInit=lambda: None,
         nvmlShutdown=lambda: None,
         nvmlDeviceGetCount=lambda: 3,

@@ -6,10 +6,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from msgspec import structs
 
 from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.sources.source_code import AROUND, read_around
+from gpuwatch.tui.sources.source_code import AROUND, package_folders, read_around
 from tests.tui.fake_run import HELLO, FakeRun
 
 
@@ -52,3 +53,8 @@ def test_why_there_are_none(tmp_path: Path) -> None:
     elsewhere = picture(tmp_path, host="node7")
     assert read_around("f (train.py:1)", elsewhere).why_not == "its files are on node7"
     assert "without a probe" in read_around("f (train.py:1)", replace(run, hello=None)).why_not
+
+
+@pytest.mark.parametrize("executable", ["/python", "/", ""])
+def test_a_python_in_no_folder_has_no_packages(executable: str) -> None:
+    assert package_folders(structs.replace(HELLO, executable=executable)) == []

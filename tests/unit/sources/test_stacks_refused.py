@@ -1,4 +1,5 @@
-"""A py-spy that is refused: once more after a while, and then no more."""
+"""A py-spy that is refused: once more after a while, and then no more. One that fails otherwise is
+tried again."""
 
 import os
 from dataclasses import replace
@@ -10,6 +11,7 @@ from gpuwatch.tui.doctor.checks import ptrace
 from gpuwatch.tui.model.machine_facts import PtraceFact
 from gpuwatch.tui.model.observations import Missing
 from gpuwatch.tui.sources.stacks import (
+    AGAIN_NS,
     EAGER,
     LET_IN_NS,
     MAIN_NS,
@@ -52,6 +54,20 @@ def test_it_is_tried_again_when_the_probe_may_have_let_us_in(tmp_path: Path) -> 
     assert isinstance(missing, Missing)
     assert "stacks are off" in missing.reason
     assert calls(tmp_path) == 2
+
+
+def test_what_fails_for_another_reason_is_tried_again_each_minute(tmp_path: Path) -> None:
+    program = stand_in(
+        tmp_path,
+        f"[ $(wc -l < {tmp_path}/calls) -ge 3 ] || {{ echo 'Error: it is starting' >&2; exit 1; }}",
+        'while [ "$1" != --output ]; do shift; done; echo "[]" > "$2"',
+    )
+    source = StacksSource(os.getpid(), program)
+    missing = [one for one in seen_of(source, 0, 3 * AGAIN_NS) if isinstance(one, Missing)]
+    assert [(one.reason, one.t_ns // AGAIN_NS) for one in missing] == [
+        ("py-spy failed: Error: it is starting", 0),
+        ("", 2),
+    ]
 
 
 def yama(folder: Path, scope: int) -> Path:

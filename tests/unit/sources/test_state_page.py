@@ -67,3 +67,25 @@ def test_any_hello_behind_a_good_header_is_refused(hello: bytes, length: int) ->
     raw[page.HELLO_OFFSET : page.HELLO_OFFSET + len(hello)] = hello
     with pytest.raises(ValueError):  # noqa: PT011 - as above
         hello_of(bytes(raw))
+
+
+@given(
+    up_ns=st.integers(1, 2**60),
+    age_ns=st.integers(-10_000_000, 300 * 86_400 * 10**9),
+    kind=st.integers(1, 24),
+)
+def test_the_last_mark_has_a_time_however_long_the_machine_is_up(
+    up_ns: int, age_ns: int, kind: int
+) -> None:
+    """56 bits of nanoseconds are 834 days."""
+    since_ns = max(1, up_ns - age_ns)
+    word = page.pack_open(kind, since_ns)
+    assert word.bit_length() <= 64
+    assert page.unpack_open(word, up_ns) == (kind, since_ns)
+    assert page.unpack_open(page.pack_open(0, 0), up_ns) == (0, 0)
+
+
+def test_a_page_takes_the_time_of_a_machine_that_is_up_for_years() -> None:
+    own = StatePage(Identity(None, None).as_json(page.HELLO_BYTES))
+    own.words[page.WORD_OPEN] = page.pack_open(2, 3 * 365 * 86_400 * 10**9)
+    own.close(page.STATE_ENDED)

@@ -9,9 +9,11 @@ import zmq
 from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
+from gpuwatch.tui.discovery.state_page import pages_of
 from gpuwatch.tui.discovery.targets import own_page
-from gpuwatch.tui.model.observations import AnyObservation, Missing
-from gpuwatch.tui.sources.without_probe import TORCH_NS, WithoutProbe
+from gpuwatch.tui.model.observations import AnyObservation, Greeted, Missing, PageSeen
+from gpuwatch.tui.sources import without_probe
+from gpuwatch.tui.sources.without_probe import TORCH_NS, PageSource, WithoutProbe
 
 S = 1_000_000_000
 NOBODY = 2**22 + 1
@@ -100,3 +102,37 @@ def test_a_probe_that_came_and_ended_at_once_is_no_fault_of_ours(
         made.close()
     finally:
         held.close(page.STATE_UNINSTALLED)
+
+
+def test_a_probe_that_was_taken_out_and_is_back_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell of a notebook that is run again."""
+    identity = Identity(f"ipc://{tmp_path}/x.sock", None)
+    first = StatePage(identity.as_json(page.HELLO_BYTES))
+    opened = own_page(os.getpid())
+    assert opened is not None
+    source = PageSource(opened, os.getpid())
+    source.poll(0)
+    first.close(page.STATE_UNINSTALLED)
+    for now_ns in (S, 2 * S):
+        (seen,) = source.poll(now_ns)
+        assert isinstance(seen, PageSeen)
+        assert seen.state == page.STATE_UNINSTALLED
+    identity.torch = "another"
+    second = StatePage(identity.as_json(page.HELLO_BYTES))
+    pages = pages_of(os.getpid())  # ours of the first one is among them, as we are its process
+    (back,) = (one for one in pages if one.hello.torch == "another")
+    monkeypatch.setattr(without_probe, "own_page", lambda pid: back)
+    try:
+        greeted, seen = source.poll(3 * S)
+        assert isinstance(greeted, Greeted)
+        assert greeted.hello.torch == "another"
+        assert isinstance(seen, PageSeen)
+        assert seen.state == page.STATE_ARMED
+    finally:
+        source.close()
+        second.close(page.STATE_UNINSTALLED)
+        for other in pages:
+            if other is not back:
+                other.close()
