@@ -1,6 +1,7 @@
 """From stacks to the places in the code that are worth naming."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -29,6 +30,9 @@ LOADERS: Final = (
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
 
+FORWARD: Final = re.compile(r"([\w<>]+\.)*forward \(")
+"""A frame of a module's own."""
+
 PhaseOf = Callable[[StackCount], StackPhase]
 """The phase of a stack of the main thread."""
 
@@ -46,6 +50,7 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
         worker_samples=samples,
         workers=_shares(busy),
         worker_idle_share=1 - _samples(busy) / samples if samples else None,
+        main_unplaced=_unplaced(main, phase_of),
     )
 
 
@@ -146,6 +151,22 @@ def ends_workers(frames: tuple[str, ...]) -> bool:
 def runs_net(frames: tuple[str, ...]) -> bool:
     """Whether a stack is below a call of a module."""
     return any("_call_impl (torch/nn/modules/module.py" in frame for frame in frames)
+
+
+def _unplaced(main: list[StackCount], phase_of: PhaseOf | None) -> float:
+    """As in `Stacks`. Of all stacks: those of a large net are at more places than are kept."""
+    whole = _samples(main)
+    if phase_of is None or not whole:
+        return 1.0
+    return _samples([one for one in main if _is_unplaced(one.frames, phase_of(one))]) / whole
+
+
+def _is_unplaced(frames: tuple[str, ...], phase: StackPhase) -> bool:
+    if phase not in ("other", "synchronisation", "forward") or runs_net(frames):
+        return False
+    if any(FORWARD.match(frame) for frame in frames):
+        return False  # a module's, called without the module
+    return phase == "other" or is_users(_file(worth_naming(frames)))
 
 
 def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:

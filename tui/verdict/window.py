@@ -97,6 +97,10 @@ class Stacks:
     workers: tuple[FrameShare, ...]
     worker_idle_share: float | None
     """Part of the workers' samples that wait for work (index queue) rather than make a batch."""
+    main_unplaced: float = 1.0
+    """Part of the main thread's samples in the user's own Python, or torch calls of it, outside the
+    net, the loss, the backward and the update: it may make batches. All of it where phases are not
+    looked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import pytest
 
 from gpuwatch.tui.model.frames import place_of, summarise
 from gpuwatch.tui.model.observations import StackCount
-from gpuwatch.tui.verdict.window import FrameShare
+from gpuwatch.tui.verdict.window import FrameShare, StackPhase
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,26 @@ def test_what_makes_a_batch_was_not_called_by_the_loop_that_fetches_it() -> None
 def test_a_wait_for_a_batch_is_the_loops() -> None:
     waits = place(LOOP, FETCH[0], "get (multiprocessing/queues.py:113)")
     assert waits.caller == LOOP
+
+
+CALL = "_call_impl (torch/nn/modules/module.py:1790)"
+PLACED: list[tuple[StackPhase, tuple[str, ...]]] = [
+    ("forward", (LOOP, CALL, "forward (model.py:12)")),
+    ("forward", (LOOP, "Layer.forward (model.py:12)")),
+    ("forward", (LOOP, "cross_entropy (torch/nn/functional.py:3462)")),
+    ("backward", (LOOP, "backward (torch/_tensor.py:581)")),
+    ("optimizer", (LOOP, "_clip_grads (torch/nn/utils/clip_grad.py:160)")),
+    ("evaluation", (LOOP, "estimate_loss (train.py:228)")),
+]
+UNPLACED: list[tuple[StackPhase, tuple[str, ...]]] = [
+    ("forward", (LOOP, "draw (train.py:8)")),
+    ("other", (LOOP, "draw (train.py:8)", "choice (random.py:373)")),
+]
+
+
+def test_what_may_make_a_batch_is_neither_in_the_net_nor_in_the_backward_or_the_update() -> None:
+    phases = {frames: phase for phase, frames in (*PLACED, *UNPLACED)}
+    seen = [StackCount(role="main", pid=1, thread="t", frames=frames, count=1) for frames in phases]
+    found = summarise(seen, lambda stack: phases[stack.frames])
+    assert found.main_unplaced == len(UNPLACED) / len(phases)
+    assert summarise(seen).main_unplaced == 1.0  # nobody has looked

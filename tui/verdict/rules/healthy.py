@@ -1,5 +1,6 @@
 """Nothing wrong, and what the limit is then."""
 
+from ..code_places import main_places
 from ..findings import Evidence, Finding
 from ..format import cores, percent
 from ..scoring import state
@@ -27,7 +28,7 @@ def healthy(window: StepWindow) -> Finding | None:
     model, takes = ("the forward pass", "takes") if inference else ("forward and backward", "take")
     evidence = [
         Evidence(f"{model} {takes} {percent(compute)} of the time", "hook", compute),
-        Evidence(f"waiting for data takes {percent(waits)}", "hook", waits),
+        _waits(window, waits),
     ]
     if paused >= 0.005:
         text = f"evaluation, checkpoints and compilation take {percent(paused)}"
@@ -57,3 +58,13 @@ def healthy(window: StepWindow) -> Finding | None:
     if compute >= MOST_OF_IT:
         headline += f": {model} {'is' if inference else 'are'} the limit"
     return state("healthy", None, "info", headline, tuple(evidence), tuple(advice))
+
+
+def _waits(window: StepWindow, waits: float) -> Evidence:
+    """What data takes; of a loop without a loader the most that samples leave for it."""
+    seen = window.stacks
+    if window.sees_loading or seen is None or not main_places(window):
+        return Evidence(f"waiting for data takes {percent(waits)}", "hook", waits)
+    beside = seen.main_unplaced
+    text = f"no loader seen: {percent(beside)} of {seen.main_samples:,} samples are beside the net"
+    return Evidence(f"{text}, the backward and the update", "py-spy", beside)

@@ -29,7 +29,7 @@ def unattributed(window: StepWindow) -> Finding | None:
 def incomplete(window: StepWindow) -> Finding | None:
     """A loop whose fetches are not seen, or a GPU that Python may wait for."""
     frames = tuple(place_evidence(place, "main-thread") for place in main_places(window)[:2])
-    if not window.sees_loading and not _is_busy(window):
+    if not (window.sees_loading or _is_busy(window) or _is_placed(window)):
         return state(
             "incomplete",
             "loader",
@@ -70,6 +70,15 @@ def _is_busy(window: StepWindow) -> bool:
     if activity is None or activity.busy is None or on_device(window) is None:
         return False
     return activity.busy >= 100 * GPU_BUSY
+
+
+def _is_placed(window: StepWindow) -> bool:
+    """Without a GPU: by its samples the training thread is in the net, the backward, the update and
+    what other rules judge, so that no more than `ENTER_SHARE` can be batches that no mark shows."""
+    seen = window.stacks
+    if window.gpu_present or seen is None or not main_places(window):
+        return False
+    return seen.main_unplaced <= ENTER_SHARE
 
 
 NAMED: Final = 3

@@ -1,5 +1,6 @@
 """Missing signals that the verdict would rest on."""
 
+from dataclasses import replace
 from typing import Any
 
 from gpuwatch.tui.verdict.engine import Engine
@@ -22,6 +23,17 @@ def test_a_loop_whose_fetches_nobody_sees_is_incomplete() -> None:
     finding = verdict(window(rows, loaders=())).finding
     assert (finding.kind, finding.sub) == ("incomplete", "loader")
     assert "probe.wrap" in finding.advice[0]
+
+
+def test_a_loop_without_a_loader_whose_samples_leave_none_for_batches_is_complete() -> None:
+    """On a CPU nothing but samples parts the making of a batch from the forward."""
+    rows = even(60, forward_ms=40, backward_ms=20, fetches=0)
+    net = stacks([(0.9, "forward (model.py:12)", "<module> (train.py:9)")])
+    seen = Engine().judge(window(rows, loaders=(), stacks=replace(net, main_unplaced=0.04)))
+    assert seen.finding.kind == "healthy"
+    assert any("4% of 200 samples are beside the net" in e.text for e in seen.finding.evidence)
+    more = window(rows, loaders=(), stacks=replace(net, main_unplaced=0.12))
+    assert verdict(more).finding.sub == "loader"
 
 
 def test_time_that_nobody_claims_is_said() -> None:
