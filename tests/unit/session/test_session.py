@@ -1,6 +1,5 @@
 """The store as a whole: observations in, pictures out."""
 
-
 import pytest
 
 from gpuwatch.probe.wire.page import STATE_ARMED, STATE_ENDED
