@@ -247,6 +247,15 @@ def share_seen(window: RunFacts, which: Callable[[FrameShare], bool]) -> Share:
     return of_samples(share_where(places, which), window.stacks.main_samples)
 
 
+def left_for_batches(window: RunFacts) -> Share | None:
+    """Of a run without a GPU whose loop has no loader the part of the time that its samples leave
+    for the making of batches, with its 90 % interval; None where that is unknown."""
+    seen = window.stacks
+    if window.gpu_present or seen is None or not main_places(window):
+        return None
+    return of_samples(seen.main_unplaced, seen.main_samples)
+
+
 def place_evidence(place: FrameShare, whose: str) -> Evidence:
     """ "162 of 200 worker samples (81%) are in load (PIL/ImageFile.py:300), called from …"."""
     counted = f"{percent(place.share)} of {whose} samples"

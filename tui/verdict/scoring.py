@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import sqrt
 
+from .code_places import left_for_batches
 from .findings import Evidence, Finding, Kind, MissingSignal, Severity, Signal, find_missing
 from .forecast.gain import Gain
 from .format import percent
@@ -216,10 +217,20 @@ def evidence_factor(window: Window) -> float:
     if window.stacks is None or window.stacks.main_samples < LEAST_STACKS:
         factor *= limits.EVIDENCE_NO_STACKS
     if not window.sees_loading:
-        factor *= limits.EVIDENCE_NO_LOADER
+        factor *= _without_loader(window)
     if _others_unknown(window):
         factor *= limits.EVIDENCE_OTHERS_UNKNOWN
     return factor
+
+
+def _without_loader(window: Window) -> float:
+    """How likely batches take no more than a cause must, where samples alone tell."""
+    left = left_for_batches(window)
+    if left is None or left.mean > limits.ENTER_SHARE:
+        return limits.EVIDENCE_NO_LOADER
+    return 1.0 - probability_above(
+        left.mean, error_of(left.mean, left.low, left.high), limits.ENTER_SHARE
+    )
 
 
 def missing_of(window: Window) -> tuple[MissingSignal, ...]:

@@ -1,6 +1,6 @@
 """Nothing wrong, and what the limit is then."""
 
-from ..code_places import main_places
+from ..code_places import left_for_batches
 from ..findings import Evidence, Finding
 from ..format import cores, percent
 from ..scoring import state
@@ -27,6 +27,8 @@ def healthy(window: StepWindow) -> Finding | None:
     paused = min(1.0, sum(map(paused_of, rows)) / wall)
     inference = bool(rows) and rows[-1].inference
     model, takes = ("the forward pass", "takes") if inference else ("forward and backward", "take")
+    if not inference and not any(row.optimizer_steps for row in rows):
+        model = "forward, backward and an update by hand"
     evidence = [
         Evidence(f"{model} {takes} {percent(compute)} of the time", "hook", compute),
         _waits(window, waits),
@@ -63,9 +65,9 @@ def healthy(window: StepWindow) -> Finding | None:
 
 def _waits(window: StepWindow, waits: float) -> Evidence:
     """What data takes; of a loop without a loader the most that samples leave for it."""
-    seen = window.stacks
-    if window.sees_loading or seen is None or not main_places(window):
+    left = left_for_batches(window)
+    if window.sees_loading or left is None or window.stacks is None:
         return Evidence(f"waiting for data takes {percent(waits)}", "hook", waits)
-    beside = seen.main_unplaced
-    text = f"no loader seen: {percent(beside)} of {seen.main_samples:,} samples are beside the net"
-    return Evidence(f"{text}, the backward and the update", "py-spy", beside)
+    count = window.stacks.main_samples
+    text = f"no loader seen: {percent(left.mean)} of {count:,} samples are beside the net"
+    return Evidence(f"{text}, the backward and the update", "py-spy", left.mean)

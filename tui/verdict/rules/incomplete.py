@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ..code_places import main_places, place_evidence
+from ..code_places import left_for_batches, main_places, place_evidence
 from ..findings import Evidence, Finding
 from ..format import percent
 from ..gpu_clock import counted_by, idle_of, on_device
@@ -73,12 +73,10 @@ def _is_busy(window: StepWindow) -> bool:
 
 
 def _is_placed(window: StepWindow) -> bool:
-    """Without a GPU: by its samples the training thread is in the net, the backward, the update and
-    what other rules judge, so that no more than `ENTER_SHARE` can be batches that no mark shows."""
-    seen = window.stacks
-    if window.gpu_present or seen is None or not main_places(window):
-        return False
-    return seen.main_unplaced <= ENTER_SHARE
+    """By its samples the training thread is in the net, the backward, the update and what other
+    rules judge: no more than `ENTER_SHARE` of its time can be batches that no mark shows."""
+    left = left_for_batches(window)
+    return left is not None and left.mean <= ENTER_SHARE
 
 
 NAMED: Final = 3

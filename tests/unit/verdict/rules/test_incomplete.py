@@ -32,6 +32,10 @@ def test_a_loop_without_a_loader_whose_samples_leave_none_for_batches_is_complet
     seen = Engine().judge(window(rows, loaders=(), stacks=replace(net, main_unplaced=0.04)))
     assert seen.finding.kind == "healthy"
     assert any("4% of 200 samples are beside the net" in e.text for e in seen.finding.evidence)
+    none_left = Engine().judge(window(rows, loaders=(), stacks=replace(net, main_unplaced=0.0)))
+    assert none_left.confidence > seen.confidence > 0.5, "as sure as the samples"
+    nearly = Engine().judge(window(rows, loaders=(), stacks=replace(net, main_unplaced=0.1)))
+    assert nearly.finding.sub == "unsure"
     more = window(rows, loaders=(), stacks=replace(net, main_unplaced=0.12))
     assert verdict(more).finding.sub == "loader"
 
