@@ -11,8 +11,9 @@ from ..verdict.code_origin import MACHINERY, is_users
 from ..verdict.window import FrameShare, StackPhase, Stacks
 from .observations import StackCount
 
-TOP: Final = 12
-"""Places kept for each role; the rest is too little to act on."""
+MOST_PLACES: Final = 512
+"""Kept for each role, the largest first: small operations lie at a hundred lines, of which no dozen
+holds half, and a phase is the sum of its places."""
 
 WAY: Final = 5
 WAY_OF_USERS: Final = 3
@@ -183,5 +184,5 @@ def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[
         return ()  # no samples, no shares
     return tuple(
         FrameShare(count / total, frame, caller, line, phase, total, ends, net, parts)
-        for (frame, caller, line, phase, ends, net, parts), count in places.most_common(TOP)
+        for (frame, caller, line, phase, ends, net, parts), count in places.most_common(MOST_PLACES)
     )

@@ -128,7 +128,9 @@ class SortedStacks:
         self._made: StackTrees | None = None
         self._made_of: tuple[object, ...] = ()
 
-    def merged(self, now_ns: int, apart: Collection[int]) -> StackTrees | None:
+    def merged(
+        self, now_ns: int, apart: Collection[int], first_step_ns: int = 0
+    ) -> StackTrees | None:
         """The trees, without the workers of these pids; None without a sample. The same object as
         before while nothing has changed."""
         chunks = self._stacks.chunks
@@ -137,10 +139,10 @@ class SortedStacks:
             self._sorted_by = sorted_by
             self._sorted.clear()
         self._sort(chunks, now_ns)
-        key = (sorted_by, frozenset(apart), tuple(self._sorted.items()))
+        key = (sorted_by, frozenset(apart), first_step_ns, tuple(self._sorted.items()))
         if key != self._made_of:
             self._made_of = key
-            self._made = self._make(chunks, apart)
+            self._made = self._make(chunks, apart, first_step_ns)
         return self._made
 
     def _find_sorting(self) -> SortedBy:
@@ -165,13 +167,17 @@ class SortedStacks:
         rows = self._on_gpu.between(steps[0].start_ns, steps[-1].end_ns) if steps else ()
         return Idleness(waits_on_gpu(rows, steps), self._gpus.busy_since(since_ns))
 
-    def _make(self, chunks: Collection[StacksSeen], apart: Collection[int]) -> StackTrees | None:
+    def _make(
+        self, chunks: Collection[StacksSeen], apart: Collection[int], first_step_ns: int
+    ) -> StackTrees | None:
         every: list[StackCount] = []
         idle: list[StackCount] = []
         busy: list[StackCount] = []
         for chunk in chunks:
             sorting = self._sorted[chunk.started_ns]
             kept = [one for one in chunk.stacks if one.role != "worker" or one.pid not in apart]
+            if chunk.started_ns < first_step_ns:
+                kept = [one for one in kept if _may_train(one)]
             every += kept
             idle += _only(kept, sorting.idle)
             busy += _only(kept, sorting.busy)
@@ -181,6 +187,12 @@ class SortedStacks:
         threads = threads_of(chunks, apart)
         parts = (stacks_of(kept, threads) for kept in (every, idle, busy))
         return StackTrees(self._sorted_by, timed, *parts)
+
+
+def _may_train(stack: StackCount) -> bool:
+    """Of what is seen before the first step: imports and a first evaluation are no part of the time
+    that steps take."""
+    return stack.role != "main" or phase_of(stack) not in ("evaluation", "starting")
 
 
 def sort_chunk(idleness: Idleness, chunk: StacksSeen, settled: bool) -> _Sorting:

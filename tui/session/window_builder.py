@@ -32,7 +32,7 @@ from .processes import ProcessStore
 from .stack_samples import HOST, LOADING, StackSampleStore
 from .stacks import StackStore
 from .stacks_by_gpu_state import SortedStacks
-from .steps import RECENT_ROWS, Spreads, percentile, phases_of, spreads_of
+from .steps import RECENT_ROWS, Spreads, StepStore, percentile, phases_of, spreads_of
 
 LEAST_LONG_STEPS: Final = 2
 LONG_STEP_NS: Final = 2_000_000_000
@@ -168,6 +168,7 @@ class Assessment:
         """Nothing has moved for long."""
         self._choice: Choice = choose_window(())
         """The verdict's window."""
+        self._first_step_ns = 0
         self._warm_step = 0
         """Last of the warm-up: what is held of the first steps does not show it for ever."""
         self._sampled = StackSampleStore()
@@ -178,7 +179,9 @@ class Assessment:
     def update(self, now_ns: int, open_step: OpenStep | None) -> None:
         """Judge what the stores hold now."""
         stores = self._stores
-        sampled_trees = self._sorted.merged(now_ns, stores.loaders.evaluating_pids())
+        sampled_trees = self._sorted.merged(
+            now_ns, stores.loaders.evaluating_pids(), self._begins(stores.steps)
+        )
         standing = stores.stacks.dumps.standing(stores.open.marked_ns)
         self.stacks = sampled_trees.all.summary if sampled_trees else None
         self.trees = sampled_trees or (standing.trees if standing else None)
@@ -210,6 +213,12 @@ class Assessment:
         )
         if changed:
             stores.events.add("verdict", now_ns, stores.steps.total or None, changed)
+
+    def _begins(self, steps: StepStore) -> int:
+        """Start of the first step that is known, perf_counter_ns; 0 before there is one."""
+        if not self._first_step_ns and (rows := steps.last(RECENT_ROWS)):
+            self._first_step_ns = rows[0].start_ns
+        return self._first_step_ns
 
     def counted(self) -> tuple[Step, ...]:
         """The steps of the statistics: the verdict's, and those since it was judged."""

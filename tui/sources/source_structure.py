@@ -23,6 +23,7 @@ MOST_TREES: Final = 8
 """Of a file that is parsed, and files that are kept: one of 277,000 takes 0.35 s and 6 MB."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 Loop = ast.For | ast.AsyncFor | ast.While | Comprehension
 LOOPS: Final = (
@@ -58,7 +59,9 @@ class SourceStructure:
         self._lines = lines
         self._files: dict[str, ast.Module | None] = {}
         self._evaluations: set[ast.AST] = set()
-        """Loops in which a net was seen to run without learning."""
+        """Loops in which a net was seen to run without learning…"""
+        self._graded: set[ast.AST] = set()
+        """…and with its gradients on."""
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
 
     def of(self, frames: Sequence[str]) -> Structure:
@@ -77,7 +80,8 @@ class SourceStructure:
         # Its batches and its metrics are the evaluation's too.
         mine = groupby(frames, lambda frame: is_users(place_of(frame)[0]))
         first = next((list(group) for own, group in mine if own), [])
-        return Structure(evaluates=_evaluation(self._way_to(first)) in self._evaluations)
+        loop = _loop_around(self._way_to(first))
+        return Structure(evaluates=loop in self._evaluations and loop not in self._graded)
 
     def _with_a_net(self, frames: tuple[str, ...], net: int) -> Structure:
         way = self._way_to(frames[:net])
@@ -85,6 +89,8 @@ class SourceStructure:
         evaluation = _evaluation(way)
         if evaluation is not None:
             self._evaluations.add(evaluation)
+        elif (loop := _loop_around(way)) is not None:
+            self._graded.add(loop)
         return Structure(_in_parts(inner) or _in_parts(way), evaluation is not None)
 
     def _way_to(self, frames: Sequence[str]) -> "list[_Place]":
@@ -102,6 +108,7 @@ class SourceStructure:
             if sum(tree is not None for tree in self._files.values()) >= MOST_TREES:
                 self._files.clear()
                 self._evaluations.clear()
+                self._graded.clear()
             self._files[path] = _parsed("\n".join(self._lines.all_of(path)))
         return self._files[path]
 
@@ -270,7 +277,21 @@ def _evaluation(way: "Sequence[_Place]") -> ast.AST | None:
     net that is asked in every step of a training, as a teacher or a target, is part of that
     step."""
     at = next((index for index, place in enumerate(way) if _off(place)), None)
+    if any(isinstance(place.scope, Function) and _learns(place.scope) for place in way[:at]):
+        return None  # the loop of a script over epochs calls it, beside an evaluation
     for place in way[at:] if at is not None else ():
+        loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
+        if loop is not None:
+            return None if _learns(loop) else loop
+        if isinstance(place.scope, ast.Module) or _learns(place.scope):
+            return None
+    return None
+
+
+def _loop_around(way: "Sequence[_Place]") -> ast.AST | None:
+    """The innermost loop on the way that does not train, in which an evaluation's batches are
+    fetched, or an environment acts, though gradients are not off there."""
+    for place in way:
         loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
         if loop is not None:
             return None if _learns(loop) else loop
@@ -289,13 +310,23 @@ def _off(place: _Place) -> bool:
                     return not _turned_on(called)
     modes = [
         (call.lineno, call.func.attr)
-        for call in ast.walk(place.scope)
+        for call in _own_nodes(place.scope)
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
         and call.func.attr in ("eval", "train")
         and call.lineno < place.line
     ]
     return bool(modes) and max(modes)[1] == "eval"
+
+
+def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:
+    """Without what functions within it do when they are called."""
+    left: list[ast.AST] = list(ast.iter_child_nodes(scope))
+    while left:
+        node = left.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.Lambda)):
+            left.extend(ast.iter_child_nodes(node))
 
 
 def _turned_on(called: ast.Call) -> bool:

@@ -6,13 +6,16 @@ from typing import Final
 
 # fmt: off
 LIBRARIES: Final = frozenset((
-    "accelerate", "albumentations", "bitsandbytes", "cupy", "cv2", "datasets", "deepspeed",
-    "einops", "fsspec", "h5py", "huggingface_hub", "imageio", "joblib", "jax", "keras",
-    "lightning", "lightning_fabric", "litdata", "lmdb", "matplotlib", "monai", "numba", "numpy",
-    "nvidia", "pandas", "peft", "PIL", "pip", "pyarrow", "pytorch_lightning", "ray",
-    "safetensors", "scipy", "sentencepiece", "skimage", "sklearn", "streaming", "tensorboard",
-    "tensordict", "timm", "tokenizers", "torch", "torchao", "torchaudio", "torchdata",
-    "torchmetrics", "torchvision", "tqdm", "transformers", "triton", "wandb", "webdataset",
+    "accelerate", "albumentations", "ale_py", "bitsandbytes", "cupy", "cv2", "datasets",
+    "deepspeed", "dgl", "diffusers", "dm_control", "einops", "ema_pytorch", "envpool", "evaluate",
+    "fsspec", "gym", "gymnasium", "h5py", "huggingface_hub", "ignite", "imageio", "jax", "joblib",
+    "keras", "kornia", "lightning", "lightning_fabric", "lightning_utilities", "litdata", "lmdb",
+    "matplotlib", "mlflow", "monai", "mujoco", "nltk", "numba", "numpy", "nvidia", "pandas",
+    "peft", "pettingzoo", "PIL", "pip", "procgen", "pyarrow", "pygame", "pytorch_lightning",
+    "ray", "safetensors", "scipy", "sentencepiece", "skimage", "sklearn", "skorch", "spacy",
+    "stable_baselines3", "streaming", "tensorboard", "tensorboardX", "tensordict", "timm",
+    "tokenizers", "torch", "torch_geometric", "torchao", "torchaudio", "torchdata",
+    "torchmetrics", "torchvision", "tqdm", "transformers", "triton", "trl", "wandb", "webdataset",
     "zarr", "zmq",
 ))
 # fmt: on

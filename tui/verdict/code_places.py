@@ -18,7 +18,9 @@ READ_CALL: Final = re.compile("|".join(limits.READ_LINES))
 SYNC_CALL: Final = re.compile("|".join(limits.SYNC_LINES))
 COPY_CALL: Final = re.compile("|".join(limits.COPY_LINES))
 ATTENTION_CALL: Final = re.compile("|".join(limits.ATTENTION_LINES))
-ROLLOUT: Final = re.compile(r"rollout|generate|collect|trajector|episode|self_play")
+ROLLOUT: Final = re.compile(
+    r"rollout|generate|collect|trajector|episode|self_play|(select|choose)_action"
+)
 """In the name of a function that acts in an environment, or generates what is trained on."""
 FOR_CALL: Final = re.compile(limits.FOR_LINES)
 CLIP_CALL: Final = re.compile(r"\bclip_grad_(norm|value)_\(")
@@ -295,16 +297,18 @@ def line_of(place: FrameShare) -> tuple[str, int]:
 def by_user_function(places: Iterable[FrameShare]) -> tuple[FrameShare, ...]:
     """The shares summed by the user's own function that leads to each place, the largest first.
 
-    A slow loop spreads its samples over its lines, its comprehensions and what they call.
+    A slow loop spreads its samples over its lines, its comprehensions and what they call. A
+    script's own level is no function: of its lines each stands for itself.
     """
-    sums: dict[tuple[str, str], float] = {}
-    first: dict[tuple[str, str], str] = {}
+    sums: dict[tuple[str, str, str], float] = {}
+    first: dict[tuple[str, str, str], str] = {}
     samples = 0
     for place in places:
         frame = place.caller or place.frame
         match = _FRAME.match(frame)
         function = (match["function"] if match else frame).partition(".<locals>")[0]
-        key = (function, match["file"] if match else "")
+        alone = match["line"] or "" if match and function == "<module>" else ""
+        key = (function, match["file"] if match else "", alone)
         sums[key] = sums.get(key, 0.0) + place.share
         samples = max(samples, place.samples)
         line = f":{match['line']}" if match and match["line"] else ""

@@ -204,8 +204,6 @@ def confidence_in_none(others: Iterable[Finding], window: Window) -> float:
             error = spread_of(other) * sqrt(max(1.0, limit / max(other.share, limits.CONTRIBUTOR)))
             held = min(other.share, worth(other))
             sure = min(sure, 1.0 - probability_above(held, error, limit))
-    if isinstance(window, StepWindow) and not (window.sees_loading or window.gpu_present):
-        sure = min(sure, 1.0 - fetching_unseen(window))
     return sure * evidence_factor(window) * window.attributed
 
 
@@ -219,10 +217,18 @@ def evidence_factor(window: Window) -> float:
     if window.stacks is None or window.stacks.main_samples < LEAST_STACKS:
         factor *= limits.EVIDENCE_NO_STACKS
     if not window.sees_loading:
-        factor *= limits.EVIDENCE_NO_LOADER
+        factor *= _without_loader(window)
     if _others_unknown(window):
         factor *= limits.EVIDENCE_OTHERS_UNKNOWN
     return factor
+
+
+def _without_loader(window: StepWindow) -> float:
+    """How likely batches take no more than a cause must, where samples tell."""
+    unseen = fetching_unseen(window)
+    if window.gpu_present or unseen >= limits.UNSEEN:
+        return limits.EVIDENCE_NO_LOADER
+    return 1.0 - unseen
 
 
 def missing_of(window: Window) -> tuple[MissingSignal, ...]:

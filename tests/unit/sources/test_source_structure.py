@@ -164,6 +164,22 @@ def epoch():
     for batch in loader:
         losses.append(net(batch))  # 1
 """
+EPOCHS = """
+def train():
+    net.train()
+    for batch in loader:
+        net(batch).backward()  # 2
+
+def test():
+    net.eval()
+    for batch in held_out:
+        losses.append(net(batch).item())  # 4
+
+for epoch in range(9):
+    train()  # 1
+    test()  # 3
+"""
+_THE_OTHER = str.maketrans("1234", "3412")
 GRAD_ON = """
 for batch in loader:
     with torch.set_grad_enabled(phase == "train"):
@@ -186,6 +202,8 @@ def play():
         (TEACHER_IN_A_FUNCTION, ("<module>", "learn"), False),
         (EVAL_MODE, ("epoch",), True),
         (TRAIN_MODE, ("epoch",), False),
+        (EPOCHS, ("<module>", "train"), False),
+        (EPOCHS.translate(_THE_OTHER), ("<module>", "test"), True),
         (GRAD_ON, ("<module>",), False),
         (ROLLOUT, ("play",), True),
     ],
@@ -204,6 +222,46 @@ def test_the_batches_of_an_evaluation_are_its_own_once_its_net_was_seen(tmp_path
     assert source.of(("<module> (train.py:7)", NET)).evaluates
     assert source.of(fetch).evaluates
     assert not source.of(("<module> (train.py:3)", fetch[1])).evaluates
+
+
+ACTING = """
+for update in range(9):
+    for step in range(128):
+        with torch.no_grad():
+            action = agent(seen)  # 1
+        seen = env.step(action)
+    agent(batch).backward()
+"""
+DISTILLED = """
+for update in range(9):
+    for step in range(128):
+        with torch.no_grad():
+            wanted = teacher(seen)  # 1
+        losses.append(net(seen) - wanted)
+        seen = draw()
+    torch.stack(losses).sum().backward()
+"""
+
+
+def test_what_an_environment_does_between_two_actions_belongs_to_the_rollout(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "train.py").write_text(ACTING)
+    source = SourceStructure(SourceLines([tmp_path]))
+    acts = ("<module> (train.py:6)", "TimeLimit.step (gym/wrappers/time_limit.py:17)")
+    assert not source.of(acts).evaluates
+    assert source.of(("<module> (train.py:5)", NET)).evaluates
+    assert source.of(acts).evaluates
+    assert not source.of(("<module> (train.py:7)", NET)).evaluates
+
+
+def test_a_loop_in_which_a_net_also_runs_with_gradients_is_no_evaluation(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(DISTILLED)
+    source = SourceStructure(SourceLines([tmp_path]))
+    draws = ("<module> (train.py:7)", "draw (data.py:17)")
+    assert source.of(("<module> (train.py:5)", NET)).evaluates
+    assert not source.of(("<module> (train.py:6)", NET)).evaluates
+    assert not source.of(draws).evaluates
 
 
 def test_averages_of_parameters_are_no_evaluation(tmp_path: Path) -> None:

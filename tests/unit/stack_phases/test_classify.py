@@ -4,6 +4,7 @@ import pytest
 
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.session.stack_phases.classify import classify, phase_of
+from gpuwatch.tui.verdict.window import StackPhase
 from tests.unit.stack_phases.real_stacks import (
     BACKWARD,
     CALL,
@@ -281,7 +282,8 @@ def test_rollouts_are_evaluation_with_their_environment() -> None:
         ("rollout", "evaluation"),
         ("collect_rollouts", "evaluation"),
         ("generate", "other"),
-        ("select_action", "other"),
+        ("select_action", "evaluation"),
+        ("get_action", "other"),
     ):
         assert phase(f"{name} (ppo.py:5)", net) == "evaluation"
         assert phase(f"{name} (ppo.py:5)", step) == without_net
@@ -293,3 +295,22 @@ def test_a_net_that_by_its_source_learns_nothing_is_evaluated() -> None:
     assert phase("main (a.py:9)", net) == "forward"
     learns = "_engine_run_backward (torch/autograd/graph.py:869)"
     assert phase("main (a.py:9)", learns, evaluates=True) == "backward"
+
+
+@pytest.mark.parametrize(
+    ("frames", "phase", "evaluates"),
+    [
+        ((*TRAIN, "TimeLimit.step (gym/wrappers/time_limit.py:17)"), "other", True),
+        ((*TRAIN, "select_action (actor_critic.py:82)"), "other", True),
+        (
+            (*TRAIN, "ReplayBuffer._get_samples (stable_baselines3/common/buffers.py:309)"),
+            "data",
+            False,
+        ),
+    ],
+)
+def test_a_policy_that_acts_and_a_buffer_that_is_drawn_from(
+    frames: tuple[str, ...], phase: StackPhase, evaluates: bool
+) -> None:
+    found = classify(frames, "")
+    assert (found.phase, found.evaluates) == (phase, evaluates)

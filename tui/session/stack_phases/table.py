@@ -128,6 +128,13 @@ ROWS: Final[tuple[CodeRow, ...]] = (
     _row("data", "datasets/"),
     _row("data", "nvidia/dali/"),
     _row("data", "gpuwatch/probe/wrapped.py", "__next__"),
+    # -- environments that a policy acts in --------------------------------------------------------
+    *(
+        _row("evaluation", package)
+        for package in ("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "procgen/")
+    ),
+    _row("evaluation", "stable_baselines3/common/vec_env/"),
+    _row("data", "stable_baselines3/common/buffers.py", "sample _get_samples"),
     # -- Python itself ---------------------------------------------------------------------------
     _row("starting", "<frozen importlib._bootstrap>"),
     _row("starting", "<frozen importlib._bootstrap_external>"),
@@ -166,14 +173,14 @@ EVALUATION_NAMES: Final = (
     r"(?!\w*(train|fit))("
     r"(run_|do_|_)*(evaluate|evaluation|eval|validate|validation|valid|val)(_\w+)?|"
     r"\w+_(evaluate|evaluation|eval|validate|validation|valid|val)|"
-    r"estimate_(\w+_)?loss(es)?|(\w+_)?rollouts?|"
+    r"estimate_(\w+_)?loss(es)?|(\w+_)?rollouts?|(select|choose)_actions?|"
     r"(_|do_|run_)*(collect|gather)_(rollouts?|trajector\w+|experiences?|episodes?))"
 )
 """A user's own functions that evaluate, or act in an environment, by their names:
 `train_and_evaluate` does more…"""
 EVALUATION_NAMES_OF_A_NET: Final = (
     r"(run_|do_|compute_|_)*(test|accuracy|perplexity)(_\w+)?|"
-    r"(\w+_)?generate(_completions|_responses)?|(select|choose|get)_actions?"
+    r"(\w+_)?generate(_completions|_responses)?|get_actions?"
 )
 """…or where they run a net or fetch batches: a metric of scores that lie there is none."""
 RUNS_A_NET: Final = frozenset(("_call_impl", "_wrapped_call_impl"))

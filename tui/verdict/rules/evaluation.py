@@ -43,6 +43,10 @@ def evaluation(window: StepWindow) -> Finding | None:
 
 ENVIRONMENTS: Final = ("step", "reset")
 """Methods of gym's environments. An optimizer's are no evaluation."""
+PACKAGES: Final = ("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "procgen/")
+ACTING: Final = 0.1
+"""Of the samples of an evaluation those in an environment, or in a function with such a name: most
+of a rollout may be the net that chooses the actions. Of a held-out set none are."""
 _ADVICE: Final = {
     "evaluation": (
         "evaluate less often: it is a function of yours that no mark shows",
@@ -64,7 +68,7 @@ def _by_samples(window: StepWindow) -> Finding | None:
     share = of_samples(share_where(places, lambda _: True), window.stacks.main_samples)
     if share.low < CONTRIBUTOR:
         return None
-    acting = share_where(places, _acts) > share.mean / 2
+    acting = share_where(places, _acts) > ACTING * share.mean
     sub, what = ("rollout", "rollouts take") if acting else (None, "evaluation takes")
     text = "no evaluation was marked: its time is booked as forward, or between the phases"
     found = cause(
@@ -83,4 +87,6 @@ def _by_samples(window: StepWindow) -> Finding | None:
 def _acts(place: FrameShare) -> bool:
     """In an environment: by the name of a function, or because it is one of gym's interface."""
     where = place.caller or place.frame
-    return function_of(where) in ENVIRONMENTS or bool(ROLLOUT.search(f"{where} {place.frame}"))
+    if function_of(where) in ENVIRONMENTS or place.frame.partition(" (")[2].startswith(PACKAGES):
+        return True
+    return bool(ROLLOUT.search(f"{where} {place.frame}"))

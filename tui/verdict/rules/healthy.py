@@ -8,6 +8,7 @@ from ..step_time import paused_of, wall_of
 from ..thresholds.causes import IDLE_CORES, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
+from .launch import looped_cells
 
 
 def healthy(window: StepWindow) -> Finding | None:
@@ -26,6 +27,8 @@ def healthy(window: StepWindow) -> Finding | None:
     paused = min(1.0, sum(map(paused_of, rows)) / wall)
     inference = bool(rows) and rows[-1].inference
     model, takes = ("the forward pass", "takes") if inference else ("forward and backward", "take")
+    if not inference and not any(row.optimizer_steps for row in rows):
+        model = "forward, backward and an update by hand"
     evidence = [Evidence(f"{model} {takes} {percent(compute)} of the time", "hook", compute)]
     if window.sees_loading:
         evidence.append(Evidence(f"waiting for data takes {percent(waits)}", "hook", waits))
@@ -37,7 +40,7 @@ def healthy(window: StepWindow) -> Finding | None:
     if paused >= 0.005:
         text = f"evaluation, checkpoints and compilation take {percent(paused)}"
         evidence.append(Evidence(text, "hook", paused))
-    advice: list[str] = []
+    advice = [cells] if (cells := looped_cells(window)) is not None else []
     if window.main_cpu_percent is not None:
         used = window.main_cpu_percent / 100
         of = f" of {cores(window.cores)}" if window.cores else ""

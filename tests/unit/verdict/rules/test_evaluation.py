@@ -1,5 +1,6 @@
 """Evaluation inside training."""
 
+from dataclasses import replace
 from typing import Any
 
 from gpuwatch.tui.verdict.engine import Engine
@@ -62,6 +63,17 @@ def test_an_environment_that_steps_is_a_rollouts() -> None:
     found = evaluation(unmarked(0.59, "World.step (ppo.py:30)"))
     assert found is not None
     assert found.sub == "rollout"
+
+
+def test_a_rollout_is_one_though_its_net_takes_most_of_it() -> None:
+    """PPO in one script: the net that acts has no function of its own, its environments have."""
+    net = FrameShare(0.3, "linear (torch/nn/functional.py:9)", "<module> (ppo.py:196)")
+    world = FrameShare(0.06, "CartPoleEnv.step (gym/envs/cartpole.py:120)", "<module> (ppo.py:202)")
+    places = tuple(replace(one, phase="evaluation") for one in (net, world))
+    seen = replace(unmarked(0.3, ""), stacks=Stacks(200, places, 0, (), None))
+    found = evaluation(seen)
+    assert found is not None
+    assert (found.sub, found.headline) == ("rollout", "rollouts take 36% of the time")
 
 
 def test_rollouts_are_called_rollouts() -> None:
