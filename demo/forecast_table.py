@@ -3,7 +3,7 @@
     python -m demo.forecast_table [FOLDER]
 
 The truth is truth.json beside the recordings: the same script run with its cause and without, apart
-from the recording. So two errors are told: of the speed-up, in which the recorded run may have been
+from the recording. Two errors are reported: of the speed-up, in which the recorded run may be
 faster or slower than the one of the truth, and of the step that is left, in which it is not.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Train on some ranks with one bottleneck after the other, record each, and print what is said.
+"""Train on some ranks with one bottleneck after the other, record each, and print what is reported.
 
 python demo/record_ranks.py OUT                  all scenarios: NCCL with GPUs enough, else gloo
 python demo/record_ranks.py OUT sleeps fsdp2     some of them
@@ -154,7 +154,7 @@ def record_all(scenarios: Sequence[str], out: Path, ranks: int, seconds: float) 
 
 
 def table(out: Path) -> list[str]:
-    """A row for each rank's monitor: what was said, and whether that is right."""
+    """A row for each rank's monitor: what was reported, and whether that is right."""
     rows, counted, right = [], 0, 0
     pace: dict[str, float] = {}
     verdict_by: dict[tuple[str, int], RankVerdict] = {}

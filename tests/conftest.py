@@ -4,11 +4,17 @@ import os
 import shutil
 import signal
 
+import hypothesis
 import pytest
 
 # Set before torch is loaded, here and in all that tests start. Its threads wait by spinning: a
 # training of small products took 10 times the CPU where several tests had to share two cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The same examples at each run, and none too slow on a busy machine. Whoever looks for new ones:
+# `pytest --hypothesis-profile=hunt`, and `make faults`.
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("hunt", deadline=None, max_examples=2_000)
+hypothesis.settings.load_profile("same")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A job in the background of a shell ignores Ctrl-C, and so would all that tests start.

@@ -229,7 +229,7 @@ def right_on(kinds: Collection[str], least: float | None = None) -> Callable[...
 
 
 def on_the_others(rows: Sequence[Scored]) -> Figure:
-    """Causes that nothing from outside can tell for sure."""
+    """Causes that nothing from outside can decide for sure."""
     return part_right(
         [score.right for result, score in positives(rows) if result.kinds[0] not in ASKED]
     )

@@ -1,4 +1,4 @@
-"""The data-wait share that the probe told, against the one that the script's own clock tells."""
+"""The data-wait share that the probe reported, against that of the script's own clock."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence

@@ -120,7 +120,7 @@ class Examined:
     sub: str | None
     right: bool
     false_bound: bool
-    """Something is said to hold back a run that has nothing to fix."""
+    """Something is named as holding back a run that has nothing to fix."""
     settled: bool
     confidence: float | None
     share: float | None

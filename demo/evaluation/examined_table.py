@@ -188,7 +188,7 @@ def is_right(result: Examined) -> bool | None:
 
 
 def reliability(results: Sequence[Examined]) -> list[tuple[str, ...]]:
-    """How often what was said with a confidence was right."""
+    """How often what was reported with a confidence was right."""
     rows: list[tuple[str, ...]] = []
     for low, high in pairwise(BINS):
         hits = [

@@ -1,4 +1,4 @@
-"""Scenario scripts as processes: they import ahead, begin when told, and leave nothing behind."""
+"""Scenario scripts as processes: they import ahead, begin when asked, and leave nothing behind."""
 
 import json
 import os

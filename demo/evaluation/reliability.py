@@ -1,7 +1,7 @@
-"""Whether verdicts are right as often as they say: what was said at each level of confidence.
+"""Whether verdicts are right as often as they say: what was reported at each level of confidence.
 
 What the engine's constants rest on is one half of the scenarios, chosen by a hash of their names;
-the other half tells whether they hold.
+the other half shows whether they hold.
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Level:
-    """All that was said at one level."""
+    """All that was reported at one level."""
 
     begins: float
     runs: int
@@ -79,7 +79,7 @@ def claims_in(folder: Path) -> list[Claim]:
 
 
 def levels_of(claims: Iterable[Claim]) -> list[Level]:
-    """Those at which anything was said, the lowest first."""
+    """Those at which anything was reported, the lowest first."""
     by_level: dict[float, dict[str, list[Claim]]] = defaultdict(lambda: defaultdict(list))
     for one in claims:
         begins = max(level for level in LEVELS if one.confidence >= level)

@@ -61,7 +61,7 @@ class Result:
     seconds: float
     """That its runs took."""
     others_cores: float | None
-    """Of its cores, those that other processes used meanwhile; None where nobody told."""
+    """Of its cores, those that other processes used meanwhile; None where it is not known."""
     truth: Truth
     step_ms: float
     """Of the bare run with the cause."""

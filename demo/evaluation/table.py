@@ -57,7 +57,7 @@ def every_scenario(results: Sequence[Result]) -> str:
 
 
 def apart(results: Sequence[Result]) -> str:
-    """Scenarios that count for nothing, since what was measured is not what was meant."""
+    """Scenarios that count for nothing, since what was measured is not what was intended."""
     doubtful = [result for result in results if not result.truth.agrees]
     if not doubtful:
         return ""

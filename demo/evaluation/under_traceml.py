@@ -67,7 +67,7 @@ def free_port() -> int:
 
 
 def main() -> int:
-    """Wait to be told, run, keep the verdict."""
+    """Wait to be asked, run, keep the verdict."""
     file, script = Path(sys.argv[1]), sys.argv[2]
     options = sys.argv[3:]
     if "--wait" in options:

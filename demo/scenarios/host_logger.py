@@ -27,7 +27,7 @@ ANSWER_S = 0.03
 
 
 def log(file: IO[str], step: int, loss: torch.Tensor) -> None:
-    """Write a line, make sure that it is kept, and tell the server."""
+    """Write a line, make sure that it is kept, and notify the server."""
     file.write(json.dumps({"step": step, "loss": loss.item()}) + "\n")
     file.flush()
     os.fsync(file.fileno())

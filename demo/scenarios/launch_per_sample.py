@@ -21,7 +21,7 @@ TEMPERATURE = 0.1
 
 
 def contrast(features: torch.Tensor) -> torch.Tensor:
-    """How badly each sample is told from the others, sample by sample."""
+    """How badly each sample is separated from the others, sample by sample."""
     directions = functional.normalize(features, dim=1)
     losses = []
     for number, direction in enumerate(directions):

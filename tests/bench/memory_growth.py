@@ -1,8 +1,8 @@
-"""How early a leak is told, and what is taken for one: `python -m tests.bench.memory_growth`.
+"""How early a leak is reported, and what is taken for one: `python -m tests.bench.memory_growth`.
 
 Families of memory, each over 4,000 steps, through the probe's look at the allocator and the
 verdict's watch over memory. Prints for each length of a step the part of the runs in which growth
-was said and a leak was confirmed, and the steps at which that was (median, latest).
+was reported and a leak was confirmed, and the steps at which that was (median, latest).
 """
 
 import argparse

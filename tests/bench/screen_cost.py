@@ -55,7 +55,7 @@ for x, y in DataLoader(Rows(), batch_size=16, num_workers=4):
 
 @contextmanager
 def running(*command: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A program that has said "ready"."""
+    """A program that has printed "ready"."""
     with subprocess.Popen(
         [sys.executable, *command],
         cwd=ROOT,

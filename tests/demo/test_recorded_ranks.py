@@ -100,7 +100,7 @@ def _fields(verdict: RankVerdict) -> dict[str, object]:
 
 @pytest.mark.parametrize("scenario", ["balanced", "balanced_fsdp2"])
 def test_others_on_both_gpus_are_the_verdict_whichever_rank_is_watched(scenario: str) -> None:
-    """They were told that rank 0 is late 14 %, or communication takes 49 and up to 50 %."""
+    """They were shown that rank 0 is late 14 %, or communication takes 49 and up to 50 %."""
     for rank in (0, 1):
         verdict = verdict_of(last_picture(RANKS / "h200_crowded" / f"{scenario}.{rank}.gpuwatch"))
         assert (verdict.kind, verdict.sub, verdict.late) == ("contention", "gpu", None)

@@ -1,4 +1,4 @@
-"""The training that everything here is compared with: it tells two runs apart by one bit."""
+"""The training that everything here is compared with: it distinguishes two runs by one bit."""
 
 from pathlib import Path
 

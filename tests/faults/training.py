@@ -64,7 +64,7 @@ TRAIN = """
 """`train` gives the line; its callbacks, run at every step, must not change it."""
 
 HALFWAY = TRAIN + "    print(train(at_step=wait_at(30)), flush=True)\n"
-"""Says that it waits, goes on when it is told to, and says what came of it."""
+"""Says that it waits, goes on when it is asked to, and says what came of it."""
 
 
 @functools.cache

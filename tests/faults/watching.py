@@ -46,7 +46,7 @@ while True:
     print("asked", flush=True)
     sys.stdin.readline()
 """
-"""Asks for the whole history twenty times a line that it is told, and takes nothing."""
+"""Asks for the whole history twenty times a line that it is given, and takes nothing."""
 
 
 @contextmanager

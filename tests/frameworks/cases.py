@@ -1,4 +1,4 @@
-"""The runs of the suite: each a script under a real framework, and what the probe tells of it."""
+"""The runs of the suite: each a script under a real framework, and what the probe reports of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Case:
     first_waits: bool = False
     """The first rank waits for the data of all."""
     into: Mapping[str, str] = field(default_factory=dict)
-    """Waits that are told under another name than their own: by kind, the phase."""
+    """Waits that are reported under another name than their own: by kind, the phase."""
     note: str = ""
     """What a user has to know."""
 

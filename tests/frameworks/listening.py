@@ -17,7 +17,7 @@ AGAIN_S = 1.0
 
 
 class Listener(Thread):
-    """Subscribes to a process and keeps the steps that it tells."""
+    """Subscribes to a process and keeps the steps that it reports."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -25,7 +25,7 @@ class Listener(Thread):
         self.fault: str | None = None
         self.lost_marks = 0
         self.quiet = Event()
-        """A batch without a step has come: all is told that the process has done."""
+        """A batch without a step has come: all that the process has done is here."""
         self._pid = pid
         self._replies = ReplyReader()
         self._left = Event()

@@ -1,4 +1,4 @@
-"""A script under a real framework, watched to its end: what the probe told, and what was true."""
+"""A script under a real framework, watched to its end: what the probe reported, and the truth."""
 
 import json
 import os
@@ -68,7 +68,7 @@ class Seen:
 
 
 def off_by(case: Case, seen: Seen) -> dict[str, float]:
-    """By phase, how far what was told is from the waits that lie there: 0.1 is 10 % too much. The
+    """By phase, how far the report is from the waits that lie there: 0.1 is 10 % too much. The
     median of the steps, since on a busy machine some hold more than their waits.
 
     What no wait of ours explains is held against the whole step.
@@ -167,7 +167,7 @@ def _found(folder: Path, pattern: str) -> Path:
 
 
 def _release(folder: Path, pid: int, listener: Listener) -> None:
-    """Let a worker go that has trained, once all is told, or its probe is gone."""
+    """Let a worker go that has trained, once all is reported, or its probe has ended."""
     _found(folder, f"{pid}.json")
     listener.quiet.clear()
     until(lambda: listener.quiet.is_set() or not listener.is_alive())

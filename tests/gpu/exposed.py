@@ -1,7 +1,7 @@
-"""Section `exposed`: the wait that the device felt, against a kineto trace of the same steps.
+"""Section `exposed`: the exposed wait of the device, against a kineto trace of the same steps.
 
 `trace_truth` says what the truth is. Bars: median error 1 point of the step, worst 3 (the issue).
-The last column of the row shows what the host's clock alone would have said.
+The last column of the row shows what the host's clock alone would have shown.
 """
 
 import json

@@ -67,7 +67,7 @@ def _row(load: str, child: Child) -> Claim:
 
 
 def sampled(pid: int) -> tuple[list[Activity], float]:
-    """What our source tells of a process, once it has settled; and NVML's mean utilization."""
+    """What our source reports of a process, once it has settled; and NVML's mean utilization."""
     source = NvmlSource(pid)
     source.open()
     began_s = monotonic()

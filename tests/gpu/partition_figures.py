@@ -11,7 +11,7 @@ class Partition:
     """One window of steps."""
 
     reported: int
-    """Steps of the window that the device told."""
+    """Steps of the window that the device reported."""
     steps: int
     sum_ns: int
     """Of all their phases."""

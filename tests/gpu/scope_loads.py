@@ -63,7 +63,7 @@ def _row(ms: float, child: Child) -> Claim:
 
 
 def sampled(pid: int) -> tuple[GpuStore, list[float], list[float]]:
-    """What our source tells of a process while it runs, the readings' lengths, and how long the
+    """What our source reports of a process while it runs, the readings' lengths, and how long the
     polls took that read something."""
     source, book = NvmlSource(pid), GpuStore()
     intervals_ms: list[float] = []

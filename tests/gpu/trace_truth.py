@@ -81,7 +81,7 @@ def exposed_us(fetch: Sequence[Fetch], done: Sequence[Activity]) -> list[float]:
 
 
 def exposed_by_step_ns(trace: dict[str, Any]) -> dict[int, float]:
-    """Step: exposed wait, ns. Several fetches of one number are not told apart: use one a step."""
+    """Step: exposed wait, ns. Several fetches of one number are not separated: use one a step."""
     events = [event for event in trace["traceEvents"] if event.get("ph") == "X"]
     by_step = fetches(events)
     waits = exposed_us(list(by_step.values()), activities(events))

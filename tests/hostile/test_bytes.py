@@ -1,4 +1,4 @@
-"""Bytes that nobody meant: changed ones of real messages, pages and recordings, by the thousand."""
+"""Bytes that nobody wrote: changed ones of real messages, pages and recordings, by the thousand."""
 
 import resource
 import signal

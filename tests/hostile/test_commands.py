@@ -32,7 +32,7 @@ KEY = "the key"
 
 
 class Received:
-    """An endpoint that hears what it is told to, and remembers what was answered."""
+    """An endpoint that receives what it is made to, and remembers what was answered."""
 
     def __init__(self) -> None:
         self.frames: list[tuple[bytes, bytes]] = []
@@ -119,7 +119,7 @@ def test_whatever_is_asked_the_answers_are_few_and_the_probe_stays(
 
 
 def test_the_flight_recorder_is_read_for_who_has_the_key_and_changes_nothing_by_itself() -> None:
-    """Without torch.distributed there is none: that is said, and no hook waits for a step."""
+    """Without torch.distributed there is none: that is reported, and no hook waits for a step."""
     made, received, _ = server()
     assert collectives.LOADED
     for key in ("", "another", KEY):

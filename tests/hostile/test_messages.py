@@ -53,7 +53,7 @@ DELIVERIES = some.one_of(
     lambda seen: replace(seen, t_ns=abs(seen.t_ns) % MOST)  # by our own clock
 )
 HOSTILE = some.lists(DELIVERIES, max_size=6)
-"""What a session is told of what another process says. The rest is measured by us."""
+"""What a session is given of what another process says. The rest is measured by us."""
 
 SLOW = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=40)
 

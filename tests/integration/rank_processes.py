@@ -1,6 +1,7 @@
 """Ranks as a launcher starts them: processes with a probe that meet at every step."""
 
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -108,6 +109,13 @@ class Job:
     launcher: "subprocess.Popen[str]"
     pids: list[int]
     """By rank."""
+
+
+def free_port() -> int:
+    """For ranks to meet at: by it a job differs from others of this machine."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 @contextmanager

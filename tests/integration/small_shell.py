@@ -1,4 +1,4 @@
-"""What a shell does for a job: its own group in the foreground, told of a stop, then woken."""
+"""What a shell does for a job: its own group in the foreground, notified of a stop, then woken."""
 
 import os
 import signal

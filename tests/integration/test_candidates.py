@@ -12,12 +12,12 @@ from gpuwatch.tui.discovery import candidates
 from gpuwatch.tui.discovery.candidates import Candidate, Launcher, find_candidates
 from gpuwatch.tui.discovery.pids import find_watchable
 from gpuwatch.tui.errors import NO_PROCESS, NoProcessError
-from tests.integration.rank_processes import launched
+from tests.integration.rank_processes import free_port, launched
 from tests.processes.command_line import gpuwatch, toy
 
 
 def test_ranks_stand_together_below_who_launched_them(tmp_path: Path) -> None:
-    with toy(tmp_path) as alone, launched(tmp_path / "job", 2, 2, 29_871) as job:
+    with toy(tmp_path) as alone, launched(tmp_path / "job", 2, 2, free_port()) as job:
         found = {one.pid: one for one in find_candidates()}
         table = gpuwatch("ls").stdout.splitlines()
     ranks = [found[pid] for pid in job.pids]

@@ -17,7 +17,7 @@ with pathlib.Path(__file__).with_name("told").open("a") as file:
 
 
 def command(folder: Path) -> str:
-    """A command that writes down what it is told."""
+    """A command that writes down its arguments."""
     (folder / "told").touch()
     (folder / "tell.py").write_text(SCRIPT)
     return f"{sys.executable} {folder / 'command.py'}"

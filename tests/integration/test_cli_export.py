@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.rank_processes import DDP_RANK, launched
+from tests.integration.rank_processes import DDP_RANK, free_port, launched
 from tests.processes.command_line import gpuwatch, started, toy
 
 LIMIT_S = 40.0
@@ -71,7 +71,7 @@ def test_a_process_its_verdict_and_its_end(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_all_ranks_of_a_job_from_one_of_them(tmp_path: Path) -> None:
     with (
-        launched(tmp_path, 2, 2, 29_517, DDP_RANK) as job,
+        launched(tmp_path, 2, 2, free_port(), DDP_RANK) as job,
         exporting(str(job.pids[0]), "--run", "mine", "--no-stacks") as exporter,
     ):
         exporter.until(

@@ -25,7 +25,7 @@ def wait():
 threading.Thread(target=wait, daemon=True).start()
 for number""",
 )
-"""Takes the probe when it is told to: as `attach --inject` of somebody else would put it there."""
+"""Takes the probe when asked: as `attach --inject` of somebody else would put it there."""
 
 
 def records(text: str) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ LONGEST: Final = 200
 
 
 def plain(text: str) -> bool:
-    """Whether somebody understands it who has never heard of what the words stand for."""
+    """Whether somebody understands it who does not know what the words stand for."""
     return JARGON.search(ASIDE.sub("", text)) is None
 
 

@@ -138,7 +138,7 @@ def test_the_window_may_change_its_size_at_any_time(tmp_path: Path) -> None:
 
 
 def test_a_window_that_is_small_for_a_moment_loses_no_row(tmp_path: Path) -> None:
-    # tmux forgets what is outside; where the program is slow it hears of the last size alone.
+    # tmux forgets what is outside; where the program is slow it gets the last size alone.
     with window(tmp_path, (100, 30)) as tmux:
         for _ in range(3):
             for width, height in ((30, 8), (200, 60), (50, 20), (100, 30)):

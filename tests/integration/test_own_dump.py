@@ -60,7 +60,7 @@ def hanging(folder: Path, quiet_ns: int = 0, **environment: str) -> Iterator[Run
 
 
 class Peer:
-    """A monitor that asks for whatever it is told to."""
+    """A monitor that asks for whatever a test wants."""
 
     def __init__(self, endpoint: str) -> None:
         self._context = zmq.Context()
@@ -88,7 +88,7 @@ class Peer:
         return self._replies.read(self._socket.recv())
 
     def receive_until(self, refused: int) -> list[Decoded]:
-        """All until a batch that tells of so many refused requests: each frame before was read."""
+        """All until a batch that counts so many refused requests: each frame before was read."""
         received = [self.receive()]
         while not (isinstance(received[-1], Batch) and received[-1].refused >= refused):
             received.append(self.receive())

@@ -1,4 +1,4 @@
-"""The probe in real processes: it is found, it tells, and it leaves the run alone."""
+"""The probe in real processes: it is found, it reports, and it leaves the run alone."""
 
 import signal
 import tempfile
@@ -112,7 +112,7 @@ def test_settings_are_reported_to_whoever_comes_and_again_when_they_change(tmp_p
                             run.send(wanted)
                 assert came == [*known, wanted]
         assert (reported[-1].scaler, reported[-1].anomaly) == (False, False)
-        # The graph of torch 2.4 tells no types.
+        # The graph of torch 2.4 shows no types.
         assert reported[-1].autocast in ("", None)
         assert (reported[-1].optimizer, reported[-1].parameters, reported[-1].set_to_none) == (
             "SGD",

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,15 +28,10 @@ from tests.integration.rank_processes import (
     LOCKED_RANK,
     SLOWED_RANK,
     SLOWS_AT,
+    free_port,
     launched,
 )
 from tests.processes.monitored import until
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 class Looks:

@@ -1,4 +1,4 @@
-"""py-spy's samples have the times at which they were taken: a real process tells what it did."""
+"""py-spy's samples have the times at which they were taken: a real process shows what it did."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A real worker in its turn: found, sampled by itself, and told as one of those that there are."""
+"""A real worker in its turn: found, sampled by itself, and counted as one of those there are."""
 
 import time
 from pathlib import Path

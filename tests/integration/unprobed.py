@@ -77,7 +77,7 @@ def toy(folder: Path, name: str = "train.py", more: str = "") -> Path:
 def running(
     command: Sequence[str], lines_first: int = 1, **more: str
 ) -> "Iterator[tuple[subprocess.Popen[str], list[int]]]":
-    """A program and the pids that it, and what it starts, have said; all ended after it."""
+    """A program and the pids that it, and what it starts, have reported; all ended after it."""
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""A process that trains: started early, since it takes 10 s to be ready, and run when told to.
+"""A process that trains: started early, since it takes 10 s to be ready, and run when asked to.
 
 All processes of a section start together and only one at a time works on the device.
 """

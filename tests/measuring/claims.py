@@ -16,7 +16,7 @@ class Claim:
     """In words and units, as the table shows it."""
     bar: str
     met: bool | None
-    """None: there is nothing to meet (a row for comparison), or the measurement does not tell."""
+    """None: there is nothing to meet (a row for comparison), or it is not resolved."""
     figures: dict[str, Any] = field(default_factory=dict)
     """All that was measured, for the JSON."""
 

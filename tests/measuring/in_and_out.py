@@ -2,7 +2,7 @@
 
 Out is out: every hook puts back the very objects that were there, by its own undo. In: every hook
 is attached as `install()` does. The probe's thread, its socket and its page stay, and so does what
-dynamo was told to skip: it costs a step nothing, and telling it takes a millisecond.
+dynamo was made to skip: it costs a step nothing, and making it takes a millisecond.
 """
 
 import sys

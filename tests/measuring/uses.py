@@ -1,4 +1,4 @@
-"""What a process uses, as the kernel tells: memory, threads, descriptors, CPU time."""
+"""What a process uses, as the kernel reports it: memory, threads, descriptors, CPU time."""
 
 import os
 from dataclasses import dataclass

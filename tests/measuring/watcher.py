@@ -1,4 +1,4 @@
-"""The monitor's end of the wire in a thread: subscribes, and keeps what it is told."""
+"""The monitor's end of the wire in a thread: subscribes, and keeps what it is sent."""
 
 import os
 import threading
@@ -19,7 +19,7 @@ AGAIN_S: Final = 1.0
 
 
 class Watcher(threading.Thread):
-    """What one process told since it was started."""
+    """What one process reported since it was started."""
 
     def __init__(self, endpoint: str) -> None:
         super().__init__(daemon=True)
@@ -32,7 +32,7 @@ class Watcher(threading.Thread):
         self._done = threading.Event()
 
     def run(self) -> None:
-        """Until told to stop."""
+        """Until asked to stop."""
         context = zmq.Context()
         socket = context.socket(zmq.DEALER)
         socket.linger = 100
@@ -54,7 +54,7 @@ class Watcher(threading.Thread):
         self.join(5)
 
     def wait_for(self, t_ns: int, limit_s: float = 3.0) -> None:
-        """Until a device's step that began at or after `t_ns` was told, or the time is up."""
+        """Until a device's step that began at or after `t_ns` was reported, or the time is up."""
         end_s = monotonic() + limit_s
         while monotonic() < end_s:
             if self.gpu_steps and self.gpu_steps[-1].start_ns >= t_ns:

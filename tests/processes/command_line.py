@@ -27,7 +27,7 @@ for _ in range({steps}):
     time.sleep(0.005)
     probe.step()
 """
-"""Training as far as the monitor can tell, in a process that starts in a moment."""
+"""Training as far as the monitor can see, in a process that starts in a moment."""
 
 
 def injected_script(action: str, answer: Path) -> str:

@@ -48,7 +48,7 @@ class Cluster:
         return f"ssh -F {self.folder}/config"
 
     def cut(self, node: int, cut: bool) -> None:
-        """Take a node's way to the monitor away, or give it back; nobody is told."""
+        """Take a node's way to the monitor away, or give it back; nobody is notified."""
         _ip("link", "set", f"{self.name}m{node}", "down" if cut else "up")
 
     @contextmanager

@@ -30,7 +30,7 @@ class Path:
     """Where it listens."""
     carried_bytes: int = 0
     cut: threading.Event = field(default_factory=threading.Event)
-    """While it is set nothing comes through, and nobody is told."""
+    """While it is set nothing comes through, and nobody is notified."""
     _closed: threading.Event = field(default_factory=threading.Event)
 
     def serve(self, listener: socket.socket) -> None:

@@ -25,7 +25,7 @@ def main() -> int:
     what.add_argument("--report", type=Path, metavar="FOLDER", help="of a run, ended or not")
     parser.add_argument("--minutes", type=float, default=60.0)
     options = parser.parse_args()
-    # The processes of a run that is told to go must go too.
+    # The processes of a run that is asked to go must go too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     files = Files(options.report or options.out)
     if options.out:

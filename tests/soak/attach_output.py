@@ -1,4 +1,4 @@
-"""What `attach --json` said over a run, line by line, and whether it kept its contract."""
+"""What `attach --json` reported over a run, line by line, and whether it kept its contract."""
 
 import json
 from collections import Counter

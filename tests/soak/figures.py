@@ -106,7 +106,7 @@ def held_columns(record: SoakRecord) -> list[Column]:
 
 
 def verdicts(record: SoakRecord) -> list[str]:
-    """What the JSON monitor said in each part, the most frequent first."""
+    """What the JSON monitor reported in each part, the most frequent first."""
     counts: list[Counter[str]] = [Counter() for _ in range(PARTS)]
     for t, verdict in record.attached.verdicts:
         counts[part_of(t - record.began, record.length_s)][verdict] += 1

@@ -19,7 +19,7 @@ class Files:
         self.samples = folder / "samples.jsonl"
         """What all processes use."""
         self.attached = folder / "attach.jsonl"
-        """All that `attach --json` said."""
+        """All that `attach --json` reported."""
         self.closing = folder / "closing.json"
         """How everybody left. Not there before."""
         self.report = folder / "report.md"

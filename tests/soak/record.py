@@ -1,4 +1,4 @@
-"""A soak as its files tell it, ended or not."""
+"""A soak as its files show it, ended or not."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class SoakRecord:
 
     @property
     def length_s(self) -> float:
-        """Until the last thing that was told."""
+        """Until the last thing that was reported."""
         return float(max(row["t"] for row in (self.samples[-1], *self.rounds[-1:])) - self.began)
 
     @property
@@ -48,7 +48,7 @@ class SoakRecord:
 
     @property
     def ready(self) -> Row:
-        """What the watched run said first."""
+        """What the watched run reported first."""
         return self.watched[0]
 
     @cached_property

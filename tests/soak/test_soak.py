@@ -18,7 +18,7 @@ from tests.soak.watched_run import wait_ready, watch
 MINUTES = float(os.environ.get("GPUWATCH_SOAK_MINUTES", "60"))
 SHORT_ROUND = 25
 CERTAIN = ("losses, watched and bare", "how they end")
-"""What holds however short the run and however busy the machine. That its monitors were told all is
+"""What holds however short the run and however busy the machine. That its monitors were sent all is
 for the hour: a run that ends does not wait until the last message is read."""
 SHORT_S = 1.0
 SHORT_LIMIT_S = 50.0

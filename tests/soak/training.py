@@ -85,7 +85,7 @@ class Training:
         self._in_memory = self._plain(BATCH * STEPS, seed=3)
         self._held_out = self._plain(BATCH * EVALUATION_BATCHES, seed=4)
         self.losses: list[torch.Tensor] = []
-        """Since they were last told."""
+        """Since they were last reported."""
 
     def _plain(self, count: int, seed: int) -> "DataLoader[Any]":
         generator = torch.Generator().manual_seed(seed)
@@ -121,7 +121,7 @@ class Training:
 
 
 def train(training: Training, files: Files, out: Path) -> int:
-    """Until told to stop; returns the rounds done."""
+    """Until asked to stop; returns the rounds done."""
     hooks, digest = Hooks(), hashlib.sha256()
     rounds = steps = 0
     while True:

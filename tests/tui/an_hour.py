@@ -1,6 +1,6 @@
 """A long run for the monitor to hold, a second at a time: `python -m tests.tui.an_hour [MINUTES]`.
 
-Everything that sources tell of a run on one GPU with four workers goes through a session with the
+Everything that sources report of a run on one GPU with four workers goes through a session with the
 real engine, its past and the screen, on a clock that is moved by hand. Prints after every ten
 minutes of data what the monitor holds, and the process's resident memory.
 """

@@ -1,7 +1,7 @@
 """How far apart colours are, to eyes of different kinds.
 
 Simulation: Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB. Distance: CIE76, the
-plain distance in L*a*b* (D65); 2.3 is about what can just be told apart side by side.
+plain distance in L*a*b* (D65); 2.3 is about what can just be distinguished side by side.
 """
 
 from collections.abc import Sequence

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Events tell the time of day."""
+    """Events show the time of day."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

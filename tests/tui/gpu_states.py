@@ -1,4 +1,4 @@
-"""The fake run's GPU over time, and GPUs that tell less, or more."""
+"""The fake run's GPU over time, and GPUs that report less, or more."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,7 +35,7 @@ def copying(t_ns: int) -> float:
 
 
 def series_of_gpu(device: int, end_ns: int, scale: float = 1.0, link: float = 0.0) -> list[Series]:
-    """All that an H200 tells; `link`: MB/s over NVLink."""
+    """All that an H200 reports; `link`: MB/s over NVLink."""
     reported: list[tuple[str, str, str, Value]] = [
         ("sm", "SM active", "%", lambda t: scale * busy(t)),
         ("busy", "GPU busy", "%", lambda t: min(100.0, scale * busy(t) + 5)),

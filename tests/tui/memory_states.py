@@ -34,7 +34,7 @@ HOURS = fake_memory.STEP_S / 3600
 
 
 def steady(snapshot: Snapshot) -> Snapshot:
-    """An allocator that is told, and nothing that grows."""
+    """An allocator that is read, and nothing that grows."""
     run = states.on_gpm(snapshot)
     memory = replace(run.memory, growing=False, slope_bytes_per_100_steps=None)
     allocator = msgspec.structs.replace(

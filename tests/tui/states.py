@@ -46,7 +46,7 @@ def _finding(
 
 
 def connecting(snapshot: Snapshot) -> Snapshot:
-    """Nothing was heard yet."""
+    """Nothing was received yet."""
     finding = _finding("warming-up", "waiting for the first steps")
     return replace(
         snapshot,
@@ -298,7 +298,7 @@ def _scaled(phase: PhaseStats, by: float) -> PhaseStats:
 
 
 def four_gpus(snapshot: Snapshot) -> Snapshot:
-    """A process on four of them, of which one does not tell everything."""
+    """A process on four of them, of which one does not report everything."""
     run = on_gpm(snapshot)
     does, gpu = run.activity[0], run.gpus[0]
     return replace(

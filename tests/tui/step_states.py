@@ -121,7 +121,7 @@ def without_gpu(snapshot: Snapshot) -> Snapshot:
 
 
 def folded(snapshot: Snapshot) -> Snapshot:
-    """Steps whose inside is told by folded samples."""
+    """Steps whose inside is shown by folded samples."""
     even = _run(snapshot, (94.0, 25.0, 41.0, 6.0, 4.0), (90.0, 26.0, 46.0, 8.0, 0.0), 4.0)
     return replace(even, scope=short_steps(snapshot).scope)
 

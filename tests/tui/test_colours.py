@@ -1,4 +1,4 @@
-"""The themes: every role has a colour in each, and eyes of all kinds can tell them apart."""
+"""The themes: every role has a colour in each, and eyes of all kinds can distinguish them."""
 
 import re
 from itertools import combinations, pairwise

@@ -78,7 +78,7 @@ def test_a_notice_has_the_whole_name_and_as_much_of_the_folder_as_fits() -> None
 
 
 def assert_pictured(svg: str, rows: list[str]) -> None:
-    """It is XML, tells every row in words, and has each row's letters in their cells."""
+    """It is XML, shows every row in words, and has each row's letters in their cells."""
     root = ET.fromstring(svg)
     description = root.find(f"{SVG}desc")
     assert description is not None

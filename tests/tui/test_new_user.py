@@ -99,7 +99,7 @@ def test_the_wait_for_the_gpu_is_a_segment_of_its_own() -> None:
 
 
 def test_the_wait_for_the_gpu_has_one_name_on_every_face() -> None:
-    """Report, plain lines and JSON said "other"."""
+    """Report, plain lines and JSON had "other"."""
     snapshot = waiting(FakeRun().snapshot())
     assert "GPU wait ~50%" in heartbeat(snapshot)
     assert "GPU wait ~50.0 ms per step, ~50%" in joined("\n".join(report_lines(snapshot, 100)))

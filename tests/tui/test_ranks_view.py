@@ -1,4 +1,4 @@
-"""Ranks on the screen: golden text, the keys that go from one to another, and what is said."""
+"""Ranks on the screen: golden text, the keys that go from one to another, and what is reported."""
 
 import asyncio
 from collections.abc import Callable

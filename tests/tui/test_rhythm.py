@@ -1,4 +1,4 @@
-"""How a series goes up and down, told from the steps or from the samples alone."""
+"""How a series goes up and down, inferred from the steps or from the samples alone."""
 
 import random
 from collections.abc import Callable

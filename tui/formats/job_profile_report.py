@@ -69,8 +69,8 @@ def job_profile_lines(report: JobReport, width: int) -> list[str]:
         ]
         lines += labelled("of that", rows, width)
     name = word_of(report.finding)
-    says = f"{name}, which the traces {_says(report.comparison)}"
-    lines += ["", *labelled("verdict", [says], width), ""]
+    words = f"{name}, which the traces {_outcome_words(report.comparison)}"
+    lines += ["", *labelled("verdict", [words], width), ""]
     lines += labelled("ranks", _rank_table(profile), width)
     rows = [_collective(one) for one in profile.collectives[:COLLECTIVE_ROWS]]
     lines += labelled("of these", rows or [f"not compared: {profile.unlike}"], width)
@@ -87,9 +87,9 @@ def _hidden(profile: JobProfile) -> str:
     return "of the backend's threads while PyTorch computes nothing"
 
 
-def _says(comparison: Comparison) -> str:
-    says = {"confirms": "confirm", "corrects": "correct", "cannot say": "cannot judge"}
-    return f"{says[comparison.says]}: {comparison.text}"
+def _outcome_words(comparison: Comparison) -> str:
+    words = {"confirms": "confirm", "corrects": "correct", "cannot say": "cannot judge"}
+    return f"{words[comparison.words]}: {comparison.text}"
 
 
 def _shown_ranks(profile: JobProfile) -> Sequence[RankShare]:

@@ -108,13 +108,13 @@ class Agent:
 
     def _asked(self, near: Wire) -> Watch | None:
         """What to watch; lists are answered on the way. None where the near side leaves."""
-        heard_ns = self._clock.now_ns()
-        while self._clock.now_ns() - heard_ns < UNASKED_NS:
+        received_ns = self._clock.now_ns()
+        while self._clock.now_ns() - received_ns < UNASKED_NS:
             came = near.poll(1.0)
             if came is None:
                 return None
             for one in came:
-                heard_ns = self._clock.now_ns()
+                received_ns = self._clock.now_ns()
                 if one.kind == Kind.LIST:
                     near.send(message(Kind.LISTING, self._listing()))
                 elif one.kind == Kind.ROSTER:
@@ -204,15 +204,15 @@ class Agent:
         """
         encoder, most = EntryEncoder(), max(1, min(watch.window, 64))
         credit, every_ns = most, RANKS_NS if watch.ranks_alone else SEND_NS
-        began_ns = heard_ns = next_ns = self._clock.now_ns()
+        began_ns = received_ns = next_ns = self._clock.now_ns()
         while True:
             wait_s = (next_ns - self._clock.now_ns()) / 1e9
             came = link.poll(wait_s, None if door is None else door.fileno())
             now_ns = self._clock.now_ns()
-            if came is None or now_ns - heard_ns > SILENT_NS:
+            if came is None or now_ns - received_ns > SILENT_NS:
                 return None, False
             if came:
-                heard_ns = now_ns
+                received_ns = now_ns
             for one in came:
                 if one.kind == Kind.BYE:
                     return None, True

@@ -227,13 +227,13 @@ class Link:
                 line.abandon()
                 if not self._take_up_again():
                     if self.given_up is not None:
-                        self._say(self.given_up)
+                        self._report(self.given_up)
                     return
 
     def _read(self, line: Line) -> bool:
         """Whether the run has ended. Raises LinkLostError or LinkError where the link is lost."""
         decoder = EntryDecoder()
-        heard_ns = ping_ns = self._begun_ns = self._near.now_ns()
+        received_ns = ping_ns = self._begun_ns = self._near.now_ns()
         while not self._stop.is_set():
             now_ns = self._near.now_ns()
             if now_ns >= ping_ns:
@@ -241,10 +241,10 @@ class Link:
                 line.send(frame(Kind.PING, frames.PING.pack(now_ns)))
             found = line.read(min(0.25, (ping_ns - now_ns) / 1e9))
             if found is None:
-                if self._near.now_ns() - heard_ns > SILENT_NS:
+                if self._near.now_ns() - received_ns > SILENT_NS:
                     raise line.give_up(f"nothing has come for {SILENT_NS // 10**9} s")
                 continue
-            heard_ns = self._near.now_ns()
+            received_ns = self._near.now_ns()
             if found.kind == Kind.OVER:
                 return True
             self._take_frame(found, decoder, line)
@@ -285,7 +285,7 @@ class Link:
             self._broken = 0
         self._broken += isinstance(error, LinkError)
         self._lost_ns, self._why = now_ns, frames.clean(str(error))
-        self._say(f"link to {self._place.name} lost: {self._why}")
+        self._report(f"link to {self._place.name} lost: {self._why}")
 
     def _take_up_again(self) -> bool:
         """Try until it works; whether there is any use in trying."""
@@ -328,7 +328,7 @@ class Link:
             self._last = 0
             what = "its agent had gone: the probe alone knows what was missed"
         self._far.forget()
-        self._say(f"link to {self._place.name} is back after {away_s:.0f} s: {what}")
+        self._report(f"link to {self._place.name} is back after {away_s:.0f} s: {what}")
         with self._lock:
             self._untaken = 0
         self._line = began.line
@@ -336,7 +336,7 @@ class Link:
         if self._stop.is_set():
             began.line.close()
 
-    def _say(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         event = RunEvent(self._far.free_ns(), None, text, "link")
         self._events = (*self._events[1 - MOST_EVENTS :], event)
 

@@ -83,14 +83,14 @@ def differences(pairs: Sequence[Pair], arm: Arm, figure: str) -> list[float]:
 
 
 def is_resolved(found: Interval, bar: Bar) -> bool:
-    """Whether the interval tells anything: not both nothing at all and more than the bar."""
+    """Whether the interval shows anything: not both nothing at all and more than the bar."""
     return not found.low <= 0 <= bar.most < found.high
 
 
 def judged(
     found: Interval, bar: Bar | None, unit: str, digits: int = 1, signed: bool = False
 ) -> tuple[str, bool | None]:
-    """(the words of a row, whether the bar is kept): "not resolved" for an interval that tells
+    """(the words of a row, whether the bar is kept): "not resolved" for an interval that shows
     nothing of its bar."""
     if bar is None or is_resolved(found, bar):
         return found.text(unit, digits, signed), None if bar is None else keeps(found, bar)

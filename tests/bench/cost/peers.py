@@ -113,7 +113,7 @@ def rows(side: Side, target_ms: float, rounds: Sequence[Round]) -> Iterator[Clai
 
 
 def tenth(traceml: Interval) -> Bar | None:
-    """The bar; none where TraceML's cost cannot be told from nothing."""
+    """The bar; none where TraceML's cost cannot be distinguished from nothing."""
     return Bar(TENTH * traceml.value) if traceml.low > 0 else None
 
 

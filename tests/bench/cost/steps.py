@@ -27,7 +27,7 @@ from tests.measuring.claims import Claim, broken
 
 TARGETS_MS: Final = {HOST.name: (0.5, 2.0), CUDA.name: (2.0, 20.0)}
 COARSE: Final = {HOST.name: Bar(15), CUDA.name: Bar(30)}
-"""In place of a bar that is not there: an interval that holds both nothing and more than this tells
+"""In place of a bar that is not there: an interval that holds both nothing and more than this shows
 nothing. us; what a watched step was to cost at most before there were other bars."""
 LIMIT_S: Final = 90.0
 """For one length, beyond what was planned: one pair at least, and up to 30 s of settling, twice."""

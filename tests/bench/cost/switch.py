@@ -11,7 +11,7 @@ tenth of a millisecond and leaves nothing of the probe's cost behind:
 * in: the hooks are in, and the publisher's time passes.
 
 What stays when it is out and costs a step nothing: a thread and a socket that sleep, a finder that
-waits for imports, and what dynamo was told to skip.
+waits for imports, and what dynamo was made to skip.
 """
 
 from threading import Condition, Event

@@ -15,7 +15,7 @@ PACES: Final = (50, 200)
 WORKERS: Final = 4
 AGAIN_S: Final = 1.0
 WARM_S: Final = 2.0
-"""Greeting, settings, loaders: told once."""
+"""Greeting, settings, loaders: reported once."""
 
 
 def claims(seconds: float) -> Iterator[Claim]:

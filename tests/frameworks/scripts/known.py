@@ -1,4 +1,4 @@
-"""Waits of known length for a training script, told at its end as they really were.
+"""Waits of known length for a training script, reported at its end as they really were.
 
 A sleep takes longer than it was asked to on a busy machine, so each is measured, on the clock that
 the probe uses.
@@ -53,7 +53,7 @@ def here() -> None:
 
 
 def wait_until_read() -> None:
-    """Wait until the test has heard all, where a framework kills its processes at the end."""
+    """Wait until the test has received all, where a framework kills its processes at the end."""
     (FOLDER / "heard").read_text()
 
 

@@ -28,7 +28,7 @@ class Asking(threading.Thread):
         self._done = threading.Event()
 
     def run(self) -> None:
-        """Until told to stop."""
+        """Until asked to stop."""
         context = zmq.Context()
         hellos = {pid: hello_of(pid) for pid in self._pids}
         links = [RankLink(hello, pid, hello.uid) for pid, hello in hellos.items()]

@@ -23,7 +23,7 @@ from tests.measuring.claims import Claim, broken
 WATCH_S: Final = 60.0
 NAMED_S: Final = 10.0
 SETTLE_S: Final = 12.0
-"""Until what is said then holds: stacks come after the name."""
+"""Until what is reported then holds: stacks come after the name."""
 BAR: Final = f"named within {NAMED_S:.0f} s"
 
 

@@ -1,4 +1,4 @@
-"""What to do where the system refuses: root is not told to become root."""
+"""What to do where the system refuses: root is not advised to become root."""
 
 import pytest
 

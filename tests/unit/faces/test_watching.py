@@ -1,4 +1,4 @@
-"""Watching without a screen: when it ends, and what is said last."""
+"""Watching without a screen: when it ends, and what is reported last."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Steps as a device tells them, with the fields that the table's arithmetic reads."""
+"""Steps as a device reports them, with the fields that the table's arithmetic reads."""
 
 from gpuwatch.tui.steps import GpuStep
 

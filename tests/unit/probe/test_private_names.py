@@ -110,7 +110,7 @@ def test_the_switches_are_asked_by_public_names_or_not_reported() -> None:
 
 
 class Node:
-    """Of a graph that does not tell the types of its results."""
+    """Of a graph that does not show the types of its results."""
 
     def __init__(self, name: str, *below: "Node") -> None:
         self._name = name

@@ -21,7 +21,7 @@ from tests.unit.probe.held_clock import Watched, watched
 HALF = torch.bfloat16
 TYPED = hasattr(torch.ones(1, requires_grad=True).sum().grad_fn, "_input_metadata")
 typed = pytest.mark.skipif(not TYPED, reason="the graph of this torch (2.4) tells no types")
-"""Without them autocast is not told (test_private_names.py)."""
+"""Without them autocast is not reported (test_private_names.py)."""
 
 
 class Asked:

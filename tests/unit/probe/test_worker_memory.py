@@ -111,11 +111,11 @@ def test_what_a_worker_has_made_up_is_passed_over(text: bytes, tmp_path: Path) -
 
 
 def test_a_worker_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
-    gone = os.fork()
-    if not gone:
+    child = os.fork()
+    if not child:
         os._exit(0)
-    os.waitpid(gone, 0)
-    (tmp_path / f"7-8.{gone}{SUFFIX}").touch()
+    os.waitpid(child, 0)
+    (tmp_path / f"7-8.{child}{SUFFIX}").touch()
     asked = WorkersAsked(str(tmp_path / "7-8"), time.perf_counter_ns())
     assert not asked.is_waited_for(time.perf_counter_ns())
     (tmp_path / f"7-8.{os.getpid()}{SUFFIX}").touch()

@@ -1,4 +1,4 @@
-"""Recordings from an H200, without what the probe told: what NVML, GPM and py-spy alone come to.
+"""Recordings from an H200, without the probe's part: what NVML, GPM and py-spy alone come to.
 
 They were made before samples had times, so their samples are taken in a random order.
 """

@@ -1,4 +1,4 @@
-"""A replay says what the live session said, when it said it."""
+"""A replay has the verdicts of the live session, at their times."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.unit.session.making import MS, S, ScriptedEngine, judged
 
 
 class Witness:
-    """The engine, and every window that it was asked about with what it said."""
+    """The engine, and every window that it was asked about with its verdict."""
 
     def __init__(self) -> None:
         self._engine = Engine()

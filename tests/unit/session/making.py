@@ -1,4 +1,4 @@
-"""Hand-made observations: what a probe would have said."""
+"""Hand-made observations: what a probe would have shown."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def open_at(since_ms: float, kind: int = marks.FETCH_LEAVE, **fields: Any) -> Op
 
 
 def delivered(made: list[Step], t_ms: float | None = None, **fields: Any) -> Delivered:
-    """A batch of steps, told when the last of them ended unless `t_ms` says otherwise."""
+    """A batch of steps, reported when the last of them ended unless `t_ms` says otherwise."""
     at_ms = t_ms if t_ms is not None else made[-1].end_ns / MS if made else 0.0
     lost = fields.pop("lost", 0)
     given: dict[str, Any] = {
@@ -162,7 +162,7 @@ def processes(t_ms: float, *seen: ProcessUse) -> ProcessesSeen:
 
 
 class ScriptedEngine:
-    """Says what it was told to, and keeps the windows it was asked about."""
+    """Judges as it was set up to, and keeps the windows it was asked about."""
 
     def __init__(self, *verdicts: Verdict) -> None:
         self.windows: list[Any] = []
@@ -178,7 +178,7 @@ class ScriptedEngine:
         return self._verdicts[0] if self._verdicts else verdict("warming-up")
 
     def timeline(self) -> VerdictTimeline:
-        """Nothing: what was said is the test's."""
+        """Nothing: the verdict is the test's."""
         return NO_HISTORY
 
     def summary(self) -> tuple[Held, ...]:

@@ -115,7 +115,7 @@ def use(pid: int, role: ProcessRole, percent: float) -> ProcessUse:
 
 
 def gpu() -> GpuUse:
-    """One that is there; how busy it is tell others."""
+    """One that is there; how busy it is others report."""
     return GpuUse(
         uuid="GPU-1",
         index=0,

@@ -1,4 +1,4 @@
-"""Stacks merged into trees, in which only what tells something has a row."""
+"""Stacks merged into trees, in which only what shows something has a row."""
 
 from gpuwatch.tui.model.observations import StacksSeen
 from gpuwatch.tui.model.stack_trees import Branch, Merged

@@ -17,7 +17,7 @@ from tests.unit.session.making import MS, S, ScriptedEngine, delivered, session,
 
 
 class HeldClock:
-    """Stands still until told."""
+    """Stands still until moved."""
 
     def __init__(self) -> None:
         self.t_ns = 0

@@ -24,7 +24,7 @@ LIMIT_S = 10.0
 
 
 class Source:
-    """Delivers five steps at each poll, and holds up the thread while it is told to."""
+    """Delivers five steps at each poll, and holds up the thread while a test wants."""
 
     name: Signal = "feed"
     interval_ns = 20 * MS

@@ -95,7 +95,7 @@ READING = GpuMemory(S, 10, 0, 20 * GIB, 30 * GIB, 20 * GIB, 25 * GIB, 30 * GIB, 
     ("gpus", "memory", "gib"),
     [
         ((), (READING,), None),
-        ((GPU,), (), 90),  # what is free, as long as nobody tells what is held
+        ((GPU,), (), 90),  # what is free, as long as nobody reports what is held
         ((GPU,), (READING,), 120),  # 20 GiB are other processes' and the context's
         ((GPU,), (replace(READING, fraction=0.5),), 70),
         ((GPU,), (replace(READING, fraction=1.0),), 120),

@@ -59,7 +59,7 @@ def test_a_gpu_that_does_not_show_its_use_is_no_zero() -> None:
 
 
 def test_what_the_marks_cost_is_a_part_of_the_mean_step() -> None:
-    # Nine of ten steps have their batch ready: half of them tell nothing of the time in all.
+    # Nine of ten steps have their batch ready: half of them show nothing of the time in all.
     store, _ = session()
     store.ingest(Delivered(t_ns=0, batch=batch(ROWS)))
     made, start_ms = [], 10_000.0

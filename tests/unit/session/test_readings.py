@@ -18,7 +18,7 @@ def reading(at: int, *busy: float) -> ActivitySeen:
 
 
 def held(count: int) -> Readings:
-    """The first so many: each tells its own number, and a second GPU the double."""
+    """The first so many: each shows its own number, and a second GPU the double."""
     readings = Readings()
     for at in range(count):
         readings.add(reading(at, float(at), 2.0 * at))

@@ -1,4 +1,4 @@
-"""One step as the samples of many tell it: known profiles, sampled as a device does."""
+"""One step as the samples of many show it: known profiles, sampled as a device does."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is said of a run without a probe, from samples of its main thread alone."""
+"""What is reported of a run without a probe, from samples of its main thread alone."""
 
 from collections.abc import Sequence
 

@@ -49,7 +49,7 @@ class FakeNvml:
     values: dict[int, float] = field(default_factory=lambda: {1: 90.0, 2: 80.0, 5: 60.0, 10: 30.0})
     """Metrics by number; the others are 0."""
     refused: set[int] = field(default_factory=set)
-    """Metrics that the device does not tell."""
+    """Metrics that the device does not report."""
     running: list[Any] = field(default_factory=list)
     used: list[Any] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Memory that is a mapped file, and memory that is held: told apart by both who look."""
+"""Memory that is a mapped file, and memory that is held: distinguished by both who look."""
 
 import mmap
 import os

@@ -1,4 +1,4 @@
-"""How often py-spy runs, by what it was told that runs cost."""
+"""How often py-spy runs, by what its runs cost."""
 
 import pytest
 

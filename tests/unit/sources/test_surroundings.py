@@ -1,4 +1,4 @@
-"""What the doctor is told: read from a kernel that was made up, and from this one."""
+"""What the doctor reads: from a kernel that was made up, and from this one."""
 
 import os
 from pathlib import Path

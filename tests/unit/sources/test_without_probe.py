@@ -1,4 +1,4 @@
-"""A process without a probe: what is said of that, and when."""
+"""A process without a probe: what is reported of that, and when."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Stacks of real runs, as py-spy tells them (torch 2.13, Python 3.11), and of frameworks by their
+"""Stacks of real runs, as py-spy reports them (torch 2.13, Python 3.11), and of frameworks by their
 sources (accelerate 1.15, lightning 2.6, transformers 5.23)."""
 
 TRAIN = ("<module> (train.py:90)", "main (train.py:84)", "train (train.py:48)")

@@ -1,4 +1,4 @@
-"""What a stack of the main thread tells."""
+"""What a stack of the main thread shows."""
 
 import pytest
 

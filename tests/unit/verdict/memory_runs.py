@@ -26,7 +26,7 @@ LIMIT_BYTES = 80 * GIB
 
 @dataclass
 class GrowthRun:
-    """What was said of memory over a run, by the number of steps done."""
+    """What was reported of memory over a run, by the number of steps done."""
 
     growth_step: int | None = None
     leak_step: int | None = None
@@ -50,7 +50,7 @@ class GrowthRun:
 
 
 class _Device:
-    """Its allocator holds what it is told to: `probe.device.events.Events`, as far as asked."""
+    """Its allocator holds what it is made to: `probe.device.events.Events`, as far as asked."""
 
     mib = 0.0
 
@@ -73,7 +73,7 @@ class _Device:
 
 
 def readings(series: Series, step_ms: float) -> list[GpuMemory]:
-    """What the probe tells of the allocator of a device that holds so many MiB at each step."""
+    """What the probe reports of the allocator of a device that holds so many MiB at each step."""
     device = _Device()
     look = MemoryLook(device)  # type: ignore[arg-type]
     reported: list[GpuMemory] = []

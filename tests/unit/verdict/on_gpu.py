@@ -1,4 +1,4 @@
-"""Hand-made steps on a GPU's clock, and what its counters told."""
+"""Hand-made steps on a GPU's clock, and what its counters reported."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ US = 1_000
 
 def gpu_step(host: Step, **parts: Any) -> GpuStep:
     """The step on the GPU's clock: its `*_ms` parts, `lag_ms` at every mark, `wait_ms` on the host;
-    a wait of the host's that is not given was felt."""
+    a wait of the host's that is not given is exposed."""
     ns = {
         name: round(parts.get(f"{name}_ms", 0.0) * MS)
         for name in ("data", "startup", "forward", "backward", "optimizer", "other")

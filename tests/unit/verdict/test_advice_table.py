@@ -1,4 +1,4 @@
-"""What four guides to slow training know: each symptom's first action, or its answer, is said.
+"""What four guides to slow training know: each symptom's first action, or its answer, is reported.
 
 A: a three-run lab, B: three regimes, C: four bottlenecks, D: the GPU's pipeline; each by row.
 """
@@ -149,7 +149,7 @@ ROWS: list[tuple[Any, ...]] = [
 
 
 def over_time(**series: Sequence[Any]) -> str:
-    """What is said of memory after looking at it once a second, over steps of 100 ms."""
+    """What is reported of memory after looking at it once a second, over steps of 100 ms."""
     watch = MemoryWatch()
     found: tuple[Finding, ...] = ()
     for seconds in range(1, 61):

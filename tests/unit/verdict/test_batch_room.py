@@ -1,4 +1,4 @@
-"""How large a batch the memory has room for, and what is said where it has none."""
+"""How large a batch the memory has room for, and what is reported where it has none."""
 
 import pytest
 

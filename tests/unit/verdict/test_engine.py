@@ -90,7 +90,7 @@ def test_a_change_of_pace_gets_a_new_verdict_soon() -> None:
 
 def test_a_verdict_holds_since_it_was_reported() -> None:
     """A probe hands over steps of before the monitor came: "for 9 s" of 5 s of watching is no time
-    that anybody watched, and the account of what was said must add up with it."""
+    that anybody watched, and the account of what was reported must add up with it."""
     engine, rows = Engine(), even(300, data_ms=60, forward_ms=40)
     first = engine.judge(window(rows[:200]))
     assert (first.since_ns, first.since_step) == (rows[199].end_ns, 200)

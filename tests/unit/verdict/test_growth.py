@@ -63,8 +63,8 @@ def test_steps_of_a_second(name: str) -> None:
 
 
 def no_leak(name: str, run: GrowthRun) -> None:
-    """Growth may be said of some, never as critical; a leak of a sawtooth until its second epoch
-    begins."""
+    """Growth may be reported of some, never as critical; a leak of a sawtooth until its second
+    epoch begins."""
     assert run.growth_step is None or name in MAY_GROW
     assert not run.critical_growth
     if name in EPOCHS:
@@ -74,7 +74,7 @@ def no_leak(name: str, run: GrowthRun) -> None:
 
 
 def found_in_time(run: GrowthRun) -> None:
-    """And told before as growth, and to the end."""
+    """And before that as growth, and to the end."""
     assert run.leak_step is not None
     assert run.leak_step <= FOUND_BY
     assert run.growth_step is not None

@@ -1,4 +1,4 @@
-"""What was said before: a timeline without flicker, and an exact account of the time."""
+"""What was reported before: a timeline without flicker, and an exact account of the time."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.unit.verdict.windows import S, even, window
 
 
 def past_of(*stays: tuple[Kind, int], **fields: object) -> VerdictHistory:
-    """Verdicts, each said for so many seconds, with a look and 10 steps a second."""
+    """Verdicts, each reported for so many seconds, with a look and 10 steps a second."""
     past, second = VerdictHistory(), 0
     for kind, seconds in stays:
         for _ in range(seconds):

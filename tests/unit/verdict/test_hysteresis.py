@@ -69,5 +69,5 @@ def test_a_steady_cause_is_named_within_twenty_steps(work_ms: float) -> None:
 
 
 def first_right(judged: list[tuple[int, Verdict]]) -> int:
-    """Steps seen, warm-up and all, when it was first said that data is the limit."""
+    """Steps seen, warm-up and all, when it was first reported that data is the limit."""
     return next((seen for seen, verdict in judged if verdict.finding.kind == "input"), 10**9)

@@ -1,4 +1,4 @@
-"""Notes on settings: each speaks where it is true for the run, and is silent everywhere else."""
+"""Notes on settings: each appears where it is true for the run, and is silent everywhere else."""
 
 from dataclasses import replace
 from typing import Any

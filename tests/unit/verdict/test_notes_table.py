@@ -1,4 +1,4 @@
-"""Which notes are said beside a verdict, and for how long."""
+"""Which notes are reported beside a verdict, and for how long."""
 
 from collections.abc import Sequence
 
@@ -66,7 +66,7 @@ def test_idle_cores_are_reported_once() -> None:
 
 
 def test_every_note_has_the_word_by_which_advice_is_known() -> None:
-    """Else it would be said beside advice that says the same."""
+    """Else it would be reported beside advice that says the same."""
     off = settings(**FP32, anomaly=True, deterministic=True, foreach=False, set_to_none=False)
     place = lines((0.1, "a (train.py:1)", "empty_cache()"), (0.1, "b (train.py:2)", "x.to(d)"))
     bare = replace_loader(pinned=False)

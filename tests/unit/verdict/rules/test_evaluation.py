@@ -59,7 +59,7 @@ def test_evaluation_that_no_mark_shows_is_seen_by_samples() -> None:
 
 
 def test_an_environment_that_steps_is_a_rollouts() -> None:
-    """A PPO loop was told to evaluate less often."""
+    """A PPO loop was advised to evaluate less often."""
     found = evaluation(unmarked(0.59, "World.step (ppo.py:30)"))
     assert found is not None
     assert found.sub == "rollout"

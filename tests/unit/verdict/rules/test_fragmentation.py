@@ -72,7 +72,7 @@ def test_requests_that_fail_while_a_tenth_lies_free_want_larger_pieces() -> None
         (0.5, 0.0, 0.0),  # it is, and nobody wants it
         (0.5, 0.0, 0.02),  # a request of the device now and then
         (0.5, 0.0, None),
-        (None, 0.5, 0.5),  # not told by this torch
+        (None, 0.5, 0.5),  # not reported by this torch
     ],
 )
 def test_no_fragmentation(split: float | None, retries: float, allocs: float | None) -> None:

@@ -91,7 +91,7 @@ def test_no_copies_are_claimed(loaders: tuple[Loader], reported: object) -> None
     ids=["this link", "an older one", "unknown", "unknown, and faster", "never beyond"],
 )
 def test_what_is_possible_is_this_links(reported: dict[str, float], possible: str) -> None:
-    """41.5 GB/s of about 27 possible, it said."""
+    """41.5 GB/s of about 27 possible, it read."""
     seen = gpu_window(
         STEPS, ON_GPU, loaders=batches(pinned=True), activity=activity(10, **reported)
     )

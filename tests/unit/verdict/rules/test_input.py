@@ -181,7 +181,7 @@ def test_a_batch_that_its_worker_hands_over_makes_the_forecast_a_bound() -> None
 
 
 def test_at_best_is_bounded_by_what_the_gpu_works() -> None:
-    """Of 20 ms that the host waits the GPU felt 8: it works for the other 16 of 24."""
+    """Of 20 ms that the host waits 8 are exposed on the GPU: it works for the other 16 of 24."""
     rows = even(60, data_ms=20, forward_ms=1, backward_ms=2, optimizer_ms=1)
     on_gpu = {"data_ms": 8, "wait_ms": 20, "forward_ms": 5, "backward_ms": 9, "optimizer_ms": 2}
     finding = found(gpu_window(rows, on_gpu, loaders=(loader(0),), cores=16.0))

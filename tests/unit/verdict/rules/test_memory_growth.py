@@ -1,4 +1,4 @@
-"""What is said of memory that grows: when it is full, where it began, what it comes from."""
+"""What is reported of memory that grows: when it is full, where it began, what it comes from."""
 
 import dataclasses
 import random
