@@ -258,7 +258,7 @@ class GpuwatchApp(TerminalApp):
         elif (rank := beside_rank(shown, by)) is not None:
             self._watch(rank)
         else:
-            self.notify("< and > choose among GPUs or ranks: here is one")
+            self.notify("< and > choose among GPUs or ranks: one is known here")
 
     def on_ranks_panel_chosen(self, chosen: "RanksPanel.Chosen") -> None:
         """Watch another rank."""

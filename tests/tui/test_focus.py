@@ -131,7 +131,7 @@ def test_sorting_goes_to_the_processes() -> None:
         ("1", "s", "s copies and writes the stacks: 5, then s"),
         ("1", "x", "x and X are for a recording that plays"),
         ("1", "R", "R records a run while it is watched: this is a recording already"),
-        ("1", "less_than_sign", "< and > choose among GPUs or ranks: here is one"),
+        ("1", "less_than_sign", "< and > choose among GPUs or ranks: one is known here"),
     ],
 )
 def test_where_a_key_does_nothing_one_line_shows_it(view: str, key: str, line: str) -> None:

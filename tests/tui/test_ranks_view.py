@@ -184,22 +184,25 @@ def test_a_key_goes_through_the_ranks_of_all_hosts(key: str, order: list[int]) -
     first = FakeRun(change=partial(of_two_hosts, SNAPSHOT.ranks[3]))
     app = GpuwatchApp(first, switch=Switch(first, make))
 
-    async def session() -> list[str]:
-        async with app.run_test(size=(200, 60)) as pilot:
+    notices: set[str] = set()
+
+    async def session() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
             await app.begun.wait()
             for number in order:
                 await pilot.press(key)
-                for _ in range(100):
-                    await pilot.pause(0.02)
+                for _ in range(1_000):
+                    await pilot.pause(0.01)
+                    notices.update(notice.message for notice in app._notifications)
                     if (shown := app._shown) and shown.ranks[number].is_target:
                         break
                 else:
                     raise AssertionError(f"r{number} is not shown")
-        return [notice.message for notice in app._notifications]
 
-    notices = asyncio.run(session())
+    asyncio.run(session())
     assert [rank.rank for rank in made] == order
     hosts = [rank.host for rank in made]
-    crossed = [number for number, host in zip(order, hosts, strict=True) if host]
-    assert crossed == ([4, 0] if key == "greater_than_sign" else [7, 3])
-    assert notices[-1] == f"r{crossed[-1]} is on node1: connecting"
+    there, back = (4, 0) if key == "greater_than_sign" else (7, 3)
+    crossed = {number: host for number, host in zip(order, hosts, strict=True) if host}
+    assert crossed == {there: "node2", back: "node1"}
+    assert notices == {f"r{rank} is on {host}: connecting" for rank, host in crossed.items()}

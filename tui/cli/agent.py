@@ -42,7 +42,7 @@ def run(_: argparse.Namespace) -> int:
             "It is started by: gpuwatch attach HOST:PID",
         )
     into, out = descriptors()
-    Agent(_connect, _listing, _hello(), _prepare).serve(into, out)
+    Agent(_find, _listing, _hello(), _prepare).serve(into, out)
     return 0
 
 
@@ -64,9 +64,11 @@ def _prepare() -> None:
     from . import target  # noqa: F401
 
 
-def _connect(watch: "Watch", tape: "Tape", whole: "NodeReports | None") -> "Watched":
+def _find(watch: "Watch", tape: "Tape", whole: "NodeReports | None") -> "Watched":
+    from .. import clock
     from ..discovery.pids import find_watchable
-    from ..errors import NoProcessError
+    from ..errors import NoProcessError, NothingToMeasureError
+    from ..recording.header import header_of
     from ..remote.agent import Watched
     from .main import with_candidates
 
@@ -74,12 +76,19 @@ def _connect(watch: "Watch", tape: "Tape", whole: "NodeReports | None") -> "Watc
         found = find_watchable(watch.pid)
     except NoProcessError as error:
         raise with_candidates(error) from None
+    hello = found.page.hello if found.page else None
     if found.page is not None:
         found.page.close()
-    return Watched(found.pid, _connected(watch, found.pid, tape, whole), found.notes)
+    if watch.ranks_alone and (hello is None or hello.rank is None):
+        raise NothingToMeasureError(
+            f"process {watch.pid} is no rank of a job, or has no probe", "", "See: gpuwatch ls"
+        )
+    header = header_of(found, hello, clock.now_ns(), clock.now_unix())
+    connect = partial(_connect, watch, found.pid, tape, whole)
+    return Watched(found.pid, header, found.notes, connect)
 
 
-def _connected(watch: "Watch", pid: int, tape: "Tape", whole: "NodeReports | None") -> "Connection":
+def _connect(watch: "Watch", pid: int, tape: "Tape", whole: "NodeReports | None") -> "Connection":
     from ..sources.ranks import RanksSource
     from .target import connect, connect_ranks
 

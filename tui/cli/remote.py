@@ -85,9 +85,11 @@ def load_session() -> None:
 
 
 def load_screen() -> None:
-    """The same with what a screen needs."""
+    """The same with what a screen needs, and the panels of its first view."""
     from .. import app  # noqa: F401
+    from ..screens.tabs import TABS
 
+    TABS[0].panels()
     load_session()
 
 

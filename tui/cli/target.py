@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
-from socket import gethostname
 from typing import TYPE_CHECKING
 
 from .. import clock
 from ..discovery.pids import Watchable, find_watchable
-from ..discovery.targets import own_page, python_of, script_of
+from ..discovery.targets import own_page, python_of
 from ..errors import NothingToMeasureError
 from ..messages import Hello
 from ..model.snapshot import unseen
-from ..recording.format import Header
+from ..recording.header import header_of
 from ..recording.tape import Tape
 from ..session.collector import Source
 from ..session.judge import Annotate
@@ -65,7 +64,7 @@ def connect(
     started_ns = clock.now_ns()
     session = Session(found.pid, found.script, started_ns, Engine(), tape=tape, annotate=annotate)
     hello = found.page.hello if found.page else None
-    header = partial(_header, found, hello, started_ns, clock.now_unix())
+    header = partial(header_of, found, hello, started_ns, clock.now_unix())
     sources = _sources(found, stacks, session, ranks_of, count_flops)
     return Connection(session, sources, header)
 
@@ -84,31 +83,8 @@ def connect_ranks(pid: int, tape: Tape, whole: "WholeJob") -> Connection:
         )
     started_ns = clock.now_ns()
     session = Session(found.pid, found.script, started_ns, Engine(), tape=tape)
-    header = partial(_header, found, hello, started_ns, clock.now_unix())
+    header = partial(header_of, found, hello, started_ns, clock.now_unix())
     return Connection(session, [RanksSource(found.pid, hello, whole=whole)], header)
-
-
-def _header(
-    found: Watchable,
-    hello: Hello | None,
-    started_ns: int,
-    started_unix: float,
-    begins_ns: int | None,
-) -> Header:
-    """The header of a recording of this process that begins there."""
-    from ..errors import DISTRIBUTION, version_of
-
-    return Header(
-        gpuwatch=version_of(DISTRIBUTION),
-        probe=hello.probe if hello else "",
-        torch=hello.torch if hello else None,
-        host=hello.host if hello else gethostname(),
-        pid=hello.pid if hello else found.pid,
-        script=script_of(hello.argv) if hello else found.script,
-        started_ns=started_ns,
-        started_unix=started_unix,
-        begins_ns=max(started_ns, begins_ns or 0),
-    )
 
 
 def _sources(

@@ -9,16 +9,14 @@ import secrets
 import select
 from collections.abc import Callable
 from threading import Event, Thread
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .. import clock as real_clock
 from ..discovery.command_lines import environ_of
 from ..errors import GpuwatchError
 from ..model.observations import TargetEnded
-from ..recording.format import Entry
+from ..recording.format import Entry, Header
 from ..recording.tape import Tape
-from ..session.collector import Clock, Collector
-from ..session.live import Connection
 from . import frames
 from .backlog import Backlog
 from .coding import EntryEncoder
@@ -38,6 +36,10 @@ from .frames import (
 from .node import NodeReports, packed
 from .roster import from_ras, from_slurm
 from .wire import Door, DoorError, Wire, knock, relay
+
+if TYPE_CHECKING:  # the near side has its answer before these are loaded
+    from ..session.collector import Clock
+    from ..session.live import Connection
 
 SEND_NS: Final = 250_000_000
 """Between two frames of entries: a screen draws four a second."""
@@ -61,12 +63,14 @@ class Watched(NamedTuple):
     """A process that an agent collects from."""
 
     pid: int
-    connection: Connection
+    header: Header
     notes: tuple[str, ...]
     """Why it is another process than the one asked for."""
+    connect: "Callable[[], Connection]"
+    """Loads what watching needs; called on the thread that collects."""
 
 
-Connect = Callable[[Watch, Tape, NodeReports | None], Watched]
+Find = Callable[[Watch, Tape, NodeReports | None], Watched]
 """Raises a GpuwatchError that says why where the process cannot be watched."""
 
 
@@ -75,15 +79,15 @@ class Agent:
 
     def __init__(
         self,
-        connect: Connect,
+        find: Find,
         listing: Callable[[], Listing],
         hello: frames.LinkHello,
         prepare: Callable[[], object] = lambda: None,
-        clock: Clock = real_clock,
+        clock: "Clock" = real_clock,
     ) -> None:
-        """`prepare` loads what watching needs, while the near side reads the hello."""
+        """`prepare` loads what watching needs, beside what the near side asks first."""
         self._prepare = prepare
-        self._connect = connect
+        self._find = find
         self._listing = listing
         self._hello = hello
         self._clock = clock
@@ -91,9 +95,10 @@ class Agent:
     def serve(self, into: int, out: int) -> None:
         """Until the near side leaves, or the run ends. Never raises for what the near side does."""
         near = Wire(into, out)
+        loading = Thread(target=self._prepare, name="loading", daemon=True)
         try:
             near.send(frames.GREETING + message(Kind.HELLO, self._hello))
-            self._prepare()
+            loading.start()
             watch = self._asked(near)
             if watch is None:
                 return
@@ -104,7 +109,10 @@ class Agent:
             self._watch(near, watch)
             near.drain(LEAVE_S)
         except (LinkError, OSError):
-            pass  # whoever is there is told nothing that it would not misread
+            pass  # whoever is there gets nothing that it would misread
+        finally:
+            if loading.ident is not None:
+                loading.join()  # what is half loaded is not torn down
 
     def _asked(self, near: Wire) -> Watch | None:
         """What to watch; lists are answered on the way. None where the near side leaves."""
@@ -133,7 +141,7 @@ class Agent:
         reports = NodeReports(watch.node_every) if watch.node_every > 0 else None
         collecting = _Collecting(tape, backlog, reports, self._clock)
         try:
-            watched = self._connect(watch, tape, reports)
+            watched = self._find(watch, tape, reports)
         except GpuwatchError as error:
             fault = frames.Fault(
                 what=error.what, why=error.why, fix=error.fix, exit_code=error.exit_code
@@ -147,7 +155,7 @@ class Agent:
                 door = Door(token)
             except (DoorError, OSError):
                 token = ""  # then a lost link is lost
-        collecting.start(watched.connection)
+        collecting.start(watched.connect)
         try:
             self._serve_links(near, watch, watched, collecting, token, door)
         finally:
@@ -170,7 +178,7 @@ class Agent:
         while link is not None:
             answer = Watching(
                 pid=watched.pid,
-                header=watched.connection.header(None),
+                header=watched.header,
                 token=token,
                 now_ns=self._clock.now_ns(),
                 notes=watched.notes,
@@ -289,7 +297,7 @@ class _Collecting:
     """The collector on its thread, and what it has seen."""
 
     def __init__(
-        self, tape: Tape, backlog: Backlog, reports: NodeReports | None, clock: Clock
+        self, tape: Tape, backlog: Backlog, reports: NodeReports | None, clock: "Clock"
     ) -> None:
         self.backlog = backlog
         self.reports = reports
@@ -302,14 +310,18 @@ class _Collecting:
         self._thread: Thread | None = None
         tape.hand_over(self._take)
 
-    def start(self, connection: Connection) -> None:
+    def start(self, connect: "Callable[[], Connection]") -> None:
         """Collect from now on."""
-        session, sources, _ = connection
-        collector = Collector(sources, session, lambda _: None, lambda: False, self._clock)
 
         def run() -> None:
+            from ..session.collector import Collector
+
             try:
-                collector.run(self._stop)
+                session, sources, _ = connect()
+                watching = Collector(sources, session, lambda _: None, lambda: False, self._clock)
+                watching.run(self._stop)
+            except GpuwatchError as error:
+                self.fault = error.what
             except BaseException as error:  # the link reports it
                 self.fault = f"the agent failed: {type(error).__name__}: {error}"
 
