@@ -40,6 +40,8 @@ class FlopCount:
     def at(self, kind: int) -> None:
         """Behind a mark of this kind."""
         if self._mode is not None:
+            if self._switched is not None and not self._switched.is_mine:
+                return
             if kind == self._kind:
                 self._end()
             elif self._recorder.now_ns() > self._until_ns:

@@ -43,6 +43,12 @@ class Switched:
         if not (anywhere or hasattr(_threads, "end")):
             _threads.end = _ThreadEnd()
 
+    @property
+    def is_mine(self) -> bool:
+        """This thread switched it on: another may have taken the timeline over since then, and can
+        neither end it nor count for it."""
+        return self.ident == get_ident()
+
     def done(self) -> None:
         """It is off."""
         if self in _on:

@@ -181,6 +181,8 @@ class Profiler:
         if kind in marks.ASIDES:
             return
         recording = self._recording
+        if recording is not None and not recording.switched.is_mine:
+            return
         ends = self._ends.at(kind)
         if recording is None:
             if self._restores is not None:

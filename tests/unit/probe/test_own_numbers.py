@@ -5,6 +5,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from torch import nn
 
 import gpuwatch
-from gpuwatch.probe import api
+from gpuwatch.probe import api, switched
 from gpuwatch.probe.encoding import encode_marks
 from gpuwatch.probe.flop_count import FlopCount
 from gpuwatch.probe.hooks import clipping, optimizer
@@ -217,6 +218,21 @@ def test_counting_leaves_every_bit_of_a_step_as_it_was(recorder: Recorder) -> No
     bare = trained(lambda: None)
     assert torch.equal(bare, trained(lambda: recorder.count_with(FlopCount(recorder).at)))
     assert noted(recorder, "flops")
+
+
+def test_another_thread_that_trains_meanwhile_leaves_the_counter_to_its_own(
+    recorder: Recorder,
+) -> None:
+    """Modes belong to a thread. Given up there, it would stay on here for good."""
+    count = FlopCount(recorder)
+    recorder.count_with(count.at)
+    count.at(OPTIMIZER_LEAVE)
+    assert torch._C._len_torch_dispatch_stack() == 1
+    other = Thread(target=lambda: [count.at(OPTIMIZER_LEAVE) for _ in range(3)])
+    other.start()
+    other.join()
+    switched.mine_off()
+    assert torch._C._len_torch_dispatch_stack() == 0
 
 
 def test_flops_are_not_counted_below_a_mode_of_the_users(recorder: Recorder) -> None:

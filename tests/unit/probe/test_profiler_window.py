@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -38,6 +39,24 @@ def test_one_step_with_operators_then_the_steps_that_count(run: Run) -> None:
     run.window.remove()
     assert run.files() == []
     assert run.recorder.extra is None
+
+
+def test_another_thread_that_trains_meanwhile_leaves_the_recording_to_its_own(run: Run) -> None:
+    """kineto's state belongs to a thread: ended on another, it would record for ever."""
+    run.ask(steps=1, operators=False)
+    run.step()
+    run.step()
+    recording = run.window._recording
+    assert recording is not None
+    other = Thread(target=lambda: [run.window.at(kind) for kind in 20 * STEP])
+    other.start()
+    other.join()
+    assert run.window._recording is recording
+    for _ in range(4):
+        run.step()
+    answered = run.window.turn(run.ns)
+    assert answered is not None
+    assert answered[1]["why_not"] == ""
 
 
 def test_cupti_is_torn_down_with_the_last_recording_alone(

@@ -182,7 +182,7 @@ def test_a_node_that_has_a_name_of_the_programs_own() -> None:
 
     scaled: Any = Scaled
     loss = scaled.apply(torch.nn.Linear(2, 1)(torch.ones(1, 2))).sum()
-    assert autocast_of((loss,)) == ""
+    assert autocast_of((loss,)) in ("", None), "an older torch shows no types"
 
 
 def test_what_the_graph_does_not_show_is_not_guessed() -> None:
