@@ -1,5 +1,8 @@
 """Nothing wrong, and what the limit is then."""
 
+from collections.abc import Sequence
+
+from ...steps import Step
 from ..code_places import unmarked_fetches
 from ..findings import Evidence, Finding
 from ..format import cores, percent
@@ -62,6 +65,18 @@ def healthy(window: StepWindow) -> Finding | None:
             f"than it allows: torch.set_num_threads({max(1, int(window.cores))})"
         )
     headline = f"no cause above {percent(ENTER_SHARE)}"
-    if compute >= MOST_OF_IT:
+    if paused >= ENTER_SHARE:
+        headline += f", but one {_longest_pause(rows)} so far took {percent(paused)}"
+    elif compute >= MOST_OF_IT:
         headline += f": {model} {'is' if inference else 'are'} the limit"
     return state("healthy", None, "info", headline, tuple(evidence), tuple(advice))
+
+
+def _longest_pause(rows: Sequence[Step]) -> str:
+    """What a pause is mostly; of one that came once nobody knows how often it will."""
+    ns = {
+        "evaluation": sum(row.evaluation_ns for row in rows),
+        "checkpoint": sum(row.checkpoint_ns for row in rows),
+        "compilation": sum(row.compile_ns for row in rows),
+    }
+    return max(ns, key=ns.__getitem__)
