@@ -11,7 +11,6 @@ from ..step_time import paused_of, wall_of
 from ..thresholds.causes import IDLE_CORES, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
-from .launch import looped_cells
 
 
 def healthy(window: StepWindow) -> Finding | None:
@@ -43,7 +42,7 @@ def healthy(window: StepWindow) -> Finding | None:
     if paused >= 0.005:
         text = f"evaluation, checkpoints and compilation take {percent(paused)}"
         evidence.append(Evidence(text, "hook", paused))
-    advice = [cells] if (cells := looped_cells(window)) is not None else []
+    advice: list[str] = []
     if window.main_cpu_percent is not None:
         used = window.main_cpu_percent / 100
         of = f" of {cores(window.cores)}" if window.cores else ""

@@ -6,7 +6,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.healthy import healthy
 from gpuwatch.tui.verdict.window import StepWindow
-from tests.unit.verdict.windows import even, run, stacks, window
+from tests.unit.verdict.windows import even, run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
 
@@ -45,13 +45,6 @@ def test_inference_knows_data_and_forward() -> None:
     assert fine.finding.headline.endswith("the forward pass is the limit")
     starved = verdict(window(even(60, data_ms=40, forward_ms=10, **parts)))
     assert starved.finding.kind == "input"
-
-
-def test_time_steps_one_by_one_are_said_without_a_gpu_too() -> None:
-    cell = ("LSTMCell.forward (torch/nn/modules/rnn.py:1767)", "Reader.forward (read.py:41)")
-    found = healthy(window(even(60, forward_ms=40, backward_ms=50), stacks=stacks([(0.5, *cell)])))
-    assert found is not None
-    assert found.advice[0].startswith("nn.LSTM instead of LSTMCell in a loop")
 
 
 def test_an_evaluation_that_came_once_is_not_called_nothing() -> None:
