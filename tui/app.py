@@ -175,9 +175,9 @@ class GpuwatchApp(TerminalApp):
         """Leave the verdict and NEXT in the terminal, if it is still there."""
         if self._shown is None:
             return
-        lines = [self._charset.translate(line) for line in parting_lines(self._shown)]
+        lines = map(self._charset.translate, parting_lines(self._shown, self.size.width))
         with suppress(OSError):
-            print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr, flush=True)
+            print(*(f"{line}\n" for line in lines), sep="", end="", file=sys.stderr, flush=True)
 
     def action_pause(self) -> None:
         """Hold the view, or catch up."""

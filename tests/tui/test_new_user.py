@@ -147,13 +147,16 @@ def test_a_contributor_is_never_bound() -> None:
 
 def test_what_stays_in_the_terminal() -> None:
     snapshot = FakeRun().snapshot()
-    verdict, action = parting_lines(snapshot)
+    verdict, action = parting_lines(snapshot, 200)
     assert verdict.startswith("▲ INPUT-BOUND  critical · 92% sure · for ")
     assert "NEXT num_workers 4 → 10" in action
     held = Held("input", "workers", 1.0, 300 * 10**9, 120 * 10**9)
-    _, action = parting_lines(replace(snapshot, summary=(held,)))
+    _, action = parting_lines(replace(snapshot, summary=(held,)), 200)
     assert action.endswith("lost in 5 min: input/workers 2 min")
-    assert parting_lines(unseen(7, "train.py", 0, 0.0)) == []
+    narrow = parting_lines(replace(snapshot, summary=(held,)), 80)
+    assert max(map(len, narrow)) <= 80, "a terminal would break words"
+    assert " ".join(" ".join(narrow).split()).endswith("lost in 5 min: input/workers 2 min")
+    assert parting_lines(unseen(7, "train.py", 0, 0.0), 80) == []
 
 
 def test_the_demo_shows_what_it_starts() -> None:

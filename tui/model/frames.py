@@ -39,19 +39,24 @@ PhaseOf = Callable[[StackCount], StackPhase]
 
 
 def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> Stacks:
-    """Shares by role. A worker that waits for its next index is idle and names no place."""
+    """Shares by role. A worker that waits for its next index is idle and names no place; imports
+    are no part of the training, which the first samples of a run are full of."""
     kept = list(stacks)
     main = [stack for stack in kept if stack.role == "main"]
     workers = [stack for stack in kept if stack.role == "worker"]
     busy = [stack for stack in workers if not waits_for_work(stack.frames)]
     samples = _samples(workers)
+    trains = main
+    if phase_of is not None:
+        trains = [stack for stack in main if phase_of(stack) != "starting"]
     return Stacks(
-        main_samples=_samples(main),
-        main=_shares(main, phase_of),
+        main_samples=_samples(trains),
+        main=_shares(trains, phase_of),
         worker_samples=samples,
         workers=_shares(busy),
         worker_idle_share=1 - _samples(busy) / samples if samples else None,
-        main_unplaced=_unplaced(main, phase_of),
+        main_unplaced=_unplaced(trains, phase_of),
+        starting=_samples(main) - _samples(trains),
     )
 
 

@@ -190,9 +190,9 @@ class SortedStacks:
 
 
 def _may_train(stack: StackCount) -> bool:
-    """Of what is seen before the first step: imports and a first evaluation are no part of the time
-    that steps take."""
-    return stack.role != "main" or phase_of(stack) not in ("evaluation", "starting")
+    """Of what is seen before the first step: an evaluation there is no part of the time that steps
+    take."""
+    return stack.role != "main" or phase_of(stack) != "evaluation"
 
 
 def sort_chunk(idleness: Idleness, chunk: StacksSeen, settled: bool) -> _Sorting:

@@ -7,9 +7,9 @@ from typing import Final
 # fmt: off
 LIBRARIES: Final = frozenset((
     "accelerate", "albumentations", "ale_py", "bitsandbytes", "cupy", "cv2", "datasets",
-    "deepspeed", "dgl", "diffusers", "dm_control", "einops", "ema_pytorch", "envpool", "evaluate",
-    "fsspec", "gym", "gymnasium", "h5py", "huggingface_hub", "ignite", "imageio", "jax", "joblib",
-    "keras", "kornia", "lightning", "lightning_fabric", "lightning_utilities", "litdata", "lmdb",
+    "deepspeed", "dgl", "diffusers", "dm_control", "einops", "ema_pytorch", "envpool", "fsspec",
+    "gym", "gymnasium", "h5py", "huggingface_hub", "ignite", "imageio", "jax", "joblib", "keras",
+    "kornia", "lightning", "lightning_fabric", "lightning_utilities", "litdata", "lmdb",
     "matplotlib", "mlflow", "monai", "mujoco", "nltk", "numba", "numpy", "nvidia", "pandas",
     "peft", "pettingzoo", "PIL", "pip", "procgen", "pyarrow", "pygame", "pytorch_lightning",
     "ray", "safetensors", "scipy", "sentencepiece", "skimage", "sklearn", "skorch", "spacy",

@@ -174,7 +174,8 @@ class Engine:
         start_ns, spans = window.spans[0].start_ns, len(window.spans)
         before, self._judged = self._judged, (start_ns, spans)
         known, self._known = self._known, _signals(window)
-        samples = 0 if window.stacks is None else window.stacks.main_samples
+        stacks = window.stacks
+        samples = 0 if stacks is None else stacks.main_samples + stacks.starting
         doubled = samples >= limits.SAMPLES_ANEW * self._sampled
         if doubled or not samples:
             self._sampled = max(1, samples)

@@ -101,6 +101,8 @@ class Stacks:
     """Part of the main thread's samples in the user's own Python, or torch calls of it, outside the
     net, the loss, the backward and the update: it may make batches. All of it where phases are not
     looked for."""
+    starting: int = 0
+    """Further samples of the main thread, while it imported."""
 
 
 @dataclass(frozen=True, slots=True)

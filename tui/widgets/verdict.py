@@ -1,6 +1,7 @@
 """The verdict: what holds the run back, on what evidence, and what to do next."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from ..model.snapshot import Snapshot
 from ..verdict.findings import Evidence, Finding, Note
@@ -79,14 +80,21 @@ def _qualities(snapshot: Snapshot, finding: Finding) -> list[str]:
     ]
 
 
-def parting_lines(snapshot: Snapshot) -> list[str]:
-    """The verdict, then NEXT and the time lost by cause: what stays in the terminal once the screen
-    is left. Nothing while there is no verdict."""
+MOST_PARTING: Final = 3
+"""Rows of the verdict, and of what to do next, in a narrow terminal."""
+PARTING_INDENT: Final = 7
+"""Below "  NEXT "."""
+
+
+def parting_lines(snapshot: Snapshot, width: int) -> list[str]:
+    """The verdict, then NEXT and the time lost by cause: what stays in the terminal, `width` cells
+    wide, once the screen is left. Nothing while there is no verdict."""
     finding = snapshot.verdict.finding
     if abstains(finding):
         return []
     quality = " ".join(_qualities(snapshot, finding)[0].split())
-    lines = [f"{glyph_of(finding)} {word_of(finding)}  {quality}  {finding.headline}"]
+    first = f"{glyph_of(finding)} {word_of(finding)}  {quality}  {finding.headline}"
+    lines = _broken(first, "", width)
     second = []
     if finding.advice:
         gain = gain_of(finding)
@@ -94,8 +102,15 @@ def parting_lines(snapshot: Snapshot) -> list[str]:
         second.append(f"NEXT {advice}{f'  {gain}' if gain else ''}")
     second.append(lost_words(snapshot.summary))
     if words := " · ".join(filter(None, second)):
-        lines.append(f"  {words}")
+        lines += _broken(words, "  ", width)
     return lines
+
+
+def _broken(text: str, indent: str, width: int) -> list[str]:
+    """In rows that fit; those after the first lie further in."""
+    rows = wrap(text, max(NARROW, width) - PARTING_INDENT, MOST_PARTING)
+    further = " " * PARTING_INDENT
+    return [f"{indent if not at else further}{row}" for at, row in enumerate(rows)]
 
 
 # Earlier verdicts, as a note beside the verdict's heading.

@@ -71,3 +71,13 @@ def test_what_may_make_a_batch_is_neither_in_the_net_nor_in_the_backward_or_the_
     found = summarise(seen, lambda stack: phases[stack.frames])
     assert found.main_unplaced == len(UNPLACED) / len(phases)
     assert summarise(seen).main_unplaced == 1.0  # nobody has looked
+
+
+def test_imports_are_no_part_of_the_training() -> None:
+    """A first second of them made rollouts of a half a fifth, and the run healthy."""
+    importing = ("<module> (train.py:1)", "<module> (torch/optim/adam.py:3)")
+    phases: dict[tuple[str, ...], StackPhase] = {importing: "starting", PLACED[0][1]: "forward"}
+    seen = [StackCount(role="main", pid=1, thread="t", frames=frames, count=9) for frames in phases]
+    found = summarise(seen, lambda stack: phases[stack.frames])
+    assert [one.share for one in found.main] == [1.0]
+    assert (found.main_samples, found.starting, found.main_unplaced) == (9, 9, 0.0)

@@ -1,5 +1,8 @@
 """Nothing wrong, and what the limit is then."""
 
+from collections.abc import Sequence
+
+from ...steps import Step
 from ..code_places import unmarked_fetches
 from ..findings import Evidence, Finding
 from ..format import cores, percent
@@ -8,7 +11,6 @@ from ..step_time import paused_of, wall_of
 from ..thresholds.causes import IDLE_CORES, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
-from .launch import looped_cells
 
 
 def healthy(window: StepWindow) -> Finding | None:
@@ -40,7 +42,7 @@ def healthy(window: StepWindow) -> Finding | None:
     if paused >= 0.005:
         text = f"evaluation, checkpoints and compilation take {percent(paused)}"
         evidence.append(Evidence(text, "hook", paused))
-    advice = [cells] if (cells := looped_cells(window)) is not None else []
+    advice: list[str] = []
     if window.main_cpu_percent is not None:
         used = window.main_cpu_percent / 100
         of = f" of {cores(window.cores)}" if window.cores else ""
@@ -62,6 +64,18 @@ def healthy(window: StepWindow) -> Finding | None:
             f"than it allows: torch.set_num_threads({max(1, int(window.cores))})"
         )
     headline = f"no cause above {percent(ENTER_SHARE)}"
-    if compute >= MOST_OF_IT:
+    if paused >= ENTER_SHARE:
+        headline += f", but one {_longest_pause(rows)} so far took {percent(paused)}"
+    elif compute >= MOST_OF_IT:
         headline += f": {model} {'is' if inference else 'are'} the limit"
     return state("healthy", None, "info", headline, tuple(evidence), tuple(advice))
+
+
+def _longest_pause(rows: Sequence[Step]) -> str:
+    """What a pause is mostly; of one that came once nobody knows how often it will."""
+    ns = {
+        "evaluation": sum(row.evaluation_ns for row in rows),
+        "checkpoint": sum(row.checkpoint_ns for row in rows),
+        "compilation": sum(row.compile_ns for row in rows),
+    }
+    return max(ns, key=ns.__getitem__)

@@ -6,7 +6,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.healthy import healthy
 from gpuwatch.tui.verdict.window import StepWindow
-from tests.unit.verdict.windows import even, stacks, window
+from tests.unit.verdict.windows import even, run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
 
@@ -47,8 +47,12 @@ def test_inference_knows_data_and_forward() -> None:
     assert starved.finding.kind == "input"
 
 
-def test_time_steps_one_by_one_are_said_without_a_gpu_too() -> None:
-    cell = ("LSTMCell.forward (torch/nn/modules/rnn.py:1767)", "Reader.forward (read.py:41)")
-    found = healthy(window(even(60, forward_ms=40, backward_ms=50), stacks=stacks([(0.5, *cell)])))
+def test_an_evaluation_that_came_once_is_not_called_nothing() -> None:
+    """ "No cause above 10 %" stood above "evaluation takes 19 %"."""
+    rows = run(60, lambda n: {**WORK, "evaluation_ms": 200 if n == 40 else 0})
+    found = healthy(window(rows))
     assert found is not None
-    assert found.advice[0].startswith("nn.LSTM instead of LSTMCell in a loop")
+    assert "but one evaluation so far took" in found.headline
+    steady = healthy(window(even(60, **WORK)))
+    assert steady is not None
+    assert "but one" not in steady.headline
