@@ -228,7 +228,7 @@ def test_another_thread_that_trains_meanwhile_leaves_the_counter_to_its_own(
     recorder.count_with(count.at)
     count.at(OPTIMIZER_LEAVE)
     assert torch._C._len_torch_dispatch_stack() == 1
-    other = Thread(target=lambda: [count.at(OPTIMIZER_LEAVE) for _ in range(3)])
+    other = Thread(target=lambda: list(map(count.at, 3 * [OPTIMIZER_LEAVE])))
     other.start()
     other.join()
     switched.mine_off()

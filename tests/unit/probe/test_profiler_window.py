@@ -12,7 +12,7 @@ import pytest
 from gpuwatch.probe.deep import profiler as module
 from gpuwatch.probe.deep.profiler import MOST_BYTES, TEARDOWN, WAITS_NS
 from gpuwatch.probe.peers import OFF
-from tests.unit.probe.profiled import MS, Run
+from tests.unit.probe.profiled import MS, STEP, Run
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_another_thread_that_trains_meanwhile_leaves_the_recording_to_its_own(ru
     run.step()
     recording = run.window._recording
     assert recording is not None
-    other = Thread(target=lambda: [run.window.at(kind) for kind in 20 * STEP])
+    other = Thread(target=lambda: list(map(run.window.at, 20 * STEP)))
     other.start()
     other.join()
     assert run.window._recording is recording
