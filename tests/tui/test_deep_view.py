@@ -11,14 +11,18 @@ import pytest
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.errors import NothingToMeasureError
 from gpuwatch.tui.model.snapshot import Snapshot
-from gpuwatch.tui.sources import deep_look, deep_report
+from gpuwatch.tui.sources import deep_look, deep_report, job_look
 from gpuwatch.tui.sources.deep_look import ProfileAnswer
 from gpuwatch.tui.sources.deep_report import Looked
+from gpuwatch.tui.sources.job_look import JobLooked
+from gpuwatch.tui.trace.job import job_profile_of
 from gpuwatch.tui.trace.leaks import DeviceMemory, MemoryWindow
 from gpuwatch.tui.trace.profile import profile_of
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import assert_golden, screen_text
+from tests.tui.rank_states import eight_ranks
 from tests.unit.trace.h200_windows import window
+from tests.unit.trace.job_traces import recorded
 
 SIZES = [(50, 20), (80, 24), (100, 30), (200, 60)]
 STACK = [("train.py", 31, "train"), ("lib.py", 3, "wraps")]
@@ -143,3 +147,35 @@ def test_a_recording_and_a_run_without_the_probe_show_it(
     screen((100, 30), [key], FakeRun(change=lambda snapshot: replace(snapshot, hello=None)))
     assert "this is a recording" in shown[0]
     assert "works through the probe" in shown[1]
+
+
+def job_looked(*_: Any) -> JobLooked:
+    """As if rank 1 of two computed longer."""
+    ranks = recorded([2_000, 5_000], steps=11)
+    traces = tuple(one.recorded.data for one in ranks)
+    answer = ProfileAnswer(torn_down=True, on_device=True)
+    return JobLooked((701, 702), (answer, answer), traces, job_profile_of(ranks))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_in_the_view_of_the_ranks_all_are_profiled(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_look, "open_job_windows", job_looked)
+    offered = screen(size, ["7", "p"], FakeRun(change=eight_ranks))
+    assert "on all ranks here" in " ".join(offered.split())
+    text = screen(size, ["7", "p", "p"], FakeRun(change=eight_ranks))
+    assert all(len(line) <= size[0] for line in text.splitlines())
+    assert_golden(f"job_profile_{size[0]}x{size[1]}", text)
+    alone = screen((100, 30), ["p"], FakeRun(change=eight_ranks))
+    assert "profiling 3 steps" in alone, "elsewhere the watched rank is"
+
+
+def test_a_trace_of_each_rank_is_kept_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(job_look, "open_job_windows", job_looked)
+    screen((100, 30), ["7", "p", "p", "s"], FakeRun(change=eight_ranks))
+    found = sorted(path.name.partition(".")[2] for path in tmp_path.iterdir())
+    assert found == ["0.trace.json", "1.trace.json"]

@@ -105,13 +105,13 @@ def _shown_ranks(profile: JobProfile) -> Sequence[RankShare]:
 
 
 def _rank_table(profile: JobProfile) -> list[str]:
-    names = ("in all", "alone", "transfer", "waiting", "waited for", "last in")
-    rows = ["      " + "  ".join(f"{name:>9}" for name in names)]
+    names = ("in all", "alone", "transfer", "waiting", "late by", "last in")
+    rows = ["      " + "  ".join(f"{name:>8}" for name in names)]
     for one in _shown_ranks(profile):
         known = (one.collectives_ns, one.exposed_ns, one.transfer_ns, one.waiting_ns, one.late_ns)
         cells = ["-" if ns is None else ms(ns) for ns in known]
         cells.append("-" if one.late_ns is None else f"{percent(one.late_in / profile.steps)}")
-        rows.append(f"r{one.rank:<5}" + "  ".join(f"{cell:>9}" for cell in cells))
+        rows.append(f"r{one.rank:<5}" + "  ".join(f"{cell:>8}" for cell in cells))
     return rows
 
 

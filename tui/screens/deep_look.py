@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ..errors import GpuwatchError
 from ..formats.files import export, file_stem
+from ..formats.job_profile_report import JobReport, job_profile_costs, job_profile_lines
 from ..formats.memory_report import memory_costs, memory_report_lines
 from ..formats.profile_report import DeepReport, profile_costs, profile_lines
 from ..widgets.dialogs import Page
@@ -17,9 +18,11 @@ from .export import exported_words
 
 if TYPE_CHECKING:
     from ..sources.deep_report import Looked, StepsAfter
+    from ..sources.job_look import JobLooked
     from ..trace.leaks import MemoryWindow
 
 STEPS: Final = 3
+JOB_STEPS: Final = 10
 MOST_S: Final = 20.0
 FOR_S: Final = 30.0
 HERE: Final = Path()
@@ -89,10 +92,13 @@ class DeepScreen(Dialog):
         return rows
 
     def _kept(self, suffix: str, content: bytes) -> str:
+        return self._kept_all({suffix: content})
+
+    def _kept_all(self, files: dict[str, bytes]) -> str:
         snapshot = self.view.snapshot
         stem = file_stem(snapshot.script, snapshot.pid, snapshot.t_unix)
         try:
-            return exported_words(export({suffix: content}, stem, HERE), self.app.size.width - 2)
+            return exported_words(export(files, stem, HERE), self.app.size.width - 2)
         except OSError as error:
             return f"nothing written: {error}"
 
@@ -138,6 +144,39 @@ class ProfileScreen(DeepScreen):
         return [] if self._report is None else profile_lines(self._report, width)
 
 
+class JobProfileScreen(DeepScreen):
+    """The same steps on all ranks here."""
+
+    def __init__(self, view: View) -> None:
+        self._looked: JobLooked | None = None
+        self._report: JobReport | None = None
+        super().__init__("Profile of all ranks", view)
+
+    def offer(self) -> list[str]:
+        """For ten steps."""
+        return job_profile_costs(JOB_STEPS)
+
+    def look(self, stop: Event) -> Callable[[int], list[str]]:
+        """Beside the job's verdict as it stands now."""
+        from ..sources.job_look import job_report_of, open_job_windows
+
+        before = self.view.snapshot
+        self._looked = open_job_windows(before.pid, JOB_STEPS, MOST_S, stop)
+        self._report = job_report_of(before, self._looked)
+        return self._reported
+
+    def save(self) -> str:
+        """A trace of each rank."""
+        if self._looked is None:
+            return "there are no traces yet: p profiles"
+        ranks = (one.rank for one in self._looked.profile.ranks)
+        traces = zip(ranks, self._looked.traces, strict=True)
+        return self._kept_all({f".{rank}.trace.json": trace for rank, trace in traces})
+
+    def _reported(self, width: int) -> list[str]:
+        return [] if self._report is None else job_profile_lines(self._report, width)
+
+
 class MemoryScreen(DeepScreen):
     """What outlives some seconds, by line."""
 
@@ -169,7 +208,7 @@ class MemoryScreen(DeepScreen):
 
 
 def screen_for(what: str, view: View) -> DeepScreen | str:
-    """The dialog; or why there is none here."""
+    """The dialog; or why there is none here. In the view of the ranks a profile is of all."""
     snapshot = view.snapshot
     if snapshot.status.replay is not None:
         return f"{what} looks into a running process: this is a recording"
@@ -177,4 +216,7 @@ def screen_for(what: str, view: View) -> DeepScreen | str:
         return "the process has ended"
     if snapshot.hello is None:
         return f"{what} works through the probe, which this process lacks: d says how to get it"
-    return ProfileScreen(view) if what == "profile" else MemoryScreen(view)
+    if what == "memory":
+        return MemoryScreen(view)
+    here = [rank for rank in snapshot.ranks if not rank.host and rank.state == "live"]
+    return JobProfileScreen(view) if view.tab == "ranks" and len(here) > 1 else ProfileScreen(view)

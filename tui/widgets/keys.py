@@ -58,7 +58,7 @@ ACTIONS = (
     Action(("R",), "R", "record", "write a recording; R again ends it"),
     Action(("e",), "e", "export", "write report, JSON and a picture", "export"),
     Action(("y",), "y", "copy", "copy the verdict as text"),
-    Action(("p",), "p", "deep('profile')", "profile a few steps: costs come first"),
+    Action(("p",), "p", "deep('profile')", "profile some steps; in 7 of all ranks"),
     Action(("m",), "m", "deep('memory')", "lines that keep memory: costs come first"),
     Action(("d",), "d", "doctor", "what is measured and what is not", "doctor"),
     Action(("T",), "T", "theme", "dark, light, contrast, terminal's"),

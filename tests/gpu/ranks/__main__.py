@@ -1,7 +1,7 @@
 """What two GPUs show of a job of two ranks: `python -m tests.gpu.ranks OUT [SECTION …]`.
 
-Sections: standstill, cost, graphs, scenarios (`demo/record_ranks.py`). Writes OUT/kept/results.json
-after each row and OUT/ranks.tar.gz at the end; takes about eight minutes. One rank a GPU with NCCL;
+Sections: standstill, cost, graphs, profile, scenarios (`demo/record_ranks.py`). Writes OUT/kept/results.json
+after each row and OUT/ranks.tar.gz at the end; takes about eight minutes, profile alone four. One rank a GPU with NCCL;
 gloo on a CPU where there are none, to try the section itself.
 """
 
@@ -15,11 +15,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from tests.gpu.ranks.jobs import RANKS
 from tests.measuring.child import ROOT, python_path
 from tests.measuring.claims import Claim
 from tests.measuring.sections import run
 
-SECTIONS: Final = ("standstill", "cost", "graphs", "scenarios")
+SECTIONS: Final = ("standstill", "cost", "graphs", "profile", "scenarios")
 SECONDS: Final = 480.0
 SCENARIOS: Final = (
     "shared_gpu", "tensor_parallel", "fsdp2", "fsdp2_alone", "balanced_fsdp2", "big_layers",
@@ -39,6 +40,7 @@ def main() -> int:
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all when none")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="in all")
     parser.add_argument("--cost-seconds", type=float, default=90.0, help="of the windows of cost")
+    parser.add_argument("--ranks", type=int, default=RANKS, help="of the jobs of profile")
     options = parser.parse_args()
     out = options.out.resolve()
     names = options.sections or list(SECTIONS)
@@ -51,6 +53,7 @@ def main() -> int:
         "cost": lambda: _cost(options.cost_seconds),
         "graphs": _graphs,
         "standstill": lambda: _standstill(kept / "standstill"),
+        "profile": lambda: _profile(kept / "profile", options.ranks),
     }
     chosen = {name: sections[name] for name in names if name in sections}
     missed = run(chosen, kept / "results.json")
@@ -77,6 +80,12 @@ def _standstill(out: Path) -> Iterable[Claim]:
     from tests.gpu.ranks import standstill
 
     return standstill.claims(out)
+
+
+def _profile(out: Path, ranks: int) -> Iterable[Claim]:
+    from tests.gpu.ranks import profile
+
+    return profile.claims(out, ranks)
 
 
 def _record(out: Path, end_s: float) -> None:

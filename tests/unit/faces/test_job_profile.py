@@ -36,8 +36,8 @@ def test_the_report_names_transfer_waiting_and_the_verdict() -> None:
     assert "17% of each step   data moves" in text
     assert "25% of each step   a rank waits for later ones" in text
     assert "which the traces confirm: all others wait for rank 1 50% of each step" in text
-    (head,) = (line.split() for line in lines if "waited for" in line)
-    assert head[-5:] == ["waiting", "waited", "for", "last", "in"]
+    (head,) = (line.split() for line in lines if "late by" in line)
+    assert head[-5:] == ["waiting", "late", "by", "last", "in"]
     (row,) = (line.split("  ") for line in lines if " r1 " in line)
     assert [cell.strip() for cell in row if cell][1:] == [
         *("1.0 ms", "1.0 ms", "1.0 ms", "0.0 ms", "3.0 ms", "100%"),

@@ -129,12 +129,13 @@ def test_a_kind_that_is_not_known_is_passed_over_and_counted() -> None:
 
 
 def test_golden_bytes_of_the_deep_look() -> None:
-    profile = wire.encode_message(AskProfile(3, 9, True, "k", "world", 7))
-    assert profile == b'["profile",3,9,true,"k","world",7]'
-    asked = encoding.decode_request(profile)
-    assert isinstance(asked, encoding.AskProfile)
-    assert (asked.steps, asked.most_ns, asked.operators, asked.key) == (3, 9, True, "k")
-    assert (asked.group, asked.number) == ("world", 7)
+    profile = wire.encode_message(AskProfile(3, 9, True, "k", "0", 431))
+    assert profile == b'["profile",3,9,true,"k","0",431]'
+    for frame, behind in ((profile, ("0", 431)), (b'["profile",3,9,true,"k"]', ("", 0))):
+        asked = encoding.decode_request(frame)
+        assert isinstance(asked, encoding.AskProfile)
+        assert (asked.steps, asked.most_ns, asked.operators, asked.key) == (3, 9, True, "k")
+        assert (asked.group, asked.number) == behind
     memory = wire.encode_message(AskMemory(5, False, "k"))
     assert memory == b'["memory",5,false,"k"]'
     kept = encoding.decode_request(memory)
