@@ -224,27 +224,43 @@ def _rank_calls(rank: RankRecorded, group: str, low: int, high: int) -> _RankCal
 # The same collective on all ranks: transfer and waiting.
 
 
+Key = tuple[str, str, int | None]
+"""Kind, type and bytes of a collective."""
+
+
 def _matched(ranks: Sequence[_RankCalls]) -> tuple[list[tuple[Call, ...]], str]:
-    """The same collective on each rank, by its place among those of its kind and size; and why they
-    are not the same."""
-    sized = all(call.bytes is not None for one in ranks for call in one.calls)
-    by_key: list[Mapping[tuple[str, str, int | None], list[Call]]] = []
+    """The same collective on each rank, by its place among those of its kind, and of its type and
+    size where these are known of all; and why they are not the same."""
+    every = [call for one in ranks for call in one.calls]
+    typed = all(call.dtype for call in every)
+    sized = all(call.bytes is not None for call in every)
+    by_key: list[Mapping[Key, list[Call]]] = []
     for one in ranks:
-        rows: defaultdict[tuple[str, str, int | None], list[Call]] = defaultdict(list)
+        rows: defaultdict[Key, list[Call]] = defaultdict(list)
         for call in one.calls:
-            rows[call.kind, call.dtype, call.bytes if sized else None].append(call)
+            key = call.kind, call.dtype if typed else "", call.bytes if sized else None
+            rows[key].append(call)
         by_key.append(rows)
     for rank, theirs in zip(ranks[1:], by_key[1:], strict=True):
-        if {key: len(row) for key, row in theirs.items()} != {
-            key: len(row) for key, row in by_key[0].items()
-        }:
-            return [], (
-                f"rank {rank.rank} has {len(rank.calls)} collectives in these steps, "
-                f"rank {ranks[0].rank} {len(ranks[0].calls)}, or others"
-            )
+        if found := _unlike(by_key[0], theirs):
+            own, other, what = found
+            return [], f"{what}: {own} on rank {ranks[0].rank}, {other} on rank {rank.rank}"
     return [
         calls for key in by_key[0] for calls in zip(*[rows[key] for rows in by_key], strict=True)
     ], ""
+
+
+def _unlike(
+    one: Mapping[Key, list[Call]], other: Mapping[Key, list[Call]]
+) -> tuple[int, int, str] | None:
+    """How many of the first kind that they have not alike; None where they have all alike."""
+    for key in {**one, **other}:
+        counts = len(one.get(key, ())), len(other.get(key, ()))
+        if counts[0] != counts[1]:
+            kind, dtype, size = key
+            named = " ".join(filter(None, (kind or "collective", dtype)))
+            return *counts, named if size is None else f"{named} of {size:,} bytes"
+    return None
 
 
 def _shares(ranks: Sequence[_RankCalls], matched: Sequence[tuple[Call, ...]]) -> list[RankShare]:

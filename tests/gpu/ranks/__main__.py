@@ -1,8 +1,9 @@
 """What two GPUs show of a job of two ranks: `python -m tests.gpu.ranks OUT [SECTION …]`.
 
-Sections: standstill, cost, graphs, profile, scenarios (`demo/record_ranks.py`). Writes OUT/kept/results.json
-after each row and OUT/ranks.tar.gz at the end; takes about eight minutes, profile alone four. One rank a GPU with NCCL;
-gloo on a CPU where there are none, to try the section itself.
+Sections: standstill, cost, graphs, profile, scenarios (`demo/record_ranks.py`). Writes
+OUT/kept/results.json after each row and OUT/ranks.tar.gz at the end; takes about eight minutes,
+profile four of its own. One rank a GPU with NCCL; gloo on a CPU where there are none, to try the
+section itself.
 """
 
 import argparse

@@ -18,8 +18,8 @@ from tests.measuring.claims import Claim, broken
 
 sys.path[:0] = [str(ROOT / "demo")]
 
-from ranks.truth import SCENARIOS as KNOWN
-from record_ranks import Started
+from ranks.truth import SCENARIOS as KNOWN  # noqa: E402
+from record_ranks import Started  # noqa: E402
 
 LATE: Final = {one.scenario: one.late for one in KNOWN}
 SCENARIOS: Final = (
