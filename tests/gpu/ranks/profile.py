@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from gpuwatch.tui.trace.against import BY_CHANCE
+from gpuwatch.tui.verdict.statistics import binomial_tail
 from tests.measuring.child import ROOT, python_path
 from tests.measuring.claims import Claim, broken
 
@@ -68,8 +70,10 @@ def _profiled(scenario: str, out: Path, ranks: int) -> dict[str, Any]:
 
 
 def _rows(scenario: str, found: dict[str, Any]) -> Iterator[Claim]:
-    late, share = found["late_rank"], found["late_share"] or 0.0
-    named = late if share >= LEAST else None
+    late, share, steps = found["late_rank"], found["late_share"] or 0.0, found["profile"]["steps"]
+    own = next((one for one in found["profile"]["ranks"] if one["rank"] == late), None)
+    by_chance = binomial_tail(own["late_in"], steps, 1 / len(found["pids"])) if own else 1.0
+    named = late if share >= LEAST and by_chance <= BY_CHANCE else None
     expected = LATE[scenario]
     good = named == expected or (scenario in EITHER and named is not None)
     text = f"rank {named} {share:.2f}" if named is not None else "nobody"
