@@ -1,7 +1,6 @@
 """The ranks of the target's job on this host, by their pages over the last seconds."""
 
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,12 +10,13 @@ from ..model.observations import CollectivesSeen, PendingSeen, RanksSeen, RankUs
 from ..model.snapshot import Rank
 from ..steps import OPEN_PHASE
 from ..timeseries.writer import Growing
-from ..verdict.job.exchange import Fabric, StepExchange, hosts_of
+from ..verdict.job.exchange import Fabric, StepExchange
 from ..verdict.job.facts import ExchangeFacts, Job, RankFacts, RankPhase
-from ..verdict.job.lateness import Late, Lateness, LateStep, lateness_of
+from ..verdict.job.late import late_rank
 from ..verdict.job.standing import Doing, Pending
 from ..verdict.thresholds import ranks as limits
 from ..verdict.window import InCollectives
+from .lateness import LateHistory, lateness_by_marks
 
 SPAN_NS: Final = 10_000_000_000
 LEAST_STEPS: Final = 3
@@ -28,8 +28,6 @@ MOST_SAMPLES: Final = 20
 SILENT_NS: Final = 3_000_000_000
 """A probe writes four times a second."""
 READ_NS: Final = 1_000_000_000
-LATEST: Final = 2
-"""Ranks of which it is worked out since when they are late: 1 to 7 ms each, of 4,096 steps."""
 OUT: Final = frozenset({page.STATE_DISARMED, page.STATE_UNINSTALLED})
 
 
@@ -65,65 +63,6 @@ class _Sums:
     def share(self, ns: int) -> float | None:
         """Part of the steps' time; None without steps."""
         return ns / self.wall_ns if self.wall_ns else None
-
-
-class LateHistory:
-    """Who came late in which step, as far back as it is kept; and since when, as of the last
-    reading."""
-
-    def __init__(self) -> None:
-        self._steps: list[LateStep] = []
-        self._found: dict[Late, Lateness] = {}
-
-    def clear(self) -> None:
-        """The ranks are others now."""
-        self._steps.clear()
-        self._found = {}
-
-    def add(self, seen: CollectivesSeen, steps: Sequence[StepExchange]) -> None:
-        """Take the steps of one reading, which is of a moment soon after the last of them."""
-        hosts, left_ns = hosts_of(seen.hosts), sum(one.wall_ns for one in steps)
-        for one in steps:
-            left_ns -= one.wall_ns
-            by_node = zip(hosts, one.node_late_ns, strict=False)
-            late_ns: list[tuple[Late, int]] = [*zip(seen.ranks, one.late_ns, strict=True), *by_node]
-            least = limits.LATE_STEP * one.wall_ns
-            late = {who: ns / one.wall_ns for who, ns in late_ns if ns >= least > 0}
-            self._steps.append(LateStep(one.number, seen.t_ns - left_ns, late))
-        if len(self._steps) > limits.MOST_HISTORY:
-            half = len(self._steps) // 2
-            self._steps[:half] = self._steps[:half:2]
-
-    def judge(self, now: Sequence[StepExchange]) -> int:
-        """See since when those are late that are latest in these newest steps: nobody else may be
-        named. Returns the first step since the last change of any of them that is no news any
-        more."""
-        numbers = {one.number for one in now}
-        lost: defaultdict[Late, float] = defaultdict(float)
-        for one in self._steps:
-            if one.number in numbers:
-                for late, share in one.late.items():
-                    lost[late] += share
-        by_lost = sorted(lost, key=lambda late: -lost[late])
-        ranks = [late for late in by_lost if isinstance(late, int)]
-        hosts = [late for late in by_lost if isinstance(late, str)]
-        latest: list[Late] = [*ranks[:LATEST], *hosts[:1]]
-        judged = {late: lateness_of(self._steps, late) for late in latest}
-        self._found = {
-            late: one.dated_by(self._found.get(late))
-            for late, one in judged.items()
-            if one is not None
-        }
-        until_ns = self._steps[-1].ended_ns - limits.PRESENT_NS
-        known = (one for one in self._found.values() if one.present_ns <= until_ns)
-        return max((one.present_from for one in known), default=0)
-
-    def at(self, now_ns: int) -> dict[Late, Lateness]:
-        """With how long that has been."""
-        return {
-            late: replace(one, age_s=max(0, now_ns - one.since_ns) / 1e9) if one.since_ns else one
-            for late, one in self._found.items()
-        }
 
 
 class RankStore:
@@ -231,7 +170,7 @@ class RankStore:
                 self._exchange_hosts,
                 self._history.at(now_ns),
             )
-        return Job(
+        job = Job(
             world_size=self.world_size,
             ranks=facts,
             exchange=exchange,
@@ -247,6 +186,12 @@ class RankStore:
                 if rank.state != "ended"
             },
         )
+        late = late_rank(job) if exchange is None else None
+        if late is None:
+            return job
+        number = late.rank.rank
+        found = lateness_by_marks(self._readings, number, late.by, now_ns)
+        return job if found is None else replace(job, lateness={number: found})
 
     def in_collectives(self, job: Job | None) -> InCollectives | None:
         """The target's own time in them; None where they are not measured."""

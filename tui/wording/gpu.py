@@ -12,7 +12,7 @@ from ..timeseries.series import Series
 from ..verdict.findings import MissingSignal, find_missing
 from ..verdict.format import cores
 from ..verdict.job.late import LateRank
-from ..verdict.rules.straggler import when_words
+from ..verdict.rules.straggler import rhythm_words, since_words
 from .numbers import count, duration, milliseconds, percent, size
 
 LEAST_LINK_MB_S = 1.0
@@ -218,7 +218,8 @@ def late_words(late: LateRank) -> str:
     who = f"r{late.rank.rank}{where} is late"
     if late.node is not None:
         who = f"all ranks on {late.node[0] or 'the first host'} are late"
-    return f"{who}{when_words(late.lateness)}: {name} {own} per step, others {others}"
+    when = f"{rhythm_words(late.lateness)} {since_words(late.lateness)}".rstrip()
+    return f"{who}{when}: {name} {own} per step, others {others}"
 
 
 def alike_words(ranks: tuple[Rank, ...]) -> str:

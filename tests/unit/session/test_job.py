@@ -185,7 +185,10 @@ def test_a_rank_that_becomes_late_is_dated_and_judged_by_what_came_since() -> No
     assert (late.lateness.since_step, late.lateness.known_before) == (1_105, 1_104)
     assert late.lateness.age_s == pytest.approx(30 - 9 + 1.4, abs=0.01), "by its readings"
     headline = late_finding(job, late).headline
-    assert "rank 1 waits for its loader since step 1,105 (22 s ago): " in headline
+    assert headline == (
+        "rank 1 waits for its loader: the other 3 wait for it 30% of each step, since step 1,105 "
+        "(22 s ago)"
+    )
 
 
 @pytest.mark.parametrize(("late_until", "is_named"), [(1_190, False), (1_210, True)])
@@ -213,3 +216,19 @@ def test_the_date_outlives_the_steps_that_are_judged_and_memory_is_bounded() -> 
     assert (found.since_step, found.known_before) == (6_000, 5_999)
     assert found.age_s == pytest.approx(600, abs=3)
     assert found.first_step < 100
+
+
+def test_where_collectives_are_not_read_marks_date_a_late_rank() -> None:
+    """Rank 1 waits half a second more for its data from the 40th second on."""
+    store = RankStore(PID)
+    for at in range(1, 81):
+        slow: dict[str, Any] = {"data_ns": 700 * MS, "backward_ns": 0} if at >= 40 else {}
+        store.seen(seen(at, use(0, at), use(1, at, **slow)))
+    job = store.job(80 * S)
+    assert job is not None
+    late = late_rank(job)
+    assert late is not None
+    assert (late.rank.rank, late.by, late.from_collectives) == (1, "data", False)
+    assert late.lateness is not None
+    assert (late.lateness.since_step, late.lateness.known_before) == (400, 390)
+    assert "since between steps 390 and 400 (40 s ago)" in late_finding(job, late).headline

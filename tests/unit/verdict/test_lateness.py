@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from gpuwatch.tui.verdict.job.lateness import Lateness, LateStep, lateness_of
-from gpuwatch.tui.verdict.rules.straggler import when_words
+from gpuwatch.tui.verdict.rules.straggler import rhythm_words, since_words
 
 STEP_NS = 100_000_000
 
@@ -133,15 +133,15 @@ def lateness(since: int | None, before: int | None, every: int | None, age_s: fl
 
 
 @pytest.mark.parametrize(
-    ("late", "words"),
+    ("late", "rhythm", "since"),
     [
-        (None, ""),
-        (lateness(None, None, None, 0.0), ""),
-        (lateness(1240, 1239, None, 240.0), " since step 1,240 (4 min ago)"),
-        (lateness(1240, 900, None, 30.0), " since between steps 900 and 1,240 (30 s ago)"),
-        (lateness(1240, 1238, 12, 240.0), " every 12 steps since step 1,240 (4 min ago)"),
-        (lateness(None, None, 12, 0.0), " every 12 steps"),
+        (None, "", ""),
+        (lateness(None, None, None, 0.0), "", ""),
+        (lateness(1240, 1239, None, 240.0), "", "since step 1,240 (4 min ago)"),
+        (lateness(1240, 900, None, 30.0), "", "since between steps 900 and 1,240 (30 s ago)"),
+        (lateness(1240, 1238, 12, 240.0), " every 12 steps", "since step 1,240 (4 min ago)"),
+        (lateness(None, None, 12, 0.0), " every 12 steps", ""),
     ],
 )
-def test_when_a_rank_is_late_in_words(late: Lateness | None, words: str) -> None:
-    assert when_words(late) == words
+def test_when_a_rank_is_late_in_words(late: Lateness | None, rhythm: str, since: str) -> None:
+    assert (rhythm_words(late), since_words(late)) == (rhythm, since)

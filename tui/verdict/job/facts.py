@@ -181,6 +181,8 @@ class Job:
     """Its collectives have been asked for, not long ago, and none are known yet."""
     doing: Mapping[int, Doing] = field(default_factory=dict)
     """By rank, of those that run."""
+    lateness: Mapping[int, Lateness] = field(default_factory=dict)
+    """Since when, of the rank that is late by its marks, where collectives are not read."""
 
     def facts(self, rank: int) -> RankFacts | None:
         """Of one of them."""

@@ -1,7 +1,7 @@
 """Which rank of a job the others wait for, or that they take turns at it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final, Literal
 
@@ -67,7 +67,10 @@ def _by_marks(job: Job) -> LateRank | None:
     only phases in which nothing is read count, and only on a rank whose GPU idles while all others
     spin."""
     late = by_phases(job.ranks)
-    if late is None or not job.on_gpu:
+    if late is None:
+        return None
+    late = replace(late, lateness=job.lateness.get(late.rank.rank))
+    if not job.on_gpu:
         return late
     busy = {one.rank: one.gpu_busy for one in job.ranks}
     others = [percent for rank, percent in busy.items() if rank != late.rank.rank]

@@ -74,9 +74,10 @@ def late_finding(job: Job, late: LateRank) -> Finding:
     rank, late_ranks = late.rank, len(late.node[1]) if late.node is not None else 1
     waiting = job.others + 1 - late_ranks
     others = "the other waits" if waiting == 1 else f"the other {waiting} wait"
-    when = when_words(late.lateness)
-    headline = f"{who(late)} {DOES[late.by]}{when}: {others} for it {percent(late.share.mean)} of "
-    headline += "each step"
+    does = f"{DOES[late.by]}{rhythm_words(late.lateness)}"
+    headline = f"{who(late)} {does}: {others} for it {percent(late.share.mean)} of each step"
+    if since := since_words(late.lateness):
+        headline += f", {since}"
     own, theirs = ms(late.own_ms * 1e6), ms(late.others_ms * 1e6)
     text = f"rank {rank.rank} is {_IN[late.by]} {own} per step, the others {theirs}"
     evidence = [Evidence(text, "hook", late.own_ms - late.others_ms, "ms")]
@@ -122,18 +123,25 @@ def who(late: LateRank) -> str:
     return f"rank {late.rank.rank}{where}"
 
 
-def when_words(lateness: Lateness | None) -> str:
-    """ " every 12 steps", " since step 1,240 (4 min ago)", or both; "" where there is neither.
-    Collectives are read now and then: where it began in between, both ends are named."""
-    if lateness is None:
+def rhythm_words(lateness: Lateness | None) -> str:
+    """ " every 12 steps", where it is late now and then; else ""."""
+    if lateness is None or lateness.every is None:
         return ""
-    text = "" if lateness.every is None else f" every {lateness.every:,} steps"
-    if lateness.since_step is None or lateness.known_before is None or lateness.age_s is None:
-        return text
-    since = f" since step {lateness.since_step:,}"
-    if lateness.since_step - lateness.known_before > DATED_WITHIN:
-        since = f" since between steps {lateness.known_before:,} and {lateness.since_step:,}"
-    return f"{text}{since} ({duration(lateness.age_s)} ago)"
+    return f" every {lateness.every:,} steps"
+
+
+def since_words(lateness: Lateness | None) -> str:
+    """ "since step 1,240 (4 min ago)"; "" where that is not known. Collectives are read now and
+    then: where it began in between, both ends are named."""
+    if lateness is None or lateness.age_s is None:
+        return ""
+    step, before = lateness.since_step, lateness.known_before
+    if step is None or before is None:
+        return ""
+    since = f"step {step:,}"
+    if step - before > DATED_WITHIN:
+        since = f"between steps {before:,} and {step:,}"
+    return f"since {since} ({duration(lateness.age_s)} ago)"
 
 
 def _numbers(ranks: tuple[int, ...]) -> str:
