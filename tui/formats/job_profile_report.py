@@ -89,7 +89,7 @@ def _hidden(profile: JobProfile) -> str:
 
 def _outcome_words(comparison: Comparison) -> str:
     words = {"confirms": "confirm", "corrects": "correct", "cannot say": "cannot judge"}
-    return f"{words[comparison.words]}: {comparison.text}"
+    return f"{words[comparison.says]}: {comparison.text}"
 
 
 def _shown_ranks(profile: JobProfile) -> Sequence[RankShare]:
