@@ -31,7 +31,7 @@ from ..recorder import Recorder
 from ..switched import Switched, overdue_off
 from ..wire import marks
 from .looks import Looks
-from .recording import LEFT, Recording, collectives_issued, operators_in
+from .recording import LEFT, OVER, Recording, collectives_issued, operators_in
 from .step_ends import StepEnds, step_ends
 from .torch_now import is_capturing, may_tear_down, used_cuda, why_not_now
 
@@ -244,16 +244,14 @@ class Profiler:
     def _cut(self, reason: str) -> None:
         """A recording was ended before its time."""
         recording = self._recording
-        if reason != LEFT:
-            self._end(reason)
-        elif self._plan[0] == "sample" and recording is not None:
+        if reason == OVER and recording is not None:
             self._recording = None
             self._sampled(recording)
-        elif self._ran_away and self._plan[0] == "operators":
+        elif reason == LEFT and self._ran_away and self._plan[0] == "operators":
             self._recording = None
             self._without_operators()
         else:
-            self._end(TOO_MANY if self._ran_away else LEFT)
+            self._end(TOO_MANY if reason == LEFT and self._ran_away else reason)
 
     def _sampled(self, recording: Recording) -> None:
         """How long it takes at least until there are too many operators; and where the sample has a

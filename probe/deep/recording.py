@@ -11,6 +11,7 @@ from ..switched import Switched
 from .looks import Looks
 
 LEFT = "the loop went no further"
+OVER = "a sample's time is over"
 OTHERS = "a profiler of the program's own began"
 
 
@@ -91,11 +92,12 @@ class Recording:
     def _leave(self) -> None:
         if self._profile is None:
             return  # the thread that asked for this one is ending it just now
-        if self._is_sample:
+        if self._is_sample and clock.now_ns() > self.switched.until_ns:
             self.stop()
+            self._cut(OVER)
         else:
             self.abandon()
-        self._cut(LEFT)
+            self._cut(LEFT)
 
     def _give_way(self) -> bool:
         """Whether it was on, on this thread. PyTorch would put the program's own profiler over
