@@ -20,6 +20,8 @@ VARIABLE: Final = "GPUWATCH_LAB"
 PREFETCH: Final = 2
 """torch's own, for a loader that had no workers."""
 EVERY_LOSS: Final = 4
+LOOKS_AT: Final = 2
+"""Backwards before it is looked whether products run in bf16: autocast is on behind the first."""
 
 
 class Change:
@@ -85,6 +87,8 @@ class Change:
             numerics = notes.numerics or notes.load_numerics(self._recorder)
             numerics.log("loss", loss, every=EVERY_LOSS)
         self._leave_autocast()
+        if self._wanted.get("precision") == "bf16" and self._backwards == LOOKS_AT:
+            self._look_for_bf16(outputs)
         if self._looking:
             for handle in self._looking:
                 handle.remove()
@@ -136,6 +140,15 @@ class Change:
             return enter(context)
 
         autocast.__enter__ = __enter__
+
+    def _look_for_bf16(self, outputs: Any) -> None:
+        """In the graph of a forward that was ours from its beginning."""
+        from .settings.autocast import autocast_of
+
+        with self._torch._C.DisableTorchFunction():
+            found = autocast_of(outputs)
+        if found == "":
+            self.note("bf16", "no product was seen to run in it, for a reason that is not known")
 
     def _leave_autocast(self) -> None:
         autocast, self._autocast = self._autocast, None

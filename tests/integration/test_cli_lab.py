@@ -73,6 +73,7 @@ def test_the_lab_finds_the_change_that_helps(tmp_path: Path) -> None:
     gain = {one["variant"]: one for one in record["variants"]}
     assert gain["workers=2"]["gain"] > 1.5, "2.0 where nobody else wants the cores"
     assert gain["bf16"]["gain"] < 1.3
+    assert gain["bf16"]["notes"] == []
     assert gain["workers=2"]["loss_close"]
 
 
@@ -227,3 +228,44 @@ def test_bf16_reaches_a_forward_whose_autocast_a_flag_has_off(
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith(f"{types} torch.float32")
+
+
+NO_EFFECT = """
+import torch
+import probe; probe.install()
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        with torch.autocast("cpu", enabled=not {kept}):
+            return self.inner(x)
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+for batch in torch.utils.data.DataLoader(torch.randn(32, 8), batch_size=4):
+    loss = net(batch).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+from gpuwatch.probe import api
+print([row[4] for _, row in api._installed.recorder.notes._held if row[1] == "lab" and row[4]])
+"""
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_bf16_that_no_product_runs_in_says_so(kept: bool, tmp_path: Path) -> None:
+    """By a forward that the lab's autocast was around: the first is not."""
+    script = tmp_path / "train.py"
+    script.write_text(NO_EFFECT.format(kept=kept))
+    ran = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "GPUWATCH_LAB": json.dumps({"precision": "bf16"})},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ("no product was seen" in ran.stdout) is kept, ran.stdout

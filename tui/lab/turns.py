@@ -156,12 +156,9 @@ def _read(path: Path, variant: Variant, lengths: Lengths, ended: str) -> Turn:
     try:
         run = read_whole(recording)
         notes: list[Noted] = []
-        autocast: str | None = None
         for entry in recording.entries():
             if isinstance(entry, Delivered):
                 notes += entry.batch.notes
-                if entry.batch.settings is not None:
-                    autocast = entry.batch.settings.autocast
     finally:
         recording.close()
     steps = [step for step in run.steps if step.number - step.count >= lengths.warm_up_steps]
@@ -172,9 +169,6 @@ def _read(path: Path, variant: Variant, lengths: Lengths, ended: str) -> Turn:
     sample_ms = ratio_of(walls, [float(step.samples or 0) for step in steps]) if seen else None
     refused = [f"{one.name}: {one.why}" for one in notes if one.kind == "lab" and one.why]
     made = {one.name for one in notes if one.kind == "lab" and not one.why}
-    if "bf16" in made and autocast == "":
-        made.discard("bf16")
-        refused.append("bf16: no product was seen to run in it, for a reason that is not known")
     return Turn(
         variant=variant,
         step_ms=step_ms,
