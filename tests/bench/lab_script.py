@@ -1,9 +1,9 @@
 """A training with one thing to change, by hand with a flag or by `gpuwatch lab` from outside.
 
-    python lab_script.py CASE [--workers N] [--precision fp32|tf32|bf16] [--compile] [--steps N, more than 20]
+    python lab_script.py CASE [--workers N] [--precision fp32|tf32|bf16] [--compile] [--steps N]
 
 Cases: `loader` (each sample waits 2 ms for its file), `matmul` (a transformer in fp32, TF32 off),
-`fuse` (many elementwise operations between small products).
+`fuse` (many elementwise operations between small products). Steps: more than 20.
 """
 
 import argparse
