@@ -5,7 +5,7 @@
 N steps are more than 20.
 
 Cases: `loader` (each sample waits 2 ms for its file), `matmul` (a transformer in fp32, TF32 off),
-`fuse` (many elementwise operations between small products).
+`fuse` (many elementwise operations between small products). Steps: more than 20.
 """
 
 import argparse
