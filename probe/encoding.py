@@ -27,7 +27,7 @@ _encode: Final = json.JSONEncoder(
 
 
 class Subscribe:
-    """A monitor watches: the fields of `messages.Subscribe`."""
+    """A monitor watches: the fields of `requests.Subscribe`."""
 
     __slots__ = ("behind_ns", "count_flops", "device_ppm", "history", "key", "pid", "schema")
 
@@ -51,7 +51,7 @@ class Subscribe:
 
 
 class AskCollectives:
-    """What has the flight recorder? The fields of `messages.AskCollectives`."""
+    """What has the flight recorder? The fields of `requests.AskCollectives`."""
 
     __slots__ = ("at_ns", "entries", "key")
 
@@ -62,7 +62,7 @@ class AskCollectives:
 
 
 class AskProfile:
-    """A profiler's window. The fields of `messages.AskProfile`."""
+    """A profiler's window. The fields of `requests.AskProfile`."""
 
     __slots__ = ("group", "key", "most_ns", "number", "operators", "steps")
 
@@ -84,7 +84,7 @@ class AskProfile:
 
 
 class AskMemory:
-    """What is allocated and not freed? The fields of `messages.AskMemory`."""
+    """What is allocated and not freed? The fields of `requests.AskMemory`."""
 
     __slots__ = ("for_ns", "host", "key")
 

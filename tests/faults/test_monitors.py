@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import zmq
 
-from gpuwatch.tui.messages import Leave, encode_message
+from gpuwatch.tui.messages import encode_message
+from gpuwatch.tui.requests import Leave
 from gpuwatch.tui.sources.marks.reader import ReplyReader
 from tests.faults.training import TRAIN, bare, descriptors_of, resident_bytes, threads_of
 from tests.faults.watching import NEVER_READS, READS, monitor

@@ -18,6 +18,7 @@ from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 from gpuwatch.tui import messages as wire
+from gpuwatch.tui import requests
 from gpuwatch.tui.discovery.state_page import hello_of
 from gpuwatch.tui.errors import GpuwatchError
 from gpuwatch.tui.messages import Dump, ThreadStack
@@ -131,7 +132,7 @@ def seeds_of(surface: str) -> list[bytes]:
         plain = [wire.encode_message(one) for one in output]
         return [*plain, wire.encode_message(sent) + b"\n" + slots]
     if surface == "request":
-        asked = (wire.Subscribe(wire.SCHEMA, 1, True), wire.Leave(1), wire.AskStacks())
+        asked = (requests.Subscribe(wire.SCHEMA, 1, True), requests.Leave(1), requests.AskStacks())
         return [wire.encode_message(one) for one in asked]
     if surface == "page":
         made = StatePage(Identity("ipc:///tmp/x", None).as_json(page.HELLO_BYTES))

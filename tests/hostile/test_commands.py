@@ -21,6 +21,7 @@ from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import page
 from gpuwatch.probe.wire.marks import BACKWARD_ENTER, LOADER, MARK_BYTES, RING
 from gpuwatch.tui import messages as wire
+from gpuwatch.tui import requests
 from gpuwatch.tui.messages import Dump
 from tests.hostile.shapes import anything
 
@@ -70,7 +71,7 @@ def test_the_list_is_closed() -> None:
 
 
 def known() -> tuple[Any, ...]:
-    return tuple(wire.Request.__args__)
+    return tuple(requests.Request.__args__)
 
 
 def with_key(request: Any) -> bytes:
@@ -123,7 +124,7 @@ def test_the_flight_recorder_is_read_for_who_has_the_key_and_changes_nothing_by_
     made, received, _ = server()
     assert collectives.LOADED
     for key in ("", "another", KEY):
-        asked = wire.AskCollectives(2**63 - 1, True, key)
+        asked = requests.AskCollectives(2**63 - 1, True, key)
         received.frames.append((key.encode() or b"a", wire.encode_message(asked)))
     made.turn()
     ((who, answer),) = received.answers
@@ -135,9 +136,11 @@ def test_the_flight_recorder_is_read_for_who_has_the_key_and_changes_nothing_by_
     assert made._refused == 2
 
 
-@pytest.mark.parametrize("asked", [wire.AskProfile(9, 9, True, ""), wire.AskMemory(9, True, "")])
+@pytest.mark.parametrize(
+    "asked", [requests.AskProfile(9, 9, True, ""), requests.AskMemory(9, True, "")]
+)
 def test_a_window_is_opened_for_who_has_the_key_and_loaded_by_the_training_thread(
-    asked: wire.AskProfile | wire.AskMemory,
+    asked: requests.AskProfile | requests.AskMemory,
 ) -> None:
     made, received, breaker = server()
     for key in ("", "another"):
@@ -166,7 +169,7 @@ def test_a_window_is_opened_for_who_has_the_key_and_loaded_by_the_training_threa
 def test_a_history_is_given_once_however_often_it_is_asked_for() -> None:
     made, received, _ = server()
     received.frames = [
-        (b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True, key=KEY)))
+        (b"a", wire.encode_message(requests.Subscribe(wire.SCHEMA, 1, True, key=KEY)))
     ] * 60
     made.turn()
     assert [type(answer) for _, answer in received.answers] == [wire.Greeting, wire.Marks]
@@ -186,7 +189,9 @@ def test_the_largest_message_is_one_that_a_reader_takes() -> None:
         made.turn()
     for _ in range(2 * MOST_RARE):
         recorder._keep(LOADER, 2**62, (row, True))
-    received.frames = [(b"a", wire.encode_message(wire.Subscribe(wire.SCHEMA, 1, True, key=KEY)))]
+    received.frames = [
+        (b"a", wire.encode_message(requests.Subscribe(wire.SCHEMA, 1, True, key=KEY)))
+    ]
     made.turn()
     _, reported = (answer for _, answer in received.answers)
     assert isinstance(reported, wire.Marks)

@@ -9,6 +9,7 @@ from msgspec.structs import astuple, replace
 
 from gpuwatch.probe.encoding import decode_request
 from gpuwatch.tui import messages as wire
+from gpuwatch.tui import requests
 from gpuwatch.tui.formats.jsonlines import line
 from gpuwatch.tui.formats.plain import PlainView
 from gpuwatch.tui.formats.report import report_lines
@@ -24,7 +25,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from tests.hostile.shapes import anything
 from tests.unit.session.making import HELLO, S, delivered, judged, steps
 
-REQUESTS = some.one_of([anything(kind) for kind in wire.Request.__args__])
+REQUESTS = some.one_of([anything(kind) for kind in requests.Request.__args__])
 REPLIES = some.one_of([anything(kind) for kind in wire.Reply.__args__])
 
 
@@ -75,7 +76,7 @@ def test_a_reply_is_read_back_or_refused(reply: Any) -> None:
 @given(REQUESTS)
 def test_a_request_is_read_back(request: Any) -> None:
     asked = decode_request(wire.encode_message(request))
-    if isinstance(request, wire.Leave | wire.AskStacks):
+    if isinstance(request, requests.Leave | requests.AskStacks):
         assert asked == request.__struct_config__.tag
     else:
         assert [getattr(asked, name) for name in request.__struct_fields__] == [*astuple(request)]

@@ -53,7 +53,8 @@ def as_other(other: int, tmp_path: Path) -> As:
             "import os, socket, stat, sys, tempfile, zmq\n"
             "import msgspec, psutil\n"
             "from gpuwatch.probe.endpoint import Endpoint\n"
-            "from gpuwatch.tui.messages import SCHEMA, Subscribe, encode_message\n"
+            "from gpuwatch.tui.messages import SCHEMA, encode_message\n"
+            "from gpuwatch.tui.requests import Subscribe\n"
             "from gpuwatch.tui.discovery.state_page import pages_of\n"
             f"KEY = {key!r}\n"
             f"os.setgroups([]); os.setgid({other}); os.setuid({other})\n" + textwrap.dedent(code)

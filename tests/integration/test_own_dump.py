@@ -14,8 +14,9 @@ import pytest
 import zmq
 
 from gpuwatch.tui.cli.target import watch_live
-from gpuwatch.tui.messages import AskStacks, Dump, encode_message
+from gpuwatch.tui.messages import Dump, encode_message
 from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.requests import AskStacks
 from gpuwatch.tui.sources import stacks
 from gpuwatch.tui.sources.marks.reader import Decoded, ReplyReader
 from gpuwatch.tui.steps import Batch
@@ -194,7 +195,8 @@ def test_the_monitor_asks_when_nothing_moves_and_shows_what_it_is_sent(tmp_path:
 
 STRANGER = """
 import os, sys, zmq
-from gpuwatch.tui.messages import AskStacks, encode_message
+from gpuwatch.tui.messages import encode_message
+from gpuwatch.tui.requests import AskStacks
 from tests.processes.monitored import subscription
 subscribes = subscription(sys.argv[1], history=False)
 os.setuid(int(sys.argv[2]))

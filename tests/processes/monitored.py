@@ -17,7 +17,8 @@ import zmq
 from gpuwatch.probe.socket_place import key_path
 from gpuwatch.probe.wire import page
 from gpuwatch.tui.discovery.state_page import hello_of as hello_on
-from gpuwatch.tui.messages import SCHEMA, Hello, Subscribe, encode_message
+from gpuwatch.tui.messages import SCHEMA, Hello, encode_message
+from gpuwatch.tui.requests import Subscribe
 from gpuwatch.tui.sources.marks.reader import Decoded, ReplyReader
 
 ROOT = Path(__file__).parents[2]

@@ -12,15 +12,9 @@ import msgspec
 
 from ..discovery.sockets import HeldSocket, open_socket
 from ..errors import NotPermittedError
-from ..messages import (
-    AskCollectives,
-    Collectives,
-    DdpTimes,
-    Hello,
-    decode_reply,
-    encode_message,
-)
+from ..messages import Collectives, DdpTimes, Hello, decode_reply, encode_message
 from ..model.plausible import MOST
+from ..requests import AskCollectives
 from ..verdict.job.exchange import Collective
 
 if TYPE_CHECKING:

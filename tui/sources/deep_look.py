@@ -14,15 +14,8 @@ import psutil
 from .. import clock
 from ..discovery.sockets import HeldSocket, open_socket, take_beside
 from ..errors import GpuwatchError, NothingToMeasureError
-from ..messages import (
-    AskMemory,
-    AskProfile,
-    Hello,
-    MemorySeen,
-    Profiled,
-    decode_reply,
-    encode_message,
-)
+from ..messages import Hello, MemorySeen, Profiled, decode_reply, encode_message
+from ..requests import AskMemory, AskProfile
 from ..trace.events import MOST_BYTES
 from ..trace.leaks import MemoryWindow
 from ..trace.profile import Recorded, Window

@@ -8,18 +8,7 @@ import psutil
 
 from ..discovery.sockets import HeldSocket, open_socket
 from ..errors import NotPermittedError
-from ..messages import (
-    SCHEMA,
-    AskStacks,
-    Bye,
-    Dump,
-    Greeting,
-    Hello,
-    Leave,
-    Subscribe,
-    ThreadStack,
-    encode_message,
-)
+from ..messages import SCHEMA, Bye, Dump, Greeting, Hello, ThreadStack, encode_message
 from ..model.observations import (
     AnyObservation,
     Delivered,
@@ -30,6 +19,7 @@ from ..model.observations import (
     StackCount,
 )
 from ..model.plausible import is_plausible
+from ..requests import AskStacks, Leave, Subscribe
 from ..steps import Batch
 from .marks.reader import Decoded, ReplyReader
 from .source_code import ShortPaths, SourceLines, roots_of

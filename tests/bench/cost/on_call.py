@@ -10,7 +10,8 @@ from typing import Final
 
 import zmq
 
-from gpuwatch.tui.messages import Leave, encode_message
+from gpuwatch.tui.messages import encode_message
+from gpuwatch.tui.requests import Leave
 from gpuwatch.tui.sources.marks.reader import ReplyReader
 from tests.processes.monitored import subscription
 

@@ -14,7 +14,7 @@ from gpuwatch.probe.recorder import ENTRIES, Recorder
 from gpuwatch.probe.serve import MOST_REPORTS, PEEK_S, TURN_S, UNWATCHED_TURN_S, Server
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.tui import messages
+from gpuwatch.tui import messages, requests
 from gpuwatch.tui.sources.marks.reader import ROWS_A_TURN, ReplyReader, columns_of
 from gpuwatch.tui.steps import Batch
 
@@ -52,7 +52,7 @@ class OneMonitor:
         return 1
 
     def subscribe(self, history: bool = True, key: str = key) -> None:
-        request = messages.Subscribe(messages.SCHEMA, 1, history, key=key)
+        request = requests.Subscribe(messages.SCHEMA, 1, history, key=key)
         self.asked.append((b"a", messages.encode_message(request)))
 
 
@@ -319,7 +319,7 @@ def test_what_reads_the_flight_recorder_is_loaded_by_the_training_thread(
     name = "gpuwatch.probe.collectives"
     monkeypatch.delitem(sys.modules, name, raising=False)
     server, recorder, reported = served()
-    asked = messages.AskCollectives(0, False, reported.key)
+    asked = requests.AskCollectives(0, False, reported.key)
     reported.asked.append((b"a", messages.encode_message(asked)))
     server.turn()
     assert name not in sys.modules

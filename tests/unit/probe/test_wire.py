@@ -16,17 +16,15 @@ from gpuwatch.probe.device.memory_look import MemoryLook
 from gpuwatch.probe.loaders import look_at
 from gpuwatch.probe.wire import marks
 from gpuwatch.tui import messages as wire
-from gpuwatch.tui.messages import (
+from gpuwatch.tui.messages import Bye, Dump, ThreadStack
+from gpuwatch.tui.requests import (
     AskCollectives,
     AskMemory,
     AskProfile,
     AskStacks,
-    Bye,
-    Dump,
     Leave,
     Request,
     Subscribe,
-    ThreadStack,
 )
 from gpuwatch.tui.sources.marks.merging import merge_steps
 from gpuwatch.tui.sources.marks.reader import MarkReader, columns_of
