@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -84,13 +83,13 @@ def test_without_a_terminal_the_screen_becomes_plain_and_shows_why(tmp_path: Pat
 def test_the_end_of_the_process_is_reported_and_is_a_normal_end(
     tmp_path: Path, face: str, kill: bool, how: str
 ) -> None:
-    steps = 100_000 if kill else 400
-    with toy(tmp_path, steps) as target, started("attach", str(target.pid), face) as monitor:
+    with toy(tmp_path) as target, started("attach", str(target.pid), face) as monitor:
         assert monitor.stdout is not None
         monitor.stdout.readline()
-        time.sleep(1.0)
         if kill:
             target.kill()
+        else:
+            (tmp_path / "ends").touch()
         target.wait(20)
         out, err = monitor.communicate(timeout=20)
     assert monitor.returncode == 0, err

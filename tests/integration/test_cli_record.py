@@ -86,9 +86,12 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> No
 
 def test_it_ends_with_the_process(tmp_path: Path) -> None:
     file = tmp_path / "run.gpuwatch"
-    with toy(tmp_path, steps=100) as target:
-        done = gpuwatch("record", str(target.pid), "-o", str(file))
-    assert done.returncode == 0, done.stderr
+    with toy(tmp_path) as target, started("record", str(target.pid), "-o", str(file)) as recorder:
+        wait_for_bytes(file, 1_000, recorder)
+        (tmp_path / "ends").touch()
+        target.wait(20)
+        _, err = recorder.communicate(timeout=20)
+    assert recorder.returncode == 0, err
     last = records(gpuwatch("replay", str(file), "--json").stdout)[-1]
     assert last["status"]["state"] == "ended"
     assert "exited normally" in last["status"]["ended"]

@@ -21,13 +21,17 @@ import probe
 
 probe.install()
 print("armed", flush=True)
+ends = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ends")
 for _ in range({steps}):
     with probe.phase("load"):
         time.sleep(0.015)
     time.sleep(0.005)
     probe.step()
+    if os.path.exists(ends):
+        break
 """
-"""Training as far as the monitor can see, in a process that starts in a moment."""
+"""Training as far as the monitor can see, in a process that starts in a moment. It ends in order
+after its steps, or once a file "ends" lies beside it."""
 
 
 def injected_script(action: str, answer: Path) -> str:
