@@ -51,7 +51,7 @@ def view(snapshot: Snapshot) -> View:
 def test_next_is_never_cut(size: tuple[int, int], keys: Sequence[str]) -> None:
     text = picture_of(size, advised, keys)
     words = ADVICE if not keys else ADVICE.replace(" (.detach())", "")
-    seen = joined(text).replace(" ≤ 2.3x faster", "").replace(" ≤ 2.3x", "")
+    seen = joined(text).replace(" ≤ 2.4x faster", "").replace(" ≤ 2.4x", "")
     if size[0] < 160:
         assert words.split(": ")[-1] in seen
     assert "the end of this sentence" in seen

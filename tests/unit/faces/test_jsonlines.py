@@ -99,7 +99,7 @@ def test_the_verdict_is_what_the_architecture_promises() -> None:
     shown = record(picture(), False)["verdict"]
     assert shown["kind"], shown["sub"] == ("input", "workers")
     assert (shown["severity"], shown["confidence"], shown["since_step"]) == ("critical", 0.92, 240)
-    assert (shown["share"], shown["speedup"], shown["speedup_is"]) == (0.57, 2.3, "bound")
+    assert (shown["share"], shown["speedup"], shown["speedup_is"]) == (0.57, 2.5359, "bound")
     assert shown["evidence"][0] == {
         "text": "706 of 1,240 ms/step is spent waiting for the loader",
         "source": "hook",

@@ -30,7 +30,7 @@ INPUT-BOUND   critical · 92% sure · for 6 min · since step 240
   data wait is 57% of every step
     706 of 1,240 ms/step is spent waiting for the loader   [hook]
     4/4 workers busy on CPU; 81% of their samples decode JPEGs   [py-spy]
-  NEXT   num_workers 4 → 10 (16 cores, 11 idle)   ≤ 2.3x faster
+  NEXT   num_workers 4 → 10 (16 cores, 11 idle)   ≤ 2.5x faster
          decode on the GPU
   ALSO   memory grows: host memory grows 38 MiB/100 steps
 
@@ -157,7 +157,7 @@ def test_what_else_was_found_has_its_evidence_and_advice() -> None:
         "  ALSO   input 57%: a second cause",
         f"           {also.evidence[0].text}   [hook]",
         f"           {also.evidence[1].text}   [py-spy]",
-        "           → do this   ≤ 2.3x faster",
+        "           → do this   ≤ 2.5x faster",
         "           → and that",
     ]
 
