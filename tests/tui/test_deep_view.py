@@ -17,7 +17,7 @@ from gpuwatch.tui.sources.deep_report import Looked
 from gpuwatch.tui.sources.job_look import JobLooked
 from gpuwatch.tui.trace.job import job_profile_of
 from gpuwatch.tui.trace.leaks import DeviceMemory, MemoryWindow
-from gpuwatch.tui.trace.profile import profile_of
+from gpuwatch.tui.trace.profile import Window, profile_of
 from tests.tui.fake_run import FakeRun
 from tests.tui.golden_text import assert_golden, screen_text
 from tests.tui.rank_states import eight_ranks
@@ -152,9 +152,9 @@ def test_a_recording_and_a_run_without_the_probe_show_it(
 def job_looked(*_: Any) -> JobLooked:
     """As if rank 1 of two computed longer."""
     ranks = recorded([2_000, 5_000], steps=11)
-    traces = tuple(one.recorded.data for one in ranks)
+    windows = tuple(Window(one.recorded, None, (), ()) for one in ranks)
     answer = ProfileAnswer(torn_down=True, on_device=True)
-    return JobLooked((701, 702), (answer, answer), traces, job_profile_of(ranks))
+    return JobLooked((701, 702), (answer, answer), windows, job_profile_of(ranks))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -132,7 +132,7 @@ def _run_job(pid: int, arguments: argparse.Namespace, steps: int) -> int:
     report = job_report_of(before, looked)
     if path is not None:
         paths = [_of_rank(path, one.rank) for one in report.profile.ranks]
-        for one, trace in zip(paths, looked.traces, strict=True):
+        for one, trace in zip(paths, looked.traces(), strict=True):
             write_private(one, trace)
         report = replace(report, traces=tuple(map(str, paths)))
     lines = [job_profile_json(report)] if arguments.json else job_profile_lines(report, width())

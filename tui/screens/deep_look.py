@@ -170,7 +170,7 @@ class JobProfileScreen(DeepScreen):
         if self._looked is None:
             return "there are no traces yet: p profiles"
         ranks = (one.rank for one in self._looked.profile.ranks)
-        traces = zip(ranks, self._looked.traces, strict=True)
+        traces = zip(ranks, self._looked.traces(), strict=True)
         return self._kept_all({f".{rank}.trace.json": trace for rank, trace in traces})
 
     def _reported(self, width: int) -> list[str]:

@@ -19,8 +19,9 @@ from ..formats.job_profile_report import JobReport
 from ..messages import Hello
 from ..model.snapshot import Snapshot
 from ..trace.against import against_job
+from ..trace.file import file_of
 from ..trace.job import JobProfile, RankRecorded, job_profile_of
-from ..trace.profile import Recorded
+from ..trace.profile import Window
 from ..verdict.job.exchange import Collective
 from .collectives import RankLink, answer_of
 from .deep_look import DeepLookLink, ProfileAnswer
@@ -40,9 +41,13 @@ class JobLooked:
 
     pids: tuple[int, ...]
     answers: tuple[ProfileAnswer, ...]
-    """In the order of the ranks, as the traces."""
-    traces: tuple[bytes, ...]
+    """In the order of the ranks, as the windows."""
+    windows: tuple[Window, ...]
     profile: JobProfile
+
+    def traces(self) -> tuple[bytes, ...]:
+        """A file of each rank for Perfetto."""
+        return tuple(file_of(one) for one in self.windows)
 
 
 class RankLook:
@@ -69,7 +74,7 @@ def open_job_windows(pid: int, steps: int, most_s: float, stop: Event | None = N
             on_device = all(one.answer.on_device for one in looked)
             entries = list(pool.map(_entries, ranks)) if on_device else [()] * len(ranks)
     recorded = [
-        RankRecorded(rank.rank, one.recorded, one.issued, on_device, has)
+        RankRecorded(rank.rank, one.window.times, one.issued, on_device, has)
         for rank, one, has in zip(ranks, looked, entries, strict=True)
     ]
     try:
@@ -79,7 +84,7 @@ def open_job_windows(pid: int, steps: int, most_s: float, stop: Event | None = N
     return JobLooked(
         tuple(one.pid for one in ranks),
         tuple(one.answer for one in looked),
-        tuple(one.recorded.data for one in looked),
+        tuple(one.window for one in looked),
         profile,
     )
 
@@ -87,7 +92,7 @@ def open_job_windows(pid: int, steps: int, most_s: float, stop: Event | None = N
 @dataclass(frozen=True, slots=True)
 class _Looked:
     answer: ProfileAnswer
-    recorded: Recorded
+    window: Window
     issued: tuple[Mapping[str, int], ...]
 
 
@@ -112,7 +117,7 @@ def _all_looked(
             vain.set()
             return None
         issued = answer.times.issued if answer.times is not None else []
-        return _Looked(answer, window.times, tuple(issued))
+        return _Looked(answer, window, tuple(issued))
 
     found = list(pool.map(look, ranks))
     if errors:
