@@ -157,7 +157,8 @@ class Profiler:
     def _runs_away(self, recording: Recording, now_ns: int) -> bool:
         """Before the loop puts a mark, by what the process has grown."""
         grown = (resident_bytes()[0] or 0) - self._rss_bytes
-        if now_ns - recording.began_ns > self._dense_ns and grown > DENSE_BYTES:
+        is_late = recording.has_operators and now_ns - recording.began_ns > self._dense_ns
+        if is_late and grown > DENSE_BYTES:
             return True
         return now_ns - self._recorder.newest()[0] >= SILENT_NS and grown > MOST_GROWN_BYTES
 

@@ -34,6 +34,7 @@ class Recording:
         self.path = path
         self._cut = cut
         self._is_sample = is_sample
+        self.has_operators = operators
         self.ends_ns: list[int] = []
         """Of steps: its own beginning is the first."""
         self.issued: list[dict[str, int]] = []

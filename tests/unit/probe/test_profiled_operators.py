@@ -120,3 +120,18 @@ def test_a_recording_that_ends_just_now_is_not_cut_as_well(
     answered = run.window.turn(run.ns)
     assert answered is not None
     assert answered[1]["why_not"] == ""
+
+
+def test_kernels_alone_are_not_cut_as_operators_are(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.operators = MOST_OPERATORS
+    monkeypatch.setattr(module, "resident_bytes", lambda: (run.ns, 0))
+    run.ask()
+    while len(run.begun) < 3:
+        run.step()
+    cut: list[int] = []
+    monkeypatch.setattr(module, "overdue_off", cut.append)
+    run.ns += 500 * MS
+    assert run.window.turn(run.ns) is None
+    assert cut == []
