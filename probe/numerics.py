@@ -29,9 +29,9 @@ out."""
 EVERY_WATCHED: Final = 2
 MOST_WATCHED: Final = 8
 EVERY_ALONE: Final = 32
-BUDGET_NS: Final = 8_000
+BUDGET_NS: Final = 7_000
 """Of looks, by norm. The bar is 10 us a step, in which the norms that are not looked at lie too."""
-LONGEST_NS: Final = 64_000
+LONGEST_NS: Final = 60_000
 """A look that took longer was interrupted: so much of it counts."""
 SETTLES: Final = 8
 """The cost is a mean of about so many looks."""
@@ -136,13 +136,18 @@ class Numerics:
         if (norms + (norms >> 6)) % every and norms > FIRST:
             if self._ring is not None:
                 self._arrived(self._ring)
-        elif self._is_plain(value):
-            began_ns = self._recorder.now_ns()
-            self._look(value, began_ns)
-            if norms > FIRST:  # those make the ring, and what CUDA makes for its first copy
-                self._costs(self._recorder.now_ns() - began_ns)
-        else:
+            return
+        began_ns = self._recorder.now_ns()
+        if not self._is_plain(value):
             self._note("norm", "", value)
+            return
+        self._look(value, began_ns)
+        if norms > FIRST:  # those make the ring, and what CUDA makes for its first copy
+            cost_ns = self._recorder.now_ns() - began_ns
+            self._cost_ns += (min(cost_ns, LONGEST_NS) - self._cost_ns) // SETTLES
+            # So seldom that the bar holds, whatever a copy costs here.
+            every = -(-self._cost_ns // BUDGET_NS)
+            self._every = min(MOST_WATCHED, max(EVERY_WATCHED, every))
 
     def _is_plain(self, value: Any) -> bool:
         """On a CUDA device, in the usual type, and nothing of the user's would see it copied."""
@@ -155,13 +160,8 @@ class Numerics:
             and not value.dim()
         )
 
-    def _costs(self, ns: int) -> None:
-        """Look so seldom that the bar holds, whatever a copy costs here."""
-        self._cost_ns += (min(ns, LONGEST_NS) - self._cost_ns) // SETTLES
-        self._every = min(MOST_WATCHED, max(EVERY_WATCHED, -(-self._cost_ns // BUDGET_NS)))
-
     def _look(self, value: Any, now_ns: int) -> None:
-        """Have it copied, and read what has arrived."""
+        """Have it copied. It is read in the next norms."""
         events = self._events
         if events is None:
             events = self._events = find_events()
@@ -176,16 +176,18 @@ class Numerics:
         if ring is None:
             ring, self._device = Ring(self._torch), device
             self._ring = ring
-        self._arrived(ring)
         ring.put(value, now_ns)
 
     def _arrived(self, ring: Ring) -> None:
         while (found := ring.take()) is not None:
-            t_ns, figure = found
-            self._arrivals += 1
+            figure = found[1]
+            arrivals = self._arrivals = self._arrivals + 1
+            if figure - figure == 0.0 and arrivals % NOTED:
+                self._was_bad = False
+                continue
             is_bad = figure - figure != 0.0
-            if (is_bad and not self._was_bad) or not self._arrivals % NOTED:
-                self._recorder.notes.add(t_ns, "norm", "", figure)
+            if not (is_bad and self._was_bad and arrivals % NOTED):
+                self._recorder.notes.add(found[0], "norm", "", figure)
             self._was_bad = is_bad
 
     def log(self, name: str, value: Any, every: int = 1) -> None:

@@ -2,8 +2,6 @@
 
     python lab_script.py CASE [--workers N] [--precision fp32|tf32|bf16] [--compile] [--steps N]
 
-N steps are more than 20.
-
 Cases: `loader` (each sample waits 2 ms for its file), `matmul` (a transformer in fp32, TF32 off),
 `fuse` (many elementwise operations between small products). Steps: more than 20.
 """
