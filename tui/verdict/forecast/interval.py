@@ -44,7 +44,9 @@ def forecast_of(finding: Finding) -> Forecast | None:
     if speedup is None:
         return None
     if finding.speedup_is == "bound":
-        return Forecast(speedup, 1.0, speedup)
+        # The share may be larger: ten of 19 samples are as well two thirds of the time.
+        most = speedup * exp(_shift(finding.share, finding.share_high))
+        return Forecast(most, 1.0, most)
     return interval_of(finding.kind, speedup, finding.share, finding.share_low, finding.share_high)
 
 
