@@ -80,8 +80,7 @@ class Profiler:
         self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
         self._who: bytes | None = None
         self._asked_ns = 0
-        self._steps = 0
-        self._most_ns = 0
+        self._steps = self._most_ns = 0
         self._behind = "", 0
         """A process group, and how many collectives it has issued before anything is recorded."""
         self._dense_ns = 0

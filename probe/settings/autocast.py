@@ -19,7 +19,7 @@ from .flags import type_name
 MOST_NODES: Final = 32
 """The last layer of a net lies within 10 to 20 nodes of its loss; a node costs 1 to 2 us."""
 HALVES: Final = ("bfloat16", "float16")
-_LEAF: Final = "torch::autograd::AccumulateGrad"
+LEAF: Final = "torch::autograd::AccumulateGrad"
 _COMPILED: Final = "CompiledFunction"
 _CASTS: Final = ("ToCopy", _COMPILED)
 """Nodes that take a parameter and give it on in another type."""
@@ -57,12 +57,12 @@ def _walked(root: Any) -> str | None:
         if not waiting:
             break
         node = waiting.popleft()
-        name = _name_of(node)
+        name = name_of(node)
         leaves = []
         for below, _ in node.next_functions:
             if below is None or below in met:
                 continue
-            if _name_of(below) == _LEAF:
+            if name_of(below) == LEAF:
                 leaves.append(below)
             else:
                 met.add(below)
@@ -80,7 +80,7 @@ def _walked(root: Any) -> str | None:
     return "" if off and not hidden else None
 
 
-def _name_of(node: Any) -> str:
+def name_of(node: Any) -> str:
     """Of its type: a custom function's node is the `ctx` that its forward writes attributes into,
     and may have a `name` of its own."""
     name: str = type(node).name(node)

@@ -8,6 +8,8 @@ table. Neither reads a saved tensor, for whom the program may have hooks.
 from collections import deque
 from typing import Any, Final
 
+from .autocast import LEAF, name_of
+
 MOST_NODES: Final = 2_000
 """A table is at the far end of the graph: a net of 100 layers has about 2,000 nodes, 1 us each,
 once for an optimizer."""
@@ -17,7 +19,6 @@ gives back less than a fused update does."""
 TABLE: Final = ("table_rows", "table_bytes", "table_lookups")
 """As `messages.Settings` has them."""
 LOOKUPS: Final = ("EmbeddingBackward", "EmbeddingBagBackward")
-_LEAF: Final = "torch::autograd::AccumulateGrad"
 
 
 def tall(parameters: Any, total_bytes: int) -> Any:
@@ -43,9 +44,9 @@ def table_of(root: Any, table: Any) -> dict[str, Any] | None:
         for below, _ in node.next_functions:
             if below is None:
                 continue
-            if below.name() == _LEAF:
+            if name_of(below) == LEAF:
                 if below.variable is table:
-                    if not node.name().startswith(LOOKUPS) or _is_sparse(node):
+                    if not name_of(node).startswith(LOOKUPS) or _is_sparse(node):
                         return None
                     lookups.append(_looked_up(node))
             elif below not in met:
@@ -66,7 +67,7 @@ def _is_sparse(node: Any) -> bool:
 
 def _looked_up(node: Any) -> int | None:
     metadata = getattr(node, "_input_metadata", None)
-    if not metadata or "Bag" in node.name():
+    if not metadata or "Bag" in name_of(node):
         return None
     rows = 1
     for size in metadata[0].shape[:-1]:

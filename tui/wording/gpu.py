@@ -12,7 +12,7 @@ from ..timeseries.series import Series
 from ..verdict.findings import MissingSignal, find_missing
 from ..verdict.format import cores
 from ..verdict.job.late import LateRank
-from ..verdict.rules.straggler import rhythm_words, since_words
+from ..verdict.job.lateness import rhythm_words, since_words
 from .numbers import count, duration, milliseconds, percent, size
 
 LEAST_LINK_MB_S = 1.0

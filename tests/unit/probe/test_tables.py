@@ -107,3 +107,21 @@ def test_no_saved_tensor_is_unpacked() -> None:
         graph = net(torch.arange(12)).grad_fn
     assert table_of(graph, net.table.weight) is not None
     assert not unpacked
+
+
+def test_a_node_that_has_a_name_of_the_programs_own_is_passed() -> None:
+    """A custom function's node is the `ctx` that its forward writes into."""
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.name = "doubled"
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+            return grads[0] * 2
+
+    doubled: Any = Doubled
+    net = Net(embedding())
+    assert table_of(doubled.apply(net(torch.arange(12))).grad_fn, net.table.weight) is not None

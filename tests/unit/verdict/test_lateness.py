@@ -5,8 +5,13 @@ from random import Random
 
 import pytest
 
-from gpuwatch.tui.verdict.job.lateness import Lateness, LateStep, lateness_of
-from gpuwatch.tui.verdict.rules.straggler import rhythm_words, since_words
+from gpuwatch.tui.verdict.job.lateness import (
+    Lateness,
+    LateStep,
+    lateness_of,
+    rhythm_words,
+    since_words,
+)
 
 STEP_NS = 100_000_000
 

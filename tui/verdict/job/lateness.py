@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 from math import erfc, log, sqrt
 from statistics import median
 
+from ..format import duration
 from ..statistics import binomial_tail
 from ..thresholds import ranks as limits
 
@@ -203,3 +204,24 @@ def _begin_of_rhythm(flags: Sequence[bool], every: int) -> int:
     pauses = zip([0, *late], late, strict=False)
     longest = limits.NO_RHYTHM * every
     return max((after for before, after in pauses if after - before >= longest), default=0)
+
+
+def rhythm_words(lateness: Lateness | None) -> str:
+    """ " every 12 steps", where it is late now and then; else ""."""
+    if lateness is None or lateness.every is None:
+        return ""
+    return f" every {lateness.every:,} steps"
+
+
+def since_words(lateness: Lateness | None) -> str:
+    """ "since step 1,240 (4 min ago)"; "" where that is not known. Collectives are read now and
+    then: where it began in between, both ends are named."""
+    if lateness is None or lateness.age_s is None:
+        return ""
+    step, before = lateness.since_step, lateness.known_before
+    if step is None or before is None:
+        return ""
+    since = f"step {step:,}"
+    if step - before > limits.DATED_WITHIN:
+        since = f"between steps {before:,} and {step:,}"
+    return f"since {since} ({duration(lateness.age_s)} ago)"

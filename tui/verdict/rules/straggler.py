@@ -5,13 +5,12 @@ from typing import Final
 
 from ..findings import Evidence, Finding, Forecast, Kind, Verdict
 from ..forecast.gain import Gain
-from ..format import duration, ms, percent
+from ..format import ms, percent
 from ..job.facts import Job
 from ..job.late import LateBy, LateRank, late_rank, takes_turns
-from ..job.lateness import Lateness
+from ..job.lateness import rhythm_words, since_words
 from ..scoring import cause, speedup_of
 from ..thresholds.hysteresis import ENTER_LOW, ENTER_SHARE
-from ..thresholds.ranks import DATED_WITHIN
 from ..window import StepWindow
 from .contention import of_the_job
 
@@ -121,27 +120,6 @@ def who(late: LateRank) -> str:
         return f"node {late.node[0]}" if late.node[0] else "this node"
     where = f" ({late.rank.host})" if late.rank.host else ""
     return f"rank {late.rank.rank}{where}"
-
-
-def rhythm_words(lateness: Lateness | None) -> str:
-    """ " every 12 steps", where it is late now and then; else ""."""
-    if lateness is None or lateness.every is None:
-        return ""
-    return f" every {lateness.every:,} steps"
-
-
-def since_words(lateness: Lateness | None) -> str:
-    """ "since step 1,240 (4 min ago)"; "" where that is not known. Collectives are read now and
-    then: where it began in between, both ends are named."""
-    if lateness is None or lateness.age_s is None:
-        return ""
-    step, before = lateness.since_step, lateness.known_before
-    if step is None or before is None:
-        return ""
-    since = f"step {step:,}"
-    if step - before > DATED_WITHIN:
-        since = f"between steps {before:,} and {step:,}"
-    return f"since {since} ({duration(lateness.age_s)} ago)"
 
 
 def _numbers(ranks: tuple[int, ...]) -> str:

@@ -1,0 +1,81 @@
+"""Which type autocast uses, as the graph of a backward shows it."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from gpuwatch.probe.settings.autocast import autocast_of
+from gpuwatch.probe.settings.optimizers import Optimizers
+from tests.unit.probe.test_settings import HALF, loss_of, net_of, typed
+
+
+@typed
+@pytest.mark.parametrize("middle", [torch.nn.ReLU, torch.nn.Tanh, lambda: torch.nn.LayerNorm(8)])
+def test_autocast_is_seen_in_the_graph(middle: Callable[[], torch.nn.Module]) -> None:
+    net = net_of(middle())
+    assert autocast_of((loss_of(net, HALF),)) == "bfloat16"
+    assert autocast_of((loss_of(net, torch.float16),)) == "float16"
+    assert autocast_of((loss_of(net),)) == ""
+
+
+@typed
+def test_autocast_is_seen_behind_a_scaled_and_summed_loss() -> None:
+    net = net_of()
+    losses = sum((loss_of(net, HALF) for _ in range(4)), torch.zeros(()))
+    assert autocast_of((losses * 65536.0 / 3,)) == "bfloat16"
+
+
+def test_autocast_around_the_backward_is_read_directly() -> None:
+    with torch.autocast("cpu", HALF):
+        assert autocast_of((torch.ones((), requires_grad=True) * 2,)) == "bfloat16"
+
+
+@typed
+def test_a_net_of_bfloat16_is_no_autocast() -> None:
+    net = net_of().to(HALF)
+    x, y = torch.randn(2, 8, dtype=HALF), torch.tensor([0, 1])
+    assert autocast_of((torch.nn.functional.cross_entropy(net(x), y),)) == ""
+
+
+def test_a_device_without_autocast_shows_nothing() -> None:
+    net = torch.nn.Linear(2, 1, device="meta")
+    assert autocast_of((net(torch.ones(1, 2, device="meta")).sum(),)) is None
+
+
+def test_a_parameter_that_is_no_leaf_is_not_asked_for_its_gradient() -> None:
+    """PyTorch warns of that, at the line that asks."""
+    weight = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight * 2], lr=0.1, differentiable=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Optimizers().stepping(optimizer)
+
+
+def test_a_node_that_has_a_name_of_the_programs_own() -> None:
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.name = "a custom function's node is its ctx"
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+            return grads[0] * 2
+
+    scaled: Any = Scaled
+    loss = scaled.apply(torch.nn.Linear(2, 1)(torch.ones(1, 2))).sum()
+    assert autocast_of((loss,)) in ("", None), "an older torch shows no types"
+
+
+def test_what_the_graph_does_not_show_is_not_guessed() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    assert autocast_of(((weight * 2).sum(),)) is None, "no product, no cast"
+    assert autocast_of(((torch.zeros(3)).sum(),)) is None, "no graph"
+    assert autocast_of(()) is None
+    deep = weight.sum()
+    for _ in range(200):
+        deep = deep * 1.01
+    assert autocast_of((deep,)) is None, "the walk ends before"
