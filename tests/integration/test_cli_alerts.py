@@ -19,7 +19,7 @@ with pathlib.Path(__file__).with_name("told").open("a") as file:
 def command(folder: Path) -> str:
     """A command that writes down its arguments."""
     (folder / "told").touch()
-    (folder / "tell.py").write_text(SCRIPT)
+    (folder / "command.py").write_text(SCRIPT)
     return f"{sys.executable} {folder / 'command.py'}"
 
 

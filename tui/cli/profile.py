@@ -38,7 +38,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         epilog=examples(
             ("gpuwatch profile 48213", "three steps"),
             ("gpuwatch profile 48213 --steps 10 -o t.json", "ten, and keep the trace"),
-            ("gpuwatch profile 48213 --job", "the same steps on all ranks of its job here"),
+            ("gpuwatch profile 48213 --job", "all ranks of its job here"),
             ("gpuwatch profile 48213 --json", "one JSON object"),
         ),
         formatter_class=Manual,
