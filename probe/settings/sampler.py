@@ -4,7 +4,8 @@ The publisher asks for it. The hooks of backward and optimizer call it while the
 so that between two samples a loop pays for two reads of an attribute (20 ns each). With warm
 caches, once a second: 4 us for an optimizer, 2 us for the switches; every ten seconds 30 to 60 us
 for the graph. Right after the forward of a 12-layer transformer, which has filled the caches: 75 us
-and 200 us. The first sample of an optimizer takes 1 us a tensor more.
+and 200 us. The first sample of an optimizer takes 1 us a tensor more; where one tall parameter has
+most of its bytes, its table is looked for once, for 3 ms at the most (`tables`).
 
 The training thread itself loads this package, at the first sample: most runs are never watched.
 """
