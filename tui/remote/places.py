@@ -36,7 +36,8 @@ FIND: Final = (
     'try() {{ case "$1" in /*) [ -z "$x" ] && has "$1" && x="$1";; esac; }}; '
     'of() {{ tr "\\0" "\\n" <"/proc/$p/$1"; }}; '
     'if [ -n "$p" ] && [ -O "/proc/$p" ] && [ "$(readlink "/proc/$p/root")" = / ]; then '
-    'try "$(of cmdline | head -n 1)"; '
+    'c=$(of cmdline | head -n 1); try "$c"; '
+    'case "$c" in /*) ;; */*) try "$(readlink "/proc/$p/cwd")/$c";; esac; '
     "for v in $(of environ | sed -n -e s/^VIRTUAL_ENV=//p -e s/^CONDA_PREFIX=//p); "
     'do try "$v/bin/python"; done; '
     'try "$(readlink "/proc/$p/exe")"; fi 2>/dev/null; '
