@@ -12,6 +12,7 @@ is None then. A forward that casts its own parameters looks the same, and costs 
 
 import sys
 from collections import deque
+from collections.abc import Iterator
 from typing import Any, Final
 
 from .flags import type_name
@@ -19,7 +20,7 @@ from .flags import type_name
 MOST_NODES: Final = 32
 """The last layer of a net lies within 10 to 20 nodes of its loss; a node costs 1 to 2 us."""
 HALVES: Final = ("bfloat16", "float16")
-LEAF: Final = "torch::autograd::AccumulateGrad"
+_LEAF: Final = "torch::autograd::AccumulateGrad"
 _COMPILED: Final = "CompiledFunction"
 _CASTS: Final = ("ToCopy", _COMPILED)
 """Nodes that take a parameter and give it on in another type."""
@@ -50,23 +51,30 @@ def first_of(roots: Any) -> Any:
     return next((one for one in several if hasattr(one, "grad_fn")), None)
 
 
-def _walked(root: Any) -> str | None:
+def nodes_below(root: Any, most: int) -> Iterator[tuple[Any, list[Any]]]:
+    """The first nodes of a graph, `root` among them, at most so many and the nearest first: each
+    with the leaves right below it."""
     waiting, met = deque((root,)), {root}
-    off = hidden = False
-    for _ in range(MOST_NODES):
+    for _ in range(most):
         if not waiting:
-            break
+            return
         node = waiting.popleft()
-        name = name_of(node)
         leaves = []
         for below, _ in node.next_functions:
             if below is None or below in met:
                 continue
-            if name_of(below) == LEAF:
+            if name_of(below) == _LEAF:
                 leaves.append(below)
             else:
                 met.add(below)
                 waiting.append(below)
+        yield node, leaves
+
+
+def _walked(root: Any) -> str | None:
+    off = hidden = False
+    for node, leaves in nodes_below(root, MOST_NODES):
+        name = name_of(node)
         if leaves and name.startswith(_CASTS):
             types = {_type_of(leaf) for leaf in leaves}
             if "float32" in types and (to := _type_of(node)) in HALVES:

@@ -54,19 +54,27 @@ def test_a_parameter_that_is_no_leaf_is_not_asked_for_its_gradient() -> None:
         Optimizers().stepping(optimizer)
 
 
+class Named(torch.autograd.Function):
+    """A custom function's node is the `ctx` that its forward writes into: `name` hides the
+    node's."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.name = "the program's own"
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+        return grads[0] * 2
+
+
+def named(x: torch.Tensor) -> torch.Tensor:
+    apply: Callable[[torch.Tensor], torch.Tensor] = Named.apply
+    return apply(x)
+
+
 def test_a_node_that_has_a_name_of_the_programs_own() -> None:
-    class Scaled(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-            ctx.name = "a custom function's node is its ctx"
-            return x * 2
-
-        @staticmethod
-        def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
-            return grads[0] * 2
-
-    scaled: Any = Scaled
-    loss = scaled.apply(torch.nn.Linear(2, 1)(torch.ones(1, 2))).sum()
+    loss = named(torch.nn.Linear(2, 1)(torch.ones(1, 2))).sum()
     assert autocast_of((loss,)) in ("", None), "an older torch shows no types"
 
 

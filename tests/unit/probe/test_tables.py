@@ -11,6 +11,7 @@ from gpuwatch.probe.settings.sampler import AGAIN_NS, SettingsSampler
 from gpuwatch.probe.settings.tables import table_of, tall
 from gpuwatch.tui.messages import Settings
 from tests.unit.probe.held_clock import Watched, watched
+from tests.unit.probe.test_autocast import named
 
 ROWS, WIDTH = 500, 4
 TYPED = hasattr(torch.ones(1, requires_grad=True).sum().grad_fn, "_input_metadata")
@@ -110,18 +111,5 @@ def test_no_saved_tensor_is_unpacked() -> None:
 
 
 def test_a_node_that_has_a_name_of_the_programs_own_is_passed() -> None:
-    """A custom function's node is the `ctx` that its forward writes into."""
-
-    class Doubled(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-            ctx.name = "doubled"
-            return x * 2
-
-        @staticmethod
-        def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
-            return grads[0] * 2
-
-    doubled: Any = Doubled
     net = Net(embedding())
-    assert table_of(doubled.apply(net(torch.arange(12))).grad_fn, net.table.weight) is not None
+    assert table_of(named(net(torch.arange(12))).grad_fn, net.table.weight) is not None
