@@ -38,9 +38,14 @@ $(PEERS)/.installed: tests/bench/cost/peers.txt
 soak: $(INSTALLED)
 	$(BIN)/python -m pytest -m soak
 
-# All that was recorded on GPUs, judged again.
+# All that was recorded, judged again, and the tables of docs/accuracy.md for generated runs.
 suite: $(INSTALLED)
 	$(BIN)/python -m pytest -n 3 tests/demo/test_recorded_suite.py tests/demo/test_recorded_runs.py
+	mkdir -p build
+	for kept in cuda cpu ordinary; do \
+		$(BIN)/python demo/evaluate_runs.py tests/recordings/generated/$$kept \
+			--again --jobs 3 --out build/$$kept.json || exit 1; \
+	done
 
 # What may go wrong around a run, in full: a notebook's kernel, a thousand monitors, minutes of fuzz.
 # Two at a time, but for the group that changes the machine (users, mounts) or counts on its pace.

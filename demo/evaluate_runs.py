@@ -4,6 +4,7 @@
     python demo/evaluate_runs.py OUT --ordinary [--only dlrm,ppo]  # the scripts of demo/ordinary
     python demo/evaluate_runs.py OUT --again     # judge the recordings in OUT anew
     python demo/evaluate_runs.py OUT --report    # the tables
+    python demo/evaluate_runs.py OUT --keep tests/recordings/generated  # add all of them to it
 
 Even seeds are for development and odd ones for the report. Of odd seeds nothing is printed but
 their sums: rules must not be fitted to them. A seed that has its result in OUT is not run again.
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from evaluation.examined import Examined
 from evaluation.examined_table import row_of, tables
-from evaluation.kept_runs import RESULTS, again, choose, keep_all, kept_in
+from evaluation.kept_runs import RESULTS, all_again, keep, keep_all, kept_in
 from evaluation.ordinary import ScriptPlan, run_scripts, scripts
 from evaluation.seeds import Plan, run_seeds, slots_of
 from generated.spec import half_of
@@ -31,16 +32,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     out: Path = given.folder
     out.mkdir(parents=True, exist_ok=True)
     path: Path = given.out or out / RESULTS
-    results = {(each.device, each.name): each for each in kept_in(path)}
+    before = kept_in(out / RESULTS if given.again else path)
+    results = {(each.device, each.name): each for each in before}
     failed: list[str] = []
     if given.again:
-        results = {key: again(each, out) for key, each in results.items()}
+        results = {(each.device, each.name): each for each in all_again(before, out, given.jobs)}
         keep_all(path, list(results.values()))
     elif given.seeds or given.ordinary:
         failed = _run(given, path, results)
     if given.keep is not None:
-        kept = choose(list(results.values()), out, given.keep)
-        print(f"{len(kept)} of {len(results)} runs kept in {given.keep}")
+        left_out = [each.name for each in keep(list(results.values()), out, given.keep)]
+        print(f"{len(results) - len(left_out)} of {len(results)} runs kept in {given.keep}")
+        print(*([f"no room for {', '.join(left_out)}"] if left_out else []))
     if given.report or given.again:
         print(tables(list(results.values())))
     return 1 if failed else 0
@@ -69,7 +72,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, metavar="S", help="begin no run after S seconds")
     parser.add_argument("--out", type=Path, metavar="JSON", help="results; OUT/results.json")
     parser.add_argument("--again", action="store_true", help="judge the recordings in OUT anew")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy a choice of 3 MiB there")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="add all runs there, 6 MiB")
     parser.add_argument("--report", action="store_true", help="print the tables")
     return parser.parse_args(argv)
 

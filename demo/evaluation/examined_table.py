@@ -15,6 +15,10 @@ WELL_ADVISED: Final = 0.80
 """Of the best single gain, what the first advice must give."""
 BINS: Final = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.001)
 """Of confidence."""
+BOTH: Final = "both halves"
+LOOK_STEP_S: Final = 0.05
+"""A monitor judges once a second: of shorter steps more than 20 are over before it looks."""
+SLOW: Final = ", where steps take 50 ms and more"
 UNEXPLAINED: Final = "unexplained"
 
 
@@ -30,12 +34,15 @@ class Bar:
 
 
 def tables(results: Sequence[Examined]) -> str:
-    """All of them. Runs of the report are counted, and not listed."""
-    groups = sorted({(each.gpu or "no GPU", each.mode, each.half) for each in results})
+    """All of them, by device and half, and of both. Runs of the report are counted, not listed."""
+    groups: dict[tuple[str, str, str], list[Examined]] = {}
+    for each in sorted(results, key=lambda each: (len(each.name), each.name)):
+        for half in (each.half, BOTH):
+            groups.setdefault((each.gpu or "no GPU", each.mode, half), []).append(each)
     parts = []
-    for where, mode, half in groups:
-        own = [e for e in results if ((e.gpu or "no GPU"), e.mode, e.half) == (where, mode, half)]
-        own = sorted(own, key=lambda each: (len(each.name), each.name))
+    for (where, mode, half), own in sorted(groups.items()):
+        if half == BOTH and len({each.half for each in own}) == 1:
+            continue
         counts = ", ".join(
             f"{sum(each.label == label for each in own)} {label}"
             for label in ("positive", "negative", "between", "unclear")
@@ -86,6 +93,7 @@ def bars(results: Sequence[Examined]) -> list[Bar]:
         _calibrated(results),
         _below_half(results),
         _reached("steps", [e.first_right_steps for e in positives], 20, 100),
+        _reached("steps", [e.first_right_steps for e in positives if _is_slow(e)], 20, 100, SLOW),
         _reached("seconds", [e.first_right_s for e in positives], 10, 10),
         _part(
             "first advice gives 80 % of the best gain",
@@ -216,8 +224,14 @@ def _below_half(results: Iterable[Examined]) -> Bar:
     return _part("headlines below 0.5", unsure, 0.0, True)
 
 
-def _reached(unit: str, found: Sequence[float | None], half: float, most: float) -> Bar:
-    what = f"{unit} to the first right verdict (median, most)"
+def _is_slow(result: Examined) -> bool:
+    return float(result.about.get("speed", {}).get("step_s", 0.0)) >= LOOK_STEP_S
+
+
+def _reached(
+    unit: str, found: Sequence[float | None], half: float, most: float, of: str = ""
+) -> Bar:
+    what = f"{unit} to the first right verdict (median, most){of}"
     asks = f"{half:g}, {most:g}"
     if not found:
         return Bar(what, asks, "n/a", None)

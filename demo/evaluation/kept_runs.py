@@ -1,19 +1,25 @@
-"""Examined runs as they are kept: a file of results, judged anew after a rule has changed, and the
-recordings that are small enough for a repository."""
+"""Examined runs as they are kept: a file of results, judged anew after a rule has changed, and
+their recordings, in the repository for good."""
 
-import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from evaluation.examined import Examined, judged_as
 from evaluation.ordinary import scripts
 from evaluation.seeds import reported_on
 from generated.spec import Spec
 from generated.switches import switches
+from gpuwatch.tui.model.observations import Greeted
+from gpuwatch.tui.recording.format import Entry
+from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.recording.recorder import RecordingWriter
 
 RESULTS: Final = "results.json"
 MEASURED: Final = (
@@ -31,8 +37,11 @@ MEASURED: Final = (
 """What stays as it was measured."""
 
 
-MOST_BYTES: Final = 3 << 20
-"""Of recordings that are kept for good."""
+MOST_BYTES: Final = 6 << 20
+"""Of a folder in which recordings are kept for good, their results included."""
+ELSEWHERE: Final = "/srv/train"
+SOMEWHERE: Final = "host"
+"""What stands in kept recordings for the folder and the machine of the run."""
 
 
 def keep_all(path: Path, results: Sequence[Examined]) -> None:
@@ -48,24 +57,67 @@ def kept_in(path: Path) -> list[Examined]:
     return msgspec.json.decode(path.read_bytes(), type=list[Examined]) if path.exists() else []
 
 
-def choose(results: Sequence[Examined], folder: Path, chosen: Path) -> list[Examined]:
-    """Copy recordings with a known truth to another folder, their results beside them.
+def keep(results: Sequence[Examined], folder: Path, kept: Path) -> list[Examined]:
+    """Add runs to the folder of those kept for good: `cpu`, `cuda` or `ordinary` in `kept`, each
+    with its recordings and one file of results. One that is there is replaced.
 
-    The smallest first, as far as they fit. Runs of seeds for the report are not among them: whoever
-    changes a rule would look at them.
+    All of them, whatever came out, the smallest first: returns those for which `MOST_BYTES` has no
+    room. Where they were made is not kept.
     """
-    known = [each for each in results if each.label in ("positive", "negative")]
-    found: list[Examined] = []
-    left = MOST_BYTES
-    for each in sorted(known, key=lambda run: run.recording_bytes):
-        left -= each.recording_bytes
-        if left >= 0 and (each.half == "development" or not each.name.isdecimal()):
-            found.append(each)
-    chosen.mkdir(parents=True, exist_ok=True)
-    for each in found:
-        shutil.copy(folder / recording_of(each), chosen)
-    keep_all(chosen / RESULTS, found)
-    return found
+    used = sum(path.stat().st_size for path in kept.rglob("*") if path.is_file())
+    homes: dict[Path, dict[str, Examined]] = {}
+    left_out: list[Examined] = []
+    for each in sorted(results, key=lambda run: run.recording_bytes):
+        home = kept / (each.device if "spec" in each.about else "ordinary")
+        home.mkdir(parents=True, exist_ok=True)
+        rows = homes.setdefault(home, {run.name: run for run in kept_in(home / RESULTS)})
+        file = home / recording_of(each)
+        old = (rows[each.name], file) if each.name in rows else None
+        if old is not None:
+            used -= _bytes_of(*old)
+        part = file.with_suffix(".part")
+        keep_recording(folder / recording_of(each), part)
+        now = replace(each, recording_bytes=part.stat().st_size)
+        if used + _bytes_of(now, part) > MOST_BYTES:
+            part.unlink()
+            used += _bytes_of(*old) if old is not None else 0
+            left_out.append(each)
+            continue
+        used += _bytes_of(now, part)
+        part.rename(file)
+        rows[each.name] = now
+    for home, rows in homes.items():
+        keep_all(home / RESULTS, sorted(rows.values(), key=lambda run: (len(run.name), run.name)))
+    return left_out
+
+
+def _bytes_of(result: Examined, file: Path) -> int:
+    """With its line of the results."""
+    return file.stat().st_size + len(msgspec.json.encode(asdict(result))) + len(b",\n")
+
+
+def keep_recording(file: Path, copy: Path) -> None:
+    """Copy a recording without the names of the machine and of the folders it was made in."""
+    recording = Recording(file)
+    try:
+        entries = [_anonymous(entry) for entry in recording.entries()]
+        header = structs.replace(recording.header, host=SOMEWHERE)
+    finally:
+        recording.close()
+    with copy.open("wb", buffering=0) as out:
+        writer = RecordingWriter(out, header)
+        writer.write(entries)
+        writer.end()
+
+
+def _anonymous(entry: Entry) -> Entry:
+    if not isinstance(entry, Greeted):
+        return entry
+    hello = entry.hello
+    argv = [each.replace(hello.cwd, ELSEWHERE) for each in hello.argv]
+    changes = {"argv": argv, "cwd": ELSEWHERE, "host": SOMEWHERE}
+    hello = structs.replace(hello, executable=Path(hello.executable).name, **changes)
+    return structs.replace(entry, hello=hello)
 
 
 def recording_of(result: Examined) -> str:
@@ -85,6 +137,15 @@ def again(result: Examined, folder: Path) -> Examined:
         advice,
         **{name: kept[name] for name in MEASURED},
     )
+
+
+def all_again(results: Sequence[Examined], folder: Path, jobs: int) -> list[Examined]:
+    """The same of all, by so many processes."""
+    folders = [folder] * len(results)
+    if jobs == 1:
+        return list(map(again, results, folders))
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        return list(pool.map(again, results, folders, chunksize=4))
 
 
 def advice_of(result: Examined) -> dict[str, str]:
