@@ -10,7 +10,13 @@ from typing import Any, Final, Literal
 
 from evaluation.catalogue import NOTHING_TO_FIX, Expected
 from evaluation.recording import VerdictTrack
-from evaluation.verdict_track import UNSETTLED, Judgement, first_right, is_false_alarm
+from evaluation.verdict_track import (
+    UNSETTLED,
+    Judgement,
+    first_right,
+    is_false_alarm,
+    kind_is_right,
+)
 from gpuwatch.tui.model.snapshot import Snapshot
 
 POSITIVE: Final = 1.15
@@ -119,6 +125,8 @@ class Examined:
     verdict: str
     sub: str | None
     right: bool
+    """Of a GPU that could do its work faster a change is asked for, too: that it is the limit is no
+    answer."""
     false_bound: bool
     """Something is named as holding back a run that has nothing to fix."""
     settled: bool
@@ -197,7 +205,7 @@ def judged_as(
         right_kinds=expected.kinds,
         verdict=last.kind,
         sub=last.sub,
-        right=last.kind in expected.kinds,
+        right=kind_is_right(last, expected),
         false_bound=label == "negative" and known and is_false_alarm(last, expected),
         settled=last.kind not in UNSETTLED,
         confidence=last.confidence,

@@ -44,6 +44,16 @@ def autocast_of(roots: Any) -> str | None:
     return None if first.grad_fn is None else _walked(first.grad_fn)
 
 
+def parameter_type_of(roots: Any) -> str | None:
+    """The type of the parameter nearest to the loss, before any cast: of a net that no optimizer
+    updates. None where the graph does not show it."""
+    first = first_of(roots)
+    if first is None or first.grad_fn is None:
+        return None
+    found = (leaves[0] for _, leaves in nodes_below(first.grad_fn, MOST_NODES) if leaves)
+    return next(map(_type_of, found), None)
+
+
 def first_of(roots: Any) -> Any:
     """The first tensor that a backward starts from, for it may start from edges of the graph too;
     None without one."""

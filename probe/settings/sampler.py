@@ -16,7 +16,7 @@ from typing import Any, Final
 from ..loaders import past_overrides
 from ..recorder import Recorder
 from ..wire.marks import OPTIMIZER_ENTER
-from .autocast import autocast_of, first_of
+from .autocast import autocast_of, first_of, parameter_type_of
 from .flags import flags
 from .optimizers import Optimizers
 from .tables import TABLE, table_of
@@ -73,6 +73,8 @@ class SettingsSampler:
         if now_ns - self._walked_ns >= WALK_AGAIN_NS:
             self._walked_ns = now_ns
             self.reading = {**self.reading, "autocast": autocast_of(roots)}
+            if "optimizer" not in self.reading:
+                self.reading = {**self.reading, "parameter_dtype": parameter_type_of(roots)}
         table, first = self._optimizers.take_table(), first_of(roots)
         if table is not None and first is not None and first.grad_fn is not None:
             found = table_of(first.grad_fn, table)

@@ -34,6 +34,8 @@ RUNS_A_NET: Final = ("_call_impl", "_wrapped_call_impl")
 """Of torch's Module: what is called next to a frame that holds one of these is a net."""
 LEARNS: Final = frozenset(("backward", "zero_grad", "manual_backward", "training_step"))
 """Names of calls that make the loop around them, or the function, one that trains."""
+DECORATOR: Final = "torch/utils/_contextlib.py"
+"""Its frame stands above a function that is decorated with one of these…"""
 WITHOUT_GRAD: Final = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
 
@@ -58,9 +60,9 @@ class SourceStructure:
     def __init__(self, lines: SourceLines) -> None:
         self._lines = lines
         self._files: dict[str, ast.Module | None] = {}
-        self._evaluations: set[ast.AST] = set()
-        """Loops in which a net was seen to run without learning…"""
-        self._graded: set[ast.AST] = set()
+        self._evaluations: set[ast.AST | None] = set()
+        """Loops and functions in which a net was seen to run without learning…"""
+        self._graded: set[ast.AST | None] = set()
         """…and with its gradients on."""
         self._of_net = lru_cache(maxsize=MOST_STACKS)(self._with_a_net)
 
@@ -71,27 +73,31 @@ class SourceStructure:
         except RecursionError:
             return UNKNOWN  # an expression of thousands of terms
 
-    def _find(self, frames: Sequence[str]) -> Structure:
+    def _find(self, stack: Sequence[str]) -> Structure:
+        frames = [one for one in stack if place_of(one)[0] != DECORATOR]
         net = next((at for at, one in enumerate(frames) if _function(one) in RUNS_A_NET), None)
         if net is not None:
             return self._of_net(tuple(frames), net)
-        if not self._evaluations:
-            return UNKNOWN
         # Its batches and its metrics are the evaluation's too.
         mine = groupby(frames, lambda frame: is_users(place_of(frame)[0]))
         first = next((list(group) for own, group in mine if own), [])
-        loop = _loop_around(self._way_to(first))
-        return Structure(evaluates=loop in self._evaluations and loop not in self._graded)
+        way = self._way_to(first)
+        if any(map(_is_validation, way)):
+            self._evaluations.update(_evaluation(way))
+        if not self._evaluations:
+            return UNKNOWN
+        around = {_loop_around(way), *(place.scope for place in way)} - self._graded
+        return Structure(evaluates=not around.isdisjoint(self._evaluations))
 
     def _with_a_net(self, frames: tuple[str, ...], net: int) -> Structure:
         way = self._way_to(frames[:net])
         inner = self._way_to([one for one in frames[net:] if is_users(place_of(one)[0])])
         evaluation = _evaluation(way)
-        if evaluation is not None:
-            self._evaluations.add(evaluation)
-        elif (loop := _loop_around(way)) is not None:
-            self._graded.add(loop)
-        return Structure(_in_parts(inner) or _in_parts(way), evaluation is not None)
+        self._evaluations.update(evaluation)
+        if not evaluation:
+            for place in way:
+                self._graded |= {place.scope, *place.around()}
+        return Structure(_in_parts(inner) or _in_parts(way), bool(evaluation))
 
     def _way_to(self, frames: Sequence[str]) -> "list[_Place]":
         """The user's own frames that end such a stack, without a library's between them."""
@@ -272,20 +278,32 @@ def _carried(body: Sequence[ast.AST], parts: set[str]) -> set[str]:
 # A net that runs without learning.
 
 
-def _evaluation(way: "Sequence[_Place]") -> ast.AST | None:
-    """The loop of an evaluation: without gradients or in `eval()` mode, and it does not train. A
-    net that is asked in every step of a training, as a teacher or a target, is part of that
-    step."""
+def _evaluation(way: "Sequence[_Place]") -> list[ast.AST]:
+    """The loop of an evaluation, and the functions that it calls there: without gradients or in
+    `eval()` mode, and it does not train. A net that is asked in every step of a training, as a
+    teacher or a target, is part of that step."""
     at = next((index for index, place in enumerate(way) if _off(place)), None)
     if any(isinstance(place.scope, Function) and _learns(place.scope) for place in way[:at]):
-        return None  # the loop of a script over epochs calls it, beside an evaluation
+        return []  # the loop of a script over epochs calls it, beside an evaluation
+    functions: list[ast.AST] = []
     for place in way[at:] if at is not None else ():
         loop = next((one for one in place.around() if isinstance(one, LOOPS)), None)
         if loop is not None:
-            return None if _learns(loop) else loop
+            return [] if _learns(loop) else [loop, *functions]
         if isinstance(place.scope, ast.Module) or _learns(place.scope):
-            return None
-    return None
+            return []
+        functions.append(place.scope)
+    return []
+
+
+def _is_validation(place: _Place) -> bool:
+    """A function that is decorated without gradients and sets a net to `eval()`: nothing else
+    does both."""
+    scope = place.scope
+    if isinstance(scope, ast.Module) or not any(map(_without_grad, scope.decorator_list)):
+        return False
+    called = (one.func for one in _own_nodes(scope) if isinstance(one, ast.Call))
+    return any(isinstance(one, ast.Attribute) and one.attr == "eval" for one in called)
 
 
 def _loop_around(way: "Sequence[_Place]") -> ast.AST | None:
@@ -302,12 +320,14 @@ def _loop_around(way: "Sequence[_Place]") -> ast.AST | None:
 
 def _off(place: _Place) -> bool:
     """Gradients are off at the line, or a net was set to `eval()` last before it."""
+    if isinstance(place.scope, Function) and any(map(_without_grad, place.scope.decorator_list)):
+        return True
     for one in place.around():
         if isinstance(one, (ast.With, ast.AsyncWith)):
             for item in one.items:
                 called = item.context_expr
                 if isinstance(called, ast.Call) and _name_of(called.func) in WITHOUT_GRAD:
-                    return not _turned_on(called)
+                    return _without_grad(called)
     modes = [
         (call.lineno, call.func.attr)
         for call in _own_nodes(place.scope)
@@ -317,6 +337,13 @@ def _off(place: _Place) -> bool:
         and call.lineno < place.line
     ]
     return bool(modes) and max(modes)[1] == "eval"
+
+
+def _without_grad(context: ast.expr) -> bool:
+    """A context or a decorator, with or without its brackets, that turns gradients off."""
+    if not isinstance(context, ast.Call):
+        return _name_of(context) in WITHOUT_GRAD
+    return _name_of(context.func) in WITHOUT_GRAD and not _turned_on(context)
 
 
 def _own_nodes(scope: Function | ast.Module) -> Iterator[ast.AST]:

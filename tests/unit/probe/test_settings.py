@@ -267,6 +267,24 @@ def test_a_loop_without_an_optimizer_shows_its_switches_once_a_second(run: Asked
         torch.set_float32_matmul_precision("highest")
 
 
+@typed
+@pytest.mark.parametrize("dtype", [torch.float32, HALF])
+def test_without_an_optimizer_the_graph_shows_the_type_of_the_parameters(
+    run: Asked, dtype: torch.dtype
+) -> None:
+    net = net_of().to(dtype)
+    x = torch.randn(2, 8, dtype=dtype)
+    seen = run.seen(lambda: net(x).float().square().mean().backward())
+    assert (seen.optimizer, seen.parameter_dtype) == (None, str(dtype).removeprefix("torch."))
+
+
+@typed
+def test_a_type_that_autocast_casts_to_is_not_the_parameters(run: Asked) -> None:
+    net = net_of()
+    seen = run.seen(lambda: loss_of(net, HALF).backward())
+    assert (seen.autocast, seen.parameter_dtype) == ("bfloat16", "float32")
+
+
 def test_the_guard_that_failed_is_read(run: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """As dynamo keeps it, of the function that was compiled anew most often."""
     import torch._dynamo.utils as kept

@@ -224,6 +224,65 @@ def test_the_batches_of_an_evaluation_are_its_own_once_its_net_was_seen(tmp_path
     assert not source.of(("<module> (train.py:3)", fetch[1])).evaluates
 
 
+WHOLE_GRAPH = """
+def train():
+    optimizer.zero_grad()
+    loss = of(net(graph))  # 2
+    loss.backward()
+
+@torch.no_grad()
+def test():
+    out = net(graph)  # 1
+    return [(out[mask] == y[mask]).sum().item() for mask in masks]
+
+for epoch in range(9):
+    train()
+    print(test())
+"""
+
+
+def test_a_function_that_evaluates_all_at_once_is_one_to_its_last_line(tmp_path: Path) -> None:
+    """It has no loop of its own, and the one around it trains as well: of a graph network 39 % of
+    the samples, which wait there for the evaluation's kernels, were "forward"."""
+    (tmp_path / "train.py").write_text(WHOLE_GRAPH)
+    source = SourceStructure(SourceLines([tmp_path]))
+    whole = "<module> (train.py:14)"
+    without_grad = "decorate_context (torch/utils/_contextlib.py:124)"
+    counts = (whole, without_grad, "test (train.py:10)")
+    assert not source.of(counts).evaluates
+    assert source.of((whole, without_grad, "test (train.py:9)", NET)).evaluates
+    assert not source.of(("<module> (train.py:13)", "train (train.py:4)", NET)).evaluates
+    assert source.of(counts).evaluates
+    assert not source.of(("<module> (train.py:13)", "train (train.py:3)")).evaluates
+    assert not source.of((whole,)).evaluates
+
+
+VALIDATES = """
+@torch.inference_mode()
+def test():
+    net.eval()
+    return [(of(graph)[mask] == y[mask]).sum().item() for mask in masks]
+
+@torch.no_grad()
+def average():
+    for mean, now in zip(slow, fast):
+        mean.mul_(0.9).add_(now)
+
+for epoch in range(9):
+    average(train())
+    print(test())
+"""
+
+
+def test_what_is_decorated_without_gradients_and_sets_eval_is_an_evaluation(tmp_path: Path) -> None:
+    """Also before its net was seen to run: on a GPU that takes microseconds."""
+    (tmp_path / "train.py").write_text(VALIDATES)
+    source = SourceStructure(SourceLines([tmp_path]))
+    assert not source.of(("<module> (train.py:13)", "average (train.py:10)")).evaluates
+    assert source.of(("<module> (train.py:14)", "test (train.py:5)")).evaluates
+    assert not source.of(("<module> (train.py:13)", "average (train.py:10)")).evaluates
+
+
 ACTING = """
 for update in range(9):
     for step in range(128):

@@ -171,7 +171,8 @@ def _allocator(window: StepWindow, record: StepReplay) -> Removal:
 
 
 def _evaluation(window: StepWindow, record: StepReplay) -> Removal:
-    """Marked ones; else what samples show, between the phases first."""
+    """Marked ones; else what samples show, between the phases first. What is more than the host
+    works there it waits for the GPU, and for the kernels of the evaluation."""
     seen_ns = evaluated_within(window) * record.step_ns - record.host_ns(("evaluation",))
     if seen_ns <= 0:
         return _without("evaluation")
@@ -180,7 +181,9 @@ def _evaluation(window: StepWindow, record: StepReplay) -> Removal:
         held_ns = record.host_ns((name,))
         left[name] = max(0.0, 1.0 - seen_ns / held_ns) if held_ns else 1.0
         seen_ns = max(0.0, seen_ns - held_ns)
-    elsewhere = Removal(host=left, device={"other": left["other"]})
+    waited_ns = record.device_ns(("wait",))
+    kernels = max(0.0, 1.0 - seen_ns / waited_ns) if waited_ns else 1.0
+    elsewhere = Removal(host=left, device={"other": left["other"], "wait": kernels})
     return _without("evaluation").joined(elsewhere)
 
 

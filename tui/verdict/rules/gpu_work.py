@@ -31,8 +31,8 @@ class Work:
     """By its settings products run in a half type or tf32: what fp32 units do is something else."""
     products: bool = False
     """Something shows matrix products: fp32 units are as busy with pointwise arithmetic."""
-    in_tf32: bool | None = False
-    """By its settings they run in tf32; None where the parameters' type is not known."""
+    in_tf32: bool = False
+    """By its settings they run in tf32."""
     host: float = 0.0
     """Part of a step that would be left if the net's kernels took no time: the host's, which they
     hide now."""
@@ -82,11 +82,12 @@ def work_of(
     return Work(min(1.0, busy), sm, tensor, fp32, dram, on_tensor_cores, seen, in_tf32, host)
 
 
-def _in_tf32(settings: Settings | None) -> bool | None:
+def _in_tf32(settings: Settings | None) -> bool:
+    """A program that lets fp32 products run in tf32, which is not PyTorch's default, has some: also
+    where the parameters' type is not known."""
     if settings is None or settings.autocast != "" or not uses_tensor_cores(settings):
         return False
-    kinds: dict[str | None, bool | None] = {"float32": True, None: None}
-    return kinds.get(settings.parameter_dtype, False)
+    return settings.parameter_dtype in ("float32", None)
 
 
 def products_seen(window: RunFacts) -> bool:
@@ -185,8 +186,7 @@ def saturated(work: Work) -> Finding | None:
     if work.tensor < limits.TENSOR_HEALTHY or work.in_tf32:
         return None
     headline = f"the GPU is the limit and well used: tensor cores {percent(work.tensor)}"
-    advice = () if work.in_tf32 is not None else (f"where its parameters are fp32: {HALF}",)
-    return state("compute", "saturated", "info", headline, work.evidence(), advice)
+    return state("compute", "saturated", "info", headline, work.evidence())
 
 
 HALF: Final = (

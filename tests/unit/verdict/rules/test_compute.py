@@ -166,14 +166,16 @@ def test_full_tensor_cores_in_tf32_could_be_faster_in_bf16() -> None:
     assert found.speedup == pytest.approx(1.55, abs=0.03)
     assert found.forecast is not None
     assert found.forecast.high is None
+    # Three runs without an optimizer, whose type nobody had seen: 2.03x, 2.33x and 2.37x.
     unknown = replace_dtype(known, None)
-    seen = gpu_window(STEPS, BEHIND, activity=counters, settings=unknown)
-    found = Engine().judge(seen).finding
-    assert found.sub == "saturated"
-    assert found.advice[0].startswith("where its parameters are fp32")
-    half = replace_dtype(known, "bfloat16")
-    found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=half)).finding
-    assert (found.sub, found.advice) == ("saturated", ())
+    found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=unknown)).finding
+    assert found.sub == "precision"
+    for other in (
+        replace_dtype(known, "bfloat16"),
+        structs.replace(unknown, matmul_precision="highest"),
+    ):
+        found = Engine().judge(gpu_window(STEPS, BEHIND, activity=counters, settings=other)).finding
+        assert (found.sub, found.advice) == ("saturated", ())
 
 
 IN_TURNS = {"forward_ms": 30, "backward_ms": 50, "optimizer_ms": 5, "other_ms": 20, "lag_ms": 0.01}

@@ -7,6 +7,7 @@ from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.evaluation import evaluation
 from gpuwatch.tui.verdict.window import FrameShare, StackPhase, Stacks, StepWindow
+from tests.unit.verdict.on_gpu import activity, gpu_window
 from tests.unit.verdict.windows import even, loader, run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
@@ -84,6 +85,26 @@ def test_rollouts_are_called_rollouts() -> None:
 
 def test_few_samples_of_an_evaluation_are_no_finding() -> None:
     assert evaluation(unmarked(0.1, "estimate_loss (train.py:80)", samples=20)) is None
+
+
+def test_the_kernels_of_an_evaluation_that_the_host_waits_for_are_its_own() -> None:
+    """A graph network that evaluates its whole graph in each epoch: 1.53x without, and "the GPU is
+    the limit" of a host that works for 1.4 of its 23 ms."""
+    rows = even(60, forward_ms=21.5, backward_ms=1.5, optimizer_ms=0.4, other_ms=0.1)
+    parts = {"forward_ms": 16.8, "backward_ms": 6.5, "optimizer_ms": 0.1, "lag_ms": 4.7}
+    line = "[int((pred[mask] == y[mask]).sum()) for mask in masks]"
+    tests = FrameShare(0.4, "test (graph_net.py:92)", None, phase="evaluation", line=line)
+    waits = FrameShare(
+        0.2, "train (graph_net.py:86)", None, phase="synchronisation", line=".item()"
+    )
+    places = Stacks(200, (tests, waits), 0, (), None)
+    known = activity(94, sm=90, tensor=1, fp32=4, dram=34)
+    seen = gpu_window(rows, parts, activity=known, stacks=places)
+    found = evaluation(seen)
+    assert found is not None
+    assert found.speedup is not None
+    assert 1.4 < found.speedup < 2.0
+    assert verdict(seen).finding.kind == "evaluation"
 
 
 def test_an_inference_is_no_evaluation() -> None:
