@@ -1,6 +1,7 @@
 """Looks at the gradients' norm: what one costs, and when a NaN is known."""
 
 import math
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gpuwatch.probe.numerics import (
     BUDGET_NS,
     CELLS,
+    EVERY_ALONE,
     EVERY_WATCHED,
     FIRST,
     MOST_WATCHED,
@@ -41,11 +43,12 @@ def bad(recorder: Recorder) -> list[str]:
 def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_room() -> None:
     ring = Ring(torch, pinned=False)
     for number in range(3 * CELLS):
-        ring.put(torch.tensor(float(number)), number)
-        assert ring.take() == (number, float(number))
+        ring.put(torch.tensor(float(number)), number, [])
+        assert ring.take() == (number, float(number), [])
         assert ring.take() is None
     for number in range(CELLS + 5):
-        ring.put(torch.tensor(math.nan if number == 3 else 1.0), number)
+        fits = ring.put(torch.tensor(math.nan if number == 3 else 1.0), number, [])
+        assert fits == (number < CELLS - 1)
     found = [ring.take() for _ in range(CELLS)]
     assert [one[0] for one in found if one is not None] == [*range(CELLS - 1)]
     third = found[3]
@@ -55,10 +58,10 @@ def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_roo
 
 def test_a_cell_that_the_device_has_not_written_is_waited_for() -> None:
     ring = Ring(torch, pinned=False)
-    ring.put(torch.tensor(-1.0), 5)  # as the cell looks until then
+    ring.put(torch.tensor(-1.0), 5, [])  # as the cell looks until then
     assert ring.take() is None
     ring._slots[0].fill_(2.5)
-    assert ring.take() == (5, 2.5)
+    assert ring.take() == (5, 2.5, [])
 
 
 class HeldDevice:
@@ -144,4 +147,51 @@ def test_a_nan_is_known_within_two_norms(
     assert bad(recorder) == []
     for _ in range(1 + 2):
         looking.norm(torch.tensor(math.nan))
-    assert bad(recorder) == ["nan"]
+    assert bad(recorder)[0] == "nan"
+
+
+@pytest.mark.parametrize("every", [EVERY_WATCHED, MOST_WATCHED, EVERY_ALONE])
+@pytest.mark.parametrize("made_at", [300, 301, 305, 307])
+def test_the_step_of_a_nan_is_exact_however_seldom_looks_are(
+    looking: Numerics,
+    recorder: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    every: int,
+    made_at: int,
+) -> None:
+    """Norms that were not looked at are asked for once a later one is NaN."""
+    number = 0
+    monkeypatch.setattr(recorder, "now_ns", lambda: number)
+    recorder.watched = every != EVERY_ALONE
+    monkeypatch.setattr("gpuwatch.probe.numerics.EVERY_WATCHED", every)
+    looking._every = every
+    for number in range(1, made_at + 2 * every + 1):
+        looking.norm(torch.tensor(1.0 if number < made_at else math.nan))
+    recorder.notes.turn()
+    rows = recorder.notes.to_send(first=False)
+    assert min(row[0] for row in rows if row[4]) == made_at
+    assert max(row[0] for row in rows if not row[4] and row[0] < made_at) == made_at - 1
+    assert recorder.notes._firsts["norm", ""][1][0] == made_at
+
+
+def test_norms_that_were_not_looked_at_are_let_go(looking: Numerics, recorder: Recorder) -> None:
+    """Behind the next look that has arrived nothing holds them."""
+    held = []
+    for _ in range(FIRST + 10 * EVERY_WATCHED):
+        norm = torch.tensor(1.0)
+        held.append(weakref.ref(norm))
+        looking.norm(norm)
+        del norm
+    assert sum(one() is not None for one in held) <= EVERY_WATCHED
+
+
+def test_a_norm_in_a_graphs_memory_is_not_held(
+    looking: Numerics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(FIRST):
+        looking.norm(torch.tensor(1.0))
+    monkeypatch.setattr(HeldDevice, "handle", lambda self, device: 7)
+    monkeypatch.setattr(HeldDevice, "capturing", lambda self: True, raising=False)
+    for _ in range(10):
+        looking.norm(torch.tensor(1.0))
+    assert looking._since == []
