@@ -2,12 +2,13 @@
 read at a later call, once the device has passed that. Never a synchronisation.
 
 A copy with its event costs some 30 us between other work (beside an H200; 10 us in a loop of
-nothing else), so norms take a shorter way (`Ring`): a look is one operator and one asynchronous
-copy, no event, no query, no kernel. Every second norm is taken while somebody watches, fewer where
-looks are measured to cost more than `BUDGET_NS` a norm; one in 32 while nobody does. Once a weight
-is NaN, every later norm is: so the norms in between are held (4 bytes each) until a look behind
-them has arrived, and taken where that is the first that is not finite. The step is exact then,
-however seldom looks are.
+nothing else), so norms take a shorter way (`Ring`): the device writes them into memory of the host
+by one addition, which any training does anyway: its way through torch and the driver is in the
+core's caches, that of a copy is not. No copy, no event, no query. Every second norm is taken while
+somebody watches, fewer where looks are measured to cost more than `BUDGET_NS` a norm; one in 32
+while nobody does. Once a weight is NaN, every later norm is: so the norms in between are held (4
+bytes each) until a look behind them has arrived, and taken where that is the first that is not
+finite. The step is exact then, however seldom looks are.
 """
 
 import ctypes
@@ -16,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from .circuit_breaker import is_users
 from .device.events import Event, Events, find_events
 from .loaders import past_overrides
 from .recorder import Recorder
@@ -59,16 +61,50 @@ Between = list[tuple[Any, int]]
 """Norms that were not looked at, and perf_counter_ns."""
 
 
+class Pinned:
+    """Memory of the host at its address on a device, as torch takes memory that is not its own."""
+
+    def __init__(self, address: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (CELLS,), "typestr": "<f4", "data": (address, False), "version": 2,
+        }  # fmt: skip
+
+
+def on_device(torch: Any, held: Any, device: int) -> "list[Any] | None":
+    """Pinned memory as tensors of a device, a cell each, which its kernels write to (CUDA: all that
+    is pinned has one address on both). None where this torch or device does not take it so."""
+    if torch.version.cuda is None:
+        return None
+    try:
+        seen = torch.as_tensor(Pinned(held.data_ptr()), device=torch.device("cuda", device))
+    except Exception as error:
+        if is_users(error):
+            raise
+        return None
+    same = seen.data_ptr() == held.data_ptr() and seen.get_device() == device
+    return list(seen.unbind()) if same else None
+
+
+_never_freed: Final[list[Any]] = []
+"""Pinned memory that a kernel may still write to: given back, torch would hand it to the user."""
+
+
 class Ring:
     """Norms on their way to the host, in float32: a cell of pinned memory each, which holds UNSET
     until the device has written there. Read as memory: no event, and no call into torch."""
 
-    __slots__ = ("_between", "_cells", "_head", "_slots", "_tail", "_times")
+    __slots__ = ("_add", "_between", "_cells", "_head", "_on_device", "_slots", "_tail", "_times")
 
-    def __init__(self, torch: Any, pinned: bool = True) -> None:
+    def __init__(self, torch: Any, device: int | None) -> None:
+        """`device`: whose norms it takes; None: the CPU's."""
         with torch.inference_mode(False):
+            pinned = device is not None
             held = torch.zeros(CELLS, dtype=torch.float32, pin_memory=pinned, device="cpu")
             self._slots: list[Any] = list(held.unbind())
+            self._on_device = None if device is None else on_device(torch, held, device)
+        if self._on_device is not None:
+            _never_freed.append(held)
+        self._add: Callable[..., Any] = torch.add
         self._cells = (ctypes.c_float * CELLS).from_address(held.data_ptr())
         self._times = [0] * CELLS
         self._between: list[Between | None] = [None] * CELLS
@@ -83,7 +119,10 @@ class Ring:
         if after == self._tail:
             return False
         self._cells[head] = UNSET
-        self._slots[head].copy_(value, non_blocking=True)
+        if self._on_device is not None:
+            self._add(value, 0.0, out=self._on_device[head])
+        else:
+            self._slots[head].copy_(value, non_blocking=True)
         self._times[head] = now_ns
         self._between[head] = between
         self._head = after
@@ -199,7 +238,7 @@ class Numerics:
             return
         ring = self._ring
         if ring is None:
-            ring, self._device = Ring(self._torch), device
+            ring, self._device = Ring(self._torch, device), device
             self._ring = ring
         if ring.put(value, now_ns, self._since):
             self._since = []

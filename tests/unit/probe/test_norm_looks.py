@@ -41,7 +41,7 @@ def bad(recorder: Recorder) -> list[str]:
 
 
 def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_room() -> None:
-    ring = Ring(torch, pinned=False)
+    ring = Ring(torch, None)
     for number in range(3 * CELLS):
         ring.put(torch.tensor(float(number)), number, [])
         assert ring.take() == (number, float(number), [])
@@ -56,8 +56,17 @@ def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_roo
     assert math.isnan(third[1])
 
 
+@pytest.mark.parametrize("figure", [0.0, 1e-42, 3.5, math.inf, math.nan])
+def test_an_addition_leaves_a_norm_as_it_is(figure: float) -> None:
+    ring = Ring(torch, None)
+    ring._on_device = ring._slots
+    norm = torch.tensor(figure)
+    ring.put(norm, 5, [])
+    assert ring._slots[0].numpy().tobytes() == norm.numpy().tobytes()
+
+
 def test_a_cell_that_the_device_has_not_written_is_waited_for() -> None:
-    ring = Ring(torch, pinned=False)
+    ring = Ring(torch, None)
     ring.put(torch.tensor(-1.0), 5, [])  # as the cell looks until then
     assert ring.take() is None
     ring._slots[0].fill_(2.5)
@@ -92,22 +101,27 @@ def looking(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> Numerics:
     numerics = recorder.notes.load_numerics(recorder)
     monkeypatch.setattr(numerics, "_is_plain", lambda value: True)
     monkeypatch.setattr(numerics, "_events", HeldDevice())
-    monkeypatch.setattr(numerics, "_ring", Ring(torch, pinned=False))
+    monkeypatch.setattr(numerics, "_ring", Ring(torch, None))
     return numerics
 
 
-def test_a_look_at_a_norm_is_one_copy_and_a_step_without_one_is_nothing(
-    looking: Numerics, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mapped", [True, False])
+def test_a_look_at_a_norm_is_one_operator_and_a_step_without_one_is_nothing(
+    looking: Numerics, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, mapped: bool
 ) -> None:
-    """On a GPU the copy is one cudaMemcpyAsync: no kernel, no event, no query."""
+    """On a GPU one kernel of an addition, or where its kernels cannot write to the host's memory
+    one cudaMemcpyAsync: no event, no query."""
     monkeypatch.setattr(recorder, "now_ns", lambda: 0)
+    ring = looking._ring
+    assert ring is not None
+    ring._on_device = ring._slots if mapped else None
     norm = torch.tensor(1.0)
     for _ in range(FIRST):
         looking.norm(norm)
     with Dispatched() as seen:
         for _ in range(20 * EVERY_WATCHED):
             looking.norm(norm)
-    assert seen.names == ["aten.copy_.default"] * 20
+    assert seen.names == ["aten.add.out" if mapped else "aten.copy_.default"] * 20
 
 
 @pytest.mark.parametrize(
