@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..trace.against import Comparison
+from ..trace.against import LEAST, Comparison, Unslowed, unslowed
 from ..trace.host import HostProfile
 from ..trace.pace import Pace
 from ..trace.profile import PatternPart, Profile
@@ -51,6 +51,8 @@ class DeepReport:
     pace: Pace | None
     pause_ns: int
     torn_down: bool
+    live_ns: float | None = None
+    """Of a step before the window."""
     trace: str = ""
     """The file; "" where none was asked for."""
     trace_bytes: int = 0
@@ -78,10 +80,14 @@ def profile_lines(report: DeepReport, width: int) -> list[str]:
         head.append(profile.device)
     lines = [*wrapped("", " · ".join(head), width), ""]
     lines += labelled("step", [_step(report, profile)], width)
-    lines += labelled("compute", [_share(profile.compute_ns_a_step, profile.step_ns)], width)
+    freed = unslowed(profile, report.live_ns)
+    computes = _share(profile.compute_ns_a_step, profile.step_ns)
+    if freed is not None:
+        computes += f"   {percent(freed.compute)} without the profiler"
+    lines += labelled("compute", [computes], width)
     for part in profile.patterns:
         if part.share >= LEAST_SHARE:
-            lines += labelled(NAMES[part.pattern][:8], [_pattern(part)], width)
+            lines += labelled(NAMES[part.pattern][:8], [_pattern(part, freed)], width)
     if profile.device_ns_a_step / profile.step_ns >= LEAST_SHARE:
         rest = f"{_share(profile.device_ns_a_step, profile.step_ns)}   between queued kernels"
         lines += labelled("other", [rest], width)
@@ -94,9 +100,9 @@ def profile_lines(report: DeepReport, width: int) -> list[str]:
 
 def _step(report: DeepReport, profile: Profile | HostProfile) -> str:
     text = ms(profile.step_ns)
-    if report.pace is not None:
-        slower = profile.step_ns / report.pace.before_ns
-        text += f" under the profiler, {ms(report.pace.before_ns)} before it ({times(slower)})"
+    if report.live_ns is not None:
+        slower = profile.step_ns / report.live_ns
+        text += f" under the profiler, {ms(report.live_ns)} before it ({times(slower)})"
     return text
 
 
@@ -104,8 +110,11 @@ def _share(ns: float, step_ns: float) -> str:
     return f"{ms(ns):>7} {percent(ns / step_ns):>4}"
 
 
-def _pattern(part: PatternPart) -> str:
-    text = f"{ms(part.ns_a_step):>7} {percent(part.share):>4}   {ABOUT[part.pattern]}"
+def _pattern(part: PatternPart, freed: Unslowed | None) -> str:
+    text = f"{_share(part.ns_a_step, part.ns_a_step / part.share)}   "
+    if freed is not None and part.share >= LEAST:
+        text += f"at most {percent(freed.most[part.pattern])} without the profiler · "
+    text += ABOUT[part.pattern]
     if part.about:
         text += f": {part.about}"
     if part.lines:
@@ -157,7 +166,13 @@ def _hints(profile: Profile) -> list[str]:
             "torch.compile fuses such rows"
         )
     if profile.graph_share >= 0.5:
-        rows.append(f"{percent(profile.graph_share)} of the kernels come from CUDA graphs")
+        text = f"{percent(profile.graph_share)} of the kernels come from CUDA graphs"
+        if profile.share_of("launch") + profile.share_of("host") >= LEAST:
+            text += (
+                "; between two graphs the GPU waits for what the host runs eagerly (the gaps' "
+                "lines): loss, gradients, optimizer. A graph of the whole step has no such gaps"
+            )
+        rows.append(text)
     return rows
 
 
@@ -197,6 +212,15 @@ def _host_lines(report: DeepReport, profile: HostProfile, width: int) -> list[st
     return [*lines, "", *labelled("operators", rows, width), "", *_after(report, width)]
 
 
+def _unslowed_json(report: DeepReport) -> dict[str, Any] | None:
+    """Shares of a step, of patterns the most; None where the profiler did not slow the steps."""
+    profile = report.profile
+    freed = None if isinstance(profile, HostProfile) else unslowed(profile, report.live_ns)
+    if freed is None:
+        return None
+    return {"compute": freed.compute, **{str(name): share for name, share in freed.most.items()}}
+
+
 def profile_json(report: DeepReport) -> str:
     """One object; times in ns, shares from 0 to 1. docs/json.md has the fields."""
     profile = report.profile
@@ -209,6 +233,8 @@ def profile_json(report: DeepReport) -> str:
         "profile": msgspec.to_builtins(profile),
         "verdict": report.verdict.finding.kind,
         "comparison": None if report.comparison is None else msgspec.to_builtins(report.comparison),
+        "live_step_ns": report.live_ns,
+        "without_profiler": _unslowed_json(report),
         "steps_after_over_before": None
         if pace is None
         else {"ratio": pace.ratio, **msgspec.to_builtins(pace)},
