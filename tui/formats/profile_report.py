@@ -12,7 +12,7 @@ from ..trace.profile import PatternPart, Profile
 from ..verdict.findings import Verdict
 from ..verdict.format import ms, percent, times
 from ..wording.words import word_of
-from .report_layout import labelled, wrapped
+from .report_layout import head, labelled
 
 NAMES: Final = {
     "launch": "launch",
@@ -64,7 +64,7 @@ def profile_costs(steps: int, operators: bool) -> list[str]:
     """What a window costs, before it is opened. Measured on an H200 (docs/deep_look.md)."""
     named = "two or more with operators, then " if operators else ""
     return [
-        f"gpuwatch: profiling {steps} steps: {named}{steps + 1} that count, each up to 1.6 times "
+        f"gpuwatch: profiling {steps} steps: {named}{steps + 1} that count, each up to twice "
         "as long where launching takes its time, and pauses of 0.1 to 1.3 s in all.",
         "About 1.5 KB of trace a kernel, 200 MB at the most. Then the profiler is taken out again.",
     ]
@@ -75,11 +75,7 @@ def profile_lines(report: DeepReport, width: int) -> list[str]:
     profile = report.profile
     if isinstance(profile, HostProfile):
         return _host_lines(report, profile, width)
-    head = [f"profile of {report.script}", f"pid {report.pid}", f"{profile.steps} steps"]
-    if profile.device:
-        head.append(profile.device)
-    lines = [*wrapped("", " · ".join(head), width), ""]
-    lines += labelled("step", [_step(report, profile)], width)
+    lines = _head(report, profile.steps, profile.device, width)
     freed = unslowed(profile, report.live_ns)
     computes = _share(profile.compute_ns_a_step, profile.step_ns)
     if freed is not None:
@@ -96,6 +92,15 @@ def profile_lines(report: DeepReport, width: int) -> list[str]:
     lines += _gaps(profile, width)
     lines += labelled("hints", _hints(profile), width)
     return lines + _after(report, width)
+
+
+def _head(report: DeepReport, steps: int, device: str, width: int) -> list[str]:
+    """What was profiled, and how long its steps took."""
+    about = (f"profile of {report.script}", f"pid {report.pid}", f"{steps} steps", device)
+    return [
+        *head(about, width),
+        *labelled("step", [_step(report, report.profile)], width),
+    ]
 
 
 def _step(report: DeepReport, profile: Profile | HostProfile) -> str:
@@ -199,9 +204,7 @@ def _after(report: DeepReport, width: int) -> list[str]:
 
 
 def _host_lines(report: DeepReport, profile: HostProfile, width: int) -> list[str]:
-    head = [f"profile of {report.script}", f"pid {report.pid}", f"{profile.steps} steps", "no GPU"]
-    lines = [*wrapped("", " · ".join(head), width), ""]
-    lines += labelled("step", [_step(report, profile)], width)
+    lines = _head(report, profile.steps, "no GPU", width)
     lines += labelled("fetch", [_share(profile.fetch_ns_a_step, profile.step_ns)], width)
     lines += labelled("operators", [_share(profile.operators_ns_a_step, profile.step_ns)], width)
     rows = [
