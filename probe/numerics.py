@@ -217,11 +217,14 @@ class Numerics:
         )
 
     def _hold(self, value: Any) -> None:
-        """Until a look behind it has arrived. Nothing of a graph's memory, which replays write."""
+        """Until a look behind it has arrived. Nothing of another device, nor of a graph's memory,
+        which replays write."""
         since, events = self._since, self._events
         if type(value) is not self._tensor or len(since) >= EVERY_ALONE or events is None:
             return
-        if not (events.handle(self._device) and events.capturing()):
+        if value.get_device() == self._device and not (
+            events.handle(self._device) and events.capturing()
+        ):
             since.append((value, self._recorder.now_ns()))
 
     def _look(self, value: Any, now_ns: int) -> None:

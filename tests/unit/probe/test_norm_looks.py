@@ -209,3 +209,11 @@ def test_a_norm_in_a_graphs_memory_is_not_held(
     for _ in range(10):
         looking.norm(torch.tensor(1.0))
     assert looking._since == []
+
+
+def test_a_norm_of_another_device_is_not_held(looking: Numerics) -> None:
+    for _ in range(FIRST):
+        looking.norm(torch.tensor(1.0))
+    looking._device = 3
+    looking.norm(torch.tensor(1.0))
+    assert looking._since == []
