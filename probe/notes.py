@@ -61,8 +61,16 @@ class Notes:
         self._count += 1
         row = (t_ns, kind, name, figure, why)
         self._held.append((self._count, row))
-        if why and (kind, name) not in self._firsts and len(self._firsts) < MOST_NAMES:
-            self._firsts[kind, name] = self._count, row
+        if why:
+            self._keep_first((kind, name), row)
+
+    def _keep_first(self, key: tuple[str, str], row: Row) -> None:
+        """The earliest: a norm between two looks is read after the second of them."""
+        known = self._firsts.get(key)
+        if known is None and len(self._firsts) >= MOST_NAMES:
+            return
+        if known is None or row[0] < known[1][0]:
+            self._firsts[key] = self._count, row
 
     def count(self, now_ns: int, name: str, more: float) -> None:
         """Add to a total, which is noted now and then."""

@@ -2,10 +2,13 @@
 read at a later call, once the device has passed that. Never a synchronisation.
 
 A copy with its event costs some 30 us between other work (beside an H200; 10 us in a loop of
-nothing else), so norms take a shorter way (`Ring`): a look is one operator and one asynchronous
-copy, no event, no query, no kernel. Every second norm is taken while somebody watches, fewer where
-looks are measured to cost more than `BUDGET_NS` a norm; one in 32 while nobody does. Once a weight
-is NaN, every later norm is.
+nothing else), so norms take a shorter way (`Ring`): the device writes them into memory of the host
+by one addition, which any training does anyway: its way through torch and the driver is in the
+core's caches, that of a copy is not. No copy, no event, no query. Every second norm is taken while
+somebody watches, fewer where looks are measured to cost more than `BUDGET_NS` a norm; one in 32
+while nobody does. Once a weight is NaN, every later norm is: so the norms in between are held (4
+bytes each) until a look behind them has arrived, and taken where that is the first that is not
+finite. The step is exact then, however seldom looks are.
 """
 
 import ctypes
@@ -14,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from .circuit_breaker import is_users
 from .device.events import Event, Events, find_events
 from .loaders import past_overrides
 from .recorder import Recorder
@@ -53,39 +57,85 @@ class Slots:
 Pending = tuple[Event, Slots, Any, int, str, str]
 """Passed event, slots, the slot, perf_counter_ns, kind, name."""
 
+Between = list[tuple[Any, int]]
+"""Norms that were not looked at, and perf_counter_ns."""
+
+
+class Pinned:
+    """Memory of the host at its address on a device, as torch takes memory that is not its own."""
+
+    def __init__(self, address: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (CELLS,), "typestr": "<f4", "data": (address, False), "version": 2,
+        }  # fmt: skip
+
+
+def on_device(torch: Any, held: Any, device: int) -> "list[Any] | None":
+    """Pinned memory as tensors of a device, a cell each, which its kernels write to (CUDA: all that
+    is pinned has one address on both). None where this torch or device does not take it so."""
+    if torch.version.cuda is None:
+        return None
+    try:
+        seen = torch.as_tensor(Pinned(held.data_ptr()), device=torch.device("cuda", device))
+    except Exception as error:
+        if is_users(error):
+            raise
+        return None
+    same = seen.data_ptr() == held.data_ptr() and seen.get_device() == device
+    return list(seen.unbind()) if same else None
+
+
+_never_freed: Final[list[Any]] = []
+"""Pinned memory that a kernel may still write to: given back, torch would hand it to the user."""
+
 
 class Ring:
     """Norms on their way to the host, in float32: a cell of pinned memory each, which holds UNSET
     until the device has written there. Read as memory: no event, and no call into torch."""
 
-    __slots__ = ("_cells", "_head", "_slots", "_tail", "_times")
+    __slots__ = ("_add", "_between", "_cells", "_head", "_on_device", "_slots", "_tail", "_times")
 
-    def __init__(self, torch: Any, pinned: bool = True) -> None:
+    def __init__(self, torch: Any, device: int | None) -> None:
+        """`device`: whose norms it takes; None: the CPU's."""
         with torch.inference_mode(False):
+            pinned = device is not None
             held = torch.zeros(CELLS, dtype=torch.float32, pin_memory=pinned, device="cpu")
             self._slots: list[Any] = list(held.unbind())
+            self._on_device = None if device is None else on_device(torch, held, device)
+        if self._on_device is not None:
+            _never_freed.append(held)
+        self._add: Callable[..., Any] = torch.add
         self._cells = (ctypes.c_float * CELLS).from_address(held.data_ptr())
         self._times = [0] * CELLS
+        self._between: list[Between | None] = [None] * CELLS
         self._head = self._tail = 0
         """Of the next that is put, and of the oldest that is not read."""
 
-    def put(self, value: Any, now_ns: int) -> None:
-        """Have the device write it. Nothing where all cells wait for the device."""
+    def put(self, value: Any, now_ns: int, between: "Between | None") -> bool:
+        """Have the device write it, with the norms since the one before, or None for one that is
+        asked for afterwards. False where all cells wait for the device."""
         head = self._head
         after = (head + 1) % CELLS
-        if after != self._tail:
-            self._cells[head] = UNSET
+        if after == self._tail:
+            return False
+        self._cells[head] = UNSET
+        if self._on_device is not None:
+            self._add(value, 0.0, out=self._on_device[head])
+        else:
             self._slots[head].copy_(value, non_blocking=True)
-            self._times[head] = now_ns
-            self._head = after
+        self._times[head] = now_ns
+        self._between[head] = between
+        self._head = after
+        return True
 
-    def take(self) -> "tuple[int, float] | None":
-        """The oldest that has arrived: perf_counter_ns and the norm."""
+    def take(self) -> "tuple[int, float, Between | None] | None":
+        """The oldest that has arrived: perf_counter_ns, the norm, and what was put with it."""
         tail = self._tail
         if tail == self._head or (figure := self._cells[tail]) == UNSET:
             return None
         self._tail = (tail + 1) % CELLS
-        return self._times[tail], figure
+        between, self._between[tail] = self._between[tail], None
+        return self._times[tail], figure, between
 
 
 class Numerics:
@@ -112,6 +162,10 @@ class Numerics:
         self._ring: Ring | None = None
         self._device = -1
         """Of the ring."""
+        self._since: Between = []
+        """Norms behind the last look."""
+        self._fine: tuple[int, float] | None = None
+        """The last look that was finite and is not noted: perf_counter_ns and norm."""
         self._every = EVERY_WATCHED
         """Of the norms while somebody watches."""
         self._cost_ns = BUDGET_NS
@@ -135,6 +189,7 @@ class Numerics:
         # The phase shifts, so that of two nets that clip in a step both have their turn.
         if (norms + (norms >> 6)) % every and norms > FIRST:
             if self._ring is not None:
+                self._hold(value)
                 self._arrived(self._ring)
             return
         began_ns = self._recorder.now_ns()
@@ -158,7 +213,19 @@ class Numerics:
             and value.dtype is self._float32
             and not self._overridden()
             and not value.dim()
+            and not value.requires_grad
         )
+
+    def _hold(self, value: Any) -> None:
+        """Until a look behind it has arrived. Nothing of another device, nor of a graph's memory,
+        which replays write."""
+        since, events = self._since, self._events
+        if type(value) is not self._tensor or len(since) >= EVERY_ALONE or events is None:
+            return
+        if value.get_device() == self._device and not (
+            events.handle(self._device) and events.capturing()
+        ):
+            since.append((value, self._recorder.now_ns()))
 
     def _look(self, value: Any, now_ns: int) -> None:
         """Have it copied. It is read in the next norms."""
@@ -174,21 +241,37 @@ class Numerics:
             return
         ring = self._ring
         if ring is None:
-            ring, self._device = Ring(self._torch), device
+            ring, self._device = Ring(self._torch, device), device
             self._ring = ring
-        ring.put(value, now_ns)
+        if ring.put(value, now_ns, self._since):
+            self._since = []
 
     def _arrived(self, ring: Ring) -> None:
         while (found := ring.take()) is not None:
-            figure = found[1]
+            t_ns, figure, between = found
+            if between is None:
+                self._recorder.notes.add(t_ns, "norm", "", figure)
+                continue
             arrivals = self._arrivals = self._arrivals + 1
             if figure - figure == 0.0 and arrivals % NOTED:
                 self._was_bad = False
+                self._fine = t_ns, figure
                 continue
             is_bad = figure - figure != 0.0
+            if is_bad and not self._was_bad:
+                self._broke(ring, between)
             if not (is_bad and self._was_bad and arrivals % NOTED):
-                self._recorder.notes.add(found[0], "norm", "", figure)
+                self._recorder.notes.add(t_ns, "norm", "", figure)
             self._was_bad = is_bad
+
+    def _broke(self, ring: Ring, between: Between) -> None:
+        """At the first look that is not finite: note the one before, and ask which of the norms
+        between the two was the first."""
+        if self._fine is not None:
+            self._recorder.notes.add(self._fine[0], "norm", "", self._fine[1])
+        for value, t_ns in between:
+            if self._is_plain(value):
+                ring.put(value, t_ns, None)
 
     def log(self, name: str, value: Any, every: int = 1) -> None:
         """A number of the user's, one in so many of its name while somebody watches. A tensor of

@@ -32,7 +32,7 @@ from ..switched import Switched, overdue_off
 from ..wire import marks
 from .looks import Looks
 from .recording import LEFT, OVER, Recording, collectives_issued, operators_in
-from .step_ends import StepEnds, step_ends
+from .step_ends import StepEnds, step_ends, usual_ns
 from .torch_now import is_capturing, may_tear_down, used_cuda, why_not_now
 
 MOST_STEPS: Final = 100
@@ -256,8 +256,8 @@ class Profiler:
             self._end(TOO_MANY if reason == LEFT and self._ran_away else reason)
 
     def _sampled(self, recording: Recording) -> None:
-        """How long it takes at least until there are too many operators; and where the sample has a
-        whole step, what can be recorded of such."""
+        """How long it takes at least until there are too many operators; and where a step's length
+        is known, what can be recorded of such."""
         self._plan.pop(0)
         try:
             operators = operators_in(recording.path)
@@ -265,10 +265,9 @@ class Profiler:
             self._forget(recording.path)
         took_ns = recording.switched_off_ns - recording.began_ns
         self._dense_ns = MOST_OPERATORS * took_ns // max(1, operators)
-        ends_ns = recording.ends_ns
-        if len(ends_ns) < 2:
+        step_ns = usual_ns(recording.ends_ns, self._recorder)
+        if not step_ns:
             return
-        step_ns = (ends_ns[-1] - ends_ns[0]) // (len(ends_ns) - 1)
         a_step = max(1, operators * step_ns // took_ns)
         self._shapes = 2 * a_step <= MOST_OPERATORS
         affordable = (MOST_OPERATORS if self._shapes else MOST_WITHOUT_SHAPES) // a_step - 1

@@ -1,5 +1,7 @@
 """Where a step ends, by the marks of a loop."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from ..recorder import Recorder
@@ -39,3 +41,15 @@ class StepEnds:
 def step_ends(recorder: Recorder) -> StepEnds:
     """By the marks that it has put lately."""
     return StepEnds({marks.kind_and_detail(word)[0] for word in recorder.tail(RECENT)[1::2]})
+
+
+def usual_ns(ends_ns: Sequence[int], recorder: Recorder) -> int:
+    """Of a step between these ends; where there are not two, by the marks of the loop before them
+    (the median step). 0 where those have not two either."""
+    if len(ends_ns) > 1:
+        return (ends_ns[-1] - ends_ns[0]) // (len(ends_ns) - 1)
+    tail, ends = recorder.tail(RECENT), step_ends(recorder)
+    kinds = (marks.kind_and_detail(word)[0] for word in tail[1::2])
+    ended = [t_ns for t_ns, kind in zip(tail[::2], kinds, strict=True) if ends.at(kind)]
+    each = sorted(later - earlier for earlier, later in pairwise(ended))
+    return each[len(each) // 2] if each else 0

@@ -1,11 +1,14 @@
-"""`python -m tests.gpu.deep OUT [pace] [scenarios] [leaks] [NAME...]`: the deep look on a GPU.
+"""`python -m tests.gpu.deep OUT [pairs] [scenarios] [leaks] [NAME...] [--seconds S]`: the deep look
+on a GPU.
 
-pace: steps before and after a window (`tests.gpu.deep_pace`). scenarios: demo/'s profiled with the
-live verdict beside, and the same trace read by hand. leaks: the lines of tests/leaks. Everything
-goes into OUT/deep.tar: results.json, the reports, and the windows, trimmed, for tests. On an H200
-pace takes four minutes, a scenario ten seconds, leaks forty.
+pairs: steps before and after a window (`tests.gpu.deep_pairs`), in S seconds (110), best on two
+GPUs and a host without other work. scenarios: demo/'s profiled with the live verdict beside, and
+the same trace read by hand. leaks: the lines of tests/leaks. Everything goes into OUT/deep.tar:
+results.json, the reports, and the windows, trimmed, for tests. On an H200 a scenario takes ten
+seconds, leaks forty.
 """
 
+import argparse
 import gzip
 import json
 import signal
@@ -29,7 +32,7 @@ from gpuwatch.tui.trace.file import file_of
 from gpuwatch.tui.trace.leaks import device_lines, growing, host_lines, worker_lines
 from gpuwatch.tui.trace.profile import Profile, Recorded, Window
 from tests.gpu.by_hand import by_hand
-from tests.gpu.deep_pace import pace
+from tests.gpu.deep_pairs import pairs
 from tests.gpu.scripts import ROOT, line_of, send, started
 
 LIMIT_S: Final = 400.0
@@ -54,6 +57,7 @@ SCENARIOS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
 )
 LEAKS: Final = ("losses", "graph", "cache", "hook", "holes", "worker")
 SETTLED_STEPS: Final = 30
+PARTS: Final = ("pairs", "scenarios", "leaks")
 
 
 def until_probed(pid: int) -> None:
@@ -65,17 +69,13 @@ def until_probed(pid: int) -> None:
     raise RuntimeError("no probe was seen")
 
 
-def profile_of(pid: int, operators: bool = True, window: bool = True) -> tuple[Any, Any]:
-    """As `gpuwatch profile` does; without a window it is only watched for about as long."""
+def profile_of(pid: int) -> tuple[Any, Any]:
+    """As `gpuwatch profile` does."""
     until_probed(pid)
     provider = watch_live(pid, stacks=True)
     try:
         provider.start()
-        if not window:
-            provider.snapshot()
-            time.sleep(PATIENCE.verdict_s + PATIENCE.after_s)
-            return None, None
-        report, looked = profiled(provider, pid, 3, 15.0, operators, PATIENCE)
+        report, looked = profiled(provider, pid, 3, 15.0, True, PATIENCE)
     finally:
         provider.close()
     return report, looked.window
@@ -289,10 +289,14 @@ def _end(*_: object) -> NoReturn:
 def main() -> None:
     """The parts that are named, or all."""
     began = time.monotonic()
-    folder = Path(sys.argv[1])
-    named = sys.argv[2:]
-    only = [name for name in named if name not in ("pace", "leaks", "scenarios")]
-    parts = [name for name in named if name not in only] or ["pace", "leaks", "scenarios"]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("named", nargs="*", help="parts, and scenarios")
+    parser.add_argument("--seconds", type=float, default=110.0, help="of the pairs")
+    options = parser.parse_args()
+    folder, named = options.out, options.named
+    only = [name for name in named if name not in PARTS]
+    parts = [name for name in named if name not in only] or list(PARTS)
     out = folder / "deep"
     out.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
@@ -301,7 +305,7 @@ def main() -> None:
         return time.monotonic() - began > LIMIT_S - 15
 
     works: dict[str, Callable[[], None]] = {
-        "pace": lambda: pace(out, results, profile_of),
+        "pairs": lambda: pairs(out, results, options.seconds),
         "scenarios": lambda: scenarios(out, results, over, only),
         "leaks": lambda: leaks(out, results),
     }

@@ -12,7 +12,7 @@ from ..trace.job import CollectiveSum, JobProfile, RankShare
 from ..verdict.findings import Finding
 from ..verdict.format import ms, percent, size
 from ..wording.words import word_of
-from .report_layout import labelled, wrapped
+from .report_layout import head, labelled
 
 COLLECTIVE_ROWS: Final = 10
 RANK_ROWS: Final = 16
@@ -42,7 +42,7 @@ class JobReport:
 def job_profile_costs(steps: int) -> list[str]:
     """What the windows cost, before they are opened."""
     return [
-        f"gpuwatch: profiling the same {steps + 1} steps on all ranks here, each up to 1.6 times "
+        f"gpuwatch: profiling the same {steps + 1} steps on all ranks here, each up to twice "
         "as long where launching takes its time, and pauses of 0.1 to 1.3 s in all.",
         "About 1.5 KB of trace a kernel and rank. Then the profiler is taken out again.",
     ]
@@ -54,9 +54,9 @@ def job_profile_lines(report: JobReport, width: int) -> list[str]:
     ranks = f"{len(profile.ranks)} of {report.world_size} ranks"
     if len(profile.ranks) == report.world_size:
         ranks = f"{report.world_size} ranks"
-    head = [f"profile of {report.script}", ranks, f"{profile.steps} steps on all of them"]
-    head.append(profile.device or "no GPU")
-    lines = [*wrapped("", " · ".join(head), width), ""]
+    steps = f"{profile.steps} steps on all of them"
+    about = (f"profile of {report.script}", ranks, steps, profile.device or "no GPU")
+    lines = head(about, width)
     step = f"{ms(profile.step_ns)} under the profiler"
     lines += labelled("step", [step], width)
     lines += labelled(

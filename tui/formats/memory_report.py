@@ -15,7 +15,7 @@ from ..trace.leaks import (
 )
 from ..verdict.format import ms, size
 from ..wording.numbers import count
-from .report_layout import labelled, wrapped
+from .report_layout import head, labelled
 
 LEAST_MIB: Final = 104_858
 """From a tenth of a MiB on."""
@@ -43,8 +43,8 @@ def memory_report_lines(
     script: str, pid: int, window: MemoryWindow, snapshot: str, width: int
 ) -> list[str]:
     """The report; `snapshot` is the file that was written, "" where none was."""
-    head = [f"memory of {script}", f"pid {pid}", f"{window.seconds:.0f} s", f"{window.steps} steps"]
-    lines = [*wrapped("", " · ".join(head), width), ""]
+    seconds, steps = f"{window.seconds:.0f} s", f"{window.steps} steps"
+    lines = head((f"memory of {script}", f"pid {pid}", seconds, steps), width)
     device = window.device
     if device is not None:
         lines += labelled("GPU", [_allocator(window)], width)

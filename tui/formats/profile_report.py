@@ -5,14 +5,14 @@ from typing import Any, Final
 
 import msgspec
 
-from ..trace.against import Comparison
+from ..trace.against import LEAST, Comparison, Unslowed, unslowed
 from ..trace.host import HostProfile
 from ..trace.pace import Pace
 from ..trace.profile import PatternPart, Profile
 from ..verdict.findings import Verdict
 from ..verdict.format import ms, percent, times
 from ..wording.words import word_of
-from .report_layout import labelled, wrapped
+from .report_layout import head, labelled
 
 NAMES: Final = {
     "launch": "launch",
@@ -51,6 +51,8 @@ class DeepReport:
     pace: Pace | None
     pause_ns: int
     torn_down: bool
+    live_ns: float | None = None
+    """Of a step before the window."""
     trace: str = ""
     """The file; "" where none was asked for."""
     trace_bytes: int = 0
@@ -62,7 +64,7 @@ def profile_costs(steps: int, operators: bool) -> list[str]:
     """What a window costs, before it is opened. Measured on an H200 (docs/deep_look.md)."""
     named = "two or more with operators, then " if operators else ""
     return [
-        f"gpuwatch: profiling {steps} steps: {named}{steps + 1} that count, each up to 1.6 times "
+        f"gpuwatch: profiling {steps} steps: {named}{steps + 1} that count, each up to twice "
         "as long where launching takes its time, and pauses of 0.1 to 1.3 s in all.",
         "About 1.5 KB of trace a kernel, 200 MB at the most. Then the profiler is taken out again.",
     ]
@@ -73,15 +75,15 @@ def profile_lines(report: DeepReport, width: int) -> list[str]:
     profile = report.profile
     if isinstance(profile, HostProfile):
         return _host_lines(report, profile, width)
-    head = [f"profile of {report.script}", f"pid {report.pid}", f"{profile.steps} steps"]
-    if profile.device:
-        head.append(profile.device)
-    lines = [*wrapped("", " · ".join(head), width), ""]
-    lines += labelled("step", [_step(report, profile)], width)
-    lines += labelled("compute", [_share(profile.compute_ns_a_step, profile.step_ns)], width)
+    lines = _head(report, profile.steps, profile.device, width)
+    freed = unslowed(profile, report.live_ns)
+    computes = _share(profile.compute_ns_a_step, profile.step_ns)
+    if freed is not None:
+        computes += f"   {percent(freed.compute)} without the profiler"
+    lines += labelled("compute", [computes], width)
     for part in profile.patterns:
         if part.share >= LEAST_SHARE:
-            lines += labelled(NAMES[part.pattern][:8], [_pattern(part)], width)
+            lines += labelled(NAMES[part.pattern][:8], [_pattern(part, freed)], width)
     if profile.device_ns_a_step / profile.step_ns >= LEAST_SHARE:
         rest = f"{_share(profile.device_ns_a_step, profile.step_ns)}   between queued kernels"
         lines += labelled("other", [rest], width)
@@ -92,11 +94,20 @@ def profile_lines(report: DeepReport, width: int) -> list[str]:
     return lines + _after(report, width)
 
 
+def _head(report: DeepReport, steps: int, device: str, width: int) -> list[str]:
+    """What was profiled, and how long its steps took."""
+    about = (f"profile of {report.script}", f"pid {report.pid}", f"{steps} steps", device)
+    return [
+        *head(about, width),
+        *labelled("step", [_step(report, report.profile)], width),
+    ]
+
+
 def _step(report: DeepReport, profile: Profile | HostProfile) -> str:
     text = ms(profile.step_ns)
-    if report.pace is not None:
-        slower = profile.step_ns / report.pace.before_ns
-        text += f" under the profiler, {ms(report.pace.before_ns)} before it ({times(slower)})"
+    if report.live_ns is not None:
+        slower = profile.step_ns / report.live_ns
+        text += f" under the profiler, {ms(report.live_ns)} before it ({times(slower)})"
     return text
 
 
@@ -104,8 +115,11 @@ def _share(ns: float, step_ns: float) -> str:
     return f"{ms(ns):>7} {percent(ns / step_ns):>4}"
 
 
-def _pattern(part: PatternPart) -> str:
-    text = f"{ms(part.ns_a_step):>7} {percent(part.share):>4}   {ABOUT[part.pattern]}"
+def _pattern(part: PatternPart, freed: Unslowed | None) -> str:
+    text = f"{_share(part.ns_a_step, part.ns_a_step / part.share)}   "
+    if freed is not None and part.share >= LEAST:
+        text += f"at most {percent(freed.most[part.pattern])} without the profiler · "
+    text += ABOUT[part.pattern]
     if part.about:
         text += f": {part.about}"
     if part.lines:
@@ -157,7 +171,13 @@ def _hints(profile: Profile) -> list[str]:
             "torch.compile fuses such rows"
         )
     if profile.graph_share >= 0.5:
-        rows.append(f"{percent(profile.graph_share)} of the kernels come from CUDA graphs")
+        text = f"{percent(profile.graph_share)} of the kernels come from CUDA graphs"
+        if profile.share_of("launch") + profile.share_of("host") >= LEAST:
+            text += (
+                "; between two graphs the GPU waits for what the host runs eagerly (the gaps' "
+                "lines): loss, gradients, optimizer. A graph of the whole step has no such gaps"
+            )
+        rows.append(text)
     return rows
 
 
@@ -184,9 +204,7 @@ def _after(report: DeepReport, width: int) -> list[str]:
 
 
 def _host_lines(report: DeepReport, profile: HostProfile, width: int) -> list[str]:
-    head = [f"profile of {report.script}", f"pid {report.pid}", f"{profile.steps} steps", "no GPU"]
-    lines = [*wrapped("", " · ".join(head), width), ""]
-    lines += labelled("step", [_step(report, profile)], width)
+    lines = _head(report, profile.steps, "no GPU", width)
     lines += labelled("fetch", [_share(profile.fetch_ns_a_step, profile.step_ns)], width)
     lines += labelled("operators", [_share(profile.operators_ns_a_step, profile.step_ns)], width)
     rows = [
@@ -195,6 +213,15 @@ def _host_lines(report: DeepReport, profile: HostProfile, width: int) -> list[st
         for one in profile.operators[:KERNEL_ROWS]
     ]
     return [*lines, "", *labelled("operators", rows, width), "", *_after(report, width)]
+
+
+def _unslowed_json(report: DeepReport) -> dict[str, Any] | None:
+    """Shares of a step, of patterns the most; None where the profiler did not slow the steps."""
+    profile = report.profile
+    freed = None if isinstance(profile, HostProfile) else unslowed(profile, report.live_ns)
+    if freed is None:
+        return None
+    return {"compute": freed.compute, **{str(name): share for name, share in freed.most.items()}}
 
 
 def profile_json(report: DeepReport) -> str:
@@ -209,6 +236,8 @@ def profile_json(report: DeepReport) -> str:
         "profile": msgspec.to_builtins(profile),
         "verdict": report.verdict.finding.kind,
         "comparison": None if report.comparison is None else msgspec.to_builtins(report.comparison),
+        "live_step_ns": report.live_ns,
+        "without_profiler": _unslowed_json(report),
         "steps_after_over_before": None
         if pace is None
         else {"ratio": pace.ratio, **msgspec.to_builtins(pace)},

@@ -34,6 +34,11 @@ def wrapped(indent: str, text: str, width: int) -> list[str]:
     return [line.replace(_GLUE, " ") for line in lines]
 
 
+def head(parts: Iterable[str], width: int) -> list[str]:
+    """What a report is about, and an empty line."""
+    return [*wrapped("", joined(parts), width), ""]
+
+
 def joined(parts: Iterable[str]) -> str:
     """The parts in one row; empty ones are left out."""
     return " · ".join(part for part in parts if part)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any, Final, TypeVar
 
@@ -20,6 +21,7 @@ WINDOW_NS: Final = 60_000_000_000
 """Rates are means over this long, as the verdict's."""
 NAMES: Final = {"nan": "NaN"}
 MOST_FIGURES: Final = 16
+LAST_FINE: Final = 64
 SKIPPED_IN_A_ROW: Final = 4
 """Steps that a GradScaler skips now and then are its way to the largest scale that holds: two by a
 probe of a new scale. Four in a row have halved it sixteenfold without finding one."""
@@ -39,6 +41,8 @@ class NotedStore:
         self._events = events
         self._steps: deque[Step] = deque(maxlen=LAST_STEPS)
         self._figures: dict[str, Figure] = {}
+        self._fine: dict[str, deque[int]] = {}
+        """The last steps at which a number was finite, by its name."""
         self._not_finite: NotFinite | None = None
         self._skipped = 0
         self._reported_skipped = 0
@@ -57,7 +61,7 @@ class NotedStore:
         """A batch of steps, and the notes that came with it, made by `until_ns`. What no probe
         says, as a figure that is none, is passed over."""
         self._steps.extend(fresh)
-        for note in notes:
+        for note in sorted(notes, key=lambda one: one.t_ns):
             if 0 < note.t_ns <= until_ns and isfinite(note.figure) and len(note.name) <= LONGEST:
                 self._take(note)
 
@@ -148,17 +152,40 @@ class NotedStore:
 
     def _number(self, note: Noted, name: str) -> None:
         step = self._step_at(note.t_ns)
-        known = self._figures.get(name)
-        before = None if known is None else known.step
+        known, first = self._figures.get(name), self._not_finite
+        if not note.why and (name in self._fine or len(self._fine) < MOST_FIGURES):
+            self._fine.setdefault(name, deque(maxlen=LAST_FINE)).append(step)
+        if known is not None and step < known.step:
+            if first is not None and first.name == name and step < first.step:
+                self._earlier(note, step, first)
+            return
         if len(self._figures) < MOST_FIGURES or known is not None:
             self._figures[name] = Figure(name, None if note.why else note.figure, step)
-        if not note.why or self._not_finite is not None:
+        if not note.why or first is not None:
             return
-        every = 1 if before is None else max(1, step - before)
         what = NAMES.get(note.why, note.why)
         is_before = not self._steps or note.t_ns < self._steps[0].start_ns
-        self._not_finite = NotFinite(name, what, step, every, is_before)
+        self._not_finite = NotFinite(name, what, step, self._every(name, step), is_before)
         self._events.add("numerics", note.t_ns, step, not_finite_words(self._not_finite))
+
+    def _earlier(self, note: Noted, step: int, first: NotFinite) -> None:
+        """A number from before the first that was not finite comes behind it: a norm that was not
+        looked at, and is asked for once a later one is seen."""
+        if note.why:
+            what = NAMES.get(note.why, note.why)
+            self._not_finite = replace(
+                first, what=what, step=step, every=self._every(first.name, step)
+            )
+            text = f"{first.name} was {what} at this step already"
+            self._events.add("numerics", note.t_ns, step, text)
+        else:
+            every = self._every(first.name, first.step)
+            self._not_finite = replace(first, every=every)
+
+    def _every(self, name: str, step: int) -> int:
+        """Steps since the last one before it of which a finite number is known."""
+        before = [one for one in self._fine.get(name, ()) if one < step]
+        return max(1, step - max(before)) if before else 1
 
     def _skip(self, note: Noted) -> None:
         self._skipped = round(note.figure)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from threading import Event
 
 from ..discovery.targets import own_page
@@ -62,8 +63,10 @@ def report_of(before: Snapshot, looked: Looked) -> DeepReport:
     """`before`: the run as it was, with its verdict. Without the steps after it."""
     profile = looked.profile
     compared = None
+    each_ns = _each_ns(before.recent)
+    live_ns = median(each_ns) if each_ns else None
     if isinstance(profile, Profile):
-        compared = against(before.verdict.finding.kind, profile)
+        compared = against(before.verdict.finding.kind, profile, live_ns)
     return DeepReport(
         script=before.script,
         pid=before.pid,
@@ -73,6 +76,7 @@ def report_of(before: Snapshot, looked: Looked) -> DeepReport:
         pace=None,
         pause_ns=looked.answer.pause_ns,
         torn_down=looked.answer.torn_down,
+        live_ns=live_ns,
         no_operators=looked.answer.no_operators,
     )
 

@@ -42,6 +42,12 @@ NEAR: Final = 0.6
 """A cause that has this part of the largest one's time is confirmed beside it."""
 
 
+SLOWED: Final = 1.05
+"""Steps under the profiler by those before it: from here on its own time shows in the gaps."""
+HIDEABLE: Final[tuple[Pattern, ...]] = ("input", "sync", "copies")
+"""What a slower host hides a part of: it waits less for what comes from elsewhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What the trace says of the verdict."""
@@ -52,28 +58,85 @@ class Comparison:
     text: str
 
 
-def against(verdict: Kind, profile: Profile) -> Comparison:
-    """Compare."""
+@dataclass(frozen=True, slots=True)
+class Unslowed:
+    """What the window can say of a step without the profiler, where that made steps longer.
+
+    It slows the host (CUPTI each call, and what it displaces), not the kernels. So a step without
+    it has the same compute, and as much less idle time as it is shorter. Of which pattern that time
+    is cannot be seen, so the most that each can have is told.
+    """
+
+    compute: float
+    """Share of a step, 0 to 1."""
+    most: dict[Pattern, float]
+    """Of a step, 0 to 1."""
+    least: dict[Pattern, float]
+    """As `most`, if the slower host hid no wait."""
+
+
+def unslowed(profile: Profile, live_ns: float | None) -> Unslowed | None:
+    """`live_ns`: of a step before the window. None where that is not known, or not shorter."""
+    if not live_ns or profile.step_ns < SLOWED * live_ns:
+        return None
+    ns = {part.pattern: part.ns_a_step for part in profile.patterns}
+    more_ns = profile.step_ns - live_ns
+    fixed_ns = profile.compute_ns_a_step + ns.get("communication", 0.0)
+    most: dict[Pattern, float] = {}
+    for pattern, own_ns in ns.items():
+        if pattern != "communication":
+            own_ns += more_ns if pattern in HIDEABLE else 0.0
+            own_ns = min(own_ns, max(0.0, live_ns - fixed_ns))
+        most[pattern] = min(1.0, own_ns / live_ns)
+    return Unslowed(
+        min(1.0, profile.compute_ns_a_step / live_ns),
+        most,
+        {pattern: max(0.0, own_ns - more_ns) / live_ns for pattern, own_ns in ns.items()},
+    )
+
+
+def against(verdict: Kind, profile: Profile, live_ns: float | None = None) -> Comparison:
+    """Compare. `live_ns`: of a step before the window. Where the profiler made steps longer, no
+    verdict is corrected by what may be the profiler's own."""
     largest = profile.patterns[0] if profile.patterns else None
+    freed = unslowed(profile, live_ns)
     seen: Kind = "compute"
+    shown, least = "", 1.0
     if largest is not None and largest.share >= LEAST:
-        seen = KIND_OF[largest.pattern]
-    shown = f"{seen} {percent(largest.share)}" if largest is not None and seen != "compute" else ""
+        seen, shown = KIND_OF[largest.pattern], percent(largest.share)
+        if freed is not None:
+            least = freed.least[largest.pattern]
+            shown = _slowed(largest.share, freed.most[largest.pattern])
+            if freed.most[largest.pattern] < LEAST:
+                seen = "compute"
+    shown = f"{seen} {shown}" if seen != "compute" else ""
     if verdict in DEVICE_BOUND:
         if seen == "compute":
-            computes = percent(profile.compute_ns_a_step / max(1.0, profile.step_ns))
+            share = profile.compute_ns_a_step / max(1.0, profile.step_ns)
+            computes = percent(share if freed is None else freed.compute)
             return Comparison("confirms", seen, f"the GPU computes {computes} of each step")
-        return Comparison("corrects", seen, f"the largest part besides compute is {shown}")
+        text = f"the largest part besides compute is {shown}"
+        return Comparison("corrects" if least >= LEAST else "cannot say", seen, text)
     wanted = PATTERN_OF.get(verdict)
     if wanted is None:
         return Comparison("cannot say", seen, f"a few steps do not show {verdict}")
     share = sum(profile.share_of(pattern) for pattern in wanted)
-    most = largest.share if largest is not None else 0.0
-    if share >= LEAST and share >= NEAR * most:
+    most, has = 1.0, f"{percent(share)} of each step"
+    if freed is not None:
+        most = min(1.0, sum(freed.most.get(pattern, 0.0) for pattern in wanted))
+        has = _slowed(share, most)
+    near = share >= NEAR * (largest.share if largest is not None else 0.0)
+    if share >= LEAST and near and most >= LEAST:
         beside = f"; beside it {shown}" if seen not in (verdict, "compute") else ""
-        return Comparison("confirms", verdict, f"{percent(share)} of each step{beside}")
+        return Comparison("confirms", verdict, f"{has}{beside}")
     rest = f"the trace shows {shown}" if shown else "the GPU computes all the time"
-    return Comparison("corrects", seen, f"{verdict} has {percent(share)} of each step; {rest}")
+    excluded = freed is None or most < LEAST or most < NEAR * least
+    says: Outcome = "corrects" if excluded else "cannot say"
+    return Comparison(says, seen, f"{verdict} has {has}; {rest}")
+
+
+def _slowed(share: float, most: float) -> str:
+    return f"{percent(share)} of each step under the profiler, at most {percent(most)} without it"
 
 
 # A job's verdict beside the recordings of all its ranks.

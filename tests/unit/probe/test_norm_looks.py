@@ -1,6 +1,7 @@
 """Looks at the gradients' norm: what one costs, and when a NaN is known."""
 
 import math
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gpuwatch.probe.numerics import (
     BUDGET_NS,
     CELLS,
+    EVERY_ALONE,
     EVERY_WATCHED,
     FIRST,
     MOST_WATCHED,
@@ -39,13 +41,14 @@ def bad(recorder: Recorder) -> list[str]:
 
 
 def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_room() -> None:
-    ring = Ring(torch, pinned=False)
+    ring = Ring(torch, None)
     for number in range(3 * CELLS):
-        ring.put(torch.tensor(float(number)), number)
-        assert ring.take() == (number, float(number))
+        ring.put(torch.tensor(float(number)), number, [])
+        assert ring.take() == (number, float(number), [])
         assert ring.take() is None
     for number in range(CELLS + 5):
-        ring.put(torch.tensor(math.nan if number == 3 else 1.0), number)
+        fits = ring.put(torch.tensor(math.nan if number == 3 else 1.0), number, [])
+        assert fits == (number < CELLS - 1)
     found = [ring.take() for _ in range(CELLS)]
     assert [one[0] for one in found if one is not None] == [*range(CELLS - 1)]
     third = found[3]
@@ -53,12 +56,21 @@ def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_roo
     assert math.isnan(third[1])
 
 
+@pytest.mark.parametrize("figure", [0.0, 1e-42, 3.5, math.inf, math.nan])
+def test_an_addition_leaves_a_norm_as_it_is(figure: float) -> None:
+    ring = Ring(torch, None)
+    ring._on_device = ring._slots
+    norm = torch.tensor(figure)
+    ring.put(norm, 5, [])
+    assert ring._slots[0].numpy().tobytes() == norm.numpy().tobytes()
+
+
 def test_a_cell_that_the_device_has_not_written_is_waited_for() -> None:
-    ring = Ring(torch, pinned=False)
-    ring.put(torch.tensor(-1.0), 5)  # as the cell looks until then
+    ring = Ring(torch, None)
+    ring.put(torch.tensor(-1.0), 5, [])  # as the cell looks until then
     assert ring.take() is None
     ring._slots[0].fill_(2.5)
-    assert ring.take() == (5, 2.5)
+    assert ring.take() == (5, 2.5, [])
 
 
 class HeldDevice:
@@ -89,22 +101,27 @@ def looking(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> Numerics:
     numerics = recorder.notes.load_numerics(recorder)
     monkeypatch.setattr(numerics, "_is_plain", lambda value: True)
     monkeypatch.setattr(numerics, "_events", HeldDevice())
-    monkeypatch.setattr(numerics, "_ring", Ring(torch, pinned=False))
+    monkeypatch.setattr(numerics, "_ring", Ring(torch, None))
     return numerics
 
 
-def test_a_look_at_a_norm_is_one_copy_and_a_step_without_one_is_nothing(
-    looking: Numerics, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mapped", [True, False])
+def test_a_look_at_a_norm_is_one_operator_and_a_step_without_one_is_nothing(
+    looking: Numerics, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, mapped: bool
 ) -> None:
-    """On a GPU the copy is one cudaMemcpyAsync: no kernel, no event, no query."""
+    """On a GPU one kernel of an addition, or where its kernels cannot write to the host's memory
+    one cudaMemcpyAsync: no event, no query."""
     monkeypatch.setattr(recorder, "now_ns", lambda: 0)
+    ring = looking._ring
+    assert ring is not None
+    ring._on_device = ring._slots if mapped else None
     norm = torch.tensor(1.0)
     for _ in range(FIRST):
         looking.norm(norm)
     with Dispatched() as seen:
         for _ in range(20 * EVERY_WATCHED):
             looking.norm(norm)
-    assert seen.names == ["aten.copy_.default"] * 20
+    assert seen.names == ["aten.add.out" if mapped else "aten.copy_.default"] * 20
 
 
 @pytest.mark.parametrize(
@@ -144,4 +161,59 @@ def test_a_nan_is_known_within_two_norms(
     assert bad(recorder) == []
     for _ in range(1 + 2):
         looking.norm(torch.tensor(math.nan))
-    assert bad(recorder) == ["nan"]
+    assert bad(recorder)[0] == "nan"
+
+
+@pytest.mark.parametrize("every", [EVERY_WATCHED, MOST_WATCHED, EVERY_ALONE])
+@pytest.mark.parametrize("made_at", [300, 301, 305, 307])
+def test_the_step_of_a_nan_is_exact_however_seldom_looks_are(
+    looking: Numerics,
+    recorder: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    every: int,
+    made_at: int,
+) -> None:
+    """Norms that were not looked at are asked for once a later one is NaN."""
+    number = 0
+    monkeypatch.setattr(recorder, "now_ns", lambda: number)
+    recorder.watched = every != EVERY_ALONE
+    monkeypatch.setattr("gpuwatch.probe.numerics.EVERY_WATCHED", every)
+    looking._every = every
+    for number in range(1, made_at + 2 * every + 1):
+        looking.norm(torch.tensor(1.0 if number < made_at else math.nan))
+    recorder.notes.turn()
+    rows = recorder.notes.to_send(first=False)
+    assert min(row[0] for row in rows if row[4]) == made_at
+    assert max(row[0] for row in rows if not row[4] and row[0] < made_at) == made_at - 1
+    assert recorder.notes._firsts["norm", ""][1][0] == made_at
+
+
+def test_norms_that_were_not_looked_at_are_let_go(looking: Numerics, recorder: Recorder) -> None:
+    """Behind the next look that has arrived nothing holds them."""
+    held = []
+    for _ in range(FIRST + 10 * EVERY_WATCHED):
+        norm = torch.tensor(1.0)
+        held.append(weakref.ref(norm))
+        looking.norm(norm)
+        del norm
+    assert sum(one() is not None for one in held) <= EVERY_WATCHED
+
+
+def test_a_norm_in_a_graphs_memory_is_not_held(
+    looking: Numerics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(FIRST):
+        looking.norm(torch.tensor(1.0))
+    monkeypatch.setattr(HeldDevice, "handle", lambda self, device: 7)
+    monkeypatch.setattr(HeldDevice, "capturing", lambda self: True, raising=False)
+    for _ in range(10):
+        looking.norm(torch.tensor(1.0))
+    assert looking._since == []
+
+
+def test_a_norm_of_another_device_is_not_held(looking: Numerics) -> None:
+    for _ in range(FIRST):
+        looking.norm(torch.tensor(1.0))
+    looking._device = 3
+    looking.norm(torch.tensor(1.0))
+    assert looking._since == []

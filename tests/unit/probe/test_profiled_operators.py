@@ -1,7 +1,6 @@
 """A profile of very many operators: bounded before it takes memory."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +9,6 @@ from gpuwatch.probe.deep import profiler as module
 from gpuwatch.probe.deep.profiler import MOST_OPERATORS, MOST_WITHOUT_SHAPES, TOO_MANY
 from gpuwatch.probe.wire import marks
 from tests.unit.probe.profiled import MS, Run
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    return Run(monkeypatch, tmp_path)
 
 
 def test_no_more_steps_than_operators_can_be_recorded_of(run: Run) -> None:
@@ -39,6 +33,19 @@ def test_many_operators_are_recorded_without_their_shapes(run: Run) -> None:
     assert answered is not None
     assert answered[1]["operators"] is not None
     assert [one["record_shapes"] for one in run.begun] == [False, False, False]
+
+
+def test_a_sample_in_which_no_step_ends_is_judged_by_the_steps_before_it(run: Run) -> None:
+    """20,000 operators in 20 ms, as a step takes: too many for their shapes."""
+    run.operators = 60_000
+    run.ask()
+    while len(run.begun) < 1:
+        run.step()
+    run.ns += 60 * MS
+    run.recorder.mark(marks.FETCH_LEAVE)  # the sample ends in the middle of a step
+    while len(run.begun) < 2:
+        run.step()
+    assert [one["record_shapes"] for one in run.begun] == [False, False]
 
 
 def test_too_many_operators_are_left_out_where_there_are_kernels(run: Run) -> None:

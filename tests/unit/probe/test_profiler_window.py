@@ -15,11 +15,6 @@ from gpuwatch.probe.peers import OFF
 from tests.unit.probe.profiled import MS, STEP, Run
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    return Run(monkeypatch, tmp_path)
-
-
 def test_one_step_with_operators_then_the_steps_that_count(run: Run) -> None:
     assert run.ask() is None
     for _ in range(15):

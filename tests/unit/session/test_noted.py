@@ -58,6 +58,35 @@ def test_the_first_number_that_is_not_finite_is_named_with_its_step() -> None:
     assert numerics_words(found)[0] == "gradient norm is NaN since step 300, after step 298"
 
 
+def test_a_norm_between_two_looks_that_is_read_late_is_the_first_nan() -> None:
+    """The probe asks for the norms between two looks once the second is NaN."""
+    events = EventStore()
+    store = NotedStore(events)
+    store.delivered([norm(288), norm(296), norm(304, "nan")], RUN.steps, END)
+    late = [norm(step) for step in (297, 298, 299)] + [norm(300, "nan"), norm(301, "nan")]
+    store.delivered(late, [], END)
+    found = store.numerics()
+    assert found is not None
+    assert found.not_finite is not None
+    assert (found.not_finite.step, found.not_finite.every) == (300, 1)
+    assert (found.figures[0].value, found.figures[0].step) == (None, 304)
+    assert [event.step for event in events.newest()].count(300) == 1
+    assert numerics_words(found)[0] == "gradient norm is NaN since step 300"
+
+
+def test_norms_that_come_out_of_order_in_one_message_are_one_event() -> None:
+    events = EventStore()
+    store = NotedStore(events)
+    notes = [norm(296), norm(304, "nan"), norm(299), norm(300, "nan"), norm(301, "nan")]
+    store.delivered(notes, RUN.steps, END)
+    found = store.numerics()
+    assert found is not None
+    assert found.not_finite is not None
+    assert (found.not_finite.step, found.not_finite.every) == (300, 1)
+    (event,) = events.newest()
+    assert event.text == "gradient norm is NaN for the first time"
+
+
 def test_a_number_of_a_step_that_is_not_over_is_the_next_steps(store: NotedStore) -> None:
     store.delivered([norm(401, "inf")], RUN.steps, END)
     found = store.numerics()

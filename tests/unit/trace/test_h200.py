@@ -24,6 +24,8 @@ TRUTH: dict[str, tuple[Kind, Pattern | None]] = {
     "precision_fp32": ("compute", None),
     "pointwise_unfused": ("memory-bandwidth", None),
     "hidden_wait": ("compute", None),
+    "host_metrics": ("host", "host"),
+    "launch_graphed": ("launch", "launch"),
 }
 WITHIN = 0.03
 """Of the step: what the reader may differ from a trace read by hand."""
