@@ -112,6 +112,14 @@ def test_what_no_switch_measured_is_not_called_false() -> None:
     assert not examined(look("compute", "underfilled"), gains=measured).false_bound
 
 
+def test_that_the_gpu_is_the_limit_is_right_only_with_a_change_to_its_work() -> None:
+    """Three runs in tf32 counted as right whose verdict was "well used", and bf16 gave 2.3x."""
+    measured = [Gain("bf16", ("compute",), 2.3, 2.2, 2.4)]
+    ADVICE["bf16"] = "bf16"
+    assert not examined(look("compute", "saturated", asks=False), gains=measured).right
+    assert examined(look("compute", "precision"), gains=measured).right
+
+
 def test_a_crowded_machine_is_no_truth_about_the_run() -> None:
     contended = look("contention", "cores")
     assert examined(contended, gains=[gain("data", 2.0)], others_cores=1.2).label == "unclear"
