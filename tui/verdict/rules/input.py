@@ -27,7 +27,7 @@ from ..forecast.interval import CORES_ERROR_ON_CPU, INPUT_ERROR_ON_CPU, interval
 from ..format import cores, ms, percent
 from ..gpu_clock import OnDevice, on_device
 from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
-from ..loader import Feeding, feeding
+from ..loader import Feeding, WorkerPlan, feeding
 from ..pauses import startup_parts
 from ..scoring import cause, speedup_of
 from ..statistics import Share, at_most, share_of
@@ -125,11 +125,17 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     if plan is not None and feeding.cores != 1:
         costs = f"a batch takes {ms(feeding.wait_ns)}, the rest of the step {ms(feeding.other_ns)}"
         limited = limited_by(feeding, plan.wanted)
-        first = comes_first(plan, feeding.other_ns)
+        first = _workers_first(feeding, plan)
         forecast = best_of(feeding, plan.batch_ns) if first else None
         more = f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
         advice.insert(0 if first else 1, more)
     return Explained("serial", tuple(evidence), tuple(advice), forecast=forecast)
+
+
+def _workers_first(feeding: Feeding, plan: WorkerPlan) -> bool:
+    """One number to change is tried first: on a CPU, whose cores the net needs as well, only where
+    it gives most of what no wait at all would."""
+    return not feeding.on_cpu or comes_first(plan, feeding.other_ns)
 
 
 LOADING: Final[frozenset[StackPhase]] = frozenset(("data",))
@@ -164,7 +170,7 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING):
         costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
-        if not comes_first(plan, feeding.other_ns):
+        if not _workers_first(feeding, plan):
             return Explained("workers", tuple(evidence), (less, f"{more} ({costs})"))
         best = best_of(feeding, plan.batch_ns)
         return Explained("workers", tuple(evidence), (f"{more} ({costs})", less), forecast=best)
