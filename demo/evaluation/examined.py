@@ -17,6 +17,7 @@ from evaluation.verdict_track import (
     is_false_alarm,
     kind_is_right,
 )
+from generated.switches import WORKERS
 from gpuwatch.tui.model.snapshot import Snapshot
 
 POSITIVE: Final = 1.15
@@ -234,5 +235,6 @@ def advised_switch(
     if look.advice is None:
         return None
     fits = [each for each in gains if re.search(advice_of[each.name], look.advice, re.I)]
+    fits = [each for each in fits if each.name == WORKERS] or fits
     own = [each for each in fits if look.kind in each.kinds]
     return max(own or fits, key=lambda each: each.gain, default=None)

@@ -37,8 +37,8 @@ def measured_speed(spec: Spec, models: Models, pace: Pace) -> Speed:
 def _compilation(model: Model, training: Training) -> float:
     took = []
     inputs, targets = training.resident
-    for temperature in (-1, -2, -3):
-        model.temperature = temperature
+    for _ in range(3):
+        model.change_temperature()
         began = time.perf_counter()
         functional.cross_entropy(model(inputs).float(), targets).backward()
         took.append(time.perf_counter() - began)

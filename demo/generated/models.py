@@ -1,5 +1,6 @@
 """A run's net and its update; runs that differ in other things only share them."""
 
+import itertools
 import shutil
 import sys
 from collections.abc import Callable
@@ -30,6 +31,10 @@ class Tempered(nn.Module):
         return cast(torch.Tensor, self.net(inputs) / temperature)
 
 
+_TEMPERATURES: Final = itertools.count(2)
+"""Each is compiled for once in a process: models of one class share what was compiled."""
+
+
 class Model:
     """A net that is trained, and how its parameters are updated."""
 
@@ -58,6 +63,10 @@ class Model:
         if self._tempered:
             return self._run(inputs, self.temperature)
         return self._run(inputs)
+
+    def change_temperature(self) -> None:
+        """To one that no model was compiled for."""
+        self.temperature = next(_TEMPERATURES)
 
     def update(self) -> None:
         """Change the parameters by their gradients, and forget those."""

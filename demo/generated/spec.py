@@ -97,6 +97,8 @@ class Spec:
     """Forward and backward are replayed as CUDA graphs."""
     table: Literal["dense", "sparse"] = "dense"
     """Gradients of a recommender's table."""
+    steady: bool = False
+    """A switch: what was compiled anew for each value of a Python number is compiled once."""
 
     @property
     def half(self) -> Development:

@@ -8,6 +8,10 @@ from generated.spec import CauseName, Spec
 RARELY: Final = 20
 """Steps between two waits from which they cannot cost a twentieth. Nor can an evaluation that no
 cause makes longer: it is one forward in ten steps or more."""
+WORKERS: Final = "workers"
+"""The switch to one more worker: an advice of another number is held against it alone."""
+ENOUGH: Final = 2
+"""Workers on a CPU, beyond which none are added."""
 FEEDING: Final[frozenset[CauseName]] = frozenset({"transform", "burst", "restarts", "draw"})
 
 
@@ -41,6 +45,10 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
     if spec.feed != "resident" and not names & FEEDING:
         found.append(_ready(spec))
     gpu = spec.device == "cuda"
+    if not gpu and spec.workers < ENOUGH and names & {"transform", "burst"}:
+        more = replace(spec, workers=spec.workers + 1)
+        advice = rf"^num_workers {spec.workers} → {more.workers}\b"
+        found.append(Switch(WORKERS, ("input",), advice, more))
     if gpu and not names & {"cells", "recompiles", "pieces", "statistics"}:
         # A graph takes one shape: sequences that differ in length are padded for it.
         graphed = replace(spec, graphed=True, varied=False)
@@ -52,9 +60,15 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
     if gpu and spec.feed != "resident" and not spec.varied and not names & {"pageable"}:
         there = replace(spec, copies=False)
         found.append(Switch("copies", ("h2d",), r"pin_memory|non_blocking|copy|uint8", there))
-    if spec.optimizer in ("adamw", "hand") and not names & {"per_parameter", "dense_table"}:
-        fused = replace(spec, optimizer="adamw-fused" if spec.optimizer == "adamw" else "sgd")
-        found.append(Switch("fused", ("optimizer",), OPTIMIZER_ADVICE, fused))
+    if spec.optimizer == "adamw" and "per_parameter" not in names:
+        fused = replace(spec, optimizer="adamw-fused")
+        found.append(Switch("fused", ("optimizer",), "fused|foreach", fused))
+        if spec.family == "recommender" and not spec.clip and "dense_table" not in names:
+            sparse = replace(spec, table="sparse")
+            found.append(Switch("sparse", ("optimizer",), "sparse", sparse))
+    if spec.optimizer == "hand":
+        by_torch = replace(spec, optimizer="sgd")
+        found.append(Switch("fused", ("optimizer",), OPTIMIZER_ADVICE, by_torch))
     if gpu and spec.family == "pointwise" and not spec.compiled:
         compiled = replace(spec, compiled=True)
         kinds = ("memory-bandwidth", "launch")
@@ -86,6 +100,10 @@ def _remove(spec: Spec, name: CauseName) -> Switch:
             without = replace(spec, table="sparse")
         case "full_precision":
             without = replace(without, precision="bf16")
+        case "recompiles":
+            # It stays compiled: a net that is not would be another change, and faster than this
+            # backend.
+            without = replace(spec, steady=True)
         case _:
             pass
     return Switch(name, kinds, advice, without)

@@ -171,8 +171,7 @@ class Training:
             return torch.cat([self.model(part) for part in inputs.split(size)])
         every = self.temperature_every
         if every and self.number % every == 0:
-            # Never one that was there before: that would be compiled already.
-            self.model.temperature += 1
+            self.model.change_temperature()
         return self.model(inputs)
 
     def between(self, loss: torch.Tensor) -> None:
@@ -313,4 +312,6 @@ class Training:
 
     def _temperature_every(self) -> int:
         cause = self.spec.cause("recompiles")
-        return max(1, round(self.speed.compile_s / self._added_s(cause))) if cause else 0
+        if cause is None or self.spec.steady:
+            return 0
+        return max(1, round(self.speed.compile_s / self._added_s(cause)))

@@ -5,6 +5,9 @@ from typing import Any, Final
 
 MOST_CHARACTERS: Final = 240
 """Of a failed guard: an expression, the line it comes from and its place."""
+LATEST: Final = 32
+"""Failed guards that are looked at."""
+MODE_CHANGED: Final = "GLOBAL_STATE changed"
 
 
 def flags() -> dict[str, Any]:
@@ -29,7 +32,11 @@ def _failed_guard() -> str | None:
     reasons = max(failures.values(), key=len, default=()) if failures else ()
     if not reasons or not isinstance(reasons[-1], str):
         return None
-    return " ".join(reasons[-1].partition("\n")[0].split())[:MOST_CHARACTERS]
+    # Each compilation adds why every one before did not fit: those of the other gradient mode by
+    # that alone, whatever else changed.
+    newest = reasons[: -LATEST - 1 : -1]
+    reason = next((one for one in newest if MODE_CHANGED not in str(one)), reasons[-1])
+    return " ".join(str(reason).partition("\n")[0].split())[:MOST_CHARACTERS]
 
 
 def _matmul_precision(torch: Any) -> str:

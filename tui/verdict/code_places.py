@@ -64,14 +64,11 @@ def waits_for_gpu(place: FrameShare) -> bool:
     """The thread waits for the GPU there, if there is one: by the function, by what the user's
     line calls, or because a tensor is printed. Inside a fetch it is the fetch that waits, inside a
     checkpoint the checkpoint."""
-    if place.phase in _OF_THEIR_OWN:
+    if place.phase in ("data", "checkpoint", "evaluation", "compile"):
         return False
     if function_of(place.frame) in limits.SYNC_FRAMES or file_of(place.frame) == "_tensor_str.py":
         return True
     return calls(place, SYNC_CALL)
-
-
-_OF_THEIR_OWN: Final = ("data", "checkpoint", "evaluation", "compile")
 
 
 def fetches_tensors(place: FrameShare) -> bool:
@@ -216,6 +213,15 @@ def works_on_host(place: FrameShare) -> bool:
     return not (waits_for_gpu(place) or empties_cache(place) or copies_to_gpu(place))
 
 
+def leaves_step(places: Collection[FrameShare]) -> Callable[[FrameShare], bool]:
+    """Whether a line calls the user's own function in which the net runs, and no frame is below it:
+    what is seen there is what that function leaves to be freed as it returns, the batch's graph."""
+    net = [one for one in places if one.phase in ("forward", "backward") and own_frame(one)]
+    names = {_own_function(one) for one in net}
+    called = re.compile("|".join(rf"\b{re.escape(name)}\(" for name in sorted(names - {""})))
+    return lambda one: bool(names) and calls(one, called)
+
+
 def own_frame(place: FrameShare) -> str | None:
     """The innermost frame of the user's own; None where only a library's is known."""
     if place.caller:
@@ -255,7 +261,10 @@ def unmarked_fetches(window: RunFacts) -> Share:
     stacks = window.stacks
     if stacks is None or stacks.main_samples < limits.LEAST_STACKS:
         return Share(1.0, 0.0, 1.0)
-    part = share_where(main_places(window), fetches) + stacks.main_unplaced
+    places = main_places(window)
+    leaves = leaves_step(places)
+    freed = share_where(places, lambda one: one.phase == "other" and leaves(one))
+    part = share_where(places, fetches) + max(0.0, stacks.main_unplaced - freed)
     return of_samples(min(1.0, part), stacks.main_samples)
 
 

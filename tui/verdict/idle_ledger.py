@@ -20,6 +20,7 @@ from .code_places import (
     fetches,
     frees_batch,
     is_users,
+    leaves_step,
     main_places,
     share_seen,
     waits_for_gpu,
@@ -29,7 +30,7 @@ from .cpu_wait import asleep
 from .findings import EvidenceSource
 from .gpu_activity import GpuActivity
 from .gpu_clock import OnDevice, copies, counted_by, idle_of, on_device, unmeasured
-from .pauses import startup_parts
+from .pauses import epoch_parts, startup_parts
 from .statistics import Share
 from .step_time import between_of, host_phases, issued_of, named_ns, wall_of
 from .thresholds import causes
@@ -163,6 +164,8 @@ def of_the_loader(window: StepWindow, waits: Share) -> Share:
     cause, and so are workers that leave the training no core."""
     ledger = idle_ledger(window)
     beside = loader_ends(window).mean
+    if epoch_parts(window) is not None:
+        beside -= worker_ends(window).mean  # in the parts already
     if ledger is not None:
         beside = max(beside, ledger.shares["input"] - waits.mean)
     return Share(*(min(1.0, part + beside) for part in (waits.mean, waits.low, waits.high)))
@@ -172,7 +175,7 @@ def exposed_parts(window: StepWindow) -> list[int]:
     """That wait in each row of the window, ns. Without the GPU's clock what the host waits."""
     device = on_device(window)
     exposed = 1.0 if device is None else device.exposed_share
-    starts = startup_parts(window)
+    starts = epoch_parts(window) or startup_parts(window)
     return [
         round(exposed * (row.data_ns + start))
         for row, start in zip(window.steps, starts, strict=True)
@@ -221,7 +224,8 @@ def _host(account: _Account, window: StepWindow, device: OnDevice) -> None:
 def python_seen(window: StepWindow) -> Share:
     """Part of the time in Python that launches nothing, by the samples: but for phases that the
     user has named as data or as the net's, which say what it is."""
-    working = share_seen(window, works_on_host)
+    leaves = leaves_step(main_places(window))
+    working = share_seen(window, lambda one: works_on_host(one) and not leaves(one))
     named = named_ns(window.steps) / max(1, sum(map(wall_of, window.steps)))
     return Share(*(max(0.0, part - named) for part in (working.mean, working.low, working.high)))
 

@@ -42,6 +42,8 @@ class Feeding:
     on_gpu_ns: float = 0.0
     """What is left of a batch's time on the GPU's clock without the wait that left the GPU idle; 0
     where that clock is not read."""
+    on_cpu: bool = False
+    """No GPU computes beside the host."""
 
     @property
     def other_ns(self) -> float:
@@ -114,6 +116,7 @@ def feeding(window: StepWindow) -> Feeding | None:
         main_cpu_ns=max(0.0, main_cpu_ns),
         cores=window.cores,
         on_gpu_ns=0.0 if device is None else max(0.0, batch_ns - device.exposed_share * wait_ns),
+        on_cpu=not window.gpu_present,
     )
 
 

@@ -21,12 +21,14 @@ def speedup_of(share: float, floor: float = 0.0) -> float:
 
 
 def recoverable(finding: Finding) -> float:
-    """R = 1 - P'/P; the share itself where no speed-up is known. Of an optimizer,
-    which no fix takes away, what one may give back of the bound."""
+    """R = 1 - P'/P; the share itself where no speed-up is known. Of an optimizer, which no fix
+    takes away, what its first advice gives back; else what one may give back of the bound."""
     back = finding.share or 0.0
     if finding.speedup is not None and finding.speedup >= 1.0:
         back = 1.0 - 1.0 / finding.speedup
     if finding.kind == "optimizer" and finding.speedup_is == "bound":
+        if finding.forecast is not None:
+            return 1.0 - 1.0 / max(1.0, finding.forecast.speedup)
         back *= limits.UPDATE_SAVES
     return back
 
@@ -226,7 +228,7 @@ def evidence_factor(window: Window) -> float:
 def _without_loader(window: StepWindow) -> float:
     """How likely batches take no more than a cause must, where samples tell."""
     unseen = fetching_unseen(window)
-    if window.gpu_present or unseen >= limits.UNSEEN:
+    if window.gpu_present or unseen >= limits.LEAST_SURE:
         return limits.EVIDENCE_NO_LOADER
     return 1.0 - unseen
 

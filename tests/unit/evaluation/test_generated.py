@@ -7,9 +7,11 @@ from typing import get_args
 import msgspec
 import pytest
 
+from evaluation.examined import Gain, advised_switch
+from evaluation.verdict_track import Judgement
 from generated.draw import LEAST, MOST, RHYTHMS, draw
 from generated.spec import CauseName, Device, Spec, half_of
-from generated.switches import switches
+from generated.switches import WORKERS, switches
 from gpuwatch.tui.verdict.findings import Kind
 
 DEVICES: tuple[Device, ...] = ("cpu", "cuda")
@@ -122,3 +124,28 @@ def test_a_run_is_described_by_all_of_its_axes() -> None:
     assert "family " in shown
     assert "causes " in shown
     assert "draw 0." in shown
+
+
+def test_without_recompiling_a_net_stays_compiled() -> None:
+    """To train it uncompiled was measured once: another change, and twice the gain."""
+    spec = next(draw(seed, "cpu") for seed in SEEDS if draw(seed, "cpu").cause("recompiles"))
+    changed = next(each.changed for each in switches(spec) if each.name == "recompiles")
+    assert changed == replace(spec, steady=True)
+
+
+def test_one_more_worker_is_measured_as_it_is_advised() -> None:
+    specs = [draw(seed, "cpu") for seed in SEEDS]
+    spec = next(each for each in specs if each.cause("transform") and not each.workers)
+    found = {each.name: each for each in switches(spec)}
+    assert found[WORKERS].changed == replace(spec, workers=1)
+    gains = [Gain(name, ("input",), 2.0, 1.9, 2.1) for name in found]
+    look = Judgement(1.0, 9, "input", advice="num_workers 0 → 1, about 1.5x (a batch takes 2 ms)")
+    advice = {name: each.advice for name, each in found.items()}
+    assert advised(look, gains, advice) == WORKERS
+    two = replace(look, advice="num_workers 0 → 2, about 1.5x (a batch takes 2 ms)")
+    assert advised(two, gains, advice) == "transform"
+
+
+def advised(look: Judgement, gains: list[Gain], advice: dict[str, str]) -> str | None:
+    found = advised_switch(look, gains, advice)
+    return None if found is None else found.name

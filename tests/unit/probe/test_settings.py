@@ -300,6 +300,13 @@ def test_the_guard_that_failed_is_read(run: Asked, monkeypatch: pytest.MonkeyPat
         optimizer.step()
 
     assert run.seen(train).failed_guard == "0/1: s.k == 1 # return x + s.k # t.py:5 in f"
+    evaluated = {"often": [*often, "0/2: GLOBAL_STATE changed: grad_mode "]}
+    monkeypatch.setattr(kept, "guard_failures", evaluated)
+    assert run.seen(train).failed_guard == "0/1: s.k == 1 # return x + s.k # t.py:5 in f", (
+        "what was compiled in the other gradient mode never fits"
+    )
+    monkeypatch.setattr(kept, "guard_failures", {"often": evaluated["often"][-1:]})
+    assert run.seen(train).failed_guard == "0/2: GLOBAL_STATE changed: grad_mode"
     monkeypatch.setattr(kept, "guard_failures", {})
     assert run.seen(train).failed_guard is None
 

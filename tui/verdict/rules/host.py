@@ -232,11 +232,15 @@ def _at(places: Sequence[FrameShare]) -> str:
 
 def _own(share: Share, window: StepWindow) -> Share:
     """What is left of the time between the phases without the end of the loader's workers, which is
-    the loader's, and without calls that wait for other ranks; with a GPU what its ledger has for
+    the loader's, without evaluations that samples show, and without calls that wait for other
+    ranks; with a GPU what its ledger has for
     the host: clipping and averages are work of the GPU's, and lines that wait for it belong to
     `sync`."""
     ledger = idle_ledger(window)
     if ledger is not None:
         return at_most(share, ledger.shares["host"])
-    ended = loader_ends(window).mean + share_seen(window, in_collective).mean
-    return Share(*(max(0.0, part - ended) for part in (share.mean, share.low, share.high)))
+    others = loader_ends(window).mean + share_seen(window, in_collective).mean
+    if window.sees_loading:
+        # Else all from one update to the next backward is "forward", an evaluation too.
+        others += evaluated_within(window)
+    return Share(*(max(0.0, part - others) for part in (share.mean, share.low, share.high)))

@@ -11,7 +11,7 @@ from ..scoring import state
 from ..statistics import share_of
 from ..step_time import wall_of
 from ..thresholds.gpu import GPU_BUSY
-from ..thresholds.hysteresis import ATTRIBUTED, ENTER_LOW, ENTER_SHARE, UNSEEN
+from ..thresholds.hysteresis import ATTRIBUTED, ENTER_LOW, ENTER_SHARE, LEAST_SURE, UNSEEN
 from ..window import StepWindow
 
 
@@ -29,7 +29,8 @@ def unattributed(window: StepWindow) -> Finding | None:
 def incomplete(window: StepWindow) -> Finding | None:
     """A loop whose fetches are not seen, or a GPU that Python may wait for."""
     frames = tuple(place_evidence(place, "main-thread") for place in main_places(window)[:2])
-    if not (window.sees_loading or _is_busy(window) or fetching_unseen(window) < UNSEEN):
+    least = UNSEEN if window.gpu_present else LEAST_SURE
+    if not (window.sees_loading or _is_busy(window) or fetching_unseen(window) < least):
         return state(
             "incomplete",
             "loader",

@@ -10,7 +10,6 @@ from ..code_places import (
     fetches_tensors,
     main_places,
     place_evidence,
-    share_seen,
     share_where,
     within,
     worker_places,
@@ -18,15 +17,17 @@ from ..code_places import (
 from ..cpu_wait import (
     core_account,
     fewer_workers,
+    seen_with_sleep,
     taken_by_workers,
     thread_advice,
 )
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import gain_on_the_host, gain_without
+from ..forecast.interval import CORES_ERROR_ON_CPU, INPUT_ERROR_ON_CPU, interval_of
 from ..format import cores, ms, percent
 from ..gpu_clock import OnDevice, on_device
 from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
-from ..loader import Feeding, feeding
+from ..loader import Feeding, WorkerPlan, feeding
 from ..pauses import startup_parts
 from ..scoring import cause, speedup_of
 from ..statistics import Share, at_most, share_of
@@ -41,6 +42,7 @@ from .input_pattern import (
     best_of,
     burst,
     cheaper,
+    comes_first,
     epoch_start,
     folded,
     gain,
@@ -121,13 +123,19 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
     advice = [cheaper(places[0] if places else None)]
     plan, forecast = feeding.plan(), None
     if plan is not None and feeding.cores != 1:
-        forecast = best_of(feeding, plan.batch_ns)
         costs = f"a batch takes {ms(feeding.wait_ns)}, the rest of the step {ms(feeding.other_ns)}"
         limited = limited_by(feeding, plan.wanted)
-        advice.insert(
-            0, f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
-        )
+        first = _workers_first(feeding, plan)
+        forecast = best_of(feeding, plan.batch_ns) if first else None
+        more = f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
+        advice.insert(0 if first else 1, more)
     return Explained("serial", tuple(evidence), tuple(advice), forecast=forecast)
+
+
+def _workers_first(feeding: Feeding, plan: WorkerPlan) -> bool:
+    """One number to change is tried first: on a CPU, whose cores the net needs as well, only where
+    it gives most of what no wait at all would."""
+    return not feeding.on_cpu or comes_first(plan, feeding.other_ns)
 
 
 LOADING: Final[frozenset[StackPhase]] = frozenset(("data",))
@@ -162,6 +170,8 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING):
         costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
+        if not _workers_first(feeding, plan):
+            return Explained("workers", tuple(evidence), (less, f"{more} ({costs})"))
         best = best_of(feeding, plan.batch_ns)
         return Explained("workers", tuple(evidence), (f"{more} ({costs})", less), forecast=best)
     if full is not None:
@@ -238,12 +248,31 @@ def input_bound(window: StepWindow) -> Finding | None:
     evidence = (*waited, *fetched, *why.evidence)
     gain = gain_without("input", window)
     gain = gain or gain_on_the_host(window, share.mean, frees_cores=True)
-    if gain is not None and fetched:
+    if gain is not None and fetched and window.gpu_present:
         gain = replace(gain, speedup_is="bound")
     finding = cause("input", why.sub, share, headline, evidence, why.advice, gain=gain)
     if not why.foretold:
         return replace(finding, speedup=None, speedup_is=None)
-    return replace(finding, forecast=why.forecast)
+    if why.sub == "epoch-start" and why.forecast is not None:
+        # What comes first is worth what starts take, not all waits of the loader.
+        finding = replace(finding, speedup=why.forecast.speedup)
+    forecast = why.forecast
+    if forecast is None and gain is not None and not window.gpu_present:
+        forecast = _on_cpu(window, finding, gain.speedup)
+    return replace(finding, forecast=forecast)
+
+
+def _on_cpu(window: StepWindow, finding: Finding, speedup: float) -> Forecast:
+    """Of cheaper batches. A worker that computes hands a finished batch over late, so that they
+    take away of the handing over what nobody knows: at the low end none."""
+    shared = finding.sub in ("cpu-bound", "oversubscribed")
+    error = CORES_ERROR_ON_CPU if shared else INPUT_ERROR_ON_CPU
+    share, low, high = finding.share, finding.share_low, finding.share_high
+    whole = interval_of("input", speedup, share, low, high, error)
+    handed = share_where(main_places(window), fetches_tensors)
+    if not _fetched(window):
+        return whole
+    return replace(whole, low=min(whole.low, speedup_of(max(0.0, (share or 0.0) - handed))))
 
 
 def _crowded(window: StepWindow, fed: Feeding, wait: Share, taken: float) -> Finding:
@@ -285,13 +314,13 @@ def _restarts(window: StepWindow) -> bool:
 def unmarked(window: StepWindow) -> Finding | None:
     """A loop without a loader, in which no fetch is marked: by the samples in functions of the
     user's own that fetch, as far as a GPU idles then."""
-    seen, ledger = share_seen(window, fetches), idle_ledger(window)
+    seen, ledger = seen_with_sleep(window, fetches), idle_ledger(window)
     share = seen if ledger is None else at_most(seen, ledger.shares["input"])
     if share.low < CONTRIBUTOR or (window.gpu_present and ledger is None):
         return None
     made = by_user_function(place for place in main_places(window) if fetches(place))
     place = made[0]
-    return cause(
+    found = cause(
         "input",
         "serial",
         share,
@@ -303,6 +332,11 @@ def unmarked(window: StepWindow) -> Finding | None:
         ),
         gain=gain_without("input", window) or gain_on_the_host(window, share.mean),
     )
+    if window.gpu_present or found.speedup is None:
+        return found
+    shares = share.mean, share.low, share.high
+    forecast = interval_of("input", found.speedup, *shares, INPUT_ERROR_ON_CPU)
+    return replace(found, forecast=forecast)
 
 
 def _waited(

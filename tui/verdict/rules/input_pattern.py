@@ -16,11 +16,11 @@ from ..code_places import (
     worker_places,
 )
 from ..findings import Evidence, Forecast
-from ..forecast.interval import planned
+from ..forecast.interval import INPUT_ERROR_ON_CPU, interval_of, planned
 from ..format import cores, ms, percent, size, times
 from ..idle_ledger import worker_ends
 from ..loader import Feeding, WorkerPlan
-from ..pauses import spacing_of, startup_parts
+from ..pauses import epoch_parts, spacing_of, startup_parts
 from ..scoring import speedup_of
 from ..step_time import wall_of
 from ..thresholds import causes as limits
@@ -93,7 +93,12 @@ def gain(feeding: Feeding, batch_ns: float) -> str:
 def best_of(feeding: Feeding, batch_ns: float) -> Forecast:
     """The same as a forecast."""
     share = 1 - batch_ns / feeding.batch_ns if feeding.batch_ns else 0.0
-    return planned(speedup_of(max(0.0, share)))
+    return planned(speedup_of(max(0.0, share)), feeding.on_cpu)
+
+
+def comes_first(plan: WorkerPlan, rest_ns: float) -> bool:
+    """Another number of workers gives most of what no wait at all would, which leaves `rest_ns`."""
+    return rest_ns >= limits.MOST_OF_THE_GAIN * plan.batch_ns
 
 
 def limited_by(feeding: Feeding, wanted: int) -> str:
@@ -171,17 +176,21 @@ def _concentration(waits_ns: list[int]) -> float:
 def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     """More time goes to loader start-up than to waiting for the batches after it. More workers
     would make it worse."""
-    parts = startup_parts(window)
+    parts, whole = startup_parts(window), epoch_parts(window)
     waits = sum(row.data_ns for row in window.steps)
     loader = window.loaders[0] if window.loaders else None
     if loader is None or not loader.num_workers:
         parts = _beyond_a_fetch(window, parts)
     starts = [part for part in parts if part > 0]
-    ended_ns = worker_ends(window).mean * sum(map(wall_of, window.steps))
-    if not starts or sum(starts) + ended_ns <= waits:
+    wall_ns = sum(map(wall_of, window.steps))
+    taken_ns = sum(starts) + worker_ends(window).mean * wall_ns if whole is None else sum(whole)
+    if not starts or taken_ns <= waits:
         return None
     each_ns = sum(starts) / len(starts)
     text = f"{ms(each_ns)} until the first batch of an epoch"
+    if whole is not None:
+        beside_ns = taken_ns / len(starts) - each_ns
+        text += f", and its first step takes {ms(beside_ns)} longer beside"
     begun = [row.number for row, part in zip(window.steps, parts, strict=True) if part > 0]
     if (spacing := spacing_of(begun)) is not None:
         text += f", every {spacing:.0f} steps"
@@ -200,7 +209,11 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
             "persistent_workers=True: the workers are restarted for every epoch",
             "longer epochs: a sampler that repeats the data",
         )
-    return Explained("epoch-start", evidence, advice)
+    forecast = None
+    if whole is not None:
+        # Waits for the batches after it stay.
+        forecast = interval_of("input", speedup_of(taken_ns / wall_ns), error=INPUT_ERROR_ON_CPU)
+    return Explained("epoch-start", evidence, advice, forecast=forecast)
 
 
 def _beyond_a_fetch(window: StepWindow, parts: list[int]) -> list[int]:
@@ -240,8 +253,7 @@ def waiting(window: RunFacts, feeding: Feeding) -> Explained | None:
     forecast = None
     if (more := _more_that_wait(feeding)) is not None:
         # By the host's clock: what the GPU idles beside the wait is no work that hides a batch.
-        rest_ns = feeding.batch_ns - feeding.wait_ns
-        first = rest_ns >= limits.MOST_OF_THE_GAIN * more.batch_ns
+        first = comes_first(more, feeding.batch_ns - feeding.wait_ns)
         forecast = best_of(feeding, more.batch_ns) if first else None
         have = f" of {cores(feeding.cores)}" if feeding.cores else ""
         many = f"num_workers {feeding.workers} → {more.workers}, {gain(feeding, more.batch_ns)}: a "

@@ -94,18 +94,24 @@ def table_used(window: RunFacts) -> TableUsed | None:
 
 
 def _by_rows(window: RunFacts) -> TableUsed | None:
-    """Where sparse gradients give back more than the fused form does."""
+    """Where sparse gradients give back more than the fused form does: both in the middle of what
+    was measured; where the rows used are not known, the table alone against the most."""
     used = table_used(window)
-    return used if used is not None and used.spares > _spared_by_fusing(window) else None
+    if used is None:
+        return None
+    _, middle, _ = SPARSE_SPARES
+    known = used.lookups is not None
+    spares = used.spares * middle if known else used.spares
+    return used if spares > _spared_by_fusing(window, at_most=not known) else None
 
 
-def _spared_by_fusing(window: RunFacts) -> float:
-    """The part of the optimizer's time that its fused form gives back, at most."""
+def _spared_by_fusing(window: RunFacts, at_most: bool) -> float:
+    """The part of the optimizer's time that its fused form gives back."""
     settings = window.settings
     if settings is None or settings.fused:
         return 0.0
-    least, _, _ = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
-    return 1.0 - least
+    least, middle, _ = FUSED_LEFT_ON_CPU.get(settings.optimizer or "", FUSED_LEFT_UNKNOWN)
+    return 1.0 - (least if at_most else middle)
 
 
 def _sparse(window: RunFacts, used: TableUsed) -> str:

@@ -10,7 +10,7 @@ from ...steps import Step
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import ms, percent
-from ..scoring import cause
+from ..scoring import cause, speedup_of
 from ..statistics import share_of
 from ..thresholds.causes import RECOMPILE_LAPSE, RECOMPILE_NS, RECOMPILE_STEPS, RECOMPILES
 from ..thresholds.hysteresis import COMPILE_HORIZON
@@ -117,7 +117,7 @@ def recompile(window: StepWindow) -> Finding | None:
     headline = f"recompilation takes {percent(share.mean)} of the time"
     found = cause("recompile", None, share, headline, tuple(evidence), (remedy, logs))
     # Beyond its limit dynamo runs the function uncompiled, which no step here shows.
-    return replace(found, forecast=at_least(found.speedup or 1.0))
+    return replace(found, forecast=at_least(speedup_of(share.low)))
 
 
 def _begun(window: StepWindow) -> int:

@@ -107,6 +107,9 @@ def test_samples_that_exclude_a_wait_make_up_for_fetches_that_nobody_marks() -> 
     for samples, kind in ((0, "healthy"), (1, "healthy"), (4, "incomplete")):
         found = verdict(window(rows, loaders=(), stacks=fetched(samples, 38)))
         assert found.finding.kind == kind, samples
+    likely = verdict(window(rows, loaders=(), stacks=fetched(3, 38)))
+    assert likely.finding.kind == "healthy"
+    assert 0.5 < likely.confidence < 0.7, "three of 38 leave a chance of a third"
     few = verdict(window(rows, loaders=(), stacks=fetched(0, 12)))
     assert few.finding.kind == "incomplete", "a dozen samples exclude nothing"
     one = verdict(window(rows, loaders=(), stacks=fetched(1, 38))).finding

@@ -53,7 +53,7 @@ def test_one_worker_too_few_names_the_decoding_and_a_number() -> None:
     assert finding.share == pytest.approx(82 / 96)
     assert finding.speedup == pytest.approx(96 / 14)
     assert finding.speedup_is == "estimate", "the host's phases are the truth without a GPU"
-    assert finding.advice[0] == (
+    assert finding.advice[1] == (
         "num_workers 1 → 2, about 1.6x (one worker needs 96 ms per batch, the rest of the step "
         "takes 14 ms; 9 workers would hide it, you have 2 cores)"
     )
@@ -62,7 +62,7 @@ def test_one_worker_too_few_names_the_decoding_and_a_number() -> None:
         "81% of worker samples are in load (PIL/ImageFile.py:300), called from "
         "__getitem__ (dataset.py:41)" in reported
     )
-    assert "decode less" in finding.advice[1]
+    assert "decode less" in finding.advice[0], "1.6x is far from 6.9x"
 
 
 def test_cores_enough_means_workers_enough() -> None:
@@ -82,7 +82,7 @@ def test_the_advice_depends_on_the_workers_and_the_cores() -> None:
         "cpu-bound",
         "oversubscribed",
     ]
-    assert "num_workers 0 → 2" in serial.advice[0]
+    assert "num_workers 0 → 2" in serial.advice[1]
     assert any("more workers will not help" in advice for advice in full.advice)
     assert "num_workers 4 → 2" in crowd.advice[0]
     more = re.compile(r"num_workers (\d+) → (\d+)")
@@ -173,10 +173,13 @@ def test_what_fewer_workers_give_is_not_foretold() -> None:
 def test_a_batch_that_its_worker_hands_over_makes_the_forecast_a_bound() -> None:
     hands = (0.7, "rebuild_storage_fd (torch/multiprocessing/reductions.py:521)", "main (t.py:20)")
     rests = (0.3, "forward (linear.py:134)", "main (t.py:20)")
-    finding = found(waiting(2, 86, workers=worker_use(2, 92), stacks=stacks(main=[hands, rests])))
+    rows = even(60, data_ms=20, forward_ms=1, backward_ms=2, optimizer_ms=1)
+    on_gpu = {"data_ms": 8, "wait_ms": 20, "forward_ms": 5, "backward_ms": 9, "optimizer_ms": 2}
+    given: dict[str, Any] = {"loaders": (loader(2),), "workers": worker_use(2, 92)}
+    finding = found(gpu_window(rows, on_gpu, stacks=stacks(main=[hands, rests]), **given))
     assert finding.speedup_is == "bound"
     assert "70% of main-thread samples are in rebuild_storage_fd" in finding.evidence[1].text
-    finding = found(waiting(2, 86, workers=worker_use(2, 92), stacks=stacks(main=[rests])))
+    finding = found(gpu_window(rows, on_gpu, stacks=stacks(main=[rests]), **given))
     assert finding.speedup_is == "estimate"
 
 
@@ -256,7 +259,8 @@ def test_serial_loading_is_shown_by_the_loaders_own_places() -> None:
     assert finding.sub == "serial"
     reported = [evidence.text for evidence in finding.evidence]
     assert "30% of main-thread samples are in D.__getitem__ (data.py:12)" in reported
-    assert finding.advice[-1].endswith("store the result (D.__getitem__ (data.py:12))")
+    cheaper = next(advice for advice in finding.advice if "store the result" in advice)
+    assert cheaper.endswith("store the result (D.__getitem__ (data.py:12))")
 
 
 def test_a_gpu_makes_the_wait_an_upper_bound() -> None:

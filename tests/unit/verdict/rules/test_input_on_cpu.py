@@ -1,0 +1,116 @@
+"""Loaders and functions that make batches, where the host's clock is the truth."""
+
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
+from tests.unit.verdict.windows import even, loader, run, stacks, window, worker_use
+
+
+def found(seen: StepWindow) -> Finding:
+    finding = input_bound(seen)
+    assert finding is not None
+    return finding
+
+
+def waiting(have: int, wait_ms: float, /, **fields: Any) -> StepWindow:
+    """A step of 14 ms beside its wait."""
+    rows = even(60, data_ms=wait_ms, forward_ms=6, backward_ms=7, optimizer_ms=1)
+    return window(rows, **{"loaders": (loader(have),), **fields})
+
+
+def test_on_a_cpu_a_batch_that_is_handed_over_lowers_the_forecasts_lower_end() -> None:
+    """A worker that computes answers late: of 13 such runs 12 gained more than 0.8 of it all."""
+    hands = (0.5, "rebuild_storage_fd (torch/multiprocessing/reductions.py:521)", "main (t.py:20)")
+    rests = (0.5, "forward (linear.py:134)", "main (t.py:20)")
+    lows = []
+    for main in ([rests], [hands, rests]):
+        finding = found(waiting(2, 86, workers=worker_use(2, 92), stacks=stacks(main=main)))
+        assert finding.speedup_is == "estimate"
+        assert finding.forecast is not None
+        assert finding.forecast.speedup == finding.speedup == pytest.approx(100 / 14)
+        lows.append(finding.forecast.low)
+    assert lows[0] == pytest.approx(0.7 * 100 / 14)
+    assert lows[1] == pytest.approx(1 / (1 - 0.86 + 0.5))
+
+
+@pytest.mark.parametrize(("wait_ms", "first"), [(10, "num_workers 0 → 1"), (60, "make batches")])
+def test_more_workers_come_first_where_they_give_most_of_what_no_wait_would(
+    wait_ms: float, first: str
+) -> None:
+    """On two cores one worker hides 10 ms behind a step of 14 ms, and not 60."""
+    finding = found(waiting(0, wait_ms, main_cpu_percent=100.0))
+    assert finding.advice[0].startswith(first)
+    assert finding.forecast is not None
+    assert finding.forecast.speedup == pytest.approx((14 + wait_ms) / 14)
+
+
+def epochs(other_steps: int, **fields: Any) -> StepWindow:
+    """Each epoch ends one worker (10 ms) and starts one (40 ms); the step after the fork takes
+    60 ms longer than the 100 ms of others."""
+    every = other_steps + 1
+
+    def parts(number: int) -> dict[str, Any]:
+        if number % every:
+            return {"data_ms": 2, "forward_ms": 50, "backward_ms": 50}
+        return {
+            **{"data_ms": 2, "forward_ms": 80, "backward_ms": 80},
+            **{"startup_ms": 40, "other_ms": 10},
+        }
+
+    given = {"loaders": (loader(1, iterations=12, batches=every),), **fields}
+    return window(run(12 * every, parts), **given)
+
+
+def test_the_first_step_of_an_epoch_counts_for_what_it_takes_longer() -> None:
+    """A fork leaves the training's memory to be copied page by page: persistent workers gave 2.8x
+    where the wait for the first batch alone would give 1.3x (generated run 1215, two cores)."""
+    finding = found(epochs(3))
+    assert finding.sub == "epoch-start"
+    assert finding.advice[0].startswith("persistent_workers=True")
+    whole_ms, starts_ms = 4 * 102 + 110, 110
+    assert finding.share == pytest.approx((starts_ms + 4 * 2) / whole_ms, abs=0.01)
+    assert finding.forecast is not None
+    assert finding.forecast.speedup == pytest.approx(whole_ms / (whole_ms - starts_ms), rel=0.02)
+    assert any("first step takes 70 ms longer" in each.text for each in finding.evidence)
+
+
+def test_epochs_without_another_step_show_no_more_than_the_wait() -> None:
+    finding = found(epochs(0))
+    assert finding.sub == "epoch-start"
+    assert finding.share == pytest.approx(42 / 212, abs=0.01)
+
+
+def test_workers_that_persist_start_no_epoch() -> None:
+    seen = epochs(3, loaders=(loader(1, iterations=12, batches=4, persistent_workers=True),))
+    assert found(seen).share == pytest.approx((40 + 4 * 2) / (4 * 102 + 110), abs=0.01)
+
+
+def drawing(thread_cpu: float, line: str = "time.sleep(seconds)") -> StepWindow:
+    """A loop that draws its batches itself: 45 of 57 samples are in the function."""
+    rows = even(60, forward_ms=240, backward_ms=45, optimizer_ms=7, fetches=0)
+    made = FrameShare(45 / 57, "get_batch (train.py:8)", None, line, phase="data")
+    net = FrameShare(12 / 57, "linear (torch/nn/functional.py:9)", "f (net.py:9)", phase="forward")
+    known = Stacks(57, (made, net), 0, (), None, main_unplaced=0.0)
+    return window(rows, loaders=(), stacks=known, thread_cpu=thread_cpu, run_delay=0.0)
+
+
+def test_how_long_a_function_sleeps_is_measured_and_where_is_sampled() -> None:
+    """A generated run (1404): 79 % of the samples, 69 % asleep by the kernel, 2.99x measured."""
+    finding = found(drawing(thread_cpu=0.311))
+    assert finding.share == pytest.approx(0.689, abs=0.001)
+    assert finding.share_low is not None
+    assert finding.share_low > 0.63, "its length is known, and 45 of 45 sleeps were there"
+    assert finding.forecast is not None
+    assert finding.forecast.low < 2.99 < (finding.forecast.high or 0.0)
+    assert finding.forecast.speedup == pytest.approx(1 / 0.311, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("thread_cpu", "line"), [(0.95, "rows = file.read()"), (0.311, "rows = sorted(table)")]
+)
+def test_a_line_that_computes_keeps_its_samples(thread_cpu: float, line: str) -> None:
+    assert found(drawing(thread_cpu, line)).share == pytest.approx(45 / 57)
