@@ -49,7 +49,12 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be asked, or the file not be written."""
     from ..discovery.targets import script_of
-    from ..formats.memory_report import memory_costs, memory_json, memory_report_lines
+    from ..formats.memory_report import (
+        NO_SNAPSHOT,
+        memory_costs,
+        memory_json,
+        memory_report_lines,
+    )
     from ..sources.deep_look import DeepLookLink
     from ..sources.deep_report import hello_of
 
@@ -58,13 +63,15 @@ def run(arguments: argparse.Namespace) -> int:
         check_free(path)
     pid = probed(arguments.pid, "memory")
     hello = hello_of(pid)
-    write_notes(memory_costs(arguments.seconds, arguments.host))
+    write_notes(memory_costs(arguments.seconds, arguments.host or None))
     with DeepLookLink(hello, pid) as link:
         window, snapshot = link.memory(arguments.seconds, arguments.host)
     written = ""
     if path is not None and snapshot is not None:
         write_private(path, snapshot)
         written = str(path)
+    elif path is not None and not window.no_file:
+        window.no_file = NO_SNAPSHOT
     script = script_of(hello.argv)
     if arguments.json:
         write_lines([memory_json(script, pid, window, written)])
