@@ -49,6 +49,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be asked, or the file not be written."""
     from ..discovery.targets import script_of
+    from ..errors import GpuwatchError
     from ..formats.memory_report import (
         NO_SNAPSHOT,
         memory_costs,
@@ -67,9 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
     with DeepLookLink(hello, pid) as link:
         window, snapshot = link.memory(arguments.seconds, arguments.host)
     written = ""
+    fault: GpuwatchError | None = None
     if path is not None and snapshot is not None:
-        write_private(path, snapshot)
-        written = str(path)
+        try:
+            write_private(path, snapshot)
+            written = str(path)
+        except GpuwatchError as error:
+            fault = error  # the run was held up for the report, which is there
     elif path is not None and not window.no_file:
         window.no_file = NO_SNAPSHOT
     script = script_of(hello.argv)
@@ -77,4 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
         write_lines([memory_json(script, pid, window, written)])
     else:
         write_lines(memory_report_lines(script, pid, window, written, width()))
+    if fault is not None:
+        raise fault
     return 0
