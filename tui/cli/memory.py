@@ -31,7 +31,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "pid", metavar="PID", type=process_id, help="process id; see `gpuwatch ls`"
     )
     command.add_argument(
-        "--seconds", type=seconds, default=FOR_S, metavar="S", help="how long (30)"
+        "--seconds", "--duration", type=seconds, default=FOR_S, metavar="S", help="how long (30)"
     )
     command.add_argument(
         "--host",
