@@ -4,6 +4,7 @@ A `gpuwatch.py` on PYTHONPATH would hide the package from a script that imports 
 """
 
 import os
+import signal
 import sys
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
@@ -14,8 +15,11 @@ def main() -> int:
     home = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpuwatch")
     names = ModuleType("gpuwatch_putting_in")
     file = os.path.join(home, "probe", "boot", "putting_in.py")
-    SourceFileLoader(names.__name__, file).exec_module(names)
-    status: int = names.import_ours("tui.cli.main", home).main()
+    try:
+        SourceFileLoader(names.__name__, file).exec_module(names)
+        status: int = names.import_ours("tui.cli.main", home).main()
+    except KeyboardInterrupt:  # while it was imported: afterwards the command takes it
+        return 128 + signal.SIGINT
     return status
 
 

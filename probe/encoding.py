@@ -17,7 +17,7 @@ SETTINGS: Final = (
     *("threads", "matmul_precision", "cudnn_benchmark", "deterministic", "anomaly", "autocast"),
     *("scaler", "optimizer", "foreach", "fused", "parameters", "parameter_bytes"),
     *("parameter_dtype", "parameter_device", "cudnn_tf32", "capability", "set_to_none"),
-    *("failed_guard", "table_rows", "table_bytes", "table_lookups"),
+    *("failed_guard", "table_rows", "table_bytes", "table_lookups", "training_thread"),
 )
 """The fields of `messages.Settings` in their order, which a test holds together."""
 

@@ -93,6 +93,8 @@ class Settings(msgspec.Struct, frozen=True, array_like=True):
     table_bytes: int | None = None
     table_lookups: int | None = None
     """Of an embedding with most of those bytes and dense gradients: lookups in one backward."""
+    training_thread: int | None = None
+    """The kernel's id of the thread that runs the backward, in the process's own pid namespace."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,8 @@ lines, so they are their owner's alone until that person shares them."""
 import errno
 import os
 import stat
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 OWN: Final = 0o600
@@ -34,3 +36,17 @@ def only_ours(path: str, flags: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def write_whole(path: Path, data: bytes, new: bool) -> None:
+    """Write all of it, or leave no file: a full disk else leaves an empty one. `new`: only where
+    nothing is there yet. Raises OSError."""
+    with open(path, "xb" if new else "wb", opener=only_ours) as file:
+        try:
+            file.write(data)
+            file.flush()
+        except OSError:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                with suppress(OSError):
+                    path.unlink()
+            raise

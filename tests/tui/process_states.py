@@ -106,6 +106,6 @@ def events(now_ns: int) -> tuple[Event, ...]:
         (122, 18_044, "recompile", "recompile 7.2 s"),
         (61, 18_150, "allocator", "2 allocations had to empty the cache first"),
         (38, 18_170, "checkpoint", "checkpoint 4.1 s"),
-        (12, None, "link", "the probe has gone silent"),
+        (12, None, "link", "the probe is silent"),
     )
     return tuple(Event(now_ns - ago * S, step, text, kind) for ago, step, kind, text in reported)

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     from .target import watch_live
 
     words = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
-    command_of(words)
+    command_of(words, asked="gpuwatch lab --")
     variants = variants_of(arguments.variants or DEFAULT)
     lengths = Lengths(arguments.warmup, arguments.seconds, arguments.limit)
     lab = plan.Lab()

@@ -212,7 +212,10 @@ def _run(argv: Sequence[str] | None) -> int:
         if len(words) == 1 and words[0] not in COMMANDS and _names_host(words[0]):
             return _watch_on(words[0])
         named = words[:1] if not words or words[0] in COMMANDS else COMMANDS
-        arguments = parser(named).parse_args(words)
+        known = parser(named)
+        arguments, rest = known.parse_known_args(words)
+        if rest:
+            _not_known(known, words[0], rest)
         code: int = arguments.run(arguments)
     except SystemExit as leaving:  # argparse: usage, --help, --version
         return leaving.code if isinstance(leaving.code, int) else INTERNAL
@@ -221,6 +224,13 @@ def _run(argv: Sequence[str] | None) -> int:
     except GpuwatchError as error:
         return _end(error)
     return code
+
+
+def _not_known(top: argparse.ArgumentParser, command: str, rest: Sequence[str]) -> NoReturn:
+    """Words that are left over: names the command whose help shows what there is."""
+    if command in COMMANDS:
+        top.prog = f"{top.prog} {command}"
+    top.error(f"unrecognized arguments: {' '.join(rest)}")
 
 
 def _end(error: "GpuwatchError") -> int:

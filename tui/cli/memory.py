@@ -31,7 +31,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
         "pid", metavar="PID", type=process_id, help="process id; see `gpuwatch ls`"
     )
     command.add_argument(
-        "--seconds", type=seconds, default=FOR_S, metavar="S", help="how long (30)"
+        "--seconds", "--duration", type=seconds, default=FOR_S, metavar="S", help="how long (30)"
     )
     command.add_argument(
         "--host",
@@ -49,7 +49,13 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be asked, or the file not be written."""
     from ..discovery.targets import script_of
-    from ..formats.memory_report import memory_costs, memory_json, memory_report_lines
+    from ..errors import GpuwatchError
+    from ..formats.memory_report import (
+        NO_SNAPSHOT,
+        memory_costs,
+        memory_json,
+        memory_report_lines,
+    )
     from ..sources.deep_look import DeepLookLink
     from ..sources.deep_report import hello_of
 
@@ -58,16 +64,24 @@ def run(arguments: argparse.Namespace) -> int:
         check_free(path)
     pid = probed(arguments.pid, "memory")
     hello = hello_of(pid)
-    write_notes(memory_costs(arguments.seconds, arguments.host))
+    write_notes(memory_costs(arguments.seconds, arguments.host or None))
     with DeepLookLink(hello, pid) as link:
         window, snapshot = link.memory(arguments.seconds, arguments.host)
     written = ""
+    fault: GpuwatchError | None = None
     if path is not None and snapshot is not None:
-        write_private(path, snapshot)
-        written = str(path)
+        try:
+            write_private(path, snapshot)
+            written = str(path)
+        except GpuwatchError as error:
+            fault = error  # the run was held up for the report, which is there
+    elif path is not None and not window.no_file:
+        window.no_file = NO_SNAPSHOT
     script = script_of(hello.argv)
     if arguments.json:
         write_lines([memory_json(script, pid, window, written)])
     else:
         write_lines(memory_report_lines(script, pid, window, written, width()))
+    if fault is not None:
+        raise fault
     return 0

@@ -82,6 +82,7 @@ def step_count(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where the process cannot be profiled, or the trace not be written."""
+    from ..errors import GpuwatchError
     from ..formats.profile_report import profile_costs, profile_json, profile_lines
     from .target import watch_live
 
@@ -99,16 +100,23 @@ def run(arguments: argparse.Namespace) -> int:
         report, looked = profiled(provider, pid, steps, arguments.most, not arguments.no_operators)
     finally:
         provider.close()
+    fault: GpuwatchError | None = None
     if path is not None:
         trace = looked.trace()
-        write_private(path, trace)
-        report = replace(report, trace=str(path), trace_bytes=len(trace))
+        try:
+            write_private(path, trace)
+            report = replace(report, trace=str(path), trace_bytes=len(trace))
+        except GpuwatchError as error:
+            fault = error  # the run was held up for the report, which is there
     write_lines([profile_json(report)] if arguments.json else profile_lines(report, width()))
+    if fault is not None:
+        raise fault
     return 0
 
 
 def _run_job(pid: int, arguments: argparse.Namespace, steps: int) -> int:
     """The same steps on all ranks; with `-o t.json` their traces are t.0.json, t.1.json …"""
+    from ..errors import GpuwatchError
     from ..formats.job_profile_report import (
         job_profile_costs,
         job_profile_json,
@@ -130,13 +138,19 @@ def _run_job(pid: int, arguments: argparse.Namespace, steps: int) -> int:
         provider.close()
     looked = open_job_windows(pid, steps, arguments.most)
     report = job_report_of(before, looked)
+    fault: GpuwatchError | None = None
     if path is not None:
         paths = [_of_rank(path, one.rank) for one in report.profile.ranks]
-        for one, trace in zip(paths, looked.traces(), strict=True):
-            write_private(one, trace)
-        report = replace(report, traces=tuple(map(str, paths)))
+        try:
+            for one, trace in zip(paths, looked.traces(), strict=True):
+                write_private(one, trace)
+            report = replace(report, traces=tuple(map(str, paths)))
+        except GpuwatchError as error:
+            fault = error
     lines = [job_profile_json(report)] if arguments.json else job_profile_lines(report, width())
     write_lines(lines)
+    if fault is not None:
+        raise fault
     return 0
 
 
@@ -175,15 +189,15 @@ def check_free(path: Path) -> None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """A new file of our own. Raises UsageError where it cannot be written."""
+    """A new file of our own, whole or none. Raises UsageError where it cannot be written."""
     from ..errors import UsageError
-    from ..private_files import only_ours
+    from ..private_files import write_whole
 
     try:
-        with open(path, "xb", opener=only_ours) as file:
-            file.write(data)
+        write_whole(path, data, new=True)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written", os.strerror(error.errno or 0)) from None
+        why = os.strerror(error.errno or 0)
+        raise UsageError(f"{path} cannot be written", why, "Choose another with -o") from None
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("which process?", "no PID was given", "See: gpuwatch ls HOST")
     over = for_duration(arguments.duration)
     provider.recording.begin(path, overwrite=True)
-    write_notes([f"gpuwatch: recording {named.pid} to {path}, until it ends or ctrl-c"])
+    until = "until it ends or ctrl-c"
+    if arguments.duration is not None:
+        until = f"for {arguments.duration:g} s"
+    write_notes([f"gpuwatch: recording {named.pid} to {path}, {until}"])
     try:
         watch(provider, Silence(), lambda now: over(now) or provider.recording.fault is not None)
     except KeyboardInterrupt:

@@ -73,7 +73,7 @@ def write_page(path: Path, page: str) -> None:
     """Write a page of HTML, which is its owner's alone; a page that is there is replaced. Raises
     GpuwatchError where it cannot be written, or something else would be overwritten."""
     from ..errors import GpuwatchError, UsageError
-    from ..private_files import only_ours
+    from ..private_files import write_whole
 
     try:
         if path.is_file() and not path.read_bytes()[:15].lower().startswith(b"<!doctype html"):
@@ -82,8 +82,7 @@ def write_page(path: Path, page: str) -> None:
                 "It would be overwritten.",
                 "Choose another file with -o",
             )
-        with open(path, "w", encoding="utf-8", opener=only_ours) as file:
-            file.write(page)
+        write_whole(path, page.encode(), new=False)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
         raise GpuwatchError(f"{path} cannot be written", why, "Choose another with -o") from None

@@ -112,8 +112,9 @@ def _sources(
     if stacks:
         from ..sources.stacks import StacksSource
 
-        nears = session.nearly_stalled
-        sources.append(StacksSource(pid, alone=opened is None, nearly_stalled=nears))
+        nears, trains = session.nearly_stalled, session.training_thread
+        alone = opened is None
+        sources.append(StacksSource(pid, alone=alone, nearly_stalled=nears, trains=trains))
     return sources
 
 

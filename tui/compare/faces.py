@@ -15,6 +15,8 @@ SCHEMA: Final = 1
 """Of the JSON: within a version fields are only added."""
 NAME: Final = 24
 VALUE: Final = 10
+UNRESOLVED: Final = 1.0
+"""An interval as wide as the figure itself, which holds no change and half of it as well."""
 OF_RUNS: Final = 87
 """Pairs of equal runs behind RUN_TO_RUN."""
 
@@ -121,8 +123,8 @@ def value_text(value: float, unit: Unit) -> str:
 
 
 def change_words(row: Row) -> str:
-    """ "+5.0% (+4.1 to +5.9%)"; in the unit of the figure where the first value is small beside
-    the change, or of percentages in points."""
+    """ "+5.0% (+4.1 to +5.9%)", "+5.0% (not resolved)"; in the unit of the figure where the first
+    value is small beside the change, or of percentages in points."""
     moved = row.change
     interval, relative = moved.relative_interval, moved.relative
     if row.figure.unit == "%":
@@ -131,7 +133,9 @@ def change_words(row: Row) -> str:
     if interval is None or relative is None or relative > 10 or not isfinite(interval[1]):
         return f"{value_text(moved.after - moved.before, row.figure.unit)} more"
     low, high = interval
-    return f"{relative:+.1%} ({100 * low:+.1f} to {100 * high:+.1f}%)"
+    if row.found == "no change found" and high - low > UNRESOLVED:
+        return f"{relative:+.1%} (not resolved)"
+    return f"{relative:+.1%} ({max(-100.0, 100 * low):+.1f} to {100 * high:+.1f}%)"
 
 
 def found_words(row: Row) -> str:

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from ..recording.whole_run import COUNTERS, WholeRun
 from ..steps import GpuStep, Step
-from .intervals import Estimate, of_runs, ratio_of, settled_from
+from .intervals import BATCHES, Estimate, of_runs, ratio_of, settled_from
 
 Unit = Literal["ms", "per s", "%", "W", "J", "bytes"]
 Better = Literal["less", "more", "neither"]
@@ -67,12 +67,18 @@ class Settled:
 
 
 def settled(run: WholeRun) -> Settled:
-    """Leaves out what comes before the step time has settled, which is half of the run at most."""
-    at = settled_from([_wall_ns(step) / step.count for step in run.steps])
-    steps = run.steps[at:]
+    """Leaves out what comes before the step time has settled, which is half of the run at most, and
+    the steps before the recording, which the probe hands to every monitor: else two recordings of
+    one process would be of nearly the same steps. Where the recording itself has too few for its
+    batches, those before it count."""
+    recorded = [step for step in run.steps if step.start_ns >= run.header.begins_ns]
+    if len(recorded) < BATCHES:
+        recorded = run.steps
+    at = settled_from([_wall_ns(step) / step.count for step in recorded])
+    steps = recorded[at:]
     since_ns = steps[0].start_ns if steps else 0
     gpu_steps = [row for row in run.gpu_steps if row.start_ns >= since_ns]
-    return Settled(steps, sum(step.count for step in run.steps[:at]), gpu_steps, run)
+    return Settled(steps, sum(step.count for step in recorded[:at]), gpu_steps, run)
 
 
 def measured(parts: Sequence[Settled]) -> dict[str, Estimate]:

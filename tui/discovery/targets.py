@@ -9,7 +9,7 @@ import psutil
 
 from ..errors import GpuwatchError, NoProcessError, NothingToMeasureError, NotPermittedError
 from ..messages import Hello
-from .command_lines import install_line, run_again, text_of
+from .command_lines import after_flags, install_line, run_again, text_of
 from .sockets import check_socket
 from .state_page import (
     OpenPage,
@@ -46,14 +46,15 @@ def script_of(argv: list[str]) -> str:
 
 
 def script_of_process(process: psutil.Process) -> str:
-    """What a Python process runs, by its command line: the first word that is no option. Of one
+    """What a Python process runs, by its command line: behind the interpreter's own options. Of one
     that multiprocessing has spawned, what its parent runs."""
-    words = process.cmdline()[1:]
+    words = process.cmdline()
     if SPAWNED in words and (parent := process.parent()) is not None:
         return script_of_process(parent)
-    if "-c" in words[:1]:
+    rest = after_flags(words)
+    if rest and rest[0].startswith("-c"):
         return "-c"
-    named = [word for word in words if not word.startswith("-")]
+    named = [word for word in rest if not word.startswith("-")]
     return script_of(named[:1]) if named else text_of(process.name())
 
 

@@ -1,11 +1,13 @@
 """A memory window as lines of text and as one JSON object."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from ..trace.leaks import (
     GrowingLine,
+    HostMemory,
     MemoryWindow,
     device_lines,
     growing,
@@ -23,18 +25,29 @@ ROWS: Final = 8
 TYPE_ROWS: Final = 8
 LEAST_BYTES: Final = 1024 * 1024
 """Of free bytes beside blocks that are kept, to be worth a word."""
+SLIGHT_A_STEP: Final = 51.2
+"""Bytes below which a line is shown as "0.0 KiB a step": one object in two steps. A million steps
+of it are 50 MB."""
+SLIGHT_TYPE: Final = 0.1
+"""Objects a step below which a type without tensors is chance: a leak keeps one a step or so."""
+NO_SNAPSHOT: Final = "it would be of GPU memory, and the process uses none"
+LEFT_OUT: Final = ("builtins.tuple", "gpuwatch.", "_gpuwatch.", "probe.")
+"""Types: the last three are the probe's, what a window needs for itself."""
 
 
-def memory_costs(for_s: float, host: bool) -> list[str]:
-    """What a window costs, before it is opened."""
+def memory_costs(for_s: float, host: bool | None) -> list[str]:
+    """What a window costs, before it is opened. `host`: whether Python's memory is traced; None
+    where that is known only once the process was asked."""
     lines = [
         f"gpuwatch: recording allocations for {for_s:.0f} s: some us each on the GPU, "
         "20 MB of host memory, and a pause at the end."
     ]
-    if host:
+    if host is None or host:
+        where = "Python's own memory is traced too"
+        if host is None:
+            where = "Of a process that uses no GPU Python's memory is traced"
         lines.append(
-            "Python's own memory is traced too, also in DataLoader workers: "
-            "Python code takes 2 to 4 times as long."
+            f"{where}, also in DataLoader workers: Python code takes 2 to 4 times as long."
         )
     return lines
 
@@ -51,13 +64,9 @@ def memory_report_lines(
         lines += labelled("kept", _kept(window), width)
         lines += labelled("free", _free(window), width)
     if window.host is not None:
-        lines += labelled("Python", _lines(host_lines(window)) or ["no line grows"], width)
-        rows = [
-            f"{name}: {count(objects)} more" + (f", tensors of {size(held)}" if held else "")
-            for name, objects, held in window.host.types[:TYPE_ROWS]
-            if objects > 0 or held > 0
-        ]
-        lines += labelled("types", rows, width)
+        rows = _growing_lines(host_lines(window), "a step")
+        lines += labelled("Python", rows or ["no line grows"], width)
+        lines += labelled("types", _types(window.host), width)
     else:
         lines += labelled("Python", ["not traced: --host does, and slows Python down"], width)
     lines += labelled("workers", _workers(window), width)
@@ -98,7 +107,7 @@ def _kept(window: MemoryWindow) -> list[str]:
 def _workers(window: MemoryWindow) -> list[str]:
     """What grows in them by line, and by process."""
     traced = window.in_workers
-    rows = [_line(one, "a batch") for one in worker_lines(window)[:ROWS]]
+    rows = _growing_lines(worker_lines(window), "a batch")
     grown = growing_workers(window)[:TYPE_ROWS]
     if traced is not None and traced.answered and grown and not rows:
         rows.append("no line of Python's grows in them: what does is allocated in C or C++")
@@ -118,6 +127,28 @@ def _why_no_line(window: MemoryWindow) -> str:
     if traced is not None and traced.asked:
         return ", not traced: workers ended before the window did"
     return ", not traced: it is no forked worker of a DataLoader; num_workers=0 shows the line"
+
+
+def _growing_lines(lines: Sequence[GrowingLine], each: str) -> list[str]:
+    """Those that matter; the others as their sum."""
+    slight = [one for one in lines if one.a_step < SLIGHT_A_STEP and one.bytes < LEAST_MIB]
+    rows = [_line(one, each) for one in lines if one not in slight][:ROWS]
+    if slight:
+        kept = _small(sum(one.bytes for one in slight))
+        several = "one line" if len(slight) == 1 else f"{len(slight)} lines"
+        rows.append(f"{'else ' if rows else ''}no leak: {kept} in {several}, <0.1 KiB {each}")
+    return rows
+
+
+def _types(host: HostMemory) -> list[str]:
+    """Those of the run's own that there are more of. Not tuples: the collector lets go of
+    those without references only when it comes across them, so their number is chance."""
+    return [
+        f"{name}: {count(objects)} more" + (f", tensors of {size(held)}" if held else "")
+        for name, objects, held in host.types
+        if (held > 0 or objects >= max(1.0, SLIGHT_TYPE * host.steps))
+        and not name.startswith(LEFT_OUT)
+    ][:TYPE_ROWS]
 
 
 def _lines(lines: tuple[GrowingLine, ...]) -> list[str]:

@@ -62,10 +62,11 @@ class DeepReport:
 
 def profile_costs(steps: int, operators: bool) -> list[str]:
     """What a window costs, before it is opened. Measured on an H200 (docs/deep_look.md)."""
-    named = "two or more with operators, then " if operators else ""
+    named = "two or more with operators, " if operators else ""
     return [
-        f"gpuwatch: profiling {steps} steps: {named}{steps + 1} that count, each up to twice "
-        "as long where launching takes its time, and pauses of 0.1 to 1.3 s in all.",
+        f"gpuwatch: profiling {steps} steps: {named}one that is left out, then {steps} that count, "
+        "each up to twice as long where launching takes its time, and pauses of 0.1 to 1.3 s in "
+        "all.",
         "About 1.5 KB of trace a kernel, 200 MB at the most. Then the profiler is taken out again.",
     ]
 
@@ -207,6 +208,8 @@ def _host_lines(report: DeepReport, profile: HostProfile, width: int) -> list[st
     lines = _head(report, profile.steps, "no GPU", width)
     lines += labelled("fetch", [_share(profile.fetch_ns_a_step, profile.step_ns)], width)
     lines += labelled("operators", [_share(profile.operators_ns_a_step, profile.step_ns)], width)
+    rest_ns = profile.step_ns - profile.fetch_ns_a_step - profile.operators_ns_a_step
+    lines += labelled("rest", [f"{_share(max(0.0, rest_ns), profile.step_ns)}   Python"], width)
     rows = [
         f"{ms(one.ns_a_step):>7} {percent(one.ns_a_step / profile.step_ns):>4} "
         f"{one.a_step:>6.0f}x  {one.name} {one.shape}".rstrip()

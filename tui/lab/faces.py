@@ -53,16 +53,34 @@ def loss_words(gain: Gain) -> str:
         return ""
     first, last = loss.steps
     mean = f"{loss.mean:.4g}" if isfinite(loss.mean) else "not finite"
-    word = "close" if loss.close else "NOT close"
+    word = {
+        True: "close",
+        False: "NOT close",
+        None: "not resolved, the program's own turns differ as much: set a seed",
+    }[loss.close]
     return f"loss {mean}, as it is {loss.as_is:.4g} (steps {first} to {last}): {word}"
 
 
 def together_words(lab: Lab) -> str:
-    """Which of the gains add up."""
+    """Which of the gains add up, and which are left out for their loss."""
+    found = lab.gains
+    left_out = [
+        f"{one.variant.name} ({one.gain:.2f}x)"
+        for one in found
+        if one.is_faster and not one.is_worth and one.gain is not None
+    ]
+    words = _best_words(lab)
+    if left_out:
+        words += f" Left out, faster with another loss: {', '.join(left_out)}."
+    return words
+
+
+def _best_words(lab: Lab) -> str:
     found = lab.gains
     best = worth_combining(found)
     if not best:
-        return "No change is faster beyond chance."
+        faster = any(one.is_faster for one in found)
+        return f"No change is faster {'with a close loss' if faster else 'beyond chance'}."
     if len(best) == 1:
         return f"Best: {best[0].name}."
     both = lab.together

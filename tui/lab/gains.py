@@ -21,6 +21,9 @@ WORTH: Final = 1.01
 LOSS_TOLERANCE: Final = 0.02
 """Losses of two variants whose means differ by less are called close; so are those that differ by
 less than three standard deviations between turns of the program as it is."""
+LOSS_CONFIDENCE: Final = 0.99
+"""At which losses are called not close. Means of three turns that differ in nothing lie further
+apart than three standard deviations of three turns in 7 % (Student's t, two degrees of freedom)."""
 LAST_PART: Final = 0.5
 """Of the steps that all turns have, the last half are compared."""
 
@@ -32,7 +35,8 @@ class Loss:
     mean: float
     as_is: float
     steps: tuple[int, int]
-    close: bool
+    close: bool | None
+    """None: turns of the program as it is differ by as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,13 @@ class Gain:
 
     @property
     def is_worth(self) -> bool:
-        """It is faster beyond chance, and its loss stays."""
-        close = self.loss is None or self.loss.close
-        return self.gain is not None and self.low > WORTH and close
+        """It is faster beyond chance, and its loss is not shown to change."""
+        return self.is_faster and (self.loss is None or self.loss.close is not False)
+
+    @property
+    def is_faster(self) -> bool:
+        """Beyond chance, whatever its loss."""
+        return self.variant != AS_IS and self.gain is not None and self.low > WORTH
 
 
 def gains(turns: Sequence[Turn], confidence: float = CONFIDENCE) -> list[Gain]:
@@ -142,8 +150,12 @@ def _loss(mine: Sequence[Turn], as_is: Sequence[Turn]) -> Loss | None:
     reference = fmean(one for one in base if one is not None)
     spread = stdev([one for one in base if one is not None]) if len(base) > 1 else 0.0
     allowed = max(3 * spread, LOSS_TOLERANCE * abs(reference))
-    close = isfinite(mean) and abs(mean - reference) <= allowed
-    return Loss(mean, reference, (first, last), close or not isfinite(reference))
+    close: bool | None = True
+    if isfinite(reference) and not abs(mean - reference) <= allowed:
+        by_chance = spread * sqrt(1 / len(base) + 1 / len(means))
+        most = student(0.5 + LOSS_CONFIDENCE / 2, max(1, len(base) - 1)) * by_chance
+        close = None if isfinite(mean) and abs(mean - reference) <= most else False
+    return Loss(mean, reference, (first, last), close)
 
 
 def _mean(turn: Turn, first: int, last: int) -> float | None:

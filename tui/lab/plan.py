@@ -51,7 +51,7 @@ def worth_combining(found: Sequence[Gain]) -> list[Variant]:
     kept: list[Variant] = []
     for one in good:
         keys = {key for variant in kept for key, _ in variant.changes}
-        if one.variant != AS_IS and not any(key in keys for key, _ in one.variant.changes):
+        if not any(key in keys for key, _ in one.variant.changes):
             kept.append(one.variant)
     return kept
 

@@ -29,16 +29,20 @@ class Command:
     words: tuple[str, ...]
 
 
-def command_of(words: Sequence[str], find: Callable[[str], str | None] = shutil.which) -> Command:
+def command_of(
+    words: Sequence[str],
+    find: Callable[[str], str | None] = shutil.which,
+    asked: str = "gpuwatch run",
+) -> Command:
     """The command behind the words of a person: `train.py …`, `-m module …`, `torchrun …`.
 
-    Raises UsageError where there is none, or no such program.
+    `asked`: what the words stood behind. Raises UsageError where there is none, or no such program.
     """
     if not words:
         raise UsageError(
             "nothing to start",
-            "run needs a script, a module, or a program",
-            "Try: gpuwatch run train.py, gpuwatch run -m pkg.train, gpuwatch run torchrun train.py",
+            f"{asked} needs a script, a module, or a program",
+            f"Try: {asked} train.py, {asked} -m pkg.train, {asked} torchrun train.py",
         )
     first = words[0]
     if first == "-m" or first.endswith((".py", ".pyw")):
@@ -51,7 +55,7 @@ def command_of(words: Sequence[str], find: Callable[[str], str | None] = shutil.
         raise UsageError(
             f"there is no program {first}",
             "it is neither on the PATH nor a file that may be executed",
-            f"A script that is not called .py: gpuwatch run python {first}",
+            f"A script that is not called .py: {asked} python {first}",
         )
     return Command(path, tuple(words))
 

@@ -42,7 +42,7 @@ class Recording:
                 raise
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
-            fix = "gpuwatch replay FILE wants a file that gpuwatch record has written"
+            fix = "gpuwatch record PID -o FILE writes one"
             raise UsageError(f"{path} cannot be read", why, fix) from None
 
     def entries(self) -> Iterator[Entry]:

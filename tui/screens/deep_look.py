@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ..errors import GpuwatchError
 from ..formats.files import export, file_stem
 from ..formats.job_profile_report import JobReport, job_profile_costs, job_profile_lines
-from ..formats.memory_report import memory_costs, memory_report_lines
+from ..formats.memory_report import NO_SNAPSHOT, memory_costs, memory_report_lines
 from ..formats.profile_report import DeepReport, profile_costs, profile_lines
 from ..widgets.dialogs import Page
 from ..widgets.panel import View
@@ -202,6 +202,8 @@ class MemoryScreen(DeepScreen):
 
     def save(self) -> str:
         """The snapshot for memory_viz."""
+        if self._window is not None and self._snapshot is None:
+            return f"no snapshot: {self._window.no_file or NO_SNAPSHOT}"
         if self._snapshot is None:
             return "there is no snapshot of GPU memory: m records one"
         return self._kept(".snapshot.pickle", self._snapshot)

@@ -183,10 +183,13 @@ class Stores:
     def _linked(self, link: Link) -> None:
         self.link.linked(link)
         if link.state != "connected" and self.link.ended is None:
-            text = {"silent": "the probe has gone silent", "left": "the probe has left"}
+            text = {"silent": "the probe is silent", "left": "the probe has left"}
             what = text.get(link.state, f"a {link.state} message")
-            detail = f": {link.detail}" if link.detail else ""
-            self.events.add("link", link.t_ns, self.steps.total or None, what + detail)
+            if link.detail:
+                what += f": {link.detail}"
+            if link.state == "silent" and self.hello is None:
+                what = "the probe does not answer yet"  # a program that imports for long
+            self.events.add("link", link.t_ns, self.steps.total or None, what)
 
     def _ended(self, ended: TargetEnded) -> None:
         if self.link.ended is None:

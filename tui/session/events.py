@@ -82,7 +82,8 @@ class EventStore:
         if loader.worker_pids:
             _remember(self._worker_pids, loader.key, loader.worker_pids)
             if before and before != loader.worker_pids:
-                text = f"{len(loader.worker_pids)} loader workers started again"
+                count = len(loader.worker_pids)
+                text = f"{count} loader worker{'s' * (count != 1)} started again"
                 self.add("workers", t_ns, step, f"{text} (iteration {loader.iterations})")
 
     def allocator_reported(self, reading: GpuMemory) -> None:

@@ -116,6 +116,11 @@ class Session:
         """Whether nothing moves and no stack shows where, by the last verdict."""
         return self._assessment.lacks_stacks
 
+    def training_thread(self) -> int | None:
+        """The kernel's id of the thread that runs the backward, as the process knows it."""
+        settings = self._stores.settings
+        return None if settings is None else settings.training_thread
+
     def nearly_stalled(self) -> bool:
         """Whether nothing has moved for long, when it was last judged."""
         return self._assessment.nearly_stalled

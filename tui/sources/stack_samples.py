@@ -1,7 +1,7 @@
 """The samples of one py-spy run as the session takes them: by role, with their times."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,11 +52,14 @@ def sampled(
     line_of: LineOf = lambda frames: "",
     structure_of: StructureOf = lambda frames: UNKNOWN,
     sampled_pid: int | None = None,
+    trains: int | None = None,
 ) -> Chunk:
-    """The stacks of the target's main and pinning threads and of its workers.
+    """The stacks of the target's training and pinning threads and of its workers.
 
     `line_of` gives the text of a stack's innermost line of the user's own, `structure_of` what its
     source says. `sampled_pid` is the process that py-spy sampled, where that is one of the workers.
+    `trains` is the kernel's id of the thread that trains; the main thread where it is not known, or
+    not among those that were seen (a process in a container has ids of its own).
     """
     bits: dict[tuple[Frame, ...], int] = {}
     for thread in trace.threads:
@@ -66,7 +69,9 @@ def sampled(
                 stack = thread.stacks[at]
                 bits[stack] = bits.get(stack, 0) | 1 << index
     outermost = sampled_pid or target
-    counts = (_counted(stack, held, target, outermost, short_of) for stack, held in bits.items())
+    is_seen = _is_seen(trains, target, outermost, bits)
+    wanted = _Wanted(target, outermost, trains if is_seen else None)
+    counts = (_counted(stack, held, wanted, short_of) for stack, held in bits.items())
     observed_us = set(trace.moments_us)
     return Chunk(
         moments_ms=tuple(moment_us // 1_000 for moment_us in moments_us),
@@ -77,14 +82,29 @@ def sampled(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    target: int
+    outermost: int
+    trains: int | None
+    """None: the main thread."""
+
+
+def _is_seen(
+    tid: int | None, target: int, outermost: int, stacks: Iterable[tuple[Frame, ...]]
+) -> bool:
+    threads = (_whose(stack, outermost) for stack in stacks)
+    return any(one is not None and (one.pid, one.tid) == (target, tid) for one in threads)
+
+
 def _counted(
-    stack: tuple[Frame, ...], moments: int, target: int, outermost: int, short_of: ShortOf
+    stack: tuple[Frame, ...], moments: int, wanted: _Wanted, short_of: ShortOf
 ) -> StackCount | None:
-    whose = _whose(stack, outermost)
+    whose = _whose(stack, wanted.outermost)
     if whose is None or not whose.frames or OWN_THREADS.search(whose.frames[0][1]):
         return None
     frames = tuple(frame_text(frame, short_of) for frame in whose.frames)
-    role = _role(whose, target, frames)
+    role = _role(whose, wanted, frames)
     if role is None:
         return None
     return StackCount(
@@ -137,10 +157,10 @@ def frame_text(frame: Frame, short_of: ShortOf) -> str:
     return f"{name} ({short_of(path)}:{line})" if line else f"{name} ({short_of(path)})"
 
 
-def _role(whose: _Whose, target: int, frames: tuple[str, ...]) -> ThreadRole | None:
+def _role(whose: _Whose, wanted: _Wanted, frames: tuple[str, ...]) -> ThreadRole | None:
     is_main_thread = whose.tid == whose.pid or whose.name == "MainThread"
-    if whose.pid == target:
-        if is_main_thread:
+    if whose.pid == wanted.target:
+        if is_main_thread if wanted.trains is None else whose.tid == wanted.trains:
             return "main"
         return "pin" if any(frame.startswith(PIN_LOOP) for frame in frames) else None
     if not is_main_thread:

@@ -139,11 +139,13 @@ class StacksSource:
         *,
         alone: bool = False,
         nearly_stalled: Callable[[], bool] = lambda: False,
+        trains: Callable[[], int | None] = lambda: None,
         proc: Path = PROC,
     ) -> None:
         """`alone`: there is no probe. `nearly_stalled`: nothing moves, so that all threads are
-        wanted."""
+        wanted. `trains`: the kernel's id of the thread that trains, where the probe has seen it."""
         self._pid = pid
+        self._trains = trains
         self._nearly_stalled = nearly_stalled
         self._proc = proc
         self._program = program or find_py_spy()
@@ -238,6 +240,7 @@ class StacksSource:
             self._lines.of,
             self._structure.of,
             self._sampled_pid,
+            self._trains(),
         )
         return StacksSeen(
             t_ns=now_ns,

@@ -2,10 +2,14 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Final
 
 from .events import Operator, read_trace
 from .profile import Profile, Window, fetches_of, profile_of
-from .spans import length, union, within
+from .spans import length, minus, union, within
+
+FETCH: Final = "enumerate(DataLoader)"
+"""PyTorch's own annotation around a fetch, which is a row already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class HostProfile:
     step_ns: float
     fetch_ns_a_step: float
     operators_ns_a_step: float
-    """In which any operator ran, on the thread that trains or for it."""
+    """In which any operator ran, on the thread that trains or for it, outside of fetches."""
     operators: tuple[OperatorSum, ...]
 
 
@@ -37,14 +41,15 @@ def host_profile_of(window: Window) -> HostProfile:
     if len(ends_ns) < 3:
         raise ValueError("the recording has no two whole steps")
     start_ns, end_ns, steps = ends_ns[1], ends_ns[-1], len(ends_ns) - 2
+    operators = tuple(one for one in trace.operators if not one.name.startswith(FETCH))
     own: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for operator, ns in _own_times(trace.operators):
+    for operator, ns in _own_times(operators):
         if start_ns <= operator.start_ns < end_ns:
             row = own[operator.name, _shape(operator)]
             row[0] += 1
             row[1] += ns
-    spans = union((one.start_ns, one.end_ns) for one in trace.operators)
     fetches = union(fetches_of(window.times.marks))
+    spans = minus(union((one.start_ns, one.end_ns) for one in operators), fetches)
     sums = (OperatorSum(*key, row[0] / steps, row[1] / steps) for key, row in own.items())
     return HostProfile(
         steps,

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import gpuwatch_torch
 from gpuwatch.tui.cli.completion import SHELLS, script
-from gpuwatch.tui.cli.main import EPILOG, parser
+from gpuwatch.tui.cli.main import EPILOG, main, parser
 
 TYPED = re.compile(r"^  (gpuwatch .*?)(?:  .*)?$")
 
@@ -43,6 +44,41 @@ def test_every_command_shows_examples_that_can_be_typed(
     for words in shown:
         assert words[:1] == [name]
         assert parser().parse_args(words).run is not None
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(words) == 2
+    return capsys.readouterr().err
+
+
+def test_an_unknown_option_leads_to_the_help_of_its_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert refused(["record", "1", "-o", "f", "--second", "8"], capsys) == (
+        "gpuwatch record: unrecognized arguments: --second 8\nSee: gpuwatch record --help\n"
+    )
+    assert "See: gpuwatch --help" in refused(["--onec"], capsys)
+
+
+def test_nothing_to_start_is_said_by_the_command_that_would_have(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "Try: gpuwatch run train.py" in refused(["run"], capsys)
+    text = refused(["lab"], capsys)
+    assert "Try: gpuwatch lab -- train.py" in text
+    assert "gpuwatch run" not in text
+
+
+def test_ctrl_c_while_the_command_is_imported_ends_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some 0.2 s at the start, on a machine that others use."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("importlib.machinery.SourceFileLoader.exec_module", interrupted)
+    assert gpuwatch_torch.main() == 130
 
 
 def test_so_does_the_whole() -> None:

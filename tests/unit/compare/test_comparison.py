@@ -1,8 +1,10 @@
 """What is found between two sides: nothing where nothing changed, five percent where they did."""
 
+import dataclasses
 import random
 from math import inf
 
+import msgspec
 import pytest
 
 from gpuwatch.tui.compare.comparison import Comparison, compare, condition_of, row_of, side
@@ -101,6 +103,36 @@ def test_a_condition_holds_beyond_its_limit_and_beyond_chance(
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         condition_of(text)
+
+
+def recorded_behind(run: WholeRun, steps: int) -> WholeRun:
+    """The same, of which the first steps were before the recording began."""
+    header = msgspec.structs.replace(run.header, begins_ns=run.steps[steps].start_ns)
+    return dataclasses.replace(run, header=header)
+
+
+def test_steps_before_the_recording_are_of_neither_side() -> None:
+    """Two recordings of one process share them: its pace changed between the two."""
+    before, after = [50.0, 51.0] * 1000, [80.0, 81.0] * 60
+    a = recorded_behind(of_times(before), 1900)
+    b = recorded_behind(of_times(before + after), 2000)
+    row = between(a, b).step
+    assert row is not None
+    assert (row.change.before, row.change.after) == pytest.approx((50.5, 80.5))
+    assert between(a, b).a.steps == 100
+
+
+def test_steps_before_the_recording_count_where_it_has_too_few() -> None:
+    row = between(recorded_behind(of_times([50.0] * 40), 38), of_times([50.0] * 40)).step
+    assert row is not None
+
+
+def test_an_interval_wider_than_the_figure_is_not_resolved() -> None:
+    wild = [1.0, 400.0, 1.0, 1.0, 900.0, 3.0] * 6
+    comparison = between(of_times(wild), of_times(wild[1:]))
+    text = "\n".join(text_lines(comparison, {}, 100))
+    assert "(not resolved)" in text
+    assert "-1" not in text.split("forward", 1)[1].split("\n", 1)[0]
 
 
 def test_every_face_shows_the_same() -> None:

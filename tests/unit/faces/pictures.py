@@ -129,7 +129,7 @@ def picture(**fields: Any) -> Snapshot:
         gpus=(),
         events=(
             Event(300 * S, 18000, "checkpoint 4.1 s"),
-            Event(301 * S, None, "the probe has gone silent"),
+            Event(301 * S, None, "the probe is silent"),
         ),
     )
     return replace(whole, **fields)

@@ -1,12 +1,15 @@
 """What we write is its owner's alone, whatever was there and whatever the umask says."""
 
+import errno
 import os
+import resource
+import signal
 from pathlib import Path
 
 import pytest
 
 from gpuwatch.tui.formats.files import export
-from gpuwatch.tui.private_files import only_ours
+from gpuwatch.tui.private_files import only_ours, write_whole
 
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files away")
@@ -33,6 +36,31 @@ def test_a_new_file_and_one_that_others_could_read(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_what_finds_no_room_leaves_no_file(tmp_path: Path, new: bool) -> None:
+    """An empty page, or half a trace, looks like one. A limit on files stands for a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+        with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+            write_whole(tmp_path / "page.html", bytes(100_000), new)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_there_is_replaced_only_where_that_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("an older and longer page")
+    with pytest.raises(FileExistsError):
+        write_whole(path, b"new", new=True)
+    assert path.read_text() == "an older and longer page"
+    write_whole(path, b"new", new=False)
+    assert path.read_bytes() == b"new"
 
 
 def test_devices_stay_what_they_are() -> None:

@@ -52,7 +52,7 @@ stacks   all samples: main 312 · workers 300   [py-spy]
          workers 11% resize (functional.py:468)
          workers idle 2%
 events   22:18:20 step 18,000: checkpoint 4.1 s, 2 min ago
-         22:18:21 the probe has gone silent, 2 min ago
+         22:18:21 the probe is silent, 2 min ago
 missing  nvml: no NVIDIA driver. CPU, data wait and stacks still work"""
 
 YOUNG = """\

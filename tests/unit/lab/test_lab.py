@@ -100,6 +100,38 @@ def test_a_loss_that_is_not_finite_is_not_close() -> None:
     assert "loss not finite" in "\n".join(text_lines(lab, 80))
 
 
+def test_losses_that_differ_as_turns_without_a_seed_do_are_not_called_different() -> None:
+    """Three turns of each, nothing changed but the seed."""
+    called = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        turns = []
+        for _ in range(3):
+            for variant in (AS_IS, BF16):
+                loss = 1.0 + rng.gauss(0, 0.05)
+                losses = tuple((step, loss) for step in range(4, 104, 4))
+                turns.append(a_turn(variant, 100.0, losses=losses))
+        found = by_variant(gains(turns))["bf16"].loss
+        assert found is not None
+        called += found.close is False
+    assert called <= 6, "1 % of 200, by chance three times that"
+
+
+def test_a_change_that_is_left_out_for_its_loss_is_named() -> None:
+    """Else the best of the others would be called the best."""
+    base = tuple((step, 2.0) for step in range(4, 104, 4))
+    other = tuple((step, 3.0) for step in range(4, 104, 4))
+    turns = [
+        a_turn(AS_IS, 100.0, losses=base),
+        a_turn(WORKERS, 90.0, losses=base),
+        a_turn(BF16, 30.0, losses=other),
+    ]
+    text = " ".join(text_lines(Lab(turns * 2), 100))
+    assert "Best: workers=4. Left out, faster with another loss: bf16 (3.33x)." in text
+    text = " ".join(text_lines(Lab([turns[0], turns[2]] * 2), 100))
+    assert "No change is faster with a close loss. Left out" in text
+
+
 def lab_of(time_of: Callable[[Variant], float], variants: str) -> Lab:
     lab = Lab()
     run(lab, variants_of(variants), 2, lambda v: a_turn(v, time_of(v)), lambda text: None)

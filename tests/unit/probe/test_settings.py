@@ -1,6 +1,7 @@
 """How PyTorch is set up, read from real loops through the real hooks."""
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -80,6 +81,23 @@ def test_a_plain_loop_shows_its_optimizer_and_its_switches(run: Asked) -> None:
     assert (seen.parameters, seen.parameter_bytes) == (4, 4 * (8 * 8 + 8 + 8 * 4 + 4))
     assert (seen.parameter_dtype, seen.parameter_device) == ("float32", "cpu")
     assert seen.capability is None, "no CUDA device holds them"
+
+
+def test_the_thread_that_trains_is_named_by_the_kernels_id(run: Asked) -> None:
+    """As py-spy names it; the thread that asks is the publisher's."""
+    net = net_of()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    seen: list[tuple[int, int | None]] = []
+
+    def train() -> None:
+        mine = run.seen(lambda: plain(net, optimizer)).training_thread
+        seen.append((threading.get_native_id(), mine))
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert seen == [(seen[0][0], seen[0][0])]
+    assert seen[0][0] != threading.get_native_id()
 
 
 def test_nobody_asks_and_nothing_is_read(run: Asked) -> None:

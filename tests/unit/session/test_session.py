@@ -158,7 +158,11 @@ def test_new_worker_processes_are_reported_and_the_first_ones_are_not() -> None:
     store, _ = session()
     store.ingest(delivered([], 1, loaders=[loader()]))
     store.ingest(delivered([], 2, loaders=[loader(worker_pids=(21, 22, 23, 24), iterations=2)]))
-    assert texts(picture(store, 10)) == ["4 loader workers started again (iteration 2)"]
+    store.ingest(delivered([], 3, loaders=[loader(worker_pids=(25,), iterations=3)]))
+    assert texts(picture(store, 10)) == [
+        "4 loader workers started again (iteration 2)",
+        "1 loader worker started again (iteration 3)",
+    ]
 
 
 def test_settings_are_those_that_were_reported_last() -> None:
@@ -206,6 +210,17 @@ def test_a_silent_link_is_reported_and_comes_back() -> None:
     assert picture(store, 300).status.state == "silent"
     store.ingest(delivered([], 400))
     assert picture(store, 500).status.state == "live"
+
+
+def test_a_probe_that_never_answered_is_not_called_silent() -> None:
+    """While a program imports torch its probe is there and says nothing: it was "gone silent"."""
+    store, _ = session()
+    detail = "the probe's socket does not answer"
+    store.ingest(Link(t_ns=200 * MS, state="silent", detail=detail))
+    assert texts(picture(store, 300))[-1] == "the probe does not answer yet"
+    store.ingest(Greeted(t_ns=400 * MS, hello=HELLO))
+    store.ingest(Link(t_ns=900 * MS, state="silent", detail="no message for 3 s"))
+    assert texts(picture(store, 1000))[-1] == "the probe is silent: no message for 3 s"
 
 
 def test_signals_are_missing_until_they_are_taken_back() -> None:

@@ -85,6 +85,30 @@ def test_a_forked_worker_shows_only_its_own_frames() -> None:
     assert all(stack.frames[0].startswith("_worker_loop ") for stack in workers)
 
 
+JOIN = ("Thread.join", "/py/threading.py", 1119)
+
+
+@pytest.mark.parametrize(
+    ("trains", "line"),
+    [
+        (None, "Thread.join (/py/threading.py:1119)"),
+        (15, "Tensor.backward (/py/torch/_tensor.py:648)"),
+        (10, "Thread.join (/py/threading.py:1119)"),
+        (4711, "Thread.join (/py/threading.py:1119)"),
+    ],
+)
+def test_the_thread_that_trains_is_the_one_that_counts(trains: int | None, line: str) -> None:
+    """A main thread that joins it was accused: "do it less often: t.join()". 4711: a process in a
+    container knows other ids."""
+    samples: list[Sample] = [
+        (0, 10, 0xA, [process(10), thread(10), TRAIN, JOIN]),
+        (0, 10, 0xB, [process(10), thread(15, "Thread-1 (fit)"), *BACKWARD]),
+    ]
+    read = read_trace(trace(samples, 9))
+    (stack,) = [one for one in sampled(read, (0,), 10, trains=trains).stacks if one.role == "main"]
+    assert stack.frames[-1] == line
+
+
 def test_the_pin_thread_is_known_by_what_it_does() -> None:
     loop = ("_pin_memory_loop", "/py/torch/utils/data/_utils/pin_memory.py", 52)
     frames = [process(10), thread(14, "Thread-4"), loop, GET]

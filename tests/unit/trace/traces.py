@@ -37,6 +37,11 @@ class Steps:
         self.now_us += us
         self.marks.append((self.now_us, marks.FETCH_LEAVE))
 
+    def operator(self, us: float, name: str) -> None:
+        """An operator of PyTorch's on the host."""
+        self._event("cpu_op", name, self.now_us, us, {})
+        self.now_us += us
+
     def launch(self, us: float, name: str = "gemm_bf16", call: str = "cudaLaunchKernel") -> None:
         """A kernel that takes so long on the device."""
         start_us = max(self.free_us, self.now_us + LAUNCH_US)
