@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuwatch.tui.sources import ranks
-from gpuwatch.tui.sources.ranks import FIND_NS, RankDevices
+from gpuwatch.tui.sources import rank_devices
+from gpuwatch.tui.sources.rank_devices import FIND_NS, RankDevices
 from tests.unit.sources.fake_nvml import FakeNvml, LibraryNotFound
 
 OWN = os.getpid()
@@ -24,9 +24,9 @@ def test_a_rank_is_found_by_its_pid_and_its_samples_are_means() -> None:
     found.find({OWN: 0}, 0)
     for _ in range(5):
         found.sample()
-    use = found.take()[OWN]
+    use = found.take(0)[OWN]
     assert (use.index, use.busy_percent, use.memory_bytes, use.total_bytes) == (0, 40.0, 10, 100)
-    assert found.take()[OWN].busy_percent is None  # nothing was sampled since
+    assert found.take(0)[OWN].busy_percent is None  # nothing was sampled since
     found.close()
     assert not nvml.open
 
@@ -35,17 +35,17 @@ def test_a_rank_is_found_by_its_pid_and_its_samples_are_means() -> None:
 def test_where_nvml_knows_no_pid_the_local_rank_decides(
     monkeypatch: pytest.MonkeyPatch, opened: bool, local_rank: int, found: bool
 ) -> None:
-    monkeypatch.setattr(ranks, "has_opened_driver", lambda pid: opened)
+    monkeypatch.setattr(rank_devices, "has_opened_driver", lambda pid: opened)
     use = devices(FakeNvml())
     use.find({OWN: local_rank}, 0)
-    assert (OWN in use.take()) is found
+    assert (OWN in use.take(0)) is found
 
 
 def test_who_else_is_on_a_device_is_counted_where_pids_are_known() -> None:
     other = SimpleNamespace(pid=1, usedGpuMemory=5)
     found = devices(FakeNvml(running=[SimpleNamespace(pid=OWN, usedGpuMemory=5), other]))
     found.find({OWN: 0}, 0)
-    assert found.take()[OWN].others == 1
+    assert found.take(0)[OWN].others == 1
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_what_others_use_of_a_ranks_device(
     running = [SimpleNamespace(pid=pid, usedGpuMemory=5) for pid in (OWN, 1)]
     found = devices(FakeNvml(running=running, used=used))
     found.find({OWN: 0}, 0)
-    assert found.take()[OWN].others_sm == reported
+    assert found.take(0)[OWN].others_sm == reported
 
 
 def test_nobody_is_asked_about_others_on_a_device_of_its_own() -> None:
     nvml = FakeNvml(running=[SimpleNamespace(pid=OWN, usedGpuMemory=5)])
     found = devices(nvml)
     found.find({OWN: 0}, 0)
-    assert found.take()[OWN].others_sm == 0.0
+    assert found.take(0)[OWN].others_sm == 0.0
     assert not nvml.asked["nvmlDeviceGetProcessUtilization"]
 
 
@@ -79,9 +79,9 @@ def test_the_look_for_devices_is_seldom() -> None:
     found.find({OWN: None}, 0)
     nvml.running = [SimpleNamespace(pid=OWN, usedGpuMemory=5)]
     found.find({OWN: None}, FIND_NS - 1)
-    assert found.take() == {}
+    assert found.take(0) == {}
     found.find({OWN: None}, FIND_NS)
-    assert list(found.take()) == [OWN]
+    assert list(found.take(0)) == [OWN]
 
 
 def test_without_a_driver_there_are_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,5 +93,5 @@ def test_without_a_driver_there_are_no_devices(monkeypatch: pytest.MonkeyPatch) 
     found = devices(nvml)
     found.find({OWN: 0}, 0)
     found.sample()
-    assert found.take() == {}
+    assert found.take(0) == {}
     found.close()
