@@ -2,6 +2,7 @@
 
 import os
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from gpuwatch.tui.sources.rank_devices import FIND_NS, RankDevices
 from tests.unit.sources.fake_nvml import FakeNvml, LibraryNotFound
 
 OWN = os.getpid()
+S = 1_000_000_000
 
 
 def devices(nvml: FakeNvml) -> RankDevices:
@@ -94,4 +96,27 @@ def test_without_a_driver_there_are_no_devices(monkeypatch: pytest.MonkeyPatch) 
     found.find({OWN: 0}, 0)
     found.sample()
     assert found.take(0) == {}
+    found.close()
+
+
+def test_the_devices_own_counters_are_means_between_two_looks() -> None:
+    nvml = FakeNvml(running=[SimpleNamespace(pid=OWN, usedGpuMemory=5)])
+    found = devices(nvml)
+    found.find({OWN: 0}, 0)
+    assert found.take(0)[OWN].sm_percent is None, "a reading is made from two samples"
+    nvml.now_ns = S
+    use = found.take(S)[OWN]
+    assert (use.active_percent, use.sm_percent) == (90.0, 80.0)
+    found.close()
+    assert all(sample.freed for sample in nvml.samples)
+
+
+@pytest.mark.parametrize("fields", [{"gpm": False}, {"fails": "nvmlGpmSampleGet"}])
+def test_without_counters_a_rank_has_nvmls_figures(fields: dict[str, Any]) -> None:
+    found = devices(FakeNvml(running=[SimpleNamespace(pid=OWN, usedGpuMemory=5)], **fields))
+    found.find({OWN: 0}, 0)
+    found.sample()
+    for now_ns in (0, S):
+        use = found.take(now_ns)[OWN]
+        assert (use.active_percent, use.sm_percent, use.memory_bytes) == (None, None, 10)
     found.close()
