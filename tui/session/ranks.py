@@ -252,6 +252,7 @@ class RankStore:
             if t_ns <= now_ns - SPAN_NS and sum(one.counted for one in taken) >= LEAST_STEPS:
                 break
             taken.append(use)
+        stepped = [use for use in taken if use.counted]
         return _Sums(
             counted=sum(use.counted for use in taken),
             wall_ns=sum(use.wall_ns for use in taken),
@@ -261,18 +262,10 @@ class RankStore:
             optimizer_ns=sum(use.optimizer_ns for use in taken),
             checkpoint_ns=sum(use.checkpoint_ns for use in taken),
             evaluation_ns=sum(use.evaluation_ns for use in taken),
-            busy_percent=_mean(
-                [
-                    one
-                    for use in taken
-                    if use.counted and (one := use.device_busy_percent) is not None
-                ]
-            ),
-            others_sm=_mean([one for use in taken if (one := use.device_others_sm) is not None]),
-            active_percent=_mean(
-                [one for use in taken if (one := use.device_active_percent) is not None]
-            ),
-            sm_percent=_mean([one for use in taken if (one := use.device_sm_percent) is not None]),
+            busy_percent=_mean([use.device_busy_percent for use in stepped]),
+            others_sm=_mean([use.device_others_sm for use in taken]),
+            active_percent=_mean([use.device_active_percent for use in stepped]),
+            sm_percent=_mean([use.device_sm_percent for use in stepped]),
         )
 
     def _grown(self, seen: RanksSeen, use: RankUse) -> Growing:
@@ -297,8 +290,10 @@ class RankStore:
         return self._active[key]
 
 
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def _mean(values: list[float | None]) -> float | None:
+    """Of those that are known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _state(use: RankUse, now_ns: int) -> str:

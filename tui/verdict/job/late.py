@@ -251,7 +251,8 @@ def _cause(
     rank: RankFacts, others: Sequence[RankFacts], lost_ms: float
 ) -> tuple[LateBy, float, float]:
     """What the late rank does longer than the others, and how long both take, ms a step. One whose
-    GPU is always busy computes: its host waits for that wherever it reads a result."""
+    GPU is always busy computes: its host waits for that wherever it reads a result. So does one whose
+    GPU, by its own counters, idles for less than half of what is lost."""
     longer: dict[RankPhase, tuple[float, float]] = {}
     for phase, own_ms in rank.phases_ms.items():
         theirs = median(one.phases_ms.get(phase, 0.0) for one in others) if others else 0.0
@@ -275,7 +276,8 @@ def _cause(
     work: tuple[RankPhase, ...] = ("forward", "backward", "optimizer")
     own_ms = sum(longer.get(phase, (0.0, 0.0))[0] for phase in work)
     theirs = sum(longer.get(phase, (0.0, 0.0))[1] for phase in work)
-    if busy is not None and busy < 100 * GPU_BUSY:
+    idle_ms = rank.step_ms * (1 - (rank.active or 0.0) / 100)
+    if busy is not None and idles and idle_ms >= limits.EXPLAINS * lost_ms:
         return ("launch", own_ms, theirs)
     alone = not any(is_crowded(one) for one in others)
     return ("shared" if is_crowded(rank) and alone else "compute", own_ms, theirs)

@@ -37,6 +37,8 @@ SLOW: list[tuple[dict[str, Any], LateBy]] = [
     ({"other": 29.0, "busy": 99.0}, "compute"),
     ({"data": 29.0, "busy": 99.0}, "compute"),
     ({"forward": 29.0, "busy": 40.0}, "launch"),
+    ({"forward": 29.0, "busy": 80.0}, "launch"),
+    ({"forward": 29.0, "busy": 80.0, "active": 80.0}, "compute"),
     ({"forward": 29.0}, "compute"),
     ({"forward": 29.0, "busy": 99.0, "sharers": 1}, "shared"),
     ({"data": 29.0, "busy": 20.0, "sharers": 1}, "data"),
