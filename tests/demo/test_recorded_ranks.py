@@ -5,6 +5,8 @@
 first, those whose recordings hold all that is needed), and with seven jobs more.
 `h200_crowded`: the same two while a process of others computed on each all along; what both
 monitors read of those was put together afterwards, as each reads it by itself now.
+`h200_fourth`: two H200s that nobody else used, 14 jobs; the counters of both GPUs, of which each
+monitor had its own alone, were put together afterwards in the same way.
 Made by `demo/record_ranks.py`, a recording of each rank's monitor; what is judged wrong is in
 MISSED, with the reason.
 """
@@ -14,12 +16,13 @@ from typing import Final
 
 import pytest
 from ranks.train import CHECKPOINT_EVERY
-from ranks.truth import SCENARIOS, Expected, RankVerdict, is_right, verdict_of
+from ranks.truth import ACCUSES, SCENARIOS, Expected, RankVerdict, is_right, verdict_of
 
 from evaluation.last_picture import last_picture
 
 RANKS: Final = Path(__file__).parents[1] / "recordings" / "ranks"
 RUNS: Final = sorted(path.relative_to(RANKS).as_posix() for path in RANKS.glob("*/*.gpuwatch"))
+FOURTH: Final = [run for run in RUNS if run.startswith("h200_fourth/")]
 EXPECTED: Final = {one.scenario: one for one in SCENARIOS}
 BUSY_CORES: Final = "others used the cores, and contention holds more of the time"
 NO_LEAD: Final = "recorded before how far a host is ahead of the others was known"
@@ -51,6 +54,34 @@ def test_what_is_missed_is_still_there(run: str) -> None:
     assert not is_right(truth_of(run), verdict_of(last_picture(RANKS / run))), (
         "no longer missed: take it out"
     )
+
+
+@pytest.mark.parametrize("scenario", sorted({Path(run).name.split(".")[0] for run in FOURTH}))
+def test_a_job_has_one_verdict_whichever_rank_is_watched(scenario: str) -> None:
+    """They had 2.22x and 1.80x for the same late rank, launch and communication for the same job,
+    and a verdict beside "not sure yet"."""
+    first, second = (
+        verdict_of(last_picture(RANKS / "h200_fourth" / f"{scenario}.{rank}.gpuwatch"))
+        for rank in (0, 1)
+    )
+    assert (first.kind, first.sub, first.late) == (second.kind, second.sub, second.late)
+    if first.kind in ACCUSES:
+        assert first.share == pytest.approx(second.share, abs=0.02)
+
+
+MEASURED: Final = {
+    "computes_twice": 1.79, "slow_loader": 3.70, "slow_python": 3.59, "shared_gpu": 2.23,
+    "checkpoint": 6.5,
+}  # fmt: skip
+"""Steps with the cause over those of the balanced job, as measured."""
+
+
+@pytest.mark.parametrize("scenario", sorted(MEASURED))
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_forecast_without_the_late_rank_is_what_was_measured(scenario: str, rank: int) -> None:
+    """It was 64 and 40x for a checkpoint."""
+    found = verdict_of(last_picture(RANKS / "h200_fourth" / f"{scenario}.{rank}.gpuwatch"))
+    assert found.speedup == pytest.approx(MEASURED[scenario], rel=0.15)
 
 
 def test_there_are_recordings_of_all_ranks() -> None:

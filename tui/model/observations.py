@@ -281,6 +281,10 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     device_others_sm: float | None = None
     """Percent of its device's time that those others use together, the mean of the last 5 s; None:
     NVML does not say, or an older recording."""
+    device_active_percent: float | None = None
+    """Of the interval in which anything ran on its device, by the device's own counters, and…"""
+    device_sm_percent: float | None = None
+    """…of its multiprocessors that were at work; None without counters, or an older recording."""
 
 
 class RanksSeen(Observation, frozen=True, kw_only=True, tag="ranks"):

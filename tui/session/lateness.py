@@ -29,15 +29,19 @@ class LateHistory:
         self._steps.clear()
         self._found = {}
 
-    def add(self, seen: CollectivesSeen, steps: Sequence[StepExchange]) -> None:
-        """Take the steps of one reading, which is of a moment soon after the last of them."""
-        hosts, left_ns = hosts_of(seen.hosts), sum(one.wall_ns for one in steps)
-        for one in steps:
-            left_ns -= one.wall_ns
+    def add(
+        self, seen: CollectivesSeen, steps: Sequence[StepExchange], paced_ns: float | None = None
+    ) -> None:
+        """Take the steps of one reading, which is of a moment soon after the last of them.
+        `paced_ns`: as in `ExchangeFacts`."""
+        walls_ns = [round(paced_ns) if paced_ns is not None else one.wall_ns for one in steps]
+        hosts, left_ns = hosts_of(seen.hosts), sum(walls_ns)
+        for one, wall_ns in zip(steps, walls_ns, strict=True):
+            left_ns -= wall_ns
             by_node = zip(hosts, one.node_late_ns, strict=False)
             late_ns: list[tuple[Late, int]] = [*zip(seen.ranks, one.late_ns, strict=True), *by_node]
-            least = limits.LATE_STEP * one.wall_ns
-            late = {who: ns / one.wall_ns for who, ns in late_ns if ns >= least > 0}
+            least = limits.LATE_STEP * wall_ns
+            late = {who: ns / wall_ns for who, ns in late_ns if ns >= least > 0}
             self._steps.append(LateStep(one.number, seen.t_ns - left_ns, late))
         if len(self._steps) > limits.MOST_HISTORY:
             half = len(self._steps) // 2

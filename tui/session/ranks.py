@@ -46,6 +46,8 @@ class _Sums:
     busy_percent: float | None
     others_sm: float | None
     """Percent of the device's time."""
+    active_percent: float | None
+    sm_percent: float | None
 
     def phases_ms(self) -> dict[RankPhase, float]:
         """The mean step by phases."""
@@ -124,7 +126,7 @@ class RankStore:
         while len(self._exchanges) > limits.KEPT_STEPS and wall_ns > limits.KEPT_NS:
             wall_ns -= self._exchanges.popleft().wall_ns
         if steps:
-            self._history.add(seen, steps)
+            self._history.add(seen, steps, self._paced_ns(seen.t_ns))
             present_from = self._history.judge(self._exchanges)
             while self._exchanges[0].number < present_from:
                 self._exchanges.popleft()
@@ -152,6 +154,8 @@ class RankStore:
                 sharers=self._readings[rank.rank][-1][1].device_others,
                 host=rank.host,
                 others_sm=sums.others_sm,
+                active=sums.active_percent,
+                sm=sums.sm_percent,
             )
             for rank in self.ranks
             if rank.state == "live"
@@ -169,6 +173,7 @@ class RankStore:
                 self._fabric,
                 self._exchange_hosts,
                 self._history.at(now_ns),
+                self._paced_ns(now_ns),
             )
         job = Job(
             world_size=self.world_size,
@@ -225,12 +230,29 @@ class RankStore:
             host=use.host,
         )
 
+    def _paced_ns(self, now_ns: int) -> float | None:
+        """Mean step by the marks of all ranks since the first of the steps whose collectives are
+        known, and of `SPAN_NS` at the least; None where the device did not time these, or no look
+        is as new. The first look is of what was before, starting up among it."""
+        if not self._exchanges or self._exchanges[-1].transfer_ns is None:
+            return None
+        first = self._exchanges[0].number
+        looks = [
+            use
+            for rank in self._exchange_ranks
+            for t_ns, use in list(self._readings.get(rank, ()))[1:]
+            if use.steps >= first or t_ns > now_ns - SPAN_NS
+        ]
+        counted = sum(use.counted for use in looks)
+        return sum(use.wall_ns for use in looks) / counted if counted else None
+
     def _sums(self, rank: int, now_ns: int) -> _Sums:
         taken: list[RankUse] = []
         for t_ns, use in reversed(self._readings[rank]):
             if t_ns <= now_ns - SPAN_NS and sum(one.counted for one in taken) >= LEAST_STEPS:
                 break
             taken.append(use)
+        stepped = [use for use in taken if use.counted]
         return _Sums(
             counted=sum(use.counted for use in taken),
             wall_ns=sum(use.wall_ns for use in taken),
@@ -240,14 +262,10 @@ class RankStore:
             optimizer_ns=sum(use.optimizer_ns for use in taken),
             checkpoint_ns=sum(use.checkpoint_ns for use in taken),
             evaluation_ns=sum(use.evaluation_ns for use in taken),
-            busy_percent=_mean(
-                [
-                    one
-                    for use in taken
-                    if use.counted and (one := use.device_busy_percent) is not None
-                ]
-            ),
-            others_sm=_mean([one for use in taken if (one := use.device_others_sm) is not None]),
+            busy_percent=_mean([use.device_busy_percent for use in stepped]),
+            others_sm=_mean([use.device_others_sm for use in taken]),
+            active_percent=_mean([use.device_active_percent for use in stepped]),
+            sm_percent=_mean([use.device_sm_percent for use in stepped]),
         )
 
     def _grown(self, seen: RanksSeen, use: RankUse) -> Growing:
@@ -272,8 +290,10 @@ class RankStore:
         return self._active[key]
 
 
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def _mean(values: list[float | None]) -> float | None:
+    """Of those that are known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _state(use: RankUse, now_ns: int) -> str:

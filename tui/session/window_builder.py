@@ -204,7 +204,11 @@ class Assessment:
         finding = self.judge.verdict.finding
         if isinstance(window, StepWindow) and window.job is not None and window.job.ranks:
             late = late_rank(window.job)
-            self.job = JobVerdict(window.job, late, job_finding(window.job, late, finding))
+            self.job = JobVerdict(
+                window.job,
+                late,
+                job_finding(window.job, late, finding, self.judge.verdict.contributors),
+            )
             self.judge.verdict = beside_the_job(self.judge.verdict, self.job.finding)
         is_stalled = finding.kind == "stalled" or finding.sub == IDLE
         self.lacks_stacks = is_stalled and stores.link.lacks("stacks") and standing is None

@@ -144,6 +144,7 @@ def _slowed(share: float, most: float) -> str:
 BY_CHANCE: Final = 0.05
 """That ranks which are late at random make one of them the last so often: nine steps of ten between
 two ranks. Looser than the live verdict's, which this only stands beside."""
+NONE_HOLDS: Final = "no collective holds 10% of a step"
 OF_THE_JOB: Final[tuple[Kind, ...]] = ("communication", "straggler", "imbalance")
 
 
@@ -176,7 +177,12 @@ def against_job(verdict: Kind, late: int | None, profile: JobProfile) -> Compari
     if not same and share >= LEAST:
         return Comparison("corrects", seen, f"not rank {late}: {_shown(verdict, share, profile)}")
     has = percent(share if same else 0.0)
-    rest = f"they show {shown}" if shown else "no collective holds 10% of a step"
+    largest = [
+        _shown(kind, part, profile)
+        for kind, part in sorted(shares.items(), key=lambda row: -row[1])
+        if part >= max(LEAST, NEAR * max(shares.values()))
+    ]
+    rest = f"they show {', and '.join(largest)}" if largest else NONE_HOLDS
     return Comparison("corrects", seen, f"{verdict} has {has} of each step; {rest}")
 
 

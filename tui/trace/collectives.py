@@ -2,7 +2,8 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from math import prod
 from typing import Final, NamedTuple
 
@@ -107,3 +108,62 @@ def dtype_of(name: str) -> str:
     """ "fp32" of the same; "" where the name has none."""
     found = KERNEL_TYPE.search(name)
     return TYPES[found[1]] if found else ""
+
+
+# The flight recorder's entries of these steps.
+
+Counted = Mapping[str, tuple[int, int]]
+"""By process group, the last collective before and the last of them."""
+LATER_ALIKE: Final = 3
+"""Steps that the recorder still has and that are all the same, from which earlier ones were too."""
+
+
+def entries_of(
+    entries: Iterable[Collective], issued: Sequence[Mapping[str, int]]
+) -> list[Collective]:
+    """Those of the steps between these counts of what each process group has issued, as they were
+    issued."""
+    ordered = sorted(entries, key=lambda one: one.created_ns)
+    counted = {group: (low, issued[-1].get(group, low)) for group, low in issued[0].items()}
+    found = _between(ordered, counted)
+    return found if _is_whole(found, counted) else _as_later(ordered, issued)
+
+
+def _between(entries: Iterable[Collective], counted: Counted) -> list[Collective]:
+    return [
+        one
+        for one in entries
+        if one.group in counted and counted[one.group][0] < one.number <= counted[one.group][1]
+    ]
+
+
+def _is_whole(entries: Iterable[Collective], counted: Counted) -> bool:
+    """All of them are there."""
+    numbers = {(one.group, one.number) for one in entries}
+    return len(numbers) == sum(high - low for low, high in counted.values())
+
+
+def _as_later(
+    entries: Sequence[Collective], issued: Sequence[Mapping[str, int]]
+) -> list[Collective]:
+    """Of steps that the recorder no longer has (it holds 2,000 entries: 2.6 s of steps of 9 ms),
+    those of a later step for each of them, where all later ones are the same, and these had as
+    many; [] else."""
+    steps = [
+        {group: (low, after[group]) for group, low in before.items() if group in after}
+        for before, after in pairwise(issued)
+    ]
+    each = {group: high - low for group, (low, high) in steps[0].items()} if steps else {}
+    counts = [{group: high - low for group, (low, high) in one.items()} for one in steps]
+    if not any(each.values()) or any(one != each for one in counts):
+        return []
+    newest = max((one.number for one in entries if each.get(one.group)), default=0)
+    later: list[list[Collective]] = []
+    bounds = steps[-1]
+    while any(high <= newest for group, (_, high) in bounds.items() if each[group]):
+        bounds = {group: (high, high + each[group]) for group, (_, high) in bounds.items()}
+        found = _between(entries, bounds)
+        if _is_whole(found, bounds):
+            later.append(found)
+    kinds = {tuple((one.group, one.name, one.bytes) for one in found) for found in later}
+    return later[0] * len(steps) if len(later) >= LATER_ALIKE and len(kinds) == 1 else []

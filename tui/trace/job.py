@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ..verdict.job.exchange import Collective
 from ..verdict.thresholds.ranks import LATE_STEP
-from .collectives import Call, on_device, on_host
+from .collectives import Call, entries_of, on_device, on_host
 from .events import read_trace
 from .gaps import device_edges
 from .profile import Recorded
@@ -203,12 +203,7 @@ def _rank_calls(rank: RankRecorded, group: str, low: int, high: int) -> _RankCal
         if edges is None:
             raise ValueError(f"rank {rank.rank} has no work of its GPU in these steps")
         start_ns, end_ns = edges[0], edges[-1]
-        counted = {name: (row, rank.issued[last][name]) for name, row in rank.issued[first].items()}
-        entries = [
-            one
-            for one in sorted(rank.entries, key=lambda one: one.created_ns)
-            if one.group in counted and counted[one.group][0] < one.number <= counted[one.group][1]
-        ]
+        entries = entries_of(rank.entries, rank.issued[first : last + 1])
         calls, compute = on_device(trace, ends_of_steps, entries)
     return _RankCalls(
         rank.rank,

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from gpuwatch.probe.wire import marks, page
-from gpuwatch.tui.model.observations import Greeted, RanksSeen, RankUse
+from gpuwatch.tui.model.observations import CollectivesSeen, Greeted, RanksSeen, RankUse
 from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import RankStore
+from gpuwatch.tui.verdict.job.exchange import StepExchange
 from tests.unit.session.making import HELLO, MS, S, judged, session
 
 PID = 48213
@@ -126,3 +127,50 @@ def test_what_others_use_of_a_ranks_gpu_is_the_mean_of_the_readings() -> None:
     job = store.job(3 * S)
     assert job is not None
     assert [one.others_sm for one in job.ranks] == [50.0, None]
+
+
+def test_the_pace_of_a_job_is_that_of_its_marks_since_its_collectives_are_known() -> None:
+    """The device timed them: how long single steps take on a host that runs ahead says nothing.
+    What the first look found, starting up among it, does not count."""
+    store = RankStore(PID)
+    store.seen(seen(1, *(use(rank, 1, wall_ns=20 * S) for rank in (0, 1))))
+    for at_s in range(2, 16):
+        pace = {} if at_s < 13 else {"wall_ns": 2 * S}
+        store.seen(seen(at_s, *(use(rank, at_s, **pace) for rank in (0, 1))))
+    queued = tuple(
+        StepExchange(100 + at, 3 * MS, 4, 1 << 20, MS, (0, 40 * MS), (40 * MS, 0))
+        for at in range(8)
+    )
+    store.exchanged(CollectivesSeen(t_ns=14 * S, ranks=(0, 1), steps=queued, ddp=(), cost_ns=0))
+    job = store.job(15 * S)
+    assert job is not None
+    assert job.exchange is not None
+    assert job.exchange.paced_ns == pytest.approx((7 * S + 3 * 2 * S) / 100, rel=0.01)
+    assert job.exchange.late(0).mean == pytest.approx(0.04 / 0.13, rel=0.01)
+
+
+def test_where_hosts_wait_in_their_collectives_each_steps_own_length_counts() -> None:
+    store = RankStore(PID)
+    for at_s in range(1, 5):
+        store.seen(seen(at_s, *(use(rank, at_s) for rank in (0, 1))))
+    gloo = tuple(
+        StepExchange(10 + at, 50 * MS, 4, 1 << 20, None, (0, 9 * MS), (9 * MS, 0))
+        for at in range(8)
+    )
+    store.exchanged(CollectivesSeen(t_ns=4 * S, ranks=(0, 1), steps=gloo, ddp=(), cost_ns=0))
+    job = store.job(4 * S)
+    assert job is not None
+    assert job.exchange is not None
+    assert (job.exchange.paced_ns, job.exchange.step_ns) == (None, 50 * MS)
+
+
+def test_what_a_ranks_gpu_does_by_its_own_counters() -> None:
+    store = RankStore(PID)
+    for at_s, sm in enumerate((40.0, None, 60.0), start=1):
+        counted = {"device_active_percent": 90.0, "device_sm_percent": sm}
+        store.seen(seen(at_s, use(0, at_s, **counted), use(1, at_s)))
+    job = store.job(3 * S)
+    assert job is not None
+    assert [(one.active, one.sm) for one in job.ranks] == [(90.0, 50.0), (None, None)]
+    assert job.ranks[0].empty == pytest.approx(0.4 / 0.82)
+    assert job.idle is None, "not known of all"

@@ -8,7 +8,12 @@ import pytest
 
 from gpuwatch.tui.trace.against import against_job
 from gpuwatch.tui.trace.collectives import dtype_of, kind_of
-from gpuwatch.tui.trace.job import NoCommonStepsError, RankRecorded, job_profile_of
+from gpuwatch.tui.trace.job import (
+    JobProfile,
+    NoCommonStepsError,
+    RankRecorded,
+    job_profile_of,
+)
 from gpuwatch.tui.trace.profile import Recorded
 from gpuwatch.tui.verdict.findings import Kind
 from gpuwatch.tui.verdict.job.exchange import Collective
@@ -115,6 +120,55 @@ def test_sizes_are_those_of_the_flight_recorder_where_it_has_as_many() -> None:
     assert job_profile_of(odd).collectives[0].bytes is None
 
 
+def later_entries(sizes: tuple[int, ...], steps: int) -> tuple[Collective, ...]:
+    """Those of steps long after the recorded ones, `sizes` a step, as a recorder of 2,000 holds."""
+    first = FIRST + 1_000 * len(sizes)
+    numbers = range(first, first + steps * len(sizes))
+    return tuple(
+        Collective(
+            "0", number, "nccl:all_reduce", sizes[(number - FIRST - 1) % len(sizes)], number, None
+        )
+        for number in numbers
+    )
+
+
+def in_two(sizes: tuple[int, int], steps: int) -> JobProfile:
+    """Two ranks that make two collectives a step, as they are known of later steps."""
+    made = []
+    for rank in range(2):
+        one, issued = Steps(), []
+        for step in range(STEPS + 1):
+            one.launch(1_000.0)
+            for part in (1, 2):
+                end_us = 4_000.0 * (step + 1) + 1_000.0 * part
+                one.collective(ALL_REDUCE, max(one.free_us, end_us - 500), end_us)
+                one.free_us = one.now_us = end_us
+            one.end()
+            issued.append({"0": FIRST + 2 * (step + 1)})
+        ready = later_entries(sizes, steps)
+        made.append(RankRecorded(rank, one.recorded(), tuple(issued), True, ready))
+    return job_profile_of(made)
+
+
+def test_sizes_that_the_recorder_has_overwritten_are_those_of_later_steps_all_alike() -> None:
+    """Two H200s: of seven jobs five had steps of 9 to 30 ms, and 2,000 entries are 2.6 s of them:
+    their collectives had no sizes."""
+    found = in_two((64 << 20, 16 << 10), steps=20)
+    assert [(one.bytes, one.a_step) for one in found.collectives] == [(64 << 20, 1), (16 << 10, 1)]
+    few = in_two((64 << 20, 16 << 10), steps=2)
+    assert [one.bytes for one in few.collectives] == [None], "two steps show no rule"
+
+
+def test_sizes_of_later_steps_that_differ_are_no_sizes_of_earlier_ones() -> None:
+    one, other = recorded([3_000, 3_000])
+    uneven = tuple(
+        Collective("0", number, "nccl:all_reduce", number << 10, number, None)
+        for number in range(FIRST + 1_000, FIRST + 1_030)
+    )
+    ranks = [replace(one, entries=uneven), replace(other, entries=uneven)]
+    assert job_profile_of(ranks).collectives[0].bytes is None
+
+
 def test_gloos_collectives_are_its_annotations() -> None:
     found = on_cpu([2_000, 5_000], 1_000)
     assert (found.on_device, found.steps, ms(found.step_ns)) == (False, STEPS - 2, 6.0)
@@ -182,6 +236,16 @@ def test_three_steps_do_not_overrule_the_verdict() -> None:
     found = against_job("straggler", 0, job_profile_of(recorded([2_000, 8_000], steps=4)))
     assert found.says == "cannot say"
     assert "rank 1 is the last in 3 of 3" in found.text
+
+
+def test_all_that_traces_show_instead_is_named() -> None:
+    """FSDP2 on two H200s: transfer 32 %, rank 0 late 32 %, and the text named the one alone."""
+    found = against_job("imbalance", None, job_profile_of(recorded([2_000, 3_200], steps=11)))
+    assert (found.says, found.kind) == ("corrects", "straggler")
+    assert found.text == (
+        "imbalance has 0% of each step; they show all others wait for rank 1 29% of each step, the "
+        "last in 10 of 10, and transfer that nothing hides 24% of each step"
+    )
 
 
 def test_ranks_that_take_turns_are_imbalance() -> None:

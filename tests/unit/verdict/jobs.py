@@ -19,12 +19,16 @@ def rank(
     busy: float | None = None,
     sharers: int | None = None,
     others_sm: float | None = None,
+    active: float | None = None,
+    sm: float | None = None,
     **phases_ms: float,
 ) -> RankFacts:
     """A rank whose steps take 37 ms: what its other phases leave is backward."""
     found = {phase: phases_ms.get(phase, 0.0) for phase in PHASES}
     found["backward"] = STEP_MS - sum(found.values())
-    return RankFacts(number, 700 + number, target, STEP_MS, found, busy, sharers, "", others_sm)
+    return RankFacts(
+        number, 700 + number, target, STEP_MS, found, busy, sharers, "", others_sm, active, sm
+    )
 
 
 def exchange(

@@ -1,8 +1,8 @@
 """What is known of a job's ranks here, and of their collectives."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import mean, median
 from typing import Literal
 
 from ...messages import DdpTimes
@@ -13,6 +13,12 @@ from .lateness import Late, Lateness
 from .standing import Doing, Pending
 
 RankPhase = Literal["data", "forward", "backward", "optimizer", "checkpoint", "evaluation", "other"]
+
+
+def emptiness(active: float, sm: float) -> float:
+    """Of the time, 0 to 1: percents in which a GPU does anything, and of its multiprocessors at
+    work. NCCL's kernels alone keep `limits.NCCL_SM` of them active."""
+    return min(1.0, max(0.0, active - sm) / 100 / (1 - limits.NCCL_SM))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,29 @@ class RankFacts:
     """Where it is; "" for the target's own host."""
     others_sm: float | None = None
     """Percent of its GPU's time that those processes use together, by NVML; None: not known."""
+    active: float | None = None
+    """Percent of the time in which its GPU does anything, by the device's own counters: NVML counts
+    short gaps as busy (94 % for 74 % on an H200)."""
+    sm: float | None = None
+    """Percent of its GPU's multiprocessors that are at work, by the same; None without them."""
+
+    @property
+    def busy(self) -> float | None:
+        """Percent, by the finer of both."""
+        return self.gpu_busy if self.active is None else self.active
+
+    @property
+    def empty(self) -> float | None:
+        """Part of the time that its GPU is busy with few of its multiprocessors at most, as it is
+        with collectives that nothing hides; None where that is not known."""
+        if self.active is None or self.sm is None:
+            return None
+        return emptiness(self.active, self.sm)
+
+
+def _iteration_ns(times: DdpTimes) -> int:
+    """Forward, backward and what of the exchange neither hides."""
+    return times.forward_ns + times.backward_ns + max(0, times.comm_ns - times.overlap_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +79,11 @@ class ExchangeFacts:
     """Of each rank; () where all are on one."""
     lateness: Mapping[Late, Lateness] = field(default_factory=dict)
     """Since when, of those that come late in the last steps."""
+    paced_ns: float | None = None
+    """Mean step by the marks of all ranks, from the first of these steps until now. A host that
+    only queues its work runs ahead and then waits where it reads a result: how long single steps
+    take on its clock says nothing of the device. None where hosts wait in their collectives: then
+    each step's own length counts."""
 
     @property
     def at_best(self) -> float | None:
@@ -73,14 +107,16 @@ class ExchangeFacts:
         return [one.node_late_ns[at] if one.node_late_ns else 0 for one in self.steps]
 
     @property
-    def wall_ns(self) -> int:
-        """Of all these steps."""
-        return sum(one.wall_ns for one in self.steps)
+    def walls_ns(self) -> list[int]:
+        """Length of each of these steps."""
+        if self.paced_ns is not None:
+            return [round(self.paced_ns)] * len(self.steps)
+        return [one.wall_ns for one in self.steps]
 
     @property
     def step_ns(self) -> float:
         """Mean length."""
-        return self.wall_ns / max(1, len(self.steps))
+        return sum(self.walls_ns) / max(1, len(self.steps))
 
     @property
     def on_device(self) -> bool:
@@ -90,10 +126,9 @@ class ExchangeFacts:
     @property
     def transfer(self) -> Share | None:
         """Part of the time in which data moves; None where that is not known."""
-        rows = [one for one in self.steps if one.transfer_ns is not None]
-        if not rows:
-            return None
-        return share_of([one.transfer_ns or 0 for one in rows], [one.wall_ns for one in rows])
+        both = zip(self.steps, self.walls_ns, strict=True)
+        rows = [(one.transfer_ns, wall) for one, wall in both if one.transfer_ns is not None]
+        return share_of(*zip(*rows, strict=True)) if rows else None
 
     @property
     def exposed(self) -> Share | None:
@@ -109,10 +144,10 @@ class ExchangeFacts:
                 shares.append(min(1.0, least / self.step_ns))
         if not shares:
             return None
-        mean, transfer = median(shares), self.transfer
-        found = Share(mean, min(shares), max(shares))
+        middle, transfer = median(shares), self.transfer
+        found = Share(middle, min(shares), max(shares))
         if len(shares) < 2:
-            found = Share(mean, mean / 2, min(1.0, 1.5 * mean))
+            found = Share(middle, middle / 2, min(1.0, 1.5 * middle))
         return found if transfer is None else at_most(found, transfer.high)
 
     def waiting(self, rank: int) -> Share:
@@ -124,7 +159,7 @@ class ExchangeFacts:
         return self._share([one.late_ns[self.ranks.index(rank)] for one in self.steps])
 
     def _share(self, parts_ns: list[int]) -> Share:
-        return share_of(parts_ns, [one.wall_ns for one in self.steps])
+        return share_of(parts_ns, self.walls_ns)
 
     @property
     def waits(self) -> Share:
@@ -147,6 +182,32 @@ class ExchangeFacts:
                 parts.append(max(0, min(others) - exposed[rank]) / self.step_ns)
         return min(1.0, median(parts)) if parts else None
 
+    def sampled(self, rank: int) -> bool:
+        """The iterations that DistributedDataParallel timed tell how late this rank is in others:
+        it has issued all collectives, they took about as long as these steps do, and most of what
+        is waited for this rank is waited in steps like any other, not in rare ones that no sample
+        met."""
+        timed = [one for sample in self.ddp for one in sample.values()]
+        buckets = min((one.buckets for one in timed), default=0)
+        if sum(one.collectives for one in self.steps) > buckets * len(self.steps):
+            return False
+        whole_ns = [max(map(_iteration_ns, sample.values())) for sample in self.ddp if sample]
+        if not whole_ns or median(whole_ns) < limits.SAMPLE_AS_LONG * self.step_ns:
+            return False
+        late_ns = [one.late_ns[self.ranks.index(rank)] for one in self.steps]
+        return median(late_ns) >= limits.AS_LATE * mean(late_ns) > 0
+
+    def computed(self, ranks: Sequence[int]) -> float:
+        """Part of a step that the busiest of these ranks computes in forward and backward, by
+        DistributedDataParallel's own times; 0 where it has none of iterations as short as these."""
+        parts = [
+            (times.forward_ns + times.backward_ns) / self.step_ns
+            for sample in self.ddp
+            for rank in ranks
+            if (times := sample.get(rank)) is not None and _iteration_ns(times) <= self.step_ns
+        ]
+        return min(1.0, median(parts)) if parts else 0.0
+
     @property
     def in_step(self) -> bool:
         """All hosts issue their collectives within a step of each other: none is so far ahead that
@@ -157,9 +218,9 @@ class ExchangeFacts:
     def times_late(self) -> list[int]:
         """By rank: in how many steps it was the last by so much that it matters."""
         counts = [0] * len(self.ranks)
-        for one in self.steps:
+        for one, wall_ns in zip(self.steps, self.walls_ns, strict=True):
             most = max(one.late_ns)
-            if most >= limits.LATE_STEP * one.wall_ns:
+            if most >= limits.LATE_STEP * wall_ns:
                 counts[one.late_ns.index(most)] += 1
         return counts
 
@@ -187,6 +248,14 @@ class Job:
     def facts(self, rank: int) -> RankFacts | None:
         """Of one of them."""
         return next((one for one in self.ranks if one.rank == rank), None)
+
+    @property
+    def idle(self) -> float | None:
+        """Part of the time that the GPU of every rank here does nothing at the least; None where
+        that is not known of all."""
+        busy = [one.busy for one in self.ranks]
+        known = [percent for percent in busy if percent is not None]
+        return 1 - max(known) / 100 if known and len(known) == len(busy) else None
 
     @property
     def others(self) -> int:

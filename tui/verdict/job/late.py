@@ -43,6 +43,10 @@ class LateRank:
     """Since when and how often; None where that is not known."""
 
 
+WITHOUT_GPU: Final[frozenset[LateBy]] = frozenset({"data", "checkpoint", "evaluation", "other"})
+"""What a host is late by while its GPU waits for it."""
+
+
 def late_rank(job: Job) -> LateRank | None:
     """By the collectives, where they are known; else by the phases on the hosts' clocks.
 
@@ -52,8 +56,8 @@ def late_rank(job: Job) -> LateRank | None:
     if job.exchange is None or not job.exchange.steps:
         return _by_marks(job)
     exchange = job.exchange
-    late = _named(exchange, _latest_rank(job, exchange))
-    node = _named(exchange, _latest_node(job, exchange))
+    late = _named(job, exchange, _latest_rank(job, exchange))
+    node = _named(job, exchange, _latest_node(job, exchange))
     if node is not None and (late is None or late.share.mean <= node.share.mean):
         return node
     if late is not None:
@@ -72,7 +76,7 @@ def _by_marks(job: Job) -> LateRank | None:
     late = replace(late, lateness=job.lateness.get(late.rank.rank))
     if not job.on_gpu:
         return late
-    busy = {one.rank: one.gpu_busy for one in job.ranks}
+    busy = {one.rank: one.busy for one in job.ranks}
     others = [percent for rank, percent in busy.items() if rank != late.rank.rank]
     own = busy[late.rank.rank]
     if own is None or own >= 100 * GPU_BUSY or late.by not in ("data", "checkpoint", "evaluation"):
@@ -83,9 +87,13 @@ def _by_marks(job: Job) -> LateRank | None:
 
 def takes_turns(job: Job) -> Share | None:
     """Ranks wait for each other, and none of them is the late one: the part of the time that even
-    work would save; None where one is, or they hardly wait, or too few steps show it."""
+    work would save; None where one is, be it behind what the others compute, or they hardly wait,
+    or too few steps show it."""
     exchange = job.exchange
-    if exchange is None or late_rank(job) is not None:
+    if exchange is None or not exchange.steps or late_rank(job) is not None:
+        return None
+    latest = _latest_rank(job, exchange)
+    if latest is not None and not latest.may_be_chance:
         return None
     waits = exchange.waits
     waits = beyond(waits, max((held(one) for one in job.ranks), default=0.0))
@@ -123,13 +131,18 @@ class _Latest:
     is_measured: bool = False
     """What the others compute meanwhile is known."""
 
+    @property
+    def may_be_chance(self) -> bool:
+        """Ranks that are late at random make one of them the last so often."""
+        return _chance(self.times, self.all_times, self.among) > limits.BY_CHANCE
+
 
 def _latest_node(job: Job, exchange: ExchangeFacts) -> _Latest | None:
     """All ranks of one host, where those of all others wait for every one of them."""
     nodes = exchange.nodes
     if len(nodes) < 2:
         return None
-    walls = [one.wall_ns for one in exchange.steps]
+    walls = exchange.walls_ns
     lost = {host: exchange.node_late(host) for host in nodes}
     shares = {host: share_of(lost[host], walls) for host in nodes}
     host = max(shares, key=lambda one: shares[one].mean)
@@ -157,7 +170,7 @@ def _latest_rank(job: Job, exchange: ExchangeFacts) -> _Latest | None:
     if facts is None or not _is_most(share, shares.values()):
         return None
     lost = exchange.lost_to(worst) if exchange.on_device else None
-    is_measured = lost is not None and lost >= limits.LEAST_LATE
+    is_measured = lost is not None and (lost >= limits.LEAST_LATE or exchange.sampled(worst))
     if lost is not None and is_measured and lost < share.mean:
         share = Share(lost, lost * share.low / share.mean, share.mean)
     counts = exchange.times_late()
@@ -172,7 +185,7 @@ def _is_most(share: Share, of: Iterable[Share]) -> bool:
     return share.mean >= max(limits.LEAST_LATE, limits.MOSTLY * sum(one.mean for one in of))
 
 
-def _named(exchange: ExchangeFacts, latest: _Latest | None) -> LateRank | None:
+def _named(job: Job, exchange: ExchangeFacts, latest: _Latest | None) -> LateRank | None:
     """Why it is late, and what of that is its own; None where that is nothing, or may be chance."""
     if latest is None:
         return None
@@ -181,11 +194,13 @@ def _named(exchange: ExchangeFacts, latest: _Latest | None) -> LateRank | None:
     if by == "launch" and exchange.in_step:
         # The others' hosts are hardly faster: without this one's delay they wait for their own.
         share = at_most(share, max(0.0, own_ms - others_ms) / facts.step_ms)
+    if exchange.on_device and not latest.is_measured:
+        share = at_most(share, _most(job, exchange, latest, by, own_ms - others_ms))
     whole_share, share = share, _own_part(share, facts, by, own_ms - others_ms)
     if share.mean < limits.LEAST_LATE:
         return None
     paused = by in ("checkpoint", "evaluation") and latest.all_times >= limits.PAUSES
-    if not paused and _chance(latest.times, latest.all_times, latest.among) > limits.BY_CHANCE:
+    if not paused and latest.may_be_chance:
         return None
     at_least = share.mean < whole_share.mean
     return LateRank(
@@ -203,6 +218,27 @@ def _named(exchange: ExchangeFacts, latest: _Latest | None) -> LateRank | None:
     )
 
 
+def _most(job: Job, exchange: ExchangeFacts, latest: _Latest, by: LateBy, more_ms: float) -> float:
+    """Part of the time that can go at most, were it never late, by what stays: the transfer; what
+    the others compute, by DistributedDataParallel's own times; of a rank that is late without its
+    GPU, what that does. And the others wait no longer than their GPUs are emptier than the late
+    one's, which has the same transfer: a wait behind which a GPU computes costs nothing."""
+    facts, others = latest.facts, latest.others
+    most = 1.0
+    if exchange.transfer is not None:
+        most -= exchange.transfer.mean
+    most = min(most, 1 - exchange.computed([one.rank for one in others]))
+    crowded = any(map(held, [facts, *others]))
+    if by in WITHOUT_GPU and facts.busy is not None and not crowded:
+        # NVML counts short gaps as busy: what its host does longer goes in any case.
+        most = min(most, max(1 - facts.busy / 100, more_ms / facts.step_ms))
+    empty = [one.empty for one in (facts, *others)]
+    known = [part for part in empty if part is not None]
+    if len(known) == len(empty) > 1 and not crowded:
+        most = min(most, *(max(0.0, part - known[0]) for part in known[1:]))
+    return most
+
+
 def _chance(times: int, all_times: int, ranks: int) -> float:
     """Of being the last at least so often, were every rank as likely."""
     if all_times == 0:
@@ -215,7 +251,8 @@ def _cause(
     rank: RankFacts, others: Sequence[RankFacts], lost_ms: float
 ) -> tuple[LateBy, float, float]:
     """What the late rank does longer than the others, and how long both take, ms a step. One whose
-    GPU is always busy computes: its host waits for that wherever it reads a result."""
+    GPU is always busy computes: its host waits for that wherever it reads a result. So does one whose
+    GPU, by its own counters, idles for less than half of what is lost."""
     longer: dict[RankPhase, tuple[float, float]] = {}
     for phase, own_ms in rank.phases_ms.items():
         theirs = median(one.phases_ms.get(phase, 0.0) for one in others) if others else 0.0
@@ -229,7 +266,7 @@ def _cause(
         return ("checkpoint", *longer["checkpoint"])
     if explains("evaluation"):
         return ("evaluation", *longer["evaluation"])
-    busy = rank.gpu_busy
+    busy = rank.busy
     idles = busy is None or busy < 100 * GPU_BUSY
     # Where others keep its GPU busy, that says nothing of the rank.
     if (idles or held(rank)) and explains("data"):
@@ -239,7 +276,8 @@ def _cause(
     work: tuple[RankPhase, ...] = ("forward", "backward", "optimizer")
     own_ms = sum(longer.get(phase, (0.0, 0.0))[0] for phase in work)
     theirs = sum(longer.get(phase, (0.0, 0.0))[1] for phase in work)
-    if busy is not None and busy < 100 * GPU_BUSY:
+    idle_ms = rank.step_ms * (1 - (rank.active or 0.0) / 100)
+    if busy is not None and idles and idle_ms >= limits.EXPLAINS * lost_ms:
         return ("launch", own_ms, theirs)
     alone = not any(is_crowded(one) for one in others)
     return ("shared" if is_crowded(rank) and alone else "compute", own_ms, theirs)

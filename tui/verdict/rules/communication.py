@@ -9,7 +9,7 @@ from ..forecast.gain import Gain
 from ..format import ms, percent, size
 from ..gpu_clock import counted_by
 from ..job.crowding import undisturbed
-from ..job.facts import ExchangeFacts, Job
+from ..job.facts import ExchangeFacts, Job, emptiness
 from ..scoring import cause, speedup_of
 from ..statistics import Share, at_most, times
 from ..thresholds import ranks as limits
@@ -29,20 +29,33 @@ class Exposed(NamedTuple):
 
 def exposed(job: Job, window: StepWindow) -> Exposed | None:
     """What DistributedDataParallel has measured (`ExchangeFacts.exposed`); else a bound: no more
-    than the transfer, and no more than the time in which the GPU was busy with few of its
-    multiprocessors. Of either the part that others on the GPUs do not explain."""
+    than the transfer, and no more than the time in which a GPU was busy with few of its
+    multiprocessors (`_empty`). Of either the part that others on the GPUs do not explain."""
     exchange = job.exchange
     if exchange is None or not exchange.steps:
         return None
     left = undisturbed(job)
     if (measured := exchange.exposed) is not None:
         return Exposed(times(measured, left), True, _hidden(exchange))
-    transfer, activity = exchange.transfer, window.activity
-    if transfer is None or activity is None or activity.busy is None or activity.sm is None:
+    transfer, empty = exchange.transfer, _empty(job, exchange, window)
+    if transfer is None or empty is None:
+        return None
+    return Exposed(times(at_most(transfer, empty), left), False, None)
+
+
+def _empty(job: Job, exchange: ExchangeFacts, window: StepWindow) -> float | None:
+    """Part of the time in which a GPU is busy with few multiprocessors and waits for no rank: of
+    that which waits least, as most of what that has is transfer. Where the counters of all are not
+    known, of the target."""
+    every = {one.rank: one.empty for one in job.ranks if one.empty is not None}
+    if every.keys() >= set(exchange.ranks):
+        first = min(exchange.ranks, key=lambda rank: exchange.waiting(rank).mean)
+        return max(0.0, every[first] - exchange.waiting(first).mean)
+    activity = window.activity
+    if activity is None or activity.busy is None or activity.sm is None:
         return None
     waiting = window.collectives.waiting if window.collectives is not None else 0.0
-    empty = max(0.0, (activity.busy - activity.sm) / 100) / (1 - limits.NCCL_SM) - waiting
-    return Exposed(times(at_most(transfer, max(0.0, empty)), left), False, None)
+    return max(0.0, emptiness(activity.busy, activity.sm) - waiting)
 
 
 def _hidden(exchange: ExchangeFacts) -> float:

@@ -131,7 +131,9 @@ def _limit_in_job(window: StepWindow, now: OpenStep) -> float:
         return limit_s
     late = [job.doing[rank] for rank in job.pending.outside if rank in job.doing]
     long_s = [limit_of(replace(now, phase=one.phase), recent) for one in late if one.phase in _LONG]
-    if job.pending.is_sure:
+    # Whoever is still in a collective waits for the one that has ended, in whatever phase it is.
+    for_the_dead = bool(job.ended and job.pending.inside and not job.pending.outside)
+    if job.pending.is_sure or for_the_dead:
         limit_s = max(limits.STALL_RANKS_S, limits.STALL_STEPS * _percentile_95(recent) / 1e9)
     longest_ns = max((row.end_ns - row.start_ns for row in recent if row.count == 1), default=0)
     return max(limit_s, limits.STALL_LONGEST * longest_ns / 1e9, *long_s)

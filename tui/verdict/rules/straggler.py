@@ -1,5 +1,6 @@
 """Another rank of the job is late, and this one waits for it; or ranks take turns at that."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -129,18 +130,34 @@ def _numbers(ranks: tuple[int, ...]) -> str:
     return ", ".join(map(str, ranks[:4])) + (" …" if len(ranks) > 4 else "")
 
 
-def job_finding(job: Job, late: LateRank | None, own: Finding) -> Finding:
+def job_finding(
+    job: Job, late: LateRank | None, own: Finding, others: Sequence[Finding] = ()
+) -> Finding:
     """One for all ranks: that one is late, where that would be a verdict on the others, even if the
-    target is it, or that others hold their GPUs, if that costs more; else `own`, the target's."""
+    target is it, or that others hold their GPUs, if that costs more; else the target's own, or of
+    the `others` beside that the one that is the verdict on all ranks."""
     crowded = of_the_job(job)
     if crowded is not None and crowded.share is not None and own.kind not in FIRST:
         if crowded.share > ENTER_SHARE and (late is None or late.share.mean <= crowded.share):
             return crowded
         if late is not None and _enters(late):
             return late_finding(job, late)
-    if late is None or not late.rank.is_target:
+    if late is not None and late.rank.is_target and _enters(late):
+        return late_finding(job, late)
+    return _of_both(job, own, others)
+
+
+def _of_both(job: Job, own: Finding, others: Sequence[Finding]) -> Finding:
+    """Of launches and communication, where the target has both: the one that is larger on all ranks
+    of the job. What a GPU waits for its own host or for another rank's differs by rank; a transfer
+    takes as long on all, and in what their GPUs all idle none of them is in it."""
+    both = {one.kind: one for one in (own, *others) if one.kind in BY_HOST_OR_LINKS}
+    if job.idle is None or own.kind not in both or len(both) < len(BY_HOST_OR_LINKS):
         return own
-    return late_finding(job, late) if _enters(late) else own
+    return both["launch" if job.idle > (both["communication"].share or 0.0) else "communication"]
+
+
+BY_HOST_OR_LINKS: Final[frozenset[Kind]] = frozenset({"launch", "communication"})
 
 
 def _enters(late: LateRank) -> bool:

@@ -159,3 +159,17 @@ def test_communication_is_what_others_on_the_gpus_do_not_stretch() -> None:
     assert any("others on the GPUs stretch" in one.text for one in little.evidence)
     assert found(80.0, 60.0) is None
     assert found(0.0, 0.0) == alone
+
+
+def test_of_all_ranks_the_one_that_waits_least_bounds_the_transfer() -> None:
+    """FSDP2 on two H200s: each monitor took its own GPU's counters, and one had 25 %, the other
+    40 %. What the rank that waits least has is transfer."""
+    shares = []
+    for target in (0, 1):
+        took = exchange(*[(1, 4.8)] * 60, step_ms=12.0, transfer_ms=9.0)
+        first = rank(0, target=target == 0, active=98.1, sm=46.6)
+        run = job(first, rank(1, target=target == 1, active=74.0, sm=39.8), exchange=took)
+        found = communication(replace(seen(sm=46.6 - 7 * target), job=run))
+        assert found is not None
+        shares.append(found.share)
+    assert shares == [pytest.approx((74.0 - 39.8) / 82, abs=0.001)] * 2

@@ -320,6 +320,15 @@ def test_a_rank_that_saves_for_long_keeps_the_others_waiting_and_hangs_none() ->
 def test_a_death_in_the_middle_of_a_step_is_named_soon_and_an_end_in_order_is_not() -> None:
     assert among(None, ended=(1,), age_s=4.0) is not None
     assert among(None, ended=(1,), age_s=4.0, phase="other") is None
+    assert among(None, ended=(1,), age_s=7.0, phase="other") is None
+
+
+def test_a_rank_in_a_collective_of_one_that_ended_waits_in_whatever_phase_it_is() -> None:
+    """Two H200s: DDP waits before its forward, which is in no phase yet: named after 10.9 s."""
+    inside = Pending(805, "all_reduce", 4 << 20, inside=(0,), outside=())
+    assert among(inside, ended=(1,), age_s=7.0, phase="other") is not None
+    assert among(inside, ended=(1,), age_s=5.0, phase="other") is None
+    assert among(inside, age_s=7.0, phase="other") is None, "ranks elsewhere may be late"
 
 
 def test_where_all_ranks_here_are_in_it_the_cause_lies_elsewhere() -> None:

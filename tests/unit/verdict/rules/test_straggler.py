@@ -13,7 +13,8 @@ from gpuwatch.tui.verdict.rules.straggler import (
     late_finding,
     straggler,
 )
-from gpuwatch.tui.verdict.scoring import state
+from gpuwatch.tui.verdict.scoring import cause, state
+from gpuwatch.tui.verdict.statistics import without_rows
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.jobs import ddp, exchange, job, late_each_step, rank
 from tests.unit.verdict.on_gpu import activity, gpu_window
@@ -36,6 +37,8 @@ SLOW: list[tuple[dict[str, Any], LateBy]] = [
     ({"other": 29.0, "busy": 99.0}, "compute"),
     ({"data": 29.0, "busy": 99.0}, "compute"),
     ({"forward": 29.0, "busy": 40.0}, "launch"),
+    ({"forward": 29.0, "busy": 80.0}, "launch"),
+    ({"forward": 29.0, "busy": 80.0, "active": 80.0}, "compute"),
     ({"forward": 29.0}, "compute"),
     ({"forward": 29.0, "busy": 99.0, "sharers": 1}, "shared"),
     ({"data": 29.0, "busy": 20.0, "sharers": 1}, "data"),
@@ -205,6 +208,24 @@ def test_of_eight_ranks_the_next_latest_limits_what_is_lost() -> None:
     assert late.rank.rank == 3
     found = job_finding(job(*ranks, exchange=one), late, state("healthy", None, "info", ""))
     assert found.kind == "healthy", "the target waits: its own verdict is the job's"
+
+
+@pytest.mark.parametrize(("busy", "kind"), [(83.0, "launch"), (88.0, "communication")])
+def test_of_launches_and_communication_a_job_has_what_is_larger_on_all_ranks(
+    busy: float, kind: str
+) -> None:
+    """Tensor parallel on two H200s: one monitor had launch 17 %, the other communication 15 %."""
+    ranks = rank(0, busy=82.0, target=True), rank(1, busy=busy)
+    run = job(*ranks, exchange=exchange(*[(1, 0.1)] * 60))
+    both = [
+        cause("communication", "bandwidth", without_rows(0.15), "links", (), ()),
+        cause("launch", None, without_rows(0.17), "launches", (), ()),
+    ]
+    for own, other in (both, both[::-1]):
+        assert job_finding(run, None, own, (other,)).kind == kind
+        assert job_finding(run, None, own) is own, "the other is not seen here"
+    elsewhere = state("healthy", None, "info", "")
+    assert job_finding(run, None, elsewhere, both) is elsewhere
 
 
 CROWDED: dict[str, Any] = {"busy": 100.0, "sharers": 1, "others_sm": 50.0}
