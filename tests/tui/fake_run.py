@@ -336,6 +336,7 @@ def _sawtooth(now_ns: int, interval_ns: int, step_ns: int, done: int) -> Sawtoot
     )
 
 
+@lru_cache(maxsize=64)
 def series_of(
     value: Callable[[int], float],
     now_ns: int,

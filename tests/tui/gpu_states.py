@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 import msgspec
 
@@ -34,8 +35,12 @@ def copying(t_ns: int) -> float:
     return 5_900.0 if 700 <= at_ms < 860 else 40.0
 
 
-def series_of_gpu(device: int, end_ns: int, scale: float = 1.0, link: float = 0.0) -> list[Series]:
-    """All that an H200 reports; `link`: MB/s over NVLink."""
+@lru_cache(maxsize=64)
+def series_of_gpu(
+    device: int, end_ns: int, scale: float = 1.0, link: float = 0.0
+) -> tuple[Series, ...]:
+    """All that an H200 reports; `link`: MB/s over NVLink. Each frame asks again: it is made once
+    (60 ms)."""
     reported: list[tuple[str, str, str, Value]] = [
         ("sm", "SM active", "%", lambda t: scale * busy(t)),
         ("busy", "GPU busy", "%", lambda t: min(100.0, scale * busy(t) + 5)),
@@ -53,7 +58,9 @@ def series_of_gpu(device: int, end_ns: int, scale: float = 1.0, link: float = 0.
         ("temperature", "temperature", "°C", lambda t: 41.0),
         ("memory_used", "memory used", "bytes", lambda t: 68.9 * GIB),
     ]
-    return [quantity(name, title, unit, device, end_ns, of) for name, title, unit, of in reported]
+    return tuple(
+        quantity(name, title, unit, device, end_ns, of) for name, title, unit, of in reported
+    )
 
 
 def h200(snapshot: Snapshot) -> Snapshot:
@@ -62,7 +69,7 @@ def h200(snapshot: Snapshot) -> Snapshot:
     gpu = msgspec.structs.replace(
         run.gpus[0], throttle_reasons=(), others=(), max_sm_clock_mhz=1980
     )
-    return replace(run, gpus=(gpu,), series=tuple(series_of_gpu(0, snapshot.t_ns)))
+    return replace(run, gpus=(gpu,), series=series_of_gpu(0, snapshot.t_ns))
 
 
 def hot_and_shared(snapshot: Snapshot) -> Snapshot:

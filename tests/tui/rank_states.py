@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 import msgspec
 
@@ -37,7 +38,7 @@ def eight_ranks(snapshot: Snapshot) -> Snapshot:
         job=late_job(ranks, run),
         gpus=(msgspec.structs.replace(run.gpus[0], index=LATE),),
         activity=tuple(msgspec.structs.replace(one, index=LATE) for one in run.activity),
-        series=tuple(series_of_gpu(LATE, snapshot.t_ns)),
+        series=series_of_gpu(LATE, snapshot.t_ns),
     )
 
 
@@ -134,6 +135,7 @@ def _reducing(t_ns: int) -> float:
     return max(busy(t_ns), 96.0)
 
 
+@lru_cache(maxsize=256)
 def active(rank: int, now_ns: int, of: Callable[[int], float]) -> Series:
     """How busy NVML calls its device: the mean of five readings, once a second."""
     growing = Growing(f"rank {rank}", "GPU busy", "%", "nvml", None, S)

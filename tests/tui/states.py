@@ -183,16 +183,16 @@ def with_ledger(snapshot: Snapshot) -> Snapshot:
     return replace(on_gpm(snapshot), ledger=a_ledger())
 
 
+def _in_products(t_ns: int) -> float:
+    """How busy its tensor cores are, in percent: less than it is itself."""
+    return max(0.0, busy(t_ns) - 30.0)
+
+
 def on_gpm(snapshot: Snapshot) -> Snapshot:
     """The same run where the GPU has counters, somebody else is on it, and it is hot."""
     saw = snapshot.sawtooth
     assert saw is not None
-    tensor = series_of(
-        lambda t_ns: max(0.0, busy(t_ns) - 30.0),
-        snapshot.t_ns,
-        saw.series.interval_ns,
-        name="tensor",
-    )
+    tensor = series_of(_in_products, snapshot.t_ns, saw.series.interval_ns, name="tensor")
     does = Activity(
         index=0,
         source="gpm",
