@@ -251,8 +251,8 @@ def _cause(
     rank: RankFacts, others: Sequence[RankFacts], lost_ms: float
 ) -> tuple[LateBy, float, float]:
     """What the late rank does longer than the others, and how long both take, ms a step. One whose
-    GPU is always busy computes: its host waits for that wherever it reads a result. So does one whose
-    GPU, by its own counters, idles for less than half of what is lost."""
+    GPU is always busy computes: its host waits for that wherever it reads a result. So does one
+    whose GPU, by its own counters, idles for less than half of what is lost."""
     longer: dict[RankPhase, tuple[float, float]] = {}
     for phase, own_ms in rank.phases_ms.items():
         theirs = median(one.phases_ms.get(phase, 0.0) for one in others) if others else 0.0
