@@ -11,6 +11,7 @@ Made by `demo/record_ranks.py`, a recording of each rank's monitor; what is judg
 MISSED, with the reason.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -38,32 +39,32 @@ MISSED: Final[dict[str, str]] = {
 }
 
 
+@cache
+def judged(run: str) -> RankVerdict:
+    return verdict_of(last_picture(RANKS / run))
+
+
 def truth_of(run: str) -> Expected:
     return EXPECTED[Path(run).name.partition(".")[0]]
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if run not in MISSED])
 def test_the_job_is_judged_right_whichever_rank_is_watched(run: str) -> None:
-    verdict = verdict_of(last_picture(RANKS / run))
+    verdict = judged(run)
     assert is_right(truth_of(run), verdict), verdict
 
 
 @pytest.mark.parametrize("run", sorted(MISSED))
 def test_what_is_missed_is_still_there(run: str) -> None:
     assert run in RUNS
-    assert not is_right(truth_of(run), verdict_of(last_picture(RANKS / run))), (
-        "no longer missed: take it out"
-    )
+    assert not is_right(truth_of(run), judged(run)), "no longer missed: take it out"
 
 
 @pytest.mark.parametrize("scenario", sorted({Path(run).name.split(".")[0] for run in FOURTH}))
 def test_a_job_has_one_verdict_whichever_rank_is_watched(scenario: str) -> None:
     """They had 2.22x and 1.80x for the same late rank, launch and communication for the same job,
     and a verdict beside "not sure yet"."""
-    first, second = (
-        verdict_of(last_picture(RANKS / "h200_fourth" / f"{scenario}.{rank}.gpuwatch"))
-        for rank in (0, 1)
-    )
+    first, second = (judged(f"h200_fourth/{scenario}.{rank}.gpuwatch") for rank in (0, 1))
     assert (first.kind, first.sub, first.late) == (second.kind, second.sub, second.late)
     if first.kind in ACCUSES:
         assert first.share == pytest.approx(second.share, abs=0.02)
@@ -80,7 +81,7 @@ MEASURED: Final = {
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_forecast_without_the_late_rank_is_what_was_measured(scenario: str, rank: int) -> None:
     """It was 64 and 40x for a checkpoint."""
-    found = verdict_of(last_picture(RANKS / "h200_fourth" / f"{scenario}.{rank}.gpuwatch"))
+    found = judged(f"h200_fourth/{scenario}.{rank}.gpuwatch")
     assert found.speedup == pytest.approx(MEASURED[scenario], rel=0.15)
 
 
@@ -91,7 +92,7 @@ def test_there_are_recordings_of_all_ranks() -> None:
 def test_nobody_innocent_is_ever_named() -> None:
     """Also in the runs that are judged wrong: where a job has no late rank, or another one."""
     for run in MISSED:
-        expected, verdict = truth_of(run), verdict_of(last_picture(RANKS / run))
+        expected, verdict = truth_of(run), judged(run)
         if verdict.kind == "straggler":
             assert expected.either_late or verdict.late == expected.late, run
 
@@ -133,6 +134,6 @@ def _fields(verdict: RankVerdict) -> dict[str, object]:
 def test_others_on_both_gpus_are_the_verdict_whichever_rank_is_watched(scenario: str) -> None:
     """They were shown that rank 0 is late 14 %, or communication takes 49 and up to 50 %."""
     for rank in (0, 1):
-        verdict = verdict_of(last_picture(RANKS / "h200_crowded" / f"{scenario}.{rank}.gpuwatch"))
+        verdict = judged(f"h200_crowded/{scenario}.{rank}.gpuwatch")
         assert (verdict.kind, verdict.sub, verdict.late) == ("contention", "gpu", None)
         assert "of ranks 0 and 1" in verdict.headline
