@@ -126,7 +126,7 @@ def entries_of(
     ordered = sorted(entries, key=lambda one: one.created_ns)
     counted = {group: (low, issued[-1].get(group, low)) for group, low in issued[0].items()}
     found = _between(ordered, counted)
-    return found if _is_whole(found, counted) else _as_later(ordered, issued)
+    return found if _is_whole(found, counted) else _as_later(ordered, issued) or found
 
 
 def _between(entries: Iterable[Collective], counted: Counted) -> list[Collective]:
