@@ -158,7 +158,8 @@ class Numerics:
         self._pool: list[Event] = []
         self._pending: deque[Pending] = deque()
         self._tensor = torch.Tensor
-        self._float32 = torch.float32
+        self._types = frozenset((torch.float32, torch.bfloat16, torch.float16))
+        """That float32 holds every number of."""
         self._ring: Ring | None = None
         self._device = -1
         """Of the ring."""
@@ -205,12 +206,12 @@ class Numerics:
             self._every = min(MOST_WATCHED, max(EVERY_WATCHED, every))
 
     def _is_plain(self, value: Any) -> bool:
-        """On a CUDA device, in the usual type, and nothing of the user's would see it copied."""
+        """On a CUDA device, in a usual type, and nothing of the user's would see it copied."""
         return bool(
             type(value) is self._tensor
             and value.is_cuda
             and not self._dispatched()
-            and value.dtype is self._float32
+            and value.dtype in self._types
             and not self._overridden()
             and not value.dim()
             and not value.requires_grad
@@ -228,7 +229,7 @@ class Numerics:
             since.append((value, self._recorder.now_ns()))
 
     def _look(self, value: Any, now_ns: int) -> None:
-        """Have it copied. It is read in the next norms."""
+        """Have it written. It is read in the next norms."""
         events = self._events
         if events is None:
             events = self._events = find_events()

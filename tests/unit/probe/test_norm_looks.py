@@ -56,13 +56,15 @@ def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_roo
     assert math.isnan(third[1])
 
 
-@pytest.mark.parametrize("figure", [0.0, 1e-42, 3.5, math.inf, math.nan])
-def test_an_addition_leaves_a_norm_as_it_is(figure: float) -> None:
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("figure", [0.0, 1e-42, 3.515625, 65_504.0, math.inf, math.nan])
+def test_a_look_leaves_a_norm_as_it_is(figure: float, dtype: torch.dtype, mapped: bool) -> None:
     ring = Ring(torch, None)
-    ring._on_device = ring._slots
-    norm = torch.tensor(figure)
+    ring._on_device = ring._slots if mapped else None
+    norm = torch.tensor(figure, dtype=dtype)
     ring.put(norm, 5, [])
-    assert ring._slots[0].numpy().tobytes() == norm.numpy().tobytes()
+    assert ring._slots[0].numpy().tobytes() == norm.float().numpy().tobytes()
 
 
 def test_a_cell_that_the_device_has_not_written_is_waited_for() -> None:
