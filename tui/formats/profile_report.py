@@ -33,7 +33,7 @@ ABOUT: Final = {
     "allocator": "GPU idle while memory is allocated or freed",
 }
 MANY_WAITS: Final = 50
-"""Streams' waits for each other, a step: 0.1 ms in the calls (an H200's host: two of 0.8 us each)."""
+"""Streams' waits for each other, a step: 0.1 ms in their calls (an H200: two of 0.8 us each)."""
 LEAST_SHARE: Final = 0.005
 KERNEL_ROWS: Final = 10
 GAP_ROWS: Final = 5
