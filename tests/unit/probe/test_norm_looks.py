@@ -3,6 +3,7 @@
 import math
 import weakref
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from gpuwatch.probe.numerics import (
     MOST_WATCHED,
     Numerics,
     Ring,
+    on_device,
 )
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire.marks import BACKWARD_ENTER
@@ -54,6 +56,18 @@ def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_roo
     third = found[3]
     assert third is not None
     assert math.isnan(third[1])
+
+
+def test_memory_that_the_driver_does_not_know_is_never_written_by_a_kernel() -> None:
+    """Torch takes any address, and one that is none of the device's ends the run."""
+    asked: list[Any] = []
+    stand_in = SimpleNamespace(
+        version=SimpleNamespace(cuda="13.0"),
+        device=lambda *_: None,
+        as_tensor=lambda *_, **__: asked.append(1),
+    )
+    assert on_device(stand_in, torch.zeros(CELLS), 0) is None
+    assert asked == []
 
 
 @pytest.mark.parametrize("mapped", [True, False])
