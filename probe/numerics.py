@@ -23,6 +23,8 @@ from .loaders import past_overrides
 from .recorder import Recorder
 
 CELLS: Final = 64
+DEVICE_POINTER: Final = 3
+"""CU_POINTER_ATTRIBUTE_DEVICE_POINTER of cuda.h: where kernels of the current context reach it."""
 UNSET: Final = -1.0
 """No norm is below 0."""
 NOTED: Final = 8
@@ -70,18 +72,31 @@ class Pinned:
         }  # fmt: skip
 
 
+def is_reached_at(address: int) -> bool:
+    """Whether the driver says that kernels of the current device reach memory of the host at its
+    own address. Raises OSError without a driver. Torch (2.9 on) takes any number for an address,
+    and a kernel that writes elsewhere ends the run."""
+    found = ctypes.c_uint64()
+    asked = ctypes.CDLL("libcuda.so.1").cuPointerGetAttribute
+    failed = asked(ctypes.byref(found), DEVICE_POINTER, ctypes.c_uint64(address))
+    return not failed and found.value == address
+
+
 def on_device(torch: Any, held: Any, device: int) -> "list[Any] | None":
-    """Pinned memory as tensors of a device, a cell each, which its kernels write to (CUDA: all that
-    is pinned has one address on both). None where this torch or device does not take it so."""
+    """Pinned memory as tensors of a device, a cell each, which its kernels write to. None where
+    this torch, driver or device does not take it so."""
     if torch.version.cuda is None:
         return None
     try:
-        seen = torch.as_tensor(Pinned(held.data_ptr()), device=torch.device("cuda", device))
+        address = held.data_ptr()
+        if not is_reached_at(address):
+            return None
+        seen = torch.as_tensor(Pinned(address), device=torch.device("cuda", device))
     except Exception as error:
         if is_users(error):
             raise
         return None
-    same = seen.data_ptr() == held.data_ptr() and seen.get_device() == device
+    same = seen.data_ptr() == address and seen.get_device() == device
     return list(seen.unbind()) if same else None
 
 
@@ -158,7 +173,8 @@ class Numerics:
         self._pool: list[Event] = []
         self._pending: deque[Pending] = deque()
         self._tensor = torch.Tensor
-        self._float32 = torch.float32
+        self._types = frozenset((torch.float32, torch.bfloat16, torch.float16))
+        """That float32 holds every number of."""
         self._ring: Ring | None = None
         self._device = -1
         """Of the ring."""
@@ -205,12 +221,12 @@ class Numerics:
             self._every = min(MOST_WATCHED, max(EVERY_WATCHED, every))
 
     def _is_plain(self, value: Any) -> bool:
-        """On a CUDA device, in the usual type, and nothing of the user's would see it copied."""
+        """On a CUDA device, in a usual type, and nothing of the user's would see it copied."""
         return bool(
             type(value) is self._tensor
             and value.is_cuda
             and not self._dispatched()
-            and value.dtype is self._float32
+            and value.dtype in self._types
             and not self._overridden()
             and not value.dim()
             and not value.requires_grad
@@ -228,7 +244,7 @@ class Numerics:
             since.append((value, self._recorder.now_ns()))
 
     def _look(self, value: Any, now_ns: int) -> None:
-        """Have it copied. It is read in the next norms."""
+        """Have it written. It is read in the next norms."""
         events = self._events
         if events is None:
             events = self._events = find_events()

@@ -53,7 +53,7 @@ SCENARIOS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("host_metrics", (), "host"),
     ("gpt_bf16", (), "compute"),
     ("data_and_launch", (), "launch"),
-    ("launch_layers", ("--without-cause",), "graph"),
+    ("launch_layers", ("--without-cause",), "launch"),  # between its two graphs
 )
 LEAKS: Final = ("losses", "graph", "cache", "hook", "holes", "worker")
 SETTLED_STEPS: Final = 30
@@ -111,7 +111,7 @@ def scenarios(
             if at == len(commands) - 1 and (not only or "compiled" in only):
                 line_of(waiting)
                 send(waiting)
-                judge("compiled", "graph", waiting.pid, out, results)
+                judge("compiled", "launch", waiting.pid, out, results)
 
 
 def judge(name: str, truth: str, pid: int, out: Path, results: dict[str, Any]) -> None:

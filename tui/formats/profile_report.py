@@ -32,6 +32,8 @@ ABOUT: Final = {
     "host": "GPU idle while Python launches nothing",
     "allocator": "GPU idle while memory is allocated or freed",
 }
+MANY_WAITS: Final = 50
+"""Streams' waits for each other, a step: 0.1 ms in their calls (an H200: two of 0.8 us each)."""
 LEAST_SHARE: Final = 0.005
 KERNEL_ROWS: Final = 10
 GAP_ROWS: Final = 5
@@ -179,6 +181,12 @@ def _hints(profile: Profile) -> list[str]:
                 "lines): loss, gradients, optimizer. A graph of the whole step has no such gaps"
             )
         rows.append(text)
+    if profile.stream_waits_a_step >= MANY_WAITS:
+        rows.append(
+            f"{profile.stream_waits_a_step:.0f} times a step one stream waits for another, by an "
+            "event each: so do gradients that were first made on another stream (a graph's "
+            "capture, a warm-up) than they are added up on"
+        )
     return rows
 
 

@@ -110,6 +110,8 @@ class Profile:
     fusable: Fusable
     graph_share: float
     """Of the kernels, those that a CUDA graph launched."""
+    stream_waits_a_step: float
+    """Calls that have one stream wait for another."""
 
     def share_of(self, pattern: Pattern) -> float:
         """0 where it is not there."""
@@ -151,7 +153,14 @@ def profile_of(window: Window) -> Profile:
         ),
         fusable=_fusable(trace, found, asked, steps),
         graph_share=in_graphs / max(1, total),
+        stream_waits_a_step=_stream_waits(trace, window.times.ends_ns) / steps,
     )
+
+
+def _stream_waits(trace: Trace, ends_ns: Sequence[int]) -> int:
+    """In the steps that count, by the host's clock."""
+    inside = range(ends_ns[1], ends_ns[-1])
+    return sum("StreamWaitEvent" in one.name and one.start_ns in inside for one in trace.calls)
 
 
 def fetches_of(recorded: Sequence[tuple[int, int]]) -> list[Span]:

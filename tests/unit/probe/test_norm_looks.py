@@ -3,6 +3,7 @@
 import math
 import weakref
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from gpuwatch.probe.numerics import (
     MOST_WATCHED,
     Numerics,
     Ring,
+    on_device,
 )
 from gpuwatch.probe.recorder import Recorder
 from gpuwatch.probe.wire.marks import BACKWARD_ENTER
@@ -56,13 +58,27 @@ def test_norms_come_out_of_the_ring_in_order_and_none_is_lost_while_there_is_roo
     assert math.isnan(third[1])
 
 
-@pytest.mark.parametrize("figure", [0.0, 1e-42, 3.5, math.inf, math.nan])
-def test_an_addition_leaves_a_norm_as_it_is(figure: float) -> None:
+def test_memory_that_the_driver_does_not_know_is_never_written_by_a_kernel() -> None:
+    """Torch takes any address, and one that is none of the device's ends the run."""
+    asked: list[Any] = []
+    stand_in = SimpleNamespace(
+        version=SimpleNamespace(cuda="13.0"),
+        device=lambda *_: None,
+        as_tensor=lambda *_, **__: asked.append(1),
+    )
+    assert on_device(stand_in, torch.zeros(CELLS), 0) is None
+    assert asked == []
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("figure", [0.0, 1e-42, 3.515625, 65_504.0, math.inf, math.nan])
+def test_a_look_leaves_a_norm_as_it_is(figure: float, dtype: torch.dtype, mapped: bool) -> None:
     ring = Ring(torch, None)
-    ring._on_device = ring._slots
-    norm = torch.tensor(figure)
+    ring._on_device = ring._slots if mapped else None
+    norm = torch.tensor(figure, dtype=dtype)
     ring.put(norm, 5, [])
-    assert ring._slots[0].numpy().tobytes() == norm.numpy().tobytes()
+    assert ring._slots[0].numpy().tobytes() == norm.float().numpy().tobytes()
 
 
 def test_a_cell_that_the_device_has_not_written_is_waited_for() -> None:

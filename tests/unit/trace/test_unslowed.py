@@ -170,6 +170,7 @@ def test_gaps_between_cuda_graphs_are_launch_bound_and_the_report_names_what_lie
     assert made.comparison.says == "confirms"
     text = " ".join("\n".join(profile_lines(made, 120)).split())
     assert "between two graphs the GPU waits for what the host runs eagerly" in text
+    assert ("205 times a step one stream waits for another" in text) == (name == "launch_graphed")
     most = {"launch_graphed": 0.63, "compiled": 0.69}[name]
     assert f"at most {percent(most)} without the profiler" in text
     told = json.loads(profile_json(made))["without_profiler"]
