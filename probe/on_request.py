@@ -45,6 +45,10 @@ class OnRequest:
         else:
             self._deep.ask(who, question)
 
+    def left(self, who: bytes) -> None:
+        """A monitor has left: nobody takes what it asked for."""
+        self._deep.left(who)
+
     def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
         """Whom to answer now, and the messages."""
         switched: Any = sys.modules.get(f"{__package__}.switched")
@@ -119,6 +123,13 @@ class DeepLook:
         """Keep a question for the next turn. Beyond `MOST_ASKED` it is passed over."""
         if len(self._asked) < MOST_ASKED:
             self._asked.append((who, question))
+
+    def left(self, who: bytes) -> None:
+        """Its questions are dropped, and its window of memory ends: that may be of ten minutes. A
+        profiler's is of a few steps."""
+        self._asked = [one for one in self._asked if one[0] != who]
+        if self._memory is not None:
+            self._memory.left(who)
 
     def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
         """What there is to answer now, and whom."""

@@ -242,6 +242,7 @@ class Server:
                 continue
             if request == "leave":
                 self._peers.left(identity)
+                self._on_request.left(identity)
             elif request == "stacks":
                 self._dump(identity, now_ns)
             elif isinstance(request, QUESTIONS):
