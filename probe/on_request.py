@@ -3,7 +3,7 @@ first asked for, or where ranks are: the publisher imports nothing.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from .encoding import (
@@ -45,9 +45,10 @@ class OnRequest:
         else:
             self._deep.ask(who, question)
 
-    def left(self, who: bytes) -> None:
-        """A monitor has left: nobody takes what it asked for."""
-        self._deep.left(who)
+    def drop_left(self, pid_of: Callable[[bytes], int | None]) -> None:
+        """End what monitors asked for whose connection is closed: `pid_of` has no process for
+        them."""
+        self._deep.drop_left(pid_of)
 
     def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
         """Whom to answer now, and the messages."""
@@ -124,12 +125,11 @@ class DeepLook:
         if len(self._asked) < MOST_ASKED:
             self._asked.append((who, question))
 
-    def left(self, who: bytes) -> None:
-        """Its questions are dropped, and its window of memory ends: that may be of ten minutes. A
-        profiler's is of a few steps."""
-        self._asked = [one for one in self._asked if one[0] != who]
-        if self._memory is not None:
-            self._memory.left(who)
+    def drop_left(self, pid_of: Callable[[bytes], int | None]) -> None:
+        """A window of memory ends, which may be of ten minutes. A profiler's is of a few steps."""
+        memory = self._memory
+        if memory is not None and memory.who is not None and pid_of(memory.who) is None:
+            memory.give_up()
 
     def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
         """What there is to answer now, and whom."""

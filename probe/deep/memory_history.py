@@ -99,10 +99,14 @@ class MemoryHistory:
         self._recorder.window_with(self.at)
         return None
 
-    def left(self, who: bytes) -> None:
-        """That monitor has left: its window ends with the step."""
-        if who == self._who:
-            self._given_up = True
+    @property
+    def who(self) -> bytes | None:
+        """Whose window is open."""
+        return self._who
+
+    def give_up(self) -> None:
+        """Who asked has left: the window ends with the step."""
+        self._given_up = True
 
     def turn(self, now_ns: int) -> "tuple[bytes, dict[str, Any]] | None":
         """What is to be answered, and to whom."""

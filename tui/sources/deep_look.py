@@ -15,7 +15,7 @@ from .. import clock
 from ..discovery.sockets import HeldSocket, open_socket, take_beside
 from ..errors import GpuwatchError, NothingToMeasureError
 from ..messages import Hello, MemorySeen, Profiled, decode_reply, encode_message
-from ..requests import AskMemory, AskProfile, Leave
+from ..requests import AskMemory, AskProfile
 from ..trace.events import MOST_BYTES
 from ..trace.leaks import MemoryWindow
 from ..trace.profile import Recorded, Window
@@ -81,16 +81,12 @@ class DeepLookLink:
         self._context: zmq.Context[Any] = zmq.Context()
         self._socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
         self._socket.linger = 200
-        self._waits = False
-        """A question has no answer yet."""
         self._socket.connect(held.address)
 
     def __enter__(self) -> "DeepLookLink":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._waits:  # ctrl-c, or the screen was left: what was asked for is to end as well
-            self._socket.send(encode_message(Leave(os.getpid())))
         self._socket.close()
         self._context.term()
         self._held.close()
@@ -157,7 +153,6 @@ class DeepLookLink:
         stop: Event | None,
     ) -> bytes:  # fmt: skip
         self._socket.send(frame)
-        self._waits = True
         until_s = clock.now_ns() / 1e9 + limit_s
         while clock.now_ns() / 1e9 < until_s:
             if stop is not None and stop.is_set():
@@ -171,7 +166,6 @@ class DeepLookLink:
             except ValueError:
                 continue
             if isinstance(reply, wanted):
-                self._waits = False
                 return reply.body
         raise NothingToMeasureError(
             f"the probe of process {self._pid} did not answer within {limit_s:.0f} s",
