@@ -3,7 +3,7 @@ first asked for, or where ranks are: the publisher imports nothing.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from .encoding import (
@@ -44,6 +44,11 @@ class OnRequest:
             self._exchange.ask(who, question.at_ns, question.entries)
         else:
             self._deep.ask(who, question)
+
+    def drop_left(self, pid_of: Callable[[bytes], int | None]) -> None:
+        """End what monitors asked for whose connection is closed: `pid_of` has no process for
+        them."""
+        self._deep.drop_left(pid_of)
 
     def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
         """Whom to answer now, and the messages."""
@@ -119,6 +124,12 @@ class DeepLook:
         """Keep a question for the next turn. Beyond `MOST_ASKED` it is passed over."""
         if len(self._asked) < MOST_ASKED:
             self._asked.append((who, question))
+
+    def drop_left(self, pid_of: Callable[[bytes], int | None]) -> None:
+        """A window of memory ends, which may be of ten minutes. A profiler's is of a few steps."""
+        memory = self._memory
+        if memory is not None and memory.who is not None and pid_of(memory.who) is None:
+            memory.give_up()
 
     def turn(self, now_ns: int) -> Iterator[tuple[bytes, bytes]]:
         """What there is to answer now, and whom."""

@@ -128,6 +128,7 @@ class Server:
         recorder.notes.turn()
         for identity, peer in self._peers.items():
             self._send_marks(identity, peer, now_ns)
+        self._on_request.drop_left(self._endpoint.pid_of)
         for identity, answer in self._on_request.turn(now_ns):
             self._endpoint.send(identity, answer)
         self._rss_bytes = self._file_bytes = None

@@ -56,6 +56,8 @@ class MemoryHistory:
         self._stem = stem
         self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
         self._who: bytes | None = None
+        self._given_up = False
+        """Who asked has left."""
         self._asked_ns = 0
         self._for_ns = 0
         self._host = False
@@ -90,12 +92,21 @@ class MemoryHistory:
         if why_not:
             return {"why_not": why_not}
         self._ends = step_ends(self._recorder)
-        self._who, self._asked_ns = who, now_ns
+        self._who, self._asked_ns, self._given_up = who, now_ns, False
         self._for_ns = max(1_000_000, min(for_ns, MOST_NS))
         self._host = host or _cuda_memory() is None
         self._began_ns, self._first, self._steps, self._cost_ns = None, None, [], 0
         self._recorder.window_with(self.at)
         return None
+
+    @property
+    def who(self) -> bytes | None:
+        """Whose window is open."""
+        return self._who
+
+    def give_up(self) -> None:
+        """Who asked has left: the window ends with the step."""
+        self._given_up = True
 
     def turn(self, now_ns: int) -> "tuple[bytes, dict[str, Any]] | None":
         """What is to be answered, and to whom."""
@@ -150,6 +161,13 @@ class MemoryHistory:
         if kind in marks.ASIDES or not self._ends.at(kind) or is_capturing():
             return
         now_ns = clock.now_ns()
+        if self._given_up:
+            self._recorder.window_with(None)
+            self._stop()
+            if self._workers is not None and workers.board is not None:
+                workers.board.end()
+            self._made.append(({"why_not": "who asked has left"}, None))
+            return
         if self._host and self._began_ns is not None and self._traces is None:
             self._recorder.window_with(None)
             self._stop()

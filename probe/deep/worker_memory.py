@@ -59,6 +59,11 @@ class WorkerWindow:
             tracemalloc.stop()
             raise
 
+    def cut(self) -> None:
+        """It is not wanted any more."""
+        if self._ours:
+            tracemalloc.stop()
+
     def _goes_on(self) -> bool:
         now_ns = clock.now_ns()
         self._turns += 1

@@ -48,6 +48,15 @@ class Board:
         words[_ASKER], words[_UNTIL_NS], words[_LENGTH] = os.getpid(), until_ns, len(text)
         words[NUMBER] += 1
 
+    def end(self) -> None:
+        """Who asked has left: they trace no further."""
+        self.words[_UNTIL_NS] = 0
+
+    @property
+    def is_ended(self) -> bool:
+        """Before its time."""
+        return self.words[_UNTIL_NS] == 0
+
     def asked(self) -> tuple[str, int] | None:
         """Stem, and until when; None: not of this process, or no more."""
         words = self.words
@@ -78,6 +87,9 @@ def attach(recorder: Recorder) -> Detach:
         nonlocal taken, window
         if window is not None or words[NUMBER] != taken:
             try:
+                if window is not None and (shared.is_ended or words[NUMBER] != taken):
+                    window.cut()
+                    window = None
                 taken, window = words[NUMBER], _turned(shared, window)
             except Exception as error:
                 window = None

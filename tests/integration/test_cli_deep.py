@@ -4,11 +4,14 @@ import json
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from gpuwatch.probe.deep.profiler import MOST_OPERATORS
 from gpuwatch.probe.wire import page
+from gpuwatch.tui.errors import GpuwatchError, NothingToMeasureError
+from gpuwatch.tui.sources.deep_look import DeepLookLink
 from tests.processes.command_line import ROOT, TOY, gpuwatch
 from tests.processes.monitored import Run, hello_of, started, until, word_of
 
@@ -117,6 +120,40 @@ while True:
     optimizer.step()
     optimizer.zero_grad()
 """
+
+
+class OnceItIsOpen(Event):
+    """Set once the process refuses another window."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__()
+        self.pid = pid
+
+    def is_set(self) -> bool:
+        return not had_window(self.pid)
+
+
+def had_window(pid: int) -> bool:
+    """A short one, if no other is open."""
+    try:
+        with DeepLookLink(hello_of(pid), pid) as link:
+            link.memory(0.05, True)
+    except NothingToMeasureError as error:
+        if error.why == "a window is open already":
+            return False
+        raise
+    return True
+
+
+@pytest.mark.slow
+def test_a_memory_window_ends_once_the_connection_of_who_asked_is_closed(training: Run) -> None:
+    """By ctrl-c or kill -9: Python is slow as long as it is open."""
+    with (
+        DeepLookLink(hello_of(training.pid), training.pid) as link,
+        pytest.raises(GpuwatchError, match="given up"),
+    ):
+        link.memory(600.0, True, OnceItIsOpen(training.pid))
+    until(lambda: had_window(training.pid))
 
 
 def peak_bytes(pid: int) -> int:

@@ -79,6 +79,21 @@ def test_a_fork_does_not_go_on_tracing(run: Run) -> None:
     assert not tracemalloc.is_tracing()
 
 
+def test_a_monitor_that_leaves_ends_its_window_with_the_step(run: Run) -> None:
+    """Ctrl-C in `gpuwatch memory --seconds 600` left Python slow for ten minutes."""
+    run.window.ask(b"a", 600_000 * MS, True, run.ns)
+    run.step()
+    run.step()
+    assert tracemalloc.is_tracing()
+    run.window.give_up()
+    assert run.answer(1)["why_not"] == "who asked has left"
+    assert not tracemalloc.is_tracing()
+    assert run.recorder.extra is None
+    assert not run.window.is_open
+    assert run.window.ask(b"b", 300 * MS, True, run.ns) is None
+    assert run.answer()["host"]["steps"]
+
+
 def test_a_program_that_traces_itself_is_left_alone(run: Run) -> None:
     tracemalloc.start()
     run.window.ask(b"a", 300 * MS, True, run.ns)

@@ -47,6 +47,36 @@ def board() -> Iterator[workers.Board]:
     assert failures == []
 
 
+class Seen(Dataset[torch.Tensor]):
+    """Whether its worker is traced."""
+
+    def __len__(self) -> int:
+        return 8 * MOST_BATCHES
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.tensor(tracemalloc.is_tracing())
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_workers_trace_no_further_once_who_asked_has_left(
+    board: workers.Board, tmp_path: Path, again: bool
+) -> None:
+    """`again`: asked anew, with a window of its own, before the worker has looked."""
+    stem, until_ns = str(tmp_path / "7-8"), time.perf_counter_ns() + 600 * 10**9
+    board.ask(stem, until_ns)
+    batches = iter(DataLoader(Seen(), batch_size=8, num_workers=1))
+    assert any(batch.any() for batch in batches)
+    asked = WorkersAsked(stem, until_ns)
+    board.end()
+    asked.remove()
+    if again:
+        board.ask(stem, time.perf_counter_ns() + WINDOW_NS)
+    assert any(not batch.any() for batch in batches)
+    answer = WorkersAsked(stem, 0).answer()
+    assert answer["asked"] == again, "where the machine is busy it may have too few batches to say"
+    del batches
+
+
 def answered(board: workers.Board, folder: Path, dataset: Leaking, count: int = 2) -> Any:
     """What workers say that are asked after their first batches."""
     loader = DataLoader(dataset, batch_size=8, num_workers=count)
