@@ -121,7 +121,7 @@ class Peers:
 
     def drop_silent(self, now_ns: int, pid_of: Callable[[bytes], int | None]) -> None:
         """Forget those that have been silent for `PEER_TIMEOUT_NS`, and those whose connection is
-        gone: `pid_of` has no process for them."""
+        ended: `pid_of` has no process for them."""
         for identity, peer in self.items():
             if now_ns - peer.seen_ns > PEER_TIMEOUT_NS or pid_of(identity) is None:
                 del self._peers[identity]

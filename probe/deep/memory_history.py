@@ -8,7 +8,7 @@ switched on itself is left alone, and the window refused.
 On the host, if wanted or where no device is used, `tracemalloc`: every allocation of Python's is
 traced while it is on, which makes Python code two to four times as slow. It does not see what C++
 allocates: a tensor is its Python object, so the line that made it is there and its bytes are not.
-Those are summed over the tensors that the garbage collector knows. What grows is told by two looks,
+Those are summed over the tensors that the garbage collector knows. What grows is seen by two looks,
 at the end of a step each: after a third of the window, when what is allocated once is there, and at
 its end. Workers of a DataLoader that are forks are traced as well (`worker_memory`).
 

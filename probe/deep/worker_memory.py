@@ -116,7 +116,7 @@ class WorkersAsked:
         return any(not size and _lives(path) for path, size in self._files())
 
     def answer(self) -> dict[str, Any]:
-        """Of all of them together, and the files are gone."""
+        """Of all of them together, and the files are removed."""
         sums: dict[tuple[tuple[str, int], ...], list[int]] = {}
         whys: list[str] = []
         asked = answered = turns = grew = 0
@@ -161,7 +161,7 @@ class WorkersAsked:
                     if ours and len(found) < MOST_WORKERS:
                         found.append((one.path, one.stat(follow_symlinks=False).st_size))
         except OSError:
-            pass  # the folder is gone, or a file went as it was looked at
+            pass  # the folder is removed, or a file went as it was looked at
         return found
 
 
@@ -199,4 +199,4 @@ def _unlink(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass  # it is gone already
+        pass  # it is removed already

@@ -21,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100)
     seeds = parser.parse_args().seeds
-    print(f"{'step':>7}  {'family':<38}{'growth':>20}{'leak':>20}  leak last said  critical growth")
+    print(f"{'step':>7}  {'family':<38}{'growth':>20}{'leak':>20}  last leak  critical growth")
     for step_ms in STEPS_MS:
         for name, family in {**NULLS, **LEAKS}.items():
             print(row(name, family, step_ms, seeds), flush=True)

@@ -98,7 +98,7 @@ def test_a_terminal_that_hangs_up_is_no_matter_of_the_probes(tmp_path: Path) -> 
         + f"""
     os.close(2); os.close(1)
     probe.install()
-    api._installed._breaker.trip(ValueError("said to nobody"))
+    api._installed._breaker.trip(ValueError("shown to nobody"))
     os._exit(train() != {bare()!r})
     """
     )

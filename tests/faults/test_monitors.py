@@ -123,7 +123,7 @@ def test_a_subscriber_that_never_reads_and_always_asks(tmp_path: Path) -> None:
                     deaf.stdin.write("\n")
                     deaf.stdin.flush()
                     deaf.stdout.readline()
-                assert watching.stdout.readline() == "watching\n", "others are told all the same"
+                assert watching.stdout.readline() == "watching\n", "others get theirs all the same"
             assert resident_bytes(run.pid) - before < MOST_GROWTH_BYTES
         run.send()
         assert run.finish() == (0, "", "")

@@ -34,9 +34,9 @@ class Case:
 
 IN_FORWARD = {"data": "forward"}
 AS_OTHER = {"optimizer": "other"}
-COMPILED = "no optimizer phase: its time is in `other`; steps are told from the 16th on"
+COMPILED = "no optimizer phase: its time is in `other`; steps are known from the 16th on"
 WRAP = "`probe.wrap(...)` around it"
-BARE = "the wait is told as forward; see the next row"
+BARE = "the wait counts as forward; see the next row"
 CASES = (
     Case("PyTorch alone", "plain_loop.py"),
     Case("HF Trainer", "hf_trainer.py", ("1", "no"), "transformers"),
@@ -46,7 +46,7 @@ CASES = (
         "hf_trainer.py",
         ("1", "evaluate"),
         "transformers",
-        note="the last batch of an evaluation is told as `other`",
+        note="the last batch of an evaluation counts as `other`",
     ),
     Case("Accelerate", "accelerate_loop.py", ("sharded", "bare"), "accelerate"),
     Case(
@@ -63,7 +63,7 @@ CASES = (
         "accelerate",
         ranks=2,
         first_waits=True,
-        note="the ranks behind the first wait for its batches: told as data",
+        note="the ranks behind the first wait for its batches, which counts as data",
     ),
     Case("Lightning, automatic", "lightning_trainer.py", ("automatic",), "lightning"),
     Case("Lightning, manual", "lightning_trainer.py", ("manual",), "lightning"),
@@ -120,7 +120,7 @@ CASES = (
         "CUDA graph of the step",
         "cuda_graph.py",
         on_gpu=True,
-        note="`probe.step()` behind the replay, whose time is told as forward",
+        note="`probe.step()` behind the replay, whose time counts as forward",
     ),
     Case(
         "Ray Train",

@@ -90,7 +90,7 @@ def off_by(case: Case, seen: Seen) -> dict[str, float]:
 def watch(python: str, case: Case, folder: Path) -> list[Seen]:
     """Run a case with that interpreter, once or as so many ranks, and listen to each of them."""
     ranks, elsewhere = case.ranks, case.elsewhere
-    os.mkfifo(folder / "heard")
+    os.mkfifo(folder / "seen")
     started = [
         subprocess.Popen(
             [python, str(SCRIPTS / case.script), *case.arguments],
@@ -171,7 +171,7 @@ def _release(folder: Path, pid: int, listener: Listener) -> None:
     _found(folder, f"{pid}.json")
     listener.quiet.clear()
     until(lambda: listener.quiet.is_set() or not listener.is_alive())
-    (folder / "heard").write_text("")
+    (folder / "seen").write_text("")
 
 
 def _seen(folder: Path, pid: int, listener: Listener, error: str) -> Seen:

@@ -205,7 +205,7 @@ def _deciles_us(rows: Sequence[int]) -> list[float]:
 
 
 def _asked(pid: int) -> None:
-    """A question to the other one, so that it was spoken to as well. It opens nothing."""
+    """A question to the other one, so that it was asked as well. It opens nothing."""
     with suppress(GpuwatchError), DeepLookLink(hello_of(pid), pid) as link:
         link.issued()
 
@@ -281,7 +281,7 @@ def _one(
     found: list[Pair],
     rows: list[dict[str, Any]],
 ) -> None:
-    """A pair that fails is said and left out."""
+    """A pair that fails is named and left out."""
     try:
         pair, row = loops.turn(disturb)
     except (GpuwatchError, ValueError, RuntimeError) as error:

@@ -49,7 +49,7 @@ def _row(load: str, child: Child) -> Claim:
     child.send()
     read, nvml_percent = sampled(child.pid)
     if not read:
-        return broken("gpm", load, "the source told nothing")
+        return broken("gpm", load, "the source reported nothing")
     expected = dict(LOADS[load])
     if load in BY_HOST:
         scale = nvml_percent / expected["busy"]

@@ -81,8 +81,8 @@ def _row(case: str, bare: Child, probed: Child, watcher: Watcher | None) -> Clai
     reported = len(watcher.gpu_steps) if watcher is not None else 0
     same = (
         f"{len(seen['losses'])} losses the same bit for bit, {stats.get('unique_graphs', 0)} "
-        f"graphs, {breaks} breaks, {reported} steps told by the device"
+        f"graphs, {breaks} breaks, {reported} steps measured on the device"
     )
     bar = "as without the probe"
-    figures = {"bare": alone, "probe": seen, "told": reported}
+    figures = {"bare": alone, "probe": seen, "measured": reported}
     return Claim("graphs", case, "; ".join(different) or same, bar, not different, figures)

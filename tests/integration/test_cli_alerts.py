@@ -11,20 +11,20 @@ from tests.processes.pseudo_terminal import PseudoTerminal
 
 SCRIPT = """
 import os, pathlib, sys
-with pathlib.Path(__file__).with_name("told").open("a") as file:
+with pathlib.Path(__file__).with_name("reported").open("a") as file:
     file.write(os.environ["GPUWATCH_ALERT"] + " " + sys.argv[-1] + "\\n")
 """
 
 
 def command(folder: Path) -> str:
     """A command that writes down its arguments."""
-    (folder / "told").touch()
+    (folder / "reported").touch()
     (folder / "command.py").write_text(SCRIPT)
     return f"{sys.executable} {folder / 'command.py'}"
 
 
 def kinds(folder: Path) -> list[str]:
-    return [line.split()[0] for line in (folder / "told").read_text().splitlines()]
+    return [line.split()[0] for line in (folder / "reported").read_text().splitlines()]
 
 
 @pytest.mark.parametrize("face", ["--plain", "--json"])
@@ -38,7 +38,7 @@ def test_a_command_is_given_the_verdict_and_the_end(face: str, tmp_path: Path) -
         _, errors = monitor.communicate(timeout=20)
     assert monitor.returncode == 0
     assert kinds(tmp_path) == ["verdict", "ended"]
-    output = (tmp_path / "told").read_text()
+    output = (tmp_path / "reported").read_text()
     assert f"gpuwatch: toy.py ({target.pid}): HOST-BOUND" in output
     assert "killed" in output
     assert errors == ""

@@ -65,7 +65,7 @@ def report_is_an_estimate(report: str) -> None:
     assert "no probe" in report.splitlines()[0]
     assert "INPUT-BOUND" in report
     assert "waiting for data takes ~" in report
-    assert re.search(r"\b[5678]\d% sure", report), "an estimate is never said for sure"
+    assert re.search(r"\b[5678]\d% sure", report), "an estimate is never certain"
     assert "num_workers 0" in report
     assert "probe.install()" in report, "how to have more"
 

@@ -134,7 +134,7 @@ def test_a_py_spy_that_is_refused_twice_is_reported_once(tmp_path: Path) -> None
     seen = poll_until(source, Missing, each_ns=POLL_NS)
     assert isinstance(seen, Missing)
     assert "stacks are off" in seen.reason
-    assert seen.fix, "root is told another way than others"
+    assert seen.fix, "root is shown another way than others"
     assert source.poll(1_000 * SECOND_NS) == []
 
 

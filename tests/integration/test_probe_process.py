@@ -119,7 +119,7 @@ def test_settings_are_reported_to_whoever_comes_and_again_when_they_change(tmp_p
             2,
             True,
         )
-        assert len(reported) < 8, "told when they change, not in every message"
+        assert len(reported) < 8, "sent when they change, not in every message"
 
 
 def test_it_can_be_watched_before_its_first_step(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from tests.integration.rank_processes import (
     LOCKED_RANK,
     SLOWED_RANK,
     SLOWS_AT,
+    Job,
     free_port,
     launched,
 )
@@ -56,6 +57,22 @@ def looking(pid: int) -> Iterator[Looks]:
     source.open()
     yield Looks(source)
     source.close()
+
+
+def two_ranks(folder: Path, script: str) -> AbstractContextManager[Job]:
+    """All of a job that a launcher has started."""
+    return launched(folder, local=2, world=2, port=free_port(), script=script)
+
+
+@contextmanager
+def watched(pid: int) -> Iterator[SnapshotProvider]:
+    """A monitor of it, without py-spy's samples."""
+    provider = watch_live(pid, stacks=False)
+    provider.start()
+    try:
+        yield provider
+    finally:
+        provider.close()
 
 
 def found(pid: int) -> list[tuple[int, int]]:
@@ -107,12 +124,9 @@ def test_steps_are_counted_once_and_a_killed_rank_is_seen(tmp_path: Path) -> Non
 
 def test_the_late_rank_of_a_distributed_run_is_found_by_its_own_time(tmp_path: Path) -> None:
     """Rank 1 waits for its data, rank 0 in its backward for rank 1: their steps are as long."""
-    with launched(tmp_path, local=2, world=2, port=free_port(), script=DDP_RANK) as job:
-        picture = watch_live(job.pids[0], stacks=False)
-        picture.start()
-        until(lambda: [1 for one in picture.snapshot().ranks if one.steps > 100] == [1, 1])
-        snapshot = picture.snapshot()
-        picture.close()
+    with two_ranks(tmp_path, DDP_RANK) as job, watched(job.pids[0]) as provider:
+        until(lambda: [1 for one in provider.snapshot().ranks if one.steps > 100] == [1, 1])
+        snapshot = provider.snapshot()
     victim, culprit = snapshot.ranks
     assert (victim.is_target, culprit.is_target) == (True, False)
     assert victim.step_ms == pytest.approx(culprit.step_ms, rel=0.2)
@@ -126,12 +140,10 @@ def test_the_late_rank_of_a_distributed_run_is_found_by_its_own_time(tmp_path: P
 @pytest.mark.slow
 def test_the_collectives_of_a_distributed_run_name_the_late_rank(tmp_path: Path) -> None:
     """Of both ranks' own flight recorders, read in one step, whichever of them is watched."""
-    with launched(tmp_path, local=2, world=2, port=free_port(), script=DDP_RANK) as job:
+    with two_ranks(tmp_path, DDP_RANK) as job:
         for pid in job.pids:
-            picture = watch_live(pid, stacks=False)
-            picture.start()
-            snapshot = until(partial(_by_collectives, picture))
-            picture.close()
+            with watched(pid) as provider:
+                snapshot = until(partial(_by_collectives, provider))
             assert snapshot is not None
             assert snapshot.job is not None
             assert snapshot.job.late is not None
@@ -143,11 +155,8 @@ def test_the_collectives_of_a_distributed_run_name_the_late_rank(tmp_path: Path)
 @pytest.mark.slow
 def test_a_rank_that_becomes_slow_is_dated_within_a_few_steps(tmp_path: Path) -> None:
     """The monitor comes while both ranks are alike."""
-    with launched(tmp_path, local=2, world=2, port=free_port(), script=SLOWED_RANK) as job:
-        picture = watch_live(job.pids[0], stacks=False)
-        picture.start()
-        seen = until(partial(_dated, picture))
-        picture.close()
+    with two_ranks(tmp_path, SLOWED_RANK) as job, watched(job.pids[0]) as provider:
+        seen = until(partial(_dated, provider))
     assert seen is not None
     assert seen.late is not None
     assert seen.late.rank.rank == 1
@@ -161,7 +170,7 @@ def test_a_rank_that_becomes_slow_is_dated_within_a_few_steps(tmp_path: Path) ->
 @pytest.mark.slow
 def test_all_ranks_are_profiled_over_the_same_steps(tmp_path: Path) -> None:
     """Gloo on CPU: rank 0 waits for rank 1's loader in its collectives."""
-    with launched(tmp_path, local=2, world=2, port=free_port(), script=DDP_RANK) as job:
+    with two_ranks(tmp_path, DDP_RANK) as job:
         until(lambda: all(steps_of(pid) > 20 for pid in job.pids))
         looked = open_job_windows(job.pids[1], steps=10, most_s=30.0)
     profile = looked.profile
@@ -176,11 +185,8 @@ def test_all_ranks_are_profiled_over_the_same_steps(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_rank_that_never_joins_a_collective_is_named(tmp_path: Path) -> None:
-    with launched(tmp_path, local=2, world=2, port=free_port(), script=HUNG_RANK) as job:
-        picture = watch_live(job.pids[0], stacks=False)
-        picture.start()
-        finding = until(partial(_stalled, picture))
-        picture.close()
+    with two_ranks(tmp_path, HUNG_RANK) as job, watched(job.pids[0]) as provider:
+        finding = until(partial(_stalled, provider))
     assert finding is not None
     assert "rank 1 is not in all_reduce" in finding.headline
     assert finding.evidence[0].text == "in it: rank 0; not: rank 1"
@@ -192,26 +198,23 @@ def test_the_rank_that_never_joins_a_collective_is_named(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.skipif(find_py_spy() is None, reason="py-spy is not installed")
 def test_a_rank_that_holds_its_lock_in_c_is_named_and_where_it_is(tmp_path: Path) -> None:
-    with launched(tmp_path, local=2, world=2, port=free_port(), script=LOCKED_RANK) as job:
-        picture = watch_live(job.pids[0], stacks=False)
-        picture.start()
-        finding = until(partial(_stalled_with_line, picture))
-        picture.close()
+    with two_ranks(tmp_path, LOCKED_RANK) as job, watched(job.pids[0]) as provider:
+        finding = until(partial(_stalled_with_line, provider))
     assert finding is not None
     assert "rank 1 is not in all_reduce" in finding.headline
     assert "its Python lock is held" in finding.headline
     assert finding.evidence[1].source == "py-spy"
 
 
-def _stalled_with_line(picture: SnapshotProvider) -> Finding | None:
+def _stalled_with_line(provider: SnapshotProvider) -> Finding | None:
     """Once py-spy has answered, too."""
-    finding = _stalled(picture)
+    finding = _stalled(provider)
     return finding if finding is not None and "train.py:" in finding.headline else None
 
 
-def _stalled(picture: SnapshotProvider) -> Finding | None:
+def _stalled(provider: SnapshotProvider) -> Finding | None:
     """Once it is known which ranks stand where."""
-    finding = picture.snapshot().verdict.finding
+    finding = provider.snapshot().verdict.finding
     return finding if (finding.kind, finding.sub) == ("stalled", "ranks") else None
 
 
@@ -223,18 +226,18 @@ def steps_of(pid: int) -> int:
     return steps
 
 
-def _dated(picture: SnapshotProvider) -> JobVerdict | None:
+def _dated(provider: SnapshotProvider) -> JobVerdict | None:
     """Once the job's verdict is that a rank is late, and since when."""
-    job = picture.snapshot().job
+    job = provider.snapshot().job
     if job is None or job.late is None or job.finding.kind != "straggler":
         return None
     found = job.late.lateness
     return job if found is not None and found.since_step is not None else None
 
 
-def _by_collectives(picture: SnapshotProvider) -> Snapshot | None:
+def _by_collectives(provider: SnapshotProvider) -> Snapshot | None:
     """Once the collectives have named the late rank, and that is the job's verdict."""
-    snapshot = picture.snapshot()
+    snapshot = provider.snapshot()
     job = snapshot.job
     if job is None or job.late is None or not job.late.from_collectives:
         return None

@@ -40,7 +40,7 @@ CYCLE_NS, WAIT_NS = 600 * MS, 400 * MS
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    script, reported = tmp_path / "train.py", tmp_path / "told"
+    script, reported = tmp_path / "train.py", tmp_path / "reported"
     script.write_text(SCRIPT)
     with reported.open("wb") as out, subprocess.Popen([sys.executable, script], stdout=out) as run:
         yield run, reported

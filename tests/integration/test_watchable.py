@@ -106,7 +106,7 @@ def test_a_shell_with_two_trainings_names_them(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here")
 def test_tmux_opens_the_one_training_in_it(tmp_path: Path) -> None:
     tmux = ["tmux", "-S", str(tmp_path / "socket"), "-f", "/dev/null"]
-    output = tmp_path / "said"
+    output = tmp_path / "output"
     command = f"{sys.executable} {toy(tmp_path)} > {output}"
     try:
         subprocess.run([*tmux, "new-session", "-d", command], check=True, env=environment())

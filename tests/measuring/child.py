@@ -134,7 +134,7 @@ class Child:
 def children(each: Sequence[Sequence[str]]) -> Iterator[list[Child]]:
     """Start one process for each list of arguments, all at once; all are gone afterwards.
 
-    Yields when all are ready. One that failed says so when it is spoken to.
+    Yields when all are ready. One that failed says so when it is asked.
     """
     with ExitStack() as stack:
         started = [stack.enter_context(Child(arguments)) for arguments in each]

@@ -28,7 +28,7 @@ LIMIT_S = 30.0
 
 @dataclass
 class Run:
-    """A started script. `say` lines are read with `line()`."""
+    """A started script. Its lines are read with `line()`."""
 
     process: "subprocess.Popen[str]"
 
@@ -40,7 +40,7 @@ class Run:
         """The next line of its stdout."""
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], LIMIT_S)
-        assert ready, "the script said nothing"
+        assert ready, "the script wrote nothing"
         return self.process.stdout.readline().strip()
 
     def send(self, text: str = "") -> None:

@@ -64,7 +64,7 @@ class Path:
                     free_s += RETRANSMISSION_S + 2 * self.delay_s
                 queue.put(free_s + self.delay_s, data)
         except OSError:
-            pass  # the other side has gone without a word
+            pass  # the other side has ended without a word
         queue.put(free_s + self.delay_s, b"")
 
     def close(self) -> None:

@@ -82,15 +82,15 @@ def _losses(record: SoakRecord) -> Bar:
 def _steps(record: SoakRecord) -> Bar:
     made = record.hooked_steps
     held = None if made is None else record.attached.steps == made
-    measured = f"{record.attached.steps} of {made or 'so many, which its end tells'}"
-    return Bar("steps told by the JSON monitor", measured, "all", held)
+    measured = f"{record.attached.steps} of {made or 'so many, which its end shows'}"
+    return Bar("steps reported by the JSON monitor", measured, "all", held)
 
 
 def _lost(record: SoakRecord) -> Bar:
     marks = max(row["lost_marks"] for row in record.samples)
     lost = record.attached.lost_messages
     word = record.closing["screen_says_none_lost"] if record.closing is not None else None
-    screen = {None: "has not said", True: "none", False: "some"}[word]
+    screen = {None: "not known", True: "none", False: "some"}[word]
     measured = f"JSON monitor {lost}, screen {screen}; marks that the probe dropped {marks}"
     return Bar("messages lost", measured, "none", False if lost or marks else word)
 

@@ -21,7 +21,7 @@ def report(files: Files) -> tuple[str, bool]:
         "## What it costs\n\n" + _columns(cost_columns(seen), seen),
         "## Memory, MiB\n\n" + _columns(memory_columns(seen), seen),
         "## What is held, and what was lost\n\n" + _columns(held_columns(seen), seen),
-        "## What the JSON monitor said\n\n" + _summary(seen),
+        "## What the JSON monitor reported\n\n" + _summary(seen),
     ]
     return "\n\n".join(sections) + "\n", all(bar.held is not False for bar in found)
 

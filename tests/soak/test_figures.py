@@ -199,7 +199,7 @@ def test_a_screen_that_does_not_answer_is_none_that_lost_something(word: bool | 
 def test_steps_that_the_monitor_was_not_sent() -> None:
     run = good()
     run.watched[-1]["hooked_steps"] += 1
-    assert missed(run) == ["steps told by the JSON monitor"]
+    assert missed(run) == ["steps reported by the JSON monitor"]
 
 
 def test_a_cost_that_doubles_over_the_hour_has_drifted() -> None:

@@ -347,7 +347,7 @@ def noted(snapshot: Snapshot) -> Snapshot:
 
 
 LONG: tuple[str, str] = (
-    "data wait felt by the GPU is 79% of every step",
+    "GPU idle 79% of each step, waiting for data",
     "num_workers 2 → 10, about 4.8x (each batch costs a worker 79 ms, the rest of the step 8 ms)",
 )
 

@@ -175,7 +175,7 @@ def test_advice_is_whole_where_rows_are_free() -> None:
 @pytest.mark.parametrize("key", ["1", "2", "3", "4", "5", "6"])
 def test_a_long_headline_leaves_room_for_what_to_do_on_every_view(key: str) -> None:
     text = picture_of((80, 24), states.long_verdict, keys=[key])
-    assert "data wait felt by the GPU is 79% of every step" in text
+    assert "GPU idle 79% of each step, waiting for data" in text
     assert "NEXT   num_workers 2 → 10, about 4.8x" in text
     verdict = text.splitlines()[1 : 6 if key == "1" else 3]
     assert not any("…" in line for line in verdict), verdict

@@ -81,7 +81,7 @@ def test_what_is_written_beside_the_frames(monkeypatch: pytest.MonkeyPatch) -> N
     written: list[str] = []
 
     async def do(app: Shown, pilot: Any) -> None:
-        assert app._driver is not None, f"{HERE}: App._driver has gone"
+        assert app._driver is not None, f"{HERE}: there is no App._driver any more"
         monkeypatch.setattr(app._driver, "write", written.append)
         write_beside(app, "\a")
 
@@ -91,7 +91,7 @@ def test_what_is_written_beside_the_frames(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("name", ["_handle_exception", "_fatal_error", "_close_messages_no_wait"])
 def test_the_way_out_after_an_error(name: str) -> None:
-    what = f"{HERE}: App.{name} has gone; a mistake of ours prints pages of locals over the shell"
+    what = f"{HERE}: App.{name} is missing; a mistake of ours prints pages of locals over the shell"
     assert callable(getattr(App, name, None)), what
 
 

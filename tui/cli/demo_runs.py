@@ -109,7 +109,7 @@ class Training:
                 preexec_fn=_follower(),
             )
         self.pid = self._process.pid
-        # Whoever looks at it from outside then sees it gone when it is, and no zombie.
+        # Whoever looks at it from outside then sees that it has ended, and no zombie.
         threading.Thread(target=self._process.wait, name="reaper", daemon=True).start()
 
     @property

@@ -35,7 +35,7 @@ class HeldSocket(NamedTuple):
 
     @property
     def is_removed(self) -> bool:
-        """Its file is gone: the probe has made another by now, or will."""
+        """Its file is removed: the probe has made another by now, or will."""
         return os.fstat(self.descriptor).st_nlink == 0
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """The far side: collects beside the run, and hands on what it sees over stdin and stdout.
 
-It ends when the near side says so or has gone, unless that has asked it to keep what it collects
+It ends when the near side says so or has ended, unless that has asked it to keep what it collects
 for a minute (`Watch.keep_s`).
 """
 
@@ -49,7 +49,7 @@ FIRST_NS: Final = 50_000_000
 """And at first, for `SOON_NS`: somebody waits for the first picture."""
 SOON_NS: Final = 2_000_000_000
 SILENT_NS: Final = 10_000_000_000
-"""The near side sends something every second. After so long without a word it has gone, though
+"""The near side sends something every second. After so long without a word it has ended, though
 nobody has closed the link: a cable was pulled, a laptop put to sleep."""
 UNASKED_NS: Final = 60_000_000_000
 """Before it is asked to watch anything: somebody is choosing."""

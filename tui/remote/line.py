@@ -23,8 +23,8 @@ KEPT_LINES: Final = 8
 MOST_SHOWN: Final = 50
 """Lines of it that are handed on: a banner, a warning about a host's key."""
 LEAVE_S: Final = 1.0
-"""Longest that the command is waited for after it was told to leave; then it is killed. The agent
-has been told, and ends too where it hears nothing more."""
+"""Longest that the command is waited for after it was asked to leave; then it is killed. The agent
+has been asked too, and ends also where nothing more comes."""
 
 
 class LinkLostError(Exception):
@@ -133,7 +133,7 @@ class Line:
         return LinkLostError(why)
 
     def last_words(self) -> str:
-        """What it said last, for a person."""
+        """The last line that it wrote, for a person."""
         self._listener.join(0.1)
         return frames.clean(self._words[-1]) if self._words else "the connection was closed"
 

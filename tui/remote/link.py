@@ -326,7 +326,7 @@ class Link:
             what = "what was missed is fetched"
         else:
             self._last = 0
-            what = "its agent had gone: the probe alone knows what was missed"
+            what = "its agent had ended: the probe alone knows what was missed"
         self._far.forget()
         self._report(f"link to {self._place.name} is back after {away_s:.0f} s: {what}")
         with self._lock:

@@ -41,7 +41,7 @@ class RemoteProvider(LiveProvider):
         near: Clock = real_clock,
     ) -> None:
         """`others`: agents on the other hosts of its job, which report their ranks; `known`: what
-        each host's last said, where they reported to another provider before."""
+        each host reported last, where that was to another provider before."""
         self._far = FarClock(near)
         self._link = Link(began, again, self._far, near)
         self._others = tuple(others)

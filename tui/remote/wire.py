@@ -37,7 +37,7 @@ class Wire:
 
     def poll(self, wait_s: float, beside: int | None = None) -> list[Frame] | None:
         """The frames that have come after so long at most, or as soon as any has, or as soon as
-        the descriptor `beside` has something; None where the other side has gone.
+        the descriptor `beside` has something; None where the other side has closed it.
 
         Raises OSError as `send` does, LinkError for bytes that are no frames."""
         reads = [self._into] if beside is None else [self._into, beside]
@@ -182,7 +182,7 @@ class Door:
             if self._made_folder:
                 self._path.parent.rmdir()
         except OSError:
-            pass  # it has gone, or a probe has its socket in the folder by now
+            pass  # it is removed, or a probe has its socket in the folder by now
 
 
 def knock(token: str) -> socket.socket | None:

@@ -60,7 +60,7 @@ class DoctorScreen(Dialog):
 
     def on_mount(self) -> None:
         """Look around. A recording's machine is not this one, nor is that of a process on another,
-        nor one whose process has gone."""
+        nor one whose process has ended."""
         status = self.view.snapshot.status
         if status.replay is None and status.link is None and status.state != "ended":
             self.run_worker(self._look, thread=True, exit_on_error=False)

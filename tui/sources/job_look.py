@@ -160,7 +160,7 @@ def begin_behind(
     if not groups:
         raise NothingToMeasureError(
             "the ranks here have no process group in common",
-            "Their steps cannot be told to be the same.",
+            "Nothing shows that their steps are the same.",
         )
 
     def pace(group: str) -> float:

@@ -79,5 +79,5 @@ def _named(path: Path, name: str) -> int:
             if key == name:
                 return int(value)
     except (OSError, ValueError):
-        pass  # the group has gone with its last process, or this kernel does not count
+        pass  # the group ended with its last process, or this kernel does not count
     return 0

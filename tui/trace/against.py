@@ -64,7 +64,7 @@ class Unslowed:
 
     It slows the host (CUPTI each call, and what it displaces), not the kernels. So a step without
     it has the same compute, and as much less idle time as it is shorter. Of which pattern that time
-    is cannot be seen, so the most that each can have is told.
+    is cannot be seen, so what is given is the most that each can have.
     """
 
     compute: float

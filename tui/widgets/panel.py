@@ -93,12 +93,12 @@ class View:
 
     @property
     def ended(self) -> bool:
-        """The target is gone; the picture is its last."""
+        """The target has ended; the picture is its last."""
         return self.snapshot.status.state == "ended"
 
 
 def shown_at_ns(snapshot: Snapshot) -> int:
-    """The moment that the picture shows: now, or the last thing seen of a target that is gone."""
+    """The moment that the picture shows: now, or the last thing seen of a target that has ended."""
     saw = snapshot.sawtooth
     if snapshot.status.state == "ended" and saw:
         return min(snapshot.t_ns, saw.series.end_ns)

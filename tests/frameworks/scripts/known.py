@@ -54,7 +54,7 @@ def here() -> None:
 
 def wait_until_read() -> None:
     """Wait until the test has received all, where a framework kills its processes at the end."""
-    (FOLDER / "heard").read_text()
+    (FOLDER / "seen").read_text()
 
 
 class Rows(Dataset):

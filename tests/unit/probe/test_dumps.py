@@ -150,7 +150,7 @@ def test_one_look_serves_all_monitors_for_a_while() -> None:
     dumps, one, other = Dumps(recorder(0)), Peer(0, 1), Peer(0, 2)
     first = dumps.for_peer(one, 60 * S)
     assert first is not None
-    assert dumps.for_peer(one, 60 * S + AGAIN_NS - 1) is None, "it has just been told"
+    assert dumps.for_peer(one, 60 * S + AGAIN_NS - 1) is None, "it has just got it"
     assert dumps.for_peer(other, 60 * S + AGAIN_NS - 1) is first
     again = dumps.for_peer(one, 60 * S + AGAIN_NS)
     assert again is not None

@@ -17,7 +17,7 @@ LOOPS = {
     "no optimizer": ((*FETCH, *BACKWARD), marks.FETCH_ENTER),
     "backward alone": (BACKWARD, marks.BACKWARD_ENTER),
     "inference": (FETCH, marks.FETCH_ENTER),
-    "said": ((*FETCH, *BACKWARD, *UPDATE, marks.STEP), marks.STEP),
+    "named by the program": ((*FETCH, *BACKWARD, *UPDATE, marks.STEP), marks.STEP),
 }
 
 

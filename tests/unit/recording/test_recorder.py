@@ -211,7 +211,7 @@ def test_secrets_of_the_command_line_reach_neither_tape_nor_session() -> None:
     assert Tape(whole_argv=True).keep(greeted) == kept(greeted)
 
 
-def test_text_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_text_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     tape = Tape()
     tape.keep(Missing(t_ns=START, source="feed", reason="a name of other bytes: \udce9"))
     recorder = Recorder(tmp_path / "a.gpuwatch", tape, header, overwrite=False)

@@ -1,4 +1,4 @@
-"""Another rank of a job is shown: links to the other hosts go on, and what they said is kept."""
+"""Another rank of a job is shown: links to the other hosts go on, their reports are kept."""
 
 from typing import Any
 

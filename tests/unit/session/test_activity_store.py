@@ -152,7 +152,7 @@ def test_what_others_use_together_and_who_they_are() -> None:
 
 def test_others_of_whom_nobody_reports_are_not_idle() -> None:
     assert of(shared(other(7, 10.0), other(8, None))).others_sm is None
-    assert of(shared(reported=False)).others_sm is None, "nobody can be told from the target"
+    assert of(shared(reported=False)).others_sm is None, "others look like the target"
     assert of(shared()).others_sm == 0.0
 
 

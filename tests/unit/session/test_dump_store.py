@@ -78,7 +78,7 @@ def test_the_probe_is_asked_where_nothing_moves_and_py_spy_is_refused() -> None:
     assert session.lacks_stacks()
     session.ingest(dump(round(LATE_S * S)))
     at(session, LATE_S + 2)
-    assert not session.lacks_stacks(), "it was told"
+    assert not session.lacks_stacks(), "it has them"
 
 
 @pytest.mark.parametrize("seen", [(MARK,), (REFUSED,)])

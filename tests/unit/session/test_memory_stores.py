@@ -71,7 +71,7 @@ def test_pages_of_files_are_no_growth() -> None:
         store.ingest(processes(1_000.0 * second + 500, main, worker))
         seen = judged(store, second * S + S // 2, 0.0).memory
     assert seen.slope_bytes_per_100_steps is None
-    assert seen.host_rss_bytes == 1_700 * MIB, "what is resident is told as it is"
+    assert seen.host_rss_bytes == 1_700 * MIB, "what is resident is shown as it is"
     assert {point.bytes for point in engine.windows[-1].memory} == {500 * MIB}
     assert {point.bytes for point in engine.windows[-1].worker_memory} == {90 * MIB}
 

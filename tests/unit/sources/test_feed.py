@@ -103,7 +103,7 @@ def test_a_directory_that_is_missing_is_looked_at_again_before_anything_connects
         assert isinstance(refused, Missing)
         assert refused.reason == f"{folder} cannot be trusted"
         assert f"of user {os.getuid()} that nobody else can enter. Remove it" in refused.fix
-        assert feed.poll(3 * CHECK_NS) == [], "told once"
+        assert feed.poll(3 * CHECK_NS) == [], "reported once"
         assert not socket.poll(100), "nobody connects"
         folder.chmod(0o700)
         assert feed.poll(4 * CHECK_NS) == []

@@ -14,7 +14,7 @@ MIB = 1024**2
 MAPPED = 48 * MIB
 
 pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/smaps_rollup").exists(), reason="what files hold is told by Linux"
+    not Path("/proc/self/smaps_rollup").exists(), reason="Linux alone shows what files hold"
 )
 
 

@@ -93,7 +93,7 @@ def profile(body: Body, more_us: float) -> Profile:
 
 @pytest.mark.parametrize("more_us", [5.0, 15.0, 40.0])
 @pytest.mark.parametrize("body", BODIES)
-def test_no_pattern_has_more_than_the_most_that_is_told(body: Body, more_us: float) -> None:
+def test_no_pattern_has_more_than_the_most_that_is_given(body: Body, more_us: float) -> None:
     true, seen = profile(body, 0.0), profile(body, more_us)
     found = unslowed(seen, true.step_ns)
     if found is None:
@@ -173,5 +173,5 @@ def test_gaps_between_cuda_graphs_are_launch_bound_and_the_report_names_what_lie
     assert ("205 times a step one stream waits for another" in text) == (name == "launch_graphed")
     most = {"launch_graphed": 0.63, "compiled": 0.69}[name]
     assert f"at most {percent(most)} without the profiler" in text
-    told = json.loads(profile_json(made))["without_profiler"]
-    assert told["launch"] == pytest.approx(most, abs=0.005)
+    given = json.loads(profile_json(made))["without_profiler"]
+    assert given["launch"] == pytest.approx(most, abs=0.005)

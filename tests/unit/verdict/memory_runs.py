@@ -110,7 +110,7 @@ def watched(series: Series, step_ms: float, epoch: int | None = None) -> GrowthR
         done = reported[seen - 1].step
         moments = [RunEvent(at, "epoch") for at in range(epoch or done, done, epoch or done)]
         window = StepWindow(
-            **_UNTOLD,
+            **_UNKNOWN,
             now_ns=reported[seen - 1].t_ns,
             steps=steps,
             steps_seen=done,
@@ -172,7 +172,7 @@ def _gpu(reserved: int) -> GpuUse:
     )
 
 
-_UNTOLD: dict[str, Any] = {
+_UNKNOWN: dict[str, Any] = {
     "warmup_left": 0,
     "loaders": (),
     "cores": None,

@@ -40,7 +40,7 @@ def noted(rule: NoteRule[StepWindow], seen: StepWindow) -> Note:
 @pytest.mark.parametrize("rule", [rule for rule, _ in NOTES])
 def test_a_training_with_nothing_to_remark_has_no_note(rule: NoteRule[StepWindow]) -> None:
     assert rule(on_gpu()) is None
-    assert rule(on_gpu(settings=Settings())) is None, "what was not told is not the worst"
+    assert rule(on_gpu(settings=Settings())) is None, "what is not known is not the worst"
     assert rule(on_gpu(settings=None)) is None
     assert rule(window(even(60, **STEP), loaders=())) is None
 

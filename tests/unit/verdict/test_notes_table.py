@@ -52,7 +52,7 @@ def test_what_the_verdict_advises_is_no_note_beside_it() -> None:
                 found,
             ),
         )
-    ), "said as a contributor"
+    ), "shown as a contributor"
 
 
 def test_idle_cores_are_reported_once() -> None:

@@ -100,7 +100,7 @@ HELD_PICTURES = 8
 HELD_COLUMNS = 5_000
 """Of the last frames: all but the newest of a chart's columns are as they were. Enough for the
 twelve charts of the fullest view on a terminal of 400 columns, and two megabytes: fewer than one
-frame asks for in turn, and each is gone when it is asked for again."""
+frame asks for in turn, and each is dropped when it is asked for again."""
 BETWEEN, EDGE = "▒", 5
 """Fills an area between the lowest and the mean, and its edge where that is more eighths high."""
 

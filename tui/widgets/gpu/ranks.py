@@ -1,4 +1,4 @@
-"""The ranks beside the target: who is late, who is gone, and how active each was."""
+"""The ranks beside the target: who is late, who has ended, and how active each was."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -61,9 +61,9 @@ def device_parts(gpu: GpuUse, allocator: GpuMemory | None) -> list[Part]:
         parts.append(Part(beside, max(0, own - held), "▒" if held else "█", "area"))
         rest = max(0, used - max(own, held))
         others = min(rest, sum(other.memory_bytes or 0 for other in gpu.others))
-        untold = any(other.memory_bytes is None for other in gpu.others)
-        parts.append(Part("others", rest if untold else others, "░", "startup"))
-        parts.append(Part("driver", 0 if untold else rest - others, "┄", "dim"))
+        unknown = any(other.memory_bytes is None for other in gpu.others)
+        parts.append(Part("others", rest if unknown else others, "░", "startup"))
+        parts.append(Part("driver", 0 if unknown else rest - others, "┄", "dim"))
     parts.append(Part("free", max(0, gpu.memory_total_bytes - used), "·", "dim"))
     return parts
 

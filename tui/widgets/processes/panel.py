@@ -60,7 +60,7 @@ def columns_for(width: int, processes: Sequence[ProcessUse]) -> ProcessColumns:
     columns = next(columns for least, columns in _WIDTHS if width >= least)
     reads = any(one.read_bytes_s is not None for one in processes)
     writes = any(one.write_bytes_s is not None for one in processes)
-    untold = {
+    unknown = {
         "thread": all(one.thread_cpu_percent is None for one in processes),
         "moved": not reads and not writes,
         "read": not reads,
@@ -68,8 +68,8 @@ def columns_for(width: int, processes: Sequence[ProcessUse]) -> ProcessColumns:
         "delay": all(one.run_delay_percent is None for one in processes),
     }
     cells = columns._asdict()
-    freed = sum(cells[name] for name, absent in untold.items() if absent)
-    left = columns._replace(**{name: 0 for name, absent in untold.items() if absent})
+    freed = sum(cells[name] for name, absent in unknown.items() if absent)
+    left = columns._replace(**{name: 0 for name, absent in unknown.items() if absent})
     return left._replace(name=max(columns.name, min(LONG_NAME, columns.name + freed)))
 
 

@@ -67,7 +67,7 @@ def test_time_in_which_it_waits_for_data_is_not_lost_to_others() -> None:
         shared(crowded(), lag_ms=0.01),
         window(STEPS, gpu_present=True, activity=crowded()),
     ],
-    ids=["idle", "not told", "alone", "no counters", "keeps up with the host", "no GPU clock"],
+    ids=["idle", "not known", "alone", "no counters", "keeps up with the host", "no GPU clock"],
 )
 def test_no_contention_is_claimed(seen: StepWindow) -> None:
     assert contention(seen) is None
@@ -127,7 +127,7 @@ def test_what_the_runs_own_workers_cause_is_not_the_others() -> None:
         {"beside_cores": None},
         {"cpu_throttled": 0.4},
     ],
-    ids=["hardly waits", "wait not told", "others not told", "own not told", "its own quota"],
+    ids=["hardly waits", "wait not known", "others not known", "own not known", "its own quota"],
 )
 def test_no_contention_for_cores_is_claimed(fields: dict[str, Any]) -> None:
     assert contention(crowd(**fields)) is None

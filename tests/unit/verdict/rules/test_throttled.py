@@ -52,7 +52,7 @@ def test_a_gpu_that_stands_idle_is_not_slowed() -> None:
         {"clock_lost": 0.01},
         {"clock_lost": None},
     ],
-    ids=["seldom", "the power cap alone", "hardly slower", "clocks not told"],
+    ids=["seldom", "the power cap alone", "hardly slower", "clocks not known"],
 )
 def test_nothing_is_claimed(reported: dict[str, Any]) -> None:
     assert throttled(slowed(**reported)) is None
