@@ -27,9 +27,10 @@ def recoverable(finding: Finding) -> float:
     if finding.speedup is not None and finding.speedup >= 1.0:
         back = 1.0 - 1.0 / finding.speedup
     if finding.kind == "optimizer" and finding.speedup_is == "bound":
-        if finding.forecast is not None:
-            return 1.0 - 1.0 / max(1.0, finding.forecast.speedup)
-        back *= limits.UPDATE_SAVES
+        fix = finding.forecast
+        if fix is not None and fix.speedup < (finding.speedup or 1.0):
+            return 1.0 - 1.0 / max(1.0, fix.speedup)
+        back *= limits.UPDATE_SAVES  # no forecast, or one without any of it
     return back
 
 
