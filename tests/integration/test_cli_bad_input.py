@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.command_line import environment, gpuwatch, toy
+from tests.processes.command_line import ROOT, environment, gpuwatch, toy
 
 
 def ended_pid() -> int:
@@ -116,6 +116,15 @@ def test_an_ascii_terminal_gets_ascii() -> None:
     done = gpuwatch("demo", "--list", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert done.stdout.isascii()
+
+
+def test_no_sign_of_ours_is_a_question_mark_in_ascii() -> None:
+    """A recording that is over ended in "? over"."""
+    recording = ROOT / "demo" / "recordings" / "loader_workers.gpuwatch"
+    done = gpuwatch("report", str(recording), PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert "?" not in done.stdout
+    assert "# over" in " ".join(done.stdout.split())
 
 
 def test_version_names_what_a_bug_report_needs() -> None:

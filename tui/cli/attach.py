@@ -128,6 +128,7 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
             ("gpuwatch attach", "choose a process first"),
             ("gpuwatch attach 48213 --once", "one report, then exit"),
             ("gpuwatch attach 48213 --json --duration 60", "JSON lines for a minute"),
+            ("gpuwatch attach 48213 --json --once", "one line, with the verdict"),
             ("gpuwatch attach 48213 --plain", "lines of text, until ctrl-c"),
             ("gpuwatch attach --inject 48213", "add the probe to a running process"),
             ("gpuwatch attach node7:48213", "a process on node7, over ssh"),
@@ -148,10 +149,12 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
     add_job(command)
     face = command.add_mutually_exclusive_group()
     face.add_argument("--plain", action="store_true", help="lines of text instead of a screen")
-    face.add_argument(
-        "--once", action="store_true", help="wait for a verdict, print a report, exit"
-    )
     face.add_argument("--json", action="store_true", help="JSON lines, at least one per second")
+    command.add_argument(
+        "--once",
+        action="store_true",
+        help="wait for a verdict, print a report (with --json one line), exit",
+    )
     command.add_argument(
         "--duration", type=seconds, metavar="S", help="stop after S seconds; implies --plain"
     )
@@ -331,10 +334,11 @@ def _without_screen(arguments: argparse.Namespace, provider: "SnapshotProvider")
 
     search_seldom()
     leave_out_what_is_there()
-    if arguments.json:
+    if arguments.once:
+        face = watching.OnceJsonFace() if arguments.json else watching.OnceFace()
+        watching.watch(provider, face, watching.until_verdict(arguments.duration))
+    elif arguments.json:
         watching.watch(provider, watching.JsonFace(), watching.for_duration(arguments.duration))
-    elif arguments.once:
-        watching.watch(provider, watching.OnceFace(), watching.until_verdict(arguments.duration))
     else:
         watching.watch(provider, watching.PlainFace(), watching.for_duration(arguments.duration))
     return 0

@@ -89,6 +89,13 @@ class JsonFace:
         write_lines([line(snapshot, final)])
 
 
+class OnceJsonFace(JsonFace):
+    """Silence, then the line with `final`."""
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Nothing yet."""
+
+
 def watch(provider: SnapshotProvider, face: Face, until: Until) -> Snapshot:
     """Show the run until `until` says so or the process ends; returns the last snapshot.
 

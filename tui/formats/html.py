@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from ..wording.numbers import percent
+
 STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1b1f24; --dim: #59636e; --paper: #fff; --line: #d1d9e0;
   --bad: #b42318; --good: #1a7f37; --accent: #0969da; }
@@ -117,11 +119,12 @@ def bar(parts: Sequence[Part], label: str) -> str:
         wide = max(0.0, part.share) * WIDE
         drawn.append(
             f'<rect x="{x:.1f}" y="0" width="{wide:.1f}" height="28" fill="{part.colour}">'
-            f"<title>{text(part.name)} {part.share:.0%}</title></rect>"
+            f"<title>{text(part.name)} {text(percent(part.share))}</title></rect>"
         )
         x += wide
     legend = " &nbsp; ".join(
-        f'<span style="color:{part.colour}">&#9632;</span> {text(part.name)} {part.share:.0%}'
+        f'<span style="white-space:nowrap"><span style="color:{part.colour}">&#9632;</span> '
+        f"{text(part.name)} {text(percent(part.share))}</span>"
         for part in parts
     )
     return (

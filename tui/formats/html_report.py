@@ -151,15 +151,17 @@ def _phases(snapshot: Snapshot) -> list[str]:
     rows = []
     for name, phase in zip(names, drawn, strict=True):
         gpu = on_gpu.get(phase.name)
+        on_its_clock = html.Cell("" if gpu is None else numbers.milliseconds(gpu.mean_ms))
         rows.append(
             (
                 html.Cell(name),
                 html.Cell(numbers.milliseconds(phase.mean_ms), "number"),
                 html.Cell(numbers.percent(phase.share)),
-                html.Cell("" if gpu is None else numbers.milliseconds(gpu.mean_ms)),
+                *([on_its_clock] if on_gpu else []),
                 html.Cell(rare_words(phase)),
             )
         )
+    head = ("phase", "per step", "share", *(["on the GPU's clock"] if on_gpu else []), "")
     pace = [f"{numbers.digits(stats.steps_s)} steps/s"]
     if stats.samples_s is not None:
         pace.append(f"{numbers.digits(stats.samples_s)} samples/s")
@@ -172,7 +174,7 @@ def _phases(snapshot: Snapshot) -> list[str]:
     return [
         html.heading("Where a step's time goes"),
         bar,
-        html.table(("phase", "per step", "share", "on the GPU's clock", ""), rows),
+        html.table(head, rows),
         html.paragraph(" · ".join(pace), "dim"),
     ]
 

@@ -41,13 +41,19 @@ class Footer(Panel):
 
 def footer_row(keys: Sequence[Key], view: View, width: int) -> Row:
     """Keys at the left, the way out at the right; the middle ones leave first."""
-    entries = [_entry(key, _word(word, view)) for key, word in keys if _is_of_use(word, view)]
+    of_use = [(key, word) for key, word in keys if _is_of_use(word, view)]
+    entries = [_entry(_key(key, word, view), _word(word, view)) for key, word in of_use]
     last = (*entries[-1], Span(" "))
     for keep in range(len(entries) - 1, -1, -1):
         left = tuple(piece for entry in entries[:keep] for piece in (Span(" "), *entry, Span(" ")))
         if length(left) + length(last) <= width:
             return ends(left, last, width, gap=0)
     return last
+
+
+def _key(key: str, word: str, view: View) -> str:
+    """The last view is of ranks, and named where there are some."""
+    return key.replace("6", "7") if word == "views" and view.snapshot.ranks else key
 
 
 def _word(word: str, view: View) -> str:

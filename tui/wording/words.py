@@ -262,10 +262,13 @@ def lost_words(summary: Sequence[Held]) -> str:
 
 
 def entry(past: PastVerdict) -> str:
-    """ "steps 240 to 1,204, 6 min: input/workers, 57% of that time"."""
+    """ "steps 240 to 1,204, 6 min: input/workers, 57% of that time"; "to step 240, 1 s: …" of the
+    first."""
     steps = f"step {count(past.until_step)}, "
     if past.since_step != past.until_step:
-        steps = f"steps {count(past.since_step)} to {count(past.until_step)}, "
+        # Before the first look there may have been thousands, which took no part of this time.
+        since = f"steps {count(past.since_step)} to" if past.since_step else "to step"
+        steps = f"{since} {count(past.until_step)}, "
     text = f"{steps if past.until_step else ''}{lasted(past)}: "
     text += name_of(past.kind, past.sub)
     return text if past.share is None else f"{text}, {percent(past.share)} of that time"

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from gpuwatch.tui.formats.html import Line, Part, bar, chart, height_of, thinned
 from gpuwatch.tui.formats.html_report import report_page
-from gpuwatch.tui.model.snapshot import Event, unseen
+from gpuwatch.tui.model.snapshot import Event, GpuPhases, unseen
 from gpuwatch.tui.verdict.history import Held
 from gpuwatch.tui.wording.words import lost_words
 from tests.unit.compare.runs import of_times
@@ -52,6 +52,21 @@ def test_a_page_has_the_verdict_and_loads_nothing() -> None:
     assert not [value for value in held if "//" in value]
     assert not re.search(r"url\(|@import", page)
     assert "width=device-width" in page
+
+
+def test_a_legend_does_not_break_within_an_entry_and_shows_what_is_little() -> None:
+    """On a phone the square stood on one line and its name on the next; 0.2% was "0%"."""
+    drawn = bar([Part("data wait", 0.998, "red"), Part("other", 0.002, "grey")], "phases")
+    assert "other &lt;1%</span>" in drawn
+    assert drawn.count("white-space:nowrap") == 2
+
+
+def test_a_run_without_a_gpu_has_no_empty_column_for_its_clock() -> None:
+    steps, seen = of_times([50.0] * 90).steps, picture()
+    assert seen.steps is not None
+    on_gpu = GpuPhases(90, seen.steps.phases, 1.0, 1.0, (None, None, None, None), None, 1, None)
+    assert "s clock</th>" not in report_page(replace(seen, gpu_phases=None), steps)
+    assert "s clock</th>" in report_page(replace(seen, gpu_phases=on_gpu), steps)
 
 
 def test_names_of_others_are_escaped() -> None:

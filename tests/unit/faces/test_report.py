@@ -111,7 +111,7 @@ def test_the_time_of_the_run_is_accounted_for() -> None:
     first = next(index for index, line in enumerate(lines) if line.startswith("past"))
     assert lines[first : first + 4] == [
         "past     over 7 min: input/workers 75%, healthy 22%, warming-up 3%; time lost: 3 min",
-        "         steps 0 to 15, 12 s: warming-up",
+        "         to step 15, 12 s: warming-up",
         "         steps 15 to 4,100, 89 s: healthy",
         "         steps 4,100 to 18,204, 5 min: input/workers, 57% of that time",
     ]

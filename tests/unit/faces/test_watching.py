@@ -70,6 +70,15 @@ def test_once_waits_for_a_verdict_and_prints_one_report(capsys: pytest.CaptureFi
     assert capsys.readouterr().out.count("INPUT-BOUND") == 1
 
 
+def test_once_in_json_is_one_line_with_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a stream the first line says "connecting": a script wants the verdict."""
+    shown = FakePicture(lambda n: picture() if n >= 40 else young())
+    watching.watch(shown, watching.OnceJsonFace(), watching.until_verdict(None))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["final"] is True
+    assert json.loads(line)["verdict"]["kind"] not in ("warming-up", "incomplete")
+
+
 def test_once_lets_the_evidence_of_an_instant_verdict_come_in() -> None:
     shown = FakePicture(lambda _: picture())
     watching.watch(shown, watching.OnceFace(), watching.until_verdict(None))
