@@ -20,7 +20,7 @@ import os
 import sys
 from collections import deque
 from threading import get_ident
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from .. import clock
 from ..circuit_breaker import is_users
@@ -67,6 +67,9 @@ DENSE_BYTES: Final = 40_000_000
 step for a dense beginning."""
 TOO_MANY: Final = "a step has more operators than can be recorded"
 TEARDOWN: Final = "TEARDOWN_CUPTI"
+Pass = Literal["sample", "operators", "times"]
+"""Of a window: how many operators run in `SAMPLE_NS`; steps with operators, shapes and lines; steps
+whose kernels are timed with as little beside them as can be."""
 
 
 class Profiler:
@@ -91,8 +94,8 @@ class Profiler:
         """Steps with operators, at the most; why there are none."""
         self._ends = StepEnds(set())
         self._recording: Recording | None = None
-        self._plan: list[str] = []
-        """What is to be recorded yet: "sample", "operators", "times"."""
+        self._plan: list[Pass] = []
+        """What is to be recorded yet, in this order."""
         self._done: list[Recording] = []
         self._made: deque[dict[str, Any]] = deque(maxlen=1)
         self._files: dict[str, int] = {}

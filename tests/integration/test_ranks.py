@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -106,8 +105,8 @@ def test_steps_are_counted_once_and_a_killed_rank_is_seen(tmp_path: Path) -> Non
         looking(job.pids[0]) as looks,
     ):
         every = []
-        for _ in range(4):
-            time.sleep(0.3)
+        for steps in (8, 16, 24, 32):
+            until(partial(has_made, job.pids[1], steps))
             every.append(looks.look().ranks)
         counted = [sum(look[rank].counted for look in every) for rank in (0, 1)]
         wall_ns = [sum(look[rank].wall_ns for look in every) for rank in (0, 1)]
@@ -216,6 +215,11 @@ def _stalled(provider: SnapshotProvider) -> Finding | None:
     """Once it is known which ranks stand where."""
     finding = provider.snapshot().verdict.finding
     return finding if (finding.kind, finding.sub) == ("stalled", "ranks") else None
+
+
+def has_made(pid: int, steps: int) -> bool:
+    """So many, or more."""
+    return steps_of(pid) >= steps
 
 
 def steps_of(pid: int) -> int:

@@ -1,27 +1,32 @@
 """`gpuwatch attach PID`: watch a running process."""
 
 import argparse
-import gc
 import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..discovery.pids import Watchable, find_watchable
 from ..errors import NotPermittedError, UsageError
 from ..launch.inject import Injection
 from ..launch.interpreter import target_python
-from ..terminal import Appearance
 from .alerting import Alerting, add_alerts, alerting_of, why_no_signs
 from .job import JobNamed, add_job, job_named, watch_job
 from .options import Manual, add_appearance, add_whole_argv, appearance_of, examples
 from .output import write_notes
 from .remote import add_via, target, with_via
+from .screen import (
+    choose,
+    leave_out_what_is_there,
+    search_seldom,
+    show_screen,
+    why_no_screen,
+)
 
 if TYPE_CHECKING:
     from ..discovery.pids import Watchable
-    from ..model.provider import SnapshotProvider, TimeTravelProvider
+    from ..model.provider import SnapshotProvider
     from ..model.snapshot import Rank
     from ..recording.tape import Tape
     from ..remote.places import Target
@@ -40,27 +45,6 @@ def resolve(pid: int) -> Watchable:
         found.page.close()
     write_notes([f"gpuwatch: {line}" for line in found.notes])
     return found
-
-
-NEW_OBJECTS: Final = 10_000
-"""Between two collections of the youngest generation."""
-SEARCHES: Final = (5, 4)
-"""Of the newer before one of the older: with Python's own ten of ten, garbage that outlives its
-first search lies there for minutes."""
-
-
-def search_seldom() -> None:
-    """From now on. For it more garbage is held: 92 MB were resident and not 87 after 25 minutes of
-    a run with two frames a second and another view every ten seconds."""
-    gc.set_threshold(NEW_OBJECTS, *SEARCHES)
-
-
-def leave_out_what_is_there() -> None:
-    """From now on no search goes through the objects that are there by now: they stay. A last one
-    does, so that no garbage is among them: 43 to 54 ms of CPU time in a screen that attaches, which
-    the first frame need not wait for."""
-    gc.collect()
-    gc.freeze()
 
 
 @contextmanager
@@ -257,14 +241,6 @@ def _why_no_screen_for(arguments: argparse.Namespace) -> str | None:
     return "--duration was given" if arguments.duration is not None else why_no_screen()
 
 
-def choose(appearance: Appearance) -> int | None:
-    """Let a person choose a process; None who left."""
-    from ..discovery.candidates import find_candidates
-    from ..screens.picker import pick
-
-    return pick(find_candidates, appearance)
-
-
 def _chosen_for(arguments: argparse.Namespace) -> int | None:
     """Raises UsageError where nobody can choose."""
     without_screen = arguments.json or arguments.once or arguments.plain or arguments.duration
@@ -342,27 +318,6 @@ def _without_screen(arguments: argparse.Namespace, provider: "SnapshotProvider")
     else:
         watching.watch(provider, watching.PlainFace(), watching.for_duration(arguments.duration))
     return 0
-
-
-def why_no_screen() -> str | None:
-    """Why the screen cannot be shown here; None where it can."""
-    from ..terminal import why_no_screen as why
-
-    return why()
-
-
-def show_screen(
-    provider: "TimeTravelProvider",
-    appearance: Appearance,
-    other: "Make | None" = None,
-    signs: "Callable[[], str] | None" = None,
-) -> int:
-    """Open the screen; `other` watches another process, `signs` is for `run_screen`. With the
-    picker, the only place from which the command line reaches textual."""
-    from ..app import run_screen
-
-    search_seldom()
-    return run_screen(provider, appearance, other, settled=leave_out_what_is_there, signs=signs)
 
 
 def process_id(text: str) -> int:

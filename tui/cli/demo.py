@@ -14,10 +14,10 @@ from .. import clock
 from ..terminal import Appearance
 from ..verdict.findings import Note, Verdict
 from ..verdict.rules.warming_up import NO_STEP
-from .attach import show_screen, why_no_screen
 from .demo_runs import Demo
 from .options import Manual, add_appearance, appearance_of, examples
 from .output import write_lines, write_notes
+from .screen import show_screen, why_no_screen
 
 if TYPE_CHECKING:
     from ..errors import UsageError

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..clock import now_ns, now_unix
 from ..errors import UsageError
-from .attach import process_id, resolve, search_seldom, seconds
+from .attach import process_id, resolve, seconds
 from .options import Manual, examples
 from .output import write_notes
+from .screen import search_seldom
 
 if TYPE_CHECKING:
     from ..fleet.host import HostWatch

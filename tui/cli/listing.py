@@ -9,13 +9,14 @@ from ..clock import now_unix
 from ..discovery.secrets import masked
 from ..terminal import Appearance
 from ..wording.numbers import duration
-from .attach import choose, show_screen, why_no_screen
 from .options import Manual, add_whole_argv, examples
 from .output import write_lines, write_notes
-from .remote import add_via
+from .remote import add_via, choose_on, list_on, on_screen, reach, with_via
+from .screen import choose, show_screen, why_no_screen
 
 if TYPE_CHECKING:
     from ..discovery.candidates import Candidate
+    from ..remote.places import Place
 
 SCHEMA: Final = 1
 ALIGNED: Final = "><>>>>"
@@ -62,7 +63,6 @@ def _found(arguments: argparse.Namespace) -> "list[Candidate]":
 
         return find_candidates()
     from ..remote.places import target_of
-    from .remote import list_on, reach, with_via
 
     named = None if arguments.host is None else target_of(f"{arguments.host.rstrip(':')}:", None)
     place = with_via(named, arguments.via).place
@@ -96,6 +96,23 @@ def _pick_and_watch() -> int:
         return 0
     make = partial(watch_live, stacks=True)
     return show_screen(make(pid), appearance, make)
+
+
+def pick_and_watch_on(place: "Place", appearance: Appearance) -> int:
+    """`gpuwatch HOST`: the picker, then the screen; without a terminal the list."""
+    if why_no_screen() is not None:
+        line = reach(place, None)
+        try:
+            found = list_on(line)
+        finally:
+            line.close()
+        write_table(found)
+        return 0
+    chosen = choose_on(place, appearance)
+    if chosen is None:
+        return 0
+    provider, make = on_screen(*chosen, stacks=True, whole_argv=False)
+    return show_screen(provider, appearance, make)
 
 
 def write_table(found: "list[Candidate]") -> None:

@@ -178,11 +178,11 @@ def _watch_on(host: str) -> int:
     """`gpuwatch HOST`."""
     from ..remote.places import target_of
     from ..terminal import Appearance
-    from .remote import pick_and_watch
+    from .listing import pick_and_watch_on
 
     place = target_of(f"{host.rstrip(':')}:", None).place
     assert place is not None
-    return pick_and_watch(place, Appearance())
+    return pick_and_watch_on(place, Appearance())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -30,14 +30,14 @@ class ReaderClosedError(Exception):
 def write_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
     """Write and flush, so that a reader sees each line when it is written.
 
-    Raises ReaderGoneError or CannotWriteError.
+    Raises ReaderClosedError or CannotWriteError.
     """
     out: TextIO | None = sys.stdout if stream is None else stream
     if out is None:
         return  # closed before we began: nobody wants to read
     try:
         for line in lines:
-            out.write(_sayable(line, out.encoding) + "\n")
+            out.write(_writable(line, out.encoding) + "\n")
         out.flush()
     except BrokenPipeError:
         raise ReaderClosedError from None
@@ -54,7 +54,7 @@ def write_notes(lines: Iterable[str]) -> None:
         return
     try:
         for line in lines:
-            out.write(_sayable(line, out.encoding) + "\n")
+            out.write(_writable(line, out.encoding) + "\n")
         out.flush()
     except OSError:
         pass
@@ -109,7 +109,7 @@ def width() -> int:
     return shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
 
 
-def _sayable(line: str, encoding: str | None) -> str:
+def _writable(line: str, encoding: str | None) -> str:
     """The line in the characters that the stream has.
 
     Without those that command a terminal: another's process says its own name, and the names of

@@ -229,26 +229,6 @@ class _Other:
         return watch_on(line, rank.pid, keep_s=KEEP_S, **options)
 
 
-def pick_and_watch(place: Place, appearance: "Appearance") -> int:
-    """`gpuwatch HOST`: the picker, then the screen; without a terminal the list."""
-    from .attach import show_screen, why_no_screen
-    from .listing import write_table
-
-    if why_no_screen() is not None:
-        line = reach(place, None)
-        try:
-            found = list_on(line)
-        finally:
-            line.close()
-        write_table(found)
-        return 0
-    chosen = choose_on(place, appearance)
-    if chosen is None:
-        return 0
-    provider, make = on_screen(*chosen, stacks=True, whole_argv=False)
-    return show_screen(provider, appearance, make)
-
-
 def names_host(word: str) -> bool:
     """Whether a word that is no command names a machine: it says so itself, ssh's configuration
     knows it, or the network does."""

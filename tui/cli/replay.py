@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..terminal import Appearance
-from .attach import show_screen, why_no_screen
 from .options import Manual, add_appearance, appearance_of, examples
 from .output import write_notes
+from .screen import show_screen, why_no_screen
 
 if TYPE_CHECKING:
     from ..model.snapshot import Snapshot

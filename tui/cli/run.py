@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from .attach import show_screen, why_no_screen
 from .options import Manual, add_appearance, appearance_of, examples
 from .output import write_notes
+from .screen import show_screen, why_no_screen
 
 if TYPE_CHECKING:
     from ..launch.command import Command

@@ -93,6 +93,7 @@ def _standing(pending: Pending) -> Record:
 
 
 def verdict_record(verdict: Verdict, missing: tuple[MissingSignal, ...]) -> Record:
+    """The verdict as `--json` has it. `missing`: the monitor's, behind its own."""
     finding = verdict.finding
     return {
         "kind": finding.kind,

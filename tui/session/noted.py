@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..messages import Noted, Settings
 from ..model.noted import Figure, NotFinite, Numerics, Throughput
@@ -20,18 +20,32 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 WINDOW_NS: Final = 60_000_000_000
 """Rates are means over this long, as the verdict's."""
 NAMES: Final = {"nan": "NaN"}
+"""Of what a number is that is not finite, where it is not written as the probe writes it."""
 MOST_FIGURES: Final = 16
+"""Names of numbers: a run may log hundreds, and so many fit a panel."""
 LAST_FINE: Final = 64
+"""Steps at which a number was finite, for each: the last one before the first that was not."""
 SKIPPED_IN_A_ROW: Final = 4
 """Steps that a GradScaler skips now and then are its way to the largest scale that holds: two by a
 probe of a new scale. Four in a row have halved it sixteenfold without finding one."""
 FEWEST_SINCE: Final = 5
+"""Steps after FLOPs were counted: from fewer no pace is worked out."""
 LAST_STEPS: Final = 512
+"""Rows to find the step of a note in; notes come within a turn of the publisher."""
 UNITS: Final = ("tokens", "samples", "flops")
+"""Totals that the run may log, by the names of `probe.log`."""
 LONGEST: Final = 200
 """Characters of a name, as the probe cuts them."""
 TOKENS: Final = 30
 """Batches that were looked at, whose mean length counts."""
+
+
+class _Counters(NamedTuple):
+    """GPM's, means over the GPUs, percent; None where none has it."""
+
+    t_ns: int
+    tensor: float | None
+    dram: float | None
 
 
 class NotedStore:
@@ -53,7 +67,7 @@ class NotedStore:
         self._counted_ns = 0
         """When that was done: the step before it was slow for it."""
         self._energy: deque[tuple[int, float]] = deque()
-        self._activity: deque[tuple[int, float | None, float | None]] = deque()
+        self._activity: deque[_Counters] = deque()
         self._utilization: deque[tuple[int, float]] = deque()
         self._device = ""
 
@@ -78,16 +92,9 @@ class NotedStore:
 
     def activity(self, seen: ActivitySeen) -> None:
         """GPM's counters: both coordinates of the roofline."""
-        tensor = [gpu.tensor for gpu in seen.gpus if gpu.tensor is not None]
-        dram = [gpu.dram for gpu in seen.gpus if gpu.dram is not None]
-        _keep(
-            self._activity,
-            (
-                seen.t_ns,
-                sum(tensor) / len(tensor) if tensor else None,
-                sum(dram) / len(dram) if dram else None,
-            ),
-        )
+        tensor = _mean([gpu.tensor for gpu in seen.gpus])
+        dram = _mean([gpu.dram for gpu in seen.gpus])
+        _keep(self._activity, _Counters(seen.t_ns, tensor, dram))
 
     def numerics(self) -> Numerics | None:
         """None where the run says nothing of its numbers."""
@@ -112,7 +119,8 @@ class NotedStore:
             flops_step, flops_s = self._flops, self._flops * steps_s
         precision = precision_of(settings)
         peak = peak_flops_s(self._device, precision) if precision and self._device else None
-        tensor, dram = (self._mean(at) for at in (1, 2))
+        tensor = _mean([row.tensor for row in self._activity])
+        dram = _mean([row.dram for row in self._activity])
         watts = _slope(self._energy)
         busy = [one for _, one in self._utilization]
         return Throughput(
@@ -225,10 +233,6 @@ class NotedStore:
         rate = _slope(self._totals.get(name, deque()))
         return None if rate is None or rate <= 0 else rate
 
-    def _mean(self, at: int) -> float | None:
-        known = [row[at] for row in self._activity if row[at] is not None]
-        return sum(one for one in known if one is not None) / len(known) if known else None
-
 
 def not_finite_words(found: NotFinite) -> str:
     """ "gradient norm is NaN", and which steps were not looked at."""
@@ -266,6 +270,12 @@ def _keep(rows: deque[_Row], row: _Row) -> None:
     rows.append(row)
     while rows[0][0] < row[0] - WINDOW_NS:
         rows.popleft()
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Of those that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _slope(rows: deque[tuple[int, float]]) -> float | None:

@@ -3,7 +3,7 @@
 A sample covers 100 ms. Where the steps are shorter than a few of those no picture over time shows
 what happens within one; folded, many samples show it together, because each covers other parts of
 a step. What they cannot resolve is not shown: there is no picture where the steps are not alike, or
-keep time with the samples, or where one part of the samples does not foretell the others.
+keep time with the samples, or where one part of the samples does not show the others.
 """
 
 from bisect import bisect_right
@@ -18,62 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 from ..model.snapshot import Scope
 from ..steps import GpuStep
 
-# Where in a step a folded profile begins: by the GPU's own clock.
-
-T = TypeVar("T")
-
-LEAST_STEPS: Final = 10
-IDLE: Final = (0.10, 0.90)
-"""Part of a step that the GPU must idle for, between these: less leaves nothing to go by."""
-AGREES: Final = 0.80
-"""Correlation of the turned profile with the GPU's own busy time. The three profiles that an H200
-gave reach 0.96 to 0.99."""
-
-
-def anchored(scope: Scope, rows: Sequence[GpuStep]) -> Scope | None:
-    """The profile in its place; None where the GPU's clock does not show it."""
-    busy = busy_parts(rows, len(scope.mean))
-    mean = [value for value in scope.mean if value is not None]
-    if busy is None or len(mean) < len(scope.mean):
-        return None
-    fits = [_correlation(_turned(mean, by), busy) for by in range(len(mean))]
-    best = max(range(len(mean)), key=fits.__getitem__)
-    if fits[best] < AGREES:
-        return None
-    return replace(
-        scope,
-        mean=tuple(_turned(scope.mean, best)),
-        low=tuple(_turned(scope.low, best)),
-        high=tuple(_turned(scope.high, best)),
-    )
-
-
-def busy_parts(rows: Sequence[GpuStep], parts: int) -> list[float] | None:
-    """How busy each of so many equal parts of a step is, 0 to 1, as the phases lie in it: the wait
-    for data first, what lies between the phases last. None where that says nothing."""
-    wall = sum(row.wall_ns for row in rows)
-    if sum(row.count for row in rows) < LEAST_STEPS or wall <= 0:
-        return None
-    waits = sum(row.exposed_ns for row in rows) / wall
-    after = sum(row.other_ns for row in rows) / wall
-    if not IDLE[0] <= waits + after <= IDLE[1]:
-        return None
-    begins, ends = waits * parts, (1.0 - after) * parts
-    return [max(0.0, min(at + 1, ends) - max(at, begins)) for at in range(parts)]
-
-
-def _turned(values: Sequence[T], by: int) -> list[T]:
-    return [*values[by:], *values[:by]]
-
-
-def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    mean_one, mean_other = sum(one) / len(one), sum(other) / len(other)
-    both = sum((a - mean_one) * (b - mean_other) for a, b in zip(one, other, strict=True))
-    spread = sqrt(sum((a - mean_one) ** 2 for a in one) * sum((b - mean_other) ** 2 for b in other))
-    return both / spread if spread else 0.0
-
-
-# Samples folded on a period: what one period looks like, from means over many.
+# Least squares: what one period looks like, from means over many.
 
 LOW, HIGH = 0.0, 100.0
 """Percent."""
@@ -180,11 +125,17 @@ def _dot(a: Sequence[float], b: Sequence[float]) -> float:
     return sum(map(mul, a, b), 0.0)
 
 
+# Readings folded on the starts of the steps.
+
 PARTS: Final = 12
+"""Equal ones, of a step."""
+LEAST_STEPS: Final = 10
 MOST_SAMPLES: Final = 240
 """24 s: enough for the noise of a sample (1 to 2 points), short enough to be about now."""
 LEAST_SAMPLES: Final = 120
+"""Ten for each part, 30 in each quarter."""
 QUARTERS: Final = 4
+"""Profiles of their own, by which it is seen whether one part of the samples shows the others."""
 ALIKE: Final = 0.15
 """A step this far from the median one is left out, with the samples that touch it."""
 MOSTLY: Final = 0.8
@@ -303,3 +254,57 @@ def _keeps_time(covered: Sequence[CoveredSample]) -> bool:
         if hypot(sum(map(cos, angles)), sum(map(sin, angles))) > IN_TIME * len(covered):
             return True
     return False
+
+
+# Where in a step a folded profile begins: by the GPU's own clock.
+
+T = TypeVar("T")
+
+IDLE: Final = (0.10, 0.90)
+"""Part of a step that the GPU must idle for, between these: less leaves nothing to go by."""
+AGREES: Final = 0.80
+"""Correlation of the turned profile with the GPU's own busy time. The three profiles that an H200
+gave reach 0.96 to 0.99."""
+
+
+def anchored(scope: Scope, rows: Sequence[GpuStep]) -> Scope | None:
+    """The profile in its place; None where the GPU's clock does not show it."""
+    busy = busy_parts(rows, len(scope.mean))
+    mean = [value for value in scope.mean if value is not None]
+    if busy is None or len(mean) < len(scope.mean):
+        return None
+    fits = [_correlation(_turned(mean, by), busy) for by in range(len(mean))]
+    best = max(range(len(mean)), key=fits.__getitem__)
+    if fits[best] < AGREES:
+        return None
+    return replace(
+        scope,
+        mean=tuple(_turned(scope.mean, best)),
+        low=tuple(_turned(scope.low, best)),
+        high=tuple(_turned(scope.high, best)),
+    )
+
+
+def busy_parts(rows: Sequence[GpuStep], parts: int) -> list[float] | None:
+    """How busy each of so many equal parts of a step is, 0 to 1, as the phases lie in it: the wait
+    for data first, what lies between the phases last. None where that says nothing."""
+    wall = sum(row.wall_ns for row in rows)
+    if sum(row.count for row in rows) < LEAST_STEPS or wall <= 0:
+        return None
+    waits = sum(row.exposed_ns for row in rows) / wall
+    after = sum(row.other_ns for row in rows) / wall
+    if not IDLE[0] <= waits + after <= IDLE[1]:
+        return None
+    begins, ends = waits * parts, (1.0 - after) * parts
+    return [max(0.0, min(at + 1, ends) - max(at, begins)) for at in range(parts)]
+
+
+def _turned(values: Sequence[T], by: int) -> list[T]:
+    return [*values[by:], *values[:by]]
+
+
+def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    mean_one, mean_other = sum(one) / len(one), sum(other) / len(other)
+    both = sum((a - mean_one) * (b - mean_other) for a, b in zip(one, other, strict=True))
+    spread = sqrt(sum((a - mean_one) ** 2 for a in one) * sum((b - mean_other) ** 2 for b in other))
+    return both / spread if spread else 0.0

@@ -34,6 +34,8 @@ class _Status(msgspec.Struct):
 
 
 class Entry(msgspec.Struct):
+    """A collective in a flight recorder's dump, as PyTorch names its fields."""
+
     collective_seq_id: int = 0
     process_group: list[str] = []
     profiling_name: str = ""
@@ -97,6 +99,7 @@ def _duration_ns(ms: float | None) -> int | None:
 
 
 def bytes_of(entry: Entry) -> int:
+    """Of its inputs, by shapes and types."""
     total = 0
     for at, sizes in enumerate(entry.input_sizes[:MOST_TENSORS]):
         dtype = entry.input_dtypes[at] if at < len(entry.input_dtypes) else ""

@@ -43,7 +43,9 @@ FIRST_NS: Final = 10_000_000_000
 class WholeJob(Protocol):
     """Takes what the ranks of one host have, for a job over several."""
 
-    def seen(self, seen: RanksSeen) -> None: ...
+    def seen(self, seen: RanksSeen) -> None:
+        """The ranks of this host, once a look."""
+
     def exchanged(
         self, entries: Mapping[int, tuple[Collective, ...]], steps: tuple[Bounds, ...]
     ) -> None:

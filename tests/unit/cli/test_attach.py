@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuwatch.tui.cli.attach import NEW_OBJECTS, SEARCHES, leave_out_what_is_there, search_seldom
+from gpuwatch.tui.cli.screen import NEW_OBJECTS, SEARCHES, leave_out_what_is_there, search_seldom
 
 
 class Knot:

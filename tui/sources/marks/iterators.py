@@ -78,7 +78,7 @@ class Iterators:
             return True
         return False
 
-    def book(self, phase: int, ns: int) -> None:
+    def add_time(self, phase: int, ns: int) -> None:
         """Remember that `ns` of a phase belongs to the current iterator."""
         if self.current in self._trained:
             return

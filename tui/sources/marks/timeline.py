@@ -14,7 +14,7 @@ from ...steps import Open, Step
 from .boundary import Boundary
 from .iterators import Iterators
 from .ledger import Ledger
-from .loader_book import LoaderBook
+from .loaders import DescribedLoaders
 from .open_step import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, STARTUP, OpenStep
 from .overlays import NAMED_PHASES, OVERLAY_BEGINS, OVERLAY_ENDS, Name, Overlays
 from .plain import Mark, MarkColumns, columns_of, plain_run
@@ -30,7 +30,7 @@ class Timeline:
         self.steps = 0
         """Completed since the start."""
         self.lost_marks = 0
-        self.loaders = LoaderBook()
+        self.loaders = DescribedLoaders()
         self.ledger = Ledger()
         """The same steps on the device's clock."""
         self._expected: int | None = None
@@ -215,7 +215,7 @@ class Timeline:
         if gap == STARTUP:
             self._iterators.current = iterator
         if gap != EVALUATION and not self._step.backwards:
-            self._iterators.book(gap, ns)
+            self._iterators.add_time(gap, ns)
         self._optimizer_depth = 0
         evaluates = self._boundary.trained and not grad and not self._iterators.trains(iterator)
         if count := self._boundary.steps_before_fetch(self._step, t_ns, grad, evaluates):
@@ -251,7 +251,7 @@ class Timeline:
         if self._evaluating:
             self.loaders.serves(iterator, evaluation=True)
             return
-        self._iterators.book(phase, ns)
+        self._iterators.add_time(phase, ns)
         self._step.fetched(ns if phase == DATA else 0, self._samples_of(iterator))
 
     def _samples_of(self, iterator: int) -> int | None:

@@ -1,11 +1,16 @@
 """The loaders of a run, as the marks describe them."""
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from ...messages import BatchSeen, Loader
 
+MOST_LOADERS: Final = 32
+"""A script may make new ones for ever: the oldest are forgotten."""
 
-class LoaderBook:
+
+class DescribedLoaders:
     """Loaders by key, with how often each was iterated and whether it serves evaluation."""
 
     def __init__(self) -> None:
@@ -16,7 +21,7 @@ class LoaderBook:
         """An iterator of a loader is fetched from for the first time."""
         key = described.key
         before = self._loaders.pop(key, None)
-        if len(self._loaders) >= 32:
+        if len(self._loaders) >= MOST_LOADERS:
             self._loaders.pop(next(iter(self._loaders)))
         if before is not None:
             described = replace(
