@@ -2,13 +2,11 @@
 read at a later call, once the device has passed that. Never a synchronisation.
 
 A copy with its event costs some 30 us between other work (beside an H200; 10 us in a loop of
-nothing else), so norms take a shorter way (`Ring`): the device writes them into memory of the host
-by one addition, which any training does anyway: its way through torch and the driver is in the
-core's caches, that of a copy is not. No copy, no event, no query. Every second norm is taken while
-somebody watches, fewer where looks are measured to cost more than `BUDGET_NS` a norm; one in 32
-while nobody does. Once a weight is NaN, every later norm is: so the norms in between are held (4
-bytes each) until a look behind them has arrived, and taken where that is the first that is not
-finite. The step is exact then, however seldom looks are.
+nothing else), so norms take a shorter way (`Ring`): one copy, no event, no query. Every second
+norm is taken while somebody watches, fewer where looks are measured to cost more than `BUDGET_NS`
+a norm; one in 32 while nobody does. Once a weight is NaN, every later norm is: so the norms in
+between are held (4 bytes each) until a look behind them has arrived, and taken where that is the
+first that is not finite. The step is exact then, however seldom looks are.
 """
 
 import ctypes
@@ -17,14 +15,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from .circuit_breaker import is_users
 from .device.events import Event, Events, find_events
 from .loaders import past_overrides
 from .recorder import Recorder
 
 CELLS: Final = 64
-DEVICE_POINTER: Final = 3
-"""CU_POINTER_ATTRIBUTE_DEVICE_POINTER of cuda.h: where kernels of the current context reach it."""
 UNSET: Final = -1.0
 """No norm is below 0."""
 NOTED: Final = 8
@@ -33,11 +28,13 @@ SLOTS: Final = 16
 """Copies on their way, of each type and device. With a device further behind, numbers are left
 out."""
 EVERY_WATCHED: Final = 2
-MOST_WATCHED: Final = 8
+MOST_WATCHED: Final = 16
 EVERY_ALONE: Final = 32
-BUDGET_NS: Final = 7_000
-"""Of looks, by norm. The bar is 10 us a step, in which the norms that are not looked at lie too."""
-LONGEST_NS: Final = 60_000
+BUDGET_NS: Final = 4_000
+"""Of looks, by norm. The bar is 10 us a step, and 3.3 to 5.5 of it are the calls that do not look,
+beside an H200. There a look costs 44 to 65 us, by a copy or by a kernel that writes into pinned
+memory: what torch and the driver fetch into cold caches."""
+LONGEST_NS: Final = 64_000
 """A look that took longer was interrupted: so much of it counts."""
 SETTLES: Final = 8
 """The cost is a mean of about so many looks."""
@@ -63,63 +60,16 @@ Between = list[tuple[Any, int]]
 """Norms that were not looked at, and perf_counter_ns."""
 
 
-class Pinned:
-    """Memory of the host at its address on a device, as torch takes memory that is not its own."""
-
-    def __init__(self, address: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (CELLS,), "typestr": "<f4", "data": (address, False), "version": 2,
-        }  # fmt: skip
-
-
-def is_reached_at(address: int) -> bool:
-    """Whether the driver says that kernels of the current device reach memory of the host at its
-    own address. Raises OSError without a driver. Torch (2.9 on) takes any number for an address,
-    and a kernel that writes elsewhere ends the run."""
-    found = ctypes.c_uint64()
-    asked = ctypes.CDLL("libcuda.so.1").cuPointerGetAttribute
-    failed = asked(ctypes.byref(found), DEVICE_POINTER, ctypes.c_uint64(address))
-    return not failed and found.value == address
-
-
-def on_device(torch: Any, held: Any, device: int) -> "list[Any] | None":
-    """Pinned memory as tensors of a device, a cell each, which its kernels write to. None where
-    this torch, driver or device does not take it so."""
-    if torch.version.cuda is None:
-        return None
-    try:
-        address = held.data_ptr()
-        if not is_reached_at(address):
-            return None
-        seen = torch.as_tensor(Pinned(address), device=torch.device("cuda", device))
-    except Exception as error:
-        if is_users(error):
-            raise
-        return None
-    same = seen.data_ptr() == address and seen.get_device() == device
-    return list(seen.unbind()) if same else None
-
-
-_never_freed: Final[list[Any]] = []
-"""Pinned memory that a kernel may still write to: given back, torch would hand it to the user."""
-
-
 class Ring:
     """Norms on their way to the host, in float32: a cell of pinned memory each, which holds UNSET
     until the device has written there. Read as memory: no event, and no call into torch."""
 
-    __slots__ = ("_add", "_between", "_cells", "_head", "_on_device", "_slots", "_tail", "_times")
+    __slots__ = ("_between", "_cells", "_head", "_slots", "_tail", "_times")
 
-    def __init__(self, torch: Any, device: int | None) -> None:
-        """`device`: whose norms it takes; None: the CPU's."""
+    def __init__(self, torch: Any, pinned: bool = True) -> None:
         with torch.inference_mode(False):
-            pinned = device is not None
             held = torch.zeros(CELLS, dtype=torch.float32, pin_memory=pinned, device="cpu")
             self._slots: list[Any] = list(held.unbind())
-            self._on_device = None if device is None else on_device(torch, held, device)
-        if self._on_device is not None:
-            _never_freed.append(held)
-        self._add: Callable[..., Any] = torch.add
         self._cells = (ctypes.c_float * CELLS).from_address(held.data_ptr())
         self._times = [0] * CELLS
         self._between: list[Between | None] = [None] * CELLS
@@ -134,10 +84,7 @@ class Ring:
         if after == self._tail:
             return False
         self._cells[head] = UNSET
-        if self._on_device is not None:
-            self._add(value, 0.0, out=self._on_device[head])
-        else:
-            self._slots[head].copy_(value, non_blocking=True)
+        self._slots[head].copy_(value, non_blocking=True)
         self._times[head] = now_ns
         self._between[head] = between
         self._head = after
@@ -257,7 +204,7 @@ class Numerics:
             return
         ring = self._ring
         if ring is None:
-            ring, self._device = Ring(self._torch, device), device
+            ring, self._device = Ring(self._torch), device
             self._ring = ring
         if ring.put(value, now_ns, self._since):
             self._since = []

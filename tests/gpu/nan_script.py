@@ -96,7 +96,6 @@ def main() -> None:
         "nans": found,
         "as_shipped": spent.summary(),
         "every": held._every,
-        "by": "kernel" if held._ring and held._ring._on_device else "copy",
         "ways": ways(step, waited, spent, looked, held),
         "armed": recorder.on,
         "torch": torch.__version__,
@@ -154,13 +153,11 @@ def ways(
     if ring is None:
         return {}
     numerics.MOST_WATCHED = numerics.EVERY_WATCHED  # type: ignore[misc]
-    kernel = ring._on_device
-    names = ["none", "copy", *(["kernel"] if kernel else [])]
+    names = ["none", "copy"]
     spents = {name: Spent() for name in names}
     steps_ns: dict[str, list[int]] = {name: [] for name in names}
     for block in range(BLOCKS * len(names)):
         name = names[block % len(names)]
-        ring._on_device = kernel if name == "kernel" else None
         none: Any = lambda held, value: None  # noqa: E731
         setattr(Numerics, "norm", none if name == "none" else looked)  # noqa: B010
         waited()
