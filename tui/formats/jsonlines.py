@@ -336,7 +336,7 @@ def _rank(rank: Rank, now_ns: int) -> Record:
             "phase": rank.open_phase,
             "age_s": number(max(0, now_ns - rank.open_since_ns) / 1e9),
         },
-        "heard_s": number(max(0, now_ns - rank.last_seen_ns) / 1e9),
+        "last_message_age_s": number(max(0, now_ns - rank.last_seen_ns) / 1e9),
         "device": rank.device,
         "device_memory_bytes": rank.memory_bytes,
         "device_memory_total_bytes": rank.memory_total_bytes,

@@ -192,7 +192,7 @@ def test_the_ranks_of_this_host_show_which_is_late() -> None:
     assert late["shares"] == {"data": 0.57, "forward": 0.14, "backward": 0.23, "optimizer": 0.04}
     assert late["open"] == {"phase": "backward", "age_s": 41.0}
     assert (late["step_ms"], late["device"], late["steps"]) == (1240.0, 3, 18_204)
-    reported = [(rank["state"], rank["heard_s"]) for rank in one["ranks"][5:7]]
+    reported = [(rank["state"], rank["last_message_age_s"]) for rank in one["ranks"][5:7]]
     assert reported == [("ended", 44.0), ("silent", 12.0)]
     young_rank = replace(RANK, step_ms=None, data_share=None, device=None)
     (unknown,) = record(picture(ranks=(young_rank,)), False)["ranks"]
