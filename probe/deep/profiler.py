@@ -343,8 +343,8 @@ class Profiler:
         looks = None if operators is None else operators.looks
         return {
             "why_not": "",
-            "times": _described(times),
-            "operators": None if operators is None else _described(operators),
+            "times": times.described(),
+            "operators": None if operators is None else operators.described(),
             "looks": [] if looks is None else looks.taken,
             "places": [] if looks is None else looks.places(),
             "no_operators": self._no_operators,
@@ -388,15 +388,3 @@ class Profiler:
             os.unlink(path)
         except OSError:
             pass  # it was never written
-
-
-def _described(recording: Recording) -> dict[str, Any]:
-    return {
-        "file": os.path.basename(recording.path),
-        "bytes": recording.bytes,
-        "ends_ns": recording.ends_ns,
-        "issued": recording.issued,
-        "marks": recording.marks,
-        "anchor": recording.anchor,
-        "pause_ns": recording.pause_ns,
-    }

@@ -90,6 +90,18 @@ class Recording:
         if self._profile is not None:
             self._disable()
 
+    def described(self) -> dict[str, Any]:
+        """What the monitor needs to read the file: a part of the answer."""
+        return {
+            "file": os.path.basename(self.path),
+            "bytes": self.bytes,
+            "ends_ns": self.ends_ns,
+            "issued": self.issued,
+            "marks": self.marks,
+            "anchor": self.anchor,
+            "pause_ns": self.pause_ns,
+        }
+
     def _leave(self) -> None:
         if self._profile is None:
             return  # the thread that asked for this one is ending it just now

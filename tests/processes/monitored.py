@@ -88,9 +88,16 @@ def pages_of(pid: int) -> list[bytes]:
 
 def hello_of(pid: int) -> Hello:
     """The hello of a process' one page; waits until there is one."""
-    pages = until(lambda: pages_of(pid))
-    assert len(pages) == 1
-    return hello_on(pages[0])
+
+    def written() -> Hello | None:
+        pages = pages_of(pid)
+        assert len(pages) < 2
+        try:
+            return hello_on(pages[0]) if pages else None
+        except ValueError:
+            return None  # the file is there a moment before what it holds
+
+    return until(written)
 
 
 def word_of(pid: int, index: int) -> int:
@@ -127,7 +134,7 @@ def subscribed(endpoint: str, history: bool = True) -> Iterator[Callable[[], Dec
 Seen = TypeVar("Seen")
 
 
-def until(look: Callable[[], Seen]) -> Seen:
+def until(look: Callable[[], Seen | None]) -> Seen:
     """Wait for `look` to see something, which is returned."""
     end = time.monotonic() + LIMIT_S
     while time.monotonic() < end:
