@@ -64,6 +64,11 @@ def _iteration_ns(times: DdpTimes) -> int:
     return times.forward_ns + times.backward_ns + max(0, times.comm_ns - times.overlap_ns)
 
 
+def _whole_ns(sample: Mapping[int, DdpTimes]) -> int:
+    """Of the rank that takes longest: what it waits for others is in it."""
+    return max(map(_iteration_ns, sample.values()), default=0)
+
+
 @dataclass(frozen=True, slots=True)
 class ExchangeFacts:
     """The collectives of the last steps. Sequences are by rank, in the order of `ranks`."""
@@ -150,6 +155,11 @@ class ExchangeFacts:
             found = Share(middle, middle / 2, min(1.0, 1.5 * middle))
         return found if transfer is None else at_most(found, transfer.high)
 
+    def _length_ns(self, sample: Mapping[int, DdpTimes]) -> float:
+        """A step's with this iteration: what was measured in a long one is no part of the mean. A
+        neighbour that came took a step from 10 to 22 ms, and the pace was 16."""
+        return max(self.step_ns, _whole_ns(sample))
+
     def waiting(self, rank: int) -> Share:
         """Part of its time that this rank waits for later ones."""
         return self._share([one.waiting_ns[self.ranks.index(rank)] for one in self.steps])
@@ -167,11 +177,12 @@ class ExchangeFacts:
         ranks = len(self.ranks)
         return self._share([sum(one.waiting_ns) // ranks for one in self.steps])
 
-    def lost_to(self, rank: int) -> float | None:
+    def lost_to(self, rank: int, own_left: float = 1.0) -> float | None:
         """By DistributedDataParallel's own times: the part of the time that goes by on the other
         ranks between the end of their backward and the end of the exchange, beyond what it is on
         this one, which nobody keeps waiting; None where it has none. A rank that waits in its first
-        buckets still computes the rest of its backward: that wait costs nothing."""
+        buckets still computes the rest of its backward: that wait costs nothing. `own_left`: of
+        this one's exchange, the part that it takes without others on its GPU."""
         parts: list[float] = []
         for sample in self.ddp:
             exposed = {
@@ -179,7 +190,9 @@ class ExchangeFacts:
             }
             others = [ns for one, ns in exposed.items() if one != rank]
             if rank in exposed and others:
-                parts.append(max(0, min(others) - exposed[rank]) / self.step_ns)
+                parts.append(
+                    max(0, min(others) - own_left * exposed[rank]) / self._length_ns(sample)
+                )
         return min(1.0, median(parts)) if parts else None
 
     def sampled(self, rank: int) -> bool:
@@ -191,7 +204,7 @@ class ExchangeFacts:
         buckets = min((one.buckets for one in timed), default=0)
         if sum(one.collectives for one in self.steps) > buckets * len(self.steps):
             return False
-        whole_ns = [max(map(_iteration_ns, sample.values())) for sample in self.ddp if sample]
+        whole_ns = [_whole_ns(sample) for sample in self.ddp if sample]
         if not whole_ns or median(whole_ns) < limits.SAMPLE_AS_LONG * self.step_ns:
             return False
         late_ns = [one.late_ns[self.ranks.index(rank)] for one in self.steps]

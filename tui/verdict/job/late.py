@@ -81,8 +81,15 @@ def _by_marks(job: Job) -> LateRank | None:
     own = busy[late.rank.rank]
     if own is None or own >= 100 * GPU_BUSY or late.by not in ("data", "checkpoint", "evaluation"):
         return None
-    spin = all(percent is not None and percent >= 100 * GPU_BUSY for percent in others)
-    return late if spin else None
+    spins = [percent for percent in others if percent is not None and percent >= 100 * GPU_BUSY]
+    if len(spins) < len(others):
+        return None
+    # What their GPUs only spin for: a pause is more than the call that saves, such as the copies
+    # before it, and other phases of hosts that wait tell nothing of that.
+    more = (min(spins) - own) / 100
+    if late.share.mean < limits.EXPLAINS * more or more <= late.share.mean:
+        return late
+    return replace(late, share=Share(more, late.share.low, max(more, late.share.high)))
 
 
 def takes_turns(job: Job) -> Share | None:
@@ -169,13 +176,14 @@ def _latest_rank(job: Job, exchange: ExchangeFacts) -> _Latest | None:
     facts, share = job.facts(worst), shares[worst]
     if facts is None or not _is_most(share, shares.values()):
         return None
-    lost = exchange.lost_to(worst) if exchange.on_device else None
+    others = [one for one in job.ranks if one != facts]
+    own_left = 1.0 if any(map(held, others)) else 1 - held(facts)
+    lost = exchange.lost_to(worst, own_left) if exchange.on_device else None
     is_measured = lost is not None and (lost >= limits.LEAST_LATE or exchange.sampled(worst))
     if lost is not None and is_measured and lost < share.mean:
         share = Share(lost, lost * share.low / share.mean, share.mean)
     counts = exchange.times_late()
     times = counts[exchange.ranks.index(worst)]
-    others = [one for one in job.ranks if one != facts]
     among = len(exchange.ranks)
     return _Latest(facts, others, share, times, sum(counts), among, None, is_measured)
 

@@ -143,7 +143,9 @@ def job_finding(
         if late is not None and _enters(late):
             return late_finding(job, late)
     if late is not None and late.rank.is_target and _enters(late):
-        return late_finding(job, late)
+        # A transfer takes as long on all ranks: where it is more, it is the others' verdict too.
+        is_less = own.kind == "communication" and late.share.mean < (own.share or 0.0)
+        return own if is_less else late_finding(job, late)
     return _of_both(job, own, others)
 
 
