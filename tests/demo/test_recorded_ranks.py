@@ -6,13 +6,15 @@ first, those whose recordings hold all that is needed), and with seven jobs more
 `h200_crowded`: the same two while a process of others computed on each all along; what both
 monitors read of those was put together afterwards, as each reads it by itself now.
 `h200_fourth`: two H200s that nobody else used, 14 jobs; the counters of both GPUs, of which each
-monitor had its own alone, were put together afterwards in the same way.
+monitor had its own alone, were put together afterwards in the same way. `h200_fifth`: the same two
+again, 12 of these jobs, 9 s each; each monitor read the counters of both.
 Made by `demo/record_ranks.py`, a recording of each rank's monitor; what is judged wrong is in
 MISSED, with the reason.
 """
 
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 import pytest
@@ -23,7 +25,13 @@ from evaluation.last_picture import last_picture
 
 RANKS: Final = Path(__file__).parents[1] / "recordings" / "ranks"
 RUNS: Final = sorted(path.relative_to(RANKS).as_posix() for path in RANKS.glob("*/*.gpuwatch"))
-FOURTH: Final = [run for run in RUNS if run.startswith("h200_fourth/")]
+CLEAN: Final = ("h200_fourth", "h200_fifth")
+JOBS: Final = sorted(
+    {run.rpartition("/")[0] + "/" + Path(run).name.split(".")[0] for run in RUNS
+     if run.startswith(CLEAN)}
+)  # fmt: skip
+BOUNDS_DIFFER: Final = "h200_fifth/fsdp2"
+"""Up to 34 and up to 47 % in its exchange: bounds, by counters of other seconds."""
 EXPECTED: Final = {one.scenario: one for one in SCENARIOS}
 BUSY_CORES: Final = "others used the cores, and contention holds more of the time"
 NO_LEAD: Final = "recorded before how far a host is ahead of the others was known"
@@ -60,29 +68,40 @@ def test_what_is_missed_is_still_there(run: str) -> None:
     assert not is_right(truth_of(run), judged(run)), "no longer missed: take it out"
 
 
-@pytest.mark.parametrize("scenario", sorted({Path(run).name.split(".")[0] for run in FOURTH}))
-def test_a_job_has_one_verdict_whichever_rank_is_watched(scenario: str) -> None:
+@pytest.mark.parametrize("of_job", JOBS)
+def test_a_job_has_one_verdict_whichever_rank_is_watched(of_job: str) -> None:
     """They had 2.22x and 1.80x for the same late rank, launch and communication for the same job,
-    and a verdict beside "not sure yet"."""
-    first, second = (judged(f"h200_fourth/{scenario}.{rank}.gpuwatch") for rank in (0, 1))
+    a verdict beside "not sure yet", and a rank late 14 % beside links that take 34 %."""
+    first, second = (judged(f"{of_job}.{rank}.gpuwatch") for rank in (0, 1))
     assert (first.kind, first.sub, first.late) == (second.kind, second.sub, second.late)
-    if first.kind in ACCUSES:
+    if first.kind in ACCUSES and of_job != BOUNDS_DIFFER:
         assert first.share == pytest.approx(second.share, abs=0.02)
 
 
 MEASURED: Final = {
-    "computes_twice": 1.79, "slow_loader": 3.70, "slow_python": 3.59, "shared_gpu": 2.23,
-    "checkpoint": 6.5,
+    "h200_fourth/computes_twice": 1.79, "h200_fourth/slow_loader": 3.70,
+    "h200_fourth/slow_python": 3.59, "h200_fourth/shared_gpu": 2.23, "h200_fourth/checkpoint": 6.5,
+    "h200_fifth/computes_twice": 1.75, "h200_fifth/slow_loader": 3.64, "h200_fifth/sleeps": 3.61,
+    "h200_fifth/slow_python": 3.52, "h200_fifth/shared_gpu": 2.28, "h200_fifth/checkpoint": 7.02,
 }  # fmt: skip
-"""Steps with the cause over those of the balanced job, as measured."""
+"""Steps with the cause over those of the balanced job, as measured: the mean of both monitors."""
 
 
-@pytest.mark.parametrize("scenario", sorted(MEASURED))
+@pytest.mark.parametrize("of_job", sorted(MEASURED))
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_forecast_without_the_late_rank_is_what_was_measured(scenario: str, rank: int) -> None:
-    """It was 64 and 40x for a checkpoint."""
-    found = judged(f"h200_fourth/{scenario}.{rank}.gpuwatch")
-    assert found.speedup == pytest.approx(MEASURED[scenario], rel=0.15)
+def test_a_forecast_without_the_late_rank_is_what_was_measured(of_job: str, rank: int) -> None:
+    """It was 64 and 40x for a checkpoint, 5.5 and 6.8x for a shared GPU."""
+    found = judged(f"{of_job}.{rank}.gpuwatch")
+    assert found.speedup == pytest.approx(MEASURED[of_job], rel=0.15)
+
+
+def test_half_of_the_forecasts_are_within_a_tenth() -> None:
+    off = [
+        abs((judged(f"{of_job}.{rank}.gpuwatch").speedup or 0.0) / measured - 1)
+        for of_job, measured in MEASURED.items()
+        for rank in (0, 1)
+    ]
+    assert median(off) < 0.1
 
 
 def test_there_are_recordings_of_all_ranks() -> None:

@@ -123,3 +123,25 @@ def test_shares_are_of_the_pace_and_not_of_a_hosts_single_steps() -> None:
         assert found.mean == pytest.approx(late_ms / 16.9, abs=0.001)
         assert found.high - found.low < 0.01, "all steps are alike"
         assert facts.times_late()[1] == len(steps_ms)
+
+
+def test_what_a_long_iteration_lost_is_a_part_of_that_iteration() -> None:
+    """A rank that sleeps on two H200s: DDP timed an iteration of 37.0 ms, the pace is 34.9."""
+    sample = {
+        0: timed(33.1, 4.99, forward_ms=2.47, backward_ms=6.38),
+        1: timed(4.49, 4.14, forward_ms=2.85, backward_ms=5.53),
+    }
+    steps = exchange(*[(1, 29.0)] * 60, step_ms=34.9, collectives=7, ddp=(sample,))
+    whole_ms = 2.47 + 6.38 + 33.1 - 4.99
+    late = late_rank(job(rank(0, busy=99.8), rank(1, other=30.0, busy=25.0), exchange=steps))
+    assert late is not None
+    assert late.share.mean == pytest.approx((28.11 - 0.35) / whole_ms, abs=0.001)
+
+
+def test_a_pause_that_no_collective_shows_costs_what_the_others_spin_for() -> None:
+    """A save on an H200 whose copies to the host come before the call: 2.1x for 7.0x."""
+    ranks = rank(0, checkpoint=19.7, other=14.4, busy=13.0), rank(1, busy=99.8)
+    late = late_rank(job(*ranks, exchange=None))
+    assert late is not None
+    assert late.by == "checkpoint"
+    assert late.share.mean == pytest.approx(0.868, abs=0.001)

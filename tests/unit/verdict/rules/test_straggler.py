@@ -270,3 +270,16 @@ def test_imbalance_is_what_others_on_the_gpus_do_not_explain() -> None:
     waits = [(step % 2, 8.0) for step in range(60)]
     ranks = rank(0, target=True, **CROWDED), rank(1, **CROWDED)
     assert imbalance(seen(job=job(*ranks, exchange=exchange(*waits)))) is None
+
+
+def test_links_that_take_more_than_a_late_rank_are_the_verdict_of_its_monitor_too() -> None:
+    """FSDP2 on two H200s: one monitor had rank 1 late 14 %, the other communication 34 %."""
+    run = job(rank(0), rank(1, forward=9.0, target=True), exchange=exchange(*[(1, 5.0)] * 60))
+    late = late_rank(run)
+    assert late is not None
+    more, less = (
+        cause("communication", "bandwidth", without_rows(part), "links", (), ())
+        for part in (late.share.mean + 0.05, late.share.mean - 0.05)
+    )
+    assert job_finding(run, late, more) is more
+    assert job_finding(run, late, less).kind == "straggler"
