@@ -135,7 +135,8 @@ class Turns:
         training, spec = self.training, self.training.spec
         set_precision(spec)
         settled = time.perf_counter() + SETTLE_S
-        least = SETTLE_BATCHES * (spec.workers if spec.feed == "loader" and not spec.ready else 0)
+        workers = spec.workers + spec.more_workers
+        least = SETTLE_BATCHES * (workers if spec.feed == "loader" and not spec.ready else 0)
         first = training.number
         while time.perf_counter() < settled or training.number - first < max(4, least):
             next(self.steps)
