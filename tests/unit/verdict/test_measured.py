@@ -1,5 +1,7 @@
 """What a busy GPU would gain: ends that physics gives, and the order between them."""
 
+from typing import Any
+
 import pytest
 
 from gpuwatch.tui.verdict.forecast.measured import (
@@ -69,11 +71,11 @@ def test_each_precision_has_its_own_gain_and_the_larger_comes_first() -> None:
 def test_a_host_that_waits_for_a_full_queue_is_no_limit() -> None:
     """Generated run 1003, H200: bf16 gave 10.8x, and 1.06x was forecast: an evaluation drained the
     queue, and what the host waited there counted as its own work."""
-    quick = {"forward_ms": 3, "backward_ms": 1.5, "optimizer_ms": 1}
+    quick: dict[str, Any] = {"forward_ms": 3, "backward_ms": 1.5, "optimizer_ms": 1}
     queued = {"forward_ms": 35, "backward_ms": 141, "optimizer_ms": 25}
     drained = {**quick, "forward_ms": 1080}
     cycle = [*[quick] * 5, *[queued] * 4, drained]
-    rows = run(60, lambda number: dict(cycle[number % 10]))
+    rows = run(60, lambda number: {**cycle[number % 10]})
     on_gpu = {"forward_ms": 67, "backward_ms": 130, "optimizer_ms": 4.6, "lag_ms": 800}
     reported = activity(99, sm=96, tensor=2, fp32=74, dram=7)
     window = gpu_window(rows, on_gpu, activity=reported)
