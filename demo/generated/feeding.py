@@ -159,12 +159,13 @@ def loader_of(
     each = 1 if spec.whole_batches else batch
     kind = Batches if spec.whole_batches else Samples
     dataset = kind(pool, batch, _part(chore, each), _part(burst, each))
+    workers = spec.workers + spec.more_workers
     return DataLoader(
         dataset if epoch is None else Epoch(dataset, epoch * each),
         batch_size=None if spec.whole_batches else batch,
-        num_workers=spec.workers,
+        num_workers=workers,
         pin_memory=spec.pinned,
-        persistent_workers=spec.workers > 0 and epoch is None,
+        persistent_workers=workers > 0 and epoch is None,
     )
 
 

@@ -97,6 +97,8 @@ class Spec:
     """Forward and backward are replayed as CUDA graphs."""
     table: Literal["dense", "sparse"] = "dense"
     """Gradients of a recommender's table."""
+    more_workers: int = 0
+    """A switch: workers added to those that the causes were made for."""
     steady: bool = False
     """A switch: what was compiled anew for each value of a Python number is compiled once."""
 

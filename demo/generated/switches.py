@@ -46,8 +46,9 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
         found.append(_ready(spec))
     gpu = spec.device == "cuda"
     if not gpu and spec.workers < ENOUGH and names & {"transform", "burst"}:
-        more = replace(spec, workers=spec.workers + 1)
-        advice = rf"^num_workers {spec.workers} → {more.workers}\b"
+        # The same work for each batch: a cause is made for the workers that the run has.
+        more = replace(spec, more_workers=1)
+        advice = rf"^num_workers {spec.workers} → {spec.workers + 1}\b"
         found.append(Switch(WORKERS, ("input",), advice, more))
     if gpu and not names & {"cells", "recompiles", "pieces", "statistics"}:
         # A graph takes one shape: sequences that differ in length are padded for it.

@@ -70,7 +70,7 @@ class Training:
         self._logged = self._chore("logger")
         self._drawn = self._chore("draw")
         self._extra = self._extra_tensors()
-        self._validation = loader_of(replace(spec, workers=0), self.pool)
+        self._validation = loader_of(replace(spec, workers=0, more_workers=0), self.pool)
         self._log = (folder / "log.csv").open("a") if spec.log == "file" else None
         self.evaluate_every, self.evaluate_batches = self._evaluation()
         self.checkpoint_every, self._saved = self._checkpoints()

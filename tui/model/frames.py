@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -31,6 +31,7 @@ LOADERS: Final = (
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
 
+CALL_OF_NET: Final = "_call_impl (torch/nn/modules/module.py"
 FORWARD: Final = re.compile(r"([\w<>]+\.)*forward \(")
 """A frame of a module's own."""
 
@@ -156,7 +157,7 @@ def ends_workers(frames: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=MOST_STACKS)
 def runs_net(frames: tuple[str, ...]) -> bool:
     """Whether a stack is below a call of a module."""
-    return any("_call_impl (torch/nn/modules/module.py" in frame for frame in frames)
+    return any(CALL_OF_NET in frame for frame in frames)
 
 
 def _unplaced(main: list[StackCount], phase_of: PhaseOf | None) -> float:
@@ -164,7 +165,55 @@ def _unplaced(main: list[StackCount], phase_of: PhaseOf | None) -> float:
     whole = _samples(main)
     if phase_of is None or not whole:
         return 1.0
-    return _samples([one for one in main if _is_unplaced(one.frames, phase_of(one))]) / whole
+    unplaced = [one for one in main if _is_unplaced(one.frames, phase_of(one))]
+    if not unplaced:
+        return 0.0
+    trains = _lines_that_train(main, phase_of)
+    return _samples([one for one in unplaced if not _is_after_net(one.frames, trains)]) / whole
+
+
+LinesThatTrain = Mapping[tuple[str, str], tuple[int, int]]
+"""Of a user's function, by name and file: the last line that calls the net before the backward or
+the update, and the last line of those."""
+
+
+def _lines_that_train(main: list[StackCount], phase_of: PhaseOf) -> LinesThatTrain:
+    net: dict[tuple[str, str], set[int]] = {}
+    update: dict[tuple[str, str], int] = {}
+    for stack in main:
+        if runs_net(stack.frames):
+            below = next(i for i, one in enumerate(stack.frames) if CALL_OF_NET in one)
+            for function, line in _own_lines(stack.frames[:below]):
+                net.setdefault(function, set()).add(line)
+        elif phase_of(stack) in ("backward", "optimizer"):
+            for function, line in _own_lines(stack.frames):
+                update[function] = max(line, update.get(function, 0))
+    called = {
+        function: max((line for line in net.get(function, ()) if line < last), default=0)
+        for function, last in update.items()
+    }
+    return {function: (line, update[function]) for function, line in called.items() if line}
+
+
+def _is_after_net(frames: tuple[str, ...], trains: LinesThatTrain) -> bool:
+    """Between the net and the update of the function that calls both: the loss, norms of gradients.
+    A function of the user's that is called there is looked at by itself: some fetch there."""
+    own = _own_lines(frames)
+    if not own or own[-1][0] not in trains:
+        return False
+    function, line = own[-1]
+    net, update = trains[function]
+    return net < line <= update
+
+
+def _own_lines(frames: tuple[str, ...]) -> list[tuple[tuple[str, str], int]]:
+    """The user's functions in a stack, outermost first, each with its line."""
+    found = []
+    for frame in frames:
+        file, line = place_of(frame)
+        if line and is_users(f"{file}:{line}"):
+            found.append(((frame.partition(" (")[0], file), line))
+    return found
 
 
 def _is_unplaced(frames: tuple[str, ...], phase: StackPhase) -> bool:

@@ -2,12 +2,17 @@
 
 from dataclasses import dataclass
 from math import ceil, floor
+from typing import Final
 
+from ..steps import Step
 from .gpu_clock import on_device
 from .step_time import Spent, spent
 from .thresholds import causes as limits
 from .thresholds.hysteresis import ENTER_SHARE, READY_ENOUGH
 from .window import StepWindow
+
+PREFETCH: Final = 2
+"""Batches that a worker of a DataLoader makes ahead: `prefetch_factor`'s default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,8 @@ class Feeding:
     where that clock is not read."""
     on_cpu: bool = False
     """No GPU computes beside the host."""
+    made_ns: tuple[float, ...] = ()
+    """What each batch costs the training thread that makes it, in their order."""
 
     @property
     def other_ns(self) -> float:
@@ -52,7 +59,8 @@ class Feeding:
         return max(0.0, self.batch_ns - self.wait_ns, self.on_gpu_ns)
 
     def with_workers(self, workers: int) -> float:
-        """Time of a batch, ns: P' = max(P - wait, S/W, (S_cpu + main_cpu) / cores).
+        """Time of a batch, ns: P' = max(P - wait, S/W, (S_cpu + main_cpu) / cores), and no less
+        than batches leave that do not all take as long (`_in_turn`).
 
         The first two are the training's own and the loader's. The third is the machine's: workers
         and the training share the cores, and a CPU-only training wants them all for itself.
@@ -61,7 +69,20 @@ class Feeding:
         least = max(self.other_ns, self.make_ns / max(1, workers))
         if self.cores and self.make_cpu_ns is not None:
             least = max(least, (self.make_cpu_ns + self.main_cpu_ns) / self.cores)
-        return least
+        return max(least, self._in_turn(workers)) if self.made_ns else least
+
+    def _in_turn(self, workers: int) -> float:
+        """Time of a batch, ns, where these batches are made by workers: each asked for when the
+        one `PREFETCH` a worker before it is taken, by the workers in turn, and taken in order. One
+        slow batch in ten hides behind no more steps than there are batches ahead."""
+        ready, taken = [0.0] * workers, [0.0] * len(self.made_ns)
+        ahead, now = PREFETCH * workers, 0.0
+        for at, made_ns in enumerate(self.made_ns):
+            asked = taken[at - ahead] if at >= ahead else 0.0
+            ready[at % workers] = max(asked, ready[at % workers]) + made_ns
+            taken[at] = max(now, ready[at % workers])
+            now = taken[at] + self.other_ns
+        return (now - taken[0]) / len(self.made_ns)
 
     def plan(self, per_core: int = 1) -> WorkerPlan | None:
         """The fewest workers within 5 % of the best, at most `per_core` for each core."""
@@ -89,6 +110,7 @@ def feeding(window: StepWindow) -> Feeding | None:
     every_ns = total.wall_ns / total.fetches  # pauses too: shares of samples cover them as well
     workers = window.loaders[0].num_workers if window.loaders else None
     busy = make_ns = make_cpu_ns = None
+    made_ns: tuple[float, ...] = ()
     if workers:
         busy = _busy(window, total)
         if busy is not None:
@@ -99,6 +121,8 @@ def feeding(window: StepWindow) -> Feeding | None:
                 make_cpu_ns = min(make_ns, make_cpu_ns)
     elif workers == 0:
         make_ns = make_cpu_ns = wait_ns
+        if all(row.count == 1 for row in window.steps):
+            made_ns = tuple(ns for row in window.steps for ns in _each_ns(row))
     main_cpu_ns = batch_ns - wait_ns
     if window.main_cpu_percent is not None:
         used = window.main_cpu_percent / 100
@@ -117,7 +141,16 @@ def feeding(window: StepWindow) -> Feeding | None:
         cores=window.cores,
         on_gpu_ns=0.0 if device is None else max(0.0, batch_ns - device.exposed_share * wait_ns),
         on_cpu=not window.gpu_present,
+        made_ns=made_ns,
     )
+
+
+def _each_ns(row: Step) -> tuple[float, ...]:
+    """What each fetch of a step took: the longest, and the others alike."""
+    if row.fetches < 2:
+        return (row.data_ns,) * row.fetches
+    rest = max(0, row.data_ns - row.data_max_ns) / (row.fetches - 1)
+    return (row.data_max_ns, *[rest] * (row.fetches - 1))
 
 
 def loader_floor(window: StepWindow) -> float:

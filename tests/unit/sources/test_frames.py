@@ -73,6 +73,20 @@ def test_what_may_make_a_batch_is_neither_in_the_net_nor_in_the_backward_or_the_
     assert summarise(seen).main_unplaced == 1.0  # nobody has looked
 
 
+def test_from_the_net_to_the_update_no_batch_is_made() -> None:
+    """Generated run 1643: the loss, on a line of its own, was 8 % that might have fetched."""
+    phases: dict[tuple[str, ...], StackPhase] = {
+        (LOOP, "learn (train.py:20)", CALL, "forward (model.py:12)"): "forward",
+        (LOOP, "learn (train.py:22)", "backward (torch/_tensor.py:581)"): "backward",
+        (LOOP, "learn (train.py:21)"): "other",
+        (LOOP, "learn (train.py:19)"): "other",
+        (LOOP, "learn (train.py:21)", "get_batch (train.py:40)"): "other",
+        (LOOP,): "other",
+    }
+    seen = [StackCount(role="main", pid=1, thread="t", frames=frames, count=1) for frames in phases]
+    assert summarise(seen, lambda stack: phases[stack.frames]).main_unplaced == 3 / 6
+
+
 def test_imports_are_no_part_of_the_training() -> None:
     """A first second of them made rollouts of a half a fifth, and the run healthy."""
     importing = ("<module> (train.py:1)", "<module> (torch/optim/adam.py:3)")

@@ -1,8 +1,15 @@
 """What a busy GPU would gain: ends that physics gives, and the order between them."""
 
+from typing import Any
+
 import pytest
 
-from gpuwatch.tui.verdict.forecast.measured import filled, fused, on_tensor_cores
+from gpuwatch.tui.verdict.forecast.measured import (
+    filled,
+    fused,
+    host_alone,
+    on_tensor_cores,
+)
 from gpuwatch.tui.verdict.rules.compute import compute
 from gpuwatch.tui.verdict.thresholds.gpu import (
     BF16_RATIO,
@@ -13,7 +20,7 @@ from gpuwatch.tui.verdict.thresholds.gpu import (
     TF32_RATIO,
 )
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even
+from tests.unit.verdict.windows import even, run
 
 STEPS = even(60, data_ms=0.1, forward_ms=3, backward_ms=5, optimizer_ms=1)
 BEHIND = {"forward_ms": 3, "backward_ms": 5.5, "optimizer_ms": 0.6, "lag_ms": 60}
@@ -59,6 +66,26 @@ def test_each_precision_has_its_own_gain_and_the_larger_comes_first() -> None:
     assert f"about {found.speedup:.1f}x" in found.advice[0]
     assert "bf16" in found.advice[0]
     assert "tf32" in found.advice[1]
+
+
+def test_a_host_that_waits_for_a_full_queue_is_no_limit() -> None:
+    """Generated run 1003, H200: bf16 gave 10.8x, and 1.06x was forecast: an evaluation drained the
+    queue, and what the host waited there counted as its own work."""
+    quick: dict[str, Any] = {"forward_ms": 3, "backward_ms": 1.5, "optimizer_ms": 1}
+    queued = {"forward_ms": 35, "backward_ms": 141, "optimizer_ms": 25}
+    drained = {**quick, "forward_ms": 1080}
+    cycle = [*[quick] * 5, *[queued] * 4, drained]
+    rows = run(60, lambda number: {**cycle[number % 10]})
+    on_gpu = {"forward_ms": 67, "backward_ms": 130, "optimizer_ms": 4.6, "lag_ms": 800}
+    reported = activity(99, sm=96, tensor=2, fp32=74, dram=7)
+    window = gpu_window(rows, on_gpu, activity=reported)
+    assert host_alone(window) == pytest.approx(5.5 / 201.6, rel=0.01)
+    found = compute(window)
+    assert found is not None
+    assert found.sub == "precision"
+    assert found.speedup is not None
+    assert found.speedup > 6
+    assert host_alone(gpu_window(rows, {**on_gpu, "lag_ms": 0.02})) == 1.0
 
 
 def test_filling_the_device_is_bounded_by_its_busiest_unit() -> None:

@@ -49,6 +49,20 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     )
 
 
+def host_alone(window: StepWindow) -> float:
+    """The most that the host's own work can be of a step, 0 to 1, where the GPU was behind at every
+    step: the shortest quarter of the host's steps. What it takes longer in others it waits, for a
+    full queue of launches or a result. 1 where the GPU caught up."""
+    device, rows = on_device(window), [(host, gpu) for host, gpu, _, _ in _paired(window)]
+    if device is None or device.abstains or not enough([gpu for _, gpu in rows]):
+        return 1.0
+    step_ns = sum(gpu.wall_ns for _, gpu in rows) / sum(gpu.count for _, gpu in rows)
+    if min(gpu.lag_start_ns or 0 for _, gpu in rows) <= keeps_up_ns(step_ns):
+        return 1.0
+    taken = sorted((host.end_ns - host.start_ns) / host.count for host, _ in rows)
+    return min(1.0, taken[len(taken) // 4] / step_ns)
+
+
 def _paired(window: StepWindow) -> list[tuple[Step, GpuStep, int, int]]:
     """The newest steps that both clocks have, with what clings to a pause in each and its share of
     the loader's start-up."""

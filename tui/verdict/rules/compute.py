@@ -7,7 +7,7 @@ from typing import Final
 from ..code_places import ATTENTION_CALL, attends, call_at, main_places
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_of_kernels, replayed
-from ..forecast.measured import moving
+from ..forecast.measured import host_alone, moving
 from ..format import ms, percent, times
 from ..gpu_activity import GpuActivity
 from ..gpu_clock import OnDevice, counted_by, on_device
@@ -84,7 +84,7 @@ def _work(window: StepWindow) -> Work | None:
     ledger = idle_ledger(window)
     paused = 0.0 if ledger is None else min(0.5, ledger.shares["pauses"])
     known = replayed(window)
-    host = 0.0 if known is None else known.with_kernels(0.0)
+    host = 0.0 if known is None else min(known.with_kernels(0.0), host_alone(window))
     return work_of(window.activity, window.settings, products_seen(window), paused, host)
 
 

@@ -22,7 +22,12 @@ from ..loader import loader_floor
 from ..scoring import cause, speedup_of
 from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of
-from ..thresholds.causes import FUSED_LEFT_ON_CPU, FUSED_LEFT_UNKNOWN, SPARSE_SPARES
+from ..thresholds.causes import (
+    FUSED_LEFT_ON_CPU,
+    FUSED_LEFT_UNKNOWN,
+    SPARSE_ROW_ON_GPU,
+    SPARSE_SPARES,
+)
 from ..thresholds.gpu import FEW_TENSORS, LARGE_TENSOR
 from ..thresholds.hysteresis import CONTRIBUTOR
 from ..window import RunFacts, StepWindow
@@ -99,10 +104,24 @@ def _by_rows(window: RunFacts) -> TableUsed | None:
     used = table_used(window)
     if used is None:
         return None
-    _, middle, _ = SPARSE_SPARES
     known = used.lookups is not None
-    spares = used.spares * middle if known else used.spares
+    spares = _spared_by_rows(window, used)[1] if known else used.spares
     return used if spares > _spared_by_fusing(window, at_most=not known) else None
+
+
+def _spared_by_rows(window: RunFacts, used: TableUsed) -> tuple[float, float, float]:
+    """Parts of the optimizer's time that sparse gradients give back: least, middle, most. On a GPU
+    what the rows used cost then, one by one, is left of it; on a CPU as measured, the backward's
+    table-sized gradient included."""
+    if not window.gpu_present:
+        least, middle, most = (used.spares * more for more in SPARSE_SPARES)
+        return least, middle, most
+    if used.lookups is None:
+        return 0.0, used.spares, used.spares
+    part = used.lookups / used.rows
+    table = used.spares / (1 - part) if part < 1 else 0.0
+    most, middle, least = (table * max(0.0, 1 - more * part) for more in SPARSE_ROW_ON_GPU)
+    return least, middle, most
 
 
 def _spared_by_fusing(window: RunFacts, at_most: bool) -> float:
@@ -171,9 +190,11 @@ def _forecast(window: StepWindow, share: float) -> Forecast | None:
     settings, floor = window.settings, loader_floor(window)
     used = _by_rows(window)
     if used is not None:
-        total, least = spent(window.steps), share * used.spares
-        most = least + sum(row.backward_ns for row in window.steps) / max(1, total.wall_ns)
-        spared = [min(most, least * more) for more in SPARSE_SPARES]
+        backward_ns = sum(row.backward_ns for row in window.steps)
+        most = share * used.spares
+        if not window.gpu_present:
+            most += backward_ns / max(1, spent(window.steps).wall_ns)
+        spared = [min(most, share * part) for part in _spared_by_rows(window, used)]
         low, middle, high = (speedup_of(part, floor) for part in spared)
         return Forecast(middle, 1.0 if used.lookups is None else low, high)
     if window.gpu_present or settings is None or not updated_together(window):

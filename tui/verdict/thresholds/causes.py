@@ -158,6 +158,11 @@ SPARSE_SPARES: Final = (0.87, 1.12, 1.6)
 """Time that sparse gradients give back over the optimizer's time for rows that no step uses: least,
 middle, most. The backward, too, no longer fills a gradient as large as the table: 0.87 to 1.30 and
 once 1.72, with a median of 1.12, in 15 generated runs on two cores."""
+SPARSE_ROW_ON_GPU: Final = (2.0, 7.0, 14.0)
+"""What updating a row costs SparseAdam on a GPU, over what it costs AdamW to update it with all the
+others: least, middle, most. It passes over a row about 45 times (sorts and adds up its gradients,
+takes moments out, changes them and puts them back), AdamW's foreach form about 20 times. Measured
+once, on an H200: 7; the most is twice that."""
 LOOP_GIVES: Final = 0.9
 """Part of what the same kernels without gaps give that another algorithm gives at the least: one
 kernel for a loop of cells 0.91, 0.94, 1.4, 1.8 and 3.7 of it, no anomaly detection 1.6 (H200)."""
