@@ -174,7 +174,9 @@ def test_a_nan_is_named_with_its_step_live_and_in_a_recording(tmp_path: Path) ->
     last = json.loads(replayed.stdout.splitlines()[-1])
     first = last["numerics"]["not_finite"]
     assert first["what"] == "NaN"
-    assert first["step"] in (made, made + 1), "its loss is not looked at before the norm"
+    assert made <= first["step"] <= made + 2, (
+        "every second norm is looked at, with a shift now and then"
+    )
     assert any("NaN since step" in note["text"] for note in last["verdict"]["notes"])
     assert last["numerics"]["figures"]["loss"]["value"] is None
     assert "NaN" in page.read_text()

@@ -83,7 +83,7 @@ def test_a_crash_gives_the_terminal_back_and_shows_where_the_report_is(tmp_path:
         "import gpuwatch.tui.cli.main as cli\n"
         "cli.parser = lambda _: Parser()\n"
         "class Parser:\n"
-        "    def parse_args(self, _): return self\n"
+        "    def parse_known_args(self, _): return self, []\n"
         "    def run(self, _): return run_screen(LiveFake('crash'))\n"
         "sys.exit(cli.main())\n"
     )
