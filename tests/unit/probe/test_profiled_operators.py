@@ -35,9 +35,8 @@ def test_many_operators_are_recorded_without_their_shapes(run: Run) -> None:
     assert [one["record_shapes"] for one in run.begun] == [False, False, False]
 
 
-def test_a_sample_in_which_no_step_ends_is_judged_by_the_steps_before_it(run: Run) -> None:
-    """20,000 operators in 20 ms, as a step takes: too many for their shapes."""
-    run.operators = 60_000
+def asked_with_a_sample_that_ends_midway(run: Run) -> None:
+    """Ask for a window whose sample ends in the middle of a step, and go on to what comes after."""
     run.ask()
     while len(run.begun) < 1:
         run.step()
@@ -45,6 +44,12 @@ def test_a_sample_in_which_no_step_ends_is_judged_by_the_steps_before_it(run: Ru
     run.recorder.mark(marks.FETCH_LEAVE)  # the sample ends in the middle of a step
     while len(run.begun) < 2:
         run.step()
+
+
+def test_a_sample_in_which_no_step_ends_is_judged_by_the_steps_before_it(run: Run) -> None:
+    """20,000 operators in 20 ms, as a step takes: too many for their shapes."""
+    run.operators = 60_000
+    asked_with_a_sample_that_ends_midway(run)
     assert [one["record_shapes"] for one in run.begun] == [False, False]
 
 
@@ -82,13 +87,7 @@ def test_a_step_that_grows_as_its_operators_do_is_cut(
     run.operators = MOST_WITHOUT_SHAPES
     rss = [10**9]
     monkeypatch.setattr(module, "resident_bytes", lambda: (rss[0], 0))
-    run.ask()
-    while len(run.begun) < 1:
-        run.step()
-    run.ns += 60 * MS
-    run.recorder.mark(marks.FETCH_LEAVE)  # the sample ends in the middle of a step
-    while len(run.begun) < 2:
-        run.step()
+    asked_with_a_sample_that_ends_midway(run)
     recording = run.window._recording
     assert recording is not None
     run.ns += 50 * MS

@@ -146,6 +146,12 @@ def window(seen: Iterable[Step], /, **fields: Any) -> StepWindow:
     return StepWindow(**given)
 
 
+def waiting(workers: int, wait_ms: float, /, **fields: Any) -> StepWindow:
+    """A step of 14 ms beside its wait for a loader of so many workers."""
+    rows = even(60, data_ms=wait_ms, forward_ms=6, backward_ms=7, optimizer_ms=1)
+    return window(rows, **{"loaders": (loader(workers),), **fields})
+
+
 def open_step(phase: str, age_s: float, **fields: Any) -> OpenStep:
     """What the training thread does now."""
     given: dict[str, Any] = {

@@ -59,9 +59,14 @@ class RankFacts:
         return emptiness(self.active, self.sm)
 
 
+def _exposed_ns(times: DdpTimes) -> int:
+    """What of the exchange the backward does not hide."""
+    return max(0, times.comm_ns - times.overlap_ns)
+
+
 def _iteration_ns(times: DdpTimes) -> int:
     """Forward, backward and what of the exchange neither hides."""
-    return times.forward_ns + times.backward_ns + max(0, times.comm_ns - times.overlap_ns)
+    return times.forward_ns + times.backward_ns + _exposed_ns(times)
 
 
 def _whole_ns(sample: Mapping[int, DdpTimes]) -> int:
@@ -145,7 +150,7 @@ class ExchangeFacts:
         for sample in self.ddp:
             times = [sample[rank] for rank in self.ranks if rank in sample]
             if len(times) == len(self.ranks) and all(one.comm_ns > 0 for one in times):
-                least = min(max(0, one.comm_ns - one.overlap_ns) for one in times)
+                least = min(map(_exposed_ns, times))
                 shares.append(min(1.0, least / self.step_ns))
         if not shares:
             return None
@@ -185,9 +190,7 @@ class ExchangeFacts:
         this one's exchange, the part that it takes without others on its GPU."""
         parts: list[float] = []
         for sample in self.ddp:
-            exposed = {
-                one: max(0, times.comm_ns - times.overlap_ns) for one, times in sample.items()
-            }
+            exposed = {one: _exposed_ns(times) for one, times in sample.items()}
             others = [ns for one, ns in exposed.items() if one != rank]
             if rank in exposed and others:
                 parts.append(

@@ -18,6 +18,7 @@ from tests.unit.verdict.windows import (
     loader,
     run,
     stacks,
+    waiting,
     window,
     worker_use,
 )
@@ -31,12 +32,6 @@ def found(seen: StepWindow) -> Finding:
     finding = input_bound(seen)
     assert finding is not None
     return finding
-
-
-def waiting(have: int, wait_ms: float, /, **fields: Any) -> StepWindow:
-    """A step of 14 ms beside its wait."""
-    rows = even(60, data_ms=wait_ms, forward_ms=6, backward_ms=7, optimizer_ms=1)
-    return window(rows, **{"loaders": (loader(have),), **fields})
 
 
 def test_one_worker_too_few_names_the_decoding_and_a_number() -> None:

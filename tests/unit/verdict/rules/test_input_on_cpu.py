@@ -7,19 +7,13 @@ import pytest
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
-from tests.unit.verdict.windows import even, loader, run, stacks, window, worker_use
+from tests.unit.verdict.windows import even, loader, run, stacks, waiting, window, worker_use
 
 
 def found(seen: StepWindow) -> Finding:
     finding = input_bound(seen)
     assert finding is not None
     return finding
-
-
-def waiting(have: int, wait_ms: float, /, **fields: Any) -> StepWindow:
-    """A step of 14 ms beside its wait."""
-    rows = even(60, data_ms=wait_ms, forward_ms=6, backward_ms=7, optimizer_ms=1)
-    return window(rows, **{"loaders": (loader(have),), **fields})
 
 
 def test_on_a_cpu_a_batch_that_is_handed_over_lowers_the_forecasts_lower_end() -> None:
