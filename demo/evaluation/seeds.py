@@ -5,7 +5,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -50,7 +50,7 @@ class Slot:
 
     @property
     def ahead(self) -> bool:
-        """The next run may import while one is measured."""
+        """The next run may import, and the last one be judged, while one is measured."""
         return len(self.cores) >= FEW_CORES
 
 
@@ -129,38 +129,69 @@ def run_seeds(
     """
     queue = deque(seeds)
     failed: list[int] = []
+    judged: list[Future[None]] = []
+
+    def judge(recorded: Recorded) -> None:
+        done(examined(recorded))
 
     def runs(slot: Slot) -> Iterator[SeedRun]:
         while queue and (ends is None or time.monotonic() < ends):
             yield SeedRun(draw(queue.popleft(), plan.device), plan, slot)
 
-    def work(slot: Slot) -> None:
+    def work(slot: Slot, judges: ThreadPoolExecutor) -> None:
         for launched in one_at_a_time(runs(slot), ahead=slot.ahead):
             if ends is not None and time.monotonic() > ends:
                 return
             try:
-                done(examine(launched))
+                recorded = measured(launched)
             except FailedError as error:
                 failed.append(launched.job.spec.seed)
                 print(f"FAILED {error}", flush=True)
+                continue
+            judging = judges.submit(judge, recorded)
+            if not slot.ahead:
+                judging.result()
+            judged.append(judging)
 
-    with ThreadPoolExecutor(len(slots)) as pool:
-        list(pool.map(work, slots))
+    with ThreadPoolExecutor(1) as judges, ThreadPoolExecutor(len(slots)) as pool:
+        list(pool.map(lambda slot: work(slot, judges), slots))
+    for each in judged:
+        each.result()
     return failed
 
 
-def examine(launched: Launched[SeedRun]) -> Examined:
-    """One seed, from its first step to its result. Raises FailedError."""
+@dataclass(frozen=True)
+class Recorded:
+    """A run that has ended: its recording lies in its folder."""
+
+    run: SeedRun
+    report: Mapping[str, Any]
+    """The turns of each way to run, and what they were made from."""
+    seconds: float
+    """From its start to its end."""
+
+    @property
+    def file(self) -> Path:
+        """The recording."""
+        return self.run.folder / f"{self.run.name}.gpuwatch"
+
+
+def measured(launched: Launched[SeedRun]) -> Recorded:
+    """One seed, from its first step to its last turn. Raises FailedError."""
     run = launched.job
     began = time.monotonic()
-    file = run.folder / f"{run.name}.gpuwatch"
     launched.begin(more=True)
-    record(launched, file, run.plan.seconds)
+    record(launched, run.folder / f"{run.name}.gpuwatch", run.plan.seconds)
     launched.go_on()
-    measured: dict[str, Any] = launched.report()
-    seconds = time.monotonic() - began
+    report: dict[str, Any] = launched.report()
+    return Recorded(run, report, time.monotonic() - began)
+
+
+def examined(recorded: Recorded) -> Examined:
+    """Its verdict, held against what was measured."""
+    run, file = recorded.run, recorded.file
     found = {switch.name: switch for switch in switches(run.spec)}
-    turns = [(name, rate) for name, rate in measured["turns"]]
+    turns = [(name, rate) for name, rate in recorded.report["turns"]]
     gains = gains_of(turns, {name: switch.kinds for name, switch in found.items()})
     signals = signals_in(file)
     return judged_as(
@@ -174,10 +205,10 @@ def examine(launched: Launched[SeedRun]) -> Examined:
         others_cores=signals.others_cores,
         mode=run.plan.mode,
         causes=tuple(cause.name for cause in run.spec.causes),
-        failed=measured["failed"],
-        seconds=seconds,
+        failed=recorded.report["failed"],
+        seconds=recorded.seconds,
         recording_bytes=file.stat().st_size,
-        about=measured,
+        about=dict(recorded.report),
     )
 
 

@@ -44,8 +44,9 @@ FIRST_STEP: Final = "first step done"
 WARM_UP_S: Final = 1.0
 SETTLE_S: Final = 0.25
 """Of each turn, before it counts: batches that a loader got ready while others had their turn are
-used up by then, or after `SETTLE_BATCHES` for each worker."""
-SETTLE_BATCHES: Final = 3
+used up by then, or after `SETTLE_BATCHES` for each worker and two more."""
+SETTLE_BATCHES: Final = 2
+"""A loader's own: DataLoader's `prefetch_factor`."""
 LONGEST_TURN_S: Final = 3.0
 """A turn lasts until everything that comes now and then has come
 equally often, but no longer than this."""
@@ -139,9 +140,9 @@ class Turns:
         set_precision(spec)
         settled = time.perf_counter() + SETTLE_S
         workers = spec.workers + spec.more_workers
-        least = SETTLE_BATCHES * (workers if spec.feed == "loader" and not spec.ready else 0)
+        least = 2 + SETTLE_BATCHES * (workers if spec.feed == "loader" and not spec.ready else 1)
         first = training.number
-        while time.perf_counter() < settled or training.number - first < max(4, least):
+        while time.perf_counter() < settled or training.number - first < least:
             next(self.steps)
         wait_for(spec)
 
