@@ -27,7 +27,7 @@ SUBS = {
         *("cpu-bound", "cores"),
     },
     "launch": {"cpu-starved"},
-    "compute": {"saturated", "precision", "fp32", "misaligned", "underfilled"},
+    "compute": {"saturated", "precision", "fp32", "misaligned", "underfilled", "cells"},
     "evaluation": {"rollout"},
     "memory-growth": {"growth", "leak", "fragmentation"},
 }

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...steps import GpuStep, Step
-from ..code_places import copies_to_gpu, main_places, share_where, waits_for_gpu
+from ..code_places import copies_to_gpu, empties_cache, main_places, share_where, waits_for_gpu
 from ..gpu_clock import StepKind, enough, keeps_up_ns, kinds_of, on_device, unmeasured
 from ..idle_ledger import idle_ledger
 from ..pauses import clinging_parts, saving_part, startup_parts
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, LEAST_LEFT, REPLAYED_ROWS
-from ..window import StepWindow
+from ..window import FrameShare, StepWindow
 from .replay import ISSUING, MeasuredSegment, StepReplay, segments_of, spans_of
 
 _IDLE_FIRST = ("other", "checkpoint", "compile")
@@ -116,11 +116,15 @@ def _dry_share(window: StepWindow) -> float:
 
 def _waited_of(window: StepWindow) -> float | None:
     """Part of the time in which the host waits for the GPU, as far as samples show. A copy from
-    pageable memory is such a wait."""
+    pageable memory is such a wait, and giving memory back to the device."""
     places = main_places(window)
     if not places:
         return None
-    return share_where(places, lambda place: waits_for_gpu(place) or copies_to_gpu(place))
+    return share_where(places, _holds_up_host)
+
+
+def _holds_up_host(place: FrameShare) -> bool:
+    return waits_for_gpu(place) or copies_to_gpu(place) or empties_cache(place)
 
 
 def _copied_of(window: StepWindow) -> float:

@@ -24,6 +24,7 @@ from .gpu_work import (
     KINDS_OF_WORK,
     Work,
     bandwidth,
+    cell_by_cell,
     precision,
     products_seen,
     saturated,
@@ -167,7 +168,12 @@ def compute(window: StepWindow) -> Finding | None:
         return None
     device = on_device(window)
     work = _work(window)
+    cells = looped_cells(window)
+    advice = () if cells is None else (f"{cells}, by kernels that cuDNN has for it",)
     if work is not None:
+        found = None if cells is None else cell_by_cell(work, advice[0])
+        if found is not None:
+            return replace(found, evidence=(*found.evidence, *_lag(device))[:MOST_EVIDENCE])
         for judge in KINDS_OF_WORK:
             if (found := judge(work)) is not None:
                 if found.sub in ABOUT_ITS_OWN_KERNELS and may_wait(window):
@@ -181,8 +187,6 @@ def compute(window: StepWindow) -> Finding | None:
         return state("compute", None, "info", headline, (_issued(window), *evidence))
     which = "the GPU or its collectives are" if may_wait(window) else "the GPU is"
     headline = f"{which} the limit: nothing else takes {least} of a step"
-    cells = looped_cells(window)
-    advice = () if cells is None else (f"{cells}, by kernels that cuDNN has for it",)
     return state("compute", None, "info", headline, evidence, advice)
 
 
