@@ -83,13 +83,17 @@ class Model:
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         spec = self.spec
         parameters = list(self.net.parameters())
+        if spec.table == "sparse" and spec.optimizer == "sgd":
+            # The fused one takes no sparse gradients.
+            return [torch.optim.SGD(parameters, lr=LEARNING_RATE)]
         if spec.table == "sparse" and spec.family == "recommender":
+            fused = spec.optimizer == "adamw-fused" or None
             named = dict(self.net.named_parameters())
             table = [each for name, each in named.items() if "table" in name]
             rest = [each for name, each in named.items() if "table" not in name]
             return [
                 torch.optim.SparseAdam(table, lr=LEARNING_RATE),
-                torch.optim.AdamW(rest, lr=LEARNING_RATE),
+                torch.optim.AdamW(rest, lr=LEARNING_RATE, fused=fused),
             ]
         if spec.cause("per_parameter"):
             return [torch.optim.AdamW(parameters, lr=LEARNING_RATE, foreach=False)]

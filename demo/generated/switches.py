@@ -12,6 +12,8 @@ WORKERS: Final = "workers"
 """The switch to one more worker: an advice of another number is held against it alone."""
 ENOUGH: Final = 2
 """Workers on a CPU, beyond which none are added."""
+SPARSE: Final = ("sgd", "adamw", "adamw-fused")
+"""Optimizers of which there is one for sparse gradients."""
 FEEDING: Final[frozenset[CauseName]] = frozenset({"transform", "burst", "restarts", "draw"})
 
 
@@ -64,7 +66,8 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
     if spec.optimizer == "adamw" and "per_parameter" not in names:
         fused = replace(spec, optimizer="adamw-fused")
         found.append(Switch("fused", ("optimizer",), "fused|foreach", fused))
-        if spec.family == "recommender" and not spec.clip and "dense_table" not in names:
+    if spec.family == "recommender" and spec.optimizer in SPARSE and not spec.clip:
+        if not names & {"dense_table", "per_parameter"}:
             sparse = replace(spec, table="sparse")
             found.append(Switch("sparse", ("optimizer",), "sparse", sparse))
     if spec.optimizer == "hand":

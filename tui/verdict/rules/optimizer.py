@@ -54,7 +54,8 @@ def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
     settings, together = window.settings, updated_together(window)
     rarely = "accumulate gradients over several batches: fewer optimizer steps"
     rows: tuple[str, ...] = ()
-    if any(map(embeds, main_places(window))):
+    places = main_places(window)
+    if any(map(embeds, places)) and not any(map(clips, places)):
         rows = ("a large embedding: sparse=True with SparseAdam updates only the rows used",)
     first = (together,) if together else ()
     if (used := _by_rows(window)) is not None:
@@ -100,9 +101,10 @@ def table_used(window: RunFacts) -> TableUsed | None:
 
 def _by_rows(window: RunFacts) -> TableUsed | None:
     """Where sparse gradients give back more than the fused form does: both in the middle of what
-    was measured; where the rows used are not known, the table alone against the most."""
+    was measured; where the rows used are not known, the table alone against the most. Not where
+    gradients are clipped: PyTorch (2.13) has no norm of sparse ones."""
     used = table_used(window)
-    if used is None:
+    if used is None or any(map(clips, main_places(window))):
         return None
     known = used.lookups is not None
     spares = _spared_by_rows(window, used)[1] if known else used.spares

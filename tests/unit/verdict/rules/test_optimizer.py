@@ -187,6 +187,14 @@ def test_rows_that_no_step_uses_are_not_updated() -> None:
     assert found.forecast.speedup == pytest.approx(1 / (1 - 1.12 * 0.6 * 0.98), rel=0.02)
 
 
+def test_a_table_whose_gradients_are_clipped_stays_dense() -> None:
+    """`clip_grad_norm_` fails on sparse gradients: generated run 1775."""
+    line = "torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)"
+    clip = FrameShare(0.04, "_get_total_norm (torch/nn/utils/clip_grad.py:99)", "t (a.py:9)", line)
+    seen = replace(table("SGD"), stacks=Stacks(57, (clip,), 0, (), None))
+    assert not any("sparse" in advice for advice in for_this_optimizer(seen))
+
+
 def test_an_optimizer_that_takes_sparse_gradients_stays() -> None:
     first = for_this_optimizer(table("Adagrad"))[0]
     assert first.startswith("nn.Embedding(..., sparse=True): Adagrad updates")
