@@ -66,10 +66,10 @@ def switches(spec: Spec) -> tuple[Switch, ...]:
     if spec.optimizer == "adamw" and "per_parameter" not in names:
         fused = replace(spec, optimizer="adamw-fused")
         found.append(Switch("fused", ("optimizer",), "fused|foreach", fused))
-    if spec.family == "recommender" and spec.optimizer in SPARSE and not spec.clip:
-        if not names & {"dense_table", "per_parameter"}:
-            sparse = replace(spec, table="sparse")
-            found.append(Switch("sparse", ("optimizer",), "sparse", sparse))
+    rows = spec.family == "recommender" and not names & {"dense_table", "per_parameter"}
+    if rows and spec.optimizer in SPARSE and not spec.clip:
+        sparse = replace(spec, table="sparse")
+        found.append(Switch("sparse", ("optimizer",), "sparse", sparse))
     if spec.optimizer == "hand":
         by_torch = replace(spec, optimizer="sgd")
         found.append(Switch("fused", ("optimizer",), OPTIMIZER_ADVICE, by_torch))
