@@ -42,6 +42,7 @@ class _Peer:
 
     __slots__ = (
         "file",
+        "known",
         "pid",
         "protocol",
         "received_ns",
@@ -57,6 +58,8 @@ class _Peer:
         """As the kernel knows it, 0 where it does not: no peer is asked for its own."""
         self.file = identity_of(connected.fileno())
         self.protocol = Connection()
+        self.known = False
+        """A message of it was taken."""
         self.waiting: deque[memoryview] = deque()
         self.waiting_bytes = 0
         self.received_ns = self.sent_ns = now_ns
@@ -106,6 +109,8 @@ class Endpoint:
         """No connection is taken before this: there was no place or no descriptor."""
         self._peers: dict[bytes, _Peer] = {}
         self._names = count(1)
+        self.has_newcomer = False
+        """Somebody's first message waits to be taken."""
 
     def hold(self) -> None:
         """Bind, if we are not bound or somebody has removed our socket file or its key.
@@ -119,8 +124,9 @@ class Endpoint:
         self._listener = self._bind()
 
     def serve(self, for_ns: int) -> None:
-        """Take connections, read and send for so long. Returns earlier when it is woken, or when
-        there is nothing to wait for. Never raises for what a peer does."""
+        """Take connections, read and send for so long. Returns earlier when it is woken, somebody's
+        first message has come, or there is nothing to wait for. Never raises for what a peer does.
+        """
         began_ns = clock.now_ns()
         until_ns = began_ns + for_ns
         # A process that was restored on another machine finds its clock set back.
@@ -129,6 +135,8 @@ class Endpoint:
             if not waits:
                 return
             if not self._handle(_poll(waits, -(-(until_ns - now_ns) // 1_000_000))):
+                return
+            if self.has_newcomer:
                 return
 
     def wake(self) -> None:
@@ -144,11 +152,13 @@ class Endpoint:
     def receive(self, most: int) -> list[tuple[bytes, bytes]]:
         """What has arrived, as (peer, message), at most `most`; never waits."""
         self._handle(_poll(self._waits(clock.now_ns()), 0))
+        self.has_newcomer = False
         arrived: list[tuple[bytes, bytes]] = []
         each = max(1, most // max(1, len(self._peers)))
         for name, peer in list(self._peers.items()):
             taken = peer.protocol.messages[: min(each, most - len(arrived))]
             del peer.protocol.messages[: len(taken)]
+            peer.known = peer.known or bool(taken)
             arrived += [(name, message) for message in taken]
         return arrived
 
@@ -280,7 +290,7 @@ class Endpoint:
                     ready = []
             elif (name := names.get(number)) is not None:
                 if events & select.POLLIN:
-                    self._with(name, _read)
+                    self._with(name, self._read)
                 elif events & ~select.POLLOUT:
                     self.drop(name)
                 self._with(name, _Peer.flush)
@@ -308,6 +318,20 @@ class Endpoint:
         name = b"%d" % next(self._names)
         self._peers[name] = _Peer(connected, pid, now_ns)
         self._with(name, _Peer.flush)
+
+    def _read(self, peer: _Peer) -> None:
+        """Raises OSError where it has left, ProtocolError where it uses another protocol."""
+        try:
+            data = peer.socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            raise ConnectionResetError
+        if peer.protocol.ready:
+            peer.received_ns = clock.now_ns()
+        peer.protocol.feed(data)
+        if peer.protocol.messages and not peer.known:
+            self.has_newcomer = True
 
     def _has_place(self, now_ns: int) -> bool:
         if len(self._peers) < MOST_CONNECTIONS:
@@ -341,19 +365,6 @@ def _poll(waits: dict[int, int], most_ms: int) -> list[tuple[int, int]]:
     for number, events in waits.items():
         poll.register(number, events)
     return poll.poll(most_ms)
-
-
-def _read(peer: _Peer) -> None:
-    """Raises OSError where it has left, ProtocolError where it uses another protocol."""
-    try:
-        data = peer.socket.recv(READ_BYTES)
-    except BlockingIOError:
-        return
-    if not data:
-        raise ConnectionResetError
-    if peer.protocol.ready:
-        peer.received_ns = clock.now_ns()
-    peer.protocol.feed(data)
 
 
 def _credentials(connected: socket.socket) -> tuple[int, int]:

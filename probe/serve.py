@@ -43,6 +43,11 @@ TURN_S: Final = 0.25
 """While somebody watches: a screen draws four frames a second."""
 UNWATCHED_TURN_S: Final = 1.0
 SHORTEST_TURN_S: Final = 0.05
+BEGINNING_TURN_S: Final = 0.1
+BEGINNING_NS: Final = 1_000_000_000
+"""For so long after somebody has come turns are that short: the first steps on the device's clock
+come with the second turn, and a verdict waits for them. That is six turns more for each who comes.
+"""
 PEEK_S: Final = 0.2
 """Until it is seen that a loop has begun to put more marks than the last turn let expect: half of
 what the recorder holds comes in that time at 6,800 steps of six marks a second."""
@@ -85,15 +90,25 @@ class Server:
         self._file_bytes: int | None = None
         self._next_look_ns = 0
         self._next_mend_ns = 0
+        self._greeted_ns = -BEGINNING_NS
+        """When somebody last began to watch."""
+        self._turned_ns = 0
 
     @property
     def turn_s(self) -> float:
         """Until the next turn: the recorder has room for four times of what comes meanwhile, and
         what a turn takes in hand stays below 0.4 MB, which `malloc` would not give back."""
-        longest = self._on_request.turn_s(TURN_S if self._peers else UNWATCHED_TURN_S)
+        longest = self._on_request.turn_s(self._usual_turn_s)
         if self._feed.marks_per_s * longest <= ENTRIES / 8:
             return longest
         return max(SHORTEST_TURN_S, ENTRIES / 8 / self._feed.marks_per_s)
+
+    @property
+    def _usual_turn_s(self) -> float:
+        if not self._peers:
+            return UNWATCHED_TURN_S
+        begins = self._turned_ns - self._greeted_ns < BEGINNING_NS
+        return BEGINNING_TURN_S if begins else TURN_S
 
     def open(self) -> None:
         """Bind the socket."""
@@ -117,14 +132,16 @@ class Server:
         words[page.WORD_HEARTBEAT] = now_ns
         words[page.WORD_OPEN] = page.pack_open(kind, since_ns)
         words[page.WORD_STEPS] = self._feed.count.steps
-        self._take_device(now_ns)
+        self._turned_ns = now_ns
         if self._endpoint is None:
+            self._take_device(now_ns)
             return
         self._look(now_ns)
         self._answer(now_ns)
         self._peers.drop_silent(now_ns, self._endpoint.pid_of)
         self._tracer.allow(self._peers.newest_pid)
         recorder.watched = bool(self._peers)
+        self._take_device(now_ns)  # whoever has just come has steps stamped from now on
         recorder.notes.turn()
         for identity, peer in self._peers.items():
             self._send_marks(identity, peer, now_ns)
@@ -145,12 +162,17 @@ class Server:
         self._endpoint.close()
 
     def rest(self, stop: Event) -> None:
-        """Until the next turn is due, the recorder half full, or `stop` set and `wake` called."""
-        left_s = self.turn_s
+        """Until the next turn is due, the recorder half full, somebody comes, or `stop` set and
+        `wake` called."""
+        began_s, left_s = monotonic(), self.turn_s
         while left_s > 0 and not stop.is_set():
             self.wait(stop, min(left_s, PEEK_S))
             left_s -= PEEK_S
             if self._recorder.has_put(ENTRIES // 4, self._feed.newest_ns):
+                return
+            if self._endpoint is not None and self._endpoint.has_newcomer:
+                # Who connects again and again makes no more turns than these.
+                stop.wait(max(0.0, began_s + SHORTEST_TURN_S - monotonic()))
                 return
 
     def wait(self, stop: Event, seconds: float) -> None:
@@ -158,6 +180,8 @@ class Server:
         until_s = monotonic() + seconds
         if self._endpoint is not None and not stop.is_set():
             self._endpoint.serve(round(seconds * 1e9))
+            if self._endpoint.has_newcomer:
+                return
         if (left_s := until_s - monotonic()) > 0:
             stop.wait(left_s)
 
@@ -271,6 +295,7 @@ class Server:
     def _greet(self, identity: bytes, peer: Peer, history: bool, now_ns: int) -> None:
         assert self._endpoint is not None
         peer.greeted = True
+        self._greeted_ns = self._next_look_ns = now_ns
         peer.next = max(0, self._feed.until - (marks.RING if history else 1))
         self._endpoint.send(identity, encode_greeting(self._identity, now_ns))
 

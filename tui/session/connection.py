@@ -15,6 +15,9 @@ DYING_NS: Final = 1_500_000_000
 """The end is seen within a second; what fails from a little before it fails because of it."""
 WITHOUT: Final = "probe"
 """The source that is missing where a process is watched without one."""
+NEW_NS: Final = 1_000_000_000
+"""Steps are stamped on the device from the first message on, and reported two turns of a quarter of
+a second later."""
 SILENT_S: Final = 3.0
 """Messages come four times a second; twelve missing in a row are no jitter."""
 
@@ -33,6 +36,7 @@ class ConnectionStore:
         self._link: LinkState | Literal["connecting"] = "connecting"
         self._interpreter_exited = False
         self._page_state: int | None = None
+        self._first_message_ns: int | None = None
         self._last_message_ns: int | None = None
         self._lost_messages = 0
         self._lost_marks = 0
@@ -49,6 +53,8 @@ class ConnectionStore:
         self.hooked, self.unprobed = True, False
         self._link = "connected"
         self._last_message_ns = t_ns
+        if self._first_message_ns is None:
+            self._first_message_ns = t_ns
         self._lost_messages += lost
         self._lost_marks = batch.lost_marks
         self._refused = batch.refused
@@ -82,6 +88,11 @@ class ConnectionStore:
     def monitor_used(self, cpu_percent: float) -> None:
         """The monitor's own CPU, of one core."""
         self._monitor_cpu_percent = cpu_percent
+
+    def is_new(self, now_ns: int) -> bool:
+        """What the probe begins to measure for us may not have come yet."""
+        first_ns = self._first_message_ns
+        return first_ns is not None and now_ns - first_ns < NEW_NS
 
     @property
     def killed(self) -> bool:

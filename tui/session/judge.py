@@ -43,6 +43,8 @@ class Judge:
         self._engine = engine
         self._annotate = annotate
         self._next_ns = 0
+        self._news = 0
+        """As of the last time that it was asked."""
         self._closed = False
         """The run has ended and been judged."""
         self.verdict = NOT_YET
@@ -50,12 +52,14 @@ class Judge:
         self.summary: tuple[Held, ...] = ()
         self.trends: tuple[MemoryTrend, ...] = ()
 
-    def due(self, now_ns: int, ended: bool) -> bool:
-        """Whether it is time to judge. A run that has ended is judged once more."""
+    def due(self, now_ns: int, ended: bool, news: int = 0) -> bool:
+        """Whether it is time to judge. A run that has ended is judged once more, and at once where
+        `news` has grown: what a first verdict waits for has come."""
         if ended:
             due, self._closed = not self._closed, True
             return due
-        return now_ns >= self._next_ns
+        grown, self._news = news > self._news, news
+        return grown or now_ns >= self._next_ns
 
     def judge(self, window: Window) -> str | None:
         """Judge; returns the text of an event when the verdict has become another one."""

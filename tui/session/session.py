@@ -98,14 +98,18 @@ class Session:
         self._stores.link.monitor_used(cpu_percent)
 
     def judge_if_due(self, now_ns: int) -> bool:
-        """Judge if a second has passed, or the run has just ended; whether it did."""
-        run_ns = self._run_ns(now_ns)
-        if not self._assessment.judge.due(run_ns, self._stores.link.ended is not None):
+        """Judge if a second has passed, there is news, or the run has just ended; whether it did."""
+        run_ns, ended = self._run_ns(now_ns), self._stores.link.ended is not None
+        if not self._assessment.judge.due(run_ns, ended, self._news()):
             return False
         if self._tape is not None:
             self._tape.looked(now_ns)
         self.judge(now_ns)
         return True
+
+    def _news(self) -> int:
+        """Grows with what a first verdict waits for: the first step, the first samples."""
+        return min(1, self._stores.steps.total) + min(1, len(self._stores.stacks.chunks))
 
     def judge(self, now_ns: int) -> None:
         """Judge at this moment."""

@@ -286,7 +286,7 @@ class Assessment:
             killed=stores.link.killed,
             missing=stores.link.missing,
             gpu_steps=gpu_rows,
-            gpu_clocked=stores.gpu_steps.clocked,
+            gpu_clocked=stores.gpu_steps.clocked or stores.link.is_new(now_ns),
             activity=self._activity(steps),
             gpu_memory=stores.gpu_steps.memory,
             gpu_memory_limit_bytes=room_of(stores.gpus.gpus, stores.gpu_steps.memory),

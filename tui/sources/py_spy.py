@@ -117,8 +117,9 @@ RATE_HZ: Final = 10
 CHUNK_S: Final = 2
 SAMPLES: Final = RATE_HZ * CHUNK_S - 1
 """Of a chunk: py-spy counts them, not the time, and its last one ends it."""
-PAUSE_US: Final = 1_000_000 // RATE_HZ
-"""Between two samples, on average."""
+SOON_S: Final = 1
+"""A chunk that is wanted soon has as many samples in so long: most first verdicts wait for the
+first samples."""
 MOST_STDERR_BYTES: Final = 1024 * 1024
 MOST_TRACE_BYTES: Final = 64 * 1024 * 1024
 """256 KB a process and chunk were seen: more than 200 processes."""
@@ -138,14 +139,20 @@ class Ran:
 class PySpy:
     """Runs from the moment it is made."""
 
-    def __init__(self, program: str, pid: int, *, subprocesses: bool) -> None:
-        """`subprocesses`: those of the process are sampled too."""
+    def __init__(
+        self, program: str, pid: int, *, subprocesses: bool, seconds: int = CHUNK_S
+    ) -> None:
+        """`subprocesses`: those of the process are sampled too. `seconds`: it is as long, whole
+        ones, and has `SAMPLES` whatever that is."""
+        rate_hz = (SAMPLES + 1) // seconds
+        self.pause_us: Final = 1_000_000 // rate_hz
+        """Between two samples, on average."""
         self._stderr = bytearray()
         self._cpu_before_s = _children_cpu_s()
         self._trace_fd = os.memfd_create("gpuwatch-stacks")
         """Where py-spy writes: memory, as a pipe would hold 64 KB of it and make it wait for us."""
         command = [program, "record", "--nonblocking", "--idle", "--threads"]
-        command += ["--rate", str(RATE_HZ), "--duration", str(CHUNK_S)]
+        command += ["--rate", str(rate_hz), "--duration", str(seconds)]
         command += ["--subprocesses"] * subprocesses
         command += ["--format", "chrometrace", "--output", f"/dev/fd/{self._trace_fd}"]
         command += ["--pid", str(pid)]

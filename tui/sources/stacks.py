@@ -15,7 +15,7 @@ from ..discovery.command_lines import is_worker
 from ..discovery.state_page import PROC, is_root, no_stacks, ptrace_scope
 from ..discovery.targets import still_runs
 from ..model.observations import AnyObservation, Missing, StacksSeen
-from .py_spy import MOST_TRACE_BYTES, PAUSE_US, SAMPLES, PySpy, Ran, read_trace, with_unseen
+from .py_spy import CHUNK_S, MOST_TRACE_BYTES, SAMPLES, SOON_S, PySpy, Ran, read_trace, with_unseen
 from .source_code import ShortPaths, SourceLines, roots_of
 from .source_structure import SourceStructure
 from .stack_samples import sampled
@@ -85,6 +85,12 @@ class Turns:
         """Of a probed run, only where it stands still: all workers at one moment are wanted then,
         and this is not the steady state that the budget is for."""
         self._apart = Pace(0, share)
+
+    @property
+    def is_wanted_soon(self) -> bool:
+        """It is the first chunk, and steps say the rest: without a probe the times at which samples
+        lie are all there is to count steps by, and a second holds few."""
+        return self._eager == EAGER and not self._alone
 
     def due(self, now_ns: int, is_still: bool) -> Turn | None:
         """Whose turn it is now; None when it is nobody's."""
@@ -159,6 +165,8 @@ class StacksSource:
         """Of a worker's turn: the workers that there are."""
         self._sampled_pid = pid
         self._running: PySpy | None = None
+        self._pause_us = 0
+        """Between two samples of the last one."""
         self._due_ns = self._started_ns = 0
         self._not_before_ns = 0
         self._refused = False
@@ -187,6 +195,7 @@ class StacksSource:
         ran = self._running.ended()
         if ran is None:
             return []
+        self._pause_us = self._running.pause_us
         self._running = None
         return self._finished(now_ns, ran)
 
@@ -205,7 +214,8 @@ class StacksSource:
         self._turn = turn
         self._sampled_pid = self._workers.next_of(self._among) if self._among else self._pid
         self._due_ns, self._started_ns = now_ns, clock.now_ns()
-        return PySpy(program, self._sampled_pid, subprocesses=turn == "all")
+        seconds = SOON_S if self._turns.is_wanted_soon else CHUNK_S
+        return PySpy(program, self._sampled_pid, subprocesses=turn == "all", seconds=seconds)
 
     def _finished(self, now_ns: int, ran: Ran) -> list[AnyObservation]:
         if ran.status != 0 and self._turn != "worker":
@@ -231,7 +241,7 @@ class StacksSource:
 
     def _samples(self, now_ns: int, written: bytes) -> StacksSeen:
         trace = read_trace(written)
-        moments_us = with_unseen(trace.moments_us, trace.ended_us, SAMPLES, PAUSE_US)
+        moments_us = with_unseen(trace.moments_us, trace.ended_us, SAMPLES, self._pause_us)
         chunk = sampled(
             trace,
             moments_us,

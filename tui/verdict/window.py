@@ -309,7 +309,8 @@ class StepWindow(RunFacts):
     short steps they are seconds, and hundreds of steps, apart."""
     open_step: OpenStep | None
     gpu_clocked: bool = False
-    """The probe reads the GPU's clock: its step times arrive after the GPU has finished them."""
+    """The probe reads the GPU's clock, or may begin to: its step times arrive after the GPU has
+    finished them."""
     job: Job | None = None
     """Of several ranks; None in a job of one."""
 

@@ -235,6 +235,24 @@ def test_a_peer_that_does_not_read_costs_a_bounded_queue_and_is_dropped(
     one.close()
 
 
+def test_the_first_message_of_a_connection_ends_the_wait(tmp_path: Path) -> None:
+    """Whoever begins to watch is answered at once, and not at the end of a second."""
+    endpoint = Endpoint(str(tmp_path / "held" / "1-1.sock"))
+    endpoint.hold()
+    with zmq.Context() as context, context.socket(zmq.DEALER) as one:
+        one.linger = 0
+        one.connect(f"ipc://{endpoint.path}")
+        one.send(b"hello")
+        endpoint.serve(60_000_000_000)
+        seen = [endpoint.has_newcomer]
+        assert [message for _, message in endpoint.receive(64)] == [b"hello"]
+        seen.append(endpoint.has_newcomer)
+        one.send(b"again")
+        endpoint.serve(TURN_NS)
+        assert [*seen, endpoint.has_newcomer] == [True, False, False], "it is known"
+    endpoint.close()
+
+
 def test_it_lets_go_of_descriptors_that_are_no_longer_its_own(tmp_path: Path) -> None:
     """`os.closerange` in the process, whose next file gets our number."""
     one = Endpoint(str(tmp_path / "held" / "1-1.sock"))

@@ -1,17 +1,27 @@
 """A turn of the publisher, without its thread, and what the monitor makes of it."""
 
 import sys
+from collections import deque
 from threading import Event
 
 import pytest
 
 from gpuwatch.probe import serve
 from gpuwatch.probe.circuit_breaker import CircuitBreaker
+from gpuwatch.probe.device.rate_limit import RateLimiter
 from gpuwatch.probe.device.stamper import Report
 from gpuwatch.probe.encoding import encode_marks
 from gpuwatch.probe.identity import Identity
 from gpuwatch.probe.recorder import ENTRIES, Recorder
-from gpuwatch.probe.serve import MOST_REPORTS, PEEK_S, TURN_S, UNWATCHED_TURN_S, Server
+from gpuwatch.probe.serve import (
+    BEGINNING_NS,
+    BEGINNING_TURN_S,
+    MOST_REPORTS,
+    PEEK_S,
+    TURN_S,
+    UNWATCHED_TURN_S,
+    Server,
+)
 from gpuwatch.probe.state_page import StatePage
 from gpuwatch.probe.wire import marks, page
 from gpuwatch.tui import messages, requests
@@ -37,6 +47,7 @@ class OneMonitor:
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, bytes]] = []
         self.sent: list[bytes] = []
+        self.has_newcomer = False
 
     def hold(self) -> None:
         """It is there."""
@@ -190,7 +201,45 @@ def test_the_faster_the_loop_the_shorter_the_turn() -> None:
     reported.subscribe()
     server._feed._turned_ns -= 10**10
     server.turn()
+    assert server.turn_s == BEGINNING_TURN_S
+    server._greeted_ns -= BEGINNING_NS
+    server.turn()
     assert server.turn_s == TURN_S
+
+
+def test_who_comes_ends_the_rest_and_soon_has_steps_of_the_device() -> None:
+    server, recorder, reported = served()
+    server.turn()
+    waits: list[float] = []
+
+    def wait(stop: Event, seconds: float) -> None:
+        waits.append(seconds)
+        reported.has_newcomer = True
+
+    server.wait = wait  # type: ignore[method-assign]
+    stop = Event()
+    server.rest(stop)
+    assert waits == [PEEK_S]
+    stamper = Granting()
+    limiter = server._rate_limiter = RateLimiter(recorder, lambda: None)
+    limiter.stamper = stamper  # type: ignore[assignment]
+    recorder.put(0)
+    recorder.put(marks.word_of(marks.BACKWARD_ENTER))
+    reported.subscribe()
+    server.turn()
+    assert stamper.granted, "in the turn in which it came"
+
+
+class Granting:
+    """In place of the stamper: what it was granted."""
+
+    def __init__(self) -> None:
+        self.granted = self.spent_ns = self.stamped = self.dropped = self.near_ns = 0
+        self.reports: deque[Report] = deque()
+        self.switched: deque[tuple[int, bool]] = deque()
+
+    def grant(self, steps: int) -> None:
+        self.granted += steps
 
 
 def test_a_loop_that_begins_faster_than_a_turn_is_long_ends_the_rest() -> None:

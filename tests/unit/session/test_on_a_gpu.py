@@ -48,6 +48,18 @@ def test_with_a_gpu_the_sawtooth_is_its_use_at_the_grain_it_was_read() -> None:
     assert engine.windows[-1].gpu_present
 
 
+def test_the_gpus_clock_may_come_for_a_second_after_the_first_message() -> None:
+    """The probe stamps steps for who has come: before that "no loader seen" would be a guess."""
+    store, engine = session()
+    made = steps(20, data_ms=10, forward_ms=10)
+    store.ingest(GpusSeen(t_ns=0, gpus=(gpu(30.0),)))
+    store.ingest(delivered(made, t_ms=400))
+    picture(store, 400)
+    assert engine.windows[-1].gpu_clocked
+    picture(store, 1_500)
+    assert not engine.windows[-1].gpu_clocked, "it has none"
+
+
 def test_a_gpu_that_does_not_show_its_use_is_no_zero() -> None:
     store, _ = session()
     store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))

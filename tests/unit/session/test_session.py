@@ -10,6 +10,7 @@ from gpuwatch.tui.model.observations import (
     Link,
     Missing,
     PageSeen,
+    StacksSeen,
     TargetEnded,
 )
 from gpuwatch.tui.model.snapshot import Snapshot
@@ -50,6 +51,21 @@ def test_an_empty_session_has_a_picture_in_which_nothing_is_zero() -> None:
     assert seen.status.state == "connecting"
     assert seen.status.freshness_s is None
     assert seen.attached_s == pytest.approx(0.5)
+
+
+def test_the_first_step_and_the_first_samples_are_judged_as_they_come() -> None:
+    """Steps of 50 ms make twenty in a second: a verdict that waits for its turn is late."""
+    store, engine = session(verdict("warming-up"), verdict("launch"))
+    assert store.judge_if_due(0)
+    assert not store.judge_if_due(300 * MS)
+    store.ingest(delivered(steps(3, data_ms=50, forward_ms=50), t_ms=310))
+    assert store.judge_if_due(310 * MS)
+    assert not store.judge_if_due(500 * MS)
+    store.ingest(StacksSeen(t_ns=520 * MS, started_ns=0, samples=19, stacks=()))
+    assert store.judge_if_due(520 * MS)
+    assert len(engine.windows) == 3
+    store.ingest(StacksSeen(t_ns=530 * MS, started_ns=MS, samples=19, stacks=()))
+    assert not store.judge_if_due(530 * MS), "the second chunk has time"
 
 
 def test_the_hello_names_the_script_by_its_command_line() -> None:

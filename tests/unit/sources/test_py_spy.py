@@ -34,3 +34,18 @@ def test_of_one_that_was_killed(tmp_path: Path) -> None:
     run.kill()
     assert run.process.stdout is not None, "held here, so that no collection closes it"
     assert held() == before
+
+
+@pytest.mark.parametrize(("seconds", "rate", "pause_us"), [(2, 10, 100_000), (1, 20, 50_000)])
+def test_a_chunk_that_is_wanted_soon_has_as_many_samples(
+    tmp_path: Path, seconds: int, rate: int, pause_us: int
+) -> None:
+    program = tmp_path / "py-spy"
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    run = PySpy(str(program), os.getpid(), subprocesses=False, seconds=seconds)
+    run.process.wait()
+    ran = run.ended()
+    assert ran is not None
+    assert f"--rate {rate} --duration {seconds} " in ran.stderr
+    assert run.pause_us == pause_us

@@ -56,6 +56,17 @@ def test_a_minute_stays_within_its_share_and_has_samples_enough() -> None:
     assert turns.count("worker") / 10 * SAMPLES > 100, "a minute; the rules need 20"
 
 
+def test_the_first_chunk_of_a_probed_run_is_wanted_soon() -> None:
+    """Most first verdicts wait for it. Without a probe steps are counted by when samples lie."""
+    turns = Turns(alone=False)
+    wanted = []
+    for _ in range(2):
+        wanted.append(turns.is_wanted_soon)
+        turns.took("all", 0, COST_S["all"])
+    assert wanted == [True, False]
+    assert not Turns(alone=True).is_wanted_soon
+
+
 def test_a_stall_gets_a_look_at_all_at_once_and_then_within_its_own_share() -> None:
     turns = watched(100, stalled_s=(40, 100))
     assert 2 <= turns.count("all") <= 60 / (COST_S["all"] / BUDGET) + 1

@@ -28,7 +28,9 @@ def warming_up(window: StepWindow) -> Finding | None:
 
 def gpu_clock_due(window: StepWindow) -> Finding | None:
     """The GPU's clock will cover these steps, and does not yet."""
-    if not window.gpu_clocked or on_device(window) is not None or window.ended:
+    if not (window.gpu_present and window.gpu_clocked) or window.ended:
+        return None
+    if on_device(window) is not None:
         return None
     if window.steps[-1].end_ns - window.steps[0].start_ns >= GPU_CLOCK_DUE_NS:
         return None
