@@ -152,6 +152,11 @@ class Endpoint:
             arrived += [(name, message) for message in taken]
         return arrived
 
+    @property
+    def has_arrived(self) -> bool:
+        """Whether `receive` would have something."""
+        return any(peer.protocol.messages for peer in self._peers.values())
+
     def send(self, peer: bytes, *frame: bytes) -> None:
         """Send a frame, given in pieces, or drop it: a monitor that does not read never holds
         anything up."""

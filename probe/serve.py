@@ -145,13 +145,18 @@ class Server:
         self._endpoint.close()
 
     def rest(self, stop: Event) -> None:
-        """Until the next turn is due, the recorder half full, or `stop` set and `wake` called."""
+        """Until the next turn is due, the recorder half full, the first monitor asks, or `stop` set
+        and `wake` called."""
         left_s = self.turn_s
         while left_s > 0 and not stop.is_set():
             self.wait(stop, min(left_s, PEEK_S))
             left_s -= PEEK_S
-            if self._recorder.has_put(ENTRIES // 4, self._feed.newest_ns):
+            if self._recorder.has_put(ENTRIES // 4, self._feed.newest_ns) or self._is_asked():
                 return
+
+    def _is_asked(self) -> bool:
+        """By somebody, while nobody watches: who comes should not wait for a long turn's end."""
+        return not self._peers and self._endpoint is not None and self._endpoint.has_arrived
 
     def wait(self, stop: Event, seconds: float) -> None:
         """So long, or until `stop` is set and `wake` called: serve the connections."""

@@ -43,6 +43,8 @@ class Judge:
         self._engine = engine
         self._annotate = annotate
         self._next_ns = 0
+        self._begun = False
+        """There were steps."""
         self._closed = False
         """The run has ended and been judged."""
         self.verdict = NOT_YET
@@ -50,12 +52,14 @@ class Judge:
         self.summary: tuple[Held, ...] = ()
         self.trends: tuple[MemoryTrend, ...] = ()
 
-    def due(self, now_ns: int, ended: bool) -> bool:
-        """Whether it is time to judge. A run that has ended is judged once more."""
+    def due(self, now_ns: int, ended: bool, steps: int) -> bool:
+        """Whether it is time to judge. The first steps are judged as they come: a monitor that
+        attaches gets those of before. A run that has ended is judged once more."""
         if ended:
             due, self._closed = not self._closed, True
             return due
-        return now_ns >= self._next_ns
+        begins, self._begun = steps > 0 and not self._begun, steps > 0
+        return begins or now_ns >= self._next_ns
 
     def judge(self, window: Window) -> str | None:
         """Judge; returns the text of an event when the verdict has become another one."""

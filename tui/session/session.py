@@ -99,8 +99,10 @@ class Session:
 
     def judge_if_due(self, now_ns: int) -> bool:
         """Judge if a second has passed, or the run has just ended; whether it did."""
-        run_ns = self._run_ns(now_ns)
-        if not self._assessment.judge.due(run_ns, self._stores.link.ended is not None):
+        run_ns, stores = self._run_ns(now_ns), self._stores
+        if not self._assessment.judge.due(
+            run_ns, stores.link.ended is not None, stores.steps.total
+        ):
             return False
         if self._tape is not None:
             self._tape.looked(now_ns)
