@@ -13,8 +13,12 @@ from evaluation.verdict_track import Judgement
 from gpuwatch.tui.cli.replay import play_to
 from gpuwatch.tui.model.observations import Delivered, GpusSeen, ProcessesSeen
 from gpuwatch.tui.model.snapshot import Snapshot
+from gpuwatch.tui.recording.format import Looked
 from gpuwatch.tui.recording.reader import Recording
+from gpuwatch.tui.session.session import Session
+from gpuwatch.tui.sources.feed import POLL_NS
 from gpuwatch.tui.steps import Step
+from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 
 GPUWATCH: Final = (sys.executable, "-m", "gpuwatch.tui.cli.main")
@@ -119,6 +123,36 @@ def verdicts_on(file: Path) -> list[Judgement]:
     listener = VerdictTrack()
     play_to(Recording(file), listener, None)
     return listener.looks
+
+
+def watched_again(file: Path, watcher: VerdictTrack) -> None:
+    """Show it to `watcher` as a monitor of today would have been watching: from its first steps on,
+    which the one that has recorded it may have had for a while before it looked. Then it looks when
+    that did: of a hundred verdicts two differ at other moments of the same run."""
+    recording = Recording(file)
+    header = recording.header
+    session = Session(header.pid, header.script, header.started_ns, Engine())
+
+    def picture(t_ns: int) -> Snapshot:
+        return session.snapshot(t_ns, header.started_unix + (t_ns - header.started_ns) / 1e9)
+
+    turn_ns, had_steps, last_ns = header.begins_ns, False, header.begins_ns
+    try:
+        for entry in recording.entries():
+            while not had_steps and turn_ns < entry.t_ns:
+                if session.judge_if_due(turn_ns):
+                    watcher.show(picture(turn_ns))
+                turn_ns += POLL_NS
+            last_ns = max(last_ns, entry.t_ns)
+            if not isinstance(entry, Looked):
+                session.ingest(entry)
+            elif picture(entry.t_ns).steps is not None:
+                had_steps = True
+                session.judge(entry.t_ns)
+                watcher.show(picture(entry.t_ns))
+    finally:
+        recording.close()
+    watcher.last(picture(last_ns))
 
 
 def look_of(verdict: Verdict, at_s: float, step: int) -> Judgement:

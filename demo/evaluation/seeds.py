@@ -13,13 +13,11 @@ from typing import Any, Final
 from evaluation.catalogue import ROOT
 from evaluation.examined import Examined, Mode, Reported, Watcher, gains_of, judged_as
 from evaluation.launching import FailedError, Launched, one_at_a_time
-from evaluation.recording import GPUWATCH, record, signals_in
+from evaluation.recording import GPUWATCH, record, signals_in, watched_again
 from generated.draw import draw
 from generated.spec import Device, Spec
 from generated.switches import switches
-from gpuwatch.tui.cli.replay import play_to
 from gpuwatch.tui.formats import jsonlines
-from gpuwatch.tui.recording.reader import Recording
 
 PLAY: Final = ROOT / "demo" / "generated" / "play.py"
 FEW_CORES: Final = 8
@@ -215,7 +213,7 @@ def examined(recorded: Recorded) -> Examined:
 def reported_on(file: Path) -> Reported:
     """All that is reported on a recording as it is replayed."""
     watcher = Watcher()
-    play_to(Recording(file), watcher, None)
+    watched_again(file, watcher)
     final = {} if watcher.final is None else jsonlines.record(watcher.final, final=True)
     verdict = final.get("verdict") or {}
     parts = (final.get("ledger") or {}).get("parts", {})

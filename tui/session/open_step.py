@@ -78,6 +78,7 @@ class OpenStepStore:
             phase=phase,
             age_s=max(0, now_ns - since_ns) / 1e9,
             step_age_s=max(0, now_ns - started_ns) / 1e9 if started_ns else None,
+            step_lasted_s=max(0, self._known_ns() - started_ns) / 1e9 if started_ns else None,
             evaluating=evaluating,
             frame=frame if now_ns - since_ns >= FRAME_AGE_NS else None,
             stack=stack if now_ns - since_ns >= FRAME_AGE_NS else (),
@@ -113,6 +114,10 @@ class OpenStepStore:
             return None
         since_ns, kind = max(seen)
         return kind, since_ns
+
+    def _known_ns(self) -> int:
+        """Until when the open step is known to be the same."""
+        return max(self._sent_ns, 0 if self._page is None else self._page.t_ns)
 
     def _started_ns(self) -> int:
         """Start of the open step; 0 when the message that would say it has not come."""

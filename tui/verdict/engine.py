@@ -134,6 +134,11 @@ class Engine:
         if top is None and self._settled is None and _too_young(window, book, seen):
             self._judged = None  # the next window is judged anew
             return _state(_so_far(seen), 0.0, growth, window)
+        once = book.once(window) if self._settled is None else None
+        least = limits.ENTER_SHARE if top is None else max(limits.ENTER_SHARE, worth(top))
+        if once is not None and (once.share or 0.0) > least:
+            self._judged = None
+            return _state(once, 0.0, growth, window)
         if top is None and self._settled is None and (soon := book.read_soon(window)) is not None:
             self._judged = None
             return _state(soon, 0.0, growth, window)

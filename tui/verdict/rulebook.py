@@ -28,7 +28,7 @@ from .rules.stalled import ended_stalled, stalled
 from .rules.straggler import imbalance, straggler
 from .rules.sync import sync
 from .rules.throttled import throttled
-from .rules.warming_up import collectives_due, gpu_clock_due, warming_up
+from .rules.warming_up import collectives_due, gpu_clock_due, paused_once, warming_up
 from .thresholds.causes import SAMPLED_ENTER_LOW, SAMPLED_MOST_CONFIDENT, SAMPLED_SWAP_RENEWED
 from .thresholds.hysteresis import ENTER_LOW, SWAP_RENEWED
 from .window import SampleWindow, StepWindow, WindowT
@@ -50,6 +50,8 @@ class Rulebook(Generic[WindowT]):
     too_early: Rule[WindowT]
     pending: Rule[WindowT]
     """Something that the first verdict waits for."""
+    once: Rule[WindowT]
+    """A pause that came once so far, and may be the cause if it comes again."""
     read_soon: Rule[WindowT]
     """A signal that may still show a cause, where none is seen yet."""
     causes: Mapping[Kind, Rule[WindowT]]
@@ -78,6 +80,7 @@ BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
     ended_stalled=ended_stalled,
     too_early=warming_up,
     pending=gpu_clock_due,
+    once=paused_once,
     read_soon=collectives_due,
     causes={
         "input": input_bound,
@@ -112,6 +115,7 @@ BY_SAMPLES: Final[Rulebook[SampleWindow]] = Rulebook(
     ended_stalled=_never,
     too_early=too_early,
     pending=_never,
+    once=_never,
     read_soon=_never,
     causes={
         "input": input_by_samples,

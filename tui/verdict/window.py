@@ -200,6 +200,8 @@ class OpenStep:
     """Where the loader's workers are, if stacks know: those that make a batch first."""
     at_prompt: bool = False
     """It is a notebook's, and as far as stacks know waits for a cell to run."""
+    step_lasted_s: float | None = None
+    """Of `step_age_s` what is known: until the newest message, or look at the probe's page."""
 
 
 class TimeSpan(Protocol):

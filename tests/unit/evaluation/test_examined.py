@@ -189,3 +189,12 @@ def test_the_time_that_nothing_explains_is_in_the_table() -> None:
     reported = reported_on(seed)
     assert sum(reported.ledger.values()) == pytest.approx(1.0, abs=1e-4)
     assert "unexplained" in reported.ledger
+
+
+def test_a_kept_run_is_looked_at_when_a_monitor_of_today_would() -> None:
+    """The one that recorded it looked a second after attaching, and had the steps long before."""
+    kept = KEPT.parent / "cpu" / "cpu-1456.gpuwatch"
+    looks = reported_on(kept).looks
+    assert looks[0].kind == "warming-up"
+    assert looks[1].kind == "optimizer"
+    assert looks[1].at_s < 0.6

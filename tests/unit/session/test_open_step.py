@@ -1,6 +1,7 @@
 """What runs now: the fresher of the message and the page."""
 
 import pytest
+from msgspec.structs import replace
 
 from gpuwatch.probe.wire import marks
 from gpuwatch.probe.wire.page import STATE_ARMED, STATE_DISARMED, STATE_UNINSTALLED
@@ -41,6 +42,15 @@ def test_a_message_shows_the_phase_and_both_ages() -> None:
     assert step is not None
     assert step.phase == "backward"
     assert step.age_s == pytest.approx(0.6)
+    assert step.step_age_s == pytest.approx(1.2)
+
+
+def test_how_long_a_step_has_lasted_is_known_until_the_last_message_or_look_at_the_page() -> None:
+    store = reported(1000, kind=marks.BACKWARD_ENTER, started_ns=400 * MS)
+    store.page_seen(replace(page(marks.BACKWARD_ENTER, 1000), t_ns=1100 * MS))
+    step = store.at(1600 * MS, None)
+    assert step is not None
+    assert step.step_lasted_s == pytest.approx(0.7)
     assert step.step_age_s == pytest.approx(1.2)
 
 

@@ -75,6 +75,19 @@ def test_the_hello_names_the_script_by_its_command_line() -> None:
     assert picture(store, 0).hello == HELLO
 
 
+def test_the_steps_of_before_are_judged_as_soon_as_they_come() -> None:
+    """They came 0.2 s after attaching, and were looked at a second after it."""
+    store, engine = session(verdict("warming-up"), verdict("input"))
+    assert picture(store, 0).verdict.finding.kind == "warming-up"
+    assert not store.judge_if_due(100 * MS)
+    store.ingest(delivered(steps(30, data_ms=5, forward_ms=5)))
+    assert picture(store, 300).verdict.finding.kind == "input"
+    store.ingest(delivered(steps(10, 31, 300, data_ms=5, forward_ms=5)))
+    assert not store.judge_if_due(400 * MS), "and from then on once a second"
+    assert store.judge_if_due(1_300 * MS)
+    assert [len(window.all_recent) for window in engine.windows] == [0, 30, 40]
+
+
 def test_history_that_comes_again_after_a_reconnection_counts_once() -> None:
     store, _ = session()
     made = steps(30, data_ms=50, forward_ms=50)

@@ -1,12 +1,16 @@
 """Too early: "warming up (4/10)" instead of a guess."""
 
+from dataclasses import replace
 from typing import Final
 
 from ..findings import Finding, find_missing
+from ..format import ms
 from ..gpu_clock import on_device
+from ..pauses import checkpoints, evaluations, outliers
 from ..scoring import state
+from ..step_time import pace_of
 from ..thresholds.gpu import GPU_CLOCK_DUE_NS
-from ..thresholds.hysteresis import LEAST_STEPS
+from ..thresholds.hysteresis import DUE_NS, LEAST_STEPS
 from ..window import StepWindow
 from ..window_selection import enough_of, long_enough
 
@@ -35,6 +39,32 @@ def gpu_clock_due(window: StepWindow) -> Finding | None:
     if window.steps[-1].end_ns - window.steps[0].start_ns >= GPU_CLOCK_DUE_NS:
         return None
     return state("warming-up", None, "info", "waiting for the GPU's own step times")
+
+
+def paused_once(window: StepWindow) -> Finding | None:
+    """One pause is no share of the time: it may never come again. But before there was time for
+    another, a verdict on the steps beside it is none on the run either. Its share is what it would
+    be if one came in each such time."""
+    span_ns = window.steps[-1].end_ns - window.steps[0].start_ns
+    if window.ended or span_ns >= DUE_NS:
+        return None
+    seen = [(0.0, "")]
+    for noun, found in (
+        ("evaluation", evaluations(window)),
+        ("checkpoint", checkpoints(window)),
+        ("step", outliers(window)),
+    ):
+        if found is not None and found.events == 1:
+            share = found.each_ns / (found.each_ns + found.every_steps * found.step_ns)
+            seen.append((share, f"one {noun} took {ms(found.each_ns)}"))
+    now = window.open_step
+    lasted_ns = (now.step_lasted_s or 0.0) * 1e9 if now is not None else 0.0
+    if now is not None and lasted_ns > max(map(pace_of, window.steps)):
+        text = f"one step has lasted {ms(lasted_ns)}, in {now.phase},"
+        seen.append((lasted_ns / (span_ns + lasted_ns), text))
+    share, what = max(seen)
+    headline = f"not sure yet: {what} so far, which may come again"
+    return replace(state("warming-up", None, "info", headline), share=share) if share else None
 
 
 def collectives_due(window: StepWindow) -> Finding | None:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from gpuwatch.tui.steps import Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.on_gpu import activity, gpu_window
-from tests.unit.verdict.windows import even, loader, window
+from tests.unit.verdict.windows import even, loader, open_step, run, window
 
 WORK: dict[str, Any] = {"data_ms": 0.2, "forward_ms": 4, "backward_ms": 5, "optimizer_ms": 0.5}
 
@@ -43,3 +44,37 @@ def test_a_clock_that_stays_silent_does_not_hold_the_verdict_for_ever() -> None:
     many = even(120, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
     late = window(many, gpu_present=True, gpu_clocked=True, loaders=(loader(0),))
     assert Engine().judge(late).finding.kind == "input"
+
+
+def paused(at: int, rows: int, wait_ms: float = 0.2) -> list[Step]:
+    """Steps of 10 ms, after one of which something takes 600 ms."""
+    return run(
+        rows, lambda step: WORK | {"data_ms": wait_ms, "other_ms": 600 if step == at else 0.3}
+    )
+
+
+def test_after_one_pause_nothing_is_claimed_before_there_was_time_for_another() -> None:
+    """Of 1.2 s an evaluation that no mark showed took 0.6: "nothing wrong" was 85 % sure."""
+    early = verdict(window(paused(40, 60))).finding
+    assert (early.kind, early.headline) == (
+        "warming-up",
+        "not sure yet: one step took 600 ms so far, which may come again",
+    )
+    assert verdict(window(paused(40, 600))).finding.kind == "healthy"
+    engine = Engine()
+    assert engine.judge(window(paused(40, 600))).finding.kind == "healthy"
+    assert engine.judge(window(paused(620, 630))).finding.kind == "healthy", "and later it is one"
+
+
+def test_a_cause_that_holds_more_than_one_pause_would_is_a_verdict() -> None:
+    assert verdict(window(paused(40, 60, wait_ms=40))).finding.kind == "input"
+
+
+def test_a_pause_that_is_under_way_counts_as_one() -> None:
+    rows = even(40, **WORK)
+
+    def seen(lasted_s: float) -> str:
+        now = open_step("other", lasted_s, step_lasted_s=lasted_s)
+        return verdict(window(rows, open_step=now)).finding.kind
+
+    assert [seen(0.005), seen(0.02), seen(0.6)] == ["healthy", "healthy", "warming-up"]
