@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .circuit_breaker import encodable
+from .first_number import numerics_of
 from .installed import Installed
 from .recorder import Recorder
 from .wire.marks import PHASE_ENTER, PHASE_LEAVE, STEP
@@ -87,7 +88,7 @@ def log(**figures: Any) -> None:
     if recorder is None or not recorder.on or get_ident() != recorder.owner:
         return
     try:
-        numerics = recorder.notes.numerics or recorder.notes.load_numerics(recorder)
+        numerics = numerics_of(recorder)
         for name, figure in figures.items():
             numerics.log(encodable(name[:LONGEST_NAME]), figure)
     except Exception as error:

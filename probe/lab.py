@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
+from .first_number import numerics_of
 from .hooks import replace
 from .recorder import Recorder
 
@@ -83,9 +84,7 @@ class Change:
     def _before(self, outputs: Any) -> None:
         loss = outputs[0] if isinstance(outputs, (tuple, list)) and outputs else outputs
         if getattr(loss, "numel", int)() == 1:
-            notes = self._recorder.notes
-            numerics = notes.numerics or notes.load_numerics(self._recorder)
-            numerics.log("loss", loss, every=EVERY_LOSS)
+            numerics_of(self._recorder).log("loss", loss, every=EVERY_LOSS)
         self._leave_autocast()
         if self._wanted.get("precision") == "bf16" and self._backwards == LOOKS_AT:
             self._look_for_bf16(outputs)

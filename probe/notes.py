@@ -1,25 +1,17 @@
 """Numbers that a run has beside its times: a loss, a gradient's norm, tokens, FLOPs of a step.
 
-The training thread adds them, the publisher hands the new ones on. What takes a number off a device
-is loaded when the first is wanted (`numerics`).
+The training thread adds them, the publisher hands the new ones on.
 """
 
-import functools
 import math
-import os
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from .numerics import Numerics
-    from .recorder import Recorder
+from typing import Any, Final
 
 HELD: Final = 512
 """Two thousand a second reach the monitor; of more, the newest."""
 TOTALS_NS: Final = 50_000_000
 """Between two notes of one total: a loop of 10,000 steps a second counts tokens in each."""
 MOST_NAMES: Final = 64
-OFF: Final = "commands to the probe are turned off (GPUWATCH_CONTROL=0)"
 
 Row = tuple[int, str, str, float, str]
 """perf_counter_ns; kind ("norm", "log", "skipped", "total", "flops", "refused"); name; figure, 0
@@ -33,7 +25,6 @@ class Notes:
     __slots__ = (
         "_count",
         "_firsts",
-        "_flops_asked",
         "_fresh",
         "_held",
         "_sent",
@@ -50,9 +41,8 @@ class Notes:
         """Of each number the first that was not finite, for a monitor that comes later."""
         self._totals: dict[str, tuple[float, int]] = {}
         """Of each unit: how many so far, and when that was last noted."""
-        self.numerics: Numerics | None = None
-        """What takes numbers off a device; None until the first is wanted."""
-        self._flops_asked = False
+        self.numerics: Any = None
+        """What takes numbers off a device (`first_number.numerics_of`); None before the first."""
 
     def add(self, t_ns: int, kind: str, name: str, figure: float, why: str = "") -> None:
         """Note a number of that moment."""
@@ -82,30 +72,12 @@ class Notes:
         if due:
             self.add(now_ns, "total", name, total + more)
 
-    def load_numerics(self, recorder: "Recorder") -> "Numerics":
-        """On the training thread, which cannot fork while it imports."""
-        from .numerics import Numerics
-
-        self.numerics = Numerics(recorder)
-        return self.numerics
-
-    def count_flops(self, recorder: "Recorder") -> None:
-        """Count the FLOPs of one step, once in the life of the process. Called by the publisher."""
-        if self._flops_asked:
-            return
-        self._flops_asked = True
-        if os.environ.get("GPUWATCH_CONTROL") == "0":
-            self.add(recorder.now_ns(), "refused", "flops", 0.0, OFF)
-        else:
-            recorder.count_with(functools.partial(_first_count, recorder))
-
     def clear(self) -> None:
         """In a forked child: they are the parent's."""
         self._held.clear()
         self._firsts.clear()
         self._totals.clear()
         self.numerics = None
-        self._flops_asked = False
 
     # -- for the publisher -------------------------------------------------------------------
 
@@ -129,10 +101,3 @@ class Notes:
         """The firsts that a fast loop has pushed out of those held before they were sent."""
         oldest = held[0][0] if held else 0
         return [row for number, row in list(self._firsts.values()) if sent < number < oldest]
-
-
-def _first_count(recorder: "Recorder", _: int) -> None:
-    """On the training thread, which cannot fork while it imports."""
-    from .flop_count import FlopCount
-
-    recorder.count_with(FlopCount(recorder).at)

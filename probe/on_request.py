@@ -2,6 +2,7 @@
 first asked for, or where ranks are: the publisher imports nothing.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +15,7 @@ from .encoding import (
     encode_memory,
     encode_profile,
 )
+from .peers import OFF
 from .recorder import Recorder
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ class OnRequest:
     def __init__(self, recorder: Recorder, endpoint: str | None) -> None:
         """Files lie beside the socket; None: there is no such place."""
         stem = None if endpoint is None else endpoint[len("ipc://") : -len(".sock")]
+        self._recorder = recorder
+        self._flops_asked = False
         self._exchange = Exchange(recorder)
         self._deep = DeepLook(recorder, stem)
 
@@ -44,6 +48,23 @@ class OnRequest:
             self._exchange.ask(who, question.at_ns, question.entries)
         else:
             self._deep.ask(who, question)
+
+    def count_flops(self) -> None:
+        """Count the FLOPs of one step, once in the life of the process."""
+        if self._flops_asked:
+            return
+        self._flops_asked = True
+        recorder = self._recorder
+        if os.environ.get("GPUWATCH_CONTROL") == "0":
+            recorder.notes.add(recorder.now_ns(), "refused", "flops", 0.0, OFF)
+        else:
+            recorder.count_with(self._first_count)
+
+    def _first_count(self, _: int) -> None:
+        """On the training thread, which cannot fork while it imports."""
+        from .flop_count import FlopCount
+
+        self._recorder.count_with(FlopCount(self._recorder).at)
 
     def drop_left(self, pid_of: Callable[[bytes], int | None]) -> None:
         """End what monitors asked for whose connection is closed: `pid_of` has no process for

@@ -6,23 +6,11 @@ a second.
 
 import _thread
 import threading
-from _signal import (  # type: ignore[import-not-found]  # `signal` makes enumerations: 0.3 ms
-    SIG_BLOCK,
-    SIG_SETMASK,
-    SIGBUS,
-    SIGFPE,
-    SIGILL,
-    SIGSEGV,
-    SIGSYS,
-    SIGTRAP,
-    pthread_sigmask,
-    valid_signals,
-)
-from collections.abc import Callable
 from typing import Final
 
 from .circuit_breaker import CircuitBreaker
 from .identity import Identity
+from .own_thread import start_thread
 from .recorder import Recorder
 from .serve import Server, serve
 from .socket_place import socket_path
@@ -31,9 +19,6 @@ from .wire import page
 
 LAST_TURN_S: Final = 0.5
 """Longest that leaving may take; a publisher in the middle of a turn needs a hundredth of it."""
-
-_OF_THE_THREAD: Final = frozenset((SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS))
-"""Signals of what a thread itself does; blocked, they would end the process without a handler."""
 
 
 class Armed:
@@ -122,15 +107,6 @@ class Publisher:
                 serve(self._server, self._stop, lambda: self._reason)
         finally:
             self._ended.set()
-
-
-def start_thread(run: Callable[[], None]) -> int:
-    """A thread that takes no signal; its identity. Raises RuntimeError where none can be had."""
-    before = pthread_sigmask(SIG_BLOCK, valid_signals() - _OF_THE_THREAD)
-    try:
-        return _thread.start_new_thread(run, ())  # it inherits the mask
-    finally:
-        pthread_sigmask(SIG_SETMASK, before)
 
 
 def _name_thread() -> None:

@@ -283,7 +283,7 @@ class Server:
                 peer = self._peers.subscribed(identity, pid, now_ns)
                 peer.behind_ns, peer.device_ppm = request.behind_ns, request.device_ppm
                 if request.count_flops:
-                    self._recorder.notes.count_flops(self._recorder)
+                    self._on_request.count_flops()
                 if not peer.greeted:
                     self._greet(identity, peer, request.history, now_ns)
 

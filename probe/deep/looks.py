@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, Final
 
 from .. import clock
-from ..publish import start_thread
+from ..own_thread import start_thread
 
 MOST_LOOKS: Final = 5_000
 MOST_PLACES: Final = 500

@@ -22,10 +22,9 @@ import tracemalloc
 from collections import deque
 from typing import Any, Final
 
-from .. import clock
+from .. import clock, worker_board
 from ..circuit_breaker import is_users
 from ..figures import resident_bytes
-from ..hooks import workers
 from ..peers import OFF
 from ..recorder import Recorder
 from ..switched import Switched
@@ -164,8 +163,8 @@ class MemoryHistory:
         if self._given_up:
             self._recorder.window_with(None)
             self._stop()
-            if self._workers is not None and workers.board is not None:
-                workers.board.end()
+            if self._workers is not None and worker_board.board is not None:
+                worker_board.board.end()
             self._made.append(({"why_not": "who asked has left"}, None))
             return
         if self._host and self._began_ns is not None and self._traces is None:
@@ -209,10 +208,10 @@ class MemoryHistory:
             until_ns = clock.now_ns() + 3 * self._for_ns + LATE_NS
             self._traces = Switched(self._cut, until_ns, tracemalloc.stop, anywhere=True)
             tracemalloc.start(HOST_FRAMES)
-            if workers.board is not None:
+            if worker_board.board is not None:
                 until_ns = clock.now_ns() + self._for_ns
                 self._workers = WorkersAsked(self._stem, until_ns)
-                workers.board.ask(self._stem, until_ns)
+                worker_board.board.ask(self._stem, until_ns)
 
     def _end(self, now_ns: int) -> None:
         assert self._began_ns is not None

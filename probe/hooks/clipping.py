@@ -10,6 +10,7 @@ import sys
 from threading import get_ident
 from typing import Any
 
+from ..first_number import numerics_of
 from ..recorder import Recorder
 from . import Detach, replace
 
@@ -36,8 +37,6 @@ def _attach_norm(recorder: Recorder) -> Detach:
     compiler: Any = sys.modules["torch.compiler"]
     is_compiling = getattr(compiler, "is_dynamo_compiling", compiler.is_compiling)
 
-    notes = recorder.notes
-
     @functools.wraps(original)
     def total_norm(*args: Any, **kwargs: Any) -> Any:
         if is_compiling():
@@ -45,7 +44,7 @@ def _attach_norm(recorder: Recorder) -> Detach:
         norm = original(*args, **kwargs)
         if get_ident() == recorder.owner:
             try:
-                (notes.numerics or notes.load_numerics(recorder)).norm(norm)
+                numerics_of(recorder).norm(norm)
             except Exception as error:
                 recorder.trip(error)
         return norm
@@ -70,7 +69,7 @@ def _attach_scaler(recorder: Recorder) -> Detach:
         try:
             if get_ident() == recorder.owner and entries:
                 skipped = newest == (entries[-1], entries[-2])
-                numerics = recorder.notes.numerics or recorder.notes.load_numerics(recorder)
+                numerics = numerics_of(recorder)
                 if not skipped or numerics.has_stepped:
                     numerics.stepped(skipped)
         except Exception as error:

@@ -21,6 +21,7 @@ SKIPPED: Final = (
     f"{PACKAGE}.hooks.dispatched",
     f"{PACKAGE}.recorder",
     f"{PACKAGE}.notes",
+    f"{PACKAGE}.first_number",
     f"{PACKAGE}.numerics",
     f"{PACKAGE}.flop_count",
     f"{PACKAGE}.serve",

@@ -217,6 +217,16 @@ def test_turned_off_commands_are_reported(tmp_path: Path, command: str) -> None:
         assert "GPUWATCH_CONTROL=0" in done.stderr
 
 
+def test_a_rank_that_is_alone_is_refused_before_a_window_is_announced(tmp_path: Path) -> None:
+    with started(TOY.format(steps=100_000), tmp_path) as run:
+        assert run.line() == "armed"
+        until(lambda: word_of(run.pid, page.WORD_STEPS) > 5)
+        done = gpuwatch("profile", str(run.pid), "--job", limit_s=60)
+        assert done.returncode == 5
+        assert done.stderr.startswith(f"gpuwatch: process {run.pid} is no rank of a job")
+        assert f"gpuwatch profile {run.pid}" in done.stderr
+
+
 def test_a_run_without_torch_is_reported(tmp_path: Path) -> None:
     with started(TOY.format(steps=100_000), tmp_path) as run:
         assert run.line() == "armed"

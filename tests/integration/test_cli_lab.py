@@ -77,7 +77,8 @@ def test_the_lab_finds_the_change_that_helps(tmp_path: Path) -> None:
     assert gain["workers=2"]["loss_close"]
 
 
-def test_ctrl_c_leaves_no_process_and_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_lab_that_is_ended_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     script = tmp_path / "train.py"
     script.write_text("import os, sys, time\nopen(sys.argv[1], 'w').write(str(os.getpid()))\n"
                       "time.sleep(600)\n")  # fmt: skip
@@ -92,10 +93,11 @@ def test_ctrl_c_leaves_no_process_and_no_file(tmp_path: Path) -> None:
         while not (answer.exists() and answer.read_text()):
             assert run.poll() is None
         program = psutil.Process(int(answer.read_text()))
-        run.send_signal(signal.SIGINT)
-        assert run.wait(20) == 130
+        run.send_signal(number)
+        assert run.wait(20) == (130 if number == signal.SIGINT else -signal.SIGKILL)
     program.wait(5)
-    assert not list(tmp_path.glob("gpuwatch-lab-*"))
+    if number == signal.SIGINT:  # killed, nothing can remove them
+        assert not list(tmp_path.glob("gpuwatch-lab-*"))
 
 
 def test_a_program_that_fails_is_shown_with_its_last_lines(tmp_path: Path) -> None:

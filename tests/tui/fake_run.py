@@ -112,7 +112,7 @@ WORKERS = (
     FrameShare(0.08, "collate (collate.py:155)", None),
 )
 FULL = Exhaustion(1_100_000, 1_300_000, STEP_MS / 3.6e6)
-NO_GPU_NOTE = "no GPU: how much of the time the training process computes"
+NO_GPU_NOTE = "no GPU: share of time the training process is not waiting"
 
 
 def busy(t_ns: int) -> float:

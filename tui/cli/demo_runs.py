@@ -1,12 +1,10 @@
 """A training script as a child process, from its start to its last worker."""
 
-import ctypes
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from ..launch.follower import follower
 from ..recording.format import SUFFIX
 
 # The demonstrations: real training scripts, one bottleneck each.
@@ -85,7 +84,6 @@ def table(catalogue: Catalogue) -> list[str]:
 GRACE_S: Final = (5.0, 3.0)
 """For SIGINT, then for SIGTERM; what is left is killed."""
 TAIL_LINES: Final = 15
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class Training:
@@ -106,7 +104,7 @@ class Training:
                 stderr=subprocess.STDOUT,
                 env=environ,
                 start_new_session=True,
-                preexec_fn=_follower(),
+                preexec_fn=follower(),
             )
         self.pid = self._process.pid
         # Whoever looks at it from outside then sees that it has ended, and no zombie.
@@ -147,18 +145,6 @@ def how_it_ended(status: int) -> str:
         return signal.Signals(-status).name
     except ValueError:
         return f"signal {-status}"
-
-
-def _follower() -> Callable[[], None] | None:
-    """Run in the child before the script: the kernel ends it when its parent dies."""
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None).prctl  # looked up here: the child of a fork should do little
-
-    def follow() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-    return follow
 
 
 # The recordings that come along: runs on a GPU, for people who have none.

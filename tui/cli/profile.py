@@ -122,13 +122,14 @@ def _run_job(pid: int, arguments: argparse.Namespace, steps: int) -> int:
         job_profile_json,
         job_profile_lines,
     )
-    from ..sources.job_look import MOST_RANKS, job_report_of, open_job_windows
+    from ..sources.job_look import MOST_RANKS, job_report_of, open_job_windows, ranks_of_job
     from .target import watch_live
 
     path: Path | None = arguments.output
     if path is not None:
         for rank in range(MOST_RANKS):
             check_free(_of_rank(path, rank))
+    ranks_of_job(pid)  # one alone is refused before anything is announced
     write_notes(job_profile_costs(steps))
     provider = watch_live(pid, stacks=False)
     try:

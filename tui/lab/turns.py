@@ -14,6 +14,7 @@ from .. import clock
 from ..compare.intervals import Estimate, ratio_of
 from ..errors import GpuwatchError
 from ..launch.command import command_of, with_probe
+from ..launch.follower import follower
 from ..launch.inject import ProbeBelow
 from ..messages import Noted
 from ..model.observations import Delivered
@@ -68,7 +69,8 @@ class Turn:
 
 
 def turn(words: Sequence[str], variant: Variant, lengths: Lengths, watch: Watch) -> Turn:
-    """One turn. Whatever happens, nothing that it started is left."""
+    """One turn. Whatever happens, nothing that it started is left; of a lab that is killed its
+    program goes too. For the main thread: the program ends with the thread that starts it."""
     with tempfile.TemporaryDirectory(prefix="gpuwatch-lab-") as folder:
         output = Path(folder) / "output.txt"
         with output.open("wb") as out:
@@ -96,6 +98,7 @@ def _started(words: Sequence[str], variant: Variant, out: int) -> "subprocess.Po
             stdout=out,
             stderr=out,
             start_new_session=True,
+            preexec_fn=follower(),
         )
     except OSError as error:
         raise GpuwatchError(

@@ -60,7 +60,7 @@ class Computing:
 
     def __init__(self, grain_ns: int) -> None:
         self.grain_ns = grain_ns
-        self._done = Growing("computes", "CPU busy", "%", "hook", None, grain_ns, MOMENTS)
+        self._done = Growing("computes", "process busy", "%", "hook", None, grain_ns, MOMENTS)
         self._moment = 0
         """Number of the moment that is being filled: `t_ns // grain_ns`."""
         self._computes_ns = 0.0
@@ -168,8 +168,8 @@ class OnCpu:
 
 # The picture of use over time of a process without a GPU that reports its own.
 
-NO_GPU: Final = "no GPU: how much of the time the training process computes"
-GPU_SILENT: Final = "the GPU reports no use: how much of the time the training process computes"
+NO_GPU: Final = "no GPU: share of time the training process is not waiting"
+GPU_SILENT: Final = "the GPU reports no use: share of time the training process is not waiting"
 REGRAIN_ROWS: Final = 64
 """Steps between two looks at whether the grain still fits them."""
 LAID_OUT_ROWS: Final = 2_000
@@ -210,7 +210,7 @@ class ComputingSeries:
         if not series.end_ns:
             return None
         return Sawtooth(
-            title="CPU busy %",
+            title="process busy %",
             source=f"hook, {series.interval_ns // 1_000_000} ms",
             note=GPU_SILENT if gpu_present else NO_GPU,
             series=series,

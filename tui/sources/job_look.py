@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
 from threading import Event
-from typing import Final
+from typing import Final, NamedTuple
 
 from .. import clock
 from ..discovery.targets import own_page
@@ -50,21 +50,28 @@ class JobLooked:
         return tuple(file_of(one) for one in self.windows)
 
 
-class RankLook:
-    """One rank of them."""
+class RankHere(NamedTuple):
+    """A rank of the job on this host."""
 
-    def __init__(self, rank: int, pid: int, hello: Hello) -> None:
-        self.rank = rank
-        self.pid = pid
-        self.hello = hello
-        self.link = DeepLookLink(hello, pid)
+    rank: int
+    pid: int
+    hello: Hello
+
+
+class RankLook:
+    """One rank of them, with its link, which `stack` closes."""
+
+    def __init__(self, here: RankHere, stack: ExitStack) -> None:
+        self.rank, self.pid, self.hello = here
+        self.link = stack.enter_context(DeepLookLink(here.hello, here.pid))
 
 
 def open_job_windows(pid: int, steps: int, most_s: float, stop: Event | None = None) -> JobLooked:
     """Ask all ranks, wait and read. Raises a GpuwatchError where one of them cannot be profiled, or
     is alone."""
+    found = ranks_of_job(pid)
     with ExitStack() as stack:
-        ranks = _ranks_of(pid, stack)
+        ranks = [RankLook(one, stack) for one in found]
         with ThreadPoolExecutor(len(ranks)) as pool:
             first, first_ns = list(pool.map(_issued, ranks)), clock.now_ns()
             second, second_ns = list(pool.map(_issued, ranks)), clock.now_ns()
@@ -125,19 +132,18 @@ def _all_looked(
     return [one for one in found if one is not None]
 
 
-def _ranks_of(pid: int, stack: ExitStack) -> list[RankLook]:
+def ranks_of_job(pid: int) -> list[RankHere]:
+    """All ranks here, in their order; none is asked yet. Raises NothingToMeasureError where there
+    is but one."""
     page = own_page(pid)
     if page is None:
         raise NothingToMeasureError(f"process {pid} has ended")
     hello = page.hello
     page.close()
-    found: list[RankLook] = []
+    found: list[RankHere] = []
     for rank, (rank_pid, opened) in sorted(ranks_here(pid, hello, MOST_RANKS).items()):
-        rank_hello = opened.hello
+        found.append(RankHere(rank, rank_pid, opened.hello))
         opened.close()
-        look = RankLook(rank, rank_pid, rank_hello)
-        stack.enter_context(look.link)
-        found.append(look)
     if len(found) < 2:
         raise NothingToMeasureError(
             f"process {pid} is no rank of a job with others here",

@@ -132,8 +132,7 @@ def within_the_wall(top: Finding, others: Sequence[Finding]) -> list[Finding]:
         if share < min(one.share, limits.CONTRIBUTOR):
             continue
         left -= share
-        cut = one if share == one.share else with_share(one, share)
-        kept.append(_beside(top, cut))
+        kept.append(_beside(top, one if share == one.share else _cut(one, share, top)))
     return kept
 
 
@@ -147,6 +146,12 @@ def with_share(finding: Finding, share: float) -> Finding:
         share_low=None if low is None else min(low, share),
         share_high=None if high is None else min(high, share),
     )
+
+
+def _cut(other: Finding, share: float, top: Finding) -> Finding:
+    """Its clause has all that the cause holds: it says what the smaller share is."""
+    headline = f"{other.headline} ({percent(share)} not counted under {top.kind})"
+    return replace(with_share(other, share), headline=headline)
 
 
 def _beside(top: Finding, other: Finding) -> Finding:
@@ -166,7 +171,8 @@ def none_above(seen: Sequence[Finding]) -> list[Finding]:
         if (one.share or 0.0) <= limits.ENTER_SHARE:
             found.append(one)
         elif limits.CONTRIBUTOR <= worth(one) <= limits.ENTER_SHARE:
-            found.append(with_share(one, worth(one)))
+            headline = f"{one.headline}; a fix gives back about {percent(worth(one))}"
+            found.append(replace(with_share(one, worth(one)), headline=headline))
     return found
 
 

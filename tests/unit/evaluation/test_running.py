@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import evaluate
 import pytest
 
-from evaluation import running
+from evaluation import recording, running
 from evaluation.catalogue import Scenario
-from evaluation.launching import Job
+from evaluation.launching import Job, Launched
 from evaluation.result import MEASURED, OURS, RESULT, Measured, keep, measured_in, results_in
 from evaluation.running import Run, RunPlan, run_all
 from tests.unit.evaluation.examples import ROW, result_with, score_with
@@ -19,25 +19,40 @@ SCRIPT = """
 import probe
 
 probe.install()
-import json, sys, time
+import json, os, sys, time
 
 assert sys.argv[1:4] == ["--wait", "--seed", "1"]
 seconds, pause_s = float(sys.argv[5]), 0.004 if "--without-cause" in sys.argv else 0.02
+over = os.path.join(os.path.dirname(os.readlink("/proc/self/fd/1")), "over")
 sys.stdin.readline()
 print("first step done", flush=True)
-steps, begin = 0, time.monotonic()
-while time.monotonic() - begin < seconds:
+begin = time.monotonic()
+while time.monotonic() - begin < seconds and not os.path.exists(over):
     time.sleep(pause_s)
     probe.step()
-    steps += 1
-print(json.dumps({"steps_per_s": steps / seconds, "samples_per_s": 2 * steps / seconds}))
+rate = (0.98 if seconds > 1.0 else 1.0) / pause_s
+print(json.dumps({"steps_per_s": rate, "samples_per_s": 2 * rate}))
 """
+"""Trains until it was recorded, however busy the machine is, and reports the rates of an idle one:
+the watched run's is 2 % less."""
 
 H200 = "NVIDIA H200"
 MEASURED_JSON = json.dumps(
     {"scenario": "loader_workers", "seed": 0, "scale": 1.0, "host_cores": 2, "seconds": 60.0}
     | {"watched": {}, "slow": [], "fast": []}
 )
+
+
+@pytest.fixture
+def recorded_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script goes on until its recording is there, and no longer."""
+
+    def record(launched: Launched[Job], file: Path, seconds: float | None) -> None:
+        recording.record(launched, file, seconds)
+        (launched.job.folder / "over").touch()
+
+    monkeypatch.setattr(running, "OUTLIVES_S", 50.0)
+    monkeypatch.setattr(running, "record", record)
 
 
 def scenario(name: str) -> Scenario:
@@ -47,7 +62,7 @@ def scenario(name: str) -> Scenario:
 def plan_of(scripts: Path) -> RunPlan:
     return RunPlan(
         seconds=2.0,
-        bare_seconds=0.4,
+        bare_seconds=0.1,
         repeats=2,
         gpu=H200,
         traceml=False,
@@ -179,6 +194,7 @@ def test_the_gpu_here_is_the_first_that_a_run_may_use(
     assert evaluate.gpu_here() == name
 
 
+@pytest.mark.usefixtures("recorded_to_its_end")
 def test_the_truth_of_an_earlier_suite_shows_nothing_of_what_watching_costs(
     tmp_path: Path,
 ) -> None:
@@ -207,6 +223,7 @@ def test_each_of_several_causes_is_removed_alone(tmp_path: Path) -> None:
     assert "sync" not in jobs[2].command()
 
 
+@pytest.mark.usefixtures("recorded_to_its_end")
 def test_a_run_is_measured_and_judged_and_a_failed_one_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,11 +238,10 @@ def test_a_run_is_measured_and_judged_and_a_failed_one_is_named(
     (result,) = results_in(tmp_path)
     assert result.scenario == "sleeps"
     assert result.seed == 1
-    assert result.truth.gain == pytest.approx(5, rel=0.5)
+    assert result.truth.gain == pytest.approx(5)
     assert result.truth.agrees
     assert OURS in result.tools
-    assert result.cost is not None
-    assert abs(result.cost) < 0.3
+    assert result.cost == pytest.approx(0.02)
 
 
 def test_what_has_its_result_is_not_run_again(

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpuwatch.probe.first_number import numerics_of
 from gpuwatch.probe.numerics import (
     BUDGET_NS,
     CELLS,
@@ -98,7 +99,7 @@ class Dispatched(TorchDispatchMode):
 @pytest.fixture
 def looking(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> Numerics:
     """Which takes norms of the CPU as a device's, into a ring that is there already."""
-    numerics = recorder.notes.load_numerics(recorder)
+    numerics = numerics_of(recorder)
     monkeypatch.setattr(numerics, "_is_plain", lambda value: True)
     monkeypatch.setattr(numerics, "_events", HeldDevice())
     monkeypatch.setattr(numerics, "_ring", Ring(torch, pinned=False))

@@ -15,6 +15,7 @@ from torch import nn
 import gpuwatch
 from gpuwatch.probe import api, switched
 from gpuwatch.probe.encoding import encode_marks
+from gpuwatch.probe.first_number import numerics_of
 from gpuwatch.probe.flop_count import FlopCount
 from gpuwatch.probe.hooks import clipping, optimizer
 from gpuwatch.probe.notes import HELD, Notes, Row
@@ -116,7 +117,7 @@ def test_what_is_no_plain_scalar_is_passed_over(recorder: Recorder, made: Any) -
     class Other(torch.Tensor):
         pass
 
-    numerics = recorder.notes.load_numerics(recorder)
+    numerics = numerics_of(recorder)
     value = torch.ones(2) if made is None else made(torch.tensor(1.0), Other)
     numerics.log("loss", value)
     numerics.log("loss", "text")
@@ -135,7 +136,7 @@ def test_a_mode_of_the_users_sees_no_look(recorder: Recorder) -> None:
             seen.append(func)
             return func(*args, **(kwargs or {}))
 
-    numerics = recorder.notes.load_numerics(recorder)
+    numerics = numerics_of(recorder)
     one = torch.tensor(1.0)
     mode: Any = Mode
     with mode():
@@ -254,7 +255,7 @@ def test_a_fork_in_the_counted_step_is_not_below_the_counter(recorder: Recorder)
 
 
 def test_of_two_nets_that_clip_in_a_step_both_are_looked_at(recorder: Recorder) -> None:
-    numerics = recorder.notes.load_numerics(recorder)
+    numerics = numerics_of(recorder)
     for _ in range(100):
         numerics.norm(torch.tensor(1.0))
         numerics.norm(torch.tensor(2.0))
@@ -264,7 +265,7 @@ def test_of_two_nets_that_clip_in_a_step_both_are_looked_at(recorder: Recorder) 
 
 
 def test_what_vmap_has_wrapped_is_passed_over(recorder: Recorder) -> None:
-    numerics = recorder.notes.load_numerics(recorder)
+    numerics = numerics_of(recorder)
 
     def inside(x: torch.Tensor) -> torch.Tensor:
         numerics.log("loss", x)

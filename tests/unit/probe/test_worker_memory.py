@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 from gpuwatch.probe.deep.worker_memory import MOST_BYTES, SUFFIX, WorkersAsked
 from gpuwatch.probe.hooks import workers
 from gpuwatch.probe.recorder import Recorder
+from gpuwatch.probe.worker_board import Board, shared_board
 
 WINDOW_NS = 1_200_000_000
 MOST_BATCHES = 20_000
@@ -37,12 +38,11 @@ class Leaking(Dataset[torch.Tensor]):
 
 
 @pytest.fixture
-def board() -> Iterator[workers.Board]:
+def board() -> Iterator[Board]:
     """With the watchdog hooked, as it is put back."""
     failures: list[Exception] = []
     detach = workers.attach(Recorder(lambda kind: True, failures.append))
-    assert workers.board is not None
-    yield workers.board
+    yield shared_board()
     assert detach() == ()
     assert failures == []
 
@@ -59,7 +59,7 @@ class Seen(Dataset[torch.Tensor]):
 
 @pytest.mark.parametrize("again", [False, True])
 def test_workers_trace_no_further_once_who_asked_has_left(
-    board: workers.Board, tmp_path: Path, again: bool
+    board: Board, tmp_path: Path, again: bool
 ) -> None:
     """`again`: asked anew, with a window of its own, before the worker has looked."""
     stem, until_ns = str(tmp_path / "7-8"), time.perf_counter_ns() + 600 * 10**9
@@ -77,7 +77,7 @@ def test_workers_trace_no_further_once_who_asked_has_left(
     del batches
 
 
-def answered(board: workers.Board, folder: Path, dataset: Leaking, count: int = 2) -> Any:
+def answered(board: Board, folder: Path, dataset: Leaking, count: int = 2) -> Any:
     """What workers say that are asked after their first batches."""
     loader = DataLoader(dataset, batch_size=8, num_workers=count)
     stem = str(folder / "7-8")
@@ -96,7 +96,7 @@ def answered(board: workers.Board, folder: Path, dataset: Leaking, count: int = 
 
 
 def test_the_line_that_keeps_in_a_worker_has_its_bytes_and_blocks(
-    board: workers.Board, tmp_path: Path
+    board: Board, tmp_path: Path
 ) -> None:
     found = answered(board, tmp_path, Leaking())
     assert (found["asked"], found["answered"]) == (2, 2)
@@ -109,14 +109,14 @@ def test_the_line_that_keeps_in_a_worker_has_its_bytes_and_blocks(
     assert not tracemalloc.is_tracing(), "this process is not traced for it"
 
 
-def test_a_worker_that_traces_itself_is_left_alone(board: workers.Board, tmp_path: Path) -> None:
+def test_a_worker_that_traces_itself_is_left_alone(board: Board, tmp_path: Path) -> None:
     found = answered(board, tmp_path, Leaking(traces=True), count=1)
     assert found["answered"] == 0
     assert found["why_not"] == "the worker runs tracemalloc itself"
     assert found["lines"] == []
 
 
-def test_a_question_is_for_children_of_who_asks_and_for_its_time(board: workers.Board) -> None:
+def test_a_question_is_for_children_of_who_asks_and_for_its_time(board: Board) -> None:
     """Ranks that a launcher has forked share its page."""
     board.ask("/tmp/stem", time.perf_counter_ns() + WINDOW_NS)
     assert board.asked() is None, "this process is no child of its own"

@@ -138,12 +138,19 @@ def test_what_is_left_of_the_time_is_all_that_others_can_hold() -> None:
     [one] = within_the_wall(holding("input", 0.7), [holding("sync", 0.4), holding("host", 0.2)])
     assert one.kind == "sync"
     assert one.share == pytest.approx(0.3)
+    assert one.headline == "sync (30% not counted under input)"
     assert within_the_wall(holding("input", 0.98), [holding("sync", 0.43)]) == []
 
 
 def test_nothing_above_a_tenth_stands_beside_nothing_above_a_tenth() -> None:
     kept = none_above([holding("evaluation", 0.21), holding("input", 0.07)])
     assert [one.kind for one in kept] == ["input"]
+
+
+def test_beside_nothing_above_a_tenth_a_larger_share_shows_what_a_fix_gives_back() -> None:
+    [update] = none_above([holding("optimizer", 0.14)])
+    assert update.share == pytest.approx(0.07)
+    assert update.headline == "optimizer; a fix gives back about 7%"
 
 
 def test_two_that_are_as_likely_are_both_named() -> None:
