@@ -98,7 +98,7 @@ class Session:
         self._stores.link.monitor_used(cpu_percent)
 
     def judge_if_due(self, now_ns: int) -> bool:
-        """Judge if a second has passed, there is news, or the run has just ended; whether it did."""
+        """Judge if a second has passed, there is news, or the run has ended; whether it did."""
         run_ns, ended = self._run_ns(now_ns), self._stores.link.ended is not None
         if not self._assessment.judge.due(run_ns, ended, self._news()):
             return False

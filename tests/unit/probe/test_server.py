@@ -265,25 +265,6 @@ def test_a_loop_that_begins_faster_than_a_turn_is_long_ends_the_rest() -> None:
     assert sum(waits) == pytest.approx(server.turn_s)
 
 
-def test_who_comes_while_nobody_watches_is_answered_before_the_long_turn_ends() -> None:
-    server, _, reported = served()
-    server.turn()
-    waits: list[float] = []
-
-    def wait(stop: Event, seconds: float) -> None:
-        waits.append(seconds)
-        reported.subscribe()
-
-    server.wait = wait  # type: ignore[method-assign]
-    server.rest(Event())
-    assert waits == [PEEK_S]
-    server.turn()
-    assert reported.sent
-    waits.clear()
-    server.rest(Event())  # a request of who watches already has time until the turn is due
-    assert sum(waits) == pytest.approx(TURN_S)
-
-
 def test_steps_whose_marks_are_lost_are_counted_by_the_pace_of_the_others() -> None:
     server, recorder, _ = served()
     train(recorder, 100)

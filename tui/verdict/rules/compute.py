@@ -169,9 +169,10 @@ def compute(window: StepWindow) -> Finding | None:
     device = on_device(window)
     work = _work(window)
     cells = looped_cells(window)
-    advice = () if cells is None else (f"{cells}, by kernels that cuDNN has for it",)
+    if cells is not None:
+        cells = f"{cells}, by kernels that cuDNN has for it"
     if work is not None:
-        found = None if cells is None else cell_by_cell(work, advice[0])
+        found = None if cells is None else cell_by_cell(work, cells)
         if found is not None:
             return replace(found, evidence=(*found.evidence, *_lag(device))[:MOST_EVIDENCE])
         for judge in KINDS_OF_WORK:
@@ -187,7 +188,7 @@ def compute(window: StepWindow) -> Finding | None:
         return state("compute", None, "info", headline, (_issued(window), *evidence))
     which = "the GPU or its collectives are" if may_wait(window) else "the GPU is"
     headline = f"{which} the limit: nothing else takes {least} of a step"
-    return state("compute", None, "info", headline, evidence, advice)
+    return state("compute", None, "info", headline, evidence, (cells,) if cells else ())
 
 
 def _starved(device: OnDevice, activity: GpuActivity | None) -> bool:
