@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from ...steps import GpuStep, Step
 from ..code_places import copies_to_gpu, empties_cache, main_places, share_where, waits_for_gpu
@@ -37,10 +38,11 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     working = _working(spans, counts, steps, busy_ns, dry_ns, keeps_up)
     late = bool(window.loaders and window.loaders[0].num_workers)
     copied, waited = _copied_of(window), _waited_of(window)
+    drained = _drained_part(spans, counts, step_ns, keeps_up) >= DRAINED
     lags = [span.after_ns for row in spans for span in row]
     return StepReplay(
         steps=tuple(
-            (count, segments_of(row, worked, keeps_up, late, waited, copied))
+            (count, segments_of(row, worked, keeps_up, late, waited, copied, drained))
             for count, row, worked in zip(counts, spans, working, strict=True)
         ),
         step_ns=step_ns,
@@ -121,6 +123,35 @@ def _waited_of(window: StepWindow) -> float | None:
     if not places:
         return None
     return share_where(places, _holds_up_host)
+
+
+DRAINED: Final = 0.8
+DRAINED_LAG: Final = 0.1
+DRAINED_APART: Final = 0.05
+"""In four of five steps the host loses a lead of a tenth of the step, and goes on within 5 % of
+that time from when the GPU is done. Work of its own would have to take as long as the GPU's."""
+
+
+def _drained_part(
+    spans: Sequence[Sequence[MeasuredSegment]],
+    counts: Sequence[float],
+    step_ns: float,
+    keeps_up_ns: float,
+) -> float:
+    """Part of the steps in which both clocks show the host to wait until the GPU is done, between
+    the phases: whatever function it waits in."""
+    drained = 0.0
+    for row, count in zip(spans, counts, strict=True):
+        ends = [
+            one
+            for one in row
+            if one.name == "other"
+            and one.after_ns <= keeps_up_ns
+            and one.before_ns >= DRAINED_LAG * step_ns
+            and one.device_ns <= DRAINED_APART * one.host_ns
+        ]
+        drained += count if ends else 0.0
+    return drained / max(1.0, sum(counts))
 
 
 def _holds_up_host(place: FrameShare) -> bool:

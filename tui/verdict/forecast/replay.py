@@ -230,14 +230,16 @@ def segments_of(
     late: bool,
     waited: float | None,
     copied: float = 0.0,
+    drained: bool = False,
 ) -> tuple[Segment, ...]:
     """The segments of a step, whose spans hold the GPU's `worked` ns.
 
     `late`: batches come from workers, at their own pace. `waited`: part of the host's time in which
     it waits for the GPU, None without samples; then it may wait anywhere. `copied`: of that the
-    part in copies from pageable memory, which wait for what was queued before them.
+    part in copies from pageable memory, which wait for what was queued before them. `drained`: the
+    clocks show that it waits, whatever the samples' functions are called.
     """
-    syncs = waited is None or waited >= SYNC_SEEN
+    syncs = waited is None or waited >= SYNC_SEEN or drained
     cuts = [
         _waits(span, work, keeps_up_ns) if syncs else None
         for span, work in zip(row, worked, strict=True)
@@ -253,7 +255,9 @@ def segments_of(
     lost_ns = sum(span.drop_ns for span, cut in zip(row, cuts, strict=True) if cut)
     step_ns = sum(span.host_ns for span in row)
     # What the host lost of its lead and did not wait for, it worked.
-    own = 0.0 if waited is None or not lost_ns else max(0.0, 1 - waited * step_ns / lost_ns)
+    own = 0.0
+    if waited is not None and lost_ns and not drained:
+        own = max(0.0, 1 - waited * step_ns / lost_ns)
     found: list[Segment] = []
     for span, work, cut in zip(row, worked, cuts, strict=True):
         gap = max(0.0, span.device_ns - work)

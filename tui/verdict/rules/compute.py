@@ -86,7 +86,21 @@ def _work(window: StepWindow) -> Work | None:
     paused = 0.0 if ledger is None else min(0.5, ledger.shares["pauses"])
     known = replayed(window)
     host = 0.0 if known is None else min(known.with_kernels(0.0), host_alone(window))
-    return work_of(window.activity, window.settings, products_seen(window), paused, host)
+    products = products_seen(window)
+    return work_of(window.activity, window.settings, products, paused, host, _replans(window))
+
+
+def _replans(window: StepWindow) -> bool:
+    """A transformer of Hugging Face on batches that differ in length: on H200s bf16 made two of
+    them slower (0.53x, 0.73x) and tf32 faster (1.4x, 2.2x). One of one length gained 3.4x by bf16.
+    """
+    if not any("(transformers/" in place.frame for place in main_places(window)):
+        return False
+    forwards = sorted(row.forward_ns / row.count for row in window.gpu_steps if row.forward_ns)
+    if len(forwards) < limits.LEAST_GPU_STEPS:
+        return False
+    low, middle, high = (forwards[len(forwards) * part // 4] for part in (1, 2, 3))
+    return high - low >= limits.VARIES * middle
 
 
 def in_fp32(window: StepWindow) -> Finding | None:

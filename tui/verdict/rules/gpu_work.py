@@ -36,6 +36,9 @@ class Work:
     host: float = 0.0
     """Part of a step that would be left if the net's kernels took no time: the host's, which they
     hide now."""
+    replans: bool = False
+    """Attention behind padding masks, of batches that differ in length: in a half type its kernels
+    are planned anew for each length."""
 
     def evidence(self) -> tuple[Evidence, ...]:
         """The counters as read."""
@@ -56,10 +59,11 @@ def work_of(
     products: bool = False,
     paused: float = 0.0,
     host: float = 0.0,
+    replans: bool = False,
 ) -> Work | None:
     """None where a counter is missing, or the GPU is idle too often for them to show what
     limits: between the pauses, which hold `paused` of the time. `products`: matrix products were
-    seen. `host`: as in `Work`."""
+    seen. `host` and `replans`: as in `Work`."""
     if activity is None or activity.busy is None:
         return None
     if activity.busy < 100 * limits.GPU_BUSY * (1.0 - paused):
@@ -79,7 +83,9 @@ def work_of(
     seen = products or tensor >= limits.TENSOR_SEEN
     on_tensor_cores = uses_tensor_cores(settings)
     in_tf32 = _in_tf32(settings)
-    return Work(min(1.0, busy), sm, tensor, fp32, dram, on_tensor_cores, seen, in_tf32, host)
+    return Work(
+        min(1.0, busy), sm, tensor, fp32, dram, on_tensor_cores, seen, in_tf32, host, replans
+    )
 
 
 def _in_tf32(settings: Settings | None) -> bool:
@@ -115,17 +121,31 @@ def precision(work: Work) -> Finding | None:
         )
         for ratio, bytes_left in ((limits.TF32_RATIO, 1.0), (limits.BF16_RATIO, 0.5))
     )
+    half = 'with torch.autocast("cuda", torch.bfloat16)'
+    line = 'one line: torch.set_float32_matmul_precision("high")'
+    first, advice = (
+        bf16,
+        (
+            f"bf16: {half}, about {times(speedup_of(bf16))}",
+            f"or tf32, {line}, about {times(speedup_of(tf32))}",
+        ),
+    )
+    if work.replans:
+        first, advice = (
+            tf32,
+            (
+                f"tf32, {line}, about {times(speedup_of(tf32))}",
+                f"bf16 only for batches of one length ({half}): its attention kernels are planned "
+                "anew for each other one, which can take longer than the step",
+            ),
+        )
     return _estimate(
         "compute",
         "precision",
-        bf16,
+        first,
         f"matrix products run in fp32: about {percent(products)} of the time",
         work,
-        (
-            f'bf16: with torch.autocast("cuda", torch.bfloat16), about {times(speedup_of(bf16))}',
-            'or tf32, one line: torch.set_float32_matmul_precision("high"), about '
-            f"{times(speedup_of(tf32))}",
-        ),
+        advice,
     )
 
 

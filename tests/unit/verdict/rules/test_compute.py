@@ -1,15 +1,18 @@
 """What a busy GPU is busy with."""
 
+from dataclasses import replace
+
 import pytest
 from msgspec import structs
 
 from gpuwatch.tui.messages import Settings
 from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.compute import compute, in_fp32
 from gpuwatch.tui.verdict.rules.gpu_work import precision, work_of
 from gpuwatch.tui.verdict.window import Stacks
 from tests.unit.verdict.noted import lines, settings
-from tests.unit.verdict.on_gpu import activity, gpu_window
+from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
 from tests.unit.verdict.windows import even, run
 
 STEPS = even(60, data_ms=0.1, forward_ms=3, backward_ms=5, optimizer_ms=1)
@@ -259,6 +262,55 @@ def test_a_host_that_empties_the_cache_waits_for_the_gpu() -> None:
     assert found.forecast.speedup > 1.3
     own = lines((0.7, "tokens (train.py:224)", "ids = [table[word] for word in words]"))
     assert in_fp32(gpu_window(steps, device, stacks=own, **given)) is None
+
+
+IN_TRAINER = lines((0.84, "Trainer._run_epoch (transformers/trainer.py:1847)", ""))
+FP32 = {"matmul_precision": "highest", "autocast": "", "parameter_dtype": "float32"}
+READ_EACH_STEP = {"data_ms": 4.0, "forward_ms": 6.7, "backward_ms": 8.5, "optimizer_ms": 0.7}
+
+
+def in_trainer(idle_ms: float, *forward_ms: float) -> Finding:
+    """A GPT-2 in transformers' Trainer on an H200: it looks for NaN in each loss, in a line of its
+    own. `idle_ms`: the GPU has nothing to do for so long. `forward_ms`: in turn."""
+    device = {"backward_ms": 96.6, "optimizer_ms": 1.0, "other_ms": idle_ms, "lag_ms": 0.01}
+    behind = 96.6 + 1.0 - sum(READ_EACH_STEP.values()) + READ_EACH_STEP["data_ms"]
+
+    def forward(number: int) -> float:
+        return forward_ms[number % len(forward_ms)]
+
+    def parts(number: int) -> dict[str, float]:
+        return {**READ_EACH_STEP, "other_ms": behind + forward(number) + idle_ms}
+
+    seen = gpu_window(
+        run(60, parts),
+        device,
+        activity=activity(94.7, sm=87, tensor=3.2, fp32=48.3, dram=16.1),
+        settings=settings(**FP32),
+        stacks=IN_TRAINER,
+    )
+    rows = tuple(gpu_step(row, **device, forward_ms=forward(row.number)) for row in seen.steps[::3])
+    found = compute(replace(seen, gpu_steps=rows))
+    assert found is not None
+    assert (found.kind, found.sub) == ("compute", "precision")
+    return found
+
+
+def test_a_host_that_goes_on_when_the_gpu_is_done_waits_whatever_it_calls() -> None:
+    """bf16 gave 3.35x and tf32 2.1x, and both were forecast as 1.00x: samples lie in a line of the
+    library, and 135 ms of each step counted as the host's own work."""
+    found = in_trainer(3.0, 50.6)
+    assert found.speedup == pytest.approx(4.3, rel=0.05)
+    assert "about 2.1x" in found.advice[1]
+    # A third longer than the GPU needs it works by itself, and then the GPU waits for it.
+    assert (in_trainer(50.0, 50.6).speedup or 0.0) < 1.5
+
+
+def test_lengths_that_differ_behind_masks_take_tf32_first() -> None:
+    """Two transformers with padded batches of all lengths: 2.2x and 1.4x by tf32, and bf16 made
+    them slower."""
+    found = in_trainer(3.0, 30.0, 70.0, 40.0, 60.0, 50.0)
+    assert found.advice[0].startswith("tf32, one line")
+    assert found.speedup == pytest.approx(2.1, rel=0.05)
 
 
 def replace_dtype(known: Settings, dtype: str | None) -> Settings:
