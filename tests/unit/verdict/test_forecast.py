@@ -12,7 +12,7 @@ from gpuwatch.tui.verdict.forecast.gain import Gain, gain_without
 from gpuwatch.tui.verdict.forecast.measured import replay_of
 from gpuwatch.tui.verdict.forecast.replay import replay
 from gpuwatch.tui.verdict.thresholds.gpu import GRAPH_LEFT_NS
-from gpuwatch.tui.verdict.window import StepWindow
+from gpuwatch.tui.verdict.window import FrameShare, StepWindow
 from tests.unit.verdict.on_gpu import activity
 from tests.unit.verdict.simulated_run import NO_SYNC, SCENARIOS, Loop, Ran, gain, ran
 from tests.unit.verdict.windows import loader, stacks, window
@@ -28,8 +28,10 @@ def seen(name: str) -> StepWindow:
 
 
 def window_of(loop: Loop, run: Ran) -> StepWindow:
-    places = [(run.waits, ITEM, None), (1 - run.waits, LAYER, None)]
-    made = [(run.worker_busy, "load (data.py:9)", None)] if loop.workers else []
+    python = loop.python_ms / run.step_ms
+    places = [(run.waits, ITEM, None), (1 - run.waits - python, LAYER, None)]
+    line = FrameShare(python, "tokens (train.py:9)", None, "ids = text.split()", phase="other")
+    samples = stacks(places, made_in(loop, run), 1 - run.worker_busy if loop.workers else None)
     return window(
         run.steps,
         gpu_present=True,
@@ -37,8 +39,12 @@ def window_of(loop: Loop, run: Ran) -> StepWindow:
         activity=activity(100 * run.busy, sm=100 * run.busy),
         loaders=(loader(loop.workers),),
         cores=16.0,
-        stacks=stacks(places, made, 1 - run.worker_busy if loop.workers else None),
+        stacks=replace(samples, main=(*samples.main, line)),
     )
+
+
+def made_in(loop: Loop, run: Ran) -> list[tuple[float, str, None]]:
+    return [(run.worker_busy, "load (data.py:9)", None)] if loop.workers else []
 
 
 def forecast(name: str, kind: Kind) -> Gain:

@@ -5,7 +5,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...steps import GpuStep, Step
-from ..code_places import copies_to_gpu, empties_cache, main_places, share_where, waits_for_gpu
+from ..code_places import (
+    copies_to_gpu,
+    empties_cache,
+    main_places,
+    own_frame,
+    share_where,
+    waits_for_gpu,
+    works_on_host,
+)
 from ..gpu_clock import StepKind, enough, keeps_up_ns, kinds_of, on_device, unmeasured
 from ..idle_ledger import idle_ledger
 from ..pauses import clinging_parts, saving_part, startup_parts
@@ -38,11 +46,13 @@ def replay_of(window: StepWindow) -> StepReplay | None:
     working = _working(spans, counts, steps, busy_ns, dry_ns, keeps_up)
     late = bool(window.loaders and window.loaders[0].num_workers)
     copied, waited = _copied_of(window), _waited_of(window)
-    drained = _drained_part(spans, counts, step_ns, keeps_up) >= DRAINED
+    python = None
+    if _drained_part(spans, counts, step_ns, keeps_up) >= DRAINED:
+        python = share_where(main_places(window), _is_own_work)
     lags = [span.after_ns for row in spans for span in row]
     return StepReplay(
         steps=tuple(
-            (count, segments_of(row, worked, keeps_up, late, waited, copied, drained))
+            (count, segments_of(row, worked, keeps_up, late, waited, copied, python))
             for count, row, worked in zip(counts, spans, working, strict=True)
         ),
         step_ns=step_ns,
@@ -152,6 +162,11 @@ def _drained_part(
         ]
         drained += count if ends else 0.0
     return drained / max(1.0, sum(counts))
+
+
+def _is_own_work(place: FrameShare) -> bool:
+    """A line of the user's own that calls no library that might wait."""
+    return works_on_host(place) and own_frame(place) == place.frame
 
 
 def _holds_up_host(place: FrameShare) -> bool:

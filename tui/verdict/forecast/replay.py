@@ -109,6 +109,10 @@ def _both(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, flo
     return {name: max(0.0, one.get(name, 1.0) + other.get(name, 1.0) - 1.0) for name in names}
 
 
+UNKNOWN_WAITS: Final = 0.8
+"""Samples in functions that are known to wait explain less than a fifth of a wait that both clocks
+show: it is in one that is not known."""
+
 # The segments of one measured step on both clocks, and how far the GPU was behind at each.
 
 Times = dict[str, float]
@@ -230,16 +234,17 @@ def segments_of(
     late: bool,
     waited: float | None,
     copied: float = 0.0,
-    drained: bool = False,
+    python: float | None = None,
 ) -> tuple[Segment, ...]:
     """The segments of a step, whose spans hold the GPU's `worked` ns.
 
     `late`: batches come from workers, at their own pace. `waited`: part of the host's time in which
     it waits for the GPU, None without samples; then it may wait anywhere. `copied`: of that the
-    part in copies from pageable memory, which wait for what was queued before them. `drained`: the
-    clocks show that it waits, whatever the samples' functions are called.
+    part in copies from pageable memory, which wait for what was queued before them. `python`: the
+    clocks show that it waits; part of its time in lines of the user's own, the only ones that count
+    as work where it waits in functions that are not known.
     """
-    syncs = waited is None or waited >= SYNC_SEEN or drained
+    syncs = waited is None or waited >= SYNC_SEEN or python is not None
     cuts = [
         _waits(span, work, keeps_up_ns) if syncs else None
         for span, work in zip(row, worked, strict=True)
@@ -255,9 +260,9 @@ def segments_of(
     lost_ns = sum(span.drop_ns for span, cut in zip(row, cuts, strict=True) if cut)
     step_ns = sum(span.host_ns for span in row)
     # What the host lost of its lead and did not wait for, it worked.
-    own = 0.0
-    if waited is not None and lost_ns and not drained:
-        own = max(0.0, 1 - waited * step_ns / lost_ns)
+    own = 0.0 if waited is None or not lost_ns else max(0.0, 1 - waited * step_ns / lost_ns)
+    if python is not None and own > UNKNOWN_WAITS:
+        own = min(own, python * step_ns / lost_ns)
     found: list[Segment] = []
     for span, work, cut in zip(row, worked, cuts, strict=True):
         gap = max(0.0, span.device_ns - work)
