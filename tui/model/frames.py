@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from ..verdict.code_origin import MACHINERY, is_users
+from ..verdict.frameworks import framework_of, outermost
 from ..verdict.window import FrameShare, StackPhase, Stacks
 from .observations import StackCount
 
@@ -58,6 +59,7 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
         worker_idle_share=1 - _samples(busy) / samples if samples else None,
         main_unplaced=_unplaced(trains, phase_of),
         starting=_samples(main) - _samples(trains),
+        framework=outermost(framework_of(stack.frames) for stack in trains),
     )
 
 

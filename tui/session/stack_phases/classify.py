@@ -11,7 +11,7 @@ from typing import Final
 from ...model.observations import StackCount
 from ...verdict.code_origin import is_users
 from ...verdict.statistics import Share, of_samples
-from ...verdict.thresholds.causes import FOR_LINES
+from ...verdict.thresholds.causes import FOR_LINES, SYNC_LOOPS
 from . import table
 from .table import CodeRow, StackPhase
 
@@ -137,7 +137,7 @@ def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Cl
     phase: StackPhase = "other"
     evaluates, may_evaluate = unlearning, False
     serial = without_grad = False
-    function, own = "", False
+    function, file, own = "", "", False
     for frame in frames:
         function, file = parts_of(frame)
         own = is_users(file)
@@ -156,6 +156,8 @@ def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Cl
         serial = serial or (file == table.SERIAL.file and function in table.SERIAL.functions)
     if phase == "other" and own:
         phase = _by_line(line)
+    elif phase == "other" and (file, function) in SYNC_LOOPS:
+        phase = "synchronisation"
     if phase in ("backward", "optimizer"):
         evaluates = False  # what learns does not evaluate, whatever its name
     return Classified(phase, evaluates, serial and phase == "data")

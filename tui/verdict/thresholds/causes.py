@@ -11,6 +11,15 @@ SYNC_FRAMES: Final = frozenset(
 )
 """Where the training thread waits for the GPU: time there is not the host's (diagnosis, 5th
 finding)."""
+SYNC_LOOPS: Final = frozenset(
+    (
+        ("transformers/trainer.py", "_run_epoch"),
+        ("transformers/trainer.py", "_inner_training_loop"),
+    )
+)
+"""Functions of libraries' loops, with their file, that wait in a line of their own: the Trainer
+looks at each step's loss for NaN (`logging_nan_inf_filter`), in C, which leaves no frame. All else
+that they do has frames below them."""
 COLLECTIVE_FILES: Final = frozenset(
     {
         "torch/distributed/distributed_c10d.py",
