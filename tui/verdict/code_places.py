@@ -81,9 +81,7 @@ def fetches_tensors(place: FrameShare) -> bool:
 
 def copies_to_gpu(place: FrameShare) -> bool:
     """A batch goes to the GPU there, and not as a part of making it."""
-    if place.phase == "data":
-        return False
-    return function_of(place.frame) in limits.COPY_FRAMES or calls(place, COPY_CALL)
+    return place.copies or (place.phase != "data" and calls(place, COPY_CALL))
 
 
 def empties_cache(place: FrameShare) -> bool:

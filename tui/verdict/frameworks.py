@@ -23,6 +23,15 @@ _FILES: Final[tuple[tuple[Framework, tuple[str, ...]], ...]] = (
 )
 """Those that use another come before it."""
 
+LOOPS: Final = (
+    "transformers/trainer.py",
+    "lightning/pytorch/trainer/",
+    "lightning/pytorch/loops/",
+    "pytorch_lightning/trainer/",
+    "pytorch_lightning/loops/",
+)
+"""Files of whole loops: the user's own line above them is `fit()`, which is no place to change."""
+
 _AUTOCAST: Final = r'(with )?torch\.autocast\("cuda", torch\.bfloat16\)'
 _GRAPHS: Final = r'torch\.compile\(model, mode="reduce-overhead"\)(, or a CUDA graph of the step)?'
 _ROWS: Final[tuple[tuple[Framework, tuple[tuple[str, str], ...]], ...]] = (

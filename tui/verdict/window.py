@@ -84,6 +84,8 @@ class FrameShare:
     """The loader ends its workers there."""
     in_net: bool = False
     """Below a call of a module."""
+    copies: bool = False
+    """Below a function that takes a batch to the GPU."""
     in_parts: str = ""
     """The frame of the user's whose loop calls the net for parts of a batch one after the other."""
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from gpuwatch.tui.model.frames import summarise
 from gpuwatch.tui.model.observations import StackCount
@@ -109,6 +110,29 @@ def test_the_trainers_own_wait_is_a_synchronisation_that_an_argument_ends() -> N
     advice = in_terms_of("transformers", verdict(read, "or read it a step later")).finding.advice
     assert len(advice) == 1
     assert advice[0].startswith("logging_nan_inf_filter=False: ")
+
+
+@pytest.mark.parametrize(
+    ("frame", "caller"),
+    [
+        ("RichProgressBar.update (lightning/pytorch/callbacks/progress/rich.py:9)", None),
+        ("Net.training_step (train.py:9)", None),
+        ("log (lightning/pytorch/core/module.py:9)", "Net.training_step (train.py:9)"),
+    ],
+)
+def test_the_line_that_starts_a_librarys_loop_is_named_for_nothing(
+    frame: str, caller: str | None
+) -> None:
+    way = (
+        "<module> (train.py:132)",
+        "Trainer.fit (lightning/pytorch/trainer/trainer.py:560)",
+        "_FitLoop.advance (lightning/pytorch/loops/fit_loop.py:455)",
+    )
+    below = (*way, *(one for one in (caller, frame) if one))
+    seen = structs.replace(stack(*below), line="the user's innermost line")
+    (place,) = summarise([seen], phase_of).main
+    assert (place.frame, place.caller) == (frame, caller)
+    assert bool(place.line) == ("train.py" in f"{frame} {caller}")
 
 
 def test_the_engine_puts_a_verdict_in_these_terms() -> None:

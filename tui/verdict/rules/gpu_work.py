@@ -115,18 +115,19 @@ def precision(work: Work) -> Finding | None:
         )
         for ratio, bytes_left in ((limits.TF32_RATIO, 1.0), (limits.BF16_RATIO, 0.5))
     )
-    return _estimate(
-        "compute",
-        "precision",
-        bf16,
-        f"matrix products run in fp32: about {percent(products)} of the time",
-        work,
-        (
-            f'bf16: with torch.autocast("cuda", torch.bfloat16), about {times(speedup_of(bf16))}',
-            'or tf32, one line: torch.set_float32_matmul_precision("high"), about '
-            f"{times(speedup_of(tf32))}",
-        ),
+    line = 'torch.set_float32_matmul_precision("high")'
+    casts = 'with torch.autocast("cuda", torch.bfloat16)'
+    advice = (
+        f"bf16: {casts}, about {times(speedup_of(bf16))}",
+        f"or tf32, one line: {line}, about {times(speedup_of(tf32))}",
     )
+    if speedup_of(bf16) < limits.BF16_WORTH * speedup_of(tf32):
+        advice = (
+            f"tf32, one line: {line}, about {times(speedup_of(tf32))}",
+            f"or bf16: {casts}, which adds launches, and the host is the limit then",
+        )
+    headline = f"matrix products run in fp32: about {percent(products)} of the time"
+    return _estimate("compute", "precision", bf16, headline, work, advice)
 
 
 def _as_far_as_the_host_keeps_up(work: Work, saved: float) -> float:

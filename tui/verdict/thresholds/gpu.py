@@ -82,6 +82,10 @@ TF32_RATIO: Final = 7.0
 BF16_RATIO: Final = 15.0
 """How much faster than in fp32 the products themselves are: an 8192 product on an H200, 770 to 800
 TFLOP/s in bf16 against 51."""
+BF16_WORTH: Final = 1.10
+"""How much more than tf32 bf16 must give to come first: autocast launches a cast for each weight
+and most activations, so that where the host is the limit next it may give less than nothing. BERT
+with short sequences through Accelerate on an H200: 1.36x by tf32, 0.53x by bf16."""
 TF32_GIVES: Final = 0.85
 """Part of what halves of products and bytes make that bf16 gives at the least: 0.88 with sequences
 of all lengths, 1.3 to 1.5 of it in three other transformers (H200)."""
