@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Final
 
 from ..verdict.code_origin import MACHINERY, is_users
+from ..verdict.frameworks import LOOPS, framework_of, outermost
+from ..verdict.thresholds.causes import COPY_FRAMES
 from ..verdict.window import FrameShare, StackPhase, Stacks
 from .observations import StackCount
 
@@ -27,6 +29,8 @@ LOADERS: Final = (
     "gpuwatch/probe/wrapped.py",
 )
 """Files of loaders: what a stack has above them is the loop that fetches, not what is fetched."""
+
+FETCHES: Final = "torch/utils/data/_utils/fetch.py"
 
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
@@ -58,6 +62,7 @@ def summarise(stacks: Iterable[StackCount], phase_of: PhaseOf | None = None) -> 
         worker_idle_share=1 - _samples(busy) / samples if samples else None,
         main_unplaced=_unplaced(trains, phase_of),
         starting=_samples(main) - _samples(trains),
+        framework=outermost(framework_of(stack.frames) for stack in trains),
     )
 
 
@@ -88,8 +93,11 @@ def worth_naming(frames: tuple[str, ...]) -> str:
 
 
 def caller_of(frames: tuple[str, ...], named: str) -> str | None:
-    """The innermost frame of the user's own code, unless that is the one that is named."""
+    """The innermost frame of the user's own code, unless that is the one that is named, or only
+    starts the loop of a library."""
     for frame in reversed(frames):
+        if _file(frame).startswith(LOOPS):
+            return None
         if is_users(_file(frame)):
             return frame if frame != named else None
     return None
@@ -126,7 +134,8 @@ def _place(frames: tuple[str, ...]) -> tuple[str, str | None, bool]:
     named = worth_naming(frames)
     made_at = _below_loader(frames)
     if made_at is None:
-        return named, caller_of(frames, named), True
+        caller = caller_of(frames, named)
+        return named, caller, caller is not None or is_users(_file(named))
     caller = caller_of(frames[made_at:], named)
     return named, caller, caller is not None or is_users(_file(named))
 
@@ -158,6 +167,24 @@ def ends_workers(frames: tuple[str, ...]) -> bool:
 def runs_net(frames: tuple[str, ...]) -> bool:
     """Whether a stack is below a call of a module."""
     return any(CALL_OF_NET in frame for frame in frames)
+
+
+@lru_cache(maxsize=MOST_STACKS)
+def takes_to_gpu(frames: tuple[str, ...]) -> bool:
+    """Whether a batch is taken to the GPU in a stack, and not as a part of making it: by a
+    function of a library's, or of a class that has a `to` of its own."""
+    return not is_made_here(frames) and any(map(is_copy, frames))
+
+
+def is_copy(frame: str) -> bool:
+    """Whether a frame is such a function."""
+    name = frame.partition(" (")[0].rpartition(".")[2]
+    return name in COPY_FRAMES or (name == "to" and not _file(frame).startswith("torch/"))
+
+
+def is_made_here(frames: tuple[str, ...]) -> bool:
+    """Whether the training thread makes a batch in a stack."""
+    return any(_file(frame).startswith(FETCHES) for frame in frames)
 
 
 def _unplaced(main: list[StackCount], phase_of: PhaseOf | None) -> float:
@@ -225,18 +252,22 @@ def _is_unplaced(frames: tuple[str, ...], phase: StackPhase) -> bool:
 
 
 def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:
-    places: Counter[tuple[str, str | None, str, StackPhase | None, bool, bool, str]] = Counter()
+    places: Counter[tuple[str, str | None, str, StackPhase | None, bool, bool, bool, str]] = (
+        Counter()
+    )
     for stack in stacks:
         named, caller, has_line = _place(stack.frames)
         line = stack.line if has_line else ""
         phase = None if phase_of is None else phase_of(stack)
         ends = ends_workers(stack.frames)
-        net = runs_net(stack.frames)
-        places[named, caller, line, phase, ends, net, stack.in_parts] += stack.count
+        net, copies = runs_net(stack.frames), takes_to_gpu(stack.frames)
+        places[named, caller, line, phase, ends, net, copies, stack.in_parts] += stack.count
     total = sum(places.values())
     if not total:
         return ()  # no samples, no shares
     return tuple(
-        FrameShare(count / total, frame, caller, line, phase, total, ends, net, parts)
-        for (frame, caller, line, phase, ends, net, parts), count in places.most_common(MOST_PLACES)
+        FrameShare(count / total, frame, caller, line, phase, total, ends, net, copies, parts)
+        for (frame, caller, line, phase, ends, net, copies, parts), count in places.most_common(
+            MOST_PLACES
+        )
     )

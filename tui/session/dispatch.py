@@ -1,10 +1,12 @@
 """All that is held of a run, and which store takes what a source saw."""
 
 import os
+from collections import Counter, deque
+from collections.abc import Iterable
 from typing import Final
 
 from ..messages import Hello, Loader, Settings
-from ..model.frames import is_notebook
+from ..model.frames import is_notebook, waits_for_work
 from ..model.observations import (
     ActivitySeen,
     AnyObservation,
@@ -38,6 +40,10 @@ from .steps import EdgeStore, StepStore
 
 MOST_LOADERS: Final = 32
 """As many as the probe keeps in mind."""
+MOST_EPOCHS: Final = 16
+"""Of a loader's, whose workers are kept in mind: what is sampled is at most a minute old."""
+IDLE_SAMPLES: Final = 12
+"""A worker of the training that is busy a fifth of the time is idle in so many in 7 of 100."""
 
 
 class LoaderStore:
@@ -45,13 +51,19 @@ class LoaderStore:
 
     def __init__(self) -> None:
         self._loaders: dict[int, Loader] = {}
+        self._pids: dict[int, deque[tuple[int, ...]]] = {}
+        """Workers of a loader's last epochs, the newest last."""
 
     def update(self, loader: Loader) -> None:
         """A loader is new, or changed. A script may make new ones for ever: the oldest go."""
         self._loaders.pop(loader.key, None)
         self._loaders[loader.key] = loader
+        epochs = self._pids.setdefault(loader.key, deque(maxlen=MOST_EPOCHS))
+        if not epochs or epochs[-1] != loader.worker_pids:
+            epochs.append(loader.worker_pids)
         if len(self._loaders) > MOST_LOADERS:
-            del self._loaders[next(iter(self._loaders))]
+            oldest = next(iter(self._loaders))
+            del self._loaders[oldest], self._pids[oldest]
 
     def all(self) -> tuple[Loader, ...]:
         """The one that changed last is last."""
@@ -62,10 +74,33 @@ class LoaderStore:
         newest_first = tuple(reversed(self._loaders.values()))
         return tuple(one for one in newest_first if not one.evaluation) or newest_first
 
-    def evaluating_pids(self) -> set[int]:
-        """Workers of evaluations: they idle whether the training's are late or not."""
+    def beside_training(self, chunks: Iterable[StacksSeen]) -> frozenset[int]:
+        """Workers that make no batch of the training's, and idle whether it is late or not: those
+        of evaluations, which may wait for the next one all through an epoch; and those of another
+        loader than the training's newest that have done nothing in any sample. A look at the held-
+        out set before the first step leaves such, and nothing yet tells that it was one."""
         loaders = self._loaders.values()
-        return {pid for loader in loaders if loader.evaluation for pid in loader.worker_pids}
+        apart = {
+            pid
+            for loader in loaders
+            if loader.evaluation
+            for epoch in self._pids[loader.key]
+            for pid in epoch
+        }
+        if not self._loaders:
+            return frozenset()
+        known = {pid for epochs in self._pids.values() for epoch in epochs for pid in epoch}
+        known -= apart | set(self.training()[0].worker_pids)
+        if not known:
+            return frozenset(apart)
+        seen: Counter[int] = Counter()
+        idle: Counter[int] = Counter()
+        for chunk in chunks:
+            for stack in chunk.stacks:
+                if stack.role == "worker" and stack.pid in known:
+                    seen[stack.pid] += stack.count
+                    idle[stack.pid] += stack.count * waits_for_work(stack.frames)
+        return frozenset(apart | {pid for pid in seen if idle[pid] == seen[pid] >= IDLE_SAMPLES})
 
 
 UNSEEN_NS: Final = 3_000_000_000

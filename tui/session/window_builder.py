@@ -171,6 +171,8 @@ class Assessment:
         self._first_step_ns = 0
         self._warm_step = 0
         """Last of the warm-up: what is held of the first steps does not show it for ever."""
+        self._apart: frozenset[int] = frozenset()
+        """Workers that are not the training's."""
         self._sampled = StackSampleStore()
         self._steps_judged = False
         """There were steps enough for a verdict once."""
@@ -179,9 +181,8 @@ class Assessment:
     def update(self, now_ns: int, open_step: OpenStep | None) -> None:
         """Judge what the stores hold now."""
         stores = self._stores
-        sampled_trees = self._sorted.merged(
-            now_ns, stores.loaders.evaluating_pids(), self._begins(stores.steps)
-        )
+        self._apart = stores.loaders.beside_training(stores.stacks.chunks)
+        sampled_trees = self._sorted.merged(now_ns, self._apart, self._begins(stores.steps))
         standing = stores.stacks.dumps.standing(stores.open.marked_ns)
         self.stacks = sampled_trees.all.summary if sampled_trees else None
         self.trees = sampled_trees or (standing.trees if standing else None)
@@ -275,7 +276,7 @@ class Assessment:
             stopped=stores.processes.stopped,
             machine_cpu_percent=stores.processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
-            workers=stores.processes.worker_use(stores.loaders.evaluating_pids()),
+            workers=stores.processes.worker_use(self._apart),
             stacks=self.stacks,
             memory=stores.memory.main.all(),
             worker_memory=stores.memory.workers.all(),
@@ -315,7 +316,7 @@ class Assessment:
             stopped=stores.processes.stopped,
             machine_cpu_percent=stores.processes.machine_cpu_percent,
             main_cpu_percent=host.main_cpu_percent,
-            workers=stores.processes.worker_use(stores.loaders.evaluating_pids()),
+            workers=stores.processes.worker_use(self._apart),
             stacks=self.stacks,
             memory=stores.memory.main.all(),
             worker_memory=stores.memory.workers.all(),

@@ -19,6 +19,8 @@ from ..verdict.code_origin import is_users
 
 MOST: Final = 4_096
 """Files; a run has some hundred."""
+PACKAGES: Final = "-packages"
+"""Ends the names of the folders that packages are installed in: site's and Debian's."""
 
 
 class ShortPaths:
@@ -29,7 +31,9 @@ class ShortPaths:
         self._short: dict[str, str] = {}
 
     def of(self, path: str) -> str:
-        """The path from its outermost package on; "<string>" and the like stay."""
+        """The path from its outermost package on; "<string>" and the like stay. What is installed
+        and no library by its name keeps the folder of the installation, which tells it from the
+        user's own: "site-packages/torchode/solvers.py"."""
         short = self._short.get(path)
         if short is None:
             if len(self._short) >= MOST:
@@ -44,7 +48,11 @@ class ShortPaths:
         folder = file.parent
         while folder != folder.parent and self._is_package(folder):
             folder = folder.parent
-        return str(file.relative_to(folder))
+        short = str(file.relative_to(folder))
+        installed = (one for one in (folder, *folder.parents) if one.name.endswith(PACKAGES))
+        if is_users(short) and (home := next(installed, None)) is not None:
+            return f"{home.name}/{file.relative_to(home)}"
+        return short
 
     def _is_package(self, folder: Path) -> bool:
         try:

@@ -6,20 +6,31 @@ from typing import Final
 
 # fmt: off
 LIBRARIES: Final = frozenset((
-    "accelerate", "albumentations", "ale_py", "bitsandbytes", "cupy", "cv2", "datasets",
-    "deepspeed", "dgl", "diffusers", "dm_control", "einops", "ema_pytorch", "envpool", "fsspec",
-    "gym", "gymnasium", "h5py", "huggingface_hub", "ignite", "imageio", "jax", "joblib", "keras",
-    "kornia", "lightning", "lightning_fabric", "lightning_utilities", "litdata", "lmdb",
-    "matplotlib", "mlflow", "monai", "mujoco", "nltk", "numba", "numpy", "nvidia", "pandas",
-    "peft", "pettingzoo", "PIL", "pip", "procgen", "pyarrow", "pygame", "pytorch_lightning",
-    "ray", "safetensors", "scipy", "sentencepiece", "skimage", "sklearn", "skorch", "spacy",
-    "stable_baselines3", "streaming", "tensorboard", "tensorboardX", "tensordict", "timm",
-    "tokenizers", "torch", "torch_geometric", "torchao", "torchaudio", "torchdata",
-    "torchmetrics", "torchvision", "tqdm", "transformers", "triton", "trl", "wandb", "webdataset",
-    "zarr", "zmq",
+    "absl", "accelerate", "aiohttp", "albumentations", "ale_py", "bitsandbytes", "boto3",
+    "botocore", "botorch", "clearml", "cloudpickle", "comet_ml", "cupy", "cv2", "datasets",
+    "deepspeed", "denoising_diffusion_pytorch", "detectron2", "dgl", "diffrax", "diffusers", "dill",
+    "dm_control", "e3nn", "einops", "ema_pytorch", "envpool", "fairseq", "fastai", "fastcore",
+    "flash_attn", "fsspec", "gluonts", "gpytorch", "gym", "gymnasium", "h5py", "huggingface_hub",
+    "hydra", "ignite", "imageio", "jax", "joblib", "keras", "kornia", "lightning",
+    "lightning_fabric", "lightning_utilities", "linear_operator", "lion_pytorch", "litdata", "lmdb",
+    "matplotlib", "mlflow", "mmcv", "mmdet", "mmengine", "mmseg", "monai", "msgpack", "mujoco",
+    "multiprocess", "nltk", "numba", "numpy", "nvidia", "omegaconf", "onnxruntime", "opacus",
+    "open_clip", "optuna", "orjson", "pandas", "peft", "pettingzoo", "PIL", "pip", "polars",
+    "procgen", "pyarrow", "pydantic", "pygame", "pyro", "pytorch_fid", "pytorch_forecasting",
+    "pytorch_lightning", "pytorch_metric_learning", "pytorch_optimizer", "ray", "rich", "s3fs",
+    "safetensors", "scipy", "seaborn", "segmentation_models_pytorch", "sentence_transformers",
+    "sentencepiece", "setfit", "skimage", "sklearn", "skorch", "spacy", "speechbrain",
+    "stable_baselines3", "streaming", "sympy", "tensorboard", "tensorboardX", "tensordict",
+    "tensorflow", "tiktoken", "timm", "tokenizers", "torch", "torch_cluster", "torch_ema",
+    "torch_geometric", "torch_optimizer", "torch_scatter", "torch_sparse", "torchao", "torchaudio",
+    "torchdata", "torchdiffeq", "torchdyn", "torchio", "torchmetrics", "torchrl", "torchsde",
+    "torchtext", "torchtune", "torchvision", "tqdm", "transformers", "triton", "trl",
+    "typing_extensions", "ultralytics", "unsloth", "urllib3", "vector_quantize_pytorch", "vllm",
+    "wandb", "webdataset", "x_transformers", "xformers", "xgboost", "yaml", "zarr", "zmq",
 ))
 # fmt: on
-"""Packages that are not the user's own code."""
+"""Packages that are not the user's own code, wherever they lie, and that nobody names a folder of
+their own after. What else is installed keeps its folder in the path (`sources/source_code.py`)."""
 
 MACHINERY: Final = (
     "multiprocessing/",
@@ -45,5 +56,7 @@ def is_users(path: str) -> bool:
     """Whether a file is the user's own: neither a library's nor the standard library's."""
     if path.startswith(MACHINERY) or path.startswith("<") or "-packages/" in path:
         return False
-    top = path.partition(":")[0].split("/", 1)[0].removesuffix(".py")
+    top, below, _ = path.partition(":")[0].partition("/")
+    if not below:  # a file by itself: nearly all libraries are folders, and people have a clip.py
+        return top.removesuffix(".py") not in sys.stdlib_module_names
     return top not in LIBRARIES and top not in sys.stdlib_module_names

@@ -40,8 +40,11 @@ def function_of(frame: str) -> str:
 
 def file_of(frame: str) -> str:
     """ "load (PIL/ImageFile.py:300)" -> "ImageFile.py"; "" where there is none."""
-    match = _FRAME.match(frame)
-    return match["file"].rpartition("/")[2] if match else ""
+    return _path_of(frame).rpartition("/")[2]
+
+
+def _path_of(frame: str) -> str:
+    return match["file"] if (match := _FRAME.match(frame)) else ""
 
 
 def reads(place: FrameShare) -> bool:
@@ -66,9 +69,9 @@ def waits_for_gpu(place: FrameShare) -> bool:
     checkpoint the checkpoint."""
     if place.phase in ("data", "checkpoint", "evaluation", "compile"):
         return False
-    if function_of(place.frame) in limits.SYNC_FRAMES or file_of(place.frame) == "_tensor_str.py":
-        return True
-    return calls(place, SYNC_CALL)
+    function, path = function_of(place.frame), _path_of(place.frame)
+    known = function in limits.SYNC_FRAMES or (path, function) in limits.SYNC_LOOPS
+    return known or path.endswith("_tensor_str.py") or calls(place, SYNC_CALL)
 
 
 def fetches_tensors(place: FrameShare) -> bool:
@@ -78,9 +81,7 @@ def fetches_tensors(place: FrameShare) -> bool:
 
 def copies_to_gpu(place: FrameShare) -> bool:
     """A batch goes to the GPU there, and not as a part of making it."""
-    if place.phase == "data":
-        return False
-    return function_of(place.frame) in limits.COPY_FRAMES or calls(place, COPY_CALL)
+    return place.copies or (place.phase != "data" and calls(place, COPY_CALL))
 
 
 def empties_cache(place: FrameShare) -> bool:
@@ -160,8 +161,7 @@ _BETWEEN_MARKS: Final = ("other", "synchronisation", None)
 
 def in_collective(place: FrameShare) -> bool:
     """The thread waits there for other ranks: PyTorch's own calls of a process group."""
-    match = _FRAME.match(place.frame)
-    return match is not None and match["file"] in limits.COLLECTIVE_FILES
+    return _path_of(place.frame) in limits.COLLECTIVE_FILES
 
 
 def asks_for_shape(place: FrameShare) -> bool:
@@ -198,8 +198,7 @@ def is_users(place: FrameShare) -> bool:
     """Python that is no phase's: not PyTorch's modules, loader, backward or optimizers."""
     if place.phase == "data":
         return False
-    match = _FRAME.match(place.frame)
-    return match is None or not match["file"].startswith(_PYTORCH)
+    return not _path_of(place.frame).startswith(_PYTORCH)
 
 
 def works_on_host(place: FrameShare) -> bool:
@@ -226,8 +225,7 @@ def own_frame(place: FrameShare) -> str | None:
     """The innermost frame of the user's own; None where only a library's is known."""
     if place.caller:
         return place.caller
-    match = _FRAME.match(place.frame)
-    return place.frame if match is None or code_origin.is_users(match["file"]) else None
+    return place.frame if code_origin.is_users(_path_of(place.frame)) else None
 
 
 def within(places: Iterable[FrameShare], phases: Collection[StackPhase]) -> tuple[FrameShare, ...]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from .code_places import main_places
 from .findings import Finding, Verdict
 from .forecast.gain import either_of, with_the_other_way
+from .frameworks import in_terms_of
 from .gpu_clock import on_device
 from .history import Held, VerdictHistory, VerdictTimeline
 from .hysteresis import Certainty, Selection
@@ -89,12 +90,15 @@ class Engine:
             # A stall began with the last mark, as its headline says.
             age_s = window.unmoved_s if now.kind == "stalled" else 0.0
             since = window.steps_seen or None, window.now_ns - round(age_s * 1e9)
-        self._verdict = replace(
-            verdict,
-            confidence=min(book.most_confident, verdict.confidence),
-            since_step=since[0],
-            since_ns=since[1],
-            notes=self._notes.update(book.notes, window, (now, *verdict.contributors)) + minor,
+        self._verdict = in_terms_of(
+            window.stacks.framework if window.stacks is not None else None,
+            replace(
+                verdict,
+                confidence=min(book.most_confident, verdict.confidence),
+                since_step=since[0],
+                since_ns=since[1],
+                notes=self._notes.update(book.notes, window, (now, *verdict.contributors)) + minor,
+            ),
         )
         self._history.add(self._verdict, window.now_ns, window.steps_seen)
         return self._verdict

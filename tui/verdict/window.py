@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, Protocol, TypeVar
 from ..messages import Loader, Settings
 from ..steps import GpuMemory, GpuStep, Step
 from .findings import MissingSignal
+from .frameworks import Framework
 from .gpu_activity import GpuActivity
 from .job.facts import Job
 from .statistics import Share
@@ -83,6 +84,8 @@ class FrameShare:
     """The loader ends its workers there."""
     in_net: bool = False
     """Below a call of a module."""
+    copies: bool = False
+    """Below a function that takes a batch to the GPU."""
     in_parts: str = ""
     """The frame of the user's whose loop calls the net for parts of a batch one after the other."""
 
@@ -103,6 +106,8 @@ class Stacks:
     looked for."""
     starting: int = 0
     """Further samples of the main thread, while it imported."""
+    framework: Framework | None = None
+    """Whose loop trains, where that is a library's."""
 
 
 @dataclass(frozen=True, slots=True)

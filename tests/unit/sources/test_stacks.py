@@ -148,6 +148,20 @@ def test_files_are_named_from_their_package_on(tmp_path: Path) -> None:
     assert paths.of("<frozen importlib._bootstrap>") == "<frozen importlib._bootstrap>"
 
 
+def test_what_is_installed_is_no_code_of_the_users(tmp_path: Path) -> None:
+    home = tmp_path / "lib" / "python3.12" / "site-packages"
+    for package in ("torchode", "torch", "spaces/inner"):
+        (home / package).mkdir(parents=True)
+        (home / package / "__init__.py").touch()
+    paths = ShortPaths(os.getpid())
+    solvers = paths.of(str(home / "torchode" / "solvers.py"))
+    assert solvers == "site-packages/torchode/solvers.py"
+    assert not is_users(f"{solvers}:12")
+    assert paths.of(str(home / "torch" / "functional.py")) == "torch/functional.py"
+    assert paths.of(str(home / "spaces" / "inner" / "a.py")) == "site-packages/spaces/inner/a.py"
+    assert is_users(paths.of(str(tmp_path / "train.py")))
+
+
 def test_a_worker_waiting_for_work_makes_no_batch() -> None:
     assert waits_for_work(("_worker_loop (w.py:1)", "Queue.get (multiprocessing/queues.py:113)"))
     assert not waits_for_work(("_worker_loop (w.py:1)", "fetch (f.py:2)"))
@@ -158,6 +172,8 @@ def test_a_worker_waiting_for_work_makes_no_batch() -> None:
     [
         ("train.py:3", True),
         ("my_project/data.py:3", True),
+        ("ultralytics/engine/trainer.py:3", False),
+        ("streaming.py:3", True),
         ("torch/nn/modules/conv.py:3", False),
         ("PIL/ImageFile.py:3", False),
         ("threading.py:3", False),

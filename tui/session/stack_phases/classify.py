@@ -8,10 +8,11 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from ...model.frames import is_copy
 from ...model.observations import StackCount
 from ...verdict.code_origin import is_users
 from ...verdict.statistics import Share, of_samples
-from ...verdict.thresholds.causes import FOR_LINES
+from ...verdict.thresholds.causes import FOR_LINES, SYNC_LOOPS
 from . import table
 from .table import CodeRow, StackPhase
 
@@ -127,6 +128,11 @@ class Classified:
     """The training thread makes the batch itself."""
 
 
+_BEFORE_NET: Final = ("data", "other")
+"""A batch that a library takes to the GPU belongs to the net, as where a line of the user's own
+does: Accelerate does so in its loader, whose wait for the copy is none for data."""
+
+
 @lru_cache(maxsize=4096)
 def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Classified:
     """The phase of a stack, outermost frame first, each "function (file:line)".
@@ -137,7 +143,7 @@ def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Cl
     phase: StackPhase = "other"
     evaluates, may_evaluate = unlearning, False
     serial = without_grad = False
-    function, own = "", False
+    function, file, own = "", "", False
     for frame in frames:
         function, file = parts_of(frame)
         own = is_users(file)
@@ -151,11 +157,15 @@ def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Cl
             evaluates = True
         elif found is not None and found in table.NESTED[phase]:
             phase = found
+        elif phase in _BEFORE_NET and not serial and is_copy(frame):
+            phase = "forward"
         runs_net = phase == "data" or function in table.RUNS_A_NET
         evaluates = evaluates or (may_evaluate and runs_net)
         serial = serial or (file == table.SERIAL.file and function in table.SERIAL.functions)
     if phase == "other" and own:
         phase = _by_line(line)
+    elif phase == "other" and (file, function) in SYNC_LOOPS:
+        phase = "synchronisation"
     if phase in ("backward", "optimizer"):
         evaluates = False  # what learns does not evaluate, whatever its name
     return Classified(phase, evaluates, serial and phase == "data")

@@ -121,32 +121,26 @@ def precision(work: Work) -> Finding | None:
         )
         for ratio, bytes_left in ((limits.TF32_RATIO, 1.0), (limits.BF16_RATIO, 0.5))
     )
-    half = 'with torch.autocast("cuda", torch.bfloat16)'
-    line = 'one line: torch.set_float32_matmul_precision("high")'
+    line = 'torch.set_float32_matmul_precision("high")'
+    casts = 'with torch.autocast("cuda", torch.bfloat16)'
     first, advice = (
         bf16,
         (
-            f"bf16: {half}, about {times(speedup_of(bf16))}",
-            f"or tf32, {line}, about {times(speedup_of(tf32))}",
+            f"bf16: {casts}, about {times(speedup_of(bf16))}",
+            f"or tf32, one line: {line}, about {times(speedup_of(tf32))}",
         ),
     )
-    if work.replans:
-        first, advice = (
-            tf32,
-            (
-                f"tf32, {line}, about {times(speedup_of(tf32))}",
-                f"bf16 only for batches of one length ({half}): its attention kernels are planned "
-                "anew for each other one, which can take longer than the step",
-            ),
-        )
-    return _estimate(
-        "compute",
-        "precision",
-        first,
-        f"matrix products run in fp32: about {percent(products)} of the time",
-        work,
-        advice,
-    )
+    if work.replans or speedup_of(bf16) < limits.BF16_WORTH * speedup_of(tf32):
+        why = f"or bf16: {casts}, which adds launches, and the host is the limit then"
+        if work.replans:
+            why = (
+                f"bf16 only for batches of one length ({casts}): its attention kernels are planned "
+                "anew for each other one, which can take longer than the step"
+            )
+        first = tf32
+        advice = (f"tf32, one line: {line}, about {times(speedup_of(tf32))}", why)
+    headline = f"matrix products run in fp32: about {percent(products)} of the time"
+    return _estimate("compute", "precision", first, headline, work, advice)
 
 
 def _as_far_as_the_host_keeps_up(work: Work, saved: float) -> float:

@@ -10,6 +10,7 @@ from ...steps import GpuStep
 from ..code_places import (
     BETWEEN,
     by_user_function,
+    copies_to_gpu,
     function_of,
     is_users,
     main_places,
@@ -184,7 +185,8 @@ def looped_cells(window: StepWindow) -> str | None:
 def _loops(window: StepWindow) -> list[str]:
     """A function of the user's own that is no module's forward and holds most of the launches."""
     places = within(main_places(window), BETWEEN)
-    mine = by_user_function(filter(is_users, places))
+    own = [one for one in places if is_users(one) and own_frame(one) and not copies_to_gpu(one)]
+    mine = by_user_function(own)
     whole = share_where(places, _any)
     if not mine or function_of(mine[0].frame) == "forward" or mine[0].share < LOOP_SHARE * whole:
         return []

@@ -11,6 +11,15 @@ SYNC_FRAMES: Final = frozenset(
 )
 """Where the training thread waits for the GPU: time there is not the host's (diagnosis, 5th
 finding)."""
+SYNC_LOOPS: Final = frozenset(
+    (
+        ("transformers/trainer.py", "_run_epoch"),
+        ("transformers/trainer.py", "_inner_training_loop"),
+    )
+)
+"""Functions of libraries' loops, with their file, that wait in a line of their own: the Trainer
+looks at each step's loss for NaN (`logging_nan_inf_filter`), in C, which leaves no frame. All else
+that they do has frames below them."""
 COLLECTIVE_FILES: Final = frozenset(
     {
         "torch/distributed/distributed_c10d.py",
@@ -54,10 +63,10 @@ COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefe
 COPY_FRAMES: Final = frozenset(
     {
         *("to_device", "send_to_device", "move_to_device", "batch_to_device", "prefetch_to_device"),
-        *("move_data_to_device", "transfer_batch_to_device", "recursive_to"),
+        *("move_data_to_device", "transfer_batch_to_device", "recursive_to", "_prepare_input"),
     }
 )
-"""Functions of frameworks and of people's own that do it."""
+"""Functions of frameworks and of people's own that do it, with all that they call."""
 ATTENTION_LINES: Final = (r"\bsoftmax\(",)
 """Text of a line that computes attention step by step. A classifier's last layer has it
 too, once: it counts only where samples meet it."""

@@ -83,6 +83,10 @@ BF16_RATIO: Final = 15.0
 """How much faster than in fp32 the products themselves are: in bf16 an 8192 product on an H200, 770
 to 800 TFLOP/s against 51. Of tf32 such a product makes 7; a GPT-2 and a BERT of 768 numbers got 3.4
 and 2.5 of it."""
+BF16_WORTH: Final = 1.10
+"""How much more than tf32 bf16 must give to come first: autocast launches a cast for each weight
+and most activations, so that where the host is the limit next it may give less than nothing. BERT
+with short sequences through Accelerate on an H200: 1.36x by tf32, 0.53x by bf16."""
 VARIES: Final = 0.1
 """The middle half of the forwards spreads over so much of their median on a GPU that is the limit:
 batches differ in length. On H200s three such nets spread over 0.27 to 0.37, and 27 of 29 others
