@@ -157,16 +157,14 @@ def monitor(endpoint: str) -> Iterator[None]:
             raise
 
 
-def measure(
-    layers: int, seconds: float, switch: Switch, counters: Counters, is_shortest: bool
-) -> dict[str, Any]:
-    """All modes of one length of step; left alone only the shortest, whose rows alone need it."""
+def measure(layers: int, seconds: float, switch: Switch, counters: Counters) -> dict[str, Any]:
+    """All modes of one length of step."""
     blocks = Blocks(layers, switch, counters)
     blocks.settle(watched=False)
     unwatched = blocks.pairs(seconds / 2)
     with monitor(switch.endpoint):
         blocks.settle(watched=True)
-        left_alone = blocks.left_alone(seconds) if is_shortest else []
+        left_alone = blocks.left_alone(seconds)
         watched = blocks.pairs(seconds / 2)
     seen: dict[str, list[Pair]] = {
         "unwatched": unwatched,
@@ -190,8 +188,7 @@ def main() -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     for target_ms, layers in zip(targets_ms, counts, strict=True):
-        is_shortest = target_ms == min(targets_ms)
-        seen = measure(layers, seconds, switch, counters, is_shortest)
+        seen = measure(layers, seconds, switch, counters)
         seen |= {"target_ms": target_ms, "no_instructions": counters.no_instructions}
         print(json.dumps(seen), flush=True)
     switch.end()
