@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -76,6 +77,7 @@ class _Witness(Engine):
         return super().judge(window)
 
 
+@cache
 def judged(path: Path) -> tuple[Verdict, Window | None]:
     """The last verdict of a recording, and the window that it rests on."""
     recording, witness = Recording(path), _Witness()

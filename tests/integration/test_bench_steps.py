@@ -129,6 +129,8 @@ def test_a_short_run_prints_every_row(tmp_path: Path) -> None:
     assert [row["item"] for row in rows] == names + others, done.stderr
     assert {row["loop"].partition(" ms")[0] for row in rows} == {"host, 0.5", "host, 2"}
     assert not [row for row in rows if "?" in row["measured"]]
+    unmeasured = {row["item"] for row in rows if row["measured"].startswith("not measured")}
+    assert unmeasured <= {"instructions"}, "a machine may not count them"
     values = {row["item"]: row["figures"]["value"] for row in rows if "value" in row["figures"]}
     assert 0 < values["lock held, at most"] < 100
     assert "CPU, whole process" in values

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
+from typing import Final
 
 import pytest
 
@@ -122,6 +123,15 @@ while True:
 """
 
 
+SOON: Final = {
+    "cli.watching.RIPE_S": 0.5,
+    "cli.profile.VERDICT_S": 1.0,
+    "cli.profile.AFTER_S": 0.5,
+    "cli.profile.MOST_AFTER_S": 1.0,
+}
+"""Neither the verdict nor the steps after the window are waited for: a core computes meanwhile."""
+
+
 class OnceItIsOpen(Event):
     """Set once the process refuses another window."""
 
@@ -176,7 +186,7 @@ def test_a_step_of_very_many_operators_is_refused_before_it_takes_memory(tmp_pat
         hello_of(run.pid)
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 1)
         before = peak_bytes(run.pid)
-        done = gpuwatch("profile", str(run.pid), limit_s=120)
+        done = gpuwatch("profile", str(run.pid), limit_s=120, waits_s=SOON)
         assert done.returncode == 5, done.stdout
         assert "more operators than can be recorded" in done.stderr
         grew = peak_bytes(run.pid) - before
@@ -191,7 +201,8 @@ def test_fewer_steps_of_many_operators_are_recorded(tmp_path: Path) -> None:
     with started(TINY.format(operators=200), tmp_path) as run:
         hello_of(run.pid)
         until(lambda: word_of(run.pid, page.WORD_STEPS) > 20)
-        done = gpuwatch("profile", str(run.pid), "--steps", "100", "--json", limit_s=120)
+        words = ("profile", str(run.pid), "--steps", "100", "--json")
+        done = gpuwatch(*words, limit_s=120, waits_s=SOON)
         assert done.returncode == 0, done.stderr
         steps = json.loads(done.stdout)["profile"]["steps"]
         assert 2 <= steps <= MOST_OPERATORS // 1_000, "an add_ of a number is five operators"

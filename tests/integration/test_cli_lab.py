@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.processes.command_line import ROOT
+from tests.processes.command_line import ROOT, program
 from tests.processes.monitored import started
 
 WAITS = """
@@ -36,6 +36,7 @@ for batch in torch.utils.data.DataLoader(Slow(), batch_size=8):
 """
 
 TOKENS = """
+import time
 import torch
 import probe; probe.install()
 torch.set_num_threads(1)
@@ -44,6 +45,7 @@ optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
 print("armed", flush=True)
 while True:
     for batch in torch.utils.data.DataLoader(torch.randint(0, 50, (6400, 16)), batch_size=32):
+        time.sleep(0.003)
         loss = net(batch).mean()
         optimizer.zero_grad()
         loss.backward()
@@ -113,9 +115,9 @@ def test_a_program_that_fails_is_shown_with_its_last_lines(tmp_path: Path) -> No
 def test_throughput_counts_tokens_and_flops(tmp_path: Path) -> None:
     with started(TOKENS, tmp_path) as run:
         run.line()
+        soon = program(**{"cli.throughput.AFTER_COUNT_S": 1.0})
         ran = subprocess.run(
-            [sys.executable, "-m", "gpuwatch", "throughput", str(run.pid), "--json",
-             "--duration", "3"],
+            [*soon, "throughput", str(run.pid), "--json", "--duration", "3"],
             capture_output=True,
             text=True,
             cwd=ROOT,
@@ -142,6 +144,7 @@ step, breaks_at = 0, None
 while True:
     for batch in torch.utils.data.DataLoader(torch.randn(640, 8), batch_size=8):
         step += 1
+        time.sleep(0.002)
         loss = net(batch).square().mean()
         if breaks_at is None and api._installed.recorder.watched:
             breaks_at = time.monotonic() + 1.0  # the monitor has steps from before it

@@ -3,8 +3,7 @@
 import json
 import sys
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from tests.processes.monitored import hello_of, started, subscribed
 
@@ -13,50 +12,51 @@ import torch
 import probe
 probe.install()
 import json, sys
+import torch._dynamo
+from torch._dynamo.utils import counters
 from torch.utils.data import DataLoader
 
-torch.manual_seed(0)
-net = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
-optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+def trained(whole, fullgraph):
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    counters.clear()
+    net = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 
-def step(x):
-    {body}
+    def step(x):
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
 
-step = torch.compile(step, backend="eager", fullgraph={fullgraph})
+    def forward(x):
+        return net(x).square().mean()
+
+    compiled = torch.compile(step if whole else forward, backend="eager", fullgraph=fullgraph)
+    losses = []
+    for batch in DataLoader(torch.randn(64, 16), batch_size=2):
+        loss = compiled(batch)
+        losses.append(float(loss.detach()))
+        if not whole:
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    stats = {key: dict(value) for key, value in counters.items() if key in ("stats", "graph_break")}
+    return losses, stats
+
 print("ready", flush=True)
 sys.stdin.readline()
-losses = []
-for batch in DataLoader(torch.randn(64, 16), batch_size=2):
-    losses.append(float(step(batch).detach()))
-    {after}
-from torch._dynamo.utils import counters
-stats = {{key: dict(value) for key, value in counters.items() if key in ("stats", "graph_break")}}
-print(json.dumps([losses, stats]), flush=True)
+print(json.dumps([trained(True, False), trained(False, True)]), flush=True)
 sys.stdin.readline()
 """
-WHOLE = """
-    optimizer.zero_grad()
-    loss = net(x).square().mean()
-    loss.backward()
-    optimizer.step()
-    return loss
-"""
-FORWARD = "return net(x).square().mean()"
-AFTER = "loss = net(batch).square().mean(); loss.backward(); optimizer.step()"
 
 
-@pytest.mark.parametrize(
-    ("body", "fullgraph", "after"),
-    [(WHOLE.strip(), False, ""), (FORWARD, True, AFTER)],
-    ids=["whole step", "full graph"],
-)
-def test_a_compiled_step_is_the_same(
-    tmp_path: Path, body: str, fullgraph: bool, after: str
-) -> None:
-    script = SCRIPT.format(body=body, fullgraph=fullgraph, after=after)
+def test_a_compiled_step_is_the_same(tmp_path: Path) -> None:
+    """The whole step, which breaks at its backward; and the forward alone, in one graph."""
     output, warned = [], []
     for setting in ("0", "1"):
-        with started(script, tmp_path, GPUWATCH=setting) as run:
+        with started(SCRIPT, tmp_path, GPUWATCH=setting) as run:
             assert run.line() == "ready"
             if setting == "1":
                 endpoint = hello_of(run.pid).endpoint
@@ -74,12 +74,17 @@ def test_a_compiled_step_is_the_same(
             assert "gpuwatch" not in err
             warned.append(err.count("Warning"))
     assert warned[0] == warned[1]
-    (bare, bare_stats), (watched, watched_stats) = map(json.loads, output)
-    assert watched == bare
-    assert watched_stats["stats"] == bare_stats["stats"]
-    breaks, bare_breaks = (
-        reported.get("graph_break", {}) for reported in (watched_stats, bare_stats)
-    )
+    for bare, watched in zip(*map(json.loads, output), strict=True):
+        _are_the_same(bare, watched)
+
+
+def _are_the_same(bare: Any, watched: Any) -> None:
+    (losses, stats), (watched_losses, watched_stats) = bare, watched
+    assert watched_losses == losses
+    assert losses[-1] < losses[0]
+    assert stats["stats"]["unique_graphs"] >= 1
+    assert watched_stats["stats"] == stats["stats"]
+    breaks, bare_breaks = (one.get("graph_break", {}) for one in (watched_stats, stats))
     if sys.version_info >= (3, 13):
         # There any hook on an optimizer, an empty one too, spares one of torch's own two breaks
         # around its step: the graphs are the same.

@@ -79,7 +79,7 @@ def test_a_run_is_found_by_its_pid_and_shows_its_steps(tmp_path: Path) -> None:
 
 def test_settings_are_reported_to_whoever_comes_and_again_when_they_change(tmp_path: Path) -> None:
     script = """
-    import select, sys
+    import select, sys, time
     import probe; probe.install()
     import torch
 
@@ -87,6 +87,7 @@ def test_settings_are_reported_to_whoever_comes_and_again_when_they_change(tmp_p
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     print("ready", flush=True)
     while True:
+        time.sleep(0.002)
         optimizer.zero_grad()
         net(torch.randn(32, 8)).mean().backward()
         optimizer.step()

@@ -25,6 +25,9 @@ MOST_STEPS: Final = 100
 MOST_S: Final = 20.0
 AFTER_STEPS: Final = 40
 """That are wanted after the window."""
+VERDICT_S: Final = 12.0
+AFTER_S: Final = 4.0
+MOST_AFTER_S: Final = 20.0
 LOOK_S: Final = 0.1
 
 
@@ -97,7 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
     provider = watch_live(pid, stacks=True)
     try:
         provider.start()
-        report, looked = profiled(provider, pid, steps, arguments.most, not arguments.no_operators)
+        operators = not arguments.no_operators
+        report, looked = profiled(provider, pid, steps, arguments.most, operators, _patience())
     finally:
         provider.close()
     fault: GpuwatchError | None = None
@@ -134,7 +138,7 @@ def _run_job(pid: int, arguments: argparse.Namespace, steps: int) -> int:
     provider = watch_live(pid, stacks=False)
     try:
         provider.start()
-        before = _before(provider, Patience())
+        before = _before(provider, _patience())
     finally:
         provider.close()
     looked = open_job_windows(pid, steps, arguments.most)
@@ -205,12 +209,17 @@ def write_private(path: Path, data: bytes) -> None:
 class Patience:
     """How long what is around a window is waited for, s."""
 
-    verdict_s: float = 12.0
+    verdict_s: float
     """The verdict: a report needs none."""
-    after_s: float = 4.0
+    after_s: float
     """Steps after the window: so long at the least, until there are `AFTER_STEPS`…"""
-    most_after_s: float = 20.0
+    most_after_s: float
     """…and so long at the most."""
+
+
+def _patience() -> Patience:
+    """A person's."""
+    return Patience(VERDICT_S, AFTER_S, MOST_AFTER_S)
 
 
 def profiled(
@@ -219,7 +228,7 @@ def profiled(
     steps: int,
     most_s: float,
     operators: bool,
-    patience: Patience = Patience(),
+    patience: Patience,
 ) -> "tuple[DeepReport, Looked]":
     """Watch until there is a verdict, open the window, and watch some steps after it. Raises a
     GpuwatchError where the window cannot be had."""

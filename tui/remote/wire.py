@@ -7,7 +7,7 @@ import stat
 import struct
 import tempfile
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from .frames import MOST_REQUEST_BYTES, Frame, FrameReader
 
@@ -112,12 +112,6 @@ CREDENTIALS: Final = struct.Struct("3i")
 
 class DoorError(Exception):
     """There can be no door here, and why."""
-
-
-class SupportsFileno(Protocol):
-    """A socket, or a file."""
-
-    def fileno(self) -> int: ...
 
 
 def _folder() -> Path:

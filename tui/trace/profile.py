@@ -15,16 +15,11 @@ from .kernels import Asked, KernelSum, asked_by, sort_of, summed
 from .spans import Span
 
 Pattern = Literal["launch", "input", "copies", "sync", "communication", "host", "allocator"]
-PATTERNS: Final[tuple[Pattern, ...]] = (
-    "launch", "input", "copies", "sync", "communication", "host", "allocator",
-)  # fmt: skip
 LONGEST_GAPS: Final = 8
 MOST_ALIKE: Final = 8
 """Gaps like one of the longest that are asked for a look."""
 FUSES_FROM: Final = 3
 """Elementwise kernels in a row: two or more launches less, and as many passes over memory."""
-SMALL_NS: Final = 10_000
-"""A kernel shorter than its launch (an H200: 5 to 8 us with its host's part)."""
 
 Frame = tuple[str, str, int]
 """Function, file from its outermost package on, line."""

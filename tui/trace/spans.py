@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 
 Span = tuple[int, int]
 """From and to, ns."""
@@ -59,8 +58,3 @@ def within(spans: Sequence[Span], start: int, end: int) -> list[Span]:
 def length(spans: Iterable[Span]) -> int:
     """All of them together, ns."""
     return sum(end - start for start, end in spans)
-
-
-def latest_end(ends: Iterable[int]) -> list[int]:
-    """Of each and all before it, the latest."""
-    return list(accumulate(ends, max))

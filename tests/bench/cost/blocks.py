@@ -42,6 +42,8 @@ WARM_S: Final = 0.003
 SETTLE_S: Final = 1.2
 """With the probe in, before the first pair: it looks for a device, its budget finds its level."""
 WINDOWS: Final = 8
+FEW_WINDOWS: Final = 3
+"""Of a short run, of which no row is resolved."""
 WINDOW_S: Final = 1.0
 """Four turns of the publisher."""
 LIMIT_S: Final = 30.0
@@ -74,10 +76,11 @@ class Blocks:
             if monotonic() > limit_s:
                 raise TimeoutError("not watched" if watched else "watched still")
 
-    def left_alone(self) -> list[Pair]:
+    def left_alone(self, seconds: float) -> list[Pair]:
         """Windows of a run whose probe stays in: in blocks the publisher's turns come three times
         as far apart, and find the caches colder."""
-        return [{IN: self._window()} for _ in range(WINDOWS)]
+        fit = round(seconds / WINDOW_S)
+        return [{IN: self._window()} for _ in range(max(FEW_WINDOWS, min(WINDOWS, fit)))]
 
     def _window(self) -> dict[str, float]:
         before, until_s, steps = self._counters.read(), monotonic() + WINDOW_S, 0
@@ -155,13 +158,13 @@ def monitor(endpoint: str) -> Iterator[None]:
 
 
 def measure(layers: int, seconds: float, switch: Switch, counters: Counters) -> dict[str, Any]:
-    """Both modes of one length of step."""
+    """All modes of one length of step."""
     blocks = Blocks(layers, switch, counters)
     blocks.settle(watched=False)
     unwatched = blocks.pairs(seconds / 2)
     with monitor(switch.endpoint):
         blocks.settle(watched=True)
-        left_alone = blocks.left_alone()
+        left_alone = blocks.left_alone(seconds)
         watched = blocks.pairs(seconds / 2)
     seen: dict[str, list[Pair]] = {
         "unwatched": unwatched,

@@ -28,9 +28,10 @@ LIMIT = 10_000
 
 @pytest.fixture(autouse=True)
 def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    if (rules := sys.modules.get("torch._dynamo.trace_rules")) is not None:
-        # Nothing is compiled here: half of the time went into torch's list of files to skip.
-        monkeypatch.setattr(rules, "_recompile_re", lambda: None)
+    # Nothing is compiled here: half of the time went into torch's list of files to skip. An
+    # optimizer's first step loads it.
+    rules = importlib.import_module("torch._dynamo.trace_rules")
+    monkeypatch.setattr(rules, "_recompile_re", lambda: None)
     yield
     sys.settrace(None)
     while api._installed is not None:

@@ -247,6 +247,8 @@ def test_what_only_sounds_like_an_evaluation(frames: tuple[str, ...]) -> None:
         ("self.opt.zero_grad()", "optimizer"),
         ("best = sorted(range(CLASSES), key=row.__getitem__)", "other"),
         ("time.sleep(0.03)", "other"),
+        ("time.sleep(0.03); loss.backward()", "other"),
+        ("optimizer.step() or sleep(PAUSE_S)", "other"),
         ("", "other"),
     ],
 )

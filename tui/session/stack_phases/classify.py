@@ -105,6 +105,7 @@ _NAMES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
 )
 _LINES: Final[tuple[tuple[StackPhase, re.Pattern[str]], ...]] = (
     ("data", re.compile(FOR_LINES)),
+    ("other", re.compile(table.SLEEP_LINES)),  # what else the line calls has frames of its own
     ("backward", re.compile(table.BACKWARD_LINES)),
     ("optimizer", re.compile(table.OPTIMIZER_LINES)),
     ("synchronisation", re.compile(table.SYNC_LINES)),

@@ -188,6 +188,7 @@ CHECKPOINT_NAMES: Final = r"(save_|write_|make_|store_|_)+(checkpoint|ckpt|snaps
 DATA_NAMES: Final = r"(get|next|load|fetch|sample|read)_(batch|batches|data)"
 """Loops that have no DataLoader."""
 
+SLEEP_LINES: Final = r"\bsleep\("
 BACKWARD_LINES: Final = r"\.backward\("
 OPTIMIZER_LINES: Final = r"\b\w*(opt|optim|optimizer|scaler)\w*\.(step|zero_grad|update)\("
 SYNC_LINES: Final = (

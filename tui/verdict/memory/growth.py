@@ -50,17 +50,21 @@ def spacing(points: Sequence[MemoryPoint]) -> int:
 
 def in_blocks(points: Sequence[MemoryPoint], size: int, count: int) -> Blocks:
     """The newest `count` blocks of `size` steps. They end where steps were counted anew."""
-    lows: dict[int, MemoryPoint] = {}
+    lows: list[MemoryPoint] = []
     newest = after = points[-1].step
+    last = -1
+    """The block of the newest of them."""
     for point in reversed(points):
         block = (newest - point.step) // size
         if point.step > after or block >= count:
             break
         after = point.step
-        low = lows.get(block)
-        if low is None or point.bytes < low.bytes:
-            lows[block] = point
-    return Blocks(size, tuple(reversed(lows.values())), max(lows) >= count - 2)
+        if block != last:
+            lows.append(point)
+            last = block
+        elif point.bytes < lows[-1].bytes:
+            lows[-1] = point
+    return Blocks(size, tuple(reversed(lows)), last >= count - 2)
 
 
 def gives_back(

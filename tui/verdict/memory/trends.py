@@ -35,12 +35,13 @@ def of_tensors(window: Window) -> MemoryPlace:
     points = [
         MemoryPoint(one.step, one.t_ns, one.allocated if one.lowest is None else one.lowest)
         for one in readings(window)
+        if one.step > window.warm_step
     ]
     limit = window.gpu_memory_limit_bytes
     if limit is not None and window.gpu_memory:
         # The free parts of blocks that are partly in use: larger requests cannot have them.
         limit -= window.gpu_memory[-1].inactive_split or 0
-    return MemoryPlace("GPU", "tensors", "hook", _warm(points, window), limit)
+    return MemoryPlace("GPU", "tensors", "hook", points, limit)
 
 
 def of_the_process(window: Window) -> MemoryPlace:

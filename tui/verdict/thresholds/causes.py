@@ -56,8 +56,6 @@ SYNC_LINES: Final = (
 nothing: many samples on it do."""
 WAITS_ALIKE: Final = 0.5
 """Two lines wait about as long where the shorter wait has this part of the longer one."""
-SYNC_EXPLAINS: Final = 0.10
-"""Samples on such lines above which idle gaps are no launch overhead."""
 COPY_LINES: Final = (r"\.(to|cuda|copy_|pin_memory)\(", r"\bdevice_put\(|\bprefetch\(")
 """Text of a line on which a batch goes to the GPU."""
 COPY_FRAMES: Final = frozenset(
