@@ -80,9 +80,9 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
     """The net's forward and backward, replayed as a graph. What else the host does in them takes
     what it took: copies, batches that the loop makes itself, Python, emptying the cache; and
     something is left of every launch. No graph holds the optimizer."""
-    issued = record.host_ns(_NET)
-    left_ns = min(_passes(window) * GRAPH_LEFT_NS, GRAPH_LEFT * issued)
-    left_ns += _beside_the_net(window, record) * record.step_ns
+    issued, beside_ns = record.host_ns(_NET), _beside_the_net(window, record) * record.step_ns
+    net_ns = max(0.0, issued - beside_ns)
+    left_ns = _passes(window) * GRAPH_LEFT_NS + GRAPH_LEFT * net_ns + beside_ns
     return Removal(host=dict.fromkeys(_NET, min(1.0, left_ns / issued) if issued else 1.0))
 
 
