@@ -46,10 +46,12 @@ class TokenBucket:
         self._tokens_ns = KEPT_STEPS * GUESSED_NS
 
     def spend(self, spent_ns: int, stamped: int) -> None:
-        """So much was spent since the last call, on so many complete steps."""
-        self._tokens_ns -= spent_ns
+        """So much was spent since the last call, on so many complete steps. No more is owed than is
+        kept at the most: what was granted while the device was behind has delayed nothing, and
+        would else be paid back without one stamped step for seconds (5 s were seen on an H200)."""
         if stamped:
             self.cost_ns += round(SMOOTHING * (spent_ns // stamped - self.cost_ns))
+        self._tokens_ns = max(self._tokens_ns - spent_ns, -KEPT_STEPS * self.cost_ns)
 
     def earn(self, turn_ns: int, ppm: int, behind_ns: int) -> None:
         """So much time passed, of which such a part may be spent, with the device so far behind the

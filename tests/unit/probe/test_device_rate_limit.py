@@ -57,6 +57,19 @@ def test_a_device_that_is_behind_waits_for_nobody() -> None:
     assert stamped > 450
 
 
+def test_a_device_that_is_no_longer_behind_is_soon_measured_again() -> None:
+    """240 steps that were stamped while it was behind are read when it has passed them: 5 ms, for
+    which an H200's clock was silent for 5 s."""
+    bucket = TokenBucket()
+    bucket.spend(6 * 80_000, 6)
+    bucket.spend(5 * MS, 0)
+    turns = 0
+    while not bucket.affordable():
+        bucket.earn(250 * MS, 1_000, behind_ns=0)
+        turns += 1
+    assert turns * 0.25 <= 2
+
+
 def test_marks_are_near_by_the_length_of_the_step() -> None:
     assert near_ns(1 * MS) == 2_000
     assert near_ns(100 * MS) == 30_000

@@ -11,12 +11,14 @@ from gpuwatch.tui.verdict.findings import Kind
 from gpuwatch.tui.verdict.forecast.gain import Gain, gain_without
 from gpuwatch.tui.verdict.forecast.measured import replay_of
 from gpuwatch.tui.verdict.forecast.replay import replay
-from gpuwatch.tui.verdict.thresholds.gpu import GRAPH_LEFT_NS
+from gpuwatch.tui.verdict.thresholds.gpu import GRAPH_LEFT, GRAPH_LEFT_NS
 from gpuwatch.tui.verdict.window import FrameShare, StepWindow
 from tests.unit.verdict.on_gpu import activity
-from tests.unit.verdict.simulated_run import NO_SYNC, SCENARIOS, Loop, Ran, gain, ran
+from tests.unit.verdict.simulated_run import NO_SYNC, PHASES, SCENARIOS, Loop, Ran, gain, ran
 from tests.unit.verdict.windows import loader, stacks, window
 
+NET = sum(part for name, part in PHASES if name != "optimizer")
+"""Of a step's kernels those of forward and backward."""
 ITEM = "Tensor.item (train.py:41)"
 LAYER = "Linear.forward (linear.py:134)"
 
@@ -113,7 +115,9 @@ def test_kernels_issued_at_once_give_what_the_replay_shows(name: str) -> None:
     loop = SCENARIOS[name]
     graphed = replace(loop, kernels=27, kernel_ms=loop.kernel_ms * loop.kernels / 27)
     assert ran(loop).step_ms / ran(graphed).step_ms > 2
-    left = replace(graphed, python_ms=graphed.python_ms + GRAPH_LEFT_NS / 1e6)
+    net_ms = NET * loop.kernels * loop.issue_ms
+    left_ms = GRAPH_LEFT_NS / 1e6 + GRAPH_LEFT * net_ms
+    left = replace(graphed, python_ms=graphed.python_ms + left_ms)
     truth = ran(loop).step_ms / ran(left).step_ms
     # The optimizer's own launches are in no graph of the net.
     assert forecast(name, "launch").speedup == pytest.approx(truth, rel=0.1)

@@ -24,7 +24,7 @@ from ..loader import loader_floor, often_late
 from ..pauses import Pauses
 from ..thresholds import hysteresis as limits
 from ..thresholds.gpu import (
-    FORWARD_LEAST,
+    FORWARD_OF_BACKWARD,
     GRAPH_LEFT,
     GRAPH_LEFT_NS,
     PASS_NS_A_TENSOR,
@@ -80,9 +80,9 @@ def _launch(window: StepWindow, record: StepReplay) -> Removal:
     """The net's forward and backward, replayed as a graph. What else the host does in them takes
     what it took: copies, batches that the loop makes itself, Python, emptying the cache; and
     something is left of every launch. No graph holds the optimizer."""
-    issued = record.host_ns(_NET)
-    left_ns = min(_passes(window) * GRAPH_LEFT_NS, GRAPH_LEFT * issued)
-    left_ns += _beside_the_net(window, record) * record.step_ns
+    issued, beside_ns = record.host_ns(_NET), _beside_the_net(window, record) * record.step_ns
+    net_ns = max(0.0, issued - beside_ns)
+    left_ns = _passes(window) * GRAPH_LEFT_NS + GRAPH_LEFT * net_ns + beside_ns
     return Removal(host=dict.fromkeys(_NET, min(1.0, left_ns / issued) if issued else 1.0))
 
 
@@ -96,8 +96,13 @@ def _beside_the_net(window: StepWindow, record: StepReplay) -> float:
     """What the host does in the net's phases and is not the net's, as part of a step."""
     moved, places = copies(window), main_places(window)
     kept = share_where(places, empties_cache) + python_within(window)
-    kept += moved.share if moved is not None else 0.0
     kept += 0.0 if window.sees_loading else share_where(places, fetches)
+    by_link = 0.0
+    if moved is not None and moved.by_samples:
+        kept += moved.share
+    elif moved is not None:
+        by_link = moved.share
+    kept = min(kept, _not_the_nets(window, record)) + by_link
     beside = record.host_ns(("other", "evaluation")) / record.step_ns
     return kept + max(0.0, evaluated_within(window) + share_beside_net(places) - beside)
 
@@ -150,15 +155,21 @@ def _h2d(window: StepWindow, record: StepReplay) -> Removal:
 
 
 def _copying(window: StepWindow, record: StepReplay) -> float:
-    """The most of a step that copies can hold on the host: where it launches all the time, what the
-    net's forward leaves of its phase, which is no shorter than this part of the backward."""
+    """The most of a step that copies can hold on the host, 0 to 1: of the net's phases what is not
+    the net's, and what lies between them."""
+    beside_ns = record.host_ns(("data", "other", "wait"))
+    return min(1.0, _not_the_nets(window, record) + beside_ns / record.step_ns)
+
+
+def _not_the_nets(window: StepWindow, record: StepReplay) -> float:
+    """What the host does in the net's phases and is not the net's, as part of a step, where it
+    launches all the time: what the net's forward leaves of its phase. Samples know it to a tenth
+    of the step, a backward tells how long its forward takes to a fifth of that. 1 elsewhere."""
     device = on_device(window)
     if device is None or not keeps_up(device):
         return 1.0
-    net_ns = FORWARD_LEAST * record.host_ns(("backward",))
-    beside_ns = record.host_ns(("data", "other", "wait"))
-    held_ns = max(0.0, record.host_ns(("forward",)) - net_ns) + beside_ns
-    return held_ns / record.step_ns
+    net_ns = FORWARD_OF_BACKWARD * record.host_ns(("backward",))
+    return max(0.0, record.host_ns(("forward",)) - net_ns) / record.step_ns
 
 
 def _allocator(window: StepWindow, record: StepReplay) -> Removal:

@@ -133,9 +133,12 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
 
 
 def _workers_first(feeding: Feeding, plan: WorkerPlan) -> bool:
-    """One number to change is tried first: on a CPU, whose cores the net needs as well, only where
-    it gives most of what no wait at all would."""
-    return not feeding.on_cpu or comes_first(plan, feeding.other_ns)
+    """A loader that has none gets workers first where they give most of what no wait at all would;
+    and beside a GPU, whose net does not need the cores, where nothing but the number of cores keeps
+    more of them from it. Single slow batches no number of workers hides."""
+    if comes_first(plan, feeding.other_ns):
+        return True
+    return not feeding.on_cpu and feeding.cores is not None and plan.wanted > feeding.cores
 
 
 LOADING: Final[frozenset[StackPhase]] = frozenset(("data",))
@@ -170,7 +173,7 @@ def too_few_workers(window: StepWindow, feeding: Feeding) -> Explained | None:
     if plan.workers > workers and plan.batch_ns < feeding.batch_ns * (1 - limits.WORTH_DOING):
         costs = f"one worker needs {ms(feeding.make_ns)} per batch, the rest of the step takes "
         costs += f"{ms(feeding.other_ns)}{limited_by(feeding, plan.wanted)}"
-        if not _workers_first(feeding, plan):
+        if not comes_first(plan, feeding.other_ns):
             return Explained("workers", tuple(evidence), (less, f"{more} ({costs})"))
         best = best_of(feeding, plan.batch_ns)
         return Explained("workers", tuple(evidence), (f"{more} ({costs})", less), forecast=best)

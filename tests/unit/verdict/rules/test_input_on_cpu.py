@@ -31,29 +31,6 @@ def test_on_a_cpu_a_batch_that_is_handed_over_lowers_the_forecasts_lower_end() -
     assert lows[1] == pytest.approx(1 / (1 - 0.86 + 0.5))
 
 
-@pytest.mark.parametrize(("wait_ms", "first"), [(10, "num_workers 0 → 1"), (60, "make batches")])
-def test_more_workers_come_first_where_they_give_most_of_what_no_wait_would(
-    wait_ms: float, first: str
-) -> None:
-    """On two cores one worker hides 10 ms behind a step of 14 ms, and not 60."""
-    finding = found(waiting(0, wait_ms, main_cpu_percent=100.0))
-    assert finding.advice[0].startswith(first)
-    assert finding.forecast is not None
-    assert finding.forecast.speedup == pytest.approx((14 + wait_ms) / 14)
-
-
-def test_a_slow_batch_in_ten_hides_behind_no_more_steps_than_a_worker_is_ahead() -> None:
-    """Generated run 1529: one batch in ten takes 100 ms, a step 13 ms: one worker makes two ahead,
-    and was said to give 1.8x."""
-    rows = run(60, lambda number: {"data_ms": 0 if number % 10 else 100, "forward_ms": 13})
-    finding = found(window(rows, loaders=(loader(0),), main_cpu_percent=100.0, cores=2))
-    first, second, *_ = finding.advice
-    assert first.startswith("make batches")
-    assert second.startswith("num_workers 0 → 1, about 1.1x")
-    assert finding.forecast is not None
-    assert finding.forecast.speedup == pytest.approx(23 / 13)
-
-
 def epochs(other_steps: int, **fields: Any) -> StepWindow:
     """Each epoch ends one worker (10 ms) and starts one (40 ms); the step after the fork takes
     60 ms longer than the 100 ms of others."""

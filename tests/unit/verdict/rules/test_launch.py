@@ -11,6 +11,7 @@ from gpuwatch.tui.verdict.rules.contention import contention
 from gpuwatch.tui.verdict.rules.host import host
 from gpuwatch.tui.verdict.rules.input import input_bound
 from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.thresholds.gpu import GRAPH_LEFT, GRAPH_LEFT_NS
 from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow
 from tests.unit.verdict.noted import settings
 from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
@@ -27,7 +28,8 @@ def test_a_gpu_that_keeps_up_and_idles_waits_for_launches() -> None:
     assert found is not None
     assert found.share is not None
     assert found.share == pytest.approx(32 / 32.2 - 0.17, abs=0.01)
-    assert found.speedup == pytest.approx(1 / (1 - found.share), rel=0.01)
+    assert found.speedup is not None
+    assert 2 < found.speedup < 1 / (1 - found.share), "a graph leaves some of it"
     verdict = Engine().judge(seen)
     assert verdict.finding.kind == "launch"
     assert verdict.confidence > 0.8
@@ -62,7 +64,8 @@ def test_epochs_that_begin_between_the_measured_steps_are_not_launching() -> Non
     assert waits.share is not None
     assert waits.share == pytest.approx(0.5 - 0.09, abs=0.03)
     assert begins.speedup == pytest.approx(2.0, rel=0.05)
-    assert waits.speedup == pytest.approx(1 / (1 - waits.share), rel=0.05)
+    assert waits.speedup is not None
+    assert 1.4 < waits.speedup < 1 / (1 - waits.share), "a graph leaves some of it"
 
 
 @pytest.mark.parametrize(
@@ -275,10 +278,13 @@ def test_its_own_threads_leave_it_to_fewer_kernels() -> None:
 
 
 def test_a_graph_of_the_net_leaves_its_loss_and_the_optimizer() -> None:
-    """Of 28 ms in forward and backward 1 ms is left, of the optimizer all of its 4."""
+    """Of 28 ms in forward and backward a fifth and 0.34 ms are left, of the optimizer all of its 4:
+    200 layers on an H200, launched in 28 ms, became 3.5x as fast (recording launch_layers)."""
     found = launch(gpu_window(LAUNCHING, LAUNCHING_ON_GPU, activity=activity(3.0)))
     assert found is not None
-    assert found.speedup == pytest.approx(32.2 / (0.2 + 1 + 4), rel=0.03)
+    left_ms = GRAPH_LEFT * 28 + GRAPH_LEFT_NS / 1e6
+    assert found.speedup == pytest.approx(32.2 / (0.2 + left_ms + 4), rel=0.03)
+    assert found.speedup == pytest.approx(3.5, rel=0.12)
 
 
 def test_python_within_the_forward_is_no_launching() -> None:

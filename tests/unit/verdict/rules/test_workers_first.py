@@ -1,0 +1,57 @@
+"""Whether other workers or cheaper batches come first."""
+
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.on_gpu import gpu_window
+from tests.unit.verdict.windows import even, loader, run, waiting, window, worker_use
+
+
+def found(seen: StepWindow) -> Finding:
+    finding = input_bound(seen)
+    assert finding is not None
+    return finding
+
+
+@pytest.mark.parametrize(("wait_ms", "first"), [(10, "num_workers 0 → 1"), (60, "make batches")])
+def test_more_workers_come_first_where_they_give_most_of_what_no_wait_would(
+    wait_ms: float, first: str
+) -> None:
+    """On two cores one worker hides 10 ms behind a step of 14 ms, and not 60."""
+    finding = found(waiting(0, wait_ms, main_cpu_percent=100.0))
+    assert finding.advice[0].startswith(first)
+    assert finding.forecast is not None
+    assert finding.forecast.speedup == pytest.approx((14 + wait_ms) / 14)
+
+
+def test_a_slow_batch_in_ten_hides_behind_no_more_steps_than_a_worker_is_ahead() -> None:
+    """Generated run 1529: one batch in ten takes 100 ms, a step 13 ms: one worker makes two ahead,
+    and was said to give 1.8x."""
+    rows = run(60, lambda number: {"data_ms": 0 if number % 10 else 100, "forward_ms": 13})
+    finding = found(window(rows, loaders=(loader(0),), main_cpu_percent=100.0, cores=2))
+    first, second, *_ = finding.advice
+    assert first.startswith("make batches")
+    assert second.startswith("num_workers 0 → 1, about 1.1x")
+    assert finding.forecast is not None
+    assert finding.forecast.speedup == pytest.approx(23 / 13)
+
+
+@pytest.mark.parametrize("workers", [0, 4])
+def test_beside_a_gpu_slow_batches_and_too_few_cores_put_cheaper_batches_first(
+    workers: int,
+) -> None:
+    """Generated runs 11 and 20 on an H200: 2.6x without the slow batches (1.5x was said for three
+    workers), and 7.8x with ready ones where 16 cores are for 26 workers (4.2x was said)."""
+    given: dict[str, Any] = {"forward_ms": 1, "backward_ms": 2, "optimizer_ms": 1}
+    slow = run(60, lambda number: {"data_ms": 1 if number % 10 else 200, **given})
+    rows = even(60, data_ms=86, **given) if workers else slow
+    on_gpu = {"data_ms": 20, "wait_ms": 20, "forward_ms": 5, "backward_ms": 9, "optimizer_ms": 2}
+    use = worker_use(4, 95) if workers else None
+    seen = gpu_window(rows, on_gpu, loaders=(loader(workers),), cores=16.0, workers=use)
+    first, second, *_ = found(seen).advice
+    assert "make batches" in first or "make it cheaper" in first
+    assert second.startswith(f"num_workers {workers} → ")
