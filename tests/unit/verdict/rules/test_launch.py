@@ -287,6 +287,17 @@ def test_a_graph_of_the_net_leaves_its_loss_and_the_optimizer() -> None:
     assert found.speedup == pytest.approx(3.5, rel=0.12)
 
 
+def test_the_gpus_clock_alone_tells_python_between_the_phases_from_launching() -> None:
+    """Generated run 5: 4.3 of 8.5 ms a step in a logger were launches for four seconds, until the
+    first sample. A host that waits there for the GPU leaves it no gap."""
+    rows = even(60, forward_ms=2, backward_ms=2, optimizer_ms=0.5, other_ms=4)
+    phases = {"forward_ms": 2, "backward_ms": 2, "optimizer_ms": 0.5}
+    idles = gpu_window(rows, {**phases, "other_ms": 4}, activity=activity(15.0))
+    works = {"forward_ms": 4, "backward_ms": 4, "optimizer_ms": 0.5, "lag_ms": 3}
+    assert Engine().judge(idles).finding.kind == "host"
+    assert host(gpu_window(rows, works, activity=activity(95.0))) is None
+
+
 def test_python_within_the_forward_is_no_launching() -> None:
     """Half of the step is a logger's, in a loop whose marks book it as forward."""
     logger = FrameShare(0.5, "clip (numpy/core.py:9)", "log (train.py:70)", "", "other", 200)
