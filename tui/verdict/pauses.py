@@ -33,6 +33,8 @@ class Pauses:
     """Time of a step without them."""
     spacing_steps: float | None = None
     """Steps from one to the next, on average; None while there are too few for a rhythm."""
+    is_regular: bool = False
+    """They come in a rhythm, one like the other."""
 
     @property
     def mean_ns(self) -> float:
@@ -112,6 +114,13 @@ def spacing_of(numbers: Sequence[int]) -> float | None:
     if len(numbers) < limits.RHYTHM_EVENTS:
         return None
     return (numbers[-1] - numbers[0]) / (len(numbers) - 1)
+
+
+def _is_regular(numbers: Sequence[int]) -> bool:
+    """As far from each other, within a tenth or a step."""
+    period = spacing_of(numbers)
+    gaps = [after - before for before, after in pairwise(numbers)]
+    return period is not None and max(gaps) - min(gaps) <= max(1.0, limits.RHYTHM_ALIKE * period)
 
 
 def host_parts(rows: Sequence[Step]) -> list[int]:
@@ -200,8 +209,7 @@ def _whole_periods(rows: Sequence[Step], length: Callable[[Step], int]) -> tuple
     if rows and rows[0].number == rows[0].count:
         numbers.insert(0, 0)
     period = spacing_of(numbers)
-    gaps = [after - before for before, after in pairwise(numbers)]
-    if not period or max(gaps) - min(gaps) > max(1.0, limits.RHYTHM_ALIKE * period):
+    if not period or not _is_regular(numbers):
         return ()
     least = limits.RHYTHM_FROM
     available = sum(row.count for row in rows if row.number - row.count >= least)
@@ -263,7 +271,7 @@ def outliers(window: StepWindow) -> Pauses | None:
     events = sum(part > 0 for part in parts)
     if not events:
         return None
-    total = spent(rows)
+    total, numbers = spent(rows), [r.number for r, part in zip(rows, parts, strict=True) if part]
     return Pauses(
         share=share_of(parts, [wall_of(row) for row in rows]),
         events=events,
@@ -271,7 +279,8 @@ def outliers(window: StepWindow) -> Pauses | None:
         longest_ns=max(parts),
         every_steps=total.steps / events,
         step_ns=max(0, total.wall_ns - sum(parts)) / max(1, total.steps),
-        spacing_steps=spacing_of([r.number for r, part in zip(rows, parts, strict=True) if part]),
+        spacing_steps=spacing_of(numbers),
+        is_regular=_is_regular(numbers),
     )
 
 
@@ -316,8 +325,10 @@ def _unnamed_ns(row: Step) -> float:
 
 
 def _is_mostly_forward(rows: Sequence[Step]) -> bool:
-    """Most of the net is frozen: then a longer batch shows in its forward alone."""
-    return sum(row.backward_ns for row in rows) < sum(row.forward_ns for row in rows) / 2
+    """Most of the net is frozen: then a longer batch shows in its forward alone. By the usual step:
+    without a loader evaluations are booked as forward."""
+    forward = median(row.forward_ns / max(1, row.count) for row in rows)
+    return median(row.backward_ns / max(1, row.count) for row in rows) < forward / 2
 
 
 def _work_ns(row: Step, frozen: bool) -> float:

@@ -1,5 +1,6 @@
 """Evaluation inside training: its budget, apart from every cause of slow steps."""
 
+from dataclasses import replace
 from typing import Final
 
 from ..code_places import (
@@ -14,11 +15,11 @@ from ..findings import Evidence, Finding
 from ..forecast.gain import gain_of_pauses, gain_without
 from ..forecast.interval import seldom, with_interval
 from ..format import percent
-from ..pauses import evaluations, pause_evidence
+from ..pauses import Pauses, evaluations, outliers, pause_evidence
 from ..scoring import cause
-from ..statistics import of_samples
+from ..statistics import Share, of_samples
 from ..thresholds.causes import TARGET_BUDGET
-from ..thresholds.hysteresis import CONTRIBUTOR
+from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
 from ..window import FrameShare, StepWindow
 
 
@@ -47,6 +48,9 @@ PACKAGES: Final = ("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "
 ACTING: Final = 0.1
 """Of the samples of an evaluation those in an environment, or in a function with such a name: most
 of a rollout may be the net that chooses the actions. Of a held-out set none are."""
+SAME_PAUSES: Final = 0.5
+"""Regular pauses and samples of evaluations of which either holds half of the other are the same:
+three chunks of samples meet between one and five of six pauses."""
 _ADVICE: Final = {
     "evaluation": (
         "evaluate less often: it is a function of yours that no mark shows",
@@ -69,19 +73,38 @@ def _by_samples(window: StepWindow) -> Finding | None:
     if share.low < CONTRIBUTOR:
         return None
     acting = share_where(places, _acts) > ACTING * share.mean
+    paused = None if acting or window.gpu_present else _in_pauses(window, share)
+    if paused is not None:
+        share = paused.share
     sub, what = ("rollout", "rollouts take") if acting else (None, "evaluation takes")
     text = "no evaluation was marked: its time is booked as forward, or between the phases"
+    evidence = [place_evidence(by_user_function(places)[0], "main-thread"), Evidence(text, "hook")]
+    if paused is not None:
+        evidence.insert(1, pause_evidence(paused, "evaluation")[0])
     found = cause(
         "evaluation",
         sub,
         share,
         f"{what} {percent(share.mean)} of the time",
-        (place_evidence(by_user_function(places)[0], "main-thread"), Evidence(text, "hook")),
+        tuple(evidence),
         _ADVICE["rollout" if acting else "evaluation"],
         gain=gain_without("evaluation", window, at_most=True),
     )
     # Rollouts are what is trained on; of evaluations nearly all can go.
     return found if acting or window.gpu_present else with_interval(found)
+
+
+def _in_pauses(window: StepWindow, seen: Share) -> Pauses | None:
+    """Without a GPU, the single long steps that samples show to be evaluations: they come in a
+    rhythm, and hold about what samples show. These come in a few chunks of two seconds, which
+    pauses of one second fill or miss (68 % for 42 %); the marks have every one of them."""
+    found = outliers(window)
+    if found is None or not found.is_regular or found.spacing_steps is None:
+        return None
+    mean = found.each_ns / (found.each_ns + found.spacing_steps * found.step_ns)
+    if min(mean, seen.mean) < SAME_PAUSES * max(mean, seen.mean):
+        return None
+    return replace(found, share=Share(mean, max(0.0, mean - ENTER_LOW), min(1.0, mean + ENTER_LOW)))
 
 
 def _acts(place: FrameShare) -> bool:

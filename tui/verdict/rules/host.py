@@ -1,6 +1,7 @@
 """Python between the phases: metrics, logging, anything without a phase."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..code_places import (
     BETWEEN,
@@ -21,6 +22,7 @@ from ..code_places import (
 from ..cpu_wait import asleep
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_on_the_host, gain_without
+from ..forecast.interval import alone_on_cpu, interval_of
 from ..format import ms, percent
 from ..gpu_clock import counted_by, idle_of, on_device
 from ..idle_ledger import (
@@ -32,7 +34,7 @@ from ..idle_ledger import (
 )
 from ..loader import loader_floor
 from ..pauses import Pauses, host_parts, outliers
-from ..scoring import cause
+from ..scoring import cause, speedup_of
 from ..statistics import Share, at_most, share_of
 from ..step_time import between_of, host_phases, spent, wall_of
 from ..thresholds.causes import HOST_ALIKE, TARGET_BUDGET
@@ -168,7 +170,13 @@ def host(window: StepWindow) -> Finding | None:
     judges = (now_and_then, _steady, within_phases, asleep_within)
     found = [one for judge in judges if (one := judge(window))]
     most = max((one.share or 0.0 for one in found), default=0.0)
-    return next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)
+    first = next((one for one in found if (one.share or 0.0) >= HOST_ALIKE * most), None)
+    if first is None or window.gpu_present or first.speedup is None:
+        return first
+    shares = first.share, first.share_low, first.share_high
+    limited = first.speedup < speedup_of(first.share or 0.0)  # the loader is the limit then
+    forecast = (interval_of if limited else alone_on_cpu)("host", first.speedup, *shares)
+    return replace(first, forecast=forecast)
 
 
 def _steady(window: StepWindow) -> Finding | None:

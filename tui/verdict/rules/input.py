@@ -17,13 +17,13 @@ from ..code_places import (
 from ..cpu_wait import (
     core_account,
     fewer_workers,
-    seen_with_sleep,
+    seen_before_the_net,
     taken_by_workers,
     thread_advice,
 )
 from ..findings import Evidence, Finding, Forecast
 from ..forecast.gain import gain_on_the_host, gain_without
-from ..forecast.interval import CORES_ERROR_ON_CPU, INPUT_ERROR_ON_CPU, interval_of
+from ..forecast.interval import CORES_ERROR_ON_CPU, INPUT_ERROR_ON_CPU, alone_on_cpu
 from ..format import cores, ms, percent
 from ..gpu_clock import OnDevice, on_device
 from ..idle_ledger import crowded, exposed_parts, idle_ledger, of_the_loader
@@ -271,7 +271,7 @@ def _on_cpu(window: StepWindow, finding: Finding, speedup: float) -> Forecast:
     shared = finding.sub in ("cpu-bound", "oversubscribed")
     error = CORES_ERROR_ON_CPU if shared else INPUT_ERROR_ON_CPU
     share, low, high = finding.share, finding.share_low, finding.share_high
-    whole = interval_of("input", speedup, share, low, high, error)
+    whole = alone_on_cpu("input", speedup, share, low, high, error)
     handed = share_where(main_places(window), fetches_tensors)
     if not _fetched(window):
         return whole
@@ -317,7 +317,7 @@ def _restarts(window: StepWindow) -> bool:
 def unmarked(window: StepWindow) -> Finding | None:
     """A loop without a loader, in which no fetch is marked: by the samples in functions of the
     user's own that fetch, as far as a GPU idles then."""
-    seen, ledger = seen_with_sleep(window, fetches), idle_ledger(window)
+    seen, ledger = seen_before_the_net(window, fetches), idle_ledger(window)
     share = seen if ledger is None else at_most(seen, ledger.shares["input"])
     if share.low < CONTRIBUTOR or (window.gpu_present and ledger is None):
         return None
@@ -338,7 +338,7 @@ def unmarked(window: StepWindow) -> Finding | None:
     if window.gpu_present or found.speedup is None:
         return found
     shares = share.mean, share.low, share.high
-    forecast = interval_of("input", found.speedup, *shares, INPUT_ERROR_ON_CPU)
+    forecast = alone_on_cpu("input", found.speedup, *shares, INPUT_ERROR_ON_CPU)
     return replace(found, forecast=forecast)
 
 

@@ -16,7 +16,7 @@ from ..code_places import (
     worker_places,
 )
 from ..findings import Evidence, Forecast
-from ..forecast.interval import INPUT_ERROR_ON_CPU, interval_of, planned
+from ..forecast.interval import INPUT_ERROR_ON_CPU, alone_on_cpu, planned
 from ..format import cores, ms, percent, size, times
 from ..idle_ledger import worker_ends
 from ..loader import Feeding, WorkerPlan
@@ -212,7 +212,7 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     forecast = None
     if whole is not None:
         # Waits for the batches after it stay.
-        forecast = interval_of("input", speedup_of(taken_ns / wall_ns), error=INPUT_ERROR_ON_CPU)
+        forecast = alone_on_cpu("input", speedup_of(taken_ns / wall_ns), error=INPUT_ERROR_ON_CPU)
     return Explained("epoch-start", evidence, advice, forecast=forecast)
 
 

@@ -25,8 +25,10 @@ from ..step_time import spent, wall_of
 from ..thresholds.causes import (
     FUSED_LEFT_ON_CPU,
     FUSED_LEFT_UNKNOWN,
+    LARGE_TABLE_BYTES,
     SPARSE_ROW_ON_GPU,
     SPARSE_SPARES,
+    SPARSE_SPARES_LARGE,
 )
 from ..thresholds.gpu import FEW_TENSORS, LARGE_TENSOR
 from ..thresholds.hysteresis import CONTRIBUTOR
@@ -79,6 +81,8 @@ class TableUsed:
     """In a step; a row may be looked up twice. None where not known."""
     spares: float
     """Part of the bytes that the optimizer updates that lie in rows which a step does not use."""
+    bytes: int
+    """Of the table."""
 
 
 def table_used(window: RunFacts) -> TableUsed | None:
@@ -89,14 +93,13 @@ def table_used(window: RunFacts) -> TableUsed | None:
         return None
     part = settings.table_bytes / max(settings.table_bytes, settings.parameter_bytes or 0)
     if settings.table_lookups is None:
-        return TableUsed(settings.table_rows, None, part)
+        return TableUsed(settings.table_rows, None, part, settings.table_bytes)
     backwards = 1.0
     if isinstance(window, StepWindow) and window.observed:
         backwards = max(1.0, sum(row.backwards for row in window.steps) / window.observed)
     lookups = settings.table_lookups * backwards
-    return TableUsed(
-        settings.table_rows, lookups, part * max(0.0, 1 - lookups / settings.table_rows)
-    )
+    spares = part * max(0.0, 1 - lookups / settings.table_rows)
+    return TableUsed(settings.table_rows, lookups, spares, settings.table_bytes)
 
 
 def _by_rows(window: RunFacts) -> TableUsed | None:
@@ -116,7 +119,9 @@ def _spared_by_rows(window: RunFacts, used: TableUsed) -> tuple[float, float, fl
     what the rows used cost then, one by one, is left of it; on a CPU as measured, the backward's
     table-sized gradient included."""
     if not window.gpu_present:
-        least, middle, most = (used.spares * more for more in SPARSE_SPARES)
+        large = used.bytes > LARGE_TABLE_BYTES
+        spares = SPARSE_SPARES_LARGE if large else SPARSE_SPARES
+        least, middle, most = (used.spares * more for more in spares)
         return least, middle, most
     if used.lookups is None:
         return 0.0, used.spares, used.spares
