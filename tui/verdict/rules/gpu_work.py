@@ -37,8 +37,8 @@ class Work:
     """Part of a step that would be left if the net's kernels took no time: the host's, which they
     hide now."""
     replans: bool = False
-    """Attention behind padding masks, of batches that differ in length: in a half type its kernels
-    are planned anew for each length."""
+    """Attention behind padding masks, of batches that differ in length: in a half type cuDNN plans
+    its kernels anew for each length."""
 
     def evidence(self) -> tuple[Evidence, ...]:
         """The counters as read."""
@@ -134,8 +134,9 @@ def precision(work: Work) -> Finding | None:
         why = f"or bf16: {casts}, which adds launches, and the host is the limit then"
         if work.replans:
             why = (
-                f"bf16 only for batches of one length ({casts}): its attention kernels are planned "
-                "anew for each other one, which can take longer than the step"
+                f"or bf16, {casts} and torch.backends.cuda.enable_cudnn_sdp(False), about "
+                f"{times(speedup_of(bf16))}: cuDNN plans its attention anew for each new length, "
+                "which can take longer than the step"
             )
         first = tf32
         advice = (f"tf32, one line: {line}, about {times(speedup_of(tf32))}", why)

@@ -38,6 +38,7 @@ from ..thresholds import causes as limits
 from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import FrameShare, StepWindow
+from .attention import planned_anew
 from .optimizer import updated_together
 
 
@@ -147,7 +148,7 @@ def launch(window: StepWindow) -> Finding | None:
         gain_without("launch", window),
     )
     if found.speedup is None or advice[0] not in (cells, parts, DETECTS_ANOMALIES):
-        return found
+        return planned_anew(found, window)
     gain = gain_without("launch", window, at_most=False)
     if parts is not None and (one_call := gain_of_one_call(window)) is not None:
         if not any(map(recurs, main_places(window))):

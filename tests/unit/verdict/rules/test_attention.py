@@ -1,0 +1,63 @@
+"""Attention that cuDNN plans anew for each new shape."""
+
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.rules.launch import launch
+from gpuwatch.tui.verdict.window import FrameShare, Stacks
+from tests.unit.verdict.noted import settings
+from tests.unit.verdict.on_gpu import activity, gpu_step
+from tests.unit.verdict.windows import run, window
+
+ATTENTION = "sdpa_attention_forward (transformers/integrations/sdpa_attention.py:158)"
+BACKWARD = "_engine_run_backward (torch/autograd/graph.py:869)"
+LINEAR = "Linear.forward (torch/nn/modules/linear.py:134)"
+
+
+def found(attending: float = 0.39, slow_ms: float = 85.0, **known: Any) -> Finding:
+    """A classifier in bf16 on texts of all lengths: three steps of ten are of a known length."""
+
+    def parts(number: int) -> dict[str, float]:
+        phase_ms = 15.0 if number % 10 < 3 else slow_ms
+        return {"forward_ms": phase_ms, "backward_ms": phase_ms, "optimizer_ms": 1.5}
+
+    places = (
+        FrameShare(attending, ATTENTION, "step (train.py:31)", phase="forward"),
+        FrameShare(0.47, BACKWARD, "step (train.py:33)", phase="backward"),
+        FrameShare(0.08, LINEAR, "step (train.py:31)", phase="forward"),
+    )
+    given = {"autocast": "bfloat16", "capability": 90, **known}
+    fields: dict[str, Any] = {
+        "activity": activity(12, sm=8, tensor=3, fp32=1, dram=5),
+        "settings": settings(**given),
+        "stacks": Stacks(75, places, 0, (), None),
+    }
+    rows = run(60, parts)
+    measured = tuple(gpu_step(row, **parts(row.number), lag_ms=0.02) for row in rows[::3])
+    judged = launch(window(rows, gpu_present=True, gpu_steps=measured, **fields))
+    assert judged is not None
+    return judged
+
+
+def test_attention_that_is_planned_for_each_new_shape_leaves_cudnn() -> None:
+    """Measured on an H200: 4.98x, where a CUDA graph and a larger batch came first."""
+    judged = found()
+    mean_ms, known_ms = 0.3 * 31.5 + 0.7 * 171.5, 31.5
+    assert judged.advice[0].startswith("torch.backends.cuda.enable_cudnn_sdp(False), about 4.1x")
+    assert judged.speedup == pytest.approx(mean_ms / known_ms, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"attending": 0.05},
+        {"slow_ms": 20.0},
+        {"autocast": ""},
+        {"capability": 80},
+    ],
+    ids=["one call of many", "steps alike", "in fp32", "before Hopper"],
+)
+def test_attention_is_one_call_of_many_elsewhere(given: dict[str, Any]) -> None:
+    assert "cudnn" not in found(**given).advice[0]

@@ -1,0 +1,82 @@
+"""Attention that is planned anew: cuDNN's kernels, for each shape that it has not seen."""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from ..code_places import (
+    BETWEEN,
+    function_of,
+    main_places,
+    place_evidence,
+    share_where,
+    within,
+)
+from ..findings import Evidence, Finding
+from ..forecast.interval import interval_of
+from ..format import ms, times
+from ..step_time import wall_of
+from ..thresholds.gpu import LOOP_SHARE
+from ..thresholds.hysteresis import MOST_EVIDENCE
+from ..window import FrameShare, StepWindow
+
+HOPPER: Final = 90
+"""From this compute capability on PyTorch prefers cuDNN's attention for half types."""
+HALF: Final = ("bfloat16", "float16")
+ATTENTION_CALL: Final = re.compile(r"\bscaled_dot_product_attention\(")
+ATTENTION_FRAMES: Final = ("sdpa_attention_forward", "multi_head_attention_forward")
+"""Transformers' and PyTorch's own around that call, which leaves no frame."""
+STANDS_OUT: Final = 1.5
+"""The mean step over that which a quarter of the steps keep below: steps of known shapes. A
+classifier on texts of all lengths (BERT in bf16, H200): 137 ms and 32 ms, 4.3 to 5.0 times, and
+4.98x without cuDNN's attention; steps of planned shapes alone differ by their lengths."""
+FEWEST_STEPS: Final = 20
+
+
+def planned_anew(found: Finding, window: StepWindow) -> Finding:
+    """The finding about launches, where most of the host's time outside the backward is in the call
+    of attention, though it is one call of many in a layer, and some steps take many times as long
+    as the others."""
+    settings, rows = window.settings, window.steps
+    if settings is None or (settings.capability or 0) < HOPPER:
+        return found
+    if settings.autocast not in HALF and settings.parameter_dtype not in HALF:
+        return found
+    issuing = within(main_places(window), BETWEEN)
+    attending = [place for place in issuing if _attends(place)]
+    if not attending or share_where(issuing, _attends) < LOOP_SHARE * share_where(issuing, _any):
+        return found
+    taken = sorted(wall_of(row) / row.count for row in rows)
+    if len(taken) < FEWEST_STEPS:
+        return found
+    known_ns, mean_ns = taken[len(taken) // 4], sum(map(wall_of, rows)) / sum(r.count for r in rows)
+    if mean_ns < STANDS_OUT * known_ns:
+        return found
+    speedup = mean_ns / known_ns
+    text = f"a quarter of the steps take {ms(known_ns)} or less, and {ms(mean_ns)} in the mean"
+    first = (
+        place_evidence(attending[0], "main-thread"),
+        Evidence(text, "hook", mean_ns / 1e6, "ms"),
+    )
+    advice = (
+        f"torch.backends.cuda.enable_cudnn_sdp(False), about {times(speedup)}: cuDNN plans its "
+        "attention anew for each new shape, PyTorch's own kernels do not",
+        "pad batches to a few lengths: each is planned once",
+    )
+    return replace(
+        found,
+        headline="attention is planned anew for each new shape, and the GPU waits for it",
+        evidence=(*first, *found.evidence)[:MOST_EVIDENCE],
+        advice=(*advice, *found.advice),
+        speedup=speedup,
+        speedup_is="estimate",
+        forecast=interval_of("launch", speedup),
+    )
+
+
+def _attends(place: FrameShare) -> bool:
+    return function_of(place.frame) in ATTENTION_FRAMES or bool(ATTENTION_CALL.search(place.line))
+
+
+def _any(_: FrameShare) -> bool:
+    return True
