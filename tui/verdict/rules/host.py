@@ -28,6 +28,7 @@ from ..gpu_clock import counted_by, idle_of, on_device
 from ..idle_ledger import (
     evaluated_within,
     idle_ledger,
+    keeps_up,
     loader_ends,
     python_seen,
     python_within,
@@ -191,8 +192,8 @@ def _steady(window: StepWindow) -> Finding | None:
     share = share_of(parts, [wall_of(row) for row in rows])
     places = main_places(window)
     device = on_device(window)
-    if window.gpu_present and not places and (device is None or device.abstains):
-        return None  # by the host's clock only stacks separate Python from a wait for the GPU
+    if window.gpu_present and not places and (device is None or not keeps_up(device)):
+        return None  # only stacks separate Python from a wait for a GPU that is behind
     if device is not None:
         gaps = [between_of(row, named) for row in device.rows]
         share = share_of(gaps, [row.wall_ns for row in device.rows])
