@@ -14,7 +14,6 @@ PyTorch has no switch back.
 """
 
 import ctypes
-import os
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from . import clock
-from .peers import OFF, QUIET_NS, stack_of
+from .peers import OFF, QUIET_NS, are_commands_off, stack_of
 from .recorder import Recorder
 from .wire.marks import COMPILE_ENTER, FETCH_ENTER, OPTIMIZER_LEAVE, STEP
 
@@ -77,7 +76,7 @@ class Collectives:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
+        self._off = are_commands_off()
         self._waiting: dict[bytes, int] = {}
         """Who has asked for entries, and when."""
         self._at_ns = 0

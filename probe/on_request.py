@@ -2,7 +2,6 @@
 first asked for, or where ranks are: the publisher imports nothing.
 """
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +14,7 @@ from .encoding import (
     encode_memory,
     encode_profile,
 )
-from .peers import OFF
+from .peers import OFF, are_commands_off
 from .recorder import Recorder
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class OnRequest:
             return
         self._flops_asked = True
         recorder = self._recorder
-        if os.environ.get("GPUWATCH_CONTROL") == "0":
+        if are_commands_off():
             recorder.notes.add(recorder.now_ns(), "refused", "flops", 0.0, OFF)
         else:
             recorder.count_with(self._first_count)

@@ -41,6 +41,11 @@ Dump = tuple[int, list[ThreadStack], int, str]
 Place = tuple[CodeType, int]
 
 
+def are_commands_off() -> bool:
+    """The user has turned off whatever looks into the run on request; `OFF` says so."""
+    return os.environ.get("GPUWATCH_CONTROL") == "0"
+
+
 class Peer:
     """One monitor."""
 
@@ -142,7 +147,7 @@ class Tracer:
         self, let: Callable[[int], object] | None = None, scope_file: str = SCOPE_FILE
     ) -> None:
         self._let = let or _let_in
-        wanted = os.environ.get("GPUWATCH_CONTROL") != "0"
+        wanted = not are_commands_off()
         self._needed = wanted and _scope(scope_file) == ANCESTORS_ONLY
         self._pid = NOBODY
 
@@ -198,7 +203,7 @@ class Dumps:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
+        self._off = are_commands_off()
         self._last: Dump | None = None
 
     def for_peer(self, peer: Peer | None, now_ns: int) -> Dump | None:

@@ -25,7 +25,7 @@ from typing import Any, Final
 from .. import clock, worker_board
 from ..circuit_breaker import is_users
 from ..figures import resident_bytes
-from ..peers import OFF
+from ..peers import OFF, are_commands_off
 from ..recorder import Recorder
 from ..switched import Switched
 from ..wire import marks
@@ -53,7 +53,7 @@ class MemoryHistory:
         """`stem`: of the socket's path, and so of the file's path."""
         self._recorder = recorder
         self._stem = stem
-        self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
+        self._off = are_commands_off()
         self._who: bytes | None = None
         self._given_up = False
         """Who asked has left."""

@@ -26,7 +26,7 @@ from .. import clock
 from ..circuit_breaker import is_users
 from ..encoding import AskProfile
 from ..figures import resident_bytes
-from ..peers import OFF
+from ..peers import OFF, are_commands_off
 from ..recorder import Recorder
 from ..switched import Switched, overdue_off
 from ..wire import marks
@@ -80,7 +80,7 @@ class Profiler:
         self._recorder = recorder
         self._stem = stem
         self._folder = os.path.dirname(stem)
-        self._off = os.environ.get("GPUWATCH_CONTROL") == "0"
+        self._off = are_commands_off()
         self._who: bytes | None = None
         self._asked_ns = 0
         self._steps = self._most_ns = 0

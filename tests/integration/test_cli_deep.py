@@ -205,7 +205,9 @@ def test_fewer_steps_of_many_operators_are_recorded(tmp_path: Path) -> None:
         done = gpuwatch(*words, limit_s=120, waits_s=SOON)
         assert done.returncode == 0, done.stderr
         steps = json.loads(done.stdout)["profile"]["steps"]
-        assert 2 <= steps <= MOST_OPERATORS // 1_000, "an add_ of a number is five operators"
+        # An `add_` of a number is five operators. What a step has is known by a sample of 50 ms, on
+        # busy cores to a factor of two.
+        assert 2 <= steps <= 2.5 * MOST_OPERATORS / 1_000
 
 
 def test_a_process_without_a_probe_is_shown_how_to_get_one(tmp_path: Path) -> None:

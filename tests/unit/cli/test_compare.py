@@ -1,14 +1,28 @@
 """`gpuwatch compare` and `gpuwatch report FILE` over recordings from an H200."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from gpuwatch.tui.cli import compare
 from gpuwatch.tui.cli.main import main
+from gpuwatch.tui.compare.comparison import Side
 from tests.unit.compare.runs import RECORDINGS
 
 FP32, BF16 = (str(RECORDINGS / f"{name}.gpuwatch") for name in ("precision_fp32", "gpt_bf16"))
+
+_read = compare._side
+_read_once = cache(_read)
+
+
+@pytest.fixture(autouse=True)
+def _the_two_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def side(path: Path) -> Side:
+        return _read_once(path) if str(path) in (FP32, BF16) else _read(path)
+
+    monkeypatch.setattr(compare, "_side", side)
 
 
 @pytest.mark.parametrize(
