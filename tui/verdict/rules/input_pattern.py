@@ -47,9 +47,14 @@ ALWAYS = 0.995
 _DECODERS = ("ImageFile.py", "Image.py", "JpegImagePlugin.py", "PngImagePlugin.py", "_image.py")
 
 
+_MADE = ("new", "_new", "fromarray", "frombuffer", "frombytes", "tobytes")
+"""Functions of PIL that make a picture of numbers, or the reverse: nothing is decoded there."""
+
+
 def decodes(place: FrameShare) -> bool:
     """Pictures or the like are decoded there."""
-    return file_of(place.frame) in _DECODERS or "decode" in function_of(place.frame)
+    name = function_of(place.frame)
+    return (file_of(place.frame) in _DECODERS and name not in _MADE) or "decode" in name
 
 
 def cheaper(place: FrameShare | None) -> str:

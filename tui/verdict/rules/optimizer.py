@@ -19,19 +19,24 @@ from ..forecast.gain import gain_without
 from ..format import ms, percent
 from ..gpu_clock import on_device
 from ..loader import loader_floor
+from ..pauses import epoch_parts
 from ..scoring import cause, speedup_of
 from ..statistics import at_most, share_of
 from ..step_time import spent, wall_of
 from ..thresholds.causes import (
+    DENORMAL_NS,
+    DENORMAL_NUMBERS,
     FUSED_LEFT_ON_CPU,
     FUSED_LEFT_UNKNOWN,
     LARGE_TABLE_BYTES,
     SPARSE_ROW_ON_GPU,
     SPARSE_SPARES,
     SPARSE_SPARES_LARGE,
+    TENSOR_NS,
+    USUAL_NS,
 )
 from ..thresholds.gpu import FEW_TENSORS, LARGE_TENSOR
-from ..thresholds.hysteresis import CONTRIBUTOR
+from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import RunFacts, StepWindow
 
 # What to do about an optimizer that takes long, by how this run's is set up.
@@ -191,6 +196,26 @@ def _as_seen(functions: Collection[str], on_gpu: bool) -> str | None:
     return "fused=True, where its class has it: one kernel updates all tensors"
 
 
+def _denormal(window: StepWindow, call_ns: float) -> str | None:
+    """Where an update takes far longer than its arithmetic, and no wait for a core or copying of
+    pages after a fork explains it."""
+    settings = window.settings
+    if window.gpu_present or settings is None or settings.optimizer not in ("Adam", "AdamW"):
+        return None
+    numbers = (settings.parameter_bytes or 0) // 4
+    least, most = DENORMAL_NUMBERS
+    waits = (window.run_delay or 0.0) >= ENTER_SHARE or epoch_parts(window) is not None
+    if waits or settings.fused or not least <= numbers <= most:
+        return None
+    each_ns = (call_ns - TENSOR_NS * (settings.parameters or 0)) / numbers
+    if each_ns < DENORMAL_NS:
+        return None
+    return (
+        f"or torch.set_flush_denormal(True): {each_ns:.0f} ns a number, where {USUAL_NS:.0f} are "
+        "usual, are moments that have decayed to denormal numbers"
+    )
+
+
 def _forecast(window: StepWindow, share: float) -> Forecast | None:
     """Of sparse updates, by the rows that they leave out; of a fused form on a CPU, by what that
     leaves of an optimizer's time; of that None on a GPU, where the replay knows."""
@@ -254,13 +279,16 @@ def optimizer(window: StepWindow) -> Finding | None:
     looped = [place for place in main_places(window) if steps_one_by_one(place)]
     evidence += [place_evidence(place, "main-thread") for place in looped[:1]]
     headline = f"the optimizer takes {percent(share.mean)} of each step"
+    advice = for_this_optimizer(window)
+    if (flush := _denormal(window, each_ns)) is not None:
+        advice = (*advice[:1], flush, *advice[1:])
     found = cause(
         "optimizer",
         None,
         share,
         headline,
         tuple(evidence),
-        for_this_optimizer(window),
+        advice,
         loader_floor(window),
         gain_without("optimizer", window, at_most=not looped or None),
     )

@@ -350,6 +350,13 @@ def sharing(have: int = 2, **fields: Any) -> StepWindow:
     return window(rows, **given)
 
 
+def test_a_picture_that_is_made_of_numbers_is_not_decoded() -> None:
+    """torchvision's MNIST makes each sample a PIL image: "decode on the GPU" was advised."""
+    made = (0.6, "new (PIL/Image.py:3254)", "to_pil (train.py:12)")
+    finding = found(waiting(0, 82, stacks=stacks(main=[(*made, "data")])))
+    assert not any("decode less" in advice for advice in finding.advice)
+
+
 def test_workers_that_take_the_trainings_cores_are_the_loaders() -> None:
     finding = found(sharing())
     assert (finding.kind, finding.sub) == ("input", "cores")
