@@ -1,12 +1,13 @@
 """What the loader can deliver: the cost of a batch to a worker, what more of them give."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 from typing import Final
 
 from ..steps import Step
 from .gpu_clock import on_device
-from .step_time import Spent, spent
+from .step_time import Spent, paused_of, spent
 from .thresholds import causes as limits
 from .thresholds.hysteresis import ENTER_SHARE, READY_ENOUGH
 from .window import StepWindow
@@ -51,6 +52,9 @@ class Feeding:
     """No GPU computes beside the host."""
     made_ns: tuple[float, ...] = ()
     """What each batch costs the training thread that makes it, in their order."""
+    beside_ns: float = 0.0
+    """What evaluations, checkpoints, compilations and the starts of epochs take for each batch,
+    where they came more than once: no worker takes that away."""
 
     @property
     def other_ns(self) -> float:
@@ -142,7 +146,13 @@ def feeding(window: StepWindow) -> Feeding | None:
         on_gpu_ns=0.0 if device is None else max(0.0, batch_ns - device.exposed_share * wait_ns),
         on_cpu=not window.gpu_present,
         made_ns=made_ns,
+        beside_ns=every_ns - batch_ns if _pauses(window.steps) > 1 else 0.0,
     )
+
+
+def _pauses(rows: Sequence[Step]) -> int:
+    """Steps that hold something beside the training."""
+    return sum(paused_of(row) + row.startup_ns > 0 for row in rows)
 
 
 def _each_ns(row: Step) -> tuple[float, ...]:

@@ -97,7 +97,8 @@ def gain(feeding: Feeding, batch_ns: float) -> str:
 
 def best_of(feeding: Feeding, batch_ns: float) -> Forecast:
     """The same as a forecast."""
-    share = 1 - batch_ns / feeding.batch_ns if feeding.batch_ns else 0.0
+    whole_ns = feeding.batch_ns + feeding.beside_ns
+    share = (feeding.batch_ns - batch_ns) / whole_ns if whole_ns else 0.0
     return planned(speedup_of(max(0.0, share)), feeding.on_cpu)
 
 
