@@ -72,7 +72,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, metavar="S", help="begin no run after S seconds")
     parser.add_argument("--out", type=Path, metavar="JSON", help="results; OUT/results.json")
     parser.add_argument("--again", action="store_true", help="judge the recordings in OUT anew")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="add all runs there, 6 MiB")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="add all runs there, 7 MiB")
     parser.add_argument("--report", action="store_true", help="print the tables")
     return parser.parse_args(argv)
 

@@ -11,7 +11,7 @@ from ..findings import Evidence, Finding
 from ..forecast.interval import at_least
 from ..format import ms, percent
 from ..scoring import cause, speedup_of
-from ..statistics import share_of
+from ..statistics import Share, share_of
 from ..thresholds.causes import RECOMPILE_LAPSE, RECOMPILE_NS, RECOMPILE_STEPS, RECOMPILES
 from ..thresholds.hysteresis import COMPILE_HORIZON
 from ..window import StepWindow
@@ -97,10 +97,7 @@ def recompile(window: StepWindow) -> Finding | None:
     first = window.steps[0].number if window.steps else 0
     held = [row for row in compiled if row.number >= first]
     held = held if len(held) >= RECOMPILES else compiled
-    # From the end of one to the end of the next: a window of three and a half periods holds three
-    # or four of them.
-    walls = [after.end_ns - before.end_ns for before, after in pairwise(held)]
-    share = share_of([row.compile_ns for row in held[1:]], walls)
+    share = _between_ends(held)
     each_ns = sum(row.compile_ns for row in compiled) / len(compiled)
     steps = window.all_recent[-1].number - compiled[0].number + compiled[0].count
     text = f"{len(compiled)} of the last {steps:,} steps compiled, {ms(each_ns)} each"
@@ -117,7 +114,17 @@ def recompile(window: StepWindow) -> Finding | None:
     headline = f"recompilation takes {percent(share.mean)} of the time"
     found = cause("recompile", None, share, headline, tuple(evidence), (remedy, logs))
     # Beyond its limit dynamo runs the function uncompiled, which no step here shows.
-    return replace(found, forecast=at_least(speedup_of(share.low)))
+    # Of three compilations within the window the share is known to half of itself: of all it is
+    # better known.
+    least = max(share.low, _between_ends(compiled).low)
+    return replace(found, forecast=at_least(speedup_of(least)))
+
+
+def _between_ends(compiled: Sequence[Step]) -> Share:
+    """Their part of the time, from the end of one to the end of the next: a window of three and a
+    half periods holds three or four of them."""
+    walls = [after.end_ns - before.end_ns for before, after in pairwise(compiled)]
+    return share_of([row.compile_ns for row in compiled[1:]], walls)
 
 
 def _begun(window: StepWindow) -> int:
