@@ -86,6 +86,8 @@ class FrameShare:
     """Below a call of a module."""
     copies: bool = False
     """Below a function that takes a batch to the GPU."""
+    evaluation: str = ""
+    """The frame of the user's function that evaluates, of a place in an evaluation."""
     in_parts: str = ""
     """The frame of the user's whose loop calls the net for parts of a batch one after the other."""
 
