@@ -127,9 +127,18 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
         limited = limited_by(feeding, plan.wanted)
         first = _workers_first(feeding, plan)
         forecast = best_of(feeding, plan.batch_ns) if first else None
-        more = f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
+        wanted = f"num_workers 0 → {plan.workers}{_kept(window, feeding)}"
+        more = f"{wanted}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
         advice.insert(0 if first else 1, more)
     return Explained("serial", tuple(evidence), tuple(advice), forecast=forecast)
+
+
+def _kept(window: StepWindow, feeding: Feeding) -> str:
+    """Workers that start with every epoch cost more than they spare where epochs are short."""
+    batches = window.loaders[0].batches if window.loaders else None
+    if batches is None or batches * feeding.batch_ns >= limits.SHORT_EPOCH_NS:
+        return ""
+    return " and persistent_workers=True"
 
 
 def _workers_first(feeding: Feeding, plan: WorkerPlan) -> bool:

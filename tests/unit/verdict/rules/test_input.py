@@ -86,6 +86,14 @@ def test_the_advice_depends_on_the_workers_and_the_cores() -> None:
         assert all(int(match[2]) < int(match[1]) for match in numbers)
 
 
+def test_workers_are_kept_where_epochs_are_short() -> None:
+    """PyG's example: 29 batches, and three loaders an epoch. Eight workers for each made 0.40x."""
+    short = found(waiting(0, 96, cores=16.0, loaders=(loader(0, batches=29),)))
+    long = found(waiting(0, 96, cores=16.0, loaders=(loader(0, batches=1_000),)))
+    kept = re.compile(r"^num_workers 0 → \d+ and persistent_workers=True, about ")
+    assert [any(map(kept.match, one.advice)) for one in (short, long)] == [True, False]
+
+
 def test_a_serial_loader_on_one_core_is_not_advised_to_fork() -> None:
     finding = found(waiting(0, 96, cores=1.0))
     assert finding.sub == "serial"
