@@ -36,6 +36,8 @@ FETCHES: Final = "torch/utils/data/_utils/fetch.py"
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
 
+PASSES_ON: Final = "tqdm.__iter__ (tqdm/std.py"
+"""A generator that hands a loader's batches on."""
 CALL_OF_NET: Final = "_call_impl (torch/nn/modules/module.py"
 FORWARD: Final = re.compile(r"([\w<>]+\.)*forward \(")
 """A frame of a module's own."""
@@ -88,7 +90,7 @@ def at_prompt(frames: tuple[str, ...]) -> bool | None:
 def worth_naming(frames: tuple[str, ...]) -> str:
     """The innermost frame that shows what is done, not how it waits."""
     for frame in reversed(frames):
-        if not _file(frame).startswith(MACHINERY):
+        if not _file(frame).startswith(MACHINERY) and not frame.startswith(PASSES_ON):
             return frame
     return frames[-1] if frames else "?"
 

@@ -46,6 +46,7 @@ from .input_pattern import (
     epoch_start,
     folded,
     gain,
+    is_short,
     limited_by,
     named,
     waiting,
@@ -135,10 +136,8 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
 
 def _kept(window: StepWindow, feeding: Feeding) -> str:
     """Workers that start with every epoch cost more than they spare where epochs are short."""
-    batches = window.loaders[0].batches if window.loaders else None
-    if batches is None or batches * feeding.batch_ns >= limits.SHORT_EPOCH_NS:
-        return ""
-    return " and persistent_workers=True"
+    loader = window.loaders[0] if window.loaders else None
+    return " and persistent_workers=True" if is_short(loader, feeding) else ""
 
 
 def _workers_first(feeding: Feeding, plan: WorkerPlan) -> bool:
