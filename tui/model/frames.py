@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -35,6 +36,8 @@ FETCHES: Final = "torch/utils/data/_utils/fetch.py"
 IDLE_WORKER: Final = ("Queue.get (", "get (multiprocessing/queues")
 
 
+PASSES_ON: Final = "tqdm.__iter__ (tqdm/std.py"
+"""A generator that hands a loader's batches on."""
 CALL_OF_NET: Final = "_call_impl (torch/nn/modules/module.py"
 FORWARD: Final = re.compile(r"([\w<>]+\.)*forward \(")
 """A frame of a module's own."""
@@ -87,7 +90,7 @@ def at_prompt(frames: tuple[str, ...]) -> bool | None:
 def worth_naming(frames: tuple[str, ...]) -> str:
     """The innermost frame that shows what is done, not how it waits."""
     for frame in reversed(frames):
-        if not _file(frame).startswith(MACHINERY):
+        if not _file(frame).startswith(MACHINERY) and not frame.startswith(PASSES_ON):
             return frame
     return frames[-1] if frames else "?"
 
@@ -251,23 +254,46 @@ def _is_unplaced(frames: tuple[str, ...], phase: StackPhase) -> bool:
     return phase == "other" or is_users(_file(worth_naming(frames)))
 
 
+def _own_functions(frames: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The user's functions in a stack, outermost first, each as "function (file" and its frame. A
+    script's own level is none."""
+    own = (frame for frame in frames if is_users(_file(frame)))
+    named = ((frame.rpartition(":")[0], frame) for frame in own)
+    return [(name, frame) for name, frame in named if not frame.startswith("<module>")]
+
+
 def _shares(stacks: list[StackCount], phase_of: PhaseOf | None = None) -> tuple[FrameShare, ...]:
-    places: Counter[tuple[str, str | None, str, StackPhase | None, bool, bool, bool, str]] = (
-        Counter()
-    )
-    for stack in stacks:
+    places: Counter[FrameShare] = Counter()
+    phases = [None if phase_of is None else phase_of(stack) for stack in stacks]
+    training = {
+        name
+        for stack, phase in zip(stacks, phases, strict=True)
+        if phase != "evaluation"
+        for name, _ in _own_functions(stack.frames)
+    }
+    for stack, phase in zip(stacks, phases, strict=True):
         named, caller, has_line = _place(stack.frames)
-        line = stack.line if has_line else ""
-        phase = None if phase_of is None else phase_of(stack)
-        ends = ends_workers(stack.frames)
-        net, copies = runs_net(stack.frames), takes_to_gpu(stack.frames)
-        places[named, caller, line, phase, ends, net, copies, stack.in_parts] += stack.count
+        evaluation = ""
+        if phase == "evaluation":
+            apart = (one for name, one in _own_functions(stack.frames) if name not in training)
+            evaluation = next(apart, "")
+        place = FrameShare(
+            0.0,
+            named,
+            caller,
+            stack.line if has_line else "",
+            phase,
+            ends_workers=ends_workers(stack.frames),
+            in_net=runs_net(stack.frames),
+            copies=takes_to_gpu(stack.frames),
+            evaluation=evaluation,
+            in_parts=stack.in_parts,
+        )
+        places[place] += stack.count
     total = sum(places.values())
     if not total:
         return ()  # no samples, no shares
     return tuple(
-        FrameShare(count / total, frame, caller, line, phase, total, ends, net, copies, parts)
-        for (frame, caller, line, phase, ends, net, copies, parts), count in places.most_common(
-            MOST_PLACES
-        )
+        replace(place, share=count / total, samples=total)
+        for place, count in places.most_common(MOST_PLACES)
     )

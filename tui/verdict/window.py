@@ -83,9 +83,10 @@ class FrameShare:
     ends_workers: bool = False
     """The loader ends its workers there."""
     in_net: bool = False
-    """Below a call of a module."""
     copies: bool = False
-    """Below a function that takes a batch to the GPU."""
+    """Below a call of a module, and below a function that takes a batch to the GPU."""
+    evaluation: str = ""
+    """In an evaluation the frame of the user's function that evaluates."""
     in_parts: str = ""
     """The frame of the user's whose loop calls the net for parts of a batch one after the other."""
 
@@ -101,9 +102,8 @@ class Stacks:
     worker_idle_share: float | None
     """Part of the workers' samples that wait for work (index queue) rather than make a batch."""
     main_unplaced: float = 1.0
-    """Part of the main thread's samples in the user's own Python, or torch calls of it, outside the
-    net, the loss, the backward and the update: it may make batches. All of it where phases are not
-    looked for."""
+    """Part of the main thread's samples in the user's own Python or torch calls, outside the net,
+    the loss, the backward and the update: it may make batches. All of it without phases."""
     starting: int = 0
     """Further samples of the main thread, while it imported."""
     framework: Framework | None = None
@@ -139,9 +139,8 @@ class Still:
     gpu_busy: float | None
     """Percent."""
     workers: tuple[WorkersAt, ...] = ()
-    """As in `OpenStep`."""
     at_prompt: bool = False
-    """As in `OpenStep`."""
+    """These two as in `OpenStep`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpuwatch.tui.model.frames import worth_naming
 from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.session.stack_phases.classify import classify, phase_of
 from gpuwatch.tui.verdict.window import StackPhase
@@ -72,6 +73,19 @@ HF = (
 def test_a_plain_loop(frames: tuple[str, ...], phase: str) -> None:
     reported = classify(frames, "")
     assert (reported.phase, reported.evaluates) == (phase, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "phase"),
+    [("for batch in tqdm(loader):", "data"), ("for images, labels in bar:", "data"), ("", "other")],
+)
+def test_a_bar_around_a_loader_is_the_line_that_takes_from_it(line: str, phase: str) -> None:
+    """18 % of a CLIP's time, in which batches of 18 MiB are given back, were "Python that launches
+    nothing"."""
+    passed_on = "tqdm.__iter__ (tqdm/std.py:1186)"
+    assert classify((*TRAIN, passed_on), line).phase == phase
+    assert worth_naming((*TRAIN, passed_on)) == TRAIN[-1]
+    assert classify((*TRAIN, passed_on, "tqdm.update (tqdm/std.py:9)"), line).phase == "other"
 
 
 @pytest.mark.parametrize(

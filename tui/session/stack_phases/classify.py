@@ -147,6 +147,8 @@ def classify(frames: tuple[str, ...], line: str, unlearning: bool = False) -> Cl
     function, file, own = "", "", False
     for frame in frames:
         function, file = parts_of(frame)
+        if (file, function) == table.PASSES_ON and frame == frames[-1]:
+            break  # nothing is done there: the user's own line takes what is passed on
         own = is_users(file)
         may_evaluate = may_evaluate or (without_grad and phase == "other" and _is_no_torch(file))
         without_grad = file == table.WITHOUT_GRAD.file and function in table.WITHOUT_GRAD.functions

@@ -143,6 +143,10 @@ ROWS: Final[tuple[CodeRow, ...]] = (
 SERIAL: Final = CodeRow("data", "torch/utils/data/_utils/fetch.py", frozenset({"fetch"}))
 """In the training process: it makes its batches itself."""
 
+PASSES_ON: Final = ("tqdm/std.py", "__iter__")
+"""A generator around the loader that the user's `for` takes from: as its caller's innermost frame
+it is that line, where the batch before is given back."""
+
 WITHOUT_GRAD: Final = CodeRow(
     "other", "torch/utils/_contextlib.py", frozenset({"decorate_context"})
 )

@@ -40,7 +40,8 @@ def planned_anew(found: Finding, window: StepWindow) -> Finding:
     settings, rows = window.settings, window.steps
     if settings is None or (settings.capability or 0) < HOPPER:
         return found
-    if settings.autocast not in HALF and settings.parameter_dtype not in HALF:
+    in_half = settings.autocast in HALF or settings.parameter_dtype in HALF
+    if not in_half and not settings.scaler:  # an autocast that a library sets within its own calls
         return found
     issuing = within(main_places(window), BETWEEN)
     attending = [place for place in issuing if _attends(place)]

@@ -78,7 +78,11 @@ def _by_samples(window: StepWindow) -> Finding | None:
         share = paused.share
     sub, what = ("rollout", "rollouts take") if acting else (None, "evaluation takes")
     text = "no evaluation was marked: its time is booked as forward, or between the phases"
-    evidence = [place_evidence(by_user_function(places)[0], "main-thread"), Evidence(text, "hook")]
+    seldom_at, cheaper = _ADVICE["rollout" if acting else "evaluation"]
+    where = by_user_function(replace(one, caller=one.evaluation or one.caller) for one in places)
+    if not acting and (function := where[0].frame) and places[0].evaluation:
+        seldom_at = f"evaluate less often: {function}"
+    evidence = [place_evidence(where[0], "main-thread"), Evidence(text, "hook")]
     if paused is not None:
         evidence.insert(1, pause_evidence(paused, "evaluation")[0])
     found = cause(
@@ -87,7 +91,7 @@ def _by_samples(window: StepWindow) -> Finding | None:
         share,
         f"{what} {percent(share.mean)} of the time",
         tuple(evidence),
-        _ADVICE["rollout" if acting else "evaluation"],
+        (seldom_at, cheaper),
         gain=gain_without("evaluation", window, at_most=True),
     )
     # Rollouts are what is trained on; of evaluations nearly all can go.

@@ -161,8 +161,8 @@ def within_phases(window: StepWindow) -> Finding | None:
 
 def _mine(places: Sequence[FrameShare]) -> list[FrameShare]:
     """What is the user's own and no other rule's: a batch that is made belongs to the loader."""
-    mine = [one for one in within(places, BETWEEN) if is_users(one) and not clips(one)]
-    return [one for one in mine if not waits_for_gpu(one)]
+    mine = [one for one in within(places, BETWEEN) if is_users(one) and not one.in_net]
+    return [one for one in mine if not (clips(one) or waits_for_gpu(one))]
 
 
 def host(window: StepWindow) -> Finding | None:

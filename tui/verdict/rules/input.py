@@ -46,6 +46,7 @@ from .input_pattern import (
     epoch_start,
     folded,
     gain,
+    is_short,
     limited_by,
     named,
     waiting,
@@ -127,9 +128,16 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
         limited = limited_by(feeding, plan.wanted)
         first = _workers_first(feeding, plan)
         forecast = best_of(feeding, plan.batch_ns) if first else None
-        more = f"num_workers 0 → {plan.workers}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
+        wanted = f"num_workers 0 → {plan.workers}{_kept(window, feeding)}"
+        more = f"{wanted}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
         advice.insert(0 if first else 1, more)
     return Explained("serial", tuple(evidence), tuple(advice), forecast=forecast)
+
+
+def _kept(window: StepWindow, feeding: Feeding) -> str:
+    """Workers that start with every epoch cost more than they spare where epochs are short."""
+    loader = window.loaders[0] if window.loaders else None
+    return " and persistent_workers=True" if is_short(loader, feeding) else ""
 
 
 def _workers_first(feeding: Feeding, plan: WorkerPlan) -> bool:

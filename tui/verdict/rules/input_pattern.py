@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
 
+from ...messages import Loader
 from ..code_places import (
     file_of,
     function_of,
@@ -180,8 +181,9 @@ def _concentration(waits_ns: list[int]) -> float:
 
 
 def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
-    """More time goes to loader start-up than to waiting for the batches after it. More workers
-    would make it worse."""
+    """More time goes to loader start-up than to waiting for the batches after it; of short epochs a
+    part of that is enough, for the batches after a start are late by it. More workers would make it
+    worse."""
     parts, whole = startup_parts(window), epoch_parts(window)
     waits = sum(row.data_ns for row in window.steps)
     loader = window.loaders[0] if window.loaders else None
@@ -190,7 +192,8 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     starts = [part for part in parts if part > 0]
     wall_ns = sum(map(wall_of, window.steps))
     taken_ns = sum(starts) + worker_ends(window).mean * wall_ns if whole is None else sum(whole)
-    if not starts or taken_ns <= waits:
+    held = limits.STARTS_HOLD if is_short(loader, feeding) else 1.0
+    if not starts or taken_ns <= held * waits:
         return None
     each_ns = sum(starts) / len(starts)
     text = f"{ms(each_ns)} until the first batch of an epoch"
@@ -222,6 +225,12 @@ def epoch_start(window: StepWindow, feeding: Feeding) -> Explained | None:
     return Explained("epoch-start", evidence, advice, forecast=forecast)
 
 
+def is_short(loader: Loader | None, feeding: Feeding) -> bool:
+    """An epoch is so short that starting and ending workers is a part of it that matters."""
+    batches = None if loader is None else loader.batches
+    return batches is not None and batches * feeding.batch_ns < limits.SHORT_EPOCH_NS
+
+
 def _beyond_a_fetch(window: StepWindow, parts: list[int]) -> list[int]:
     """Without workers a first batch is made like any other: what a start takes more than that.
     A loop that begins an epoch in every step (`next(iter(loader))`) has no other."""
@@ -238,6 +247,8 @@ def waiting(window: RunFacts, feeding: Feeding) -> Explained | None:
     store, a lock, a sleep, as far as the stacks name it."""
     use = window.workers
     if not feeding.workers or use is None or use.cpu_percent is None:
+        return None
+    if use.exited and use.oldest_s < limits.WORKER_CPU_KNOWN_S:
         return None
     busy = feeding.busy if feeding.busy else 1.0
     if use.cpu_percent >= limits.WORKER_CPU_WAITS * busy:

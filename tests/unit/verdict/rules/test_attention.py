@@ -49,6 +49,12 @@ def test_attention_that_is_planned_for_each_new_shape_leaves_cudnn() -> None:
     assert judged.speedup == pytest.approx(mean_ms / known_ms, rel=0.02)
 
 
+def test_a_scaler_shows_an_autocast_that_a_library_sets_within_its_own_calls() -> None:
+    """Sentence Transformers in fp16: no autocast is seen where the loop calls the backward."""
+    judged = found(autocast="", scaler=True)
+    assert judged.advice[0].startswith("torch.backends.cuda.enable_cudnn_sdp(False)")
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.messages import Loader
+from gpuwatch.tui.model.frames import summarise
+from gpuwatch.tui.model.observations import StackCount
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Verdict
 from gpuwatch.tui.verdict.rules.evaluation import evaluation
@@ -87,6 +89,22 @@ def test_pauses_that_are_not_what_the_samples_show_do_not_measure_it() -> None:
     found = evaluation(in_pauses(40, 0.12))
     assert found is not None
     assert found.share == pytest.approx(0.12), "three times as long: something else is in them"
+
+
+def test_the_function_that_evaluates_is_named_and_not_one_that_training_calls_too() -> None:
+    """nanoGPT's `get_batch` was named, which its `estimate_loss` calls."""
+    trains = ("<module> (train.py:303)", "get_batch (train.py:125)")
+    evaluates = ("<module> (train.py:264)", "estimate_loss (train.py:222)", trains[1])
+    phases: dict[tuple[str, ...], StackPhase] = {trains: "data", evaluates: "evaluation"}
+    stacks = [
+        StackCount(role="main", pid=1, thread="", frames=frames, count=100) for frames in phases
+    ]
+    seen = unmarked(0.5, "")
+    seen = replace(seen, stacks=summarise(stacks, lambda stack: phases[stack.frames]))
+    found = evaluation(seen)
+    assert found is not None
+    assert "are in estimate_loss (train.py:222)" in found.evidence[0].text
+    assert found.advice[0] == "evaluate less often: estimate_loss (train.py:222)"
 
 
 def test_an_environment_that_steps_is_a_rollouts() -> None:

@@ -86,6 +86,14 @@ def test_the_advice_depends_on_the_workers_and_the_cores() -> None:
         assert all(int(match[2]) < int(match[1]) for match in numbers)
 
 
+def test_workers_are_kept_where_epochs_are_short() -> None:
+    """PyG's example: 29 batches, and three loaders an epoch. Eight workers for each made 0.40x."""
+    short = found(waiting(0, 96, cores=16.0, loaders=(loader(0, batches=29),)))
+    long = found(waiting(0, 96, cores=16.0, loaders=(loader(0, batches=1_000),)))
+    kept = re.compile(r"^num_workers 0 → \d+ and persistent_workers=True, about ")
+    assert [any(map(kept.match, one.advice)) for one in (short, long)] == [True, False]
+
+
 def test_a_serial_loader_on_one_core_is_not_advised_to_fork() -> None:
     finding = found(waiting(0, 96, cores=1.0))
     assert finding.sub == "serial"
@@ -117,6 +125,25 @@ def test_workers_that_wait_for_something_else_are_reported_to_wait() -> None:
     assert finding.sub == "waits"
     assert "acquire (locks.py:12)" in finding.advice[0]
     assert "not for a disk" in " ".join(evidence.text for evidence in finding.evidence)
+
+
+def test_how_much_workers_compute_is_unknown_before_they_are_two_seconds_old() -> None:
+    """dcgan's epochs of 16 batches: workers of 0.6 s that compute read as 10 % of a core."""
+    young = replace(worker_use(2, 8), exited=20, oldest_s=0.6)
+    places = stacks(workers=[DECODE], idle=0.2)
+    assert found(waiting(2, 86, workers=young, stacks=places)).sub != "waits"
+    old = replace(young, oldest_s=5.0)
+    assert found(waiting(2, 86, workers=old, stacks=places)).sub in ("waits", "storage")
+
+
+def test_starts_of_short_epochs_explain_the_late_batches_after_them() -> None:
+    rows = run(
+        96, lambda n: {"startup_ms": 86 if n % 16 == 1 else 0, "data_ms": 8, "forward_ms": 12}
+    )
+    short = loader(2, iterations=6, batches=16)
+    assert found(window(rows, loaders=(short,))).sub == "epoch-start"
+    endless = loader(2, iterations=6, batches=100_000)
+    assert found(window(rows, loaders=(endless,))).sub != "epoch-start"
 
 
 @pytest.mark.parametrize(
