@@ -9,10 +9,9 @@ import pytest
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.rules.input import input_bound
-from gpuwatch.tui.verdict.scoring import missing_of
 from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow, WorkerUse
 from gpuwatch.tui.wording.words import gain_of
-from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
+from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import (
     even,
     loader,
@@ -205,17 +204,6 @@ def test_a_batch_that_its_worker_hands_over_makes_the_forecast_a_bound() -> None
     assert finding.speedup_is == "estimate"
 
 
-def test_at_best_is_bounded_by_what_the_gpu_works() -> None:
-    """Of 20 ms that the host waits 8 are exposed on the GPU: it works for the other 16 of 24."""
-    rows = even(60, data_ms=20, forward_ms=1, backward_ms=2, optimizer_ms=1)
-    on_gpu = {"data_ms": 8, "wait_ms": 20, "forward_ms": 5, "backward_ms": 9, "optimizer_ms": 2}
-    finding = found(gpu_window(rows, on_gpu, loaders=(loader(0),), cores=16.0))
-    assert finding.share == pytest.approx(8 / 24)
-    assert finding.advice[0] == (
-        "num_workers 0 → 2, about 1.5x (a batch takes 20 ms, the rest of the step 16 ms)"
-    )
-
-
 def test_many_workers_that_sleep_are_not_too_many() -> None:
     """They wait for a disk or a server: more of them may even help."""
     finding = found(queueing(12, 0.02, machine=95.0))
@@ -285,12 +273,6 @@ def test_serial_loading_is_shown_by_the_loaders_own_places() -> None:
     assert cheaper.endswith("store the result (D.__getitem__ (data.py:12))")
 
 
-def test_a_gpu_makes_the_wait_an_upper_bound() -> None:
-    finding = found(waiting(1, 82, gpu_present=True, workers=worker_use(1, 97)))
-    assert finding.speedup_is == "bound"
-    assert "host's clock" in finding.headline
-
-
 def test_a_wrapped_iterable_is_judged_without_a_word_on_workers() -> None:
     finding = found(waiting(0, 82, loaders=(loader(None, kind="wrap"),)))
     assert finding.sub is None
@@ -314,48 +296,7 @@ def test_neighbours_on_the_machine_are_reported() -> None:
     assert "one worker needs 96 ms per batch; other processes use 1.2 of 2 cores" in reported
 
 
-HIDDEN = even(60, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
 """50 ms of waiting in every 132, and the GPU never ran dry: so measured on an H200."""
-
-HIDDEN_ON_GPU = {
-    "forward_ms": 45, "backward_ms": 82, "optimizer_ms": 5, "wait_ms": 50, "lag_ms": 650,
-}  # fmt: skip
-
-
-def test_a_hidden_wait_is_not_input_bound() -> None:
-    seen = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),), activity=activity(99))
-    assert input_bound(seen) is None
-    verdict = Engine().judge(seen)
-    assert verdict.finding.kind == "compute"
-    assert any("50 ms of data wait per step is hidden" in e.text
-               for e in verdict.finding.evidence)  # fmt: skip
-
-
-def test_the_same_wait_by_the_hosts_clock_alone_is_called_input() -> None:
-    seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),))
-    found = input_bound(seen)
-    assert found is not None
-    assert found.share == pytest.approx(50 / 132, abs=0.01)
-    assert "by the host's clock" in found.headline
-
-
-def test_only_the_exposed_part_of_a_wait_counts() -> None:
-    steps = even(60, data_ms=60, forward_ms=5, backward_ms=5, optimizer_ms=2)
-    on_gpu = {"data_ms": 36, "forward_ms": 12, "backward_ms": 20, "optimizer_ms": 4, "wait_ms": 60}
-    found = input_bound(gpu_window(steps, on_gpu))
-    assert found is not None
-    assert found.share == pytest.approx(36 / 72, abs=0.01)
-    assert found.evidence[0].source == "event"
-    assert "another 24 ms of host wait is hidden" in found.evidence[0].text
-    assert found.headline.startswith("GPU idle ")
-
-
-def test_too_few_measured_steps_leave_the_hosts_clock() -> None:
-    seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),))
-    few = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),)).gpu_steps[:3]
-    seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),), gpu_steps=few)
-    assert input_bound(seen) is not None
-    assert any(one.signal == "gpu clock" for one in missing_of(seen))
 
 
 def test_an_iterator_for_every_step_is_no_start_of_an_epoch() -> None:
@@ -411,16 +352,3 @@ def test_one_worker_that_takes_a_core_is_made_cheaper() -> None:
 )
 def test_no_cores_are_reported_to_be_taken_by_workers(fields: dict[str, Any]) -> None:
     assert input_bound(sharing(**fields)) is None
-
-
-def test_late_batches_that_no_measured_step_has_count_all_the_same() -> None:
-    """Where one step in ten is on the GPU's clock, the long ones are rarely among them: a wait of
-    half of the time was forecast to give 1.05x when removed, and launching took the headline."""
-    usual = {"data_ms": 0.2, "forward_ms": 1, "backward_ms": 1.4, "optimizer_ms": 0.2}
-    rows = run(60, lambda n: {**usual, "data_ms": 28 if n % 10 == 5 else 0.2})
-    whole = window(rows, gpu_present=True, loaders=(loader(0),), activity=activity(19.0))
-    measured = tuple(gpu_step(row, **usual) for row in whole.steps if row.data_ns < 1_000_000)
-    found = input_bound(replace(whole, gpu_steps=measured[::3]))
-    assert found is not None
-    assert found.share == pytest.approx(0.52, abs=0.05)
-    assert found.speedup == pytest.approx(2.0, rel=0.1)

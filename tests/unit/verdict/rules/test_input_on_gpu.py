@@ -1,0 +1,100 @@
+"""Waits for data by the GPU's clock: what they expose of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuwatch.tui.verdict.engine import Engine
+from gpuwatch.tui.verdict.findings import Finding
+from gpuwatch.tui.verdict.rules.input import input_bound
+from gpuwatch.tui.verdict.scoring import missing_of
+from gpuwatch.tui.verdict.window import StepWindow
+from tests.unit.verdict.on_gpu import activity, gpu_step, gpu_window
+from tests.unit.verdict.windows import (
+    even,
+    loader,
+    run,
+    waiting,
+    window,
+    worker_use,
+)
+
+
+def found(seen: StepWindow) -> Finding:
+    finding = input_bound(seen)
+    assert finding is not None
+    return finding
+
+
+def test_at_best_is_bounded_by_what_the_gpu_works() -> None:
+    """Of 20 ms that the host waits 8 are exposed on the GPU: it works for the other 16 of 24."""
+    rows = even(60, data_ms=20, forward_ms=1, backward_ms=2, optimizer_ms=1)
+    on_gpu = {"data_ms": 8, "wait_ms": 20, "forward_ms": 5, "backward_ms": 9, "optimizer_ms": 2}
+    finding = found(gpu_window(rows, on_gpu, loaders=(loader(0),), cores=16.0))
+    assert finding.share == pytest.approx(8 / 24)
+    assert finding.advice[0] == (
+        "num_workers 0 → 2, about 1.5x (a batch takes 20 ms, the rest of the step 16 ms)"
+    )
+
+
+def test_a_gpu_makes_the_wait_an_upper_bound() -> None:
+    finding = found(waiting(1, 82, gpu_present=True, workers=worker_use(1, 97)))
+    assert finding.speedup_is == "bound"
+    assert "host's clock" in finding.headline
+
+
+HIDDEN = even(60, data_ms=50, forward_ms=40, backward_ms=38, optimizer_ms=4)
+
+
+HIDDEN_ON_GPU = {
+    "forward_ms": 45, "backward_ms": 82, "optimizer_ms": 5, "wait_ms": 50, "lag_ms": 650,
+}  # fmt: skip
+
+
+def test_a_hidden_wait_is_not_input_bound() -> None:
+    seen = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),), activity=activity(99))
+    assert input_bound(seen) is None
+    verdict = Engine().judge(seen)
+    assert verdict.finding.kind == "compute"
+    assert any("50 ms of data wait per step is hidden" in e.text
+               for e in verdict.finding.evidence)  # fmt: skip
+
+
+def test_the_same_wait_by_the_hosts_clock_alone_is_called_input() -> None:
+    seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),))
+    found = input_bound(seen)
+    assert found is not None
+    assert found.share == pytest.approx(50 / 132, abs=0.01)
+    assert "by the host's clock" in found.headline
+
+
+def test_only_the_exposed_part_of_a_wait_counts() -> None:
+    steps = even(60, data_ms=60, forward_ms=5, backward_ms=5, optimizer_ms=2)
+    on_gpu = {"data_ms": 36, "forward_ms": 12, "backward_ms": 20, "optimizer_ms": 4, "wait_ms": 60}
+    found = input_bound(gpu_window(steps, on_gpu))
+    assert found is not None
+    assert found.share == pytest.approx(36 / 72, abs=0.01)
+    assert found.evidence[0].source == "event"
+    assert "another 24 ms of host wait is hidden" in found.evidence[0].text
+    assert found.headline.startswith("GPU idle ")
+
+
+def test_too_few_measured_steps_leave_the_hosts_clock() -> None:
+    seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),))
+    few = gpu_window(HIDDEN, HIDDEN_ON_GPU, loaders=(loader(0),)).gpu_steps[:3]
+    seen = window(HIDDEN, gpu_present=True, loaders=(loader(0),), gpu_steps=few)
+    assert input_bound(seen) is not None
+    assert any(one.signal == "gpu clock" for one in missing_of(seen))
+
+
+def test_late_batches_that_no_measured_step_has_count_all_the_same() -> None:
+    """Where one step in ten is on the GPU's clock, the long ones are rarely among them: a wait of
+    half of the time was forecast to give 1.05x when removed, and launching took the headline."""
+    usual = {"data_ms": 0.2, "forward_ms": 1, "backward_ms": 1.4, "optimizer_ms": 0.2}
+    rows = run(60, lambda n: {**usual, "data_ms": 28 if n % 10 == 5 else 0.2})
+    whole = window(rows, gpu_present=True, loaders=(loader(0),), activity=activity(19.0))
+    measured = tuple(gpu_step(row, **usual) for row in whole.steps if row.data_ns < 1_000_000)
+    found = input_bound(replace(whole, gpu_steps=measured[::3]))
+    assert found is not None
+    assert found.share == pytest.approx(0.52, abs=0.05)
+    assert found.speedup == pytest.approx(2.0, rel=0.1)
