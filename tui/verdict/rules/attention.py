@@ -13,8 +13,9 @@ from ..code_places import (
     within,
 )
 from ..findings import Evidence, Finding
-from ..forecast.interval import interval_of
+from ..forecast.interval import at_least, interval_of
 from ..format import ms, times
+from ..scoring import speedup_of
 from ..step_time import wall_of
 from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import MOST_EVIDENCE
@@ -30,14 +31,15 @@ STANDS_OUT: Final = 1.5
 """The mean step over that which a quarter of the steps keep below: steps of known shapes. A
 classifier on texts of all lengths (BERT in bf16, H200): 137 ms and 32 ms, 4.3 to 5.0 times, and
 4.98x without cuDNN's attention; steps of planned shapes alone differ by their lengths."""
-FEWEST_STEPS: Final = 20
+FEWEST_SAMPLES: Final = 8
+"""In the call, beside as many or fewer elsewhere in the forward."""
 
 
 def planned_anew(found: Finding, window: StepWindow) -> Finding:
     """The finding about launches, where most of the host's time outside the backward is in the call
-    of attention, though it is one call of many in a layer, and some steps take many times as long
-    as the others."""
-    settings, rows = window.settings, window.steps
+    of attention, though it is one call of many in a layer. What its plans cost show the steps that
+    need none, where there are such; else at the least what the call itself holds."""
+    settings = window.settings
     if settings is None or (settings.capability or 0) < HOPPER:
         return found
     in_half = settings.autocast in HALF or settings.parameter_dtype in HALF
@@ -45,34 +47,41 @@ def planned_anew(found: Finding, window: StepWindow) -> Finding:
         return found
     issuing = within(main_places(window), BETWEEN)
     attending = [place for place in issuing if _attends(place)]
-    if not attending or share_where(issuing, _attends) < LOOP_SHARE * share_where(issuing, _any):
+    held = share_where(issuing, _attends)
+    seen = 0 if window.stacks is None else held * window.stacks.main_samples
+    if seen < FEWEST_SAMPLES or held < LOOP_SHARE * share_where(issuing, _any):
         return found
-    taken = sorted(wall_of(row) / row.count for row in rows)
-    if len(taken) < FEWEST_STEPS:
-        return found
-    known_ns, mean_ns = taken[len(taken) // 4], sum(map(wall_of, rows)) / sum(r.count for r in rows)
-    if mean_ns < STANDS_OUT * known_ns:
-        return found
-    speedup = mean_ns / known_ns
-    text = f"a quarter of the steps take {ms(known_ns)} or less, and {ms(mean_ns)} in the mean"
-    first = (
-        place_evidence(attending[0], "main-thread"),
-        Evidence(text, "hook", mean_ns / 1e6, "ms"),
-    )
+    evidence = [place_evidence(attending[0], "main-thread")]
+    known_ns, mean_ns = _known_and_mean_ns(window)
+    if mean_ns >= STANDS_OUT * known_ns:
+        text = f"a quarter of the steps take {ms(known_ns)} or less, and {ms(mean_ns)} in the mean"
+        evidence.append(Evidence(text, "hook", mean_ns / 1e6, "ms"))
+        speedup = mean_ns / known_ns
+        gives, forecast = f"about {times(speedup)}", interval_of("launch", speedup)
+    else:
+        speedup = speedup_of(held)
+        gives, forecast = f"{times(speedup)} or more", at_least(speedup)
     advice = (
-        f"torch.backends.cuda.enable_cudnn_sdp(False), about {times(speedup)}: cuDNN plans its "
-        "attention anew for each new shape, PyTorch's own kernels do not",
+        f"torch.backends.cuda.enable_cudnn_sdp(False), {gives}: cuDNN plans its attention anew for "
+        "each new shape, PyTorch's own kernels do not",
         "pad batches to a few lengths: each is planned once",
     )
     return replace(
         found,
         headline="attention is planned anew for each new shape, and the GPU waits for it",
-        evidence=(*first, *found.evidence)[:MOST_EVIDENCE],
+        evidence=(*evidence, *found.evidence)[:MOST_EVIDENCE],
         advice=(*advice, *found.advice),
         speedup=speedup,
         speedup_is="estimate",
-        forecast=interval_of("launch", speedup),
+        forecast=forecast,
     )
+
+
+def _known_and_mean_ns(window: StepWindow) -> tuple[float, float]:
+    """What a quarter of the steps keep below, and the mean step."""
+    rows = window.steps
+    taken = sorted(wall_of(row) / row.count for row in rows)
+    return taken[len(taken) // 4], sum(map(wall_of, rows)) / sum(row.count for row in rows)
 
 
 def _attends(place: FrameShare) -> bool:

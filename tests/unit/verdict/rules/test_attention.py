@@ -59,11 +59,17 @@ def test_a_scaler_shows_an_autocast_that_a_library_sets_within_its_own_calls() -
     "given",
     [
         {"attending": 0.05},
-        {"slow_ms": 20.0},
         {"autocast": ""},
         {"capability": 80},
     ],
-    ids=["one call of many", "steps alike", "in fp32", "before Hopper"],
+    ids=["one call of many", "in fp32", "before Hopper"],
 )
 def test_attention_is_one_call_of_many_elsewhere(given: dict[str, Any]) -> None:
     assert "cudnn" not in found(**given).advice[0]
+
+
+def test_where_every_step_has_a_new_shape_the_call_shows_the_least() -> None:
+    judged = found(slow_ms=20.0)
+    assert judged.advice[0].startswith("torch.backends.cuda.enable_cudnn_sdp(False), 1.6x or more")
+    assert judged.forecast is not None
+    assert judged.forecast.kind == "at-least"
