@@ -37,6 +37,7 @@ HANGS = """
             sys.stdin.readline()
 
     def waits_for_the_lock():
+        print("hangs", flush=True)
         with lock:
             pass
 
@@ -46,7 +47,6 @@ HANGS = """
         probe.step()
     threading.Thread(target=holds, name="holder").start()
     held.wait()
-    print("hangs", flush=True)
     waits_for_the_lock()
 """
 NOBODY: Final = 65534
