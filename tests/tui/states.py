@@ -152,7 +152,7 @@ def healthy_without_gpu(snapshot: Snapshot) -> Snapshot:
     """Nothing above the threshold, on a machine without a GPU."""
     saw = snapshot.sawtooth
     assert saw is not None
-    own = replace(saw, title="process busy %", source="hook, 100 ms", note=NO_GPU_NOTE)
+    own = replace(saw, title="training %", source="hook, 100 ms", note=NO_GPU_NOTE)
     missing = (MissingSignal("nvml", "no NVIDIA driver found (libnvidia-ml.so.1)"),)
     evidence = (Evidence("data wait 2% and Python between the phases 3% of a step", "hook"),)
     finding = replace(

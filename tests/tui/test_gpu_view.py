@@ -55,7 +55,7 @@ def test_what_has_no_counters_is_hatched_with_the_reason_and_no_zero() -> None:
 def test_a_machine_without_a_gpu_shows_why_and_the_process() -> None:
     text = picture_of((80, 24), gpu_states.without, keys=["2"])
     assert "no NVIDIA driver (libnvidia-ml.so.1)" in text
-    assert "process busy %" in text
+    assert "training %" in text
     assert "hook 100 ms" in text
 
 

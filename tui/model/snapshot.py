@@ -91,7 +91,7 @@ class Sawtooth:
     """Utilisation over time, 0 to 100, at the grain it was sampled."""
 
     title: str
-    """"SM active %", "GPU busy %" or, without one, "process busy %"."""
+    """"SM active %", "GPU busy %" or, without one, "training %"."""
     source: str
     """"gpm 100 ms", "nvml 200 ms", "hook, 20 ms"."""
     note: str

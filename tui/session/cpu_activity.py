@@ -60,7 +60,7 @@ class Computing:
 
     def __init__(self, grain_ns: int) -> None:
         self.grain_ns = grain_ns
-        self._done = Growing("computes", "process busy", "%", "hook", None, grain_ns, MOMENTS)
+        self._done = Growing("computes", "training", "%", "hook", None, grain_ns, MOMENTS)
         self._moment = 0
         """Number of the moment that is being filled: `t_ns // grain_ns`."""
         self._computes_ns = 0.0
@@ -210,7 +210,7 @@ class ComputingSeries:
         if not series.end_ns:
             return None
         return Sawtooth(
-            title="process busy %",
+            title="training %",
             source=f"hook, {series.interval_ns // 1_000_000} ms",
             note=GPU_SILENT if gpu_present else NO_GPU,
             series=series,

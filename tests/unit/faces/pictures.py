@@ -75,7 +75,7 @@ STEPS = StepStats(
 
 
 def _computes() -> Series:
-    growing = Growing("computes", "process busy", "%", "hook", None, 20 * MS)
+    growing = Growing("computes", "training", "%", "hook", None, 20 * MS)
     growing.add(400 * S, 0.0)
     growing.add(401 * S, 86.0)
     return growing.series()
@@ -99,7 +99,7 @@ def picture(**fields: Any) -> Snapshot:
         open_step=OpenStep("data", 0.3, 0.4, False, "_get_data (dataloader.py:1275)"),
         loaders=(loader(),),
         sawtooth=Sawtooth(
-            title="process busy %",
+            title="training %",
             source="hook, 20 ms",
             note="no GPU: share of time the training process is not waiting",
             series=_computes(),

@@ -41,7 +41,7 @@ phases   data wait 706 ms per step, 57%
          backward 288 ms per step, 23%
          optimizer 46.0 ms per step, 4%
          other 24.8 ms per step, 2%
-use      process busy % mean 43 · peak 86 over the last 1 s · trough 0   [hook, 20 ms]
+use      training % mean 43 · peak 86 over the last 1 s · trough 0   [hook, 20 ms]
          no GPU: share of time the training process is not waiting
 memory   process 6.1 GiB · workers 900 MiB · 40 GiB of 64 GiB available · +38 MiB per 100 steps ·
          growing   [proc]

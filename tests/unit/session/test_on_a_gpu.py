@@ -66,7 +66,7 @@ def test_a_gpu_that_does_not_show_its_use_is_no_zero() -> None:
     store.ingest(GpusSeen(t_ns=MS, gpus=(gpu(None),)))
     sawtooth = picture(store, 4000).sawtooth
     assert sawtooth is not None
-    assert sawtooth.title == "process busy %"
+    assert sawtooth.title == "training %"
     assert "reports no use" in sawtooth.note
 
 

@@ -350,7 +350,7 @@ def test_without_a_gpu_the_sawtooth_is_computing_and_shows_it() -> None:
     store.ingest(delivered(steps(20, data_ms=100, forward_ms=100)))
     sawtooth = picture(store, 4000).sawtooth
     assert sawtooth is not None
-    assert (sawtooth.title, sawtooth.source) == ("process busy %", "hook, 20 ms")
+    assert (sawtooth.title, sawtooth.source) == ("training %", "hook, 20 ms")
     assert "no GPU: " in sawtooth.note
     assert {point.mean for point in sawtooth.series.levels[0]} == {0.0, 100.0}
     assert len(sawtooth.step_starts_ns) == 21, "and where the step that runs now began"
