@@ -95,11 +95,6 @@ def steps_one_by_one(place: FrameShare) -> bool:
     return "single_tensor" in function_of(place.frame)
 
 
-def attends(place: FrameShare) -> bool:
-    """Attention is computed there, from its parts."""
-    return bool(ATTENTION_CALL.search(place.line))
-
-
 def multiplies(place: FrameShare) -> bool:
     """Matrix products are issued there: by PyTorch's function or module, or in the line."""
     if function_of(place.frame) in limits.PRODUCT_FRAMES:
@@ -240,7 +235,12 @@ torch counts as forward."""
 
 def share_where(places: Iterable[FrameShare], which: Callable[[FrameShare], bool]) -> float:
     """Sum of the shares of the places for which `which(place)` holds."""
-    return min(1.0, sum(place.share for place in places if which(place)))
+    return share_held(place for place in places if which(place))
+
+
+def share_held(places: Iterable[FrameShare]) -> float:
+    """Sum of their shares."""
+    return min(1.0, sum(place.share for place in places))
 
 
 def share_seen(window: RunFacts, which: Callable[[FrameShare], bool]) -> Share:

@@ -9,7 +9,7 @@ from .findings import Evidence
 from .format import cores, percent
 from .statistics import Share, error_of, of_samples
 from .step_time import named_ns, spent
-from .thresholds.causes import ASLEEP_AWAKE, CONTRADICTS, FORWARD_OF_BACKWARD
+from .thresholds.causes import ASLEEP_AWAKE, CONTRADICTS, FORWARD_OF_BACKWARD_ON_CPU
 from .thresholds.hysteresis import Z90_MANY
 from .window import FrameShare, RunFacts, StepWindow
 
@@ -75,7 +75,7 @@ def seen_before_the_net(window: StepWindow, which: Callable[[FrameShare], bool])
     total = spent(window.steps)
     if window.gpu_present or window.sees_loading or not seen.mean or total.wall_ns <= 0:
         return seen
-    ratio, spread = FORWARD_OF_BACKWARD
+    ratio, spread = FORWARD_OF_BACKWARD_ON_CPU
     backward = sum(row.backward_ns for row in window.steps) / total.wall_ns
     beside = sum(row.forward_ns for row in window.steps) / total.wall_ns - ratio * backward
     error, sampled = spread * backward, error_of(seen.mean, seen.low, seen.high)

@@ -108,9 +108,8 @@ def in_terms_of(framework: Framework | None, verdict: Verdict) -> Verdict:
 def _finding(framework: Framework, finding: Finding) -> Finding:
     put = tuple(_put(framework, one) for one in finding.advice)
     waits = [one for one in put if _NAN in one]
-    return replace(
-        finding, advice=tuple(waits) or put
-    )  # what else is said is for lines of one's own
+    # Beside that one the other advice is for lines of one's own.
+    return replace(finding, advice=tuple(waits) or put)
 
 
 def _note(framework: Framework, note: Note) -> Note:

@@ -368,11 +368,16 @@ def _poorly_used(work: _Units, window: StepWindow, own: float) -> tuple[Part | N
     return None, 0.0
 
 
+def in_half_type(settings: Settings) -> bool:
+    """By its settings products run in a type of 16 bits."""
+    halves = ("bfloat16", "float16")
+    return settings.autocast in halves or settings.parameter_dtype in halves
+
+
 def uses_tensor_cores(settings: Settings | None) -> bool:
     """By its settings products run in a half type or tf32."""
     if settings is None:
         return False
-    halves = ("bfloat16", "float16")
-    if settings.autocast in halves or settings.parameter_dtype in halves:
+    if in_half_type(settings):
         return True
     return settings.matmul_precision in ("high", "medium") and settings.cudnn_tf32 is not False

@@ -9,12 +9,13 @@ from ..code_places import (
     function_of,
     main_places,
     place_evidence,
-    share_where,
+    share_held,
     within,
 )
 from ..findings import Evidence, Finding
 from ..forecast.interval import at_least, interval_of
 from ..format import ms, times
+from ..idle_ledger import in_half_type
 from ..scoring import speedup_of
 from ..step_time import wall_of
 from ..thresholds.gpu import LOOP_SHARE
@@ -23,9 +24,8 @@ from ..window import FrameShare, StepWindow
 
 HOPPER: Final = 90
 """From this compute capability on PyTorch prefers cuDNN's attention for half types."""
-HALF: Final = ("bfloat16", "float16")
-ATTENTION_CALL: Final = re.compile(r"\bscaled_dot_product_attention\(")
-ATTENTION_FRAMES: Final = ("sdpa_attention_forward", "multi_head_attention_forward")
+SDPA_CALL: Final = re.compile(r"\bscaled_dot_product_attention\(")
+SDPA_FRAMES: Final = ("sdpa_attention_forward", "multi_head_attention_forward")
 """Transformers' and PyTorch's own around that call, which leaves no frame."""
 STANDS_OUT: Final = 1.5
 """The mean step over that which a quarter of the steps keep below: steps of known shapes. A
@@ -42,14 +42,15 @@ def planned_anew(found: Finding, window: StepWindow) -> Finding:
     settings = window.settings
     if settings is None or (settings.capability or 0) < HOPPER:
         return found
-    in_half = settings.autocast in HALF or settings.parameter_dtype in HALF
-    if not in_half and not settings.scaler:  # an autocast that a library sets within its own calls
+    if (
+        not in_half_type(settings) and not settings.scaler
+    ):  # an autocast that a library sets within its own calls
         return found
     issuing = within(main_places(window), BETWEEN)
     attending = [place for place in issuing if _attends(place)]
-    held = share_where(issuing, _attends)
+    held = share_held(attending)
     seen = 0 if window.stacks is None else held * window.stacks.main_samples
-    if seen < FEWEST_SAMPLES or held < LOOP_SHARE * share_where(issuing, _any):
+    if seen < FEWEST_SAMPLES or held < LOOP_SHARE * share_held(issuing):
         return found
     evidence = [place_evidence(attending[0], "main-thread")]
     known_ns, mean_ns = _known_and_mean_ns(window)
@@ -85,8 +86,4 @@ def _known_and_mean_ns(window: StepWindow) -> tuple[float, float]:
 
 
 def _attends(place: FrameShare) -> bool:
-    return function_of(place.frame) in ATTENTION_FRAMES or bool(ATTENTION_CALL.search(place.line))
-
-
-def _any(_: FrameShare) -> bool:
-    return True
+    return function_of(place.frame) in SDPA_FRAMES or bool(SDPA_CALL.search(place.line))

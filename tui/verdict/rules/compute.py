@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from ..code_places import ATTENTION_CALL, attends, call_at, main_places
+from ..code_places import ATTENTION_CALL, call_at, main_places
 from ..findings import Evidence, Finding
 from ..forecast.gain import gain_of_kernels, replayed
 from ..forecast.measured import host_alone, moving
@@ -74,7 +74,9 @@ def for_this_run(found: Finding, window: StepWindow) -> tuple[str, ...]:
         if size is not None and size % 8:
             return (*found.advice, f"batch_size {size} → {to_eights(size)}, a multiple of 8")
     if found.kind == "memory-bandwidth":
-        attention = next((place for place in main_places(window) if attends(place)), None)
+        # From its parts.
+        attending = (place for place in main_places(window) if ATTENTION_CALL.search(place.line))
+        attention = next(attending, None)
         if attention is not None:
             fused = "F.scaled_dot_product_attention does it in one kernel, without the scores"
             return (f"{call_at(attention, ATTENTION_CALL)}: {fused}", *found.advice)

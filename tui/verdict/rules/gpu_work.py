@@ -131,15 +131,16 @@ def precision(work: Work) -> Finding | None:
         ),
     )
     if work.replans or speedup_of(bf16) < limits.BF16_WORTH * speedup_of(tf32):
-        why = f"or bf16: {casts}, which adds launches, and the host is the limit then"
         if work.replans:
-            why = (
+            second = (
                 f"or bf16, {casts} and torch.backends.cuda.enable_cudnn_sdp(False), about "
                 f"{times(speedup_of(bf16))}: cuDNN plans its attention anew for each new length, "
                 "which can take longer than the step"
             )
+        else:
+            second = f"or bf16: {casts}, which adds launches, and the host is the limit then"
         first = tf32
-        advice = (f"tf32, one line: {line}, about {times(speedup_of(tf32))}", why)
+        advice = (f"tf32, one line: {line}, about {times(speedup_of(tf32))}", second)
     headline = f"matrix products run in fp32: about {percent(products)} of the time"
     return _estimate("compute", "precision", first, headline, work, advice)
 

@@ -16,8 +16,8 @@ from ..code_places import (
     main_places,
     own_frame,
     recurs,
+    share_held,
     share_seen,
-    share_where,
     waits_for_gpu,
     within,
 )
@@ -37,7 +37,7 @@ from ..step_time import issued_of
 from ..thresholds import causes as limits
 from ..thresholds.gpu import LOOP_SHARE
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
-from ..window import FrameShare, StepWindow
+from ..window import StepWindow
 from .attention import planned_anew
 from .optimizer import updated_together
 
@@ -163,7 +163,7 @@ def _in_parts(window: StepWindow) -> str | None:
     a batch."""
     places = within(main_places(window), BETWEEN)
     below = [place for place in places if place.in_parts]
-    if not below or share_where(below, _any) < LOOP_SHARE * share_where(places, _any):
+    if not below or share_held(below) < LOOP_SHARE * share_held(places):
         return None
     return (
         "one call of the net for the whole batch, instead of one for each part of it in a loop "
@@ -176,7 +176,7 @@ def looped_cells(window: StepWindow) -> str | None:
     outside the backward are in one."""
     places = within(main_places(window), BETWEEN)
     looped = [place for place in places if CELL.match(place.frame)]
-    if not looped or share_where(looped, _any) < LOOP_SHARE * share_where(places, _any):
+    if not looped or share_held(looped) < LOOP_SHARE * share_held(places):
         return None
     cell = looped[0].frame.partition("Cell")[0]
     where = own_frame(looped[0]) or looped[0].frame
@@ -189,17 +189,13 @@ def _loops(window: StepWindow) -> list[str]:
     own = [one for one in places if is_users(one) and own_frame(one) and not copies_to_gpu(one)]
     own = [one for one in own if not one.in_net or own_frame(one) == one.frame]
     mine = by_user_function(own)
-    whole = share_where(places, _any)
+    whole = share_held(places)
     if not mine or function_of(mine[0].frame) == "forward" or mine[0].share < LOOP_SHARE * whole:
         return []
     return [
         f"{percent(mine[0].share / whole)} of launches come from {mine[0].frame}: turn a loop over "
         "samples or time steps there into one tensor expression"
     ]
-
-
-def _any(_: FrameShare) -> bool:
-    return True
 
 
 def _busy(busy: float, sm: float | None) -> str:

@@ -152,7 +152,7 @@ ASLEEP_AWAKE: Final = 0.5
 """A thread that sleeps for half of the GPU's wait for launches is not what launches too slowly; nor
 does one compute on lines that wait by their name, if it sleeps for half of what they hold."""
 
-FORWARD_OF_BACKWARD: Final = (0.74, 0.25)
+FORWARD_OF_BACKWARD_ON_CPU: Final = (0.74, 0.25)
 """Of a net on a CPU, what its forward takes of what its backward takes, and how far nets lie from
 that: mean and standard deviation of 164 generated runs with a loader on two cores. Arithmetic makes
 it one half, starting each operation brings small nets to 1.2; a recommender's backward fills a
