@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from gpuwatch.tui.cli.target import has_probe
 from tests.processes.command_line import ROOT
@@ -95,11 +94,21 @@ LOCKED_RANK = HUNG_RANK.replace("import os, time", "import ctypes, os, time").re
 )
 """The same, and rank 1 holds its Python lock meanwhile: its probe cannot answer."""
 
-SLOWS_AT: Final = 300
-SLOWED_RANK = DDP_RANK.replace(
-    "time.sleep(late)", f"time.sleep(late if index >= {SLOWS_AT} else 0)"
+SLOWED_RANK = DDP_RANK.replace("time.sleep(late)", "time.sleep(late if slowed(index) else 0)")
+SLOWED_RANK = SLOWED_RANK.replace(
+    "class Slow(",
+    """
+def slowed(index):
+    at = os.path.join(os.path.dirname(__file__), "slow_from")
+    if late and os.path.exists(at) and not os.path.getsize(at):
+        with open(at, "w") as file:
+            file.write(str(index))
+    return os.path.exists(at)
+
+
+class Slow(""",
 )
-"""Rank 1 waits for its data from a known step on."""
+"""Rank 1 waits for its data once there is a file `slow_from`: its first such step is in it then."""
 
 
 @dataclass

@@ -134,9 +134,9 @@ def subscribed(endpoint: str, history: bool = True) -> Iterator[Callable[[], Dec
 Seen = TypeVar("Seen")
 
 
-def until(look: Callable[[], Seen | None]) -> Seen:
+def until(look: Callable[[], Seen | None], limit_s: float = LIMIT_S) -> Seen:
     """Wait for `look` to see something, which is returned."""
-    end = time.monotonic() + LIMIT_S
+    end = time.monotonic() + limit_s
     while time.monotonic() < end:
         try:
             if seen := look():
