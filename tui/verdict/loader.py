@@ -7,6 +7,7 @@ from typing import Final
 
 from ..steps import Step
 from .gpu_clock import on_device
+from .statistics import Share, of_samples
 from .step_time import Spent, paused_of, spent
 from .thresholds import causes as limits
 from .thresholds.hysteresis import ENTER_SHARE, READY_ENOUGH
@@ -116,7 +117,8 @@ def feeding(window: StepWindow) -> Feeding | None:
     busy = make_ns = make_cpu_ns = None
     made_ns: tuple[float, ...] = ()
     if workers:
-        busy = _busy(window, total)
+        sampled = _busy(window, total)
+        busy = None if sampled is None else sampled.mean
         if busy is not None:
             make_ns = workers * busy * every_ns
         if window.workers is not None and window.workers.cpu_percent is not None:
@@ -168,10 +170,14 @@ def loader_floor(window: StepWindow) -> float:
 
     Workers that are busy all the time are the limit themselves, whatever else is removed.
     """
+    return loader_floor_sampled(window).mean
+
+
+def loader_floor_sampled(window: StepWindow) -> Share:
+    """The same with the interval of the samples that it comes from, where it does."""
+    nothing = Share(0.0, 0.0, 0.0)
     workers = window.loaders[0].num_workers if window.loaders else None
-    if not workers:
-        return 0.0
-    return _busy(window, spent(window.steps)) or 0.0
+    return (_busy(window, spent(window.steps)) or nothing) if workers else nothing
 
 
 def often_late(window: StepWindow) -> bool:
@@ -184,16 +190,17 @@ def often_late(window: StepWindow) -> bool:
     return bool(workers) and ready < READY_ENOUGH * steps
 
 
-def _busy(window: StepWindow, total: Spent) -> float | None:
+def _busy(window: StepWindow, total: Spent) -> Share | None:
     """Part of the time in which a worker makes a batch: stacks, else the wait, else their CPU."""
     stacks = window.stacks
     enough = stacks is not None and stacks.worker_samples >= limits.LEAST_STACKS
     if stacks is not None and enough and stacks.worker_idle_share is not None:
-        return min(1.0, max(0.0, 1.0 - stacks.worker_idle_share))
+        return of_samples(1.0 - stacks.worker_idle_share, stacks.worker_samples)
     device = on_device(window)
     exposed_share = 1.0 if device is None else device.exposed_share
     if exposed_share * total.data_ns >= ENTER_SHARE * total.wall_ns:
-        return 1.0  # a loader that is the limit is never idle
+        return Share(1.0, 1.0, 1.0)  # a loader that is the limit is never idle
     if window.workers is not None and window.workers.cpu_percent is not None:
-        return min(1.0, max(0.0, window.workers.cpu_percent / 100))
+        counted = min(1.0, max(0.0, window.workers.cpu_percent / 100))
+        return Share(counted, counted, counted)
     return None

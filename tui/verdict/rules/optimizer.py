@@ -18,7 +18,7 @@ from ..findings import Evidence, EvidenceSource, Finding, Forecast
 from ..forecast.gain import gain_without
 from ..format import ms, percent
 from ..gpu_clock import on_device
-from ..loader import loader_floor
+from ..loader import loader_floor, loader_floor_sampled
 from ..pauses import epoch_parts
 from ..scoring import cause, speedup_of
 from ..statistics import at_most, share_of
@@ -219,7 +219,8 @@ def _denormal(window: StepWindow, call_ns: float) -> str | None:
 def _forecast(window: StepWindow, share: float) -> Forecast | None:
     """Of sparse updates, by the rows that they leave out; of a fused form on a CPU, by what that
     leaves of an optimizer's time; of that None on a GPU, where the replay knows."""
-    settings, floor = window.settings, loader_floor(window)
+    settings, floor = window.settings, loader_floor_sampled(window)
+    floors = (floor.high, floor.mean, floor.low)
     used = _by_rows(window)
     if used is not None:
         backward_ns = sum(row.backward_ns for row in window.steps)
@@ -227,7 +228,7 @@ def _forecast(window: StepWindow, share: float) -> Forecast | None:
         if not window.gpu_present:
             most += backward_ns / max(1, spent(window.steps).wall_ns)
         spared = [min(most, share * part) for part in _spared_by_rows(window, used)]
-        low, middle, high = (speedup_of(part, floor) for part in spared)
+        low, middle, high = map(speedup_of, spared, floors)
         return Forecast(middle, 1.0 if used.lookups is None else low, high)
     if window.gpu_present or settings is None or not updated_together(window):
         return None

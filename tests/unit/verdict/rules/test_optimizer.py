@@ -197,6 +197,18 @@ def test_a_gradient_as_large_as_a_large_table_is_mapped_anew_each_time() -> None
     assert found.forecast.speedup == pytest.approx(1 / (1 - 1.20 * 0.6 * spares), rel=0.02)
 
 
+def test_what_workers_allow_at_most_is_as_uncertain_as_their_samples() -> None:
+    """Generated run 1837: 1.58x (1.58 to 1.58) was forecast, and 1.47x measured."""
+    stacks = Stacks(57, (), 114, (), worker_idle_share=0.37)
+    seen = replace(table(), loaders=(loader(2),), stacks=stacks)
+    found = optimizer(seen)
+    assert found is not None
+    assert found.forecast is not None
+    assert found.forecast.speedup == pytest.approx(1 / 0.63)
+    assert found.forecast.low == pytest.approx(1 / 0.70, abs=0.02)
+    assert found.forecast.high == pytest.approx(1 / 0.55, abs=0.03)
+
+
 @pytest.mark.parametrize(("optimizer_ms", "slow"), [(4.1, True), (1.2, False)])
 def test_an_update_that_is_slower_than_its_arithmetic_may_meet_denormal_numbers(
     optimizer_ms: float, slow: bool
