@@ -249,13 +249,14 @@ def _training_restarts(window: StepWindow) -> bool:
     return not (loader.batches and rows and fetches / len(rows) < limits.MID_EPOCH * loader.batches)
 
 
-def outliers(window: StepWindow) -> Pauses | None:
+def outliers(window: StepWindow, beside_named: bool = False) -> Pauses | None:
     """What such steps have more than others, over all recent steps: a slow logger every 50 steps
     is there twice in a window of 100, too seldom for an interval.
 
     Waiting for data, evaluations, checkpoints and compilations have rules of their own. A longer
     batch takes longer in its backward as well, and several long steps in a row are a change of
-    pace: neither is an outlier here.
+    pace: neither is an outlier here. `beside_named`: in a step with a checkpoint, or an evaluation
+    that is marked, what it takes beside these counts as well.
     """
     rows = warm_recent(window)
     if len(rows) < LEAST_STEPS or not window.steps:
@@ -266,7 +267,7 @@ def outliers(window: StepWindow) -> Pauses | None:
         return None
     frozen = _is_mostly_forward(rows)
     works = [_work_ns(row, frozen) for row in rows]
-    usual = _Usual(median(paces), limit_ns, median(works))
+    usual = _Usual(median(paces), limit_ns, median(works), beside_named)
     parts = _apart([usual.excess_ns(*one) for one in zip(rows, paces, works, strict=True)])
     events = sum(part > 0 for part in parts)
     if not events:
@@ -291,11 +292,13 @@ class _Usual:
     pace_ns: float
     limit_ns: float
     work_ns: float
+    beside_named: bool
 
     def excess_ns(self, row: Step, pace_ns: float, work_ns: float) -> int:
         """What a row took longer, if it is an outlier by something that is not its batch."""
         longer_ns = pace_ns - self.pace_ns
-        if pace_ns <= self.limit_ns or row.evaluation_ns or row.checkpoint_ns:
+        named = bool(row.evaluation_ns or row.checkpoint_ns)
+        if pace_ns <= self.limit_ns or (named and not self.beside_named):
             return 0
         if work_ns - self.work_ns > (1 - limits.OUTLIER_ALONE) * longer_ns:
             return 0

@@ -101,8 +101,9 @@ def _by_samples(window: StepWindow) -> Finding | None:
 def _in_pauses(window: StepWindow, seen: Share) -> Pauses | None:
     """Without a GPU, the single long steps that samples show to be evaluations: they come in a
     rhythm, and hold about what samples show. These come in a few chunks of two seconds, which
-    pauses of one second fill or miss (68 % for 42 %); the marks have every one of them."""
-    found = outliers(window)
+    pauses of one second fill or miss (68 % for 42 %); the marks have every one of them. Whoever
+    evaluates every 40 steps saves a checkpoint in the same ones."""
+    found = outliers(window, beside_named=True)
     if found is None or not found.is_regular or found.spacing_steps is None:
         return None
     mean = found.each_ns / (found.each_ns + found.spacing_steps * found.step_ns)
