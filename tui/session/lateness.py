@@ -71,8 +71,9 @@ class LateHistory:
             if one is not None
         }
         until_ns = self._steps[-1].ended_ns
-        known = [one for one in self._found.values() if one.present_ns <= until_ns - _news_ns(one)]
-        always = [one for one in self._found.values() if one.of_steps >= limits.ALWAYS_LATE]
+        changed = [one for one in self._found.values() if one.present_from > one.first_step]
+        known = [one for one in changed if one.present_ns <= until_ns - _news_ns(one)]
+        always = [one for one in changed if one.of_steps >= limits.ALWAYS_LATE]
         self.present_ns = max((one.present_ns for one in (*known, *always)), default=0)
         return max((one.present_from for one in known), default=0)
 

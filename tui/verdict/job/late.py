@@ -250,11 +250,11 @@ def _most(job: Job, exchange: ExchangeFacts, latest: _Latest, by: LateBy, more_m
 def _chance(who: Late, late: Sequence[tuple[Late, int]], among: int) -> float:
     """Of its being the last at least so often among so many, were every one as likely: in all late
     steps, or in those that cost. After a change steps of before may be many that cost little (2,000
-    steps of 1 ms, in which two ranks take turns, beside 40 of 40 ms). Twice asked, so doubled."""
+    steps of 1 ms, in which two ranks take turns, beside 40 of 40 ms)."""
     costly_ns = limits.AS_LATE * usual([ns for _, ns in late])
     costly = [one for one, ns in late if ns >= costly_ns]
-    asked = ([one for one, _ in late], costly)
-    return min(1.0, 2 * min(_tail(ones.count(who), len(ones), among) for ones in asked))
+    everywhere = _tail([one for one, _ in late].count(who), len(late), among)
+    return min(everywhere, limits.ASKED_AGAIN * _tail(costly.count(who), len(costly), among))
 
 
 def _tail(times: int, all_times: int, among: int) -> float:

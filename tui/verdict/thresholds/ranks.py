@@ -12,7 +12,10 @@ MOSTLY: Final = 2 / 3
 of random length) each of two holds half: two thirds lie 3 standard errors off after 80 steps."""
 BY_CHANCE: Final = 0.001
 """How likely it may be that ranks which are late at random make one of them the last so often:
-eleven steps of eleven between two ranks, since all late steps are asked and the costly ones."""
+ten steps of ten between two ranks."""
+ASKED_AGAIN: Final = 10
+"""By so much less likely it must be in the steps that cost most, which are asked as well: both
+together are wrong in 0.0011 of all cases at the most (Bonferroni's inequality)."""
 PAUSES: Final = 2
 """Late steps that suffice where the rank's own marks show why: a checkpoint comes seldom."""
 TURNS: Final = 10
