@@ -55,6 +55,8 @@ MOST_GROWN_BYTES: Final = 100_000_000
 SILENT_NS: Final = 1_000_000_000
 """By so much a loop that has put no mark for so long may grow."""
 SAMPLE_NS: Final = 50_000_000
+LONGEST_SAMPLE_NS: Final = 2 * SAMPLE_NS
+"""Until the step that is open at its end has ended as well."""
 MOST_OPERATORS: Final = 30_000
 """In a recording with shapes. Of an operator kineto keeps 2.4 KB, takes 14 KB as the recording
 ends, and writes 2.2 KB (torch 2.13): 430 MB, and a trace of 66 MB."""
@@ -68,8 +70,8 @@ step for a dense beginning."""
 TOO_MANY: Final = "a step has more operators than can be recorded"
 TEARDOWN: Final = "TEARDOWN_CUPTI"
 Pass = Literal["sample", "operators", "times"]
-"""Of a window: how many operators run in `SAMPLE_NS`; steps with operators, shapes and lines; steps
-whose kernels are timed with as little beside them as can be."""
+"""Of a window: how many operators a step has, in `SAMPLE_NS` or some more; steps with operators,
+shapes and lines; steps whose kernels are timed with as little beside them as can be."""
 
 
 class Profiler:
@@ -202,7 +204,9 @@ class Profiler:
             recording.end_step(now_ns)
         steps, passed_ns = len(recording.ends_ns) - 1, now_ns - recording.began_ns
         if self._plan[0] == "sample":
-            enough = passed_ns > SAMPLE_NS
+            # Whole steps have as many operators on a busy machine: a wait for a core in a part of
+            # one would halve them.
+            enough = passed_ns > SAMPLE_NS and ends
         elif self._plan[0] == "operators":
             enough = steps > self._named or (
                 steps > 1 and now_ns - recording.ends_ns[1] > LOOKED_NS
@@ -231,12 +235,13 @@ class Profiler:
         on_device = used_cuda() is not None
         looks = Looks(get_ident()) if what == "operators" else None
         longest_ns = self._longest_ns()
+        late_ns = 0 if what == "sample" else min(LATE_NS, longest_ns)
         self._recording = Recording(
             path,
             on_device and what != "sample",
             what != "times" or not on_device,
             looks,
-            longest_ns + min(LATE_NS, longest_ns),
+            longest_ns + late_ns,
             self._cut,
             self._shapes and what != "sample",
             what == "sample",
@@ -244,7 +249,7 @@ class Profiler:
 
     def _longest_ns(self) -> int:
         """Of the recording that is next, or on."""
-        return SAMPLE_NS if self._plan[0] == "sample" else self._most_ns
+        return LONGEST_SAMPLE_NS if self._plan[0] == "sample" else self._most_ns
 
     def _cut(self, reason: str) -> None:
         """A recording was ended before its time."""

@@ -2,14 +2,12 @@
 were there, or saying which of them somebody has patched over since."""
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
+
+from ..wire import UNCOUNTED
 
 Detach = Callable[[], tuple[str, ...]]
 """Undo a hook; returns the names it had to leave because another patch lies on top of ours."""
-
-UNCOUNTED: Final = "#importlib._bootstrap"
-"""Behind a file's name: `warnings.warn(stacklevel=2)` and logging leave out frames of a file that
-has "importlib" and "_bootstrap" in its name, as those of the import machinery."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes.command_line import started, toy
-from tests.processes.monitored import until
+from tests.processes.monitored import LIMIT_S, until
 from tests.processes.pseudo_terminal import PseudoTerminal
 
 SCRIPT = """
@@ -33,14 +33,15 @@ def test_a_command_is_given_the_verdict_and_the_end(face: str, tmp_path: Path) -
         toy(tmp_path) as target,
         started("attach", str(target.pid), face, "--notify", command(tmp_path)) as monitor,
     ):
-        assert until(lambda: kinds(tmp_path) == ["verdict"])
+        reported = tmp_path / "reported"
+        assert until(lambda: f"({target.pid}): HOST-BOUND" in reported.read_text())
         target.kill()
-        _, errors = monitor.communicate(timeout=20)
+        _, errors = monitor.communicate(timeout=LIMIT_S)
     assert monitor.returncode == 0
-    assert kinds(tmp_path) == ["verdict", "ended"]
-    output = (tmp_path / "reported").read_text()
-    assert f"gpuwatch: toy.py ({target.pid}): HOST-BOUND" in output
-    assert "killed" in output
+    # On a busy machine another verdict may come before or after that one.
+    assert (set(kinds(tmp_path)[:-1]), kinds(tmp_path)[-1]) == ({"verdict"}, "ended")
+    assert f"gpuwatch: toy.py ({target.pid}): " in reported.read_text().splitlines()[-1]
+    assert "killed" in reported.read_text().splitlines()[-1]
     assert errors == ""
 
 
@@ -53,7 +54,7 @@ def test_a_command_that_fails_is_reported(tmp_path: Path) -> None:
         assert monitor.stdout is not None
         monitor.stdout.readline()
         target.kill()
-        _, errors = monitor.communicate(timeout=30)
+        _, errors = monitor.communicate(timeout=LIMIT_S)
     assert "ended with exit code 7" in errors
     assert monitor.returncode == 0
 
@@ -63,14 +64,14 @@ def test_the_screen_rings_and_notifies_between_its_frames(tmp_path: Path) -> Non
         arguments = ("attach", str(target.pid), "--bell", "--desktop")
         with PseudoTerminal("gpuwatch.tui.cli.main", *arguments, size=(100, 30)) as terminal:
             sign = f"\a\x1b]9;gpuwatch: toy.py ({target.pid}): HOST-BOUND"
-            terminal.read_until(lambda: terminal.shows(sign), seconds=20)
+            terminal.read_until(lambda: terminal.shows(sign))
 
 
 def test_lines_on_a_terminal_ring_it(tmp_path: Path) -> None:
     with toy(tmp_path) as target:
         arguments = ("attach", str(target.pid), "--plain", "--bell")
         with PseudoTerminal("gpuwatch.tui.cli.main", *arguments) as terminal:
-            terminal.read_until(lambda: terminal.shows("\a"), seconds=20)
+            terminal.read_until(lambda: terminal.shows("\a"))
 
 
 def test_without_a_terminal_a_bell_is_refused_in_words(tmp_path: Path) -> None:
@@ -78,5 +79,5 @@ def test_without_a_terminal_a_bell_is_refused_in_words(tmp_path: Path) -> None:
         toy(tmp_path) as target,
         started("attach", str(target.pid), "--json", "--bell", "--duration", "1") as monitor,
     ):
-        _, errors = monitor.communicate(timeout=20)
+        _, errors = monitor.communicate(timeout=LIMIT_S)
     assert errors == "gpuwatch: no --bell and no --desktop: standard error is no terminal\n"

@@ -19,7 +19,7 @@ def output_of(*options: str, keys: bytes = b"") -> bytes:
     with PseudoTerminal(*arguments, size=(100, 30)) as terminal:
         terminal.read_until(lambda: terminal.shows("BOUND"), seconds=30)
         os.write(terminal.master, keys + b"q")
-        assert terminal.wait(10) == 0
+        assert terminal.wait() == 0
         return terminal.output
 
 

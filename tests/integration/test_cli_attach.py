@@ -15,7 +15,7 @@ import pytest
 
 from tests.measuring.uses import waited_for_core_s
 from tests.processes.command_line import environment, gpuwatch, started, toy
-from tests.processes.monitored import until
+from tests.processes.monitored import LIMIT_S, until
 from tests.unit.faces.strict_schema import strict
 
 
@@ -32,7 +32,7 @@ def test_json_lines_follow_the_contract(tmp_path: Path) -> None:
             lines.append(json.loads(line))
             if not lines[-1]["final"]:
                 waited_s = waited_for_core_s(monitor.pid)
-        assert monitor.wait(20) == 0
+        assert monitor.wait(LIMIT_S) == 0
         assert target.poll() is None
     validator = jsonschema.Draft202012Validator(strict())
     for line in lines:
@@ -90,8 +90,8 @@ def test_the_end_of_the_process_is_reported_and_is_a_normal_end(
             target.kill()
         else:
             (tmp_path / "ends").touch()
-        target.wait(20)
-        out, err = monitor.communicate(timeout=20)
+        target.wait(LIMIT_S)
+        out, err = monitor.communicate(timeout=LIMIT_S)
     assert monitor.returncode == 0, err
     assert how in " ".join(out.split())
     if face == "--json":
@@ -104,7 +104,7 @@ def test_ctrl_c_writes_the_last_line_and_no_traceback(tmp_path: Path) -> None:
         assert monitor.stdout is not None
         monitor.stdout.readline()
         monitor.send_signal(signal.SIGINT)
-        out, err = monitor.communicate(timeout=10)
+        out, err = monitor.communicate(timeout=LIMIT_S)
         assert target.poll() is None
     assert monitor.returncode == 130
     assert records(out)[-1]["final"] is True
@@ -116,7 +116,7 @@ def test_a_closed_pipe_is_a_quiet_end(tmp_path: Path) -> None:
         assert monitor.stdout is not None
         assert monitor.stdout.readline()
         monitor.stdout.close()  # as `| head -1` does
-        assert monitor.wait(10) == 0
+        assert monitor.wait(LIMIT_S) == 0
         assert monitor.stderr is not None
         assert monitor.stderr.read() == ""
 
@@ -127,7 +127,7 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
         Path("/dev/full").open("w") as full,
         started("attach", str(target.pid), "--json", stdout=full) as monitor,
     ):
-        assert monitor.wait(10) == 1
+        assert monitor.wait(LIMIT_S) == 1
         assert monitor.stderr is not None
         output = monitor.stderr.read()
     assert output == "gpuwatch: cannot write to standard output: No space left on device\n"
@@ -213,7 +213,7 @@ def test_one_signal_ends_a_monitor_whose_reader_has_stalled(
         monitor = without_a_reader(run.pid, face)
         monitor.send_signal(number)
         try:
-            assert monitor.wait(15) == 128 + number
+            assert monitor.wait(LIMIT_S) == 128 + number
         finally:
             monitor.kill()
             monitor.wait()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes.command_line import ROOT, environment, gpuwatch, started, wait_until_ended
+from tests.processes.monitored import LIMIT_S
 
 
 def test_the_list_names_every_script() -> None:
@@ -44,7 +45,7 @@ def test_the_training_ends_with_the_monitor_however_that_ends(number: signal.Sig
             output = monitor.stderr.readline()
         pid = int(re.findall(r"pid (\d+)", output)[0])
         os.kill(monitor.pid, number)
-        monitor.wait(20)
+        monitor.wait(LIMIT_S)
         assert "Traceback" not in monitor.stderr.read()
     wait_until_ended(pid)
     assert monitor.returncode == (-9 if number == signal.SIGKILL else 128 + number)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes.command_line import environment, gpuwatch, injected_script, started
-from tests.processes.monitored import pages_of, until
+from tests.processes.monitored import LIMIT_S, pages_of, until
 from tests.processes.pseudo_terminal import PseudoTerminal
 
 LOOPS = """
@@ -85,7 +85,7 @@ def test_the_probe_is_in_while_somebody_watches_and_then_out(newer: str, tmp_pat
         until(lambda: threads_of(target.pid) == threads)
         assert target.poll() is None
         target.send_signal(signal.SIGINT)
-        _, err = target.communicate(timeout=10)
+        _, err = target.communicate(timeout=LIMIT_S)
         assert "gpuwatch" not in err
     assert left_behind(tmp_path) == []
 
@@ -109,7 +109,7 @@ def test_ctrl_c_takes_it_out_too(newer: str, tmp_path: Path) -> None:
         assert monitor.stdout is not None
         assert monitor.stdout.readline()
         monitor.send_signal(signal.SIGINT)
-        assert monitor.wait(15) == 130
+        assert monitor.wait(LIMIT_S) == 130
         assert pages_of(target.pid) == []
 
 
@@ -121,7 +121,7 @@ def test_a_person_is_asked(newer: str, tmp_path: Path, answer: bytes, code: int)
             terminal.read_until(lambda: terminal.shows("[y/N]"))
             assert pages_of(target.pid) == []
             os.write(terminal.master, answer)
-            assert terminal.wait(20) == code
+            assert terminal.wait() == code
         assert target.poll() is None
 
 
@@ -160,8 +160,8 @@ def test_a_process_that_ends_meanwhile(newer: str, tmp_path: Path) -> None:
     ):
         until(lambda: list(tmp_path.glob("gpuwatch-inject-*/script.py")))
         target.kill()
-        _, output = monitor.communicate(timeout=20)
-        target.wait(10)
+        _, output = monitor.communicate(timeout=LIMIT_S)
+        target.wait(LIMIT_S)
     assert monitor.returncode == 3
     assert output.splitlines()[0] == f"gpuwatch: process {target.pid} has ended"
     assert left_behind(tmp_path) == []
@@ -238,4 +238,4 @@ for name, path in {[(name, str(path)) for name, path in scripts.items()]!r}:
             assert len(pages_of(process.pid)) == pages
             process.stdin.write("\n")
             process.stdin.flush()
-        assert process.wait(10) == 0
+        assert process.wait(LIMIT_S) == 0

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.processes.command_line import ROOT, program
-from tests.processes.monitored import started
+from tests.processes.monitored import LIMIT_S, started
 
 WAITS = """
 import sys, time
@@ -96,8 +96,8 @@ def test_a_lab_that_is_ended_leaves_no_process(tmp_path: Path, number: signal.Si
             assert run.poll() is None
         program = psutil.Process(int(answer.read_text()))
         run.send_signal(number)
-        assert run.wait(20) == (130 if number == signal.SIGINT else -signal.SIGKILL)
-    program.wait(5)
+        assert run.wait(LIMIT_S) == (130 if number == signal.SIGINT else -signal.SIGKILL)
+    program.wait(LIMIT_S)
     if number == signal.SIGINT:  # killed, nothing can remove them
         assert not list(tmp_path.glob("gpuwatch-lab-*"))
 

@@ -18,7 +18,7 @@ def test_a_run_appears_is_picked_and_watched(tmp_path: Path) -> None:
             os.write(terminal.master, b"\r")
             terminal.read_until(lambda: terminal.shows(f"pid {target.pid}"))
             os.write(terminal.master, b"q")
-            assert terminal.wait(5) == 0
+            assert terminal.wait() == 0
             assert target.poll() is None
         # Both screens gave the terminal back.
         assert terminal.output.count(MAIN_SCREEN) >= 2
@@ -29,7 +29,7 @@ def test_leaving_it_watches_nothing() -> None:
         with PseudoTerminal("gpuwatch.tui.cli.main", *words) as terminal:
             terminal.read_until(lambda: terminal.shows("which process?"))
             os.write(terminal.master, keys)
-            assert terminal.wait(5) == 0
+            assert terminal.wait() == 0
             assert MAIN_SCREEN in terminal.output
 
 

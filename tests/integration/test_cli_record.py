@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.processes.command_line import gpuwatch, started, toy
+from tests.processes.monitored import LIMIT_S
 from tests.processes.pseudo_terminal import PseudoTerminal
 
 
@@ -21,7 +22,7 @@ def records(text: str) -> list[dict[str, Any]]:
 
 def wait_for_bytes(path: Path, least: int, recorder: "subprocess.Popen[str]") -> None:
     """Until so much has been written."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + LIMIT_S
     while not path.exists() or path.stat().st_size < least:
         assert recorder.poll() is None, recorder.communicate()
         assert time.monotonic() < deadline, (
@@ -62,7 +63,7 @@ def test_a_recorder_that_is_killed_leaves_what_it_has_seen(tmp_path: Path) -> No
     with toy(tmp_path) as target, started("record", str(target.pid), "-o", str(file)) as recorder:
         wait_for_bytes(file, 2_500, recorder)
         recorder.kill()
-        recorder.wait(10)
+        recorder.wait(LIMIT_S)
     done = gpuwatch("replay", str(file), "--json")
     assert done.returncode == 0
     assert done.stderr.count("run.gpuwatch ends early: it was not ended in order") == 1
@@ -77,7 +78,7 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> No
     with toy(tmp_path) as target, started("record", str(target.pid), "-o", str(file)) as recorder:
         wait_for_bytes(file, 1_000, recorder)
         recorder.send_signal(number)
-        _, err = recorder.communicate(timeout=10)
+        _, err = recorder.communicate(timeout=LIMIT_S)
         assert target.poll() is None
     assert recorder.returncode == 0
     assert "gpuwatch replay" in err
@@ -89,8 +90,8 @@ def test_it_ends_with_the_process(tmp_path: Path) -> None:
     with toy(tmp_path) as target, started("record", str(target.pid), "-o", str(file)) as recorder:
         wait_for_bytes(file, 1_000, recorder)
         (tmp_path / "ends").touch()
-        target.wait(20)
-        _, err = recorder.communicate(timeout=20)
+        target.wait(LIMIT_S)
+        _, err = recorder.communicate(timeout=LIMIT_S)
     assert recorder.returncode == 0, err
     last = records(gpuwatch("replay", str(file), "--json").stdout)[-1]
     assert last["status"]["state"] == "ended"
@@ -122,4 +123,4 @@ def test_a_replay_fills_the_screen_and_its_last_picture_stays(file: Path) -> Non
         assert terminal.shows("HOST-BOUND")
         assert terminal.process.poll() is None
         os.write(terminal.master, b"q")
-        assert terminal.wait(5) == 0
+        assert terminal.wait() == 0

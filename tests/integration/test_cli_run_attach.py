@@ -86,7 +86,7 @@ def test_leaving_the_screen_leaves_the_program_in_the_foreground(script: str) ->
         steps = steps_in(written(terminal.output))
         assert steps == list(range(1, len(steps) + 1)), terminal.output
         os.write(terminal.master, b"enough\r")
-        assert terminal.wait(10) == 7
+        assert terminal.wait() == 7
         assert terminal.shows("line enough")
 
 
@@ -95,7 +95,7 @@ def test_ctrl_c_reaches_the_program_once_the_screen_is_left(script: str) -> None
         begin(terminal)
         leave(terminal)
         os.write(terminal.master, b"\x03")
-        assert terminal.wait(10) == 128 + signal.SIGINT
+        assert terminal.wait() == 128 + signal.SIGINT
         assert terminal.shows("KeyboardInterrupt")
 
 
@@ -108,7 +108,7 @@ def test_a_signal_for_us_is_for_the_program(script: str, shown: bool) -> None:
             terminal.read_until(lambda: terminal.shows("go? "))
             pid = pid_in(terminal.output)
         os.kill(terminal.process.pid, signal.SIGTERM)
-        assert terminal.wait(10) == 128 + signal.SIGTERM
+        assert terminal.wait() == 128 + signal.SIGTERM
         wait_until_ended(pid)
 
 
@@ -118,7 +118,7 @@ def test_a_program_that_ends_under_the_screen_has_its_last_words_after_it(script
         os.kill(pid, signal.SIGKILL)
         terminal.read_until(lambda: terminal.shows("ended") or terminal.shows("crashed"))
         os.write(terminal.master, b"q")
-        assert terminal.wait(10) == 128 + signal.SIGKILL
+        assert terminal.wait() == 128 + signal.SIGKILL
         steps = steps_in(written(terminal.output))
         assert steps == list(range(1, len(steps) + 1)), terminal.output
         assert steps_in(terminal.output[terminal.output.rindex(MAIN_SCREEN) :])
@@ -128,7 +128,7 @@ def test_a_program_that_ends_before_its_probe_is_just_run(tmp_path: Path) -> Non
     path = tmp_path / "ends.py"
     path.write_text("import sys\nprint('over')\nsys.exit(3)\n")
     with screen(str(path)) as terminal:
-        assert terminal.wait(10) == 3
+        assert terminal.wait() == 3
         assert terminal.output.endswith(b"over\r\n")
         assert b"\x1b[?1049h" not in terminal.output
 
@@ -151,4 +151,4 @@ def test_ctrl_z_stops_both_for_the_shell_and_both_go_on(script: str) -> None:
         begin(terminal)
         leave(terminal)
         os.write(terminal.master, b"enough\r")
-        assert terminal.wait(10) == 7
+        assert terminal.wait() == 7

@@ -23,7 +23,7 @@ def test_the_screen_is_live_within_a_moment_and_q_leaves_the_run(tmp_path: Path)
             opened_s = time.monotonic() - began - waited_for_core_s(terminal.process.pid)
             terminal.read_until(lambda: terminal.shows("HOST-BOUND"), seconds=20)
             os.write(terminal.master, b"q")
-            assert terminal.wait(5) == 0
+            assert terminal.wait() == 0
             assert MAIN_SCREEN in terminal.output
         assert target.poll() is None
     assert opened_s < 2, "1 s, and never the time in which others had the cores"
@@ -35,7 +35,7 @@ def test_a_terminal_that_cannot_place_text_gets_lines(tmp_path: Path) -> None:
         arguments = ("attach", str(target.pid), "--duration", "2")
         with PseudoTerminal("gpuwatch.tui.cli.main", *arguments, environ=environ) as terminal:
             terminal.read_until(lambda: terminal.shows("gpuwatch   toy.py"))
-            assert terminal.wait(10) == 0
+            assert terminal.wait() == 0
             assert b"\x1b" not in terminal.output
 
 
@@ -50,5 +50,5 @@ def test_a_demo_on_a_terminal_ends_its_training(leave: str) -> None:
             os.write(terminal.master, b"q")
         else:
             os.kill(terminal.process.pid, getattr(signal, leave))
-        assert terminal.wait(20) == {"q": 0, "SIGTERM": 143, "SIGKILL": -9}[leave]
+        assert terminal.wait() == {"q": 0, "SIGTERM": 143, "SIGKILL": -9}[leave]
     wait_until_ended(pid)

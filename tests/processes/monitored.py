@@ -22,8 +22,9 @@ from gpuwatch.tui.requests import Subscribe
 from gpuwatch.tui.sources.marks.reader import Decoded, ReplyReader
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 30.0
-"""No answer within this is a failure; nothing here waits for it otherwise."""
+LIMIT_S = 50.0
+"""No answer within this is a failure; nothing here waits for it otherwise. A little less than
+pytest's own limit of a test, since five of them may share two busy cores."""
 
 
 @dataclass

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.processes.monitored import LIMIT_S
+
 ROOT = Path(__file__).parents[2]
 OTHER_SCREEN = b"\x1b[?1049h"
 MAIN_SCREEN = b"\x1b[?1049l"
@@ -81,7 +83,7 @@ class PseudoTerminal:
             except OSError:
                 pass
 
-    def read_until(self, done: Callable[[], bool], seconds: float = 15.0) -> None:
+    def read_until(self, done: Callable[[], bool], seconds: float = LIMIT_S) -> None:
         """Read until something is true; fails if it does not become so."""
         deadline = time.monotonic() + seconds
         while not done():
@@ -97,7 +99,7 @@ class PseudoTerminal:
         text = COLOURS.sub(b"", self.output).decode(errors="replace")
         return re.search(pattern, text, re.DOTALL) is not None
 
-    def wait(self, seconds: float = 5.0) -> int:
+    def wait(self, seconds: float = LIMIT_S) -> int:
         """The exit status; the output goes on being read."""
         deadline = time.monotonic() + seconds
         while self.process.poll() is None:

@@ -107,6 +107,6 @@ def test_the_screen_shows_a_container(training: Container) -> None:
     with PseudoTerminal(*words, size=(100, 30)) as terminal:
         terminal.read_until(lambda: terminal.shows("INPUT-BOUND"), seconds=30)
         os.write(terminal.master, b"\x03")
-        assert terminal.wait(5) == 0
+        assert terminal.wait() == 0
         until(lambda: agents() == before)
     assert left_behind(training) == []

@@ -170,7 +170,7 @@ def test_the_screen_names_the_machine(over: Servers, training: "subprocess.Popen
         terminal.read_until(lambda: terminal.shows("on near"), seconds=20)
         terminal.read_until(lambda: terminal.shows("HOST-BOUND"), seconds=20)
         os.write(terminal.master, b"q")
-        assert terminal.wait(5) == 0
+        assert terminal.wait() == 0
 
 
 def test_a_process_there_is_picked(over: Servers, training: "subprocess.Popen[str]") -> None:
@@ -184,4 +184,4 @@ def test_a_process_there_is_picked(over: Servers, training: "subprocess.Popen[st
         os.write(terminal.master, b"\r")
         terminal.read_until(lambda: terminal.shows("on near"), seconds=20)
         os.write(terminal.master, b"q")
-        assert terminal.wait(5) == 0
+        assert terminal.wait() == 0

@@ -126,7 +126,7 @@ def test_a_key_shows_a_rank_of_the_other_node_with_its_own_verdict(
                     until_written(terminal, "INPUT-BOUND")
                 until_written(terminal, "[^f] 3 ranks")
             os.write(terminal.master, b"q")
-            assert terminal.wait(5) == 0
+            assert terminal.wait() == 0
 
 
 @pytest.mark.slow

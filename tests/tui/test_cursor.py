@@ -4,7 +4,8 @@ import msgspec
 
 from gpuwatch.tui.model.snapshot import Sawtooth
 from gpuwatch.tui.widgets.charts.columns import ChartColumn, ColumnSpan
-from gpuwatch.tui.widgets.charts.cursor import column_at, marked, moved, phase_at, read_out
+from gpuwatch.tui.widgets.charts.cursor import column_at, marked, moved
+from gpuwatch.tui.widgets.gpu.sawtooth import phase_at, read_out
 from tests.tui.fake_run import MS, START, S, snapshot_at
 from tests.tui.states import on_gpm
 

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.model.snapshot import Snapshot
 from gpuwatch.tui.timeseries.series import Series, StepEdges
-from gpuwatch.tui.widgets.charts.sawtooth import SawtoothPanel, shown_of
+from gpuwatch.tui.widgets.gpu.sawtooth import SawtoothPanel, shown_of
 from gpuwatch.tui.widgets.panel import View
 from gpuwatch.tui.widgets.text import Charset, text_of
 from tests.tui.fake_run import MS, START, STEP_MS, FakeRun, S, busy, series_of, snapshot_at

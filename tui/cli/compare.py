@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .options import Manual, examples
 from .output import width, write_lines
+from .report import check_page, write_page
 
 if TYPE_CHECKING:
     from ..compare.comparison import Side
@@ -44,11 +45,14 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Raises GpuwatchError where a recording cannot be read, or a condition is none."""
+    """Raises GpuwatchError where a recording cannot be read, a condition is none, or the page
+    cannot be written."""
     from ..compare.comparison import compare, condition_of
     from ..compare.faces import as_json, text_lines
     from ..errors import CONDITION_HOLDS, NothingToMeasureError
 
+    if arguments.output is not None:
+        check_page(arguments.output)
     conditions = [condition_of(text) for text in arguments.fail_if]
     comparison = compare(_side(arguments.a), _side(arguments.b))
     rows = {row.figure.key: row for row in comparison.rows}
@@ -59,7 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
         write_lines(text_lines(comparison, failed, width()))
     if arguments.output is not None:
         from ..compare.page import page
-        from .report import write_page
 
         write_page(arguments.output, page(comparison, failed))
     if any(failed.values()):

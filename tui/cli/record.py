@@ -89,10 +89,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_free(path: Path) -> None:
-    """Raises UsageError where there is something else than a recording: it is not replaced."""
+    """Raises UsageError where there is no such folder, or something else than a recording: it is
+    not replaced."""
     from ..errors import UsageError
     from ..recording.format import MAGIC
 
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path.absolute().parent} is not a directory")
     if not path.is_file():
         return  # there is nothing, or nothing to lose
     try:

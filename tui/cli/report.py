@@ -1,6 +1,7 @@
 """`gpuwatch report FILE|PID`: the whole report, as text or as a page to send."""
 
 import argparse
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from .options import Manual, examples
 from .output import width, write_lines, write_notes
 
 if TYPE_CHECKING:
+    from ..errors import GpuwatchError
     from ..model.snapshot import Snapshot
     from ..recording.whole_run import WholeRun
     from ..session.live import LiveProvider
@@ -48,6 +50,8 @@ def add_to(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises GpuwatchError where there is neither such a file nor such a process."""
+    if arguments.output is not None:
+        check_page(arguments.output)
     path = Path(arguments.what)
     if path.exists() or not _names_process(arguments.what):
         whole, last = _of_file(path)
@@ -69,24 +73,44 @@ def _names_process(what: str) -> bool:
     return what.rpartition(":")[2].isdecimal()
 
 
-def write_page(path: Path, page: str) -> None:
-    """Write a page of HTML, which is its owner's alone; a page that is there is replaced. Raises
-    GpuwatchError where it cannot be written, or something else would be overwritten."""
-    from ..errors import GpuwatchError, UsageError
-    from ..private_files import write_whole
+def check_page(path: Path) -> None:
+    """Before a run is read or watched for it: raises GpuwatchError where there is no such folder,
+    or something that is no page of HTML would be overwritten."""
+    from ..errors import UsageError
 
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path.absolute().parent} is not a directory")
     try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if path.is_file() and not path.read_bytes()[:15].lower().startswith(b"<!doctype html"):
             raise UsageError(
                 f"{path} exists and is no page of HTML",
                 "It would be overwritten.",
                 "Choose another file with -o",
             )
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page of HTML, which is its owner's alone; a page that is there is replaced. Raises
+    GpuwatchError where it cannot be written, or something else would be overwritten."""
+    from ..private_files import write_whole
+
+    check_page(path)
+    try:
         write_whole(path, page.encode(), new=False)
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise GpuwatchError(f"{path} cannot be written", why, "Choose another with -o") from None
+        raise _cannot_write(path, error) from None
     write_notes([f"gpuwatch: wrote {path}"])
+
+
+def _cannot_write(path: Path, error: OSError) -> "GpuwatchError":
+    from ..errors import GpuwatchError
+
+    why = os.strerror(error.errno) if error.errno else str(error)
+    return GpuwatchError(f"{path} cannot be written", why, "Choose another with -o")
 
 
 def _of_file(path: Path) -> "tuple[WholeRun, Snapshot]":

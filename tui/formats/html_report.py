@@ -112,7 +112,7 @@ def _reasons(finding: Finding) -> str:
     if not finding.advice:
         return rows
     gain = gain_interval_of(finding)
-    first = f"{finding.advice[0]} ({gain})" if gain else finding.advice[0]
+    first = f"{finding.advice[0]} · {gain}" if gain else finding.advice[0]
     return rows + html.paragraph("Next", "name") + html.listed([first, *finding.advice[1:]])
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def _overview() -> "Sequence[Panel]":
     """The picture that proves the verdict, then detail."""
-    from ..widgets.charts.sawtooth import SawtoothPanel
-    from ..widgets.gpu.ledger import LedgerPanel
     from ..widgets.gpu.ranks import RanksPanel
+    from ..widgets.gpu.sawtooth import SawtoothPanel
+    from ..widgets.ledger import LedgerPanel
     from ..widgets.memory.overview import MemoryPanel
     from ..widgets.processes.events import EventsPanel
     from ..widgets.processes.panel import ProcessesPanel

@@ -23,11 +23,14 @@ class LateHistory:
     def __init__(self) -> None:
         self._steps: list[LateStep] = []
         self._found: dict[Late, Lateness] = {}
+        self.present_ns = 0
+        """When the last change came that ranks' phases must not reach beyond; 0: none has."""
 
     def clear(self) -> None:
         """The ranks are others now."""
         self._steps.clear()
         self._found = {}
+        self.present_ns = 0
 
     def add(
         self, seen: CollectivesSeen, steps: Sequence[StepExchange], paced_ns: float | None = None
@@ -67,8 +70,11 @@ class LateHistory:
             for late, one in judged.items()
             if one is not None
         }
-        until_ns = self._steps[-1].ended_ns - limits.PRESENT_NS
-        known = (one for one in self._found.values() if one.present_ns <= until_ns)
+        until_ns = self._steps[-1].ended_ns
+        changed = [one for one in self._found.values() if one.present_from > one.first_step]
+        known = [one for one in changed if one.present_ns <= until_ns - _news_ns(one)]
+        always = [one for one in changed if one.of_steps >= limits.ALWAYS_LATE]
+        self.present_ns = max((one.present_ns for one in (*known, *always)), default=0)
         return max((one.present_from for one in known), default=0)
 
     def at(self, now_ns: int) -> dict[Late, Lateness]:
@@ -77,6 +83,12 @@ class LateHistory:
             late: replace(one, age_s=max(0, now_ns - one.since_ns) / 1e9) if one.since_ns else one
             for late, one in self._found.items()
         }
+
+
+def _news_ns(change: Lateness) -> int:
+    """For so long it is news, and steps of before are judged as well."""
+    is_always = change.of_steps >= limits.ALWAYS_LATE
+    return limits.ALWAYS_PRESENT_NS if is_always else limits.PRESENT_NS
 
 
 def lateness_by_marks(

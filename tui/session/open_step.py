@@ -16,6 +16,9 @@ WAITING = frozenset({marks.FETCH_ENTER, marks.ITERATION, marks.LOADER})
 """Last marks after which the training thread waits for a batch."""
 FRAME_AGE_NS = 5_000_000_000
 """Stacks come in chunks of seconds: those of a younger mark show what was before it."""
+HELD_UP_NS = 1_000_000_000
+"""A probe that writes four times a second and is silent for so long cannot: what holds it up goes
+on. Within that time hundreds of short steps may have ended of which nobody knows yet."""
 NOT_MARKING = frozenset({STATE_DISARMED, STATE_UNINSTALLED})
 """States in which the last mark means nothing any more: the run goes on without us."""
 
@@ -88,7 +91,7 @@ class OpenStepStore:
         )
 
     def spans(self, now_ns: int) -> tuple[PhaseSpan, ...]:
-        """The waits and the work of the open step until now, as far as they are known."""
+        """The waits and the work of the open step, as far as they are known."""
         message, mark = self._open, self._last_mark()
         if message is None or mark is None or not message.started_ns:
             return ()
@@ -99,7 +102,7 @@ class OpenStepStore:
         spans = [(message.started_ns, middle_ns, 0.0), (middle_ns, known_ns, 1.0)]
         if since_ns == message.since_ns or since_ns > self._sent_ns:
             # What lies between the message's mark and a newer one on the page is not known yet.
-            spans.append((since_ns, now_ns, 0.0 if waits else 1.0))
+            spans.append((since_ns, self._lasts_until(now_ns), 0.0 if waits else 1.0))
         return tuple(span for span in spans if span[0] < span[1])
 
     def _last_mark(self) -> tuple[int, int] | None:
@@ -114,6 +117,13 @@ class OpenStepStore:
             return None
         since_ns, kind = max(seen)
         return kind, since_ns
+
+    def _lasts_until(self, now_ns: int) -> int:
+        """Until when what the last mark began went on: as the probe has said, and on and on once
+        it says nothing more."""
+        page_ns = 0 if self._page is None else self._page.heartbeat_ns
+        known_ns = max(self._sent_ns, page_ns)
+        return now_ns if now_ns - known_ns > HELD_UP_NS else min(now_ns, known_ns)
 
     def _known_ns(self) -> int:
         """Until when the open step is known to be the same."""

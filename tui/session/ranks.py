@@ -148,7 +148,7 @@ class RankStore:
                 rank=rank.rank,
                 pid=rank.pid,
                 is_target=rank.is_target,
-                step_ms=rank.step_ms,
+                step_ms=sums.wall_ns / sums.counted / 1e6,
                 phases_ms=sums.phases_ms(),
                 gpu_busy=sums.busy_percent,
                 sharers=self._readings[rank.rank][-1][1].device_others,
@@ -159,8 +159,7 @@ class RankStore:
             )
             for rank in self.ranks
             if rank.state == "live"
-            and rank.step_ms is not None
-            and (sums := self._sums(rank.rank, now_ns)).counted
+            and (sums := self._sums(rank.rank, now_ns, self._history.present_ns)).counted
         )
         on_gpu = any(rank.device is not None for rank in self.ranks)
         exchange = None
@@ -246,10 +245,12 @@ class RankStore:
         counted = sum(use.counted for use in looks)
         return sum(use.wall_ns for use in looks) / counted if counted else None
 
-    def _sums(self, rank: int, now_ns: int) -> _Sums:
+    def _sums(self, rank: int, now_ns: int, since_ns: int = 0) -> _Sums:
+        """Over `SPAN_NS`, or since a moment that is nearer."""
         taken: list[RankUse] = []
         for t_ns, use in reversed(self._readings[rank]):
-            if t_ns <= now_ns - SPAN_NS and sum(one.counted for one in taken) >= LEAST_STEPS:
+            counted = sum(one.counted for one in taken)
+            if t_ns <= max(since_ns, now_ns - SPAN_NS) and counted >= LEAST_STEPS:
                 break
             taken.append(use)
         stepped = [use for use in taken if use.counted]

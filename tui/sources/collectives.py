@@ -29,7 +29,6 @@ class _Status(msgspec.Struct):
     """PyTorch writes numbers as texts here."""
 
     last_enqueued_collective: int = -1
-    last_started_collective: int = -1
     last_completed_collective: int = -1
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from ...probe.wire import UNCOUNTED
 from ..messages import Hello
 from ..model.frames import place_of
 from ..model.provider import SourceText
@@ -42,7 +43,7 @@ class ShortPaths:
         return short
 
     def _shortened(self, path: str) -> str:
-        file = Path(path)
+        file = Path(path.removesuffix(UNCOUNTED))
         if not file.is_absolute():
             return path
         folder = file.parent

@@ -20,8 +20,6 @@ class Pace:
     after_ns: float
     low: float
     high: float
-    steps_before: int
-    steps_after: int
 
     @property
     def ratio(self) -> float:
@@ -41,8 +39,6 @@ def pace_of(before_ns: Sequence[int], after_ns: Sequence[int]) -> Pace | None:
         median(after_ns),
         after_low / before_high,
         after_high / before_low,
-        len(before_ns),
-        len(after_ns),
     )
 
 

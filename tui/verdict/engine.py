@@ -12,7 +12,7 @@ from .gpu_clock import on_device
 from .history import Held, VerdictHistory, VerdictTimeline
 from .hysteresis import Certainty, Selection
 from .memory.trends import MemoryTrend
-from .memory.watch import MemoryWatch
+from .memory_watch import MemoryWatch
 from .notes import NoteReporter
 from .rulebook import BY_SAMPLES, BY_STEPS, Rulebook
 from .rules.memory_growth import as_note, will_matter

@@ -182,9 +182,9 @@ def new_work(rows: Sequence[Step]) -> int | None:
     return present if present - before >= limits.CHANGE_LEAST_STEPS else None
 
 
-def what_changed(before: Sequence[Step], after: Sequence[Step]) -> str:
+def what_changed(before: Sequence[Step], after: Sequence[Step], by_ns: float) -> str:
     """ "batches of 32 → 64 samples", "data wait 20 ms → 310 ms"; "" where no single part of the
-    step explains half of it."""
+    step explains half of it. `by_ns`: the change of the step."""
     (size, inference), (new_size, new_inference) = _work(before[-1]), _work(after[-1])
     if inference != new_inference:
         return "training → inference" if new_inference else "inference → training"
@@ -192,7 +192,7 @@ def what_changed(before: Sequence[Step], after: Sequence[Step]) -> str:
         return f"batches of {size:.0f} → {new_size:.0f} samples"
     means = {name: (_usual(before, part), _usual(after, part)) for name, part in _PARTS.items()}
     name, (was, now) = max(means.items(), key=lambda item: abs(item[1][1] - item[1][0]))
-    whole = sum(abs(now - was) for was, now in means.values())
+    whole = max(abs(by_ns), sum(abs(now - was) for was, now in means.values()))
     return f"{name} {ms(was)} → {ms(now)}" if abs(now - was) > whole / 2 else ""
 
 
@@ -285,7 +285,8 @@ def _change(rows: Sequence[Step]) -> PaceChange | None:
         found = PaceChange(work, median(paces_ns[:work]), median(paces_ns[work:]))
     if found is None:
         return None
-    return replace(found, what=what_changed(rows[: found.index], rows[found.index :]))
+    by_ns = found.after_ns - found.before_ns
+    return replace(found, what=what_changed(rows[: found.index], rows[found.index :], by_ns))
 
 
 def _present(rows: Sequence[Step], warm: int, cut_ns: int) -> list[Step]:

@@ -1,12 +1,14 @@
 """`gpuwatch compare` and `gpuwatch report FILE` over recordings from an H200."""
 
 import json
+import os
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from gpuwatch.tui.cli import compare
+from gpuwatch.tui.cli import compare, report
 from gpuwatch.tui.cli.main import main
 from gpuwatch.tui.compare.comparison import Side
 from tests.unit.compare.runs import RECORDINGS
@@ -54,7 +56,28 @@ def test_an_empty_folder_and_a_file_of_another_kind_are_refused(tmp_path: Path) 
     other.write_text("mine")
     assert main(["compare", str(tmp_path), BF16]) == 2
     assert main(["compare", str(other), BF16]) == 2
-    assert main(["compare", FP32, BF16, "-o", str(other)]) == 2
+    assert other.read_text() == "mine"
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_a_run_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unread(*_: object) -> NoReturn:
+        raise AssertionError
+
+    monkeypatch.setattr(compare, "_side", unread)
+    monkeypatch.setattr(report, "_of_file", unread)
+    monkeypatch.setattr(report, "_of_process", unread)
+    other = tmp_path / "notes.txt"
+    other.write_text("mine")
+    for path, why in (
+        (other, "is no page of HTML"),
+        (tmp_path / "none" / "page.html", "is not a directory"),
+        (tmp_path, "cannot be written"),
+    ):
+        for arguments in (["compare", FP32, BF16], ["report", FP32], ["report", str(os.getpid())]):
+            assert main([*arguments, "-o", str(path)]) in (1, 2)
+            assert why in capsys.readouterr().err
     assert other.read_text() == "mine"
 
 

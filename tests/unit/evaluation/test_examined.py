@@ -52,8 +52,8 @@ def examined(*looks: Judgement, gains: list[Gain], others_cores: float = 0.0) ->
 def test_a_turn_is_held_against_those_beside_it() -> None:
     # The machine becomes half as fast on the way: no gain of either switch.
     turns = [("", 100.0), ("data", 90.0), ("", 81.0), ("fused", 73.0), ("", 65.8)]
-    for each in gains_of(turns, KINDS):
-        assert each.gain == pytest.approx(1.0, abs=0.01)
+    gains = [each.gain for each in gains_of(turns, KINDS)]
+    assert gains == pytest.approx([1.0, 1.0], abs=0.01)
 
 
 def test_a_gain_is_as_uncertain_as_the_run_as_it_is() -> None:

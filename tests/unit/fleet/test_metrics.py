@@ -60,7 +60,9 @@ def test_no_two_samples_have_the_same_labels() -> None:
         for run in ("one", "two")
         for number in (0, 1)
     ]
-    for family in exported(*two_jobs, watched(on_gpu(), run="three")):
+    families = exported(*two_jobs, watched(on_gpu(), run="three"))
+    assert len(families) > 10
+    for family in families:
         labels = [sample.labels for sample in family.samples]
         assert len(labels) == len(set(labels)), family.metric.name
 

@@ -38,7 +38,7 @@ class Run:
         self.ns = 10**12
         self.trace_bytes = 1_000
         self.operators = 100
-        """In the sample, which lasts for 2.75 steps."""
+        """In the sample, which lasts for three steps."""
         self.begun: list[dict[str, Any]] = []
         self.teardown_at_stop: list[str | None] = []
         self.capturing = self.profiling = False

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 import probe
 from gpuwatch.probe import api, circuit_breaker
 from gpuwatch.probe.circuit_breaker import PACKAGE, CircuitBreaker, is_users
-from gpuwatch.probe.hooks import UNCOUNTED
+from gpuwatch.probe.wire import UNCOUNTED
 
 LIMIT = 2_000
 """Lines of ours in a turn of the loop; there are some hundred."""

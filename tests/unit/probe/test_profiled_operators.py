@@ -13,7 +13,7 @@ from tests.unit.probe.profiled import MS, Run
 
 def test_no_more_steps_than_operators_can_be_recorded_of(run: Run) -> None:
     run.has_device = False
-    run.operators = 10_000 * 11 // 4
+    run.operators = 10_000 * 3
     run.ask(steps=50)
     for _ in range(80):
         run.step()
@@ -24,8 +24,25 @@ def test_no_more_steps_than_operators_can_be_recorded_of(run: Run) -> None:
     assert run.begun[-1]["record_shapes"]
 
 
+def test_a_wait_for_a_core_in_a_sample_makes_no_more_steps_of_it(run: Run) -> None:
+    """Twice as many operators were recorded as can be kept: the sample ended with the wait."""
+    run.has_device = False
+    run.operators = 10_000 * 3
+    run.ask(steps=50)
+    while len(run.begun) < 1:
+        run.step()
+    run.step()
+    run.step()
+    run.ns += 40 * MS
+    for _ in range(80):
+        run.step()
+    answered = run.window.turn(run.ns)
+    assert answered is not None
+    assert len(answered[1]["times"]["ends_ns"]) - 2 == MOST_OPERATORS // 10_000 - 1
+
+
 def test_many_operators_are_recorded_without_their_shapes(run: Run) -> None:
-    run.operators = MOST_OPERATORS * 11 // 4
+    run.operators = MOST_OPERATORS * 3
     run.ask()
     for _ in range(20):
         run.step()
@@ -40,7 +57,7 @@ def asked_with_a_sample_that_ends_midway(run: Run) -> None:
     run.ask()
     while len(run.begun) < 1:
         run.step()
-    run.ns += 60 * MS
+    run.ns += 110 * MS
     run.recorder.mark(marks.FETCH_LEAVE)  # the sample ends in the middle of a step
     while len(run.begun) < 2:
         run.step()
@@ -48,13 +65,13 @@ def asked_with_a_sample_that_ends_midway(run: Run) -> None:
 
 def test_a_sample_in_which_no_step_ends_is_judged_by_the_steps_before_it(run: Run) -> None:
     """20,000 operators in 20 ms, as a step takes: too many for their shapes."""
-    run.operators = 60_000
+    run.operators = 110_000
     asked_with_a_sample_that_ends_midway(run)
     assert [one["record_shapes"] for one in run.begun] == [False, False]
 
 
 def test_too_many_operators_are_left_out_where_there_are_kernels(run: Run) -> None:
-    run.operators = MOST_WITHOUT_SHAPES * 11 // 4
+    run.operators = MOST_WITHOUT_SHAPES * 3
     run.ask()
     for _ in range(20):
         run.step()
@@ -68,7 +85,7 @@ def test_too_many_operators_are_left_out_where_there_are_kernels(run: Run) -> No
 
 def test_too_many_operators_are_refused_where_there_is_nothing_else(run: Run) -> None:
     run.has_device = False
-    run.operators = MOST_WITHOUT_SHAPES * 11 // 4
+    run.operators = MOST_WITHOUT_SHAPES * 3
     run.ask()
     for _ in range(20):
         run.step()

@@ -11,10 +11,10 @@ from gpuwatch.tui.model.observations import CollectivesSeen, PendingSeen
 from gpuwatch.tui.recording.tape import kept
 from gpuwatch.tui.session.ranks import MOST_SAMPLES, RankStore
 from gpuwatch.tui.verdict.job.exchange import Fabric, RankDdp, StepExchange
-from gpuwatch.tui.verdict.job.late import late_rank
+from gpuwatch.tui.verdict.job.late import late_rank, takes_turns
 from gpuwatch.tui.verdict.job.standing import StandingRank
 from gpuwatch.tui.verdict.rules.straggler import late_finding
-from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, READ_NS, STALE_NS
+from gpuwatch.tui.verdict.thresholds.ranks import KEPT_STEPS, MOST_STEPS, READ_NS, STALE_NS
 from tests.unit.session.making import MS, S
 from tests.unit.session.test_rank_store import PID, seen, use
 
@@ -232,3 +232,58 @@ def test_where_collectives_are_not_read_marks_date_a_late_rank() -> None:
     assert late.lateness is not None
     assert (late.lateness.since_step, late.lateness.known_before) == (400, 390)
     assert "since between steps 390 and 400 (40 s ago)" in late_finding(job, late).headline
+
+
+def quick_then_slow(reads_s: tuple[int, ...]) -> RankStore:
+    """Steps of 1 ms in which two ranks take turns for ten seconds, read twice; then rank 1 waits 40
+    ms for its data in each."""
+    store, number = RankStore(PID), 0
+    quick = {"counted": 1_000, "data_ns": 100 * MS, "backward_ns": 500 * MS}
+    for at in range(1, reads_s[-1] + 1):
+        victim, culprit = quick, quick
+        if at > 10:
+            slow = {"counted": 24, "data_ns": 5 * MS, "backward_ns": 980 * MS}
+            victim = culprit = slow
+            culprit = {**slow, "data_ns": 965 * MS, "backward_ns": 20 * MS}
+        store.seen(seen(at, use(0, at, **victim), use(1, at, **culprit)))
+        rows: list[StepExchange] = []
+        if at in (4, 8):
+            waits = [(200_000, 0) if one % 2 else (0, 200_000) for one in range(1_000)]
+            rows = [
+                StepExchange(number + one, MS, 1, 1024, None, wait, (wait[1], wait[0]))
+                for one, wait in enumerate(waits)
+            ]
+        elif at in reads_s:
+            since = max(10, *(one for one in (0, *reads_s) if one < at))
+            rows = [
+                StepExchange(number + one, 41 * MS, 1, 1024, None, (40 * MS, 0), (0, 40 * MS))
+                for one in range(24 * (at - since))
+            ]
+        number += len(rows)
+        if rows:
+            read = CollectivesSeen(t_ns=at * S, ranks=(0, 1), steps=tuple(rows))
+            store.exchanged(read)
+    return store
+
+
+def test_a_late_rank_is_named_although_quick_steps_of_before_are_more() -> None:
+    """It was "ranks take turns at being late" for ten seconds: 48 steps of 2,048."""
+    job = quick_then_slow((12,)).job(12 * S)
+    assert job is not None
+    assert takes_turns(job) is None
+    late = late_rank(job)
+    assert late is not None
+    assert (late.rank.rank, late.by) == (1, "data")
+    quick = MOST_STEPS - 48
+    lost_ms = 48 * 40 + quick / 2 * 0.2
+    assert late.share.mean == pytest.approx(lost_ms / (quick + 48 * 41), rel=0.01)
+
+
+def test_a_rank_that_is_late_in_each_step_is_judged_by_these_alone_after_two_readings() -> None:
+    job = quick_then_slow((12, 15)).job(15 * S)
+    assert job is not None
+    late = late_rank(job)
+    assert late is not None
+    assert (late.rank.rank, late.by) == (1, "data")
+    assert late.share.low > 0.9
+    assert late.own_ms == pytest.approx(965 / 24, rel=0.01), "the marks are those of since then"

@@ -115,4 +115,14 @@ def test_a_users_phase_has_its_name_and_evaluation_its_own() -> None:
 
 def test_spans_end_with_what_is_going_on_now() -> None:
     store = reported(1000, kind=marks.FETCH_ENTER, started_ns=600 * MS)
+    store.page_seen(replace(page(marks.FETCH_ENTER, 1000), heartbeat_ns=1500 * MS))
     assert store.spans(1500 * MS) == ((600 * MS, 1000 * MS, True), (1000 * MS, 1500 * MS, False))
+
+
+def test_of_steps_that_nobody_knows_yet_nothing_is_drawn() -> None:
+    """200 steps of 1 ms come with the next message: the chart's end was all work or all waiting."""
+    store = reported(1000, kind=marks.FETCH_ENTER, started_ns=600 * MS)
+    store.page_seen(replace(page(marks.FETCH_ENTER, 1000), heartbeat_ns=1050 * MS))
+    assert store.spans(1300 * MS)[-1] == (1000 * MS, 1050 * MS, False)
+    held_up = store.spans(2100 * MS)[-1]
+    assert held_up == (1000 * MS, 2100 * MS, False), "a probe that cannot answer is held up"

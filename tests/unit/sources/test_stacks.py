@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.probe.wire import UNCOUNTED
 from gpuwatch.tui.model.frames import summarise, waits_for_work
 from gpuwatch.tui.sources.py_spy import read_trace
 from gpuwatch.tui.sources.source_code import ShortPaths
@@ -144,6 +145,8 @@ def test_files_are_named_from_their_package_on(tmp_path: Path) -> None:
     paths = ShortPaths(os.getpid())
     assert paths.of(str(package / "functional.py")) == "torch/nn/functional.py"
     assert paths.of(str(tmp_path / "train.py")) == "train.py"
+    hook = package / f"hook.py{UNCOUNTED}"
+    assert paths.of(str(hook)) == "torch/nn/hook.py", "what our own frames have for `warnings`"
     assert paths.of("<string>") == "<string>"
     assert paths.of("<frozen importlib._bootstrap>") == "<frozen importlib._bootstrap>"
 

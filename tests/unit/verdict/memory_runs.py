@@ -15,7 +15,7 @@ from gpuwatch.tui.session.session import Session
 from gpuwatch.tui.steps import GpuMemory, Step
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
-from gpuwatch.tui.verdict.memory.watch import MemoryWatch
+from gpuwatch.tui.verdict.memory_watch import MemoryWatch
 from gpuwatch.tui.verdict.window import RunEvent, StepWindow
 from tests.unit.session.making import delivered, judged, loader, step
 from tests.unit.verdict.memory_families import Series

@@ -10,7 +10,7 @@ import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
-from gpuwatch.tui.verdict.memory.watch import MemoryWatch
+from gpuwatch.tui.verdict.memory_watch import MemoryWatch
 from gpuwatch.tui.verdict.window import StepWindow
 from tests.unit.verdict.advice_runs import (
     DECODE,

@@ -136,6 +136,23 @@ def test_what_became_another_is_reported() -> None:
     assert change.what == "data wait 5.0 ms → 45 ms"
 
 
+def test_what_explains_a_tenth_of_a_change_is_not_what_changed() -> None:
+    """Waits for a core fall into any phase; "optimizer 0.3 ms → 0.3 ms" was named beside -61%."""
+    parts = ("data_ms", "forward_ms", "backward_ms", "optimizer_ms")
+
+    def waits_anywhere(n: int) -> dict[str, float]:
+        usual = dict.fromkeys(parts, 5.0)
+        if n > 30:
+            usual["optimizer_ms"] = 5.5
+            usual[parts[n % 4]] += 12
+        return usual
+
+    change = choose_window(run(60, waits_anywhere)).change
+    assert change is not None
+    assert change.factor > 1.5
+    assert change.what == ""
+
+
 def test_another_batch_size_cuts_even_where_the_pace_stays() -> None:
     rows = run(120, lambda n: {"forward_ms": 50, "samples": 32 if n <= 100 else 64})
     choice = choose_window(rows)

@@ -233,12 +233,18 @@ class ExchangeFacts:
 
     def times_late(self) -> list[int]:
         """By rank: in how many steps it was the last by so much that it matters."""
-        counts = [0] * len(self.ranks)
+        last = [rank for rank, _ in self.last_ones()]
+        return [last.count(rank) for rank in self.ranks]
+
+    def last_ones(self) -> list[tuple[int, int]]:
+        """Of the steps in which a rank is the last by so much that it matters: it, and by how many
+        ns."""
+        found = []
         for one, wall_ns in zip(self.steps, self.walls_ns, strict=True):
             most = max(one.late_ns)
             if most >= limits.LATE_STEP * wall_ns:
-                counts[one.late_ns.index(most)] += 1
-        return counts
+                found.append((self.ranks[one.late_ns.index(most)], most))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from ..thresholds import ranks as limits
 from ..thresholds.gpu import GPU_BUSY
 from .crowding import OFF_GPU, held, is_crowded
 from .facts import ExchangeFacts, Job, RankFacts, RankPhase
-from .lateness import Lateness
+from .lateness import Late, Lateness, usual
 
 LateBy = Literal["data", "checkpoint", "evaluation", "other", "compute", "shared", "launch"]
 """In what a late rank loses its time; `shared`: it computes on a GPU that others use too, `launch`:
@@ -131,9 +131,9 @@ class _Latest:
     times: int
     """Steps in which it was the last by so much that it matters…"""
     all_times: int
-    """…and those in which any was…"""
-    among: int
-    """…of so many."""
+    """…and those in which any was."""
+    chance: float
+    """Of its being the last so often, were every one as likely."""
     node: tuple[str, tuple[int, ...]] | None = None
     is_measured: bool = False
     """What the others compute meanwhile is known."""
@@ -141,7 +141,7 @@ class _Latest:
     @property
     def may_be_chance(self) -> bool:
         """Ranks that are late at random make one of them the last so often."""
-        return _chance(self.times, self.all_times, self.among) > limits.BY_CHANCE
+        return self.chance > limits.BY_CHANCE
 
 
 def _latest_node(job: Job, exchange: ExchangeFacts) -> _Latest | None:
@@ -157,17 +157,18 @@ def _latest_node(job: Job, exchange: ExchangeFacts) -> _Latest | None:
     known = [facts for rank in ranks if (facts := job.facts(rank)) is not None]
     if len(ranks) < 2 or not known or not _is_most(shares[host], shares.values()):
         return None
-    late = {
-        one: sum(ns >= limits.LATE_STEP * wall for ns, wall in zip(lost[one], walls, strict=True))
+    late = [
+        (one, ns)
         for one in nodes
-    }
+        for ns, wall in zip(lost[one], walls, strict=True)
+        if ns >= limits.LATE_STEP * wall
+    ]
     slowest = max(
         known, key=lambda one: (one.is_target, one.step_ms - one.phases_ms.get("backward", 0.0))
     )
     others = [one for one in job.ranks if one.rank not in ranks]
-    return _Latest(
-        slowest, others, shares[host], late[host], sum(late.values()), len(nodes), (host, ranks)
-    )
+    times, chance = sum(one == host for one, _ in late), _chance(host, late, len(nodes))
+    return _Latest(slowest, others, shares[host], times, len(late), chance, (host, ranks))
 
 
 def _latest_rank(job: Job, exchange: ExchangeFacts) -> _Latest | None:
@@ -182,10 +183,9 @@ def _latest_rank(job: Job, exchange: ExchangeFacts) -> _Latest | None:
     is_measured = lost is not None and (lost >= limits.LEAST_LATE or exchange.sampled(worst))
     if lost is not None and is_measured and lost < share.mean:
         share = Share(lost, lost * share.low / share.mean, share.mean)
-    counts = exchange.times_late()
-    times = counts[exchange.ranks.index(worst)]
-    among = len(exchange.ranks)
-    return _Latest(facts, others, share, times, sum(counts), among, None, is_measured)
+    late = exchange.last_ones()
+    times, chance = sum(one == worst for one, _ in late), _chance(worst, late, len(exchange.ranks))
+    return _Latest(facts, others, share, times, len(late), chance, None, is_measured)
 
 
 def _is_most(share: Share, of: Iterable[Share]) -> bool:
@@ -247,12 +247,22 @@ def _most(job: Job, exchange: ExchangeFacts, latest: _Latest, by: LateBy, more_m
     return most
 
 
-def _chance(times: int, all_times: int, ranks: int) -> float:
-    """Of being the last at least so often, were every rank as likely."""
+def _chance(who: Late, late: Sequence[tuple[Late, int]], among: int) -> float:
+    """Of its being the last at least so often among so many, were every one as likely: in all late
+    steps, or in those that cost. After a change steps of before may be many that cost little (2,000
+    steps of 1 ms, in which two ranks take turns, beside 40 of 40 ms)."""
+    costly_ns = limits.AS_LATE * usual([ns for _, ns in late])
+    costly = [one for one, ns in late if ns >= costly_ns]
+    everywhere = _tail([one for one, _ in late].count(who), len(late), among)
+    return min(everywhere, limits.ASKED_AGAIN * _tail(costly.count(who), len(costly), among))
+
+
+def _tail(times: int, all_times: int, among: int) -> float:
+    """Of so many times at least, were every one as likely."""
     if all_times == 0:
         return 1.0
     all_times, times = min(all_times, 200), round(times * min(1.0, 200 / all_times))
-    return binomial_tail(times, all_times, 1 / ranks)
+    return binomial_tail(times, all_times, 1 / among)
 
 
 def _cause(

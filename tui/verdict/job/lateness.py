@@ -77,7 +77,7 @@ def lateness_of(history: Sequence[LateStep], who: Late) -> Lateness | None:
     lately = [share for share in shares if share > 0][-limits.LATELY :]
     if not lately:
         return None
-    least = max(limits.LATE_STEP, limits.AS_LATE * _usual(lately))
+    least = max(limits.LATE_STEP, limits.AS_LATE * usual(lately))
     flags = [share >= least for share in shares]
     bounds = [0, *_changes(flags), len(flags)]
     rates = [sum(flags[start:end]) / (end - start) for start, end in pairwise(bounds)]
@@ -100,9 +100,10 @@ def lateness_of(history: Sequence[LateStep], who: Late) -> Lateness | None:
     )
 
 
-def _usual(lately: Sequence[float]) -> float:
-    """Half of all that is lost is lost in steps that are so late: between pauses of a checkpoint
-    jitter makes the same rank the last in as many steps, which cost nothing beside those."""
+def usual(lately: Sequence[float]) -> float:
+    """Half of all that is lost is lost in steps that are so late, in their unit: between pauses of
+    a checkpoint jitter makes the same rank the last in as many steps, which cost nothing beside
+    those."""
     left = sum(lately) / 2
     for share in sorted(lately, reverse=True):
         left -= share

@@ -57,7 +57,7 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     """W > 1.5 cores, and workers that are ready wait for a core; where the kernel does not report
     that, the cores are full: by the machine's figure, else by the processes'.
 
-    What fewer workers give is not foretold: batches cost what they cost, and only what the switches
+    What fewer workers give is not forecast: batches cost what they cost, and only what the switches
     took comes back (4 → 2 workers on 2 cores, measured: 0.96 to 1.12x, of a wait of 89 %).
     """
     workers, have = feeding.workers, feeding.cores
@@ -78,7 +78,7 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
         "context switches and memory",
         cheaper(places[0] if places else None),
     )
-    return Explained("oversubscribed", tuple(evidence), advice, foretold=False)
+    return Explained("oversubscribed", tuple(evidence), advice, gain_known=False)
 
 
 def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:
@@ -262,7 +262,7 @@ def input_bound(window: StepWindow) -> Finding | None:
     if gain is not None and fetched and window.gpu_present:
         gain = replace(gain, speedup_is="bound")
     finding = cause("input", why.sub, share, headline, evidence, why.advice, gain=gain)
-    if not why.foretold:
+    if not why.gain_known:
         return replace(finding, speedup=None, speedup_is=None)
     if why.sub == "epoch-start" and why.forecast is not None:
         # What comes first is worth what starts take, not all waits of the loader.

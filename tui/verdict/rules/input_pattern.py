@@ -35,7 +35,7 @@ class Explained:
     sub: str | None
     evidence: tuple[Evidence, ...]
     advice: tuple[str, ...]
-    foretold: bool = True
+    gain_known: bool = True
     """Its first action can take all of the wait away; else its gain is unknown."""
     forecast: Forecast | None = None
     """What the first action gives, where that is not all of the wait."""

@@ -13,6 +13,9 @@ of random length) each of two holds half: two thirds lie 3 standard errors off a
 BY_CHANCE: Final = 0.001
 """How likely it may be that ranks which are late at random make one of them the last so often:
 ten steps of ten between two ranks."""
+ASKED_AGAIN: Final = 10
+"""By so much less likely it must be in the steps that cost most, which are asked as well: both
+together are wrong in 0.0011 of all cases at the most (Bonferroni's inequality)."""
 PAUSES: Final = 2
 """Late steps that suffice where the rank's own marks show why: a checkpoint comes seldom."""
 TURNS: Final = 10
@@ -55,6 +58,8 @@ came since. A host that others use makes one rank the last for some seconds now 
 ranks on two busy cores: 16 of 26 steps of a job whose ranks take turns)."""
 ALWAYS_LATE: Final = 0.9
 """Part of the steps beyond which a rank that is late in them needs no rhythm."""
+ALWAYS_PRESENT_NS: Final = 3_000_000_000
+"""The same of a change to a rank that is late in so many: two readings of collectives show it."""
 IN_RHYTHM: Final = 0.1
 """Of the median pause between two late steps, by which one in rhythm may differ."""
 RHYTHMIC: Final = 2 / 3

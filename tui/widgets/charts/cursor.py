@@ -1,18 +1,13 @@
-"""The cursor of the charts: where it goes, and what stood there."""
+"""The cursor of the charts: where it goes, and how it is drawn."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
 
 from textual.message import Message
 
-from ...model.snapshot import Sawtooth
-from ...steps import Step
-from ...wording.numbers import count, seconds
 from ..footer import bindings
 from ..panel import Panel
-from ..steps.lanes import Pair, host_pieces
-from ..steps.phases import LOOKS
-from .columns import ChartColumn, ColumnSpan
+from .columns import ColumnSpan
 
 MARK = "│"
 ON_AXIS = "◆"
@@ -43,46 +38,6 @@ def marked(rows: Sequence[str], at: int | None, mark: str = MARK) -> list[str]:
     if at is None:
         return list(rows)
     return [text[:at] + mark + text[at + 1 :] for text in rows]
-
-
-def read_out(
-    saw: Sawtooth,
-    recent: Sequence[Step],
-    t_ns: int,
-    end_ns: int,
-    column: ChartColumn | None,
-    tensor: ChartColumn | None,
-) -> list[str]:
-    """What stood at the cursor: when, the values, the step and what it was doing."""
-    name = saw.title.split()[0]
-    words = [f"-{seconds((end_ns - t_ns) / 1e9)}"]
-    words.append(f"{name} {_values(column)}" if column else f"{name} not measured")
-    if tensor is not None:
-        words.append(f"tensor {_values(tensor)}")
-    number = saw.step_starts_ns.number_at(t_ns)
-    if number is not None:
-        words.append(f"step {count(number)}")
-    doing = phase_at(recent, t_ns)
-    if doing is not None:
-        words.append(f"~{LOOKS[doing].long if doing in LOOKS else doing}")
-    return words
-
-
-def _values(column: ChartColumn) -> str:
-    mean, peak, low = f"{column.mean:.0f}", f"{column.peak:.0f}", column.low
-    if low is not None:
-        return f"{mean} ({low:.0f}–{peak})"
-    return mean if mean == peak else f"{mean}, peak {peak}"
-
-
-def phase_at(steps: Sequence[Step], t_ns: int) -> str | None:
-    """What the training thread did at a moment: of the phases' order and their sums, so about; None
-    where the step is not held, or holds several of each."""
-    at = bisect_right(steps, t_ns, key=lambda step: step.start_ns) - 1
-    if at < 0 or t_ns >= steps[at].end_ns or max(steps[at].count, steps[at].fetches) > 1:
-        return None
-    pieces = host_pieces(Pair(steps[at], None))
-    return next((piece.phase for piece in pieces if piece.start_ns <= t_ns < piece.end_ns), None)
 
 
 # The base of the panels that draw over time: the keys of their cursor.

@@ -23,10 +23,10 @@ from ..charts.columns import (
     tick_row,
 )
 from ..charts.cursor import ON_AXIS, ChartPanel, column_at, marked
-from ..charts.sawtooth import why_empty
 from ..panel import View, charts_end_ns
 from ..text import Row, Span, cell_len, clip, joined, row, rule
 from .devices import chosen_gpu, device_rows, title_of
+from .sawtooth import why_empty
 from .strips import (
     SIGNALS,
     Figures,

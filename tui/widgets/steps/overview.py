@@ -9,7 +9,7 @@ from ...wording.numbers import count, digits, duration
 from ...wording.steps import drawn_phases, inside_words, usual_words
 from ...wording.throughput import short_words
 from ...wording.words import against
-from ..gpu.ledger import ledger_row
+from ..ledger import ledger_row
 from ..panel import Panel, View
 from ..text import EMPTY, Row, Span, ends, row, rule
 from .phase_table import rare_rows, step_change, table_rows

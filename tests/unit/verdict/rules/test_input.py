@@ -182,7 +182,7 @@ def test_workers_that_wait_for_a_core_are_too_many_however_full_the_machine_look
     assert "workers wait for a core 70% of the time" in [one.text for one in finding.evidence]
 
 
-def test_what_fewer_workers_give_is_not_foretold() -> None:
+def test_what_fewer_workers_give_is_not_forecast() -> None:
     """Measured on 2 cores: 4 → 2 workers gave 0.96 to 1.12x where 89 % of the time was waited."""
     finding = found(queueing(24, 0.7, machine=30.0))
     assert finding.sub == "oversubscribed"

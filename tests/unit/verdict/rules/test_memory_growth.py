@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gpuwatch.tui.steps import GpuMemory
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
-from gpuwatch.tui.verdict.memory.watch import MemoryWatch
+from gpuwatch.tui.verdict.memory_watch import MemoryWatch
 from gpuwatch.tui.verdict.window import MemoryPoint, RunEvent, StepWindow
 from tests.unit.verdict.windows import GIB, MIB, S, even, memory, window
 

@@ -287,5 +287,5 @@ def test_an_optimizer_is_worth_what_its_first_advice_gives() -> None:
     assert worth(found) == pytest.approx(1 - 1 / found.forecast.speedup)
     whole = replace(found.forecast, speedup=found.speedup or 0.0)
     none_of_it = worth(replace(found, forecast=whole))
-    assert none_of_it < worth(found), "samples alone foretell an update that is gone: not worth all"
+    assert none_of_it < worth(found), "by samples alone no update is left: not worth all"
     assert Engine().judge(window(rows, settings=settings(**known))).finding.kind == "optimizer"

@@ -1,5 +1,6 @@
 """The sawtooth: utilisation over time, with the steps marked under it."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -7,12 +8,9 @@ from typing import Final
 from ...model.snapshot import Sawtooth, Snapshot
 from ...steps import Step
 from ...timeseries.series import NO_STEPS, Series
-from ...wording.numbers import duration, span
+from ...wording.numbers import count, duration, seconds, span
 from ...wording.rhythm import period_of, rhythm_of, rhythm_words
-from ..gpu.devices import gpu_rows
-from ..panel import View, charts_end_ns, has_measured
-from ..text import EMPTY, Row, Span, cell_len, clip, joined, rule
-from .columns import (
+from ..charts.columns import (
     ChartColumn,
     ColumnSpan,
     Grid,
@@ -26,7 +24,12 @@ from .columns import (
     stretches,
     tick_row,
 )
-from .cursor import MARK, ON_AXIS, ChartPanel, column_at, marked, read_out
+from ..charts.cursor import MARK, ON_AXIS, ChartPanel, column_at, marked
+from ..panel import View, charts_end_ns, has_measured
+from ..steps.lanes import Pair, host_pieces
+from ..steps.phases import LOOKS
+from ..text import EMPTY, Row, Span, cell_len, clip, joined, rule
+from .devices import gpu_rows
 
 # The rows of the sawtooth: scale and area, axis with ticks, tensor cores, and the words below.
 
@@ -71,6 +74,46 @@ class Drawn:
         tensor = self.tensor[self.cursor] if self.tensor else None
         column = self.columns[self.cursor]
         return read_out(self.saw, self.recent, self.cursor_ns, self.end_ns, column, tensor)
+
+
+def read_out(
+    saw: Sawtooth,
+    recent: Sequence[Step],
+    t_ns: int,
+    end_ns: int,
+    column: ChartColumn | None,
+    tensor: ChartColumn | None,
+) -> list[str]:
+    """What stood at the cursor: when, the values, the step and what it was doing."""
+    name = saw.title.split()[0]
+    words = [f"-{seconds((end_ns - t_ns) / 1e9)}"]
+    words.append(f"{name} {_values(column)}" if column else f"{name} not measured")
+    if tensor is not None:
+        words.append(f"tensor {_values(tensor)}")
+    number = saw.step_starts_ns.number_at(t_ns)
+    if number is not None:
+        words.append(f"step {count(number)}")
+    doing = phase_at(recent, t_ns)
+    if doing is not None:
+        words.append(f"~{LOOKS[doing].long if doing in LOOKS else doing}")
+    return words
+
+
+def _values(column: ChartColumn) -> str:
+    mean, peak, low = f"{column.mean:.0f}", f"{column.peak:.0f}", column.low
+    if low is not None:
+        return f"{mean} ({low:.0f}–{peak})"
+    return mean if mean == peak else f"{mean}, peak {peak}"
+
+
+def phase_at(steps: Sequence[Step], t_ns: int) -> str | None:
+    """What the training thread did at a moment: of the phases' order and their sums, so about; None
+    where the step is not held, or holds several of each."""
+    at = bisect_right(steps, t_ns, key=lambda step: step.start_ns) - 1
+    if at < 0 or t_ns >= steps[at].end_ns or max(steps[at].count, steps[at].fetches) > 1:
+        return None
+    pieces = host_pieces(Pair(steps[at], None))
+    return next((piece.phase for piece in pieces if piece.start_ns <= t_ns < piece.end_ns), None)
 
 
 def columns_of_width(width: int) -> int:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ...verdict.idle_ledger import IdleLedger
-from ...wording.ledger import ledger_words
-from ..panel import Panel, View
-from ..text import Row, Span, ends
+from ..verdict.idle_ledger import IdleLedger
+from ..wording.ledger import ledger_words
+from .panel import Panel, View
+from .text import Row, Span, ends
 
 LABEL: Final = " GPU time  "
 SOURCE_FROM: Final = 100

@@ -3,12 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ...steps import GpuMemory
-from ..findings import Finding
-from ..rules.memory_growth import fragmentation, memory_growth
-from ..thresholds.memory import MEMORY_RETEST_SHARE, MEMORY_RETEST_STEPS, MEMORY_TIMES
-from ..window import MemoryPoint, Window
-from .trends import (
+from ..steps import GpuMemory
+from .findings import Finding
+from .memory.trends import (
     MemoryPlace,
     MemoryTrend,
     Whose,
@@ -19,6 +16,9 @@ from .trends import (
     of_workers,
     trend,
 )
+from .rules.memory_growth import fragmentation, memory_growth
+from .thresholds.memory import MEMORY_RETEST_SHARE, MEMORY_RETEST_STEPS, MEMORY_TIMES
+from .window import MemoryPoint, Window
 
 REPORT_ORDER: Final = ("leak", "fragmentation", "growth")
 
