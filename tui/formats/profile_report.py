@@ -64,11 +64,10 @@ class DeepReport:
 
 def profile_costs(steps: int, operators: bool) -> list[str]:
     """What a window costs, before it is opened. Measured on an H200 (docs/deep_look.md)."""
-    named = "two or more with operators, " if operators else ""
+    named = "two or more with operators and " if operators else ""
     return [
-        f"gpuwatch: profiling {steps} steps: {named}one that is left out, then {steps} that count, "
-        "each up to twice as long where launching takes its time, and pauses of 0.1 to 1.3 s in "
-        "all.",
+        f"gpuwatch: profiling {steps} steps, behind {named}one that is left out.",
+        "Launching takes up to twice as long meanwhile, and pauses 0.1 to 1.3 s in all.",
         "About 1.5 KB of trace a kernel, 200 MB at the most. Then the profiler is taken out again.",
     ]
 

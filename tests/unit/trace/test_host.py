@@ -49,4 +49,4 @@ def test_the_rows_of_a_step_add_up() -> None:
 
 def test_the_costs_name_as_many_steps_as_the_report() -> None:
     """Three were announced and then four counted."""
-    assert "one that is left out, then 3 that count" in profile_costs(3, operators=True)[0]
+    assert "3 steps, behind two or more with operators" in profile_costs(3, operators=True)[0]
