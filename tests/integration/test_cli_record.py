@@ -106,6 +106,9 @@ def test_what_is_no_recording_is_neither_replayed_nor_replaced(tmp_path: Path) -
             assert done.returncode == 2
             assert len(done.stderr.splitlines()) == 3
             assert "is not a recording" in done.stderr
+        for path, why in ((tmp_path, "is a directory"), (tmp_path / "a" / "b", "not a directory")):
+            done = gpuwatch("record", str(target.pid), "-o", str(path))
+            assert (done.returncode, why in done.stderr) == (2, True)
     assert script.read_text().lstrip().startswith("import os")
 
 

@@ -96,6 +96,8 @@ def _check_free(path: Path) -> None:
 
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path.absolute().parent} is not a directory")
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory", "", "Name a file with -o")
     if not path.is_file():
         return  # there is nothing, or nothing to lose
     try:
