@@ -59,10 +59,13 @@ def evaluating_pauses(window: StepWindow) -> Pauses | None:
         return None
     period_ns = found.each_ns + found.spacing_steps * found.step_ns
     mean = max(0.0, found.each_ns - behind) / period_ns
-    most = seen.high if is_rollout(window) else seen.mean
+    acting = is_rollout(window)
+    most = seen.high if acting else seen.mean
     if most < SAME_PAUSES * mean or mean < SAME_PAUSES * seen.mean:
         return None
-    return replace(found, share=Share(mean, max(0.0, mean - ENTER_LOW), min(1.0, mean + ENTER_LOW)))
+    # Of what is in the pauses of a rollout nothing else is to go: they are as well known as marks.
+    error = found.share.high - found.share.mean if acting else ENTER_LOW
+    return replace(found, share=Share(mean, max(0.0, mean - error), min(1.0, mean + error)))
 
 
 def behind_ns(window: StepWindow) -> float | None:
