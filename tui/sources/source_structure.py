@@ -75,7 +75,7 @@ class SourceStructure:
 
     def _find(self, stack: Sequence[str]) -> Structure:
         frames = [one for one in stack if place_of(one)[0] != DECORATOR]
-        net = next((at for at, one in enumerate(frames) if _function(one) in RUNS_A_NET), None)
+        net = _net_in(frames)
         if net is not None:
             return self._of_net(tuple(frames), net)
         # Its batches and its metrics are the evaluation's too.
@@ -117,6 +117,15 @@ class SourceStructure:
                 self._graded.clear()
             self._files[path] = _parsed("\n".join(self._lines.all_of(path)))
         return self._files[path]
+
+
+def runs_a_net(frames: Sequence[str]) -> bool:
+    """A net is called in this stack."""
+    return _net_in(frames) is not None
+
+
+def _net_in(frames: Sequence[str]) -> int | None:
+    return next((at for at, one in enumerate(frames) if _function(one) in RUNS_A_NET), None)
 
 
 def _parsed(text: str) -> ast.Module | None:

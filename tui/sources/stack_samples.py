@@ -7,7 +7,7 @@ from typing import Final
 
 from ..model.observations import StackCount, ThreadRole
 from .py_spy import Frame, Trace, standing_at
-from .source_structure import UNKNOWN, Structure
+from .source_structure import UNKNOWN, Structure, runs_a_net
 
 _THREAD: Final = re.compile(r"^thread \((?P<tid>\w+)\)(?:: (?P<name>.*))?$", re.DOTALL)
 _PROCESS: Final = re.compile(r'^process (?P<pid>\d+):"')
@@ -71,14 +71,16 @@ def sampled(
     outermost = sampled_pid or target
     is_seen = _is_seen(trains, target, outermost, bits)
     wanted = _Wanted(target, outermost, trains if is_seen else None)
-    counts = (_counted(stack, held, wanted, short_of) for stack, held in bits.items())
+    every = (_counted(stack, held, wanted, short_of) for stack, held in bits.items())
+    counts = [count for count in every if count is not None]
+    for count in counts:
+        if count.role == "main" and runs_a_net(count.frames):
+            structure_of(count.frames)  # it shows whose loop that is, to stacks before it as well
     observed_us = set(trace.moments_us)
     return Chunk(
         moments_ms=tuple(moment_us // 1_000 for moment_us in moments_us),
         seen=sum(1 << index for index, at in enumerate(moments_us) if at in observed_us),
-        stacks=tuple(
-            _with_source(count, line_of, structure_of) for count in counts if count is not None
-        ),
+        stacks=tuple(_with_source(count, line_of, structure_of) for count in counts),
     )
 
 

@@ -36,6 +36,7 @@ from .step_time import between_of, host_phases, issued_of, named_ns, wall_of
 from .thresholds import causes
 from .thresholds import gpu as limits
 from .thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
+from .unmarked_evaluation import evaluating_pauses
 from .window import RunFacts, StepWindow
 
 Part = Literal[
@@ -194,9 +195,12 @@ def _pauses(account: _Account, window: StepWindow) -> None:
 
 
 def evaluated_within(window: StepWindow) -> float:
-    """Part of the time, 0 to 1, in evaluations and rollouts that no mark has: by the samples."""
+    """Part of the time, 0 to 1, in evaluations and rollouts that no mark has: by the samples, or by
+    the pauses that these show them to be."""
     if any(row.evaluation_ns for row in window.all_recent):
         return 0.0
+    if (paused := evaluating_pauses(window)) is not None:
+        return paused.share.mean
     seen = share_seen(window, evaluates)
     return seen.mean if seen.low >= CONTRIBUTOR else 0.0
 

@@ -224,7 +224,8 @@ def evidence_factor(window: Window) -> float:
     blind = window.gpu_present and on_device(window) is None
     factor = limits.EVIDENCE_HOST_ONLY_ON_GPU if blind else 1.0
     if window.stacks is None or window.stacks.main_samples < LEAST_STACKS:
-        factor *= limits.EVIDENCE_NO_STACKS
+        clocked = window.gpu_present and not blind
+        factor *= limits.EVIDENCE_NO_STACKS_ON_GPU if clocked else limits.EVIDENCE_NO_STACKS
     if not window.sees_loading:
         factor *= _without_loader(window)
     if _others_unknown(window):

@@ -8,7 +8,8 @@ import pytest
 from gpuwatch.probe.wire import UNCOUNTED
 from gpuwatch.tui.model.frames import summarise, waits_for_work
 from gpuwatch.tui.sources.py_spy import read_trace
-from gpuwatch.tui.sources.source_code import ShortPaths
+from gpuwatch.tui.sources.source_code import ShortPaths, SourceLines
+from gpuwatch.tui.sources.source_structure import SourceStructure
 from gpuwatch.tui.sources.stack_samples import Chunk, sampled
 from gpuwatch.tui.sources.stacks import why_refused
 from gpuwatch.tui.verdict.code_origin import is_users
@@ -70,6 +71,34 @@ def test_of_a_worker_in_its_turn_no_frame_names_the_process() -> None:
         ("worker", 12, 12),
     ]
     assert all(one.frames[0].startswith("_worker_loop ") for one in seen.stacks)
+
+
+def _below_py(path: str) -> str:
+    return path.removeprefix("/py/")
+
+
+def test_a_net_that_acts_shows_whose_loop_it_is_to_the_stacks_before_it(tmp_path: Path) -> None:
+    """Two of the first 19 samples of CleanRL's PPO were in its rollouts, and 13 of 19 later on."""
+    (tmp_path / "ppo.py").write_text(
+        "for update in range(9):\n"
+        "    for step in range(128):\n"
+        "        with torch.no_grad():\n"
+        "            action = net(seen)\n"
+        "        seen = env.step(action)\n"
+        "    learn(update)\n"
+    )
+    acts = [("<module>", "ppo.py", 5), ("Pole.step", "/py/gymnasium/envs/pole.py", 17)]
+    net = [("<module>", "ppo.py", 4), ("Module._call_impl", "/py/torch/nn/modules/module.py", 9)]
+    samples: list[Sample] = [
+        (at_us, 10, 0xA, [process(10), thread(10), *(acts if i < 8 else net)])
+        for i, at_us in enumerate(MOMENTS)
+    ]
+    source = SourceStructure(SourceLines([tmp_path]))
+    read = read_trace(trace(samples, 2_000_000))
+    seen = sampled(
+        read, MOMENTS, 10, lambda path: path.removeprefix("/py/"), structure_of=source.of
+    )
+    assert [one.evaluates for one in seen.stacks] == [True, True]
 
 
 def test_each_stack_knows_its_moments() -> None:

@@ -2,7 +2,15 @@
 
 import pytest
 
-from gpuwatch.tui.verdict.forecast.replay import Removal, Segment, StepReplay, replay
+from gpuwatch.tui.verdict.forecast.measured import _working
+from gpuwatch.tui.verdict.forecast.replay import (
+    MeasuredSegment,
+    Removal,
+    Segment,
+    StepReplay,
+    replay,
+    segments_of,
+)
 
 
 def course(*stretches: Segment, ahead: float = 1_000.0) -> StepReplay:
@@ -56,3 +64,38 @@ def test_two_removals_take_two_parts() -> None:
     both = Removal(host={"forward": 0.6}).joined(Removal(host={"forward": 0.7, "data": 0.0}))
     assert both.host == {"forward": pytest.approx(0.3), "data": 0.0}
     assert Removal(host={"other": 0.4}).joined(Removal(host={"other": 0.2})).host == {"other": 0.0}
+
+
+def recurrent(waited: float | None) -> StepReplay:
+    """An LSTM on an H200 that is busy for half of a step of 16, and 0.4 behind in the middle."""
+    row = (
+        MeasuredSegment("forward", 8.0, 8.3, 0.1, 0.4),
+        MeasuredSegment("backward", 8.0, 7.7, 0.4, 0.1),
+    )
+    segments = segments_of(row, (4.2, 4.2), 0.15, False, waited)
+    return StepReplay(((1, segments),) * 20, 16.0, 0.1, 16.0)
+
+
+def test_a_host_that_loses_little_of_a_lead_does_not_wait_where_no_sample_shows_it() -> None:
+    """1.5x was said for a graph of the net, and 1.95x measured: its backward was all wait."""
+    graph = Removal(host={"forward": 0.3, "backward": 0.3})
+    assert replay(recurrent(0.04)) == pytest.approx(16.0)
+    assert replay(graph.of(recurrent(0.04))) == pytest.approx(8.4)
+    waits = recurrent(0.4)
+    assert any(one.name == "wait" for _, row in waits.steps for one in row)
+    assert replay(graph.of(waits)) > 8.4
+
+
+def test_a_gpu_that_was_nearly_caught_up_with_idled_in_both_phases() -> None:
+    """All of an LSTM's forward was taken to be work, and none of its backward."""
+    spans = [
+        list(one)
+        for one in (
+            (
+                MeasuredSegment("forward", 8.0, 8.3, 0.1, 0.4),
+                MeasuredSegment("backward", 8.0, 7.7, 0.4, 0.1),
+            ),
+        )
+    ]
+    [worked] = _working(spans, [1.0], 1.0, 8.0, 0.0, 0.15)
+    assert worked == [pytest.approx(4.15), pytest.approx(3.85)]

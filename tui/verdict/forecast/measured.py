@@ -20,7 +20,7 @@ from ..pauses import clinging_parts, saving_part, startup_parts
 from ..thresholds import gpu as limits
 from ..thresholds.hysteresis import ENTER_SHARE, LEAST_LEFT, REPLAYED_ROWS
 from ..window import FrameShare, StepWindow
-from .replay import ISSUING, MeasuredSegment, StepReplay, segments_of, spans_of
+from .replay import ISSUING, NEARLY, MeasuredSegment, StepReplay, segments_of, spans_of
 
 _IDLE_FIRST = ("other", "checkpoint", "compile")
 """Segments in which nothing but the training's last kernels is at work, as a rule."""
@@ -195,16 +195,32 @@ def _working(
     if busy_ns is None:
         return worked
     idle_ns = sum(sum(row) * n for row, n in zip(worked, counts, strict=True)) - busy_ns * steps
+    found = _without_gaps(spans, counts, idle_ns, dry_ns * steps, keeps_up_ns, 0.0)
+    if _emptied(spans, found, counts):
+        found = _without_gaps(spans, counts, idle_ns, dry_ns * steps, keeps_up_ns, NEARLY)
+    return found
+
+
+def _without_gaps(
+    spans: Sequence[Sequence[MeasuredSegment]],
+    counts: Sequence[float],
+    idle_ns: float,
+    dry_ns: float,
+    keeps_up_ns: float,
+    nearly: float,
+) -> list[list[float]]:
+    """What is left of the spans once `idle_ns` of all of them are gaps."""
+    worked = [[0.0 if one.name == "data" else one.device_ns for one in row] for row in spans]
     for tier in range(3):
         held = [
             (at, index)
             for at, row in enumerate(spans)
             for index, one in enumerate(row)
-            if one.name != "data" and _tier(one, keeps_up_ns) == tier
+            if one.name != "data" and _tier(one, keeps_up_ns, nearly) == tier
         ]
         room_ns = sum(worked[at][index] * counts[at] for at, index in held)
         if tier == 2:
-            idle_ns = min(idle_ns, dry_ns * steps)
+            idle_ns = min(idle_ns, dry_ns)
         if idle_ns <= 0 or not room_ns:
             continue
         left = max(0.0, 1.0 - idle_ns / room_ns)
@@ -214,11 +230,32 @@ def _working(
     return worked
 
 
-def _tier(span: MeasuredSegment, keeps_up_ns: float) -> int | None:
-    """Where gaps are assigned first; None where there are none."""
+def _emptied(
+    spans: Sequence[Sequence[MeasuredSegment]],
+    worked: Sequence[Sequence[float]],
+    counts: Sequence[float],
+) -> bool:
+    """Hardly any work is left to one of the net's two phases, and all of the time to the other: no
+    net is like that, so the gaps lie in both."""
+    left = []
+    for name in ("forward", "backward"):
+        held = lasted = 0.0
+        for row, works, count in zip(spans, worked, counts, strict=True):
+            for one, work in zip(row, works, strict=True):
+                if one.name == name:
+                    held, lasted = held + work * count, lasted + one.device_ns * count
+        left.append(held / lasted if lasted else 1.0)
+    return min(left) < NEARLY and max(left) > 1.0 - NEARLY
+
+
+def _tier(span: MeasuredSegment, keeps_up_ns: float, nearly: float) -> int | None:
+    """Where gaps are assigned first; None where there are none. `nearly`: so much of the span may
+    be queued at its end, and it has gaps all the same."""
     if span.name in _IDLE_FIRST and span.after_ns <= keeps_up_ns:
         return 0
     if span.after_ns <= keeps_up_ns or span.drop_ns > keeps_up_ns:
+        return 1
+    if span.name in ISSUING and span.after_ns <= nearly * span.device_ns:
         return 1
     # What was queued as it began lasts for the lag: after that it may have run dry.
     return 2 if span.name in ISSUING and span.host_ns > span.before_ns else None

@@ -1,9 +1,11 @@
 """Attention that is planned anew: cuDNN's kernels, for each shape that it has not seen."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from ...steps import Step
 from ..code_places import (
     BETWEEN,
     function_of,
@@ -16,6 +18,7 @@ from ..findings import Evidence, Finding
 from ..forecast.interval import at_least, interval_of
 from ..format import ms, times
 from ..idle_ledger import in_half_type
+from ..pauses import warm_recent
 from ..scoring import speedup_of
 from ..step_time import wall_of
 from ..thresholds.gpu import LOOP_SHARE
@@ -53,7 +56,10 @@ def planned_anew(found: Finding, window: StepWindow) -> Finding:
     if seen < FEWEST_SAMPLES or held < LOOP_SHARE * share_held(issuing):
         return found
     evidence = [place_evidence(attending[0], "main-thread")]
-    known_ns, mean_ns = _known_and_mean_ns(window)
+    known_ns, mean_ns = _known_and_mean_ns(window.steps)
+    known_before_ns, mean_before_ns = _known_and_mean_ns(warm_recent(window) or window.steps)
+    if mean_before_ns >= STANDS_OUT * known_before_ns > mean_ns:
+        return found  # by now all lengths are planned: what samples show of it is over
     if mean_ns >= STANDS_OUT * known_ns:
         text = f"a quarter of the steps take {ms(known_ns)} or less, and {ms(mean_ns)} in the mean"
         evidence.append(Evidence(text, "hook", mean_ns / 1e6, "ms"))
@@ -78,9 +84,8 @@ def planned_anew(found: Finding, window: StepWindow) -> Finding:
     )
 
 
-def _known_and_mean_ns(window: StepWindow) -> tuple[float, float]:
+def _known_and_mean_ns(rows: Sequence[Step]) -> tuple[float, float]:
     """What a quarter of the steps keep below, and the mean step."""
-    rows = window.steps
     taken = sorted(wall_of(row) / row.count for row in rows)
     return taken[len(taken) // 4], sum(map(wall_of, rows)) / sum(row.count for row in rows)
 

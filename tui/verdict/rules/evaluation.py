@@ -4,23 +4,23 @@ from dataclasses import replace
 from typing import Final
 
 from ..code_places import (
-    ROLLOUT,
     by_user_function,
-    function_of,
     main_places,
     place_evidence,
     share_where,
 )
 from ..findings import Evidence, Finding
-from ..forecast.gain import gain_of_pauses, gain_without
+from ..forecast.gain import Gain, gain_of_pauses, gain_without
 from ..forecast.interval import seldom, with_interval
 from ..format import percent
-from ..pauses import Pauses, evaluations, outliers, pause_evidence
-from ..scoring import cause
+from ..gpu_clock import on_device
+from ..pauses import Pauses, evaluations, pause_evidence
+from ..scoring import cause, speedup_of
 from ..statistics import Share, of_samples
 from ..thresholds.causes import TARGET_BUDGET
-from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_LOW
-from ..window import FrameShare, StepWindow
+from ..thresholds.hysteresis import CONTRIBUTOR
+from ..unmarked_evaluation import LITTLE_BEHIND, behind_ns, evaluating_pauses, is_rollout
+from ..window import StepWindow
 
 
 def evaluation(window: StepWindow) -> Finding | None:
@@ -42,15 +42,6 @@ def evaluation(window: StepWindow) -> Finding | None:
     return seldom(finding)
 
 
-ENVIRONMENTS: Final = ("step", "reset")
-"""Methods of gym's environments. An optimizer's are no evaluation."""
-PACKAGES: Final = ("gym/", "gymnasium/", "ale_py/", "envpool/", "pettingzoo/", "procgen/")
-ACTING: Final = 0.1
-"""Of the samples of an evaluation those in an environment, or in a function with such a name: most
-of a rollout may be the net that chooses the actions. Of a held-out set none are."""
-SAME_PAUSES: Final = 0.5
-"""Regular pauses and samples of evaluations of which either holds half of the other are the same:
-three chunks of samples meet between one and five of six pauses."""
 _ADVICE: Final = {
     "evaluation": (
         "evaluate less often: it is a function of yours that no mark shows",
@@ -72,8 +63,8 @@ def _by_samples(window: StepWindow) -> Finding | None:
     share = of_samples(share_where(places, lambda _: True), window.stacks.main_samples)
     if share.low < CONTRIBUTOR:
         return None
-    acting = share_where(places, _acts) > ACTING * share.mean
-    paused = None if acting or window.gpu_present else _in_pauses(window, share)
+    acting = is_rollout(window)
+    paused = evaluating_pauses(window)
     if paused is not None:
         share = paused.share
     sub, what = ("rollout", "rollouts take") if acting else (None, "evaluation takes")
@@ -92,29 +83,24 @@ def _by_samples(window: StepWindow) -> Finding | None:
         f"{what} {percent(share.mean)} of the time",
         tuple(evidence),
         (seldom_at, cheaper),
-        gain=gain_without("evaluation", window, at_most=True),
+        gain=_gain(window, share, paused),
     )
-    # Rollouts are what is trained on; of evaluations nearly all can go.
-    return found if acting or window.gpu_present else with_interval(found)
+    if acting:
+        return replace(found, speedup_is="bound")  # rollouts are what is trained on
+    # Of evaluations nearly all can go; on a GPU samples alone do not show what goes with them.
+    return found if window.gpu_present and paused is None else with_interval(found)
 
 
-def _in_pauses(window: StepWindow, seen: Share) -> Pauses | None:
-    """Without a GPU, the single long steps that samples show to be evaluations: they come in a
-    rhythm, and hold about what samples show. These come in a few chunks of two seconds, which
-    pauses of one second fill or miss (68 % for 42 %); the marks have every one of them. Whoever
-    evaluates every 40 steps saves a checkpoint in the same ones."""
-    found = outliers(window, beside_named=True)
-    if found is None or not found.is_regular or found.spacing_steps is None:
-        return None
-    mean = found.each_ns / (found.each_ns + found.spacing_steps * found.step_ns)
-    if min(mean, seen.mean) < SAME_PAUSES * max(mean, seen.mean):
-        return None
-    return replace(found, share=Share(mean, max(0.0, mean - ENTER_LOW), min(1.0, mean + ENTER_LOW)))
-
-
-def _acts(place: FrameShare) -> bool:
-    """In an environment: by the name of a function, or because it is one of gym's interface."""
-    where = place.caller or place.frame
-    if function_of(where) in ENVIRONMENTS or place.frame.partition(" (")[2].startswith(PACKAGES):
-        return True
-    return bool(ROLLOUT.search(f"{where} {place.frame}"))
+def _gain(window: StepWindow, share: Share, paused: Pauses | None) -> Gain | None:
+    """On a GPU that keeps up no less than its part of the time: of pauses that one in hundreds of
+    steps has, the steps that the GPU's clock has measured hold none, and a replay knows of no more
+    than samples of single steps (nanoGPT: at most 1.3x, and 1.7x was measured). Where the GPU is
+    behind, an evaluation's first result waits for the training."""
+    known = gain_without("evaluation", window, at_most=True)
+    device, behind = on_device(window), behind_ns(window)
+    if device is None or behind is None or behind >= LITTLE_BEHIND * device.step_ns:
+        return known
+    beside = speedup_of(share.mean)
+    if paused is not None:
+        return Gain(beside, "estimate")
+    return Gain(beside if known is None else max(beside, known.speedup), "bound")

@@ -124,6 +124,9 @@ RHYTHM_ALIKE: Final = 0.1
 """How far the distances between them may differ, as part of their mean."""
 RHYTHM_FROM: Final = 2
 """Steps that are left out where pauses of the warm-up count: those that load most of torch."""
+SAME_PAUSES: Final = 0.5
+"""Regular pauses and samples of evaluations of which either holds half of the other are the same:
+three chunks of samples meet between one and five of six pauses."""
 MID_EPOCH: Final = 0.8
 """Evaluations closer together than this part of an epoch do not mark its end."""
 LONG_PAUSE_NS: Final = 30_000_000_000
