@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from .circuit_breaker import is_by_handler
 from .figures import uses_accelerator
+from .padding import TOKENS, PaddingSeen, padding_of
 from .wire.marks import FETCH_ENTER, word_of
 
 T = TypeVar("T")
@@ -21,9 +22,6 @@ MOST_TENSORS: Final = 64
 """Of a batch that is looked at: of a list of thousands its first."""
 KNOWN_ITERATORS: Final = 64
 """Iterators remembered as described; beyond that all are described again, which is harmless."""
-
-TOKENS: Final = frozenset({"torch.int64", "torch.int32", "torch.int16"})
-"""Types of ids. `uint8` is an image's."""
 
 LoaderRow = tuple[
     int, str, int | None, int | None, bool, bool, int | None, int | None, tuple[int, ...], str
@@ -35,11 +33,11 @@ Description = tuple[LoaderRow, bool]
 """A loader, and whether gradients are on where its iterator is first fetched from."""
 
 
-BatchSeen = tuple[int | None, int, int, str | None, bool | None, int | None]
+BatchSeen = tuple[int | None, int, int, str | None, bool | None, int | None, PaddingSeen | None]
 """What a batch looks like, the fields of `messages.BatchSeen`: first dimension of its first tensor
 that has one; tensors; bytes; of its first tensor the device's type, and whether it lies in pinned
 memory (None where it is not on the CPU, and while no accelerator is used); its elements where it
-holds integers in two dimensions, which are tokens then."""
+holds integers in two dimensions, which are tokens then; what its attention mask shows."""
 
 
 class LoaderWatch:
@@ -141,7 +139,7 @@ def look_at(batch: Any) -> BatchSeen | None:
     tensors = list(itertools.islice(_tensors(batch, torch, 3), MOST_TENSORS))
     if not tensors:
         return None
-    return past_overrides(torch, _seen, tensors)
+    return past_overrides(torch, lambda held: (*_seen(held), padding_of(batch, torch)), tensors)
 
 
 def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
@@ -158,7 +156,9 @@ def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
         raise
 
 
-def _seen(tensors: list[Any]) -> BatchSeen:
+def _seen(
+    tensors: list[Any],
+) -> tuple[int | None, int, int, str | None, bool | None, int | None]:
     first = tensors[0]
     return (
         next((int(tensor.size(0)) for tensor in tensors if tensor.dim()), None),
