@@ -7,13 +7,15 @@ import itertools
 import operator
 import sys
 from collections import UserDict
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .circuit_breaker import is_by_handler
 from .figures import uses_accelerator
-from .padding import TOKENS, PaddingSeen, padding_of
 from .wire.marks import FETCH_ENTER, word_of
+
+if TYPE_CHECKING:
+    from .padding import PaddingSeen
 
 T = TypeVar("T")
 Seen = TypeVar("Seen")
@@ -33,7 +35,8 @@ Description = tuple[LoaderRow, bool]
 """A loader, and whether gradients are on where its iterator is first fetched from."""
 
 
-BatchSeen = tuple[int | None, int, int, str | None, bool | None, int | None, PaddingSeen | None]
+_Unmasked = tuple[int | None, int, int, str | None, bool | None, int | None]
+BatchSeen = tuple[int | None, int, int, str | None, bool | None, int | None, "PaddingSeen | None"]
 """What a batch looks like, the fields of `messages.BatchSeen`: first dimension of its first tensor
 that has one; tensors; bytes; of its first tensor the device's type, and whether it lies in pinned
 memory (None where it is not on the CPU, and while no accelerator is used); its elements where it
@@ -139,7 +142,12 @@ def look_at(batch: Any) -> BatchSeen | None:
     tensors = list(itertools.islice(_tensors(batch, torch, 3), MOST_TENSORS))
     if not tensors:
         return None
-    return past_overrides(torch, lambda held: (*_seen(held), padding_of(batch, torch)), tensors)
+    from .padding import TOKENS, padding_of  # by the training thread, which cannot fork meanwhile
+
+    def look(held: list[Any]) -> BatchSeen:
+        return (*_seen(held, TOKENS), padding_of(batch, torch))
+
+    return past_overrides(torch, look, tensors)
 
 
 def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
@@ -156,9 +164,7 @@ def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
         raise
 
 
-def _seen(
-    tensors: list[Any],
-) -> tuple[int | None, int, int, str | None, bool | None, int | None]:
+def _seen(tensors: list[Any], tokens: Container[str]) -> _Unmasked:
     first = tensors[0]
     return (
         next((int(tensor.size(0)) for tensor in tensors if tensor.dim()), None),
@@ -166,7 +172,7 @@ def _seen(
         sum(tensor.numel() * tensor.element_size() for tensor in tensors),
         first.device.type,
         _is_pinned(first) if first.device.type == "cpu" else None,
-        int(first.numel()) if first.dim() == 2 and str(first.dtype) in TOKENS else None,
+        int(first.numel()) if first.dim() == 2 and str(first.dtype) in tokens else None,
     )
 
 

@@ -10,6 +10,7 @@ A look takes 3 to 9 us of int64 with warm caches and 15 to 35 us with cold ones 
 from collections import UserDict
 from collections.abc import Iterator
 from itertools import islice
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final
 
 NAME: Final = "attention_mask"
@@ -36,7 +37,8 @@ def padding_of(batch: Any, torch: Any) -> PaddingSeen | None:
     """None where nothing proves a mask. Called past overrides and outside of dispatch modes; within
     a transform of `torch.func`, which would see the sums, nothing is looked at."""
     functorch: Any = getattr(torch._C, "_functorch", None)
-    if functorch is None or functorch.peek_interpreter_stack() is not None:
+    transform: Any = getattr(functorch, "peek_interpreter_stack", None)
+    if transform is None or transform() is not None:
         return None
     mask = next(_named(batch, torch, 2), None)
     if mask is None:
@@ -76,6 +78,7 @@ def _is_table(tensor: Any, torch: Any) -> bool:
         and tensor.layout is torch.strided
         and tensor.size(0) > 0
         and 1 < tensor.size(1) <= MOST_ELEMENTS
+        and tensor.untyped_storage().nbytes() > 0
     )
 
 
@@ -88,7 +91,8 @@ def _named(batch: Any, torch: Any, depth: int) -> Iterator[Any]:
     fields = vars(kind).get("_fields") if issubclass(kind, tuple) else None
     mask: Any = None
     if isinstance(fields, tuple):
-        mask = dict(zip(fields, tuple.__iter__(batch), strict=False)).get(NAME)
+        named = zip(fields, tuple.__iter__(batch), strict=False)
+        mask = next((one for name, one in named if type(name) is str and name == NAME), None)
     elif issubclass(kind, (tuple, list)):
         if depth:  # (dict, labels)
             own = tuple if issubclass(kind, tuple) else list
@@ -106,10 +110,12 @@ def _named(batch: Any, torch: Any, depth: int) -> Iterator[Any]:
 
 
 def _attribute(batch: Any) -> Any:
-    try:
-        held = object.__getattribute__(batch, "__dict__")
-    except AttributeError:
-        return None
+    bases = type(batch).__mro__
+    own = next((vars(base)["__dict__"] for base in bases if "__dict__" in vars(base)), None)
+    if type(own) not in (GetSetDescriptorType, MemberDescriptorType):
+        return None  # there is none, or a property of the user's
+    slot: Any = own
+    held = slot.__get__(batch)
     return dict.get(held, NAME) if isinstance(held, dict) else None
 
 

@@ -10,6 +10,7 @@ probe.install()
 import itertools
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from nets import TextClassifier
@@ -26,7 +27,7 @@ def train(options: Options, run: Run) -> None:
     batch, longest, width, layers = options.sizes(
         tiny=(2, 16, 16, 1), cpu=(16, 128, 64, 2), gpu=(32, 512, 768, 12)
     )
-    loader = DataLoader(
+    loader: DataLoader[Any] = DataLoader(
         texts(64 * batch, longest, VOCABULARY),  # type: ignore[arg-type]
         batch,
         shuffle=True,

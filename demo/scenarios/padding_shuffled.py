@@ -9,6 +9,7 @@ probe.install()
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from nets import TextClassifier
@@ -33,7 +34,7 @@ def train(options: Options, run: Run) -> None:
         order.sort(key=lambda at: len(some[at][0]))
     batches = [order[first : first + batch] for first in range(0, len(order), batch)]
     mixed = torch.randperm(len(batches)).tolist()
-    loader = DataLoader(
+    loader: DataLoader[Any] = DataLoader(
         some,  # type: ignore[arg-type]
         batch_sampler=[batches[at] for at in mixed],
         num_workers=4 if ON_GPU else 0,

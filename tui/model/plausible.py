@@ -24,6 +24,7 @@ def is_plausible(batch: Batch) -> bool:
         and all(0 <= ns < MOST for row in rows for ns in row.phases.values())
         and all(clock.every >= 1 for clock in batch.gpu_clocks)
         and all(one.kept <= one.positions > 0 for one in batch.padding)
+        and all(one.longest <= one.length for one in batch.padding)
     )
 
 

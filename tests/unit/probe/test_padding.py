@@ -19,6 +19,10 @@ class Rows(NamedTuple):
     attention_mask: torch.Tensor
 
 
+class Oddly(tuple[Any, ...]):
+    _fields: Any = ([], "attention_mask")
+
+
 def mask_of(lengths: list[int], length: int, left: bool = False) -> torch.Tensor:
     mask = torch.zeros(len(lengths), length, dtype=torch.int64)
     for row, kept in zip(mask, lengths, strict=True):
@@ -45,8 +49,9 @@ SEEN = (4, 10, 17, 8)
         [torch.zeros(4), ({"attention_mask": MASK},)],
         Rows(IDS, MASK),
         SimpleNamespace(input_ids=IDS, attention_mask=MASK),
+        Oddly((IDS, MASK)),
     ],
-    ids=["dict", "BatchEncoding", "with labels", "nested", "named tuple", "attribute"],
+    ids=["dict", "BatchEncoding", "with labels", "nested", "named tuple", "attribute", "odd names"],
 )
 def test_a_mask_is_found_by_its_name(batch: Any) -> None:
     assert padding_of(batch, torch) == SEEN
@@ -69,6 +74,24 @@ def test_a_mask_without_a_name_is_proven_by_the_ids_that_it_hides(pad: int, left
     assert padding_of([ids, segments, labels], torch) is None
 
 
+class Guarded:
+    """Its attributes are nobody's business."""
+
+    def __init__(self) -> None:
+        self.attention_mask = MASK
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("looked at")
+
+
+class Slotted:
+    __slots__ = ("attention_mask",)
+
+
+EMPTIED = MASK.clone()
+EMPTIED.untyped_storage().resize_(0)
+
 PICTURE = torch.tensor([[0, 7, 9, 0], [0, 0, 5, 6]])
 
 
@@ -89,12 +112,16 @@ PICTURE = torch.tensor([[0, 7, 9, 0], [0, 0, 5, 6]])
         [MASK, MASK.clone()],
         [IDS.float(), MASK],
         MASK,
+        Guarded(),
+        Slotted(),
+        {"attention_mask": EMPTIED},
         "text",
         None,
     ],
     ids=[
         *("floats", "twos", "below 0", "one row", "of each pair", "sparse", "no memory", "nothing"),
-        *("another name", "no mask", "an outline", "features", "no ids", "alone", "text", "None"),
+        *("another name", "no mask", "an outline", "features", "no ids", "alone"),
+        *("a property", "slots", "let go", "text", "None"),
     ],
 )
 def test_what_is_no_mask_shows_nothing(batch: Any) -> None:
@@ -152,3 +179,8 @@ def test_within_a_transform_nothing_is_looked_at() -> None:
     torch.func.grad(loss)(torch.ones(3))
     assert seen == [(4, 1, 320, "cpu", None, 40, None)]
     assert look_at({"attention_mask": MASK}) == (4, 1, 320, "cpu", None, 40, SEEN)
+
+
+def test_a_torch_without_that_name_is_not_looked_at() -> None:
+    without: Any = SimpleNamespace(_C=SimpleNamespace(_functorch=SimpleNamespace()))
+    assert padding_of({"attention_mask": MASK}, without) is None

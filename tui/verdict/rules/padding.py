@@ -86,13 +86,13 @@ def padding(window: StepWindow) -> Finding | None:
         return None
     best = _gain(window, share.mean)
     least = _at_least(window, best)
-    first, advice = least, (f"{GROUPS}, {times(least)} or more", PACKS)
+    first, advice = least, [f"{GROUPS}, {times(least)} or more", PACKS]
     if found.is_fixed and found.to_longest < 1.0 - CONTRIBUTOR:
         trimmed = _share(window, found, found.to_longest)
         first = _at_least(window, _gain(window, 0.0 if trimmed is None else trimmed.mean))
-        advice = (_trimming(first), f"and then {GROUPS}, {times(least)} or more together", PACKS)
+        advice = [_trimming(first), f"and then {GROUPS}, {times(least)} or more together", PACKS]
     headline = f"{percent(found.padding.mean)} of the tokens in a batch are padding"
-    made = cause("padding", None, share, headline, _evidence(found), advice, gain=best)
+    made = cause("padding", None, share, headline, _evidence(found), tuple(advice), gain=best)
     return replace(made, forecast=at_least(first))
 
 
