@@ -7,12 +7,15 @@ import itertools
 import operator
 import sys
 from collections import UserDict
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .circuit_breaker import is_by_handler
 from .figures import uses_accelerator
 from .wire.marks import FETCH_ENTER, word_of
+
+if TYPE_CHECKING:
+    from .padding import PaddingSeen
 
 T = TypeVar("T")
 Seen = TypeVar("Seen")
@@ -21,9 +24,6 @@ MOST_TENSORS: Final = 64
 """Of a batch that is looked at: of a list of thousands its first."""
 KNOWN_ITERATORS: Final = 64
 """Iterators remembered as described; beyond that all are described again, which is harmless."""
-
-TOKENS: Final = frozenset({"torch.int64", "torch.int32", "torch.int16"})
-"""Types of ids. `uint8` is an image's."""
 
 LoaderRow = tuple[
     int, str, int | None, int | None, bool, bool, int | None, int | None, tuple[int, ...], str
@@ -35,11 +35,12 @@ Description = tuple[LoaderRow, bool]
 """A loader, and whether gradients are on where its iterator is first fetched from."""
 
 
-BatchSeen = tuple[int | None, int, int, str | None, bool | None, int | None]
+_Unmasked = tuple[int | None, int, int, str | None, bool | None, int | None]
+BatchSeen = tuple[int | None, int, int, str | None, bool | None, int | None, "PaddingSeen | None"]
 """What a batch looks like, the fields of `messages.BatchSeen`: first dimension of its first tensor
 that has one; tensors; bytes; of its first tensor the device's type, and whether it lies in pinned
 memory (None where it is not on the CPU, and while no accelerator is used); its elements where it
-holds integers in two dimensions, which are tokens then."""
+holds integers in two dimensions, which are tokens then; what its attention mask shows."""
 
 
 class LoaderWatch:
@@ -141,7 +142,12 @@ def look_at(batch: Any) -> BatchSeen | None:
     tensors = list(itertools.islice(_tensors(batch, torch, 3), MOST_TENSORS))
     if not tensors:
         return None
-    return past_overrides(torch, _seen, tensors)
+    from .padding import TOKENS, padding_of  # by the training thread, which cannot fork meanwhile
+
+    def look(held: list[Any]) -> BatchSeen:
+        return (*_seen(held, TOKENS), padding_of(batch, torch))
+
+    return past_overrides(torch, look, tensors)
 
 
 def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
@@ -158,7 +164,7 @@ def past_overrides(torch: Any, look: Callable[[T], Seen], what: T) -> Seen:
         raise
 
 
-def _seen(tensors: list[Any]) -> BatchSeen:
+def _seen(tensors: list[Any], tokens: Container[str]) -> _Unmasked:
     first = tensors[0]
     return (
         next((int(tensor.size(0)) for tensor in tensors if tensor.dim()), None),
@@ -166,7 +172,7 @@ def _seen(tensors: list[Any]) -> BatchSeen:
         sum(tensor.numel() * tensor.element_size() for tensor in tensors),
         first.device.type,
         _is_pinned(first) if first.device.type == "cpu" else None,
-        int(first.numel()) if first.dim() == 2 and str(first.dtype) in TOKENS else None,
+        int(first.numel()) if first.dim() == 2 and str(first.dtype) in tokens else None,
     )
 
 

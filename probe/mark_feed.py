@@ -38,6 +38,8 @@ class MarkFeed:
         """The newest description of each loader, by its key."""
         self.marks_per_s = 0.0
         """Of the last turn."""
+        self.sees_padding = False
+        """By the batch that was looked at last."""
         self._asked = 0
         """Entries that the last turn brought."""
         self._turned_ns: int | None = None
@@ -61,6 +63,8 @@ class MarkFeed:
                 self.rare.append(one)
                 if one[1] == marks.LOADER:
                     self._keep_loader(*one)
+                elif one[1] == marks.BATCH:
+                    self.sees_padding = one[3][-1] is not None
 
     def _new_marks(self) -> "tuple[array[int], array[int]]":
         """Times and words since the last turn. A first mark of 0 stands for those that are lost:

@@ -229,6 +229,8 @@ class Server:
         self._rate_limiter = RateLimiter(self._recorder)
 
     def _look(self, now_ns: int) -> None:
+        if self._recorder.watched and self._feed.sees_padding:
+            self._recorder.look_with(look_at)  # its share varies from batch to batch
         if now_ns >= self._next_look_ns:
             self._next_look_ns = now_ns + SLOW_LOOK_NS
             self._rss_bytes, self._file_bytes = resident_bytes()

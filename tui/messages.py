@@ -131,6 +131,19 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
     """perf_counter_ns of the sender: the reader shares the clock on one host and checks it."""
 
 
+class PaddingSeen(msgspec.Struct, frozen=True, array_like=True):
+    """What the attention mask of a batch shows."""
+
+    rows: int
+    """That were looked at: nearly always all."""
+    length: int
+    """Positions of each."""
+    kept: int
+    """How many of all their positions are no padding."""
+    longest: int
+    """How many of the row that has most."""
+
+
 class BatchSeen(msgspec.Struct, frozen=True, array_like=True):
     """What a batch looks like."""
 
@@ -145,6 +158,8 @@ class BatchSeen(msgspec.Struct, frozen=True, array_like=True):
     process uses no accelerator."""
     tokens: int | None = None
     """Of all samples, padding too, where its first tensor holds integers: samples by positions."""
+    padding: PaddingSeen | None = None
+    """None where it has no mask on the host."""
 
 
 class Passed(msgspec.Struct, frozen=True, array_like=True):

@@ -173,6 +173,25 @@ class GpuClock(msgspec.Struct, frozen=True, array_like=True):
     """Device marks given up since the start: the device was too far behind, or a capture ran."""
 
 
+class Padding(msgspec.Struct, frozen=True, array_like=True):
+    """How much of one batch is padding, by its attention mask."""
+
+    t_ns: int
+    """When it was fetched."""
+    loader: int
+    """Key of its `Loader`; 0 where that is not known."""
+    rows: int
+    """The rest as in `messages.PaddingSeen`."""
+    length: int
+    kept: int
+    longest: int
+
+    @property
+    def positions(self) -> int:
+        """All of them, padding too."""
+        return self.rows * self.length
+
+
 class Open(msgspec.Struct, frozen=True, array_like=True):
     """The step that is running: what the training thread did last and what it has spent so far."""
 
@@ -255,3 +274,5 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, tag="batch"):
     """Phases of the user's that were entered and not left, beyond those that are kept open."""
     notes: list[Noted] = []
     """Numbers that the run has beside its times."""
+    padding: list[Padding] = []
+    """Of the batches that were looked at, those with an attention mask."""

@@ -34,7 +34,7 @@ class Scenario:
     title: str
     shape: str
     ids: list[str]
-    """Its numbers, S01 to S48: a script may stand for several."""
+    """Its numbers, S01 to S50: a script may stand for several."""
     family: str
     """"steady", "bursty", "negative", "memory", "mixed" or "regime"."""
     half: str

@@ -88,6 +88,28 @@ class GPT(nn.Module):
         return loss
 
 
+class TextClassifier(nn.Module):
+    """Transformer blocks over texts of several lengths, and the mean over what is no padding."""
+
+    def __init__(self, vocabulary: int, longest: int, width: int, layers: int, heads: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(vocabulary, width)
+        self.places = nn.Embedding(longest, width)
+        layer = nn.TransformerEncoderLayer(
+            width, heads, 4 * width, dropout=0.1, batch_first=True, norm_first=True
+        )
+        self.blocks = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        self.head = nn.Linear(width, 2)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Class scores [batch, 2] of token numbers [batch, length]; the mask is 0 for padding."""
+        places = torch.arange(ids.shape[1], device=ids.device)
+        stream = self.blocks(self.words(ids) + self.places(places), src_key_padding_mask=mask == 0)
+        kept = mask.unsqueeze(2)
+        scores: torch.Tensor = self.head((stream * kept).sum(1) / kept.sum(1))
+        return scores
+
+
 class ViT(nn.Module):
     """Transformer blocks over square patches of a picture."""
 

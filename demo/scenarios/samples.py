@@ -3,6 +3,7 @@
 A scenario whose cause is not its data takes them from here, so that nothing else is in the way.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -111,3 +112,29 @@ def tokens(
 ) -> list[tuple[torch.Tensor, ...]]:
     """Batches of token numbers [batch, length + 1]: the last one is only to be guessed."""
     return [(torch.randint(vocabulary, (batch, length + 1), device=device),) for _ in range(KEPT)]
+
+
+def texts(
+    count: int, longest: int, vocabulary: int, seed: int = 0
+) -> list[tuple[torch.Tensor, int]]:
+    """Token numbers of texts as they come, and the class of each: half of them are shorter than an
+    eighth of the longest (log-normal lengths, as those of questions)."""
+    drawn = torch.Generator().manual_seed(seed)
+    lengths = torch.empty(count).log_normal_(math.log(longest / 8), 0.6, generator=drawn)
+    return [
+        (
+            torch.randint(1, vocabulary, (min(longest, max(4, int(length))),), generator=drawn),
+            int(torch.randint(2, (1,), generator=drawn)),
+        )
+        for length in lengths
+    ]
+
+
+def padded(some: Sequence[tuple[torch.Tensor, int]], longest: int = 0) -> dict[str, torch.Tensor]:
+    """A batch of texts, with 0 up to the longest of them, or to `longest`."""
+    length = longest or max(len(text) for text, _ in some)
+    ids = torch.zeros(len(some), length, dtype=torch.int64)
+    for row, (text, _) in zip(ids, some, strict=True):
+        row[: len(text)] = text
+    labels = torch.tensor([label for _, label in some])
+    return {"input_ids": ids, "attention_mask": (ids != 0).long(), "labels": labels}

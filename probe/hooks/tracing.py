@@ -20,6 +20,8 @@ SKIPPED: Final = (
     f"{PACKAGE}.hooks.checkpoint",
     f"{PACKAGE}.hooks.dispatched",
     f"{PACKAGE}.recorder",
+    f"{PACKAGE}.loaders",
+    f"{PACKAGE}.padding",
     f"{PACKAGE}.notes",
     f"{PACKAGE}.first_number",
     f"{PACKAGE}.numerics",

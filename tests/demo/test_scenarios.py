@@ -34,9 +34,10 @@ SUBS = {
 """The subs that a kind has; no other kind has any."""
 SHARED = {"machine.py", "nets.py", "options.py", "samples.py", "scenario.py"}
 FAMILIES = {"steady", "bursty", "memory", "negative", "mixed", "regime"}
-OF_ONE_PROCESS = {f"S{number:02}" for number in range(1, 49)} - {"S43", "S44", "S45", "S46"}
+OF_ONE_PROCESS = {f"S{number:02}" for number in range(1, 51)} - {"S43", "S44", "S45", "S46"}
 """The numbers of the catalogue that need no second process on a second GPU."""
-WITHOUT_GPU = {f"S{number:02}" for number in (*range(1, 9), 28, *range(30, 33), *range(35, 41), 42)}
+_WITHOUT_GPU = (*range(1, 9), 28, *range(30, 33), *range(35, 41), 42, 49, 50)
+WITHOUT_GPU = {f"S{number:02}" for number in _WITHOUT_GPU}
 """Those whose truth is known without a GPU too."""
 NOTHING_TO_FIX = {"compute", "memory-bandwidth", "healthy"}
 

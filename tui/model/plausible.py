@@ -15,6 +15,7 @@ SIGNED: Final = ("lag_", "uncertain_")
 def is_plausible(batch: Batch) -> bool:
     """Whether its figures are possible: none below 0, no end before its start."""
     parts = (batch, batch.open, *batch.gpu_memory, *batch.gpu_clocks, *batch.loaders)
+    parts = (*parts, *batch.padding)
     rows: tuple[Step | GpuStep, ...] = (*batch.steps, *batch.gpu_steps)
     return (
         all(_is_counted(part) for part in (*parts, *rows))
@@ -22,6 +23,8 @@ def is_plausible(batch: Batch) -> bool:
         and all(row.gpu_start_ns <= row.gpu_end_ns for row in batch.gpu_steps)
         and all(0 <= ns < MOST for row in rows for ns in row.phases.values())
         and all(clock.every >= 1 for clock in batch.gpu_clocks)
+        and all(one.kept <= one.positions > 0 for one in batch.padding)
+        and all(one.longest <= one.length for one in batch.padding)
     )
 
 

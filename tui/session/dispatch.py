@@ -24,7 +24,7 @@ from ..model.observations import (
     StacksSeen,
     TargetEnded,
 )
-from ..steps import Step
+from ..steps import Padding, Step
 from .connection import ConnectionStore
 from .cpu_activity import ComputingSeries
 from .events import EventStore, RunEventStore
@@ -42,6 +42,8 @@ MOST_LOADERS: Final = 32
 """As many as the probe keeps in mind."""
 MOST_EPOCHS: Final = 16
 """Of a loader's, whose workers are kept in mind: what is sampled is at most a minute old."""
+MOST_PADDING: Final = 64
+"""Batches of a loader whose masks count: the newest."""
 IDLE_SAMPLES: Final = 12
 """A worker of the training that is busy a fifth of the time is idle in so many in 7 of 100."""
 
@@ -53,6 +55,8 @@ class LoaderStore:
         self._loaders: dict[int, Loader] = {}
         self._pids: dict[int, deque[tuple[int, ...]]] = {}
         """Workers of a loader's last epochs, the newest last."""
+        self._padding: dict[int, deque[Padding]] = {}
+        """By the loader's key."""
 
     def update(self, loader: Loader) -> None:
         """A loader is new, or changed. A script may make new ones for ever: the oldest go."""
@@ -64,6 +68,17 @@ class LoaderStore:
         if len(self._loaders) > MOST_LOADERS:
             oldest = next(iter(self._loaders))
             del self._loaders[oldest], self._pids[oldest]
+            self._padding.pop(oldest, None)
+
+    def masked(self, padding: Padding) -> None:
+        """A batch was looked at, and has a mask. Of loaders that are not known nothing is kept."""
+        if padding.loader in self._loaders:
+            self._padding.setdefault(padding.loader, deque(maxlen=MOST_PADDING)).append(padding)
+
+    def padding(self) -> tuple[Padding, ...]:
+        """Of the loader that the training fetched from last, oldest first."""
+        training = self.training()
+        return tuple(self._padding.get(training[0].key, ())) if training else ()
 
     def all(self) -> tuple[Loader, ...]:
         """The one that changed last is last."""
@@ -214,6 +229,8 @@ class Stores:
             self.loaders.update(loader)
             self.events.loader_reported(seen.t_ns, self.steps.total or None, loader)
             self.moments.loader_reported(self.steps.total, loader)
+        for padding in batch.padding:
+            self.loaders.masked(padding)
 
     def _linked(self, link: Link) -> None:
         self.link.linked(link)

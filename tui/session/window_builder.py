@@ -272,6 +272,7 @@ class Assessment:
             all_recent=stores.steps.last(RECENT_ROWS),
             compiled=stores.steps.compiled(),
             loaders=stores.loaders.training(),
+            padding=stores.loaders.padding(),
             cores=stores.processes.cores,
             stopped=stores.processes.stopped,
             machine_cpu_percent=stores.processes.machine_cpu_percent,

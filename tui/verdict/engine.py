@@ -29,7 +29,7 @@ from .scoring import (
 from .thresholds import hysteresis as limits
 from .window import SampleWindow, Window, WindowT
 
-_OF_THE_GPU: Final = ("compute", "memory-bandwidth")
+_OF_THE_GPU: Final = ("compute", "memory-bandwidth", "padding")
 """Kinds of cause that are how the GPU does its work, not what keeps it from it."""
 
 

@@ -16,6 +16,7 @@ Kind = Literal[
     "sync",
     "compute",
     "memory-bandwidth",
+    "padding",
     "optimizer",
     "host",
     "checkpoint",

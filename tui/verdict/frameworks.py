@@ -47,6 +47,10 @@ _ROWS: Final[tuple[tuple[Framework, tuple[tuple[str, str], ...]], ...]] = (
             (r"^a larger batch\b", "a larger per_device_train_batch_size"),
             (_AUTOCAST, "bf16=True"),
             (r'torch\.set_float32_matmul_precision\("high"\)', "tf32=True"),
+            (
+                r"batches of texts of about one length: a batch sampler that sorts them by length",
+                'group_by_length=True, in transformers 5 train_sampling_strategy="group_by_length"',
+            ),
             (_GRAPHS, 'torch_compile=True, torch_compile_mode="reduce-overhead"'),
             (r"torch\.compile\(model\)", "torch_compile=True"),
             (r"^evaluate every ([\d,]+) steps", r'eval_strategy="steps", eval_steps=\1'),

@@ -23,6 +23,7 @@ from .rules.incomplete import idle_gpu, incomplete, unattributed
 from .rules.input import input_bound
 from .rules.launch import launch
 from .rules.optimizer import optimizer
+from .rules.padding import padding
 from .rules.recompile import recompile
 from .rules.stalled import ended_stalled, stalled
 from .rules.straggler import imbalance, straggler
@@ -100,6 +101,7 @@ BY_STEPS: Final[Rulebook[StepWindow]] = Rulebook(
         "communication": communication,
         "compute": in_fp32,
         "memory-bandwidth": of_memory,
+        "padding": padding,
     },
     unexplained=unattributed,
     limits=(unattributed, incomplete, healthy, idle_gpu, compute),

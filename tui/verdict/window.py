@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeVar
 
 from ..messages import Loader, Settings
-from ..steps import GpuMemory, GpuStep, Step
+from ..steps import GpuMemory, GpuStep, Padding, Step
 from .findings import MissingSignal
 from .frameworks import Framework
 from .gpu_activity import GpuActivity
@@ -27,7 +27,7 @@ StackPhase = Literal[
 ]
 """What the main thread does, by its stack."""
 SeenBy = Literal["py-spy", "probe"]
-"""Who saw a stack: the sampler from outside, or the probe itself, once, as nothing moved."""
+"""Who saw a stack: the sampler from outside, or the probe, once, as nothing moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Stacks:
     worker_samples: int
     workers: tuple[FrameShare, ...]
     worker_idle_share: float | None
-    """Part of the workers' samples that wait for work (index queue) rather than make a batch."""
+    """Part of the workers' samples that wait for work (index queue)."""
     main_unplaced: float = 1.0
     """Part of the main thread's samples in the user's own Python or torch calls, outside the net,
     the loss, the backward and the update: it may make batches. All of it without phases."""
@@ -246,8 +246,7 @@ class RunFacts:
     workers: WorkerUse | None
     stacks: Stacks | None
     memory: tuple[MemoryPoint, ...]
-    """Resident memory of the main process (workers' apart) without pages of files, one point at
-    least a second apart."""
+    """Resident memory of the main process without pages of files, points at least 1 s apart."""
     worker_memory: tuple[MemoryPoint, ...]
     memory_limit_bytes: int | None
     """What the process could still grow to: that memory plus what the machine has free."""
@@ -258,14 +257,16 @@ class RunFacts:
     """Steps since the probe was armed."""
     loaders: tuple[Loader, ...] = ()
     """Training loaders, the one fetched from most lately first."""
+    padding: tuple[Padding, ...] = ()
+    """Of that one's batches those whose mask was looked at; oldest first."""
     gpu_steps: tuple[GpuStep, ...] = ()
     """The window's steps on the GPU's clock, those that were measured; oldest first."""
     activity: GpuActivity | None = None
     """Means of the GPU's counters over the window; None without counters."""
     gpu_memory: tuple[GpuMemory, ...] = ()
     gpu_memory_limit_bytes: int | None = None
-    """What PyTorch's allocator could grow to on its GPU: what is free there and what it holds, or
-    the part of the device that it may take."""
+    """What PyTorch's allocator could grow to: what is free on its GPU and what it holds there, or
+    the part of it that it may take."""
     settings: Settings | None = None
     """How PyTorch is set up there; None until the probe reports it."""
     thread_cpu: float | None = None
@@ -318,8 +319,7 @@ class StepWindow(RunFacts):
     """The probe reads the GPU's clock, or may begin to: its step times arrive after the GPU has
     finished them."""
     job: Job | None = None
-    """Of several ranks; None in a job of one."""
-
+    """None in a job of one rank."""
     __hash__ = RunFacts.__hash__
 
     @property

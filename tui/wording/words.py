@@ -134,6 +134,7 @@ WORDS: Final = {
     "sync": "SYNC-BOUND",
     "compute": "COMPUTE-BOUND",
     "memory-bandwidth": "BANDWIDTH-BOUND",
+    "padding": "PADDING",
     "optimizer": "OPTIMIZER-BOUND",
     "host": "HOST-BOUND",
     "checkpoint": "CHECKPOINTING",

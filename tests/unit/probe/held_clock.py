@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from msgspec import convert
 from torch.utils.data import Dataset
 
 from gpuwatch.probe.figures import StepCount
@@ -58,7 +59,7 @@ class Watched:
         reported = Marks(
             1, 0, self._sent, 0, list(self.recorder.names),
             [(n, Loader(*seen[0]), seen[1], it) for n, kind, it, seen in rare if kind == LOADER],
-            [(n, BatchSeen(*seen)) for n, kind, _, seen in rare if kind == BATCH],
+            [(n, convert(seen, BatchSeen)) for n, kind, _, seen in rare if kind == BATCH],
             None, None, None, None, None, 0, [], [], [], [], None, 0,
             body,
         )  # fmt: skip

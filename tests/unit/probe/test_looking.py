@@ -57,7 +57,7 @@ def nothing_seen() -> Iterator[None]:
     assert SEEN == []
 
 
-PLAIN = (4, 1, 80, "cpu", None, None)
+PLAIN = (4, 1, 80, "cpu", None, None, None)
 
 
 def test_a_subclass_is_looked_at_past_its_own_functions() -> None:
@@ -161,11 +161,11 @@ def test_an_optimizer_and_a_backward_are_looked_at_past_their_functions() -> Non
 
 def test_a_batch_is_looked_into_as_far_as_it_is_plain() -> None:
     x = torch.zeros(4, 5)
-    assert look_at({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", None, None)
-    assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", None, None)
+    assert look_at({"a": [x, {"b": x}], "c": "text"}) == (4, 2, 160, "cpu", None, None, None)
+    assert look_at([torch.tensor(3.0), x]) == (4, 2, 84, "cpu", None, None, None)
     assert look_at("text") is None
-    assert look_at([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", None, 20)
-    assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", None, None)
+    assert look_at([torch.zeros(4, 5, dtype=torch.int64), x]) == (4, 2, 240, "cpu", None, 20, None)
+    assert look_at([x] * 1000) == (4, 64, 64 * 80, "cpu", None, None, None)
 
 
 def test_nobody_is_asked_for_pinned_memory_while_no_accelerator_is_used(
@@ -183,7 +183,7 @@ def test_nobody_is_asked_for_pinned_memory_while_no_accelerator_is_used(
     assert look_at(torch.zeros(4, 5)) == PLAIN
     assert not asked
     monkeypatch.setattr(loaders, "uses_accelerator", lambda: True)
-    assert look_at(torch.zeros(4, 5)) == (*PLAIN[:4], False, None)
+    assert look_at(torch.zeros(4, 5)) == (*PLAIN[:4], False, None, None)
     assert asked
 
 

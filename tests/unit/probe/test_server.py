@@ -384,3 +384,26 @@ def test_what_reads_the_flight_recorder_is_loaded_by_the_training_thread(
     (answer,) = map(messages.decode_reply, reported.sent)
     assert isinstance(answer, messages.Collectives)
     assert recorder._collect is None
+
+
+def test_batches_with_masks_are_looked_at_in_each_turn_while_somebody_watches() -> None:
+    """A share that varies from batch to batch; others are looked at once a second."""
+    server, recorder, monitor = served()
+
+    def looks_again(padding: tuple[int, ...] | None) -> bool:
+        train(recorder, 1)
+        recorder.look_with(lambda _: (4, 1, 32, "cpu", None, 16, padding))
+        assert recorder.extra is not None
+        recorder.extra(marks.FETCH_LEAVE, None)
+        assert recorder._look is None
+        server._next_look_ns = sys.maxsize
+        server.turn()
+        return recorder._look is not None
+
+    server.turn()
+    assert not looks_again((4, 4, 9, 4))
+    monitor.subscribe()
+    server.turn()
+    server.turn()
+    assert looks_again((4, 4, 9, 4))
+    assert not looks_again(None)

@@ -14,6 +14,7 @@ from gpuwatch.probe import encoding, identity, loaders
 from gpuwatch.probe.collectives import Taken
 from gpuwatch.probe.device.memory_look import MemoryLook
 from gpuwatch.probe.loaders import look_at
+from gpuwatch.probe.padding import padding_of
 from gpuwatch.probe.wire import marks
 from gpuwatch.tui import messages as wire
 from gpuwatch.tui.messages import Bye, Dump, ThreadStack
@@ -61,6 +62,7 @@ def test_golden_bytes_of_version_three() -> None:
 ROWS = [
     (encoding.settings_row({}), wire.Settings),
     (look_at(torch.zeros(4, 5)), wire.BatchSeen),
+    (padding_of({"attention_mask": torch.ones(2, 3).long()}, torch), wire.PaddingSeen),
     (MemoryLook(FakeDevice(HeldClock(), stats=stats())).at_end(10**9), wire.Allocated),
 ]
 """What the probe writes, and what the monitor makes of it."""
@@ -94,11 +96,12 @@ def test_the_greeting_is_the_identity() -> None:
 def test_marks_cross_as_they_stand_in_the_ring() -> None:
     row = loaders.describe_iterator(object())
     seen = (32, 2, 1024, "cpu", False)
+    masked = (*seen, 4096, (32, 128, 900, 77))
     allocated = (9, 0, None, 0, 1, 2, 3, 4, 5, 6, None, None, None, 5, None)
     body = b"\n{" + bytes(14)
     head = (
-        1, 2, 1, 3, ["other phases"], [(0, row, True, 7)], [(0, seen)], 1024, None, 300, None,
-        encoding.settings_row({"threads": 4}), 0, [(0, True)], [(5, 0, [(0, 1)])],
+        1, 2, 1, 3, ["other phases"], [(0, row, True, 7)], [(0, seen), (1, masked)], 1024, None,
+        300, None, encoding.settings_row({"threads": 4}), 0, [(0, True)], [(5, 0, [(0, 1)])],
         [(0, 1, 2, 3)], [allocated], 50_000, 0, "", [(5, "norm", "", 0.0, "nan")],
     )  # fmt: skip
     assert len(head) == len(wire.Marks.__struct_fields__)
@@ -106,7 +109,11 @@ def test_marks_cross_as_they_stand_in_the_ring() -> None:
     assert isinstance(read, wire.Marks)
     assert read.body == body
     assert read.loaders[0][1:] == (wire.Loader(*row), True, 7)
-    assert read.batches == [(0, wire.BatchSeen(*seen))]
+    padding = wire.PaddingSeen(32, 128, 900, 77)
+    assert read.batches == [
+        (0, wire.BatchSeen(*seen)),
+        (1, wire.BatchSeen(*seen, 4096, padding)),
+    ]
     assert read.settings == wire.Settings(threads=4)
     assert read.allocated[0].peak_reserved == 4
     assert read.notes == [wire.Noted(5, "norm", "", 0.0, "nan")]

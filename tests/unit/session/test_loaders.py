@@ -4,7 +4,8 @@ from msgspec import structs
 
 from gpuwatch.tui.messages import Loader
 from gpuwatch.tui.model.observations import StackCount, StacksSeen
-from gpuwatch.tui.session.dispatch import IDLE_SAMPLES, LoaderStore
+from gpuwatch.tui.session.dispatch import IDLE_SAMPLES, MOST_PADDING, LoaderStore
+from gpuwatch.tui.steps import Padding
 
 WAITS = ("_worker_loop (torch/utils/data/_utils/worker.py:1)", "Queue.get (multiprocessing/q.py:2)")
 MAKES = ("_worker_loop (torch/utils/data/_utils/worker.py:1)", "fetch (torch/utils/data/f.py:2)")
@@ -66,3 +67,16 @@ def test_workers_of_earlier_evaluations_are_apart_too() -> None:
     store.update(loader(2, 20, 21))
     store.update(loader(1, 12, 13, evaluation=True, epoch=2))
     assert store.beside_training([]) == {10, 11, 12, 13}
+
+
+def test_padding_is_that_of_the_training_loaders_newest_batches() -> None:
+    store = LoaderStore()
+    for one in (loader(1), loader(2, evaluation=True)):
+        store.update(one)
+    for at in range(MOST_PADDING + 10):
+        store.masked(Padding(at, 1, 8, 128, 200 + at, 60))
+        store.masked(Padding(at, 2, 8, 64, 500, 64))
+        store.masked(Padding(at, 3, 8, 64, 500, 64))
+    kept = [one.kept for one in store.padding()]
+    assert kept == list(range(210, 210 + MOST_PADDING))
+    assert LoaderStore().padding() == ()

@@ -5,6 +5,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...messages import BatchSeen, Loader
+from ...steps import Padding
 
 MOST_LOADERS: Final = 32
 """A script may make new ones for ever: the oldest are forgotten."""
@@ -16,6 +17,7 @@ class DescribedLoaders:
     def __init__(self) -> None:
         self._loaders: dict[int, Loader] = {}
         self._key_of: dict[int, int] = {}
+        self._padding: list[Padding] = []
 
     def iterated(self, iterator: int, described: Loader) -> None:
         """An iterator of a loader is fetched from for the first time."""
@@ -50,9 +52,12 @@ class DescribedLoaders:
         if loader is not None and loader.evaluation != evaluation:
             self._loaders[key] = replace(loader, evaluation=evaluation)
 
-    def seen(self, iterator: int, batch: BatchSeen) -> None:
+    def seen(self, iterator: int, t_ns: int, batch: BatchSeen) -> None:
         """A batch of an iterator was looked at. Its size is kept when it changes by a quarter."""
         key = self._key_of.get(iterator, 0)
+        if (mask := batch.padding) is not None:
+            own = mask.rows, mask.length, mask.kept, mask.longest
+            self._padding.append(Padding(t_ns, key, *own))
         loader = self._loaders.get(key)
         if loader is None:
             return
@@ -66,6 +71,11 @@ class DescribedLoaders:
             batch_device=batch.device,
             pinned=batch.pinned,
         )
+
+    def take_padding(self) -> list[Padding]:
+        """What masks have shown since the last call."""
+        taken, self._padding = self._padding, []
+        return taken
 
     def all(self) -> list[Loader]:
         """Every loader known, the one described longest ago first."""

@@ -138,6 +138,7 @@ class MarkReader:
             refused=message.refused,
             unended=timeline.unended,
             notes=[*message.notes, *_tokens(message)],
+            padding=timeline.loaders.take_padding(),
         )
 
     def numbered(self, details: Iterable[tuple[int, T]]) -> list[tuple[int, T]]:

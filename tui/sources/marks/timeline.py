@@ -242,7 +242,7 @@ class Timeline:
             return
         iterator = self._iterators.current
         if seen is not None:
-            self.loaders.seen(iterator, seen)
+            self.loaders.seen(iterator, t_ns, seen)
             if seen.samples is not None:
                 self._iterators.saw(iterator, seen.samples)
         first = self._iterators.is_first_fetch(iterator)

@@ -1,0 +1,186 @@
+"""What the probe sees of padding: what is proven to be a mask, counted, and never changed."""
+
+from collections import UserDict
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+from gpuwatch.probe.loaders import look_at
+from gpuwatch.probe.padding import A_SUM, MOST_ELEMENTS, padding_of
+
+LENGTHS = [5, 3, 8, 1]
+
+
+class Rows(NamedTuple):
+    input_ids: torch.Tensor
+    attention_mask: torch.Tensor
+
+
+class Oddly(tuple[Any, ...]):
+    _fields: Any = ([], "attention_mask")
+
+
+def mask_of(lengths: list[int], length: int, left: bool = False) -> torch.Tensor:
+    mask = torch.zeros(len(lengths), length, dtype=torch.int64)
+    for row, kept in zip(mask, lengths, strict=True):
+        row[length - kept if left else 0 :][:kept] = 1
+    return mask
+
+
+def ids_of(mask: torch.Tensor, pad: int = 0) -> torch.Tensor:
+    ids = torch.arange(mask.numel()).reshape(mask.shape) + pad + 2
+    return ids.masked_fill(mask == 0, pad)
+
+
+MASK = mask_of(LENGTHS, 10)
+IDS = ids_of(MASK)
+SEEN = (4, 10, 17, 8)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"input_ids": IDS, "attention_mask": MASK},
+        UserDict({"input_ids": IDS, "attention_mask": MASK}),
+        ({"input_ids": IDS, "attention_mask": MASK}, torch.zeros(4)),
+        [torch.zeros(4), ({"attention_mask": MASK},)],
+        Rows(IDS, MASK),
+        SimpleNamespace(input_ids=IDS, attention_mask=MASK),
+        Oddly((IDS, MASK)),
+    ],
+    ids=["dict", "BatchEncoding", "with labels", "nested", "named tuple", "attribute", "odd names"],
+)
+def test_a_mask_is_found_by_its_name(batch: Any) -> None:
+    assert padding_of(batch, torch) == SEEN
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int32, torch.int64])
+def test_masks_of_all_types_are_counted(dtype: torch.dtype) -> None:
+    assert padding_of({"attention_mask": MASK.to(dtype)}, torch) == SEEN
+
+
+@pytest.mark.parametrize("pad", [0, 1, 50_256])
+@pytest.mark.parametrize("left", [False, True])
+def test_a_mask_without_a_name_is_proven_by_the_ids_that_it_hides(pad: int, left: bool) -> None:
+    mask = mask_of(LENGTHS, 10, left)
+    ids = ids_of(mask, pad)
+    labels = torch.tensor([0, 1, 1, 0])
+    assert padding_of([ids, mask, labels], torch) == SEEN
+    segments = torch.zeros_like(mask)
+    assert padding_of((ids, segments, mask), torch) == SEEN
+    assert padding_of([ids, segments, labels], torch) is None
+
+
+class Guarded:
+    """Its attributes are nobody's business."""
+
+    def __init__(self) -> None:
+        self.attention_mask = MASK
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("looked at")
+
+
+class Slotted:
+    __slots__ = ("attention_mask",)
+
+
+EMPTIED = MASK.clone()
+EMPTIED.untyped_storage().resize_(0)
+
+PICTURE = torch.tensor([[0, 7, 9, 0], [0, 0, 5, 6]])
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"attention_mask": MASK.float()},
+        {"attention_mask": MASK * 2},
+        {"attention_mask": -MASK},
+        {"attention_mask": MASK[0]},
+        {"attention_mask": MASK[:, None]},
+        {"attention_mask": MASK.to_sparse()},
+        {"attention_mask": MASK.to("meta")},
+        {"attention_mask": None},
+        {"mask": MASK, "input_ids": IDS},
+        {"input_ids": IDS},
+        [PICTURE, (PICTURE != 0).long()],
+        [MASK, MASK.clone()],
+        [IDS.float(), MASK],
+        MASK,
+        Guarded(),
+        Slotted(),
+        {"attention_mask": EMPTIED},
+        "text",
+        None,
+    ],
+    ids=[
+        *("floats", "twos", "below 0", "one row", "of each pair", "sparse", "no memory", "nothing"),
+        *("another name", "no mask", "an outline", "features", "no ids", "alone"),
+        *("a property", "slots", "let go", "text", "None"),
+    ],
+)
+def test_what_is_no_mask_shows_nothing(batch: Any) -> None:
+    assert padding_of(batch, torch) is None
+
+
+def test_a_batch_without_padding_shows_that() -> None:
+    assert padding_of({"attention_mask": torch.ones(3, 6, dtype=torch.int64)}, torch) == (
+        3,
+        6,
+        18,
+        6,
+    )
+
+
+def test_a_large_mask_is_summed_in_parts_that_torch_does_not_spread_over_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    summed: list[int] = []
+    whole: Callable[..., Any] = torch.Tensor.sum
+
+    def counting(tensor: torch.Tensor, *args: Any) -> Any:
+        summed.append(tensor.numel())
+        return whole(tensor, *args)
+
+    monkeypatch.setattr(torch.Tensor, "sum", counting)
+    mask = torch.ones(200, 512, dtype=torch.int64)
+    assert padding_of({"attention_mask": mask}, torch) == (200, 512, 200 * 512, 512)
+    assert sum(summed) == 200 * 512
+    assert max(summed) <= A_SUM
+    huge = torch.ones(2_000, 512, dtype=torch.bool)
+    seen = padding_of({"attention_mask": huge}, torch)
+    assert seen is not None
+    rows, length, kept, longest = seen
+    assert MOST_ELEMENTS // 2 <= rows * length <= MOST_ELEMENTS
+    assert (kept, longest) == (rows * length, 512)
+
+
+def test_a_batch_is_as_it_was() -> None:
+    mask, ids = MASK.clone(), IDS.clone()
+    versions = mask._version, ids._version
+    assert padding_of([ids, mask], torch) == SEEN
+    assert torch.equal(mask, MASK)
+    assert torch.equal(ids, IDS)
+    assert (mask._version, ids._version) == versions
+
+
+def test_within_a_transform_nothing_is_looked_at() -> None:
+    seen: list[object] = []
+
+    def loss(weight: torch.Tensor) -> torch.Tensor:
+        seen.append(look_at({"attention_mask": MASK}))
+        return (weight * weight).sum()
+
+    torch.func.grad(loss)(torch.ones(3))
+    assert seen == [(4, 1, 320, "cpu", None, 40, None)]
+    assert look_at({"attention_mask": MASK}) == (4, 1, 320, "cpu", None, 40, SEEN)
+
+
+def test_a_torch_without_that_name_is_not_looked_at() -> None:
+    without: Any = SimpleNamespace(_C=SimpleNamespace(_functorch=SimpleNamespace()))
+    assert padding_of({"attention_mask": MASK}, without) is None

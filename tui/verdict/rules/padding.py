@@ -1,0 +1,189 @@
+"""Batches of texts that are filled up to one length: the net computes on what is no text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ...steps import Padding
+from ..code_places import main_places, share_held, share_where
+from ..findings import Evidence, Finding
+from ..forecast.gain import Gain, gain_on_the_host, replayed
+from ..forecast.interval import at_least
+from ..forecast.measured import host_alone
+from ..format import percent, times
+from ..scoring import cause, speedup_of
+from ..statistics import Share, share_of, without_rows
+from ..step_time import wall_of
+from ..thresholds.causes import (
+    FEW_BATCHES,
+    GROUPED_KEEPS,
+    GROUPED_KEEPS_OF_FEW,
+    LEAST_MASKS,
+    NET_NS_A_BYTE,
+    NET_NS_A_TENSOR,
+    TOKENS_GIVE_ON_GPU,
+)
+from ..thresholds.gpu import SM_FULL
+from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
+from ..window import StepWindow
+
+TRIMS: Final = 'padding="max_length"'
+COLLATES: Final = "DataCollatorWithPadding(tokenizer)"
+GROUPS: Final = "batches of texts of about one length: a batch sampler that sorts them by length"
+PACKS: Final = "or pack texts behind each other up to that length, with attention kept within each"
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """What the masks of some batches show. Parts of all positions, 0 to 1."""
+
+    batches: int
+    padding: Share
+    kept: float
+    """No padding."""
+    to_longest: float
+    """What is left where each batch is padded to its own longest text."""
+    mean: float
+    """Tokens of a text."""
+    longest: int
+    lengths: tuple[int, int]
+    """Positions of the shortest batch and of the longest."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """All batches have one length, which none of their texts may need."""
+        return self.lengths[0] == self.lengths[1]
+
+
+def lengths_of(seen: Sequence[Padding]) -> Lengths | None:
+    """None of fewer than `LEAST_MASKS` batches."""
+    positions = sum(one.positions for one in seen)
+    if len(seen) < LEAST_MASKS or not positions:
+        return None
+    kept = sum(one.kept for one in seen)
+    padded = [one.positions - one.kept for one in seen]
+    return Lengths(
+        batches=len(seen),
+        padding=share_of(padded, [one.positions for one in seen]),
+        kept=kept / positions,
+        to_longest=sum(one.rows * one.longest for one in seen) / positions,
+        mean=kept / sum(one.rows for one in seen),
+        longest=max(one.longest for one in seen),
+        lengths=(min(one.length for one in seen), max(one.length for one in seen)),
+    )
+
+
+def padding(window: StepWindow) -> Finding | None:
+    """Time that forward and backward take for padding, as far as they take it by the token: the
+    optimizer, the loader and launches do not. Half of the positions are half of that time or more,
+    for attention goes by their square."""
+    found = lengths_of(window.padding)
+    if found is None or found.padding.low < CONTRIBUTOR:
+        return None
+    grouped = min(found.to_longest, found.kept * (1.0 + _grouped_keeps(window)))
+    share = _share(window, found, grouped)
+    if share is None or share.mean < CONTRIBUTOR:
+        return None
+    best = _gain(window, share.mean)
+    least = _at_least(window, best)
+    first, advice = least, [f"{GROUPS}, {times(least)} or more", PACKS]
+    if found.is_fixed and found.to_longest < 1.0 - CONTRIBUTOR:
+        trimmed = _share(window, found, found.to_longest)
+        first = _at_least(window, _gain(window, 0.0 if trimmed is None else trimmed.mean))
+        advice = [_trimming(first), f"and then {GROUPS}, {times(least)} or more together", PACKS]
+    headline = f"{percent(found.padding.mean)} of the tokens in a batch are padding"
+    made = cause("padding", None, share, headline, _evidence(found), tuple(advice), gain=best)
+    return replace(made, forecast=at_least(first))
+
+
+def _grouped_keeps(window: StepWindow) -> float:
+    """Padding that stays in batches of texts of about one length, over what is none. Of few batches
+    few are sorted at a time."""
+    batches = window.loaders[0].batches if window.loaders else None
+    return GROUPED_KEEPS_OF_FEW if batches and batches < FEW_BATCHES else GROUPED_KEEPS
+
+
+def _share(window: StepWindow, found: Lengths, left: float) -> Share | None:
+    """Part of a step that goes where this part of the positions is left; None where no clock knows
+    the net's part of it."""
+    if window.gpu_present:
+        after = _after_on_gpu(window, left)
+        return None if after is None else without_rows(max(0.0, 1.0 - after))
+    spared = 1.0 - left
+    net = _net(window)
+    known = found.padding
+    low, high = (min(1.0, part / max(1e-9, known.mean)) for part in (known.low, known.high))
+    return Share(
+        net.mean * spared,
+        net.low * spared * low,
+        min(1.0, net.high * spared * max(1.0, high)),
+    )
+
+
+def _net(window: StepWindow) -> Share:
+    """Part of the time in which the net computes by the token. What each operator and each gradient
+    costs once does not go with the tokens."""
+    settings, once_ns = window.settings, 0.0
+    if settings is not None:
+        once_ns = NET_NS_A_TENSOR * (settings.parameters or 0)
+        once_ns += NET_NS_A_BYTE * (settings.parameter_bytes or 0)
+    within, parts = _forward_in_net(window), []
+    for row in window.steps:
+        forward_ns = row.forward_ns if within is not None else min(row.forward_ns, row.backward_ns)
+        net_ns = row.backward_ns + (1.0 if within is None else within) * forward_ns
+        parts.append(max(0, round(net_ns - once_ns * row.backwards)))
+    return share_of(parts, [wall_of(row) for row in window.steps])
+
+
+def _forward_in_net(window: StepWindow) -> float | None:
+    """Of that phase, which holds all from a batch to its backward, the part below a call of a
+    module. None where samples do not show it: then a forward that takes longer than its backward is
+    taken for something else, though dropout makes some so (2.6 times, on a core)."""
+    forward = [place for place in main_places(window) if place.phase == "forward"]
+    held = share_held(forward)
+    if held < ENTER_SHARE:
+        return None
+    return share_where(forward, lambda place: place.in_net) / held
+
+
+def _after_on_gpu(window: StepWindow, left: float) -> float | None:
+    """A step in which the net's kernels take as much less as they have less to do, as part of what
+    it is: no shorter than the host needs to launch them. Kernels that leave multiprocessors empty
+    take as long for fewer tokens."""
+    known, seen = replayed(window), window.activity
+    if known is None or seen is None or not seen.busy or seen.sm is None:
+        return None
+    filled = min(1.0, seen.sm / seen.busy / SM_FULL)
+    host = min(known.with_kernels(0.0), host_alone(window))
+    return max(host, known.with_kernels(1.0 - filled * (1.0 - left)))
+
+
+def _gain(window: StepWindow, share: float) -> Gain:
+    on_host = gain_on_the_host(window, share)
+    return Gain(speedup_of(share), "estimate") if on_host is None else on_host
+
+
+def _at_least(window: StepWindow, gain: Gain) -> float:
+    return max(1.0, gain.speedup * (TOKENS_GIVE_ON_GPU if window.gpu_present else 1.0))
+
+
+def _evidence(found: Lengths) -> tuple[Evidence, ...]:
+    share = found.padding
+    text = f"{percent(share.mean)} of all positions in {found.batches} batches "
+    text += f"({percent(share.low)} to {percent(share.high)})"
+    shortest, longest = found.lengths
+    until = f"{longest}" if found.is_fixed else f"{shortest} to {longest}"
+    lengths = f"texts have {found.mean:.0f} tokens in the mean and {found.longest} at most, "
+    lengths += f"batches {until}"
+    return (
+        Evidence(text, "hook", share.mean),
+        Evidence(lengths, "hook", found.mean, "tokens"),
+    )
+
+
+def _trimming(least: float) -> str:
+    """Of texts that are all as long as may be."""
+    text = (
+        f"pad each batch to its own longest text, {times(least)} or more: no {TRIMS} where texts "
+    )
+    return text + f"become tokens, and {COLLATES} to make batches of them"
