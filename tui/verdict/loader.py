@@ -63,6 +63,14 @@ class Feeding:
         that is longer: a wait that hid behind the GPU's work gives nothing back."""
         return max(0.0, self.batch_ns - self.wait_ns, self.on_gpu_ns)
 
+    @property
+    def fills_cores(self) -> bool:
+        """Making a batch and training on it leave the cores no time that workers could use."""
+        if not self.cores or self.make_cpu_ns is None:
+            return False
+        needed = (self.make_cpu_ns + self.main_cpu_ns) / self.cores
+        return needed > self.batch_ns * (1 - limits.NEAR_BEST)
+
     def with_workers(self, workers: int) -> float:
         """Time of a batch, ns: P' = max(P - wait, S/W, (S_cpu + main_cpu) / cores), and no less
         than batches leave that do not all take as long (`_in_turn`).

@@ -130,6 +130,8 @@ def serial(window: StepWindow, feeding: Feeding) -> Explained | None:
         forecast = best_of(feeding, plan.batch_ns) if first else None
         wanted = f"num_workers 0 → {plan.workers}{_kept(window, feeding)}"
         more = f"{wanted}, {gain(feeding, plan.batch_ns)} ({costs}{limited})"
+        if not first and feeding.fills_cores:
+            more = f"workers will not help: {costs}, and both need the {cores(feeding.cores or 1)}"
         advice.insert(0 if first else 1, more)
     return Explained("serial", tuple(evidence), tuple(advice), forecast=forecast)
 

@@ -77,3 +77,12 @@ def test_more_workers_leave_the_checkpoints() -> None:
     each = 480 * 3 / 55  # five steps are left out
     assert said(20, 35, 50) == pytest.approx((24 + each) / (14 + each), rel=0.02)
     assert said(35) == pytest.approx(24 / 14, rel=0.02), "one may never come again"
+
+
+def test_workers_that_would_give_nothing_are_not_advised() -> None:
+    """A tutorial's FashionMNIST on two cores that its net uses both: "0 → 1, about 1.00x" was the
+    second advice, and one worker measured 0.6x."""
+    finding = found(waiting(0, 14, main_cpu_percent=195.0))
+    assert finding.advice[0].startswith("make batches cheaper")
+    assert finding.advice[1].startswith("workers will not help: a batch takes 14 ms, the rest of ")
+    assert finding.advice[1].endswith("and both need the 2 cores")
