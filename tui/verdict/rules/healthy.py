@@ -12,6 +12,7 @@ from ..step_time import paused_of, wall_of
 from ..thresholds.causes import IDLE_CORES, LARGE_PART_OF_NET, MOST_OF_IT
 from ..thresholds.hysteresis import CONTRIBUTOR, ENTER_SHARE
 from ..window import StepWindow
+from .launch import called_in_parts
 
 
 def healthy(window: StepWindow) -> Finding | None:
@@ -57,6 +58,10 @@ def healthy(window: StepWindow) -> Finding | None:
                 f"cores are idle: torch.set_num_threads({int(window.cores)}) or OMP_NUM_THREADS "
                 "may help a large net"
             )
+    if (parts := called_in_parts(window)) is not None:
+        advice.append(
+            f"{parts}: calling it takes longer than its arithmetic where the parts are small"
+        )
     held_back = window.cpu_throttled or 0.0
     if held_back >= CONTRIBUTOR and window.cores:
         text = f"its CPU quota of {cores(window.cores)} throttles it {percent(held_back)} of the "

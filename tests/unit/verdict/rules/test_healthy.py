@@ -77,3 +77,21 @@ def test_a_line_that_holds_most_of_the_net_is_named() -> None:
     text = f"68 of 95 main-thread samples (72%) are in {drop}, called from {call}"
     assert named(0.72, 95) == [text]
     assert named(0.3, 30) == []  # 18 to 45 % by so few samples
+
+
+def test_a_net_called_for_each_sample_of_a_batch_is_advised_one_call() -> None:
+    """A tutorial's character RNN walks through the names of its batch: with packed sequences 10x,
+    and healthy had nothing to say."""
+    loop, net = "train (main.py:141)", "CharRNN.forward (main.py:104)"
+    rnn = "RNN.forward (torch/nn/modules/rnn.py:745)"
+
+    def advised(in_parts: str) -> tuple[str, ...]:
+        place = FrameShare(0.45, rnn, net, phase="forward", samples=95, in_parts=in_parts)
+        found = healthy(window(even(60, **WORK), stacks=Stacks(95, (place,), 0, (), None)))
+        assert found is not None
+        return found.advice
+
+    assert advised("") == ()
+    (advice,) = advised(loop)
+    assert advice.startswith("one call of the net for the whole batch")
+    assert loop in advice
