@@ -198,6 +198,11 @@ def often_late(window: StepWindow) -> bool:
     return bool(workers) and ready < READY_ENOUGH * steps
 
 
+def all_ready(window: StepWindow) -> bool:
+    """Nearly every batch is known to have lain ready when it was fetched."""
+    return any(row.ready is not None for row in window.steps) and not often_late(window)
+
+
 def _busy(window: StepWindow, total: Spent) -> Share | None:
     """Part of the time in which a worker makes a batch: stacks, else the wait, else their CPU."""
     stacks = window.stacks
