@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.tui.verdict.cpu_wait import thread_advice
 from gpuwatch.tui.verdict.findings import Finding
 from gpuwatch.tui.verdict.forecast.interval import STAYS_ON_CPU
 from gpuwatch.tui.verdict.rules.input import input_bound
@@ -115,3 +116,20 @@ def test_threads_that_lack_a_core_to_a_worker_open_the_forecast_of_cheaper_batch
     assert not any("set_num_threads" in one for one in alone.advice)
     assert alone.forecast is not None
     assert alone.forecast.high is not None
+
+
+@pytest.mark.parametrize(("waits", "advised"), [(0.24, True), (0.04, False)])
+def test_threads_are_too_many_where_workers_that_use_little_take_turns_with_them(
+    waits: float, advised: bool
+) -> None:
+    """A tutorial's CIFAR-10 in batches of four: two workers use 0.35 of two cores, and one thread
+    was 1.5 times as fast as two."""
+    seen = window(
+        even(60, data_ms=1.4, forward_ms=2.1, backward_ms=1),
+        loaders=(loader(2),),
+        workers=worker_use(2, 17),
+        settings=settings(threads=2),
+        run_delay=waits,
+        **{"main_cpu_percent": 150.0, "others_cores": 0.06, "beside_cores": 1.17, "cores": 2.0},
+    )
+    assert any("torch.set_num_threads(1)" in one for one in thread_advice(seen)) is advised
