@@ -174,6 +174,9 @@ well: 0.09 to 0.56, a median of 0.25. A small net whose state fits a core's cach
 costs 5 ns a number and not 6 to 15, and the arithmetic stays. `foreach=True` leaves 0.7 to 2.0."""
 DENORMAL_NS: Final = 12.0
 USUAL_NS: Final = 5.0
+GROUPED_BYTES: Final = 32 << 20
+"""Parameters beyond this are more than a core's part of most last-level caches: what goes through
+all of them in turn reads memory each time."""
 TENSOR_NS: Final = 25_000.0
 DENORMAL_NUMBERS: Final = (100_000, 4_000_000)
 """From so many ns a number on, beside its ns a tensor, an update by Adam of so many numbers, whose
