@@ -53,7 +53,7 @@ from .input_pattern import (
 )
 
 
-def oversubscribed(window: StepWindow, feeding: Feeding) -> Explained | None:
+def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     """W > 1.5 cores, and workers that are ready wait for a core; where the kernel does not report
     that, the cores are full: by the machine's figure, else by the processes'.
 
@@ -78,7 +78,7 @@ def oversubscribed(window: StepWindow, feeding: Feeding) -> Explained | None:
         "context switches and memory",
         cheaper(places[0] if places else None),
     )
-    if not window.gpu_present and all_ready(window):
+    if isinstance(window, StepWindow) and not window.gpu_present and all_ready(window):
         # No worker is behind: what their batches take of the cores is lost, whoever makes them.
         return Explained("oversubscribed", (_all_ready(feeding), *evidence), advice[::-1])
     return Explained("oversubscribed", tuple(evidence), advice, gain_known=False)

@@ -1,15 +1,24 @@
 """Why the step waits for data, and what to do about it here."""
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 from gpuwatch.tui.verdict.engine import Engine
 from gpuwatch.tui.verdict.findings import Finding
-from gpuwatch.tui.verdict.rules.input import input_bound
-from gpuwatch.tui.verdict.window import FrameShare, Stacks, StepWindow, WorkerUse
+from gpuwatch.tui.verdict.loader import feeding
+from gpuwatch.tui.verdict.rules.input import input_bound, oversubscribed
+from gpuwatch.tui.verdict.window import (
+    FrameShare,
+    RunFacts,
+    Sampled,
+    SampleWindow,
+    Stacks,
+    StepWindow,
+    WorkerUse,
+)
 from gpuwatch.tui.wording.words import gain_of
 from tests.unit.verdict.on_gpu import gpu_window
 from tests.unit.verdict.windows import (
@@ -374,3 +383,16 @@ def test_batches_that_all_lie_ready_take_what_receiving_them_takes() -> None:
     assert ready.speedup is not None
     assert late.advice[0].startswith("num_workers 4 → 2")
     assert late.speedup is None
+
+
+def test_whether_batches_lie_ready_is_not_known_without_a_probe() -> None:
+    """The same rule judges samples alone, which have no steps."""
+    use = WorkerUse(4, 40, 0.0, 0.0, run_delay=0.3)
+    seen = waiting(4, 86, workers=use, cores=2.0)
+    facts = {one.name: getattr(seen, one.name) for one in fields(RunFacts)}
+    sampled = Sampled(95, {}, 0.0, (), (), None, None)
+    fed = feeding(seen)
+    assert fed is not None
+    found_by_samples = oversubscribed(SampleWindow(**facts, samples=(), sampled=sampled), fed)
+    assert found_by_samples is not None
+    assert found_by_samples.advice[0].startswith("num_workers 4 → 2")
