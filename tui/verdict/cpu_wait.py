@@ -193,9 +193,9 @@ def remedies(window: RunFacts, lack: Starved) -> tuple[str, ...]:
 def thread_advice(window: RunFacts) -> tuple[str, ...]:
     """Threads of one product wait for the last of them, and spin meanwhile: on two cores that
     others used as well, one thread made 7 to 22 times the steps of two (measured). The loader's
-    workers are such others, also where they use little: of two threads beside them one was 1.08 to
-    1.5 times as fast where the training thread waited for a core 10 to 24 % of the time (four
-    public scripts on two cores)."""
+    workers are such others, also where they use little: of two threads beside them one was 1.01 to
+    1.7 times as fast where the training thread waited for a core 10 to 24 % of the time (eight
+    turns of four public scripts on two cores, 1.1 in the median)."""
     settings, have = window.settings, window.cores
     if window.gpu_present or settings is None or settings.threads is None or have is None:
         return ()
