@@ -49,6 +49,7 @@ from .input_pattern import (
     is_short,
     limited_by,
     named,
+    received,
     waiting,
 )
 
@@ -80,15 +81,8 @@ def oversubscribed(window: RunFacts, feeding: Feeding) -> Explained | None:
     )
     if isinstance(window, StepWindow) and not window.gpu_present and all_ready(window):
         # No worker is behind: what their batches take of the cores is lost, whoever makes them.
-        return Explained("oversubscribed", (_all_ready(feeding), *evidence), advice[::-1])
+        return Explained("oversubscribed", (received(feeding), *evidence), advice[::-1])
     return Explained("oversubscribed", tuple(evidence), advice, gain_known=False)
-
-
-def _all_ready(feeding: Feeding) -> Evidence:
-    """Receiving a batch of two tensors takes about 1 ms however large it is (0.7 to 1.3 ms in half
-    of 66 generated runs), more where cores are short."""
-    text = f"every batch lay ready: {ms(feeding.wait_ns)} are receiving it from its worker"
-    return Evidence(text, "hook", feeding.wait_ns / 1e6, "ms")
 
 
 def _queue(window: RunFacts, feeding: Feeding) -> Evidence | None:
