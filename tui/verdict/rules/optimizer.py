@@ -81,7 +81,8 @@ def for_this_optimizer(window: RunFacts) -> tuple[str, ...]:
 def _one_by_one(window: RunFacts) -> tuple[str, ...]:
     """Groups that were asked for on a CPU: each of an update's operations goes through all tensors,
     of which none stays in a cache that they do not fit. A U-Net's RMSprop over 118 MiB, two cores:
-    1.19x without, about half of the update."""
+    74 ms one by one for 103 in groups (medians of nine, in turns); of its training 1.19 and 1.01x.
+    """
     settings = window.settings
     if window.gpu_present or settings is None or not settings.foreach:
         return ()

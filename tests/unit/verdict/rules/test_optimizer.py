@@ -298,7 +298,7 @@ def test_groups_that_no_cache_holds_are_taken_apart_on_a_cpu(
     mib: int, foreach: bool | None, first: bool
 ) -> None:
     """A U-Net's `RMSprop(..., foreach=True)` as its repository has it: fewer updates was all there
-    was to read, and 1.19x without groups."""
+    was to read, and an update takes 0.72 of the time without groups."""
     how = settings(
         optimizer="RMSprop", foreach=foreach, fused=None, parameter_bytes=mib << 20, parameters=64
     )
